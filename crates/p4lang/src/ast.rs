@@ -41,7 +41,10 @@ pub enum AnnotationBody {
     None,
     /// Unstructured: the tokens between the parentheses as text, and, where they parse as a comma-separated
     /// list of expressions, those too.
-    Free { text: String, exprs: Option<Vec<Expr>> },
+    Free {
+        text: String,
+        exprs: Option<Vec<Expr>>,
+    },
     /// `@a[e, e]`.
     List(Vec<Expr>),
     /// `@a[k=e, k=e]`.
@@ -57,32 +60,83 @@ pub struct Decl {
 
 #[derive(Debug, Clone)]
 pub enum DeclKind {
-    Const { ty: TypeRef, name: Ident, value: Expr },
+    Const {
+        ty: TypeRef,
+        name: Ident,
+        value: Expr,
+    },
     /// Local variable.
-    Variable { ty: TypeRef, name: Ident, init: Option<Expr> },
+    Variable {
+        ty: TypeRef,
+        name: Ident,
+        init: Option<Expr>,
+    },
     /// `Type(args) name;`, with an optional abstract-method block.
-    Instantiation { ty: TypeRef, args: Vec<Arg>, name: Ident, body: Option<Vec<Decl>> },
+    Instantiation {
+        ty: TypeRef,
+        args: Vec<Arg>,
+        name: Ident,
+        body: Option<Vec<Decl>>,
+    },
     Function(Function),
-    Action { name: Ident, params: Vec<Param>, body: Block },
+    Action {
+        name: Ident,
+        params: Vec<Param>,
+        body: Block,
+    },
     Table(Table),
     Parser(Parser),
-    ParserType { name: Ident, type_params: Vec<Ident>, params: Vec<Param> },
+    ParserType {
+        name: Ident,
+        type_params: Vec<Ident>,
+        params: Vec<Param>,
+    },
     Control(Control),
-    ControlType { name: Ident, type_params: Vec<Ident>, params: Vec<Param> },
-    Package { name: Ident, type_params: Vec<Ident>, params: Vec<Param> },
-    Extern { name: Ident, type_params: Vec<Ident>, methods: Vec<Method> },
+    ControlType {
+        name: Ident,
+        type_params: Vec<Ident>,
+        params: Vec<Param>,
+    },
+    Package {
+        name: Ident,
+        type_params: Vec<Ident>,
+        params: Vec<Param>,
+    },
+    Extern {
+        name: Ident,
+        type_params: Vec<Ident>,
+        methods: Vec<Method>,
+    },
     ExternFunction(Prototype),
     Header(StructLike),
     HeaderUnion(StructLike),
     Struct(StructLike),
     /// `underlying` present: serializable enum, every member with a value (section 7.2.1).
-    Enum { name: Ident, underlying: Option<TypeRef>, members: Vec<(Ident, Option<Expr>, Vec<Annotation>)> },
-    Typedef { name: Ident, ty: TypeSource },
+    Enum {
+        name: Ident,
+        underlying: Option<TypeRef>,
+        members: Vec<(Ident, Option<Expr>, Vec<Annotation>)>,
+    },
+    Typedef {
+        name: Ident,
+        ty: TypeSource,
+    },
     /// `type T N;`
-    NewType { name: Ident, ty: TypeSource },
-    Error { members: Vec<Ident> },
-    MatchKind { members: Vec<(Ident, Option<Expr>)> },
-    ValueSet { ty: TypeRef, size: Expr, name: Ident },
+    NewType {
+        name: Ident,
+        ty: TypeSource,
+    },
+    Error {
+        members: Vec<Ident>,
+    },
+    MatchKind {
+        members: Vec<(Ident, Option<Expr>)>,
+    },
+    ValueSet {
+        ty: TypeRef,
+        size: Expr,
+        name: Ident,
+    },
     /// A lone `;`.
     Empty,
 }
@@ -174,7 +228,11 @@ pub struct State {
 #[derive(Debug, Clone)]
 pub enum Transition {
     Direct(Ident),
-    Select { keys: Vec<Expr>, cases: Vec<SelectCase>, span: Span },
+    Select {
+        keys: Vec<Expr>,
+        cases: Vec<SelectCase>,
+        span: Span,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -216,7 +274,10 @@ pub enum PropertyKind {
     Actions(Vec<ActionRef>),
     Entries(Vec<Entry>),
     /// Every other property, `default_action` and `size` among them: `name = expr;`
-    Other { name: Ident, value: Expr },
+    Other {
+        name: Ident,
+        value: Expr,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -268,8 +329,14 @@ pub enum TypeKind {
     IntN(Box<Expr>),
     Varbit(Box<Expr>),
     /// A named type, with type arguments if there are any.
-    Named { path: Path, args: Vec<TypeRef> },
-    Stack { element: Box<TypeRef>, size: Box<Expr> },
+    Named {
+        path: Path,
+        args: Vec<TypeRef>,
+    },
+    Stack {
+        element: Box<TypeRef>,
+        size: Box<Expr>,
+    },
     Tuple(Vec<TypeRef>),
     List(Box<TypeRef>),
     /// `_` as a type argument.
@@ -333,7 +400,11 @@ pub enum BinaryOp {
 #[derive(Debug, Clone)]
 pub enum ExprKind {
     /// `width` absent: arbitrary precision. `8w255`: width 8; `8s127`: signed.
-    Int { value: BigInt, width: Option<u32>, signed: bool },
+    Int {
+        value: BigInt,
+        width: Option<u32>,
+        signed: bool,
+    },
     Bool(bool),
     Str(String),
     Name(Path),
@@ -341,27 +412,67 @@ pub enum ExprKind {
     /// name may also arrive as [`ExprKind::Name`].
     Type(TypeRef),
     /// `error.X`: `Member` of `Type(Error)`.
-    Member { base: Box<Expr>, name: Ident },
-    Index { base: Box<Expr>, index: Box<Expr> },
-    Slice { base: Box<Expr>, hi: Box<Expr>, lo: Box<Expr> },
-    Unary { op: UnaryOp, operand: Box<Expr> },
-    Binary { op: BinaryOp, left: Box<Expr>, right: Box<Expr> },
-    Ternary { cond: Box<Expr>, then: Box<Expr>, otherwise: Box<Expr> },
-    Cast { ty: TypeRef, operand: Box<Expr> },
+    Member {
+        base: Box<Expr>,
+        name: Ident,
+    },
+    Index {
+        base: Box<Expr>,
+        index: Box<Expr>,
+    },
+    Slice {
+        base: Box<Expr>,
+        hi: Box<Expr>,
+        lo: Box<Expr>,
+    },
+    Unary {
+        op: UnaryOp,
+        operand: Box<Expr>,
+    },
+    Binary {
+        op: BinaryOp,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    Ternary {
+        cond: Box<Expr>,
+        then: Box<Expr>,
+        otherwise: Box<Expr>,
+    },
+    Cast {
+        ty: TypeRef,
+        operand: Box<Expr>,
+    },
     /// `f(args)`, `f<T>(args)`, `a.b(args)`; also a constructor call, whose callee is a `Type` or `Name`.
-    Call { callee: Box<Expr>, type_args: Vec<TypeRef>, args: Vec<Arg> },
+    Call {
+        callee: Box<Expr>,
+        type_args: Vec<TypeRef>,
+        args: Vec<Arg>,
+    },
     /// `{ e, e }`, `{ e, ... }`, and a tuple keyset `(k, k)`.
-    List { items: Vec<Expr>, ellipsis: bool },
+    List {
+        items: Vec<Expr>,
+        ellipsis: bool,
+    },
     /// `{ f = e, f = e }`, with a trailing `...` if `ellipsis`.
-    StructInit { fields: Vec<(Ident, Expr)>, ellipsis: bool },
+    StructInit {
+        fields: Vec<(Ident, Expr)>,
+        ellipsis: bool,
+    },
     /// `{#}`
     Invalid,
     /// `...` as an initialiser (section 8.26, default values).
     Ellipsis,
     /// `e &&& m`
-    Mask { value: Box<Expr>, mask: Box<Expr> },
+    Mask {
+        value: Box<Expr>,
+        mask: Box<Expr>,
+    },
     /// `lo .. hi`
-    Range { lo: Box<Expr>, hi: Box<Expr> },
+    Range {
+        lo: Box<Expr>,
+        hi: Box<Expr>,
+    },
     /// `_`
     DontCare,
     /// `default` in a keyset or switch label.
@@ -387,16 +498,39 @@ pub enum StmtKind {
     Empty,
     Block(Block),
     /// `op` present: `left op= right`.
-    Assign { left: Expr, op: Option<BinaryOp>, right: Expr },
+    Assign {
+        left: Expr,
+        op: Option<BinaryOp>,
+        right: Expr,
+    },
     /// A method call, function call, table or control application, or direct application (`C.apply()`,
     /// whose callee is a member of a type).
     Call(Expr),
     Decl(Box<Decl>),
-    If { cond: Expr, then: Box<Stmt>, otherwise: Option<Box<Stmt>> },
-    Switch { on: Expr, cases: Vec<SwitchCase> },
-    For { annotations: Vec<Annotation>, init: Vec<Stmt>, cond: Expr, update: Vec<Stmt>, body: Box<Stmt> },
+    If {
+        cond: Expr,
+        then: Box<Stmt>,
+        otherwise: Option<Box<Stmt>>,
+    },
+    Switch {
+        on: Expr,
+        cases: Vec<SwitchCase>,
+    },
+    For {
+        annotations: Vec<Annotation>,
+        init: Vec<Stmt>,
+        cond: Expr,
+        update: Vec<Stmt>,
+        body: Box<Stmt>,
+    },
     /// `for (T x in e)` (declares `x`) or `for (x in e)`.
-    ForIn { annotations: Vec<Annotation>, ty: Option<TypeRef>, name: Ident, over: Expr, body: Box<Stmt> },
+    ForIn {
+        annotations: Vec<Annotation>,
+        ty: Option<TypeRef>,
+        name: Ident,
+        over: Expr,
+        body: Box<Stmt>,
+    },
     Break,
     Continue,
     Return(Option<Expr>),

@@ -2,4 +2,5 @@
 
 pub mod ast;
 pub mod diag;
+pub mod hir;
 pub mod source;

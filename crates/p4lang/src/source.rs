@@ -77,7 +77,10 @@ impl SourceMap {
     /// Line and column of a span's start, both from 1; the column counts characters.
     pub fn line_column(&self, span: Span) -> (u32, u32) {
         let file = self.file(span.file);
-        let line = file.line_starts.partition_point(|s| *s <= span.start).max(1);
+        let line = file
+            .line_starts
+            .partition_point(|s| *s <= span.start)
+            .max(1);
         let start = file.line_starts[line - 1] as usize;
         let upto = (span.start as usize).min(file.text.len());
         let column = file.text.as_bytes()[start.min(upto)..upto]
