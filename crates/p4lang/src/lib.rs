@@ -3,4 +3,5 @@
 pub mod ast;
 pub mod diag;
 pub mod hir;
+pub mod ir;
 pub mod source;

@@ -1,0 +1,276 @@
+//! What the control plane sees: tables, actions and stateful objects, with their names, ids and annotations.
+//! P4Info is made from these and nothing else.
+
+use num_bigint::BigUint;
+
+use super::{ActionId, Block, Expr, Place, ProfileId, VarId};
+use crate::source::Span;
+
+/// Identity of an object in the control plane.
+#[derive(Debug, Clone, Default)]
+pub struct Info {
+    /// Fully qualified control-plane name, `@name` applied: `MyIngress.ipv4_lpm`.
+    pub name: String,
+    /// From `@id`; else `None`, and P4Info makes one.
+    pub id: Option<u32>,
+    /// `@hidden`: left out of P4Info.
+    pub hidden: bool,
+    /// Each as written, `@brief("...")`, but for `@name`, `@id` and `@hidden`.
+    pub annotations: Vec<String>,
+    pub span: Span,
+}
+
+#[derive(Debug, Clone)]
+pub struct Table {
+    pub info: Info,
+    /// Runs before the keys are evaluated (calls hoisted out of key expressions).
+    pub prelude: Block,
+    pub keys: Vec<Key>,
+    /// Fields that feed an action selector, in order (match kind `selector`); not part of the match.
+    pub selector: Vec<Expr>,
+    pub actions: Vec<TableAction>,
+    pub default_action: ActionCall,
+    pub const_default: bool,
+    /// In order of priority already resolved: `priority` is filled in for ternary, range and optional tables.
+    pub entries: Vec<Entry>,
+    /// `const entries`: the control plane may not change them.
+    pub const_entries: bool,
+    /// Whether a numerically larger priority wins among the program's own entries; entries keep their number as
+    /// given, executors order by this.
+    pub largest_priority_wins: bool,
+    pub size: u64,
+    pub implementation: Option<ProfileId>,
+    /// Counts every hit, before the action runs.
+    pub direct_counter: Option<DirectCounter>,
+    /// Executed on every hit, before the action runs.
+    pub direct_meter: Option<DirectMeter>,
+    pub support_timeout: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Key {
+    /// `@name` or the expression as written.
+    pub name: String,
+    pub expr: Expr,
+    pub kind: MatchKind,
+    pub annotations: Vec<String>,
+    /// Name of the `type` (new type) of the key, if it has one.
+    pub type_name: Option<String>,
+    /// From `@id`.
+    pub id: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MatchKind {
+    Exact,
+    Lpm,
+    Ternary,
+    Range,
+    Optional,
+}
+
+#[derive(Debug, Clone)]
+pub struct TableAction {
+    pub action: ActionId,
+    pub default_only: bool,
+    pub table_only: bool,
+    pub annotations: Vec<String>,
+}
+
+/// An action and its action data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ActionCall {
+    /// Index in the table's action list.
+    pub action: u32,
+    /// One per [`Action::params`].
+    pub args: Vec<BigUint>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub matches: Vec<EntryMatch>,
+    /// Absent in tables without ternary, range or optional keys.
+    pub priority: Option<u32>,
+    pub action: ActionCall,
+    pub is_const: bool,
+    pub annotations: Vec<String>,
+}
+
+/// What one key of one entry matches.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum EntryMatch {
+    Exact(BigUint),
+    Lpm {
+        value: BigUint,
+        prefix_len: u32,
+    },
+    Ternary {
+        value: BigUint,
+        mask: BigUint,
+    },
+    /// Inclusive, unsigned.
+    Range {
+        lo: BigUint,
+        hi: BigUint,
+    },
+    /// `None` matches anything.
+    Optional(Option<BigUint>),
+}
+
+#[derive(Debug, Clone)]
+pub struct Action {
+    pub info: Info,
+    /// Control-plane parameters; [`super::VarHome::Local`] variables that are set before `body` runs.
+    pub params: Vec<ActionParam>,
+    pub body: Block,
+}
+
+#[derive(Debug, Clone)]
+pub struct ActionParam {
+    pub name: String,
+    pub var: VarId,
+    pub annotations: Vec<String>,
+    pub type_name: Option<String>,
+    pub id: Option<u32>,
+}
+
+/// `action_profile` or, with `selector`, `action_selector`.
+#[derive(Debug, Clone)]
+pub struct ActionProfile {
+    pub info: Info,
+    pub size: u64,
+    pub selector: Option<Selector>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Selector {
+    pub algorithm: super::HashAlgorithm,
+    /// Width of the hash's output in bits.
+    pub output_width: u32,
+    /// `@max_group_size`; 0 if not given.
+    pub max_group_size: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CounterUnit {
+    Packets,
+    Bytes,
+    Both,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MeterUnit {
+    Packets,
+    Bytes,
+}
+
+#[derive(Debug, Clone)]
+pub struct Counter {
+    pub info: Info,
+    pub size: u64,
+    pub unit: CounterUnit,
+    /// Name of the index's new type, if it has one.
+    pub index_type_name: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Meter {
+    pub info: Info,
+    pub size: u64,
+    pub unit: MeterUnit,
+    pub index_type_name: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct DirectCounter {
+    pub info: Info,
+    pub unit: CounterUnit,
+}
+
+#[derive(Debug, Clone)]
+pub struct DirectMeter {
+    pub info: Info,
+    pub unit: MeterUnit,
+    /// Where the colour goes (0 green, 1 yellow, 2 red); `None` if no action reads it.
+    pub dst: Option<Place>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Register {
+    pub info: Info,
+    pub size: u64,
+    /// Bits per element.
+    pub width: u32,
+    pub signed: bool,
+    pub index_type_name: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Digest {
+    pub info: Info,
+    /// Name of the struct, if the digest's type is one.
+    pub type_name: Option<String>,
+    /// Field names and widths.
+    pub fields: Vec<(String, u32)>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ValueSet {
+    pub info: Info,
+    pub size: u64,
+    /// Name, width and match kind of each field.
+    pub fields: Vec<(String, u32, MatchKind)>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct FieldList {
+    pub index: u32,
+    pub vars: Vec<VarId>,
+    /// Headers in the list are kept whole.
+    pub headers: Vec<super::HeaderId>,
+}
+
+/// A header type with `@controller_header("packet_in" | "packet_out")`.
+#[derive(Debug, Clone)]
+pub struct ControllerHeader {
+    pub info: Info,
+    /// Value of the annotation.
+    pub direction: String,
+    /// Name, width, annotations and new-type name of each field.
+    pub fields: Vec<(String, u32, Vec<String>, Option<String>)>,
+}
+
+/// A type that P4Info's type_info mentions.
+#[derive(Debug, Clone)]
+pub enum P4Type {
+    Enum {
+        name: String,
+        members: Vec<String>,
+    },
+    SerializableEnum {
+        name: String,
+        width: u32,
+        members: Vec<(String, BigUint)>,
+    },
+    NewType {
+        name: String,
+        width: u32,
+        translation: Option<Translation>,
+    },
+    Struct {
+        name: String,
+        fields: Vec<(String, u32, Option<String>)>,
+    },
+    Header {
+        name: String,
+        fields: Vec<(String, u32)>,
+    },
+}
+
+/// `@p4runtime_translation(uri, bits or string)`.
+#[derive(Debug, Clone)]
+pub struct Translation {
+    pub uri: String,
+    /// `None`: string.
+    pub sdn_width: Option<u32>,
+}
