@@ -4,3 +4,5 @@
 //! `layout::Layout`-shaped frame that both executors share, persistent state (tables, registers, counters, meters) in
 //! `state`; the interpreter in `interp` is the definition of what a program means, the JIT in `jit` is the speed;
 //! `pipeline` ties them together the way the v1model architecture runs its blocks.
+
+pub mod layout;
