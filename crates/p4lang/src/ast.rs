@@ -228,11 +228,7 @@ pub struct State {
 #[derive(Debug, Clone)]
 pub enum Transition {
     Direct(Ident),
-    Select {
-        keys: Vec<Expr>,
-        cases: Vec<SelectCase>,
-        span: Span,
-    },
+    Select { keys: Vec<Expr>, cases: Vec<SelectCase>, span: Span },
 }
 
 #[derive(Debug, Clone)]

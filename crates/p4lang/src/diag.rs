@@ -39,10 +39,7 @@ impl Diagnostic {
     }
 
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
-        Diagnostic {
-            severity: Severity::Warning,
-            ..Self::error(code, span, message)
-        }
+        Diagnostic { severity: Severity::Warning, ..Self::error(code, span, message) }
     }
 
     pub fn label(mut self, text: impl Into<String>) -> Self {

@@ -24,11 +24,7 @@ impl Span {
         if self.file != other.file {
             return self;
         }
-        Span {
-            file: self.file,
-            start: self.start.min(other.start),
-            end: self.end.max(other.end),
-        }
+        Span { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 }
 
@@ -52,17 +48,8 @@ impl SourceMap {
     pub fn add(&mut self, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> FileId {
         let text: Arc<str> = text.into();
         let mut line_starts = vec![0];
-        line_starts.extend(
-            text.bytes()
-                .enumerate()
-                .filter(|(_, b)| *b == b'\n')
-                .map(|(i, _)| i as u32 + 1),
-        );
-        self.files.push(SourceFile {
-            name: name.into(),
-            text,
-            line_starts,
-        });
+        line_starts.extend(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
+        self.files.push(SourceFile { name: name.into(), text, line_starts });
         FileId(self.files.len() as u32 - 1)
     }
 
@@ -77,24 +64,16 @@ impl SourceMap {
     /// Line and column of a span's start, both from 1; the column counts characters.
     pub fn line_column(&self, span: Span) -> (u32, u32) {
         let file = self.file(span.file);
-        let line = file
-            .line_starts
-            .partition_point(|s| *s <= span.start)
-            .max(1);
+        let line = file.line_starts.partition_point(|s| *s <= span.start).max(1);
         let start = file.line_starts[line - 1] as usize;
         let upto = (span.start as usize).min(file.text.len());
-        let column = file.text.as_bytes()[start.min(upto)..upto]
-            .iter()
-            .filter(|b| (**b & 0xC0) != 0x80)
-            .count();
+        let column =
+            file.text.as_bytes()[start.min(upto)..upto].iter().filter(|b| (**b & 0xC0) != 0x80).count();
         (line as u32, column as u32 + 1)
     }
 
     /// The source text that a span covers.
     pub fn text(&self, span: Span) -> &str {
-        self.file(span.file)
-            .text
-            .get(span.start as usize..span.end as usize)
-            .unwrap_or("")
+        self.file(span.file).text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 }

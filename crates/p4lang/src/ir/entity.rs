@@ -243,28 +243,11 @@ pub struct ControllerHeader {
 /// A type that P4Info's type_info mentions.
 #[derive(Debug, Clone)]
 pub enum P4Type {
-    Enum {
-        name: String,
-        members: Vec<String>,
-    },
-    SerializableEnum {
-        name: String,
-        width: u32,
-        members: Vec<(String, BigUint)>,
-    },
-    NewType {
-        name: String,
-        width: u32,
-        translation: Option<Translation>,
-    },
-    Struct {
-        name: String,
-        fields: Vec<(String, u32, Option<String>)>,
-    },
-    Header {
-        name: String,
-        fields: Vec<(String, u32)>,
-    },
+    Enum { name: String, members: Vec<String> },
+    SerializableEnum { name: String, width: u32, members: Vec<(String, BigUint)> },
+    NewType { name: String, width: u32, translation: Option<Translation> },
+    Struct { name: String, fields: Vec<(String, u32, Option<String>)> },
+    Header { name: String, fields: Vec<(String, u32)> },
 }
 
 /// `@p4runtime_translation(uri, bits or string)`.

@@ -1,0 +1,271 @@
+//! Statements and blocks (P4_16 section 12).
+
+use super::{Failed, Parsed, Parser};
+use crate::ast::{Annotation, BinaryOp, Block, Decl, DeclKind, Expr, ExprKind, Stmt, StmtKind, SwitchCase};
+use crate::source::Span;
+
+const COMPOUND: &[(&str, BinaryOp)] = &[
+    ("+=", BinaryOp::Add),
+    ("-=", BinaryOp::Sub),
+    ("*=", BinaryOp::Mul),
+    ("/=", BinaryOp::Div),
+    ("%=", BinaryOp::Mod),
+    ("<<=", BinaryOp::Shl),
+    ("&=", BinaryOp::BitAnd),
+    ("^=", BinaryOp::BitXor),
+    ("|=", BinaryOp::BitOr),
+    ("|+|=", BinaryOp::AddSat),
+    ("|-|=", BinaryOp::SubSat),
+];
+
+impl Parser {
+    /// `{ ... }` with the annotations before it.
+    pub(super) fn block(&mut self, annotations: Vec<Annotation>) -> Parsed<Block> {
+        let start = self.expect("{")?;
+        let stmts = self.statements()?;
+        let end = self.expect("}")?;
+        Ok(Block { annotations, stmts, span: start.to(end) })
+    }
+
+    /// Statements up to `}` (or `transition`), with recovery at each.
+    pub(super) fn statements(&mut self) -> Parsed<Vec<Stmt>> {
+        let mut stmts = Vec::new();
+        loop {
+            let token = self.peek();
+            if token.is("}") || token.kind == crate::lex::TokenKind::Eof || self.at_word("transition") {
+                return Ok(stmts);
+            }
+            let started = self.at;
+            match self.statement() {
+                Ok(stmt) => stmts.push(stmt),
+                Err(Failed) if self.trying > 0 || self.diagnostics.len() > super::MAX_ERRORS => {
+                    return Err(Failed);
+                }
+                Err(Failed) => self.skip_statement(started),
+            }
+        }
+    }
+
+    fn statement(&mut self) -> Parsed<Stmt> {
+        self.nested(Self::statement_inner)
+    }
+
+    fn statement_inner(&mut self) -> Parsed<Stmt> {
+        let start = self.peek().span;
+        let annotations = self.annotations()?;
+        let kind = match &*self.peek().text.clone() {
+            ";" => {
+                self.advance();
+                StmtKind::Empty
+            }
+            "{" => StmtKind::Block(self.block(annotations)?),
+            "if" => self.if_statement()?,
+            "switch" => self.switch_statement()?,
+            "for" => self.for_statement(annotations)?,
+            "return" => {
+                self.advance();
+                let value = if self.at(";") { None } else { Some(self.expr()?) };
+                self.expect(";")?;
+                StmtKind::Return(value)
+            }
+            word @ ("exit" | "break" | "continue") => {
+                self.advance();
+                self.expect(";")?;
+                match word {
+                    "exit" => StmtKind::Exit,
+                    "break" => StmtKind::Break,
+                    _ => StmtKind::Continue,
+                }
+            }
+            "const" => StmtKind::Decl(Box::new(self.const_decl(annotations)?)),
+            _ => {
+                let kind = self.simple_statement(annotations)?;
+                self.expect(";")?;
+                kind
+            }
+        };
+        Ok(Stmt { kind, span: start.to(self.before()) })
+    }
+
+    /// A declaration, assignment or call, without its `;`.
+    fn simple_statement(&mut self, annotations: Vec<Annotation>) -> Parsed<StmtKind> {
+        if let Some(decl) = self.local_declaration(&annotations)? {
+            return Ok(StmtKind::Decl(Box::new(decl)));
+        }
+        let left = self.unary()?;
+        if self.at("=") {
+            self.advance();
+            let right = self.expr()?;
+            return Ok(StmtKind::Assign { left, op: None, right });
+        }
+        if let Some((_, op)) = COMPOUND.iter().find(|(text, _)| self.at(text)) {
+            self.advance();
+            let right = self.expr()?;
+            return Ok(StmtKind::Assign { left, op: Some(*op), right });
+        }
+        if self.at(">") && self.peek_at(1).is(">=") {
+            self.advance();
+            self.advance();
+            let right = self.expr()?;
+            return Ok(StmtKind::Assign { left, op: Some(BinaryOp::Shr), right });
+        }
+        if !matches!(left.kind, ExprKind::Call { .. }) {
+            if self.at("==") {
+                let span = self.peek().span;
+                return self.fail_at(
+                    span,
+                    "a comparison is not a statement".into(),
+                    Some("use `=` to assign".into()),
+                );
+            }
+            if self.at("++") {
+                let span = self.peek().span;
+                return self.fail_at(
+                    span,
+                    "`++` joins bit strings in P4".into(),
+                    Some("use `x = x + 1`".into()),
+                );
+            }
+            return self.fail("`=` or a call");
+        }
+        Ok(StmtKind::Call(left))
+    }
+
+    /// `T x`, `T x = e` or `T(args) x` without the `;`, if that is what stands here.
+    fn local_declaration(&mut self, annotations: &[Annotation]) -> Parsed<Option<Decl>> {
+        let start = self.peek().span;
+        let head = self.attempt(|p| {
+            let ty = p.type_ref()?;
+            if Self::is_name(p.peek()) {
+                return Ok((ty, None));
+            }
+            let args = p.args()?;
+            if Self::is_name(p.peek()) { Ok((ty, Some(args))) } else { Err(Failed) }
+        });
+        let Some((ty, args)) = head else { return Ok(None) };
+        let name = self.ident()?;
+        let kind = match args {
+            None => {
+                let init = if self.take("=") { Some(self.expr()?) } else { None };
+                DeclKind::Variable { ty, name, init }
+            }
+            Some(args) => {
+                let body = self.instance_body()?;
+                DeclKind::Instantiation { ty, args, name, body }
+            }
+        };
+        Ok(Some(Decl { annotations: annotations.to_vec(), kind, span: start.to(self.before()) }))
+    }
+
+    /// `= { ... }` after an instantiation: implementations of abstract methods.
+    pub(super) fn instance_body(&mut self) -> Parsed<Option<Vec<Decl>>> {
+        if !self.take("=") {
+            return Ok(None);
+        }
+        self.expect("{")?;
+        let mut decls = Vec::new();
+        while !self.at("}") {
+            decls.push(self.nested(Self::top_level)?);
+        }
+        self.expect("}")?;
+        Ok(Some(decls))
+    }
+
+    /// A variable declared in a parser or control, or an instance, with its `;`.
+    pub(super) fn declaration_statement(&mut self, annotations: &[Annotation]) -> Parsed<Decl> {
+        match self.local_declaration(annotations)? {
+            Some(decl) => {
+                self.expect(";")?;
+                Ok(decl)
+            }
+            None => {
+                // For the message: what a declaration would want here.
+                self.type_ref()?;
+                self.ident()?;
+                self.fail("a declaration")
+            }
+        }
+    }
+
+    fn if_statement(&mut self) -> Parsed<StmtKind> {
+        self.expect_word("if")?;
+        self.expect("(")?;
+        let cond = self.expr()?;
+        if self.at("=") {
+            let span = self.peek().span;
+            return self.fail_at(
+                span,
+                "an assignment is not a condition".into(),
+                Some("use `==` to compare".into()),
+            );
+        }
+        self.expect(")")?;
+        let then = Box::new(self.statement()?);
+        let otherwise = if self.take_word("else") { Some(Box::new(self.statement()?)) } else { None };
+        Ok(StmtKind::If { cond, then, otherwise })
+    }
+
+    fn switch_statement(&mut self) -> Parsed<StmtKind> {
+        self.expect_word("switch")?;
+        self.expect("(")?;
+        let on = self.expr()?;
+        self.expect(")")?;
+        self.expect("{")?;
+        let mut cases = Vec::new();
+        while !self.at("}") {
+            let start = self.peek().span;
+            let label = if self.take_word("default") {
+                Expr { kind: ExprKind::Default, span: start }
+            } else {
+                self.expr()?
+            };
+            self.expect(":")?;
+            let annotations = self.annotations()?;
+            let body = if self.at("{") { Some(self.block(annotations)?) } else { None };
+            cases.push(SwitchCase { label, body, span: start.to(self.before()) });
+        }
+        self.expect("}")?;
+        Ok(StmtKind::Switch { on, cases })
+    }
+
+    fn for_statement(&mut self, annotations: Vec<Annotation>) -> Parsed<StmtKind> {
+        self.expect_word("for")?;
+        self.expect("(")?;
+        let head = self.attempt(|p| {
+            p.annotations()?;
+            let typed = !(Self::is_name(p.peek()) && p.word_at(1, "in"));
+            let ty = if typed { Some(p.type_ref()?) } else { None };
+            let name = p.ident()?;
+            p.expect_word("in")?;
+            Ok((ty, name))
+        });
+        if let Some((ty, name)) = head {
+            let over = self.range_expr()?;
+            self.expect(")")?;
+            let body = Box::new(self.statement()?);
+            return Ok(StmtKind::ForIn { annotations, ty, name, over, body });
+        }
+        let init = self.for_list(";")?;
+        self.expect(";")?;
+        let cond = self.expr()?;
+        self.expect(";")?;
+        let update = self.for_list(")")?;
+        self.expect(")")?;
+        let body = Box::new(self.statement()?);
+        Ok(StmtKind::For { annotations, init, cond, update, body })
+    }
+
+    fn for_list(&mut self, end: &str) -> Parsed<Vec<Stmt>> {
+        let mut list = Vec::new();
+        while !self.at(end) {
+            let start: Span = self.peek().span;
+            let annotations = self.annotations()?;
+            let kind = self.simple_statement(annotations)?;
+            list.push(Stmt { kind, span: start.to(self.before()) });
+            if !self.take(",") {
+                break;
+            }
+        }
+        Ok(list)
+    }
+}

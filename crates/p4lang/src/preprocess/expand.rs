@@ -1,0 +1,235 @@
+//! Macro expansion.
+
+use std::sync::Arc;
+
+use super::{MAX_TOKENS, Macro, Preprocessor, join};
+use crate::ast::Name;
+use crate::lex::{Token, TokenKind};
+use crate::source::Span;
+
+/// What is still to be read: tokens in reverse, with marks where a macro's expansion ends (until then that macro
+/// is not expanded again).
+enum Item {
+    Token(Token),
+    End(Name),
+}
+
+impl Preprocessor<'_> {
+    /// Expands every macro in `tokens`.
+    pub(super) fn expand(&mut self, tokens: Vec<Token>) -> Vec<Token> {
+        let mut out = Vec::with_capacity(tokens.len());
+        let mut todo: Vec<Item> = tokens.into_iter().rev().map(Item::Token).collect();
+        let mut active: Vec<Name> = Vec::new();
+        while let Some(item) = todo.pop() {
+            let token = match item {
+                Item::End(name) => {
+                    active.retain(|n| *n != name);
+                    continue;
+                }
+                Item::Token(token) => token,
+            };
+            if self.stopped {
+                break;
+            }
+            if token.kind != TokenKind::Ident || active.contains(&token.text) {
+                out.push(token);
+                continue;
+            }
+            if let Some(text) = self.predefined(&token) {
+                out.push(text);
+                continue;
+            }
+            let Some(found) = self.macros.get(&token.text).cloned() else {
+                out.push(token);
+                continue;
+            };
+            let args = match &found.params {
+                None => Vec::new(),
+                Some(params) => {
+                    let next = todo.iter().rev().find_map(|i| match i {
+                        Item::Token(t) => Some(t),
+                        Item::End(_) => None,
+                    });
+                    if !next.is_some_and(|t| t.is("(")) {
+                        out.push(token);
+                        continue;
+                    }
+                    let Some(args) =
+                        self.arguments(&token, params.len(), found.variadic, &mut todo, &mut active)
+                    else {
+                        continue;
+                    };
+                    args
+                }
+            };
+            if self.budget == 0 || todo.len() + out.len() > MAX_TOKENS {
+                self.error(
+                    "macro-limit",
+                    token.span,
+                    format!("expanding macro `{}` takes too much work", token.text),
+                );
+                self.stopped = true;
+                break;
+            }
+            self.budget -= 1;
+            let body = self.substitute(&found, args, token.span);
+            active.push(token.text.clone());
+            todo.push(Item::End(token.text.clone()));
+            for (index, mut t) in body.into_iter().enumerate().rev() {
+                t.span = token.span;
+                if index == 0 {
+                    t.space = token.space;
+                }
+                todo.push(Item::Token(t));
+            }
+        }
+        out
+    }
+
+    fn predefined(&self, token: &Token) -> Option<Token> {
+        let make = |kind, text: String| Token { kind, text: Arc::from(text), ..token.clone() };
+        match &*token.text {
+            "__LINE__" => Some(make(TokenKind::Number, self.sources.line_column(token.span).0.to_string())),
+            "__FILE__" => {
+                Some(make(TokenKind::Str, format!("{:?}", self.sources.file(token.span.file).name)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes `( a, b )` off `todo`.
+    fn arguments(
+        &mut self,
+        name: &Token,
+        arity: usize,
+        variadic: bool,
+        todo: &mut Vec<Item>,
+        active: &mut Vec<Name>,
+    ) -> Option<Vec<Vec<Token>>> {
+        let mut args: Vec<Vec<Token>> = vec![Vec::new()];
+        let mut depth = 0;
+        loop {
+            let token = match todo.pop() {
+                Some(Item::Token(token)) => token,
+                Some(Item::End(name)) => {
+                    active.retain(|n| *n != name);
+                    continue;
+                }
+                None => {
+                    self.error(
+                        "macro-call",
+                        name.span,
+                        format!("the arguments of macro `{}` are never closed", name.text),
+                    )
+                    .help = Some("add `)`".into());
+                    return None;
+                }
+            };
+            if token.is("(") {
+                depth += 1;
+                if depth == 1 {
+                    continue;
+                }
+            } else if token.is(")") {
+                depth -= 1;
+                if depth == 0 {
+                    break;
+                }
+            } else if token.is(",") && depth == 1 && !(variadic && args.len() == arity) {
+                args.push(Vec::new());
+                continue;
+            }
+            if let Some(last) = args.last_mut() {
+                last.push(token);
+            }
+        }
+        if arity == 0 && args.len() == 1 && args[0].is_empty() {
+            args.clear();
+        }
+        if variadic && args.len() + 1 == arity {
+            args.push(Vec::new());
+        }
+        if args.len() != arity {
+            let message = format!("macro `{}` takes {arity} arguments, not {}", name.text, args.len());
+            self.error("macro-call", name.span, message);
+            return None;
+        }
+        Some(args)
+    }
+
+    /// The body with its parameters replaced, `#` and `##` done.
+    fn substitute(&mut self, found: &Macro, args: Vec<Vec<Token>>, span: Span) -> Vec<Token> {
+        let Some(params) = &found.params else {
+            return paste(found.body.clone());
+        };
+        let index = |t: &Token| {
+            (t.kind == TokenKind::Ident).then(|| params.iter().position(|p| *p == t.text)).flatten()
+        };
+        let mut expanded: Vec<Option<Vec<Token>>> = vec![None; args.len()];
+        let mut out = Vec::new();
+        let body = &found.body;
+        let mut at = 0;
+        while at < body.len() {
+            let token = &body[at];
+            if token.is("#")
+                && let Some(param) = body.get(at + 1).and_then(index)
+            {
+                let text = format!("{:?}", join(&args[param]));
+                out.push(Token { kind: TokenKind::Str, text: Arc::from(text), span, space: token.space });
+                at += 2;
+                continue;
+            }
+            match index(token) {
+                Some(param) => {
+                    let pasted =
+                        body.get(at + 1).is_some_and(|t| t.is("##")) || (at > 0 && body[at - 1].is("##"));
+                    let text = if pasted {
+                        args[param].clone()
+                    } else {
+                        if expanded[param].is_none() {
+                            let value = self.expand(args[param].clone());
+                            expanded[param] = Some(value);
+                        }
+                        expanded[param].clone().unwrap_or_default()
+                    };
+                    let first = out.len();
+                    out.extend(text);
+                    if let Some(t) = out.get_mut(first) {
+                        t.space = token.space;
+                    }
+                }
+                None => out.push(token.clone()),
+            }
+            at += 1;
+        }
+        paste(out)
+    }
+}
+
+/// Joins the neighbours of every `##`.
+fn paste(tokens: Vec<Token>) -> Vec<Token> {
+    if !tokens.iter().any(|t| t.is("##")) {
+        return tokens;
+    }
+    let mut out: Vec<Token> = Vec::with_capacity(tokens.len());
+    let mut iter = tokens.into_iter();
+    while let Some(token) = iter.next() {
+        if !token.is("##") {
+            out.push(token);
+            continue;
+        }
+        let Some(right) = iter.next() else { break };
+        match out.pop() {
+            Some(left) => {
+                let text = format!("{}{}", left.text, right.text);
+                let kind = match left.kind {
+                    TokenKind::Ident | TokenKind::Number => left.kind,
+                    _ => right.kind,
+                };
+                out.push(Token { kind, text: Arc::from(text), ..left });
+            }
+            None => out.push(right),
+        }
+    }
+    out
+}

@@ -1,0 +1,461 @@
+//! The preprocessor: includes, macros and conditionals, as `cpp` treats P4 source (P4_16 section 6.2).
+//!
+//! Works on tokens. Its output has no newlines and no directives, ends with one `Eof`, and carries for text that a
+//! macro made the span of the macro's use. Everything is bounded: include depth, macro work and output size each end
+//! in a diagnostic, never in a hang.
+
+mod condition;
+mod expand;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::ast::Name;
+use crate::diag::Diagnostic;
+use crate::lex::{Token, TokenKind, lex, unquote};
+use crate::source::{FileId, SourceMap, Span};
+
+/// How to read a program.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// `-I`: searched in order, before the built-in files.
+    pub include_dirs: Vec<PathBuf>,
+    /// `-D name=value`.
+    pub defines: Vec<(String, String)>,
+}
+
+const MAX_INCLUDE_DEPTH: usize = 64;
+const MAX_TOKENS: usize = 4_000_000;
+
+const BUILTIN: &[(&str, &str)] =
+    &[("core.p4", include_str!("../builtin/core.p4")), ("v1model.p4", include_str!("../builtin/v1model.p4"))];
+
+#[derive(Debug, Clone)]
+pub(crate) struct Macro {
+    /// `None`: object-like.
+    params: Option<Vec<Name>>,
+    variadic: bool,
+    body: Vec<Token>,
+}
+
+pub struct Preprocessor<'a> {
+    pub sources: &'a mut SourceMap,
+    pub diagnostics: &'a mut Vec<Diagnostic>,
+    options: &'a Options,
+    macros: HashMap<Name, Macro>,
+    once: Vec<PathBuf>,
+    out: Vec<Token>,
+    /// Macro expansions still allowed.
+    budget: usize,
+    stopped: bool,
+}
+
+/// One `#if`.
+struct Conditional {
+    span: Span,
+    /// This branch is being read.
+    active: bool,
+    /// Some branch was already taken.
+    taken: bool,
+    outer_active: bool,
+    seen_else: bool,
+}
+
+impl<'a> Preprocessor<'a> {
+    pub fn new(
+        sources: &'a mut SourceMap,
+        diagnostics: &'a mut Vec<Diagnostic>,
+        options: &'a Options,
+    ) -> Self {
+        let mut this = Preprocessor {
+            sources,
+            diagnostics,
+            options,
+            macros: HashMap::new(),
+            once: Vec::new(),
+            out: Vec::new(),
+            budget: 1_000_000,
+            stopped: false,
+        };
+        let predefined =
+            [("__P4_16__", "1"), ("__p4c__", "1"), ("__TARGET_BMV2__", "1"), ("__TIDEGATE__", "1")]
+                .map(|(n, v)| (n.to_owned(), v.to_owned()));
+        for (name, value) in predefined.iter().chain(&options.defines) {
+            let file = this.sources.add(format!("<define {name}>"), value.as_str());
+            let mut body = lex(this.sources, file, this.diagnostics);
+            body.retain(|t| !matches!(t.kind, TokenKind::Eof | TokenKind::Newline));
+            this.macros.insert(Arc::from(name.as_str()), Macro { params: None, variadic: false, body });
+        }
+        this
+    }
+
+    /// All tokens of the program whose main file is already in the source map.
+    pub fn run(mut self, main: FileId, path: Option<&Path>) -> Vec<Token> {
+        self.file(main, path, 0);
+        let end = self.sources.file(main).text.len() as u32;
+        self.out.push(Token {
+            kind: TokenKind::Eof,
+            text: Arc::from(""),
+            span: Span { file: main, start: end, end },
+            space: true,
+        });
+        self.out
+    }
+
+    fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+        self.diagnostics.push(Diagnostic::error(code, span, message));
+        let last = self.diagnostics.len() - 1;
+        &mut self.diagnostics[last]
+    }
+
+    fn file(&mut self, file: FileId, path: Option<&Path>, depth: usize) {
+        let tokens = lex(self.sources, file, self.diagnostics);
+        let mut conditionals: Vec<Conditional> = Vec::new();
+        let mut chunk: Vec<Token> = Vec::new();
+        let mut at = 0;
+        let mut line_start = true;
+        while at < tokens.len() && !self.stopped {
+            let token = &tokens[at];
+            if line_start && token.is("#") {
+                let end = tokens[at..]
+                    .iter()
+                    .position(|t| matches!(t.kind, TokenKind::Newline | TokenKind::Eof))
+                    .map_or(tokens.len(), |n| at + n);
+                self.flush(&mut chunk);
+                self.directive(&tokens[at..end], &mut conditionals, path, depth);
+                at = end;
+                continue;
+            }
+            at += 1;
+            // `@pragma name ...` runs to the end of its line and says nothing that we act on.
+            if token.is("@") && tokens.get(at).is_some_and(|t| &*t.text == "pragma") {
+                while !matches!(tokens[at].kind, TokenKind::Newline | TokenKind::Eof) {
+                    at += 1;
+                }
+                continue;
+            }
+            match token.kind {
+                TokenKind::Newline => line_start = true,
+                TokenKind::Eof => break,
+                _ => {
+                    line_start = false;
+                    if conditionals.last().is_none_or(|c| c.active) {
+                        chunk.push(token.clone());
+                    }
+                }
+            }
+        }
+        self.flush(&mut chunk);
+        for open in conditionals {
+            if self.stopped {
+                break;
+            }
+            self.error("unterminated-conditional", open.span, "this conditional has no `#endif`").help =
+                Some("add `#endif`".into());
+        }
+    }
+
+    /// Expands the text between two directives into the output.
+    fn flush(&mut self, chunk: &mut Vec<Token>) {
+        if chunk.is_empty() {
+            return;
+        }
+        let text = std::mem::take(chunk);
+        let expanded = self.expand(text);
+        self.out.extend(expanded);
+        if self.out.len() > MAX_TOKENS && !self.stopped {
+            let span = self.out[MAX_TOKENS].span;
+            self.error(
+                "too-large",
+                span,
+                format!("the program has more than {MAX_TOKENS} tokens after includes and macros"),
+            );
+            self.stopped = true;
+        }
+        if self.stopped {
+            self.out.truncate(MAX_TOKENS);
+        }
+    }
+
+    fn directive(
+        &mut self,
+        line: &[Token],
+        conditionals: &mut Vec<Conditional>,
+        path: Option<&Path>,
+        depth: usize,
+    ) {
+        let Some(name) = line.get(1) else { return };
+        let rest = &line[2..];
+        let whole = line[0].span.to(line[line.len() - 1].span);
+        let active = conditionals.last().is_none_or(|c| c.active);
+        match &*name.text {
+            "if" | "ifdef" | "ifndef" => {
+                let holds = active
+                    && match &*name.text {
+                        "if" => self.condition(rest, whole),
+                        other => {
+                            let defined = match rest.first() {
+                                Some(t) if t.kind == TokenKind::Ident => self.macros.contains_key(&t.text),
+                                _ => {
+                                    self.error(
+                                        "bad-directive",
+                                        whole,
+                                        format!("`#{other}` wants a macro's name"),
+                                    );
+                                    false
+                                }
+                            };
+                            defined == (other == "ifdef")
+                        }
+                    };
+                conditionals.push(Conditional {
+                    span: whole,
+                    active: holds,
+                    taken: holds,
+                    outer_active: active,
+                    seen_else: false,
+                });
+            }
+            "elif" | "else" => {
+                let is_else = &*name.text == "else";
+                let Some((seen_else, wants)) =
+                    conditionals.last().map(|c| (c.seen_else, c.outer_active && !c.taken))
+                else {
+                    self.error("bad-directive", whole, format!("`#{}` without `#if`", name.text));
+                    return;
+                };
+                if seen_else {
+                    self.error("bad-directive", whole, format!("`#{}` after `#else`", name.text));
+                }
+                let holds = wants && (is_else || self.condition(rest, whole));
+                if let Some(open) = conditionals.last_mut() {
+                    open.active = holds;
+                    open.taken |= holds;
+                    open.seen_else = is_else;
+                }
+            }
+            "endif" => {
+                if conditionals.pop().is_none() {
+                    self.error("bad-directive", whole, "`#endif` without `#if`");
+                }
+            }
+            _ if !active => {}
+            "define" => self.define(rest, whole),
+            "undef" => match rest.first() {
+                Some(t) if t.kind == TokenKind::Ident => {
+                    self.macros.remove(&t.text);
+                }
+                _ => {
+                    self.error("bad-directive", whole, "`#undef` wants a macro's name");
+                }
+            },
+            "include" => self.include(rest, whole, path, depth),
+            "error" => {
+                let text = join(rest);
+                self.error("user-error", whole, format!("#error {text}"));
+            }
+            "warning" => {
+                let text = join(rest);
+                self.diagnostics.push(Diagnostic::warning("user-warning", whole, format!("#warning {text}")));
+            }
+            "pragma" => {
+                if rest.first().is_some_and(|t| &*t.text == "once")
+                    && let Some(path) = path
+                {
+                    self.once.push(path.to_path_buf());
+                }
+            }
+            "line" => {}
+            // `# 12 "file"`: left by a preprocessor that ran before us.
+            _ if name.kind == TokenKind::Number => {}
+            other => {
+                let message = format!("unknown preprocessor directive `#{other}`");
+                self.error("bad-directive", whole, message);
+            }
+        }
+    }
+
+    fn define(&mut self, rest: &[Token], whole: Span) {
+        let Some(name) = rest.first().filter(|t| t.kind == TokenKind::Ident) else {
+            self.error("bad-directive", whole, "`#define` wants a macro's name");
+            return;
+        };
+        let mut params = None;
+        let mut variadic = false;
+        let mut at = 1;
+        if rest.get(1).is_some_and(|t| t.is("(") && !t.space) {
+            let mut names = Vec::new();
+            at = 2;
+            loop {
+                match rest.get(at) {
+                    Some(t) if t.is(")") => break,
+                    Some(t) if t.is(",") => {}
+                    Some(t) if t.is("...") => {
+                        variadic = true;
+                        names.push(Arc::from("__VA_ARGS__"));
+                    }
+                    Some(t) if t.kind == TokenKind::Ident => names.push(t.text.clone()),
+                    _ => {
+                        self.error(
+                            "bad-directive",
+                            whole,
+                            format!("the parameters of macro `{}` want `)`", name.text),
+                        );
+                        return;
+                    }
+                }
+                at += 1;
+            }
+            at += 1;
+            params = Some(names);
+        }
+        self.macros.insert(name.text.clone(), Macro { params, variadic, body: rest[at..].to_vec() });
+    }
+
+    fn include(&mut self, rest: &[Token], whole: Span, from: Option<&Path>, depth: usize) {
+        let expanded;
+        let rest = match rest.first() {
+            Some(t) if t.kind == TokenKind::Ident => {
+                expanded = self.expand(rest.to_vec());
+                &expanded[..]
+            }
+            _ => rest,
+        };
+        let (name, quoted) = match rest.first() {
+            Some(t) if t.kind == TokenKind::Str => (unquote(&t.text), true),
+            Some(t) if t.is("<") => {
+                let mut name = String::new();
+                for token in &rest[1..] {
+                    if token.is(">") {
+                        break;
+                    }
+                    name.push_str(&token.text);
+                }
+                (name, false)
+            }
+            _ => {
+                self.error("bad-directive", whole, "`#include` wants \"file\" or <file>");
+                return;
+            }
+        };
+        if depth >= MAX_INCLUDE_DEPTH {
+            self.error(
+                "include-depth",
+                whole,
+                format!("includes are nested more than {MAX_INCLUDE_DEPTH} deep"),
+            )
+            .help = Some("does a file include itself? Give it an include guard".into());
+            self.stopped = true;
+            return;
+        }
+        let mut tried = Vec::new();
+        let beside = quoted.then(|| from.and_then(Path::parent).map(Path::to_path_buf).unwrap_or_default());
+        for dir in beside.iter().chain(&self.options.include_dirs) {
+            let path = dir.join(&name);
+            if path.is_file() {
+                if self.once.contains(&path) {
+                    return;
+                }
+                match std::fs::read(&path) {
+                    Ok(bytes) => {
+                        let text = String::from_utf8_lossy(&bytes).into_owned();
+                        let file = self.sources.add(path.display().to_string(), text);
+                        self.file(file, Some(&path), depth + 1);
+                    }
+                    Err(error) => {
+                        self.error("include", whole, format!("cannot read `{}`: {error}", path.display()));
+                    }
+                }
+                return;
+            }
+            tried.push(if dir.as_os_str().is_empty() { ".".to_owned() } else { dir.display().to_string() });
+        }
+        if let Some((name, text)) = BUILTIN.iter().find(|(n, _)| *n == name) {
+            let file = self.sources.add(format!("<{name}>"), *text);
+            self.file(file, None, depth + 1);
+            return;
+        }
+        tried.push("the built-in core.p4 and v1model.p4".to_owned());
+        self.error("include", whole, format!("cannot find `{name}`")).help =
+            Some(format!("searched {}; add its directory with -I", tried.join(", ")));
+    }
+}
+
+/// Text of tokens, spaced as they were.
+pub(crate) fn join(tokens: &[Token]) -> String {
+    let mut out = String::new();
+    for token in tokens {
+        if token.space && !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(&token.text);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(text: &str) -> (String, Vec<String>) {
+        let mut sources = SourceMap::default();
+        let mut diagnostics = Vec::new();
+        let options = Options::default();
+        let main = sources.add("t.p4", text);
+        let tokens = Preprocessor::new(&mut sources, &mut diagnostics, &options).run(main, None);
+        let text: Vec<_> = tokens.iter().map(|t| &*t.text).collect();
+        (text.join(" ").trim().to_owned(), diagnostics.iter().map(|d| d.message.clone()).collect())
+    }
+
+    #[test]
+    fn macros_and_conditionals() {
+        for (text, expected) in [
+            ("#define A 3\nA B", "3 B"),
+            ("#define F(x, y) x + y * x\nF(1, (2, 3))", "1 + ( 2 , 3 ) * 1"),
+            ("#define F(x) x\nF", "F"),
+            ("#define A B\n#define B A\nA", "A"),
+            ("#define CAT(a, b) a##b\nCAT(x, 1)", "x1"),
+            ("#define S(a) #a\nS(x + 1)", "\"x + 1\""),
+            ("#define V(f, ...) f(__VA_ARGS__)\nV(g, 1, 2)", "g ( 1 , 2 )"),
+            ("#if 1 + 1 == 2 && !defined(X)\na\n#else\nb\n#endif", "a"),
+            ("#ifdef X\na\n#elif 0\nb\n#else\nc\n#endif", "c"),
+            ("#ifndef X\n#define X\na\n#endif\n#ifndef X\nb\n#endif", "a"),
+            ("#if 0\n#if 1\na\n#endif\n#else\nb\n#endif", "b"),
+            ("#define A \\\n 7\nA", "7"),
+            ("#define F(x) G(x)\n#define G(x) x x\nF(F(1))", "1 1 1 1"),
+            ("#define EMPTY\nEMPTY a", "a"),
+            ("#define F() 5\nF()", "5"),
+            ("__LINE__\n__LINE__", "1 2"),
+        ] {
+            assert_eq!(run(text), (expected.to_owned(), vec![]), "{text}");
+        }
+    }
+
+    #[test]
+    fn faults_are_reported() {
+        for (text, expected) in [
+            ("#if 1", "no `#endif`"),
+            ("#endif", "without `#if`"),
+            ("#include \"nowhere.p4\"", "cannot find"),
+            ("#frobnicate", "unknown preprocessor directive"),
+            ("#error no way", "#error no way"),
+            ("#if 1 +\n#endif", "condition"),
+            ("#define F(x) x\nF(1", "never closed"),
+        ] {
+            let (_, messages) = run(text);
+            assert!(messages.iter().any(|m| m.contains(expected)), "{text}: {messages:?}");
+        }
+    }
+
+    #[test]
+    fn explosions_are_bounded() {
+        let mut text = String::from("#define A0 x x\n");
+        for i in 1..60 {
+            text.push_str(&format!("#define A{i} A{} A{}\n", i - 1, i - 1));
+        }
+        text.push_str("A59");
+        let (_, messages) = run(&text);
+        assert!(messages.iter().any(|m| m.contains("macro")), "{messages:?}");
+    }
+}
