@@ -218,7 +218,11 @@ impl Parser {
                     matches!(&expr.kind, ExprKind::Name(path) if self.types.contains(&path.ident.name));
                 let Some(type_args) = self.attempt(|p| {
                     let args = p.type_args()?;
-                    if p.at("(") || (p.at(".") && (is_type || p.word_at(1, "apply"))) { Ok(args) } else { Err(super::Failed) }
+                    if p.at("(") || (p.at(".") && (is_type || p.word_at(1, "apply"))) {
+                        Ok(args)
+                    } else {
+                        Err(super::Failed)
+                    }
                 }) else {
                     return Ok(expr);
                 };

@@ -1,0 +1,207 @@
+//! Compile-time evaluation (P4_16 section 18.1).
+//!
+//! Values stay exact; results of fixed-width arithmetic are wrapped to their width, as at run time.
+
+use num_bigint::BigInt;
+use num_integer::Integer;
+use num_traits::{One, Signed, ToPrimitive, Zero};
+
+use crate::ast::{BinaryOp, UnaryOp};
+use crate::hir::{Expr, ExprKind, Type};
+
+/// Compile-time integers may grow to this many bits.
+const MAX_BITS: u64 = 1 << 17;
+
+pub(super) fn int_value(expr: &Expr) -> Option<&BigInt> {
+    match &expr.kind {
+        ExprKind::Int(value) => Some(value),
+        _ => None,
+    }
+}
+
+fn bool_value(expr: &Expr) -> Option<bool> {
+    match expr.kind {
+        ExprKind::Bool(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// Whether an expression is known at compile time, all the way down.
+pub(super) fn is_const(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Int(_)
+        | ExprKind::Bool(_)
+        | ExprKind::Str(_)
+        | ExprKind::Error(_)
+        | ExprKind::EnumMember(..)
+        | ExprKind::Invalid
+        | ExprKind::Default => true,
+        ExprKind::Struct(items) | ExprKind::List(items) => items.iter().flatten().all(is_const),
+        ExprKind::Cast(inner) => is_const(inner),
+        _ => false,
+    }
+}
+
+/// A number for a message, cut if it is long.
+pub(super) fn brief(value: &BigInt) -> String {
+    if value.bits() > 256 { format!("a number of {} bits", value.bits()) } else { value.to_string() }
+}
+
+/// Wraps to the type's width; other types are left alone.
+pub(crate) fn wrap(value: BigInt, ty: &Type) -> BigInt {
+    let Type::Bits { width, signed } = ty else { return value };
+    if *width == 0 {
+        return BigInt::zero();
+    }
+    let modulus = BigInt::one() << *width;
+    let value = value.mod_floor(&modulus);
+    if *signed && value >= (BigInt::one() << (*width - 1)) { value - modulus } else { value }
+}
+
+/// Whether the value is one of the type's.
+pub(super) fn fits(value: &BigInt, ty: &Type) -> bool {
+    wrap(value.clone(), ty) == *value
+}
+
+/// Largest and smallest value of a fixed-width type.
+fn bounds(width: u32, signed: bool) -> (BigInt, BigInt) {
+    if signed {
+        let half = BigInt::one() << width.saturating_sub(1);
+        (-half.clone(), half - 1)
+    } else {
+        (BigInt::zero(), (BigInt::one() << width) - 1)
+    }
+}
+
+/// The folded form of a unary operation on a constant.
+pub(super) fn unary(op: UnaryOp, operand: &Expr, ty: &Type) -> Option<ExprKind> {
+    if let Some(value) = bool_value(operand) {
+        return (op == UnaryOp::Not).then_some(ExprKind::Bool(!value));
+    }
+    let value = int_value(operand)?.clone();
+    let value = match op {
+        UnaryOp::Neg => -value,
+        UnaryOp::Plus => value,
+        UnaryOp::Complement => -value - 1,
+        UnaryOp::Not => return None,
+    };
+    Some(ExprKind::Int(wrap(value, ty)))
+}
+
+/// The folded form of a binary operation on constants; an error where the operation has no value.
+pub(super) fn binary(op: BinaryOp, left: &Expr, right: &Expr, ty: &Type) -> Option<Result<ExprKind, String>> {
+    if let (Some(a), Some(b)) = (bool_value(left), bool_value(right)) {
+        return Some(Ok(ExprKind::Bool(match op {
+            BinaryOp::And => a && b,
+            BinaryOp::Or => a || b,
+            BinaryOp::Eq => a == b,
+            BinaryOp::Ne => a != b,
+            _ => return None,
+        })));
+    }
+    // A constant on the left may decide alone.
+    match (op, bool_value(left)) {
+        (BinaryOp::And, Some(false)) => return Some(Ok(ExprKind::Bool(false))),
+        (BinaryOp::Or, Some(true)) => return Some(Ok(ExprKind::Bool(true))),
+        _ => {}
+    }
+    if let (ExprKind::Str(a), ExprKind::Str(b)) = (&left.kind, &right.kind)
+        && op == BinaryOp::Concat
+    {
+        return Some(Ok(ExprKind::Str(format!("{a}{b}"))));
+    }
+    let members = match (&left.kind, &right.kind) {
+        (ExprKind::EnumMember(_, a), ExprKind::EnumMember(_, b)) => Some((a, b)),
+        (ExprKind::Error(a), ExprKind::Error(b)) => Some((a, b)),
+        _ => None,
+    };
+    if let Some((a, b)) = members {
+        return match op {
+            BinaryOp::Eq => Some(Ok(ExprKind::Bool(a == b))),
+            BinaryOp::Ne => Some(Ok(ExprKind::Bool(a != b))),
+            _ => None,
+        };
+    }
+    let (a, b) = (int_value(left)?, int_value(right)?);
+    let compare = |yes: bool| Some(Ok(ExprKind::Bool(yes)));
+    let value = match op {
+        BinaryOp::Eq => return compare(a == b),
+        BinaryOp::Ne => return compare(a != b),
+        BinaryOp::Lt => return compare(a < b),
+        BinaryOp::Le => return compare(a <= b),
+        BinaryOp::Gt => return compare(a > b),
+        BinaryOp::Ge => return compare(a >= b),
+        BinaryOp::And | BinaryOp::Or => return None,
+        BinaryOp::Add => a + b,
+        BinaryOp::Sub => a - b,
+        BinaryOp::Mul => {
+            if a.bits() + b.bits() > MAX_BITS {
+                return Some(Err("this product is too large to compute".into()));
+            }
+            a * b
+        }
+        BinaryOp::Div | BinaryOp::Mod => {
+            if b.is_zero() {
+                return Some(Err("division by zero".into()));
+            }
+            if op == BinaryOp::Div { a / b } else { a % b }
+        }
+        BinaryOp::AddSat | BinaryOp::SubSat => {
+            let Type::Bits { width, signed } = ty else { return None };
+            let (min, max) = bounds(*width, *signed);
+            let exact = if op == BinaryOp::AddSat { a + b } else { a - b };
+            exact.max(min).min(max)
+        }
+        BinaryOp::Shl => {
+            let limit = match ty {
+                Type::Bits { width, .. } => u64::from(*width),
+                _ => MAX_BITS,
+            };
+            match b.to_u64() {
+                Some(n) if n < limit => a << n,
+                _ if a.is_zero() || matches!(ty, Type::Bits { .. }) => BigInt::zero(),
+                _ => return Some(Err("this shift makes a number too large to compute".into())),
+            }
+        }
+        BinaryOp::Shr => match b.to_u64() {
+            Some(n) if n < MAX_BITS => a >> n,
+            _ if a.is_negative() => BigInt::from(-1),
+            _ => BigInt::zero(),
+        },
+        BinaryOp::BitAnd => a & b,
+        BinaryOp::BitOr => a | b,
+        BinaryOp::BitXor => a ^ b,
+        BinaryOp::Concat => {
+            let (Type::Bits { width, .. }, true) = (&right.ty, matches!(left.ty, Type::Bits { .. })) else {
+                return None;
+            };
+            let low = b.mod_floor(&(BigInt::one() << *width));
+            (a << *width) + low
+        }
+    };
+    Some(Ok(ExprKind::Int(wrap(value, ty))))
+}
+
+/// Bits hi..=lo of a value, two's complement.
+pub(super) fn slice(value: &BigInt, hi: u32, lo: u32) -> BigInt {
+    (value >> lo).mod_floor(&(BigInt::one() << (hi - lo + 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapping() {
+        for (value, width, signed, expected) in [
+            (256, 8, false, 0),
+            (-1, 8, false, 255),
+            (128, 8, true, -128),
+            (-129, 8, true, 127),
+            (5, 0, false, 0),
+        ] {
+            assert_eq!(wrap(value.into(), &Type::Bits { width, signed }), expected.into());
+        }
+        assert_eq!(slice(&(-1).into(), 3, 0), 15.into());
+    }
+}

@@ -1,0 +1,118 @@
+//! Syntax tree to checked program: names, types, constants, and the rules of the language.
+//!
+//! [`check`] walks the declarations in source order, since P4 wants names declared before they are used. Each
+//! expression is checked with the type that its context expects, if it expects one: that is what gives integer
+//! literals their widths and brace lists their types. Something in error gets [`Type::Unknown`], which agrees with
+//! everything, so that one mistake is reported once.
+
+mod call;
+mod construct;
+mod consts;
+mod decl;
+mod expr;
+mod flow;
+mod init;
+mod ops;
+mod scope;
+mod stmt;
+mod table;
+mod types;
+
+use std::sync::Arc;
+
+use crate::ast::{self, Name};
+use crate::diag::{Diagnostic, Severity};
+use crate::hir::{self, Def, DefId, DefKind, Hir, Type};
+use crate::source::Span;
+
+pub use types::display;
+
+use scope::Scope;
+
+/// Errors after which checking stops.
+const MAX_ERRORS: usize = 100;
+
+/// What surrounds the code being checked; decides what may be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Top,
+    Parser,
+    Control,
+    Action,
+    Function,
+}
+
+struct Checker {
+    hir: Hir,
+    diagnostics: Vec<Diagnostic>,
+    scopes: Vec<Scope>,
+    place: Place,
+    /// Declared return type of the function around.
+    returns: Option<Type>,
+    /// Loops around.
+    loops: usize,
+    parent: Option<DefId>,
+    /// Name of the function, action, parser or control being declared: it may not call itself.
+    declaring: Vec<Name>,
+}
+
+/// Checks a whole program. `None` if there was an error; warnings come either way.
+pub fn check(program: &ast::Program) -> (Option<Hir>, Vec<Diagnostic>) {
+    let mut checker = Checker {
+        hir: Hir::default(),
+        diagnostics: Vec::new(),
+        scopes: vec![Scope::default()],
+        place: Place::Top,
+        returns: None,
+        loops: 0,
+        parent: None,
+        declaring: Vec::new(),
+    };
+    for decl in &program.decls {
+        if let Some(id) = checker.top_level(decl) {
+            checker.hir.top.push(id);
+        }
+        if checker.diagnostics.iter().filter(|d| d.severity == Severity::Error).count() > MAX_ERRORS {
+            break;
+        }
+    }
+    flow::warn(&checker.hir, &mut checker.diagnostics);
+    let failed = checker.diagnostics.iter().any(|d| d.severity == Severity::Error);
+    ((!failed).then_some(checker.hir), checker.diagnostics)
+}
+
+impl Checker {
+    fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+        self.report(Diagnostic::error(code, span, message))
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> &mut Diagnostic {
+        self.diagnostics.push(diagnostic);
+        let last = self.diagnostics.len() - 1;
+        &mut self.diagnostics[last]
+    }
+
+    fn define(&mut self, name: Name, span: Span, annotations: Vec<ast::Annotation>, kind: DefKind) -> DefId {
+        self.hir.defs.push(Def { name, span, annotations, parent: self.parent, kind });
+        DefId(self.hir.defs.len() as u32 - 1)
+    }
+
+    fn def(&self, id: DefId) -> &Def {
+        self.hir.def(id)
+    }
+
+    fn unknown(span: Span) -> hir::Expr {
+        hir::Expr { ty: Type::Unknown, kind: hir::ExprKind::DontCare, span }
+    }
+}
+
+/// The value of `@name("...")`, if there is one.
+pub fn name_annotation(annotations: &[ast::Annotation]) -> Option<Name> {
+    annotations.iter().find(|a| &*a.name.name == "name").and_then(|a| match &a.body {
+        ast::AnnotationBody::Free { exprs: Some(exprs), .. } => match exprs.first().map(|e| &e.kind) {
+            Some(ast::ExprKind::Str(text)) => Some(Arc::from(text.as_str())),
+            _ => None,
+        },
+        _ => None,
+    })
+}

@@ -1,0 +1,361 @@
+//! Tables (P4_16 section 14.2).
+
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+
+use super::scope::Entry;
+use super::{Checker, consts};
+use crate::ast::{self, Direction, PropertyKind};
+use crate::hir::{
+    DefId, DefKind, EntryAction, Expr, ExprKind, TableAction, TableDef, TableEntry, TableKey, Type,
+};
+use crate::source::Span;
+
+impl Checker {
+    pub(super) fn table(&mut self, decl: &ast::Decl, table: &ast::Table) -> Option<DefId> {
+        let mut def = TableDef {
+            keys: Vec::new(),
+            actions: Vec::new(),
+            default_action: None,
+            const_default: false,
+            entries: Vec::new(),
+            const_entries: false,
+            size: None,
+            largest_priority_wins: true,
+            priority_delta: 1,
+            properties: Vec::new(),
+        };
+        let mut seen: Vec<(&str, Span)> = Vec::new();
+        for property in &table.properties {
+            let name = match &property.kind {
+                PropertyKind::Key(_) => "key",
+                PropertyKind::Actions(_) => "actions",
+                PropertyKind::Entries(_) => "entries",
+                PropertyKind::Other { name, .. } => &*name.name,
+            };
+            if let Some((_, first)) = seen.iter().find(|(n, _)| *n == name) {
+                let first = *first;
+                self.error("duplicate", property.span, format!("the property `{name}` is given twice"))
+                    .related
+                    .push((first, "first here".into()));
+            }
+            seen.push((name, property.span));
+        }
+        for property in &table.properties {
+            match &property.kind {
+                PropertyKind::Key(keys) => def.keys = keys.iter().filter_map(|k| self.table_key(k)).collect(),
+                PropertyKind::Actions(actions) => {
+                    for action in actions {
+                        if let Some(action) = self.table_action(action, &def.actions) {
+                            def.actions.push(action);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        if !seen.iter().any(|(n, _)| *n == "actions") {
+            self.error(
+                "bad-table",
+                table.name.span,
+                format!("the table `{}` has no `actions`", table.name.name),
+            );
+        }
+        for property in &table.properties {
+            match &property.kind {
+                PropertyKind::Entries(entries) => {
+                    def.const_entries = property.is_const;
+                    self.entries(&mut def, entries, property.is_const);
+                }
+                PropertyKind::Other { name, value } => self.property(&mut def, property, name, value),
+                _ => {}
+            }
+        }
+        let id = self.define(
+            table.name.name.clone(),
+            table.name.span,
+            decl.annotations.clone(),
+            DefKind::Table(Box::new(def)),
+        );
+        self.declare(&table.name, id);
+        Some(id)
+    }
+
+    fn property(
+        &mut self,
+        def: &mut TableDef,
+        property: &ast::Property,
+        name: &ast::Ident,
+        value: &ast::Expr,
+    ) {
+        match &*name.name {
+            "default_action" => {
+                def.const_default = property.is_const;
+                let action = match &value.kind {
+                    ast::ExprKind::Name(path) => Some((path.clone(), Vec::new())),
+                    ast::ExprKind::Call { callee, args, .. } => match &callee.kind {
+                        ast::ExprKind::Name(path) => Some((path.clone(), args.clone())),
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                match action {
+                    Some((path, args)) => {
+                        def.default_action = self.entry_action(&def.actions, &path, &args, value.span, true)
+                    }
+                    None => {
+                        self.error(
+                            "bad-table",
+                            value.span,
+                            "the default action must be an action of the table",
+                        );
+                    }
+                }
+            }
+            "size" => {
+                if let Some(size) = self.const_int(value) {
+                    def.size = size.to_u64();
+                    if def.size.is_none() {
+                        self.error("bad-size", value.span, "the size of a table must not be negative");
+                    }
+                }
+            }
+            "largest_priority_wins" => {
+                let checked = self.expr_as(value, &Type::Bool);
+                match checked.kind {
+                    ExprKind::Bool(yes) => def.largest_priority_wins = yes,
+                    _ => {
+                        self.error("not-constant", value.span, "this must be `true` or `false`");
+                    }
+                }
+            }
+            "priority_delta" => {
+                if let Some(delta) = self.const_int(value) {
+                    match delta.to_u32().filter(|d| *d > 0) {
+                        Some(delta) => def.priority_delta = delta,
+                        None => {
+                            self.error("bad-size", value.span, "`priority_delta` must be positive");
+                        }
+                    }
+                }
+            }
+            _ => {
+                let value = self.expr(value, None);
+                def.properties.push((name.name.clone(), name.span, value));
+            }
+        }
+    }
+
+    fn table_key(&mut self, key: &ast::KeyElement) -> Option<TableKey> {
+        let expr = self.expr(&key.expr, None);
+        let kind = key.match_kind.name.clone();
+        if !self.hir.match_kinds.contains(&kind) {
+            let similar = self.similar(&kind, self.hir.match_kinds.iter());
+            let diagnostic =
+                self.error("unknown-name", key.match_kind.span, format!("there is no match kind `{kind}`"));
+            diagnostic.help = similar.map(|s| format!("did you mean `{s}`?"));
+        }
+        let expr = if expr.ty == Type::Int && consts::int_value(&expr).is_some() {
+            self.error("bad-table", key.expr.span, "a key needs a width").help = Some("write `8w5`".into());
+            return None;
+        } else {
+            expr
+        };
+        if !matches!(
+            expr.ty,
+            Type::Bits { .. }
+                | Type::Bool
+                | Type::Enum(_)
+                | Type::Error
+                | Type::New(_)
+                | Type::Varbit(_)
+                | Type::Unknown
+        ) {
+            let shown = self.show(&expr.ty);
+            self.error("bad-table", key.expr.span, format!("a `{shown}` cannot be a key")).help =
+                Some("use its fields".into());
+            return None;
+        }
+        if expr.ty == Type::Unknown {
+            return None;
+        }
+        Some(TableKey { expr, match_kind: kind, annotations: key.annotations.clone(), span: key.expr.span })
+    }
+
+    fn find_action(&mut self, path: &ast::Path) -> Option<DefId> {
+        match self.lookup(path)? {
+            Entry::Defs(ids) if matches!(self.def(ids[0]).kind, DefKind::Action(_)) => Some(ids[0]),
+            _ => {
+                self.error("bad-table", path.ident.span, format!("`{}` is not an action", path.ident.name));
+                None
+            }
+        }
+    }
+
+    fn action_params(&self, action: DefId) -> Vec<DefId> {
+        match &self.def(action).kind {
+            DefKind::Action(a) => a.params.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn table_action(&mut self, written: &ast::ActionRef, known: &[TableAction]) -> Option<TableAction> {
+        let action = self.find_action(&written.path)?;
+        if let Some(first) = known.iter().find(|a| a.action == action) {
+            let span = first.span;
+            self.error(
+                "duplicate",
+                written.span,
+                format!("action `{}` is listed twice", written.path.ident.name),
+            )
+            .related
+            .push((span, "first here".into()));
+            return None;
+        }
+        let params = self.action_params(action);
+        let args = written.args.as_deref().unwrap_or_default();
+        let directed = params.iter().filter(|p| self.param(**p).direction != Direction::None).count();
+        if args.len() > params.len() || args.len() < directed {
+            let name = &written.path.ident.name;
+            self.error("bad-call", written.span, format!("`{name}` needs {directed} arguments here, one for each parameter with a direction, not {}", args.len()));
+            return None;
+        }
+        let mut bound: Vec<Option<Expr>> = vec![None; params.len()];
+        for (index, arg) in args.iter().enumerate() {
+            let at = match &arg.name {
+                Some(name) => match params.iter().position(|p| self.def(*p).name == name.name) {
+                    Some(at) => at,
+                    None => {
+                        self.error("bad-call", name.span, format!("there is no parameter `{}`", name.name));
+                        return None;
+                    }
+                },
+                None => index,
+            };
+            let param = self.param(params[at]);
+            if param.direction == Direction::None {
+                self.error(
+                    "bad-call",
+                    arg.value.span,
+                    "parameters without a direction get their values from the control plane",
+                )
+                .help = Some("leave this argument out".into());
+                return None;
+            }
+            let value = self.expr(&arg.value, Some(&param.ty));
+            let value = if param.direction == Direction::In { self.coerce(value, &param.ty) } else { value };
+            if param.direction != Direction::In {
+                if value.ty != param.ty && value.ty != Type::Unknown {
+                    let (want, have) = (self.show(&param.ty), self.show(&value.ty));
+                    self.error(
+                        "type-mismatch",
+                        value.span,
+                        format!("an `out` argument must be exactly `{want}`, this is `{have}`"),
+                    );
+                }
+                self.require_writable(&value);
+            }
+            bound[at] = Some(value);
+        }
+        Some(TableAction { action, bound, annotations: written.annotations.clone(), span: written.span })
+    }
+
+    /// The action of an entry or the default action: one of the table's, with all its control-plane arguments.
+    fn entry_action(
+        &mut self,
+        actions: &[TableAction],
+        path: &ast::Path,
+        args: &[ast::Arg],
+        span: Span,
+        default: bool,
+    ) -> Option<EntryAction> {
+        let action = self.find_action(path)?;
+        let Some(index) = actions.iter().position(|a| a.action == action) else {
+            let names: Vec<_> = actions.iter().map(|a| format!("`{}`", self.def(a.action).name)).collect();
+            self.error(
+                "bad-table",
+                span,
+                format!("`{}` is not among the table's actions", path.ident.name),
+            )
+            .help = Some(format!("the table has {}", names.join(", ")));
+            return None;
+        };
+        let listed = actions[index].clone();
+        let only = |name: &str| listed.annotations.iter().any(|a| &*a.name.name == name);
+        if default && only("tableonly") {
+            self.error("bad-table", span, format!("`{}` is marked @tableonly", path.ident.name));
+        } else if !default && only("defaultonly") {
+            self.error("bad-table", span, format!("`{}` is marked @defaultonly", path.ident.name));
+        }
+        let params = self.action_params(action);
+        let open: Vec<usize> =
+            (0..params.len()).filter(|i| self.param(params[*i]).direction == Direction::None).collect();
+        // Arguments with a direction may be repeated; they must then be those of the list.
+        let skip = if args.len() == params.len() { params.len() - open.len() } else { 0 };
+        let given = &args[skip..];
+        if given.len() != open.len() {
+            self.error(
+                "bad-call",
+                span,
+                format!("`{}` takes {} values here, not {}", path.ident.name, open.len(), given.len()),
+            );
+            return None;
+        }
+        let mut values = vec![None; params.len()];
+        for (position, arg) in given.iter().enumerate() {
+            let at = match &arg.name {
+                Some(name) => match open.iter().copied().find(|i| self.def(params[*i]).name == name.name) {
+                    Some(at) => at,
+                    None => {
+                        self.error("bad-call", name.span, format!("there is no parameter `{}`", name.name));
+                        return None;
+                    }
+                },
+                None => open[position],
+            };
+            let ty = self.param(params[at]).ty;
+            let value = self.expr_as(&arg.value, &ty);
+            if value.ty != Type::Unknown && !self.compile_time(&value) {
+                self.error("not-constant", value.span, "this argument must be known at compile time");
+            }
+            values[at] = Some(value);
+        }
+        Some(EntryAction { index, args: values, span })
+    }
+
+    fn entries(&mut self, def: &mut TableDef, entries: &[ast::Entry], all_const: bool) {
+        if def.keys.is_empty() {
+            if let Some(entry) = entries.first() {
+                self.error("bad-table", entry.span, "a table without keys has no entries");
+            }
+            return;
+        }
+        let types: Vec<Type> = def.keys.iter().map(|k| k.expr.ty.clone()).collect();
+        for entry in entries {
+            let keyset = self.keyset(&entry.keyset, &types, false);
+            let args = entry.action.args.clone().unwrap_or_default();
+            let action = self.entry_action(&def.actions, &entry.action.path, &args, entry.action.span, false);
+            let priority: Option<BigInt> = entry.priority.as_ref().and_then(|p| self.const_int(p));
+            if let Some(value) = &priority {
+                if value.to_u32().is_none() {
+                    self.error("bad-size", entry.span, "a priority must lie between 0 and 4294967295");
+                }
+                if all_const && entry.is_const {
+                    self.warn("redundant", entry.span, "all entries are already `const`");
+                }
+            }
+            let (Some(mut keyset), Some(action)) = (keyset, action) else { continue };
+            if keyset.elems.len() == 1 && types.len() > 1 {
+                keyset.elems = vec![crate::hir::KeysetElem::Any; types.len()];
+            }
+            def.entries.push(TableEntry {
+                keyset,
+                action,
+                priority,
+                is_const: all_const || entry.is_const,
+                annotations: entry.annotations.clone(),
+                span: entry.span,
+            });
+        }
+    }
+}
