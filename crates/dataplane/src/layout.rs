@@ -71,13 +71,7 @@ impl Layout {
         let mut layout = Layout {
             slots: vec![Slot::Words { base: 0, width: 1 }; program.vars.len()],
             headers: vec![
-                HeaderSlot {
-                    base: 0,
-                    len: 0,
-                    valid: 0,
-                    varbit: None,
-                    extent: 0
-                };
+                HeaderSlot { base: 0, len: 0, valid: 0, varbit: None, extent: 0 };
                 program.headers.len()
             ],
             stacks: vec![StackSlot { len: 0, stride: 0 }; program.stacks.len()],
@@ -108,16 +102,10 @@ impl Layout {
                 continue;
             }
             if var.varbit {
-                *slot = Slot::Varbit {
-                    base: *at,
-                    width: var.width,
-                };
+                *slot = Slot::Varbit { base: *at, width: var.width };
                 *at += align(4 + var.width.div_ceil(8), 8);
             } else {
-                *slot = Slot::Words {
-                    base: *at,
-                    width: var.width,
-                };
+                *slot = Slot::Words { base: *at, width: var.width };
                 *at += var.width.div_ceil(64) * 8;
             }
         }
@@ -137,18 +125,11 @@ impl Layout {
             let start = *at;
             for element in 0..stack.len {
                 for k in 0..stack.header_stride {
-                    self.header(
-                        program,
-                        first + (element * stack.header_stride + k) as usize,
-                        at,
-                    );
+                    self.header(program, first + (element * stack.header_stride + k) as usize, at);
                 }
                 *at = align(*at, 4);
                 if element == 0 {
-                    self.stacks[index] = StackSlot {
-                        len: stack.len,
-                        stride: *at - start,
-                    };
+                    self.stacks[index] = StackSlot { len: stack.len, stride: *at - start };
                 }
             }
         }
@@ -176,21 +157,11 @@ impl Layout {
         for (k, field) in ty.fields.iter().enumerate() {
             self.slots[header.first_field.index() + k] = match varbit {
                 Some((base, width)) if field.varbit => Slot::Varbit { base, width },
-                _ => Slot::Field {
-                    base,
-                    bit: field.bit_offset,
-                    width: field.width,
-                },
+                _ => Slot::Field { base, bit: field.bit_offset, width: field.width },
             };
         }
         self.slots[header.valid.index()] = Slot::Bool { base: valid };
-        self.headers[index] = HeaderSlot {
-            base,
-            len,
-            valid,
-            varbit,
-            extent: *at - base,
-        };
+        self.headers[index] = HeaderSlot { base, len, valid, varbit, extent: *at - base };
     }
 
     /// A zeroed frame.
@@ -255,34 +226,18 @@ impl Slot {
     /// The same variable `offset` bytes further on.
     fn moved(self, offset: u32) -> Slot {
         match self {
-            Slot::Field { base, bit, width } => Slot::Field {
-                base: base + offset,
-                bit,
-                width,
-            },
-            Slot::Varbit { base, width } => Slot::Varbit {
-                base: base + offset,
-                width,
-            },
-            Slot::Bool { base } => Slot::Bool {
-                base: base + offset,
-            },
-            Slot::U32 { base } => Slot::U32 {
-                base: base + offset,
-            },
-            Slot::Words { base, width } => Slot::Words {
-                base: base + offset,
-                width,
-            },
+            Slot::Field { base, bit, width } => Slot::Field { base: base + offset, bit, width },
+            Slot::Varbit { base, width } => Slot::Varbit { base: base + offset, width },
+            Slot::Bool { base } => Slot::Bool { base: base + offset },
+            Slot::U32 { base } => Slot::U32 { base: base + offset },
+            Slot::Words { base, width } => Slot::Words { base: base + offset, width },
         }
     }
 
     /// Width in bits; of a varbit the maximum.
     pub fn width(self) -> u32 {
         match self {
-            Slot::Field { width, .. } | Slot::Varbit { width, .. } | Slot::Words { width, .. } => {
-                width
-            }
+            Slot::Field { width, .. } | Slot::Varbit { width, .. } | Slot::Words { width, .. } => width,
             Slot::Bool { .. } => 1,
             Slot::U32 { .. } => 32,
         }
@@ -333,8 +288,7 @@ impl Slot {
             }
             Slot::Bool { base } => frame[base as usize] = (value & 1) as u8,
             Slot::U32 { base } => {
-                frame[base as usize..base as usize + 4]
-                    .copy_from_slice(&(value as u32).to_ne_bytes());
+                frame[base as usize..base as usize + 4].copy_from_slice(&(value as u32).to_ne_bytes());
             }
             Slot::Words { base, width } => {
                 let limbs = width.div_ceil(64);
@@ -359,11 +313,8 @@ impl Slot {
             }
             Slot::Words { base, width } if width > 64 => {
                 let bytes = &frame[base as usize..(base + width.div_ceil(64) * 8) as usize];
-                let limbs = bytes
-                    .as_chunks::<8>()
-                    .0
-                    .iter()
-                    .flat_map(|limb| u64::from_ne_bytes(*limb).to_le_bytes());
+                let limbs =
+                    bytes.as_chunks::<8>().0.iter().flat_map(|limb| u64::from_ne_bytes(*limb).to_le_bytes());
                 BigUint::from_bytes_le(&limbs.collect::<Vec<_>>())
             }
             Slot::Varbit { .. } => {
@@ -480,19 +431,11 @@ fn align(at: u32, to: u32) -> u32 {
 }
 
 fn low_bits(value: u64, width: u32) -> u64 {
-    if width >= 64 {
-        value
-    } else {
-        value & ((1 << width) - 1)
-    }
+    if width >= 64 { value } else { value & ((1 << width) - 1) }
 }
 
 fn truncated(value: BigUint, width: u32) -> BigUint {
-    if value.bits() <= u64::from(width) {
-        value
-    } else {
-        value & ((BigUint::from(1u8) << width) - 1u8)
-    }
+    if value.bits() <= u64::from(width) { value } else { value & ((BigUint::from(1u8) << width) - 1u8) }
 }
 
 fn read_u32(frame: &[u8], at: u32) -> u32 {
@@ -519,16 +462,10 @@ mod tests {
     /// Every width at every bit offset: what is set is what is got, and nothing around it changes.
     #[test]
     fn fields_are_independent() {
-        for width in [
-            1u32, 3, 7, 8, 9, 16, 31, 33, 48, 63, 64, 65, 100, 127, 128, 129, 256,
-        ] {
+        for width in [1u32, 3, 7, 8, 9, 16, 31, 33, 48, 63, 64, 65, 100, 127, 128, 129, 256] {
             for bit in 0..17 {
                 for background in [0u8, 0xff] {
-                    let slot = Slot::Field {
-                        base: 3,
-                        bit,
-                        width,
-                    };
+                    let slot = Slot::Field { base: 3, bit, width };
                     let mut frame = vec![background; 80];
                     let pattern = BigUint::from_bytes_be(&[0xa5; 33]);
                     let value = truncated(pattern, width);
@@ -536,11 +473,8 @@ mod tests {
                     assert_eq!(slot.get(&frame), value, "width {width} bit {bit}");
                     let low = value.iter_u64_digits().next().unwrap_or(0);
                     assert_eq!(slot.get_u64(&frame), low, "width {width} bit {bit}");
-                    let all = if background == 0 {
-                        BigUint::ZERO
-                    } else {
-                        (BigUint::from(1u8) << width) - 1u8
-                    };
+                    let all =
+                        if background == 0 { BigUint::ZERO } else { (BigUint::from(1u8) << width) - 1u8 };
                     slot.set(&mut frame, &all);
                     assert!(frame.iter().all(|&byte| byte == background));
                 }
@@ -551,16 +485,8 @@ mod tests {
     #[test]
     fn fields_are_in_network_order() {
         let mut frame = vec![0; 32];
-        let version = Slot::Field {
-            base: 0,
-            bit: 0,
-            width: 4,
-        };
-        let length = Slot::Field {
-            base: 0,
-            bit: 16,
-            width: 16,
-        };
+        let version = Slot::Field { base: 0, bit: 0, width: 4 };
+        let length = Slot::Field { base: 0, bit: 16, width: 16 };
         version.set_u64(&mut frame, 4);
         length.set_u64(&mut frame, 0x1234);
         assert_eq!(frame[..4], [0x40, 0, 0x12, 0x34]);
@@ -570,10 +496,7 @@ mod tests {
     fn words_keep_their_unused_bits_zero() {
         let mut frame = vec![0xff; 32];
         let slot = Slot::Words { base: 0, width: 65 };
-        slot.set(
-            &mut frame,
-            &((BigUint::from(1u8) << 70u32) | BigUint::from(5u8)),
-        );
+        slot.set(&mut frame, &((BigUint::from(1u8) << 70u32) | BigUint::from(5u8)));
         assert_eq!(slot.get(&frame), BigUint::from(5u8));
         assert_eq!(frame[8..16], [0; 8]);
     }

@@ -6,6 +6,7 @@ pub mod diag;
 pub mod hir;
 pub mod ir;
 pub mod lex;
+pub mod lower;
 pub mod parse;
 pub mod preprocess;
 pub mod source;
@@ -32,4 +33,54 @@ pub fn parse_str(
     diagnostics.extend(found);
     let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);
     (sources, (!failed).then_some(program), diagnostics)
+}
+
+/// What came of compiling a program.
+#[derive(Debug)]
+pub struct Compiled {
+    pub sources: SourceMap,
+    /// Absent if there was an error.
+    pub program: Option<ir::Program>,
+    /// In source order within each phase.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Stack for a compilation: syntax trees may be deep, and debug builds have large frames.
+const STACK: usize = 1 << 29;
+
+/// Compiles program text. `path` is where it came from, for quoted includes.
+pub fn compile_str(name: &str, text: &str, path: Option<&Path>, options: &Options) -> Compiled {
+    std::thread::scope(|scope| {
+        let work = || compile_here(name, text, path, options);
+        match std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work) {
+            Ok(thread) => match thread.join() {
+                Ok(compiled) => compiled,
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
+            // Without room for a thread of its own, what there is must do.
+            Err(_) => compile_here(name, text, path, options),
+        }
+    })
+}
+
+/// Compiles the program in a file. The error is one of reading the file.
+pub fn compile_file(path: &Path, options: &Options) -> std::io::Result<Compiled> {
+    let bytes = std::fs::read(path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(compile_str(&path.display().to_string(), &text, Some(path), options))
+}
+
+fn compile_here(name: &str, text: &str, path: Option<&Path>, options: &Options) -> Compiled {
+    let (sources, program, mut diagnostics) = parse_str(name, text, path, options);
+    let mut lowered = None;
+    if let Some(program) = program {
+        let (hir, found) = check::check(&program);
+        diagnostics.extend(found);
+        if let Some(hir) = hir {
+            let (program, found) = lower::lower(&hir, &sources);
+            diagnostics.extend(found);
+            lowered = program;
+        }
+    }
+    Compiled { sources, program: lowered, diagnostics }
 }

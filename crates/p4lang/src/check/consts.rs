@@ -12,7 +12,7 @@ use crate::hir::{Expr, ExprKind, Type};
 /// Compile-time integers may grow to this many bits.
 const MAX_BITS: u64 = 1 << 17;
 
-pub(super) fn int_value(expr: &Expr) -> Option<&BigInt> {
+pub(crate) fn int_value(expr: &Expr) -> Option<&BigInt> {
     match &expr.kind {
         ExprKind::Int(value) => Some(value),
         _ => None,
@@ -27,7 +27,7 @@ fn bool_value(expr: &Expr) -> Option<bool> {
 }
 
 /// Whether an expression is known at compile time, all the way down.
-pub(super) fn is_const(expr: &Expr) -> bool {
+pub(crate) fn is_const(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Int(_)
         | ExprKind::Bool(_)
@@ -74,7 +74,7 @@ fn bounds(width: u32, signed: bool) -> (BigInt, BigInt) {
 }
 
 /// The folded form of a unary operation on a constant.
-pub(super) fn unary(op: UnaryOp, operand: &Expr, ty: &Type) -> Option<ExprKind> {
+pub(crate) fn unary(op: UnaryOp, operand: &Expr, ty: &Type) -> Option<ExprKind> {
     if let Some(value) = bool_value(operand) {
         return (op == UnaryOp::Not).then_some(ExprKind::Bool(!value));
     }
@@ -89,7 +89,7 @@ pub(super) fn unary(op: UnaryOp, operand: &Expr, ty: &Type) -> Option<ExprKind> 
 }
 
 /// The folded form of a binary operation on constants; an error where the operation has no value.
-pub(super) fn binary(op: BinaryOp, left: &Expr, right: &Expr, ty: &Type) -> Option<Result<ExprKind, String>> {
+pub(crate) fn binary(op: BinaryOp, left: &Expr, right: &Expr, ty: &Type) -> Option<Result<ExprKind, String>> {
     if let (Some(a), Some(b)) = (bool_value(left), bool_value(right)) {
         return Some(Ok(ExprKind::Bool(match op {
             BinaryOp::And => a && b,
@@ -183,7 +183,7 @@ pub(super) fn binary(op: BinaryOp, left: &Expr, right: &Expr, ty: &Type) -> Opti
 }
 
 /// Bits hi..=lo of a value, two's complement.
-pub(super) fn slice(value: &BigInt, hi: u32, lo: u32) -> BigInt {
+pub(crate) fn slice(value: &BigInt, hi: u32, lo: u32) -> BigInt {
     (value >> lo).mod_floor(&(BigInt::one() << (hi - lo + 1)))
 }
 

@@ -7,7 +7,7 @@
 
 mod call;
 mod construct;
-mod consts;
+pub(crate) mod consts;
 mod decl;
 mod expr;
 mod flow;
@@ -25,7 +25,7 @@ use crate::diag::{Diagnostic, Severity};
 use crate::hir::{self, Def, DefId, DefKind, Hir, Type};
 use crate::source::Span;
 
-pub use types::display;
+pub use types::{Subst, display, substitute};
 
 use scope::Scope;
 

@@ -16,7 +16,7 @@ use crate::source::Span;
 pub(super) const MAX_WIDTH: u32 = 65_535;
 const MAX_STACK: u32 = 4_096;
 
-pub(super) type Subst = HashMap<TypeParamId, Type>;
+pub type Subst = HashMap<TypeParamId, Type>;
 
 /// A type as a reader would write it.
 pub fn display(hir: &Hir, ty: &Type) -> String {

@@ -1,0 +1,358 @@
+//! Calls: arguments bound or copied in, the body inlined, results copied out (P4_16 section 6.8).
+//!
+//! A parameter stands for its argument itself where nobody can tell the difference: the argument is at a fixed place
+//! that nothing else in the call touches. Otherwise it gets storage of its own.
+
+use super::assign::Dest;
+use super::expr::Value;
+use super::store::{Life, Store};
+use super::{Binding, Flow, Lowered, Lowerer, build};
+use crate::ast::Direction;
+use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, ParamDef, Type};
+use crate::ir::{Place, Stmt};
+use crate::source::Span;
+
+impl Lowerer<'_> {
+    pub(super) fn param(&self, id: DefId) -> ParamDef {
+        match &self.def(id).kind {
+            DefKind::Param(p) => p.clone(),
+            _ => ParamDef { direction: Direction::None, ty: Type::Unknown, default: None, optional: true },
+        }
+    }
+
+    pub(super) fn call(&mut self, call: &Call) -> Lowered<Value> {
+        self.bounded(call.span)?;
+        match &call.callee {
+            Callee::Function(id) => self.function(*id, call),
+            Callee::Action(id) => self.direct_action(*id, call),
+            Callee::ExternFn(id) => self.extern_function(*id, call),
+            Callee::Method { object, method } => self.extern_method(object, *method, call),
+            Callee::Table(_) => {
+                self.apply_table(call, None, None)?;
+                Ok(Value::Unit)
+            }
+            Callee::Apply(object) => {
+                let instance = self.instance_of(object)?;
+                self.apply_instance(instance, call)?;
+                Ok(Value::Unit)
+            }
+            Callee::DirectApply(id) => {
+                let instance = self.direct_instance(*id, call)?;
+                self.apply_instance(instance, call)?;
+                Ok(Value::Unit)
+            }
+            Callee::IsValid(e) => {
+                let value = self.value(e)?;
+                Ok(Value::Scalar(self.validity(&value)))
+            }
+            Callee::SetValid(e) => {
+                if let Store::Header { valid, siblings, .. } = self.place(e, true)? {
+                    self.set_valid(&valid, &siblings);
+                }
+                Ok(Value::Unit)
+            }
+            Callee::SetInvalid(e) => {
+                if let Store::Header { valid, .. } = self.place(e, true)? {
+                    self.emit(Stmt::Assign { dst: valid, src: build::bit(false) });
+                }
+                Ok(Value::Unit)
+            }
+            Callee::PushFront(e, count) => self.push(e, *count as usize, true),
+            Callee::PopFront(e, count) => self.push(e, *count as usize, false),
+        }
+    }
+
+    /// A header's validity; a union is valid if a member is.
+    fn validity(&self, value: &Value) -> crate::ir::Expr {
+        match value {
+            Value::Store(Store::Header { valid, .. }) => build::read(valid.clone(), 1),
+            Value::Header(_) => build::bit(true),
+            Value::Store(Store::Union(items)) => items
+                .iter()
+                .fold(build::bit(false), |any, s| build::or(any, self.validity(&Value::Store(s.clone())))),
+            _ => build::bit(false),
+        }
+    }
+
+    /// Section 8.19: moves the elements, fills with invalid ones, and keeps nextIndex in step.
+    fn push(&mut self, e: &Expr, count: usize, front: bool) -> Lowered<Value> {
+        let Store::Stack { id, elements } = self.place(e, true)? else { return Ok(Value::Unit) };
+        let len = elements.len();
+        let count = count.min(len);
+        let copies: Vec<(usize, Option<usize>)> = if front {
+            (0..len).rev().map(|i| (i, i.checked_sub(count))).collect()
+        } else {
+            (0..len).map(|i| (i, Some(i + count).filter(|j| *j < len))).collect()
+        };
+        for (to, from) in copies {
+            match from {
+                Some(from) => self.assign(&elements[to], Value::Store(elements[from].clone())),
+                None => self.assign(&elements[to], Value::Default),
+            }
+        }
+        use crate::ir::BinOp;
+        let next = Place::Var(self.program[id].next);
+        let at = build::read(next.clone(), 32);
+        let n = build::constant(count as u32, 32);
+        let src = if front {
+            let room = build::constant((len - count) as u32, 32);
+            let fits = build::binary(BinOp::LeU, at.clone(), room);
+            build::select(fits, build::binary(BinOp::Add, at, n), build::constant(len as u32, 32))
+        } else {
+            let enough = build::binary(BinOp::LeU, n.clone(), at.clone());
+            build::select(enough, build::binary(BinOp::Sub, at, n), build::constant(0u8, 32))
+        };
+        self.emit(Stmt::Assign { dst: next, src });
+        Ok(Value::Unit)
+    }
+
+    /// Binds the parameters of something inlined. Gives what is to be copied out. `shared`: the body can also reach
+    /// variables of the code around (an action), so only headers and structs that are not touched twice are bound.
+    pub(super) fn bind_params(
+        &mut self,
+        params: &[DefId],
+        args: &[Option<Expr>],
+        shared: bool,
+        span: Span,
+    ) -> Lowered<Vec<(Dest, Store)>> {
+        let mut copy_outs = Vec::new();
+        let mut bindings = Vec::new();
+        // Stores that arguments name directly, to find those that meet.
+        let mut named: Vec<Option<Store>> = Vec::new();
+        for arg in args {
+            named.push(match arg {
+                Some(e) if is_plain_place(e) && self.bound_store(e) => match self.place(e, false)? {
+                    store if store.fixed() => Some(store),
+                    _ => None,
+                },
+                _ => None,
+            });
+        }
+        for (index, (param, arg)) in params.iter().zip(args).enumerate() {
+            let def = self.param(*param);
+            let ty = self.ty(&def.ty);
+            let name = self.qualified(&self.def(*param).name.clone());
+            let alone = named[index].as_ref().is_some_and(|mine| {
+                named.iter().enumerate().all(|(other, store)| {
+                    other == index
+                        || store.as_ref().is_none_or(|s| {
+                            !s.overlaps(mine) || (self.reads_only(params[other]) && self.reads_only(*param))
+                        })
+                })
+            });
+            let binding = match (&ty, def.direction, arg) {
+                (Type::Extern(..), _, Some(arg)) => self.object_binding(arg)?,
+                (Type::Parser(..) | Type::Control(..), _, Some(arg)) => {
+                    Binding::Instance(self.instance_of(arg)?)
+                }
+                (_, Direction::In | Direction::None, Some(arg)) => {
+                    if let Some(value) = self.constant(arg) {
+                        Binding::Value(value)
+                    } else if alone && !shared {
+                        Binding::Store(named[index].clone().unwrap_or(Store::Unit))
+                    } else {
+                        let value = self.value(arg)?;
+                        let store = self.alloc(&ty, &name, Life::Local);
+                        self.assign(&store, value);
+                        Binding::Store(store)
+                    }
+                }
+                (_, direction, Some(arg)) if !Self::is_dont_care(arg) => {
+                    if alone && !shared {
+                        let store = named[index].clone().unwrap_or(Store::Unit);
+                        if direction == Direction::Out {
+                            self.invalidate(&store);
+                        }
+                        Binding::Store(store)
+                    } else {
+                        let dest = self.out_dest(arg)?;
+                        let store = self.alloc(&ty, &name, Life::Local);
+                        if direction == Direction::InOut {
+                            let value = match &dest {
+                                Dest::Store(from) => Value::Store(from.clone()),
+                                slice => Value::Scalar(slice.read()),
+                            };
+                            self.assign(&store, value);
+                        } else {
+                            self.assign(&store, Value::Default);
+                        }
+                        copy_outs.push((dest, store.clone()));
+                        Binding::Store(store)
+                    }
+                }
+                _ => {
+                    let store = self.alloc(&ty, &name, Life::Local);
+                    self.assign(&store, Value::Default);
+                    Binding::Store(store)
+                }
+            };
+            bindings.push((*param, binding));
+        }
+        self.bounded(span)?;
+        self.env.extend(bindings);
+        Ok(copy_outs)
+    }
+
+    fn reads_only(&self, param: DefId) -> bool {
+        matches!(self.param(param).direction, Direction::In | Direction::None)
+    }
+
+    fn bound_store(&self, e: &Expr) -> bool {
+        match &e.kind {
+            K::Ref(id) => matches!(self.env.get(id), Some(Binding::Store(_))),
+            K::Field(base, _) | K::Index(base, _) => self.bound_store(base),
+            _ => false,
+        }
+    }
+
+    /// An `out` parameter starts with invalid headers (section 6.8).
+    fn invalidate(&mut self, store: &Store) {
+        let mut headers = Vec::new();
+        store.headers(&mut headers);
+        let refs: Vec<_> = headers
+            .into_iter()
+            .filter_map(|h| match h {
+                Store::Header { header, .. } => Some(header.clone()),
+                _ => None,
+            })
+            .collect();
+        for header in refs {
+            self.emit(Stmt::ResetHeader(header));
+        }
+    }
+
+    fn object_binding(&mut self, arg: &Expr) -> Lowered<Binding> {
+        match &arg.kind {
+            K::Ref(id) => match self.env.get(id) {
+                Some(binding) => Ok(binding.clone()),
+                None => Ok(Binding::Instance(self.global_instance(*id)?)),
+            },
+            K::Construct(_) => Ok(Binding::Instance(self.instance_of(arg)?)),
+            _ => self.fail("unsupported", arg.span, "this cannot be passed as an object"),
+        }
+    }
+
+    pub(super) fn copy_out(&mut self, copies: Vec<(Dest, Store)>) {
+        for (dest, from) in copies {
+            self.assign_dest(&dest, Value::Store(from));
+        }
+    }
+
+    fn bind_types(&mut self, params: &[crate::hir::TypeParamId], args: &[Type]) {
+        let args: Vec<Type> = args.iter().map(|t| self.ty(t)).collect();
+        self.types.extend(params.iter().copied().zip(args));
+    }
+
+    fn function(&mut self, id: DefId, call: &Call) -> Lowered<Value> {
+        let DefKind::Function(function) = &self.def(id).kind else { return Ok(Value::Unit) };
+        let copies = self.bind_params(&function.signature.params, &call.args, false, call.span)?;
+        self.bind_types(&function.signature.type_params, &call.type_args);
+        let ty = self.ty(&function.signature.returns);
+        let result = if ty == Type::Void {
+            None
+        } else {
+            Some(self.alloc(&ty, &format!("{}.return", self.def(id).name), Life::Local))
+        };
+        let label = self.label();
+        self.inlined(label, result.clone(), copies, |l| l.block(&function.body))?;
+        Ok(result.map_or(Value::Unit, Value::Store))
+    }
+
+    fn direct_action(&mut self, id: DefId, call: &Call) -> Lowered<Value> {
+        let DefKind::Action(action) = &self.def(id).kind else { return Ok(Value::Unit) };
+        let copies = self.bind_params(&action.params, &call.args, true, call.span)?;
+        let label = self.label();
+        self.inlined(label, None, copies, |l| l.block(&action.body))?;
+        Ok(Value::Unit)
+    }
+
+    /// Inlines a body that `return` leaves at `label`, then copies out.
+    pub(super) fn inlined(
+        &mut self,
+        label: crate::ir::LabelId,
+        result: Option<Store>,
+        copies: Vec<(Dest, Store)>,
+        body: impl FnOnce(&mut Self) -> Lowered<()>,
+    ) -> Lowered<()> {
+        let mut copy_outs = self.flow.copy_outs.clone();
+        copy_outs.push(copies.clone());
+        let flow = Flow { ret: Some((label, result)), exit: self.flow.exit, loops: Vec::new(), copy_outs };
+        let outer = std::mem::replace(&mut self.flow, flow);
+        self.depth += 1;
+        let block = self.in_block(body);
+        self.depth -= 1;
+        self.flow = outer;
+        self.emit_labeled(label, block?);
+        self.copy_out(copies);
+        Ok(())
+    }
+
+    /// A compile-time index, string or enum among an extern's arguments.
+    pub(super) fn const_arg(&mut self, call: &Call, index: usize) -> Lowered<Expr> {
+        match call.args.get(index).and_then(|a| a.as_ref()) {
+            Some(e) => match self.constant(e) {
+                Some(value) => Ok(value),
+                None => self.fail("not-constant", e.span, "this must be known at compile time"),
+            },
+            None => self.fail("bad-call", call.span, "an argument is missing"),
+        }
+    }
+
+    pub(super) fn arg_scalar(&mut self, call: &Call, index: usize) -> Lowered<crate::ir::Expr> {
+        match call.args.get(index).and_then(|a| a.as_ref()) {
+            Some(e) => self.scalar(e),
+            None => self.fail("bad-call", call.span, "an argument is missing"),
+        }
+    }
+
+    /// All scalars of an argument, in order.
+    pub(super) fn arg_list(&mut self, call: &Call, index: usize) -> Lowered<Vec<crate::ir::Expr>> {
+        let Some(e) = call.args.get(index).and_then(|a| a.as_ref()) else { return Ok(Vec::new()) };
+        let value = self.value(e)?;
+        let mut out = Vec::new();
+        self.flatten(value, &mut out);
+        Ok(out)
+    }
+
+    /// A scalar `out` argument: where an extern may write, and what to do after.
+    pub(super) fn arg_out(
+        &mut self,
+        call: &Call,
+        index: usize,
+    ) -> Lowered<(Place, u32, Option<(Dest, Store)>)> {
+        let Some(e) = call.args.get(index).and_then(|a| a.as_ref()) else {
+            return self.fail("bad-call", call.span, "an argument is missing");
+        };
+        if Self::is_dont_care(e) {
+            return Ok((self.temp(32), 32, None));
+        }
+        let dest = self.out_dest(e)?;
+        if let Dest::Store(Store::Scalar(place, width)) = &dest {
+            return Ok((place.clone(), *width, None));
+        }
+        let Dest::Slice { hi, lo, .. } = dest else {
+            return self.fail("unsupported", e.span, "the result must be a number");
+        };
+        let width = hi - lo + 1;
+        let place = self.temp(width);
+        // An `inout` argument is read as well.
+        self.emit(Stmt::Assign { dst: place.clone(), src: dest.read() });
+        Ok((place.clone(), width, Some((dest, Store::Scalar(place, width)))))
+    }
+
+    pub(super) fn finish_out(&mut self, back: Option<(Dest, Store)>) {
+        if let Some(copy) = back {
+            self.copy_out(vec![copy]);
+        }
+    }
+}
+
+/// A variable or a field of one, at a fixed index.
+fn is_plain_place(e: &Expr) -> bool {
+    match &e.kind {
+        K::Ref(_) => true,
+        K::Field(base, _) => !matches!(base.ty, Type::Tuple(_)) && is_plain_place(base),
+        K::Index(base, index) => is_plain_place(base) && matches!(index.kind, K::Int(_)),
+        _ => false,
+    }
+}

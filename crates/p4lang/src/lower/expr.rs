@@ -1,0 +1,507 @@
+//! Expressions: to pure IR expressions, with the statements that their calls need emitted before them.
+//!
+//! Operands are evaluated from left to right. Where a later operand needs statements, what was read before is kept in
+//! a temporary, and statements of operands that may not be evaluated (`&&`, `||`, `?:`) go under an `if`.
+
+use num_bigint::BigInt;
+
+use super::store::{Life, Store};
+use super::{Binding, Failed, Lowered, Lowerer, build};
+use crate::ast::{BinaryOp, UnaryOp};
+use crate::hir::{self, DefKind, ExprKind as K, Type};
+use crate::ir::{BinOp, Expr, ExprKind, Place, Stmt};
+
+/// What an expression comes to.
+#[derive(Debug, Clone)]
+pub(super) enum Value {
+    Unit,
+    Scalar(Expr),
+    /// What is stored there now.
+    Store(Store),
+    /// Struct, tuple or list.
+    Struct(Vec<Value>),
+    /// A valid header with these fields.
+    Header(Vec<Value>),
+    /// Zero, invalid: the default value of whatever type is wanted.
+    Default,
+    /// A string; has no run-time form.
+    Str,
+}
+
+impl Lowerer<'_> {
+    pub(super) fn scalar(&mut self, e: &hir::Expr) -> Lowered<Expr> {
+        let value = self.value(e)?;
+        match self.value_scalar(value) {
+            Some(expr) => Ok(expr),
+            None => match self.scalar_width(&self.ty(&e.ty)) {
+                Some(width) => Ok(build::constant(0u8, width.max(1))),
+                None => {
+                    let shown = crate::check::display(self.hir, &e.ty);
+                    self.fail("unsupported", e.span, format!("a value of type `{shown}` cannot be used here"))
+                }
+            },
+        }
+    }
+
+    pub(super) fn value_scalar(&self, value: Value) -> Option<Expr> {
+        match value {
+            Value::Scalar(expr) => Some(expr),
+            Value::Store(Store::Scalar(place, width)) => Some(build::read(place, width)),
+            _ => None,
+        }
+    }
+
+    /// Keeps a value that a later statement might change.
+    pub(super) fn freeze(&mut self, expr: Expr) -> Expr {
+        if matches!(expr.kind, ExprKind::Const(_)) {
+            return expr;
+        }
+        let place = self.temp(expr.width);
+        let width = expr.width;
+        self.emit(Stmt::Assign { dst: place.clone(), src: expr });
+        build::read(place, width)
+    }
+
+    /// Two operands in order.
+    fn operands(&mut self, a: &hir::Expr, b: &hir::Expr) -> Lowered<(Value, Value)> {
+        let left = self.value(a)?;
+        let outer = std::mem::take(&mut self.out);
+        let right = self.value(b);
+        let block = std::mem::replace(&mut self.out, outer);
+        let right = right?;
+        let left = if block.is_empty() { left } else { self.freeze_value(left, &a.ty) };
+        self.out.extend(block);
+        Ok((left, right))
+    }
+
+    fn freeze_value(&mut self, value: Value, ty: &Type) -> Value {
+        match value {
+            Value::Scalar(e) => Value::Scalar(self.freeze(e)),
+            Value::Store(Store::Scalar(place, width)) => {
+                Value::Scalar(self.freeze(build::read(place, width)))
+            }
+            Value::Store(_) => {
+                let ty = self.ty(ty);
+                let store = self.alloc(&ty, "kept", Life::Local);
+                self.assign(&store, value);
+                Value::Store(store)
+            }
+            other => other,
+        }
+    }
+
+    pub(super) fn value(&mut self, e: &hir::Expr) -> Lowered<Value> {
+        let width = self.scalar_width(&e.ty);
+        Ok(match &e.kind {
+            K::Int(value) => self.int(value, width),
+            K::Bool(value) => Value::Scalar(build::bit(*value)),
+            K::Str(_) => Value::Str,
+            K::Error(code) => Value::Scalar(build::constant(*code as u32, 32)),
+            K::EnumMember(id, index) => match &self.def(*id).kind {
+                DefKind::Enum(def) => match &def.members[*index].1 {
+                    Some(value) => self.int(value, width),
+                    None => Value::Scalar(build::constant(*index as u32, 32)),
+                },
+                _ => Value::Unit,
+            },
+            K::Ref(id) => match self.env.get(id).cloned() {
+                Some(Binding::Store(store)) => Value::Store(store),
+                Some(Binding::Value(value)) => self.value(&value)?,
+                _ => match &self.def(*id).kind {
+                    DefKind::Const { value, .. } => self.value(value)?,
+                    _ => {
+                        let name = &self.def(*id).name;
+                        return self.fail("unsupported", e.span, format!("`{name}` is not a value here"));
+                    }
+                },
+            },
+            K::Field(base, index) => {
+                let base = self.value(base)?;
+                project(base, *index)
+            }
+            K::Index(..) | K::StackNext(_) | K::StackLast(_) => Value::Store(self.place(e, false)?),
+            K::StackLastIndex(base) => {
+                let Store::Stack { id, .. } = self.place(base, false)? else { return Ok(Value::Unit) };
+                let next = build::read(Place::Var(self.program[id].next), 32);
+                Value::Scalar(build::binary(BinOp::Sub, next, build::constant(1u8, 32)))
+            }
+            K::Slice { base, hi, lo } => Value::Scalar(build::slice(self.scalar(base)?, *hi, *lo)),
+            K::Unary(op, operand) => {
+                if let Some(value) = self.folded(e) {
+                    return Ok(self.int(&value, width));
+                }
+                let operand = self.scalar(operand)?;
+                Value::Scalar(match op {
+                    UnaryOp::Not | UnaryOp::Complement => build::not(operand),
+                    UnaryOp::Neg => build::neg(operand),
+                    UnaryOp::Plus => operand,
+                })
+            }
+            K::Binary(BinaryOp::And | BinaryOp::Or, ..) => self.logical(e)?,
+            K::Binary(op, a, b) => {
+                if let Some(value) = self.folded(e) {
+                    return Ok(self.int(&value, width));
+                }
+                self.binary(*op, a, b)?
+            }
+            K::Ternary(cond, then, otherwise) => self.ternary(cond, then, otherwise, &e.ty)?,
+            K::Cast(inner) => {
+                if let Some(value) = self.folded(e) {
+                    return Ok(self.int(&value, width));
+                }
+                let sign = self.is_signed(&self.ty(&inner.ty));
+                let Some(width) = width else { return self.value(inner) };
+                if width == 0 {
+                    return Ok(Value::Unit);
+                }
+                let value = self.scalar(inner)?;
+                Value::Scalar(build::resize(value, width, sign))
+            }
+            K::Struct(items) => {
+                let items = self.items(items)?;
+                if matches!(self.ty(&e.ty), Type::Header(..)) {
+                    Value::Header(items)
+                } else {
+                    Value::Struct(items)
+                }
+            }
+            K::List(items) => Value::Struct(self.items(items)?),
+            K::Invalid | K::Default | K::DontCare => Value::Default,
+            K::Call(call) => self.call(call)?,
+            K::TableHit { apply, miss } => {
+                let hit = self.temp(1);
+                self.apply_table(apply, Some(&hit), None)?;
+                let hit = build::read(hit, 1);
+                Value::Scalar(if *miss { build::not(hit) } else { hit })
+            }
+            K::Construct(_) | K::ActionRef(_) => {
+                return self.fail("unsupported", e.span, "this is not a value");
+            }
+        })
+    }
+
+    /// The value of arithmetic on numbers without a width, which exist only at compile time.
+    fn folded(&self, e: &hir::Expr) -> Option<BigInt> {
+        let unsized_operand = match &e.kind {
+            K::Unary(_, a) | K::Cast(a) => a.ty == Type::Int,
+            K::Binary(_, a, b) => a.ty == Type::Int || b.ty == Type::Int,
+            _ => false,
+        };
+        if !unsized_operand && e.ty != Type::Int {
+            return None;
+        }
+        match self.constant(e)?.kind {
+            K::Int(value) => Some(value),
+            K::Bool(value) => Some(u8::from(value).into()),
+            _ => None,
+        }
+    }
+
+    /// A number; one without a width gets as many bits as it needs, at least 32.
+    fn int(&self, value: &BigInt, width: Option<u32>) -> Value {
+        match width {
+            Some(0) => Value::Unit,
+            Some(width) => Value::Scalar(build::signed_constant(value, width)),
+            None => Value::Scalar(build::signed_constant(value, (value.bits() as u32 + 1).max(32))),
+        }
+    }
+
+    fn items(&mut self, items: &[Option<hir::Expr>]) -> Lowered<Vec<Value>> {
+        let mut out: Vec<Value> = Vec::with_capacity(items.len());
+        for item in items {
+            let Some(item) = item else {
+                out.push(Value::Default);
+                continue;
+            };
+            let outer = std::mem::take(&mut self.out);
+            let value = self.value(item);
+            let block = std::mem::replace(&mut self.out, outer);
+            let value = value?;
+            if !block.is_empty() {
+                for (index, earlier) in std::mem::take(&mut out).into_iter().enumerate() {
+                    let kept = match &items[index] {
+                        Some(e) => self.freeze_value(earlier, &e.ty),
+                        None => earlier,
+                    };
+                    out.push(kept);
+                }
+                self.out.extend(block);
+            }
+            out.push(value);
+        }
+        Ok(out)
+    }
+
+    fn logical(&mut self, e: &hir::Expr) -> Lowered<Value> {
+        // Long chains lean to the left; a loop keeps the stack short.
+        let K::Binary(op, a, b) = &e.kind else { return Err(Failed) };
+        let left = self.scalar(a)?;
+        let outer = std::mem::take(&mut self.out);
+        let right = self.scalar(b);
+        let mut block = std::mem::replace(&mut self.out, outer);
+        let right = right?;
+        let is_and = *op == BinaryOp::And;
+        if block.is_empty() {
+            return Ok(Value::Scalar(if is_and { build::and(left, right) } else { build::or(left, right) }));
+        }
+        let result = self.temp(1);
+        self.emit(Stmt::Assign { dst: result.clone(), src: left });
+        block.push(Stmt::Assign { dst: result.clone(), src: right });
+        let cond = build::read(result.clone(), 1);
+        let cond = if is_and { cond } else { build::not(cond) };
+        self.emit(Stmt::If { cond, then: block, otherwise: Vec::new() });
+        Ok(Value::Scalar(build::read(result, 1)))
+    }
+
+    fn ternary(
+        &mut self,
+        cond: &hir::Expr,
+        then: &hir::Expr,
+        otherwise: &hir::Expr,
+        ty: &Type,
+    ) -> Lowered<Value> {
+        let cond = self.scalar(cond)?;
+        if let ExprKind::Const(value) = &cond.kind {
+            return if *value == 1u8.into() { self.value(then) } else { self.value(otherwise) };
+        }
+        let outer = std::mem::take(&mut self.out);
+        let a = self.value(then);
+        let mut then_block = std::mem::take(&mut self.out);
+        let b = self.value(otherwise);
+        let mut else_block = std::mem::replace(&mut self.out, outer);
+        let (a, b) = (a?, b?);
+        let ty = self.ty(ty);
+        if then_block.is_empty()
+            && else_block.is_empty()
+            && let (Some(x), Some(y)) = (self.value_scalar(a.clone()), self.value_scalar(b.clone()))
+        {
+            let width = self.scalar_width(&ty).unwrap_or_else(|| x.width.max(y.width));
+            let (x, y) = (build::resize(x, width, false), build::resize(y, width, false));
+            return Ok(Value::Scalar(build::select(cond, x, y)));
+        }
+        let ty = if ty == Type::Int { Type::Bits { width: 32, signed: false } } else { ty };
+        let store = self.alloc(&ty, "chosen", Life::Local);
+        then_block.extend(self.in_block(|l| {
+            l.assign(&store, a);
+            Ok(())
+        })?);
+        else_block.extend(self.in_block(|l| {
+            l.assign(&store, b);
+            Ok(())
+        })?);
+        self.emit(Stmt::If { cond, then: then_block, otherwise: else_block });
+        Ok(Value::Store(store))
+    }
+
+    fn binary(&mut self, op: BinaryOp, a: &hir::Expr, b: &hir::Expr) -> Lowered<Value> {
+        let (left, right) = self.operands(a, b)?;
+        if matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
+            let equal = self.equal(left, right);
+            return Ok(Value::Scalar(if op == BinaryOp::Eq { equal } else { build::not(equal) }));
+        }
+        let ty = self.ty(&a.ty);
+        let (left, right) = match (self.value_scalar(left), self.value_scalar(right)) {
+            (Some(l), Some(r)) => (l, r),
+            // A zero-width side adds nothing to a concatenation, and has no other use.
+            (Some(only), None) | (None, Some(only)) if op == BinaryOp::Concat => {
+                return Ok(Value::Scalar(only));
+            }
+            (Some(only), None) => return Ok(Value::Scalar(only)),
+            _ => return Ok(Value::Unit),
+        };
+        Ok(Value::Scalar(self.combine(op, left, right, &ty)))
+    }
+
+    /// An operation on two scalars; `ty` is the left one's type.
+    pub(super) fn combine(&mut self, op: BinaryOp, left: Expr, right: Expr, ty: &Type) -> Expr {
+        let sign = self.is_signed(ty);
+        let op = match (op, sign) {
+            (BinaryOp::Concat, _) => return build::concat(left, right),
+            (BinaryOp::And, _) => return build::and(left, right),
+            (BinaryOp::Or, _) => return build::or(left, right),
+            (BinaryOp::Eq, _) => BinOp::Eq,
+            (BinaryOp::Ne, _) => BinOp::Ne,
+            (BinaryOp::Mul, _) => BinOp::Mul,
+            (BinaryOp::Div, _) => BinOp::Div,
+            (BinaryOp::Mod, _) => BinOp::Mod,
+            (BinaryOp::Add, _) => BinOp::Add,
+            (BinaryOp::Sub, _) => BinOp::Sub,
+            (BinaryOp::BitAnd, _) => BinOp::And,
+            (BinaryOp::BitOr, _) => BinOp::Or,
+            (BinaryOp::BitXor, _) => BinOp::Xor,
+            (BinaryOp::Shl, _) => BinOp::Shl,
+            (BinaryOp::Shr, false) => BinOp::Shr,
+            (BinaryOp::Shr, true) => BinOp::Sar,
+            (BinaryOp::AddSat, false) => BinOp::AddSatU,
+            (BinaryOp::AddSat, true) => BinOp::AddSatS,
+            (BinaryOp::SubSat, false) => BinOp::SubSatU,
+            (BinaryOp::SubSat, true) => BinOp::SubSatS,
+            (BinaryOp::Lt, false) => BinOp::LtU,
+            (BinaryOp::Lt, true) => BinOp::LtS,
+            (BinaryOp::Le, false) => BinOp::LeU,
+            (BinaryOp::Le, true) => BinOp::LeS,
+            (BinaryOp::Gt, false) => return build::binary(BinOp::LtU, right, left),
+            (BinaryOp::Gt, true) => return build::binary(BinOp::LtS, right, left),
+            (BinaryOp::Ge, false) => return build::binary(BinOp::LeU, right, left),
+            (BinaryOp::Ge, true) => return build::binary(BinOp::LeS, right, left),
+        };
+        if matches!(op, BinOp::Shl | BinOp::Shr | BinOp::Sar) {
+            return build::binary(op, left, right);
+        }
+        // Sides differ only where one is a number that had no width of its own.
+        let width = left.width.max(right.width);
+        build::binary(op, build::resize(left, width, sign), build::resize(right, width, sign))
+    }
+
+    /// Equality of two values of one type (section 8.? of each type): headers are equal if both are invalid, or both
+    /// valid with equal fields.
+    fn equal(&mut self, a: Value, b: Value) -> Expr {
+        if let (Some(x), Some(y)) = (self.value_scalar(a.clone()), self.value_scalar(b.clone())) {
+            let width = x.width.max(y.width);
+            let (x, y) = (build::resize(x, width, false), build::resize(y, width, false));
+            return match width {
+                // Whether a truth value is true is itself.
+                1 if y == build::bit(true) => x,
+                1 if y == build::bit(false) => build::not(x),
+                _ => build::binary(BinOp::Eq, x, y),
+            };
+        }
+        if let (Value::Store(Store::Varbit(x)), Value::Store(Store::Varbit(y))) = (&a, &b) {
+            return Expr { width: 1, kind: ExprKind::VarbitEq(x.clone(), y.clone()) };
+        }
+        let validity = |v: &Value| match v {
+            Value::Store(Store::Header { valid, .. }) => Some(build::read(valid.clone(), 1)),
+            Value::Header(_) => Some(build::bit(true)),
+            _ => None,
+        };
+        match (validity(&a), validity(&b)) {
+            (Some(va), Some(vb)) => {
+                let fields = self.all_equal(parts(a), parts(b));
+                let both = build::and(build::and(va.clone(), vb.clone()), fields);
+                let neither = build::and(build::not(va), build::not(vb));
+                build::or(neither, both)
+            }
+            // The other side is `{#}`.
+            (Some(valid), None) | (None, Some(valid)) => build::not(valid),
+            (None, None) => self.all_equal(parts(a), parts(b)),
+        }
+    }
+
+    fn all_equal(&mut self, a: Vec<Value>, b: Vec<Value>) -> Expr {
+        if a.len() != b.len() {
+            // One side is the invalid value of a union: equal if nothing in the other is valid.
+            let (a, b) =
+                (a.into_iter().map(|v| (v, Value::Default)), b.into_iter().map(|v| (v, Value::Default)));
+            return a.chain(b).fold(build::bit(true), |all, (x, y)| build::and(all, self.equal(x, y)));
+        }
+        a.into_iter().zip(b).fold(build::bit(true), |all, (x, y)| {
+            let same = self.equal(x, y);
+            build::and(all, same)
+        })
+    }
+
+    /// The place that an l-value names. `keep`: run-time indices are kept in temporaries.
+    pub(super) fn place(&mut self, e: &hir::Expr, keep: bool) -> Lowered<Store> {
+        Ok(match &e.kind {
+            K::Ref(id) => match self.env.get(id) {
+                Some(Binding::Store(store)) => store.clone(),
+                _ => {
+                    return self.fail(
+                        "unsupported",
+                        e.span,
+                        format!("`{}` has no storage here", self.def(*id).name),
+                    );
+                }
+            },
+            K::Field(base, index) => match self.place(base, keep)? {
+                Store::Struct(mut items) | Store::Union(mut items) => items.swap_remove(*index),
+                Store::Header { mut fields, .. } => fields.swap_remove(*index),
+                _ => Store::Unit,
+            },
+            K::Index(base, index) => {
+                let base = self.place(base, keep)?;
+                let Store::Stack { id, elements } = base else { return Ok(Store::Unit) };
+                let index = self.scalar(index)?;
+                if let ExprKind::Const(value) = &index.kind
+                    && let Some(element) = usize::try_from(value).ok().and_then(|i| elements.get(i))
+                {
+                    return Ok(element.clone());
+                }
+                let index = if keep { self.freeze(index) } else { index };
+                elements[0].at(id, &index)
+            }
+            K::StackNext(base) => {
+                let Store::Stack { id, elements } = self.place(base, keep)? else { return Ok(Store::Unit) };
+                let next = build::read(Place::Var(self.program[id].next), 32);
+                let len = build::constant(self.program[id].len, 32);
+                self.stack_bound(build::binary(BinOp::LtU, next.clone(), len));
+                let next = if keep { self.freeze(next) } else { next };
+                elements[0].at(id, &next)
+            }
+            K::StackLast(base) => {
+                let Store::Stack { id, elements } = self.place(base, keep)? else { return Ok(Store::Unit) };
+                let next = build::read(Place::Var(self.program[id].next), 32);
+                self.stack_bound(build::binary(BinOp::Ne, next.clone(), build::constant(0u8, 32)));
+                let last = build::binary(BinOp::Sub, next, build::constant(1u8, 32));
+                let last = if keep { self.freeze(last) } else { last };
+                elements[0].at(id, &last)
+            }
+            _ => match self.value(e)? {
+                Value::Store(store) => store,
+                value => {
+                    let ty = self.ty(&e.ty);
+                    let store = self.alloc(&ty, "value", Life::Local);
+                    self.assign(&store, value);
+                    store
+                }
+            },
+        })
+    }
+
+    fn stack_bound(&mut self, cond: Expr) {
+        let code = self.hir.errors.iter().position(|e| &**e == "StackOutOfBounds").unwrap_or(0);
+        self.emit(Stmt::Verify { cond, error: build::constant(code as u32, 32) });
+    }
+
+    /// All scalars and varbits of a value in order.
+    pub(super) fn flatten(&self, value: Value, out: &mut Vec<Expr>) {
+        match value {
+            Value::Scalar(e) => out.push(e),
+            Value::Store(Store::Scalar(place, width)) => out.push(build::read(place, width)),
+            Value::Store(Store::Varbit(place)) => {
+                let var = match &place {
+                    Place::Var(var) | Place::Elem { var, .. } => *var,
+                };
+                out.push(build::read(place, self.program[var].width));
+            }
+            Value::Unit | Value::Default | Value::Str => {}
+            other => {
+                for part in parts(other) {
+                    self.flatten(part, out);
+                }
+            }
+        }
+    }
+}
+
+/// Field `index` of a value.
+fn project(value: Value, index: usize) -> Value {
+    match value {
+        Value::Default => Value::Default,
+        other => parts(other).into_iter().nth(index).unwrap_or(Value::Unit),
+    }
+}
+
+/// Fields or elements of a value.
+fn parts(value: Value) -> Vec<Value> {
+    match value {
+        Value::Struct(items) | Value::Header(items) => items,
+        Value::Store(
+            Store::Struct(items)
+            | Store::Union(items)
+            | Store::Stack { elements: items, .. }
+            | Store::Header { fields: items, .. },
+        ) => items.into_iter().map(Value::Store).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,388 @@
+//! Instances of parsers, controls and extern objects.
+//!
+//! An instance of a control owns its tables, actions, objects and variables. Its parameters stand for the arguments of
+//! its one application; if it is applied in several places they get storage of their own, so that its tables see the
+//! same variables each time.
+
+use std::collections::HashMap;
+
+use super::{Binding, Lowered, Lowerer};
+use crate::hir::{
+    Block, Call, Callee, Construct, DefId, DefKind, Expr, ExprKind as K, Stmt, StmtKind as S, Type,
+    TypeParamId,
+};
+use crate::ir;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct InstanceId(pub usize);
+
+#[derive(Debug, Clone)]
+pub(super) struct Instance {
+    pub def: DefId,
+    pub object: Object,
+    /// Bindings that hold in its body.
+    pub bindings: Vec<(DefId, Binding)>,
+    pub types: Vec<(TypeParamId, Type)>,
+    pub path: Vec<String>,
+    pub tables: HashMap<DefId, ir::TableId>,
+    /// Applied in more than one place.
+    pub shared: bool,
+    /// Its actions and tables are lowered.
+    pub ready: bool,
+}
+
+/// What an instance is.
+#[derive(Debug, Clone)]
+pub(super) enum Object {
+    /// A parser or control.
+    Block,
+    Counter(ir::CounterId),
+    Meter(ir::MeterId),
+    Register(ir::RegisterId),
+    Profile(ir::ProfileId),
+    /// Belongs to the table that names it.
+    DirectCounter(ir::DirectCounter),
+    DirectMeter(ir::DirectMeter, Box<MeterRead>),
+    /// `Checksum16`.
+    Checksum,
+}
+
+/// Where a direct meter's colour is read to.
+pub(super) type MeterRead = Option<ir::Place>;
+
+impl Lowerer<'_> {
+    fn add_instance(&mut self, instance: Instance) -> InstanceId {
+        self.instances.push(instance);
+        InstanceId(self.instances.len() - 1)
+    }
+
+    /// An instance declared with a name.
+    pub(super) fn instantiate_def(&mut self, id: DefId) -> Lowered<InstanceId> {
+        let def = self.def(id);
+        let DefKind::Instance(instance) = &def.kind else {
+            return self.fail("unsupported", def.span, "this is not an instance");
+        };
+        let info = self.info(def);
+        self.instantiate(&instance.value, &instance.ty, info)
+    }
+
+    /// A top-level instance, made when it is first used.
+    pub(super) fn global_instance(&mut self, id: DefId) -> Lowered<InstanceId> {
+        if let Some(Binding::Instance(known)) = self.env.get(&id) {
+            return Ok(*known);
+        }
+        let path = std::mem::take(&mut self.path);
+        let made = self.instantiate_def(id);
+        self.path = path;
+        let made = made?;
+        self.env.insert(id, Binding::Instance(made));
+        Ok(made)
+    }
+
+    pub(super) fn instance_of(&mut self, e: &Expr) -> Lowered<InstanceId> {
+        match &e.kind {
+            K::Ref(id) => match self.env.get(id) {
+                Some(Binding::Instance(instance)) => Ok(*instance),
+                Some(Binding::Value(value)) => {
+                    let value = value.clone();
+                    self.instance_of(&value)
+                }
+                _ => self.global_instance(*id),
+            },
+            K::Construct(construct) => {
+                let name = self.def(construct.def).name.clone();
+                let info = ir::Info { name: self.qualified(&name), span: e.span, ..Default::default() };
+                self.instantiate(construct, &e.ty, info)
+            }
+            _ => self.fail("unsupported", e.span, "this is not an instance"),
+        }
+    }
+
+    /// A fresh instance for `C.apply(...)`, named after the type.
+    pub(super) fn direct_instance(&mut self, id: DefId, call: &Call) -> Lowered<InstanceId> {
+        let def = self.def(id);
+        let construct =
+            Construct { def: id, type_args: call.type_args.clone(), ctor: None, args: Vec::new() };
+        let info = ir::Info { name: self.qualified(&def.name), span: call.span, ..Default::default() };
+        let ty = match def.kind {
+            DefKind::Parser(_) => Type::Parser(id, Vec::new()),
+            _ => Type::Control(id, Vec::new()),
+        };
+        self.instantiate(&construct, &ty, info)
+    }
+
+    pub(super) fn instantiate(
+        &mut self,
+        construct: &Construct,
+        ty: &Type,
+        info: ir::Info,
+    ) -> Lowered<InstanceId> {
+        self.bounded(info.span)?;
+        let def = self.def(construct.def);
+        let (type_params, ctor_params, locals, uses) = match &def.kind {
+            DefKind::Parser(p) => (&p.signature.type_params, &p.ctor_params, &p.locals, {
+                let mut uses = HashMap::new();
+                p.states.iter().for_each(|s| count_stmts(&s.body, &mut uses));
+                uses
+            }),
+            DefKind::Control(c) => (&c.signature.type_params, &c.ctor_params, &c.locals, {
+                let mut uses = HashMap::new();
+                count_stmts(&c.body.stmts, &mut uses);
+                uses
+            }),
+            _ => {
+                let object = self.extern_object(construct, ty, info)?;
+                return Ok(self.add_instance(Instance {
+                    def: construct.def,
+                    object,
+                    bindings: Vec::new(),
+                    types: Vec::new(),
+                    path: Vec::new(),
+                    tables: HashMap::new(),
+                    shared: false,
+                    ready: true,
+                }));
+            }
+        };
+        let types: Vec<_> =
+            type_params.iter().copied().zip(construct.type_args.iter().map(|t| self.ty(t))).collect();
+        let mut bindings = Vec::new();
+        for (param, arg) in ctor_params.iter().zip(&construct.args) {
+            let arg = match arg {
+                Some(arg) => arg.clone(),
+                None => match self.param(*param).default {
+                    Some(default) => default,
+                    None => continue,
+                },
+            };
+            let object = matches!(
+                self.ty(&self.param(*param).ty),
+                Type::Extern(..) | Type::Parser(..) | Type::Control(..) | Type::Package(..)
+            );
+            bindings.push(if object {
+                (*param, Binding::Instance(self.instance_of(&arg)?))
+            } else {
+                match self.constant(&arg) {
+                    Some(value) => (*param, Binding::Value(value)),
+                    None => {
+                        return self.fail(
+                            "not-constant",
+                            arg.span,
+                            "a constructor's argument must be known at compile time",
+                        );
+                    }
+                }
+            });
+        }
+        let path: Vec<String> = if info.name.is_empty() { Vec::new() } else { vec![info.name.clone()] };
+        let outer_path = std::mem::replace(&mut self.path, path.clone());
+        self.env.extend(bindings.iter().cloned());
+        self.types.extend(types.iter().cloned());
+        for local in locals {
+            let made = match &self.def(*local).kind {
+                DefKind::Instance(_) => {
+                    let made = self.instantiate_def(*local)?;
+                    let sites = uses.get(local).copied().unwrap_or(0);
+                    self.instances[made.0].shared = sites > 1;
+                    Binding::Instance(made)
+                }
+                DefKind::Const { value, .. } => {
+                    Binding::Value(self.constant(value).unwrap_or_else(|| value.clone()))
+                }
+                DefKind::Variable { ty, .. } => {
+                    let name = self.qualified(&self.def(*local).name.clone());
+                    let ty = self.ty(ty);
+                    Binding::Store(self.alloc(&ty, &name, super::store::Life::Local))
+                }
+                DefKind::ValueSet { ty, size } => Binding::ValueSet(self.value_set(*local, ty, *size)?),
+                _ => continue,
+            };
+            self.env.insert(*local, made.clone());
+            bindings.push((*local, made));
+        }
+        self.path = outer_path;
+        Ok(self.add_instance(Instance {
+            def: construct.def,
+            object: Object::Block,
+            bindings,
+            types,
+            path,
+            tables: HashMap::new(),
+            shared: false,
+            ready: false,
+        }))
+    }
+
+    /// Puts an instance's bindings in place and runs `f`.
+    pub(super) fn inside<T>(
+        &mut self,
+        id: InstanceId,
+        f: impl FnOnce(&mut Self) -> Lowered<T>,
+    ) -> Lowered<T> {
+        let instance = &self.instances[id.0];
+        self.env.extend(instance.bindings.iter().cloned());
+        self.types.extend(instance.types.iter().cloned());
+        let path = std::mem::replace(&mut self.path, instance.path.clone());
+        let current = self.current.replace(id);
+        let result = f(self);
+        self.path = path;
+        self.current = current;
+        result
+    }
+
+    /// `instance.apply(args)` of a control (parsers: see `parser`).
+    pub(super) fn apply_instance(&mut self, id: InstanceId, call: &Call) -> Lowered<()> {
+        let def = self.def(self.instances[id.0].def);
+        let DefKind::Control(control) = &def.kind else {
+            return self.fail(
+                "unsupported",
+                call.span,
+                "a parser cannot be applied inside of a condition or loop",
+            );
+        };
+        // A direct application knows its type arguments only now.
+        if self.instances[id.0].types.len() < control.signature.type_params.len() {
+            let types = control
+                .signature
+                .type_params
+                .iter()
+                .copied()
+                .zip(call.type_args.iter().map(|t| self.ty(t)))
+                .collect();
+            self.instances[id.0].types = types;
+        }
+        let types = self.instances[id.0].types.clone();
+        self.types.extend(types);
+        let shared = self.instances[id.0].shared;
+        let copies = if shared && self.instances[id.0].ready {
+            self.rebind(id, &control.signature.params, call)?
+        } else {
+            let copies = self.bind_params(&control.signature.params, &call.args, shared, call.span)?;
+            for param in &control.signature.params {
+                if let Some(binding) = self.env.get(param).cloned() {
+                    // A constant argument of one application is not that of the next.
+                    let binding = match binding {
+                        Binding::Value(value) if shared => {
+                            let ty = self.ty(&self.param(*param).ty);
+                            let name = self.qualified(&self.def(*param).name.clone());
+                            let store = self.alloc(&ty, &name, super::store::Life::Local);
+                            let value = self.value(&value)?;
+                            self.assign(&store, value);
+                            Binding::Store(store)
+                        }
+                        other => other,
+                    };
+                    self.instances[id.0].bindings.push((*param, binding));
+                }
+            }
+            copies
+        };
+        self.inside(id, |l| {
+            let label = l.label();
+            l.inlined(label, None, copies, |l| l.control_body(id))
+        })
+    }
+
+    /// Copies new arguments into the parameters that an instance already has.
+    fn rebind(
+        &mut self,
+        id: InstanceId,
+        params: &[DefId],
+        call: &Call,
+    ) -> Lowered<Vec<(super::assign::Dest, super::store::Store)>> {
+        use super::expr::Value;
+        use crate::ast::Direction;
+        let known: HashMap<DefId, Binding> = self.instances[id.0].bindings.iter().cloned().collect();
+        let mut copies = Vec::new();
+        for (param, arg) in params.iter().zip(&call.args) {
+            let (Some(Binding::Store(store)), Some(arg)) = (known.get(param), arg) else { continue };
+            let direction = self.param(*param).direction;
+            match direction {
+                Direction::In | Direction::None => {
+                    let value = self.value(arg)?;
+                    self.assign(store, value);
+                }
+                _ if Self::is_dont_care(arg) => self.assign(store, Value::Default),
+                _ => {
+                    let dest = self.out_dest(arg)?;
+                    let value = match (&dest, direction) {
+                        (_, Direction::Out) => Value::Default,
+                        (super::assign::Dest::Store(from), _) => Value::Store(from.clone()),
+                        (slice, _) => Value::Scalar(slice.read()),
+                    };
+                    self.assign(store, value);
+                    copies.push((dest, store.clone()));
+                }
+            }
+        }
+        Ok(copies)
+    }
+
+    /// Locals, tables if that is still to do, and the apply block of the instance around.
+    pub(super) fn control_body(&mut self, id: InstanceId) -> Lowered<()> {
+        let def = self.def(self.instances[id.0].def);
+        let DefKind::Control(control) = &def.kind else { return Ok(()) };
+        for local in &control.locals {
+            self.init_local(*local)?;
+        }
+        if !self.instances[id.0].ready {
+            self.instances[id.0].ready = true;
+            for local in &control.locals {
+                if let DefKind::Table(_) = &self.def(*local).kind {
+                    let table = self.table(*local)?;
+                    self.instances[id.0].tables.insert(*local, table);
+                }
+            }
+        }
+        self.block(&control.body)
+    }
+
+    /// Sets a local variable of a parser or control to its initial value.
+    pub(super) fn init_local(&mut self, id: DefId) -> Lowered<()> {
+        use super::expr::Value;
+        let DefKind::Variable { init, .. } = &self.def(id).kind else { return Ok(()) };
+        let Some(Binding::Store(store)) = self.env.get(&id).cloned() else { return Ok(()) };
+        let value = match init {
+            Some(init) => self.value(init)?,
+            None => Value::Default,
+        };
+        self.assign(&store, value);
+        Ok(())
+    }
+}
+
+/// Counts the applications of each instance.
+fn count_stmts(stmts: &[Stmt], uses: &mut HashMap<DefId, usize>) {
+    for stmt in stmts {
+        match &stmt.kind {
+            S::Block(b) => count_stmts(&b.stmts, uses),
+            S::Call(call) => count_call(call, uses),
+            S::If { then, otherwise, .. } => both(then, otherwise, uses),
+            S::SwitchAction { cases, default, .. } => {
+                cases.iter().for_each(|(_, b)| count_stmts(&b.stmts, uses));
+                default.iter().for_each(|b| count_stmts(&b.stmts, uses));
+            }
+            S::Switch { cases, default, .. } => {
+                cases.iter().for_each(|(_, b)| count_stmts(&b.stmts, uses));
+                default.iter().for_each(|b| count_stmts(&b.stmts, uses));
+            }
+            // A body that is unrolled applies what it applies several times.
+            S::For { body, .. } | S::ForRange { body, .. } | S::ForIn { body, .. } => {
+                count_stmts(&body.stmts, uses);
+                count_stmts(&body.stmts, uses);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn both(a: &Block, b: &Block, uses: &mut HashMap<DefId, usize>) {
+    count_stmts(&a.stmts, uses);
+    count_stmts(&b.stmts, uses);
+}
+
+fn count_call(call: &Call, uses: &mut HashMap<DefId, usize>) {
+    if let Callee::Apply(Expr { kind: K::Ref(id), .. }) = &call.callee {
+        *uses.entry(*id).or_default() += 1;
+    }
+}

@@ -1,0 +1,343 @@
+//! Checked program to lowered program: everything inlined, instantiated and flattened (see [`crate::ir`]).
+//!
+//! The lowering walks the package's blocks as they would run. Every name that code can refer to is bound in
+//! [`Lowerer::env`] to where it is stored or what it stands for; since P4 has no recursion a definition is bound at most
+//! once at a time, so the environment is one flat map, and entering an instance of a parser or control puts that
+//! instance's bindings in place.
+
+mod assign;
+mod build;
+mod call;
+mod entries;
+mod expr;
+mod instance;
+mod parser;
+mod stmt;
+mod store;
+mod table;
+mod v1model;
+
+use std::collections::{BTreeMap, HashMap};
+
+use num_bigint::BigInt;
+
+use crate::ast::{Annotation, AnnotationBody};
+use crate::check::{Subst, consts, substitute};
+use crate::diag::Diagnostic;
+use crate::hir::{self, DefId, DefKind, Hir, Type};
+use crate::ir::{self, Block, Program, Stmt};
+use crate::source::{SourceMap, Span};
+
+use instance::{Instance, InstanceId};
+use store::Store;
+
+/// Statements that the whole program may come to after inlining.
+const MAX_STATEMENTS: usize = 300_000;
+/// Variables likewise.
+const MAX_VARS: usize = 200_000;
+
+/// Something that cannot be lowered was reported.
+pub(crate) struct Failed;
+type Lowered<T> = Result<T, Failed>;
+
+/// What a definition stands for while code that mentions it is lowered.
+#[derive(Debug, Clone)]
+enum Binding {
+    Store(Store),
+    /// A constant or constructor argument.
+    Value(hir::Expr),
+    Instance(InstanceId),
+    /// `packet_in` or `packet_out`.
+    Packet,
+    ValueSet(ir::ValueSetId),
+}
+
+/// What `return`, `exit`, `break` and `continue` do here.
+#[derive(Debug, Clone, Default)]
+struct Flow {
+    /// Leaves the function, action or control around; with the place of its result.
+    ret: Option<(ir::LabelId, Option<Store>)>,
+    /// Leaves the outermost block; an action of a table also raises the flag.
+    exit: Option<(ir::LabelId, Option<ir::VarId>)>,
+    /// Break and continue of the loops around, innermost last.
+    loops: Vec<(ir::LabelId, ir::LabelId)>,
+    /// Copies that leaving by `exit` must still make, innermost last (section 12.5).
+    copy_outs: Vec<Vec<(assign::Dest, Store)>>,
+}
+
+struct Lowerer<'a> {
+    hir: &'a Hir,
+    sources: &'a SourceMap,
+    program: Program,
+    diagnostics: Vec<Diagnostic>,
+    env: HashMap<DefId, Binding>,
+    types: Subst,
+    instances: Vec<Instance>,
+    header_types: HashMap<Type, ir::HeaderTypeId>,
+    /// The block being filled.
+    out: Block,
+    flow: Flow,
+    /// Control-plane names of the instances around.
+    path: Vec<String>,
+    next_label: u32,
+    used_labels: std::collections::HashSet<ir::LabelId>,
+    statements: usize,
+    /// Inlined calls around.
+    depth: usize,
+    /// Actions that may exit.
+    exiting: std::collections::HashSet<ir::ActionId>,
+    /// Actions already lowered in the instance around, by definition; those without bound arguments.
+    actions: HashMap<(Option<InstanceId>, DefId), ir::ActionId>,
+    current: Option<InstanceId>,
+    field_lists: BTreeMap<u32, ir::FieldList>,
+    exited: Option<ir::VarId>,
+}
+
+/// Lowers a checked program for its architecture. `None` if there was an error.
+pub fn lower(hir: &Hir, sources: &SourceMap) -> (Option<Program>, Vec<Diagnostic>) {
+    let mut lowerer = Lowerer {
+        hir,
+        sources,
+        program: v1model::empty_program(hir),
+        diagnostics: Vec::new(),
+        env: HashMap::new(),
+        types: Subst::new(),
+        instances: Vec::new(),
+        header_types: HashMap::new(),
+        out: Block::new(),
+        flow: Flow::default(),
+        path: Vec::new(),
+        next_label: 0,
+        used_labels: Default::default(),
+        statements: 0,
+        depth: 0,
+        exiting: Default::default(),
+        actions: HashMap::new(),
+        current: None,
+        field_lists: BTreeMap::new(),
+        exited: None,
+    };
+    let done = lowerer.package();
+    let mut program = lowerer.program;
+    program.field_lists = lowerer.field_lists.into_values().collect();
+    let failed =
+        done.is_err() || lowerer.diagnostics.iter().any(|d| d.severity == crate::diag::Severity::Error);
+    ((!failed).then_some(program), lowerer.diagnostics)
+}
+
+impl<'a> Lowerer<'a> {
+    fn fail<T>(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> Lowered<T> {
+        self.diagnostics.push(Diagnostic::error(code, span, message));
+        Err(Failed)
+    }
+
+    fn fail_help<T>(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Lowered<T> {
+        self.diagnostics.push(Diagnostic::error(code, span, message).help(help));
+        Err(Failed)
+    }
+
+    fn def(&self, id: DefId) -> &'a hir::Def {
+        self.hir.def(id)
+    }
+
+    /// The type with the type arguments of the code around.
+    fn ty(&self, ty: &Type) -> Type {
+        substitute(ty, &self.types)
+    }
+
+    fn emit(&mut self, stmt: Stmt) {
+        self.statements += 1;
+        self.out.push(stmt);
+    }
+
+    /// Whether the program has grown out of bounds; to be asked wherever code is copied.
+    fn bounded(&mut self, span: Span) -> Lowered<()> {
+        if self.statements > MAX_STATEMENTS || self.program.vars.len() > MAX_VARS {
+            return self.fail_help(
+                "too-large",
+                span,
+                "the program is too large once everything is inlined",
+                "apply fewer copies of its parsers, controls and functions",
+            );
+        }
+        if self.depth > 200 {
+            return self.fail("too-large", span, "calls are nested more than 200 deep");
+        }
+        Ok(())
+    }
+
+    /// Collects what `f` emits in a block of its own.
+    fn in_block(&mut self, f: impl FnOnce(&mut Self) -> Lowered<()>) -> Lowered<Block> {
+        let outer = std::mem::take(&mut self.out);
+        let result = f(self);
+        let block = std::mem::replace(&mut self.out, outer);
+        result.map(|()| block)
+    }
+
+    fn label(&mut self) -> ir::LabelId {
+        self.next_label += 1;
+        ir::LabelId(self.next_label)
+    }
+
+    fn leave(&mut self, label: ir::LabelId) {
+        self.used_labels.insert(label);
+        self.emit(Stmt::Break(label));
+    }
+
+    /// Emits `body`, as a labelled block only if something leaves it early.
+    fn emit_labeled(&mut self, label: ir::LabelId, mut body: Block) {
+        // Leaving at the very end is what happens anyway.
+        if body.last() == Some(&Stmt::Break(label)) {
+            body.pop();
+        }
+        if breaks(&body, label) {
+            self.emit(Stmt::Labeled { label, body });
+        } else {
+            self.out.extend(body);
+        }
+    }
+
+    /// The value of an expression that the constructor arguments around make constant.
+    fn constant(&self, e: &hir::Expr) -> Option<hir::Expr> {
+        use hir::ExprKind as K;
+        let make = |kind| Some(hir::Expr { ty: e.ty.clone(), kind, span: e.span });
+        match &e.kind {
+            K::Ref(id) => match self.env.get(id) {
+                Some(Binding::Value(value)) => self.constant(value),
+                Some(_) => None,
+                None => match &self.def(*id).kind {
+                    DefKind::Const { value, .. } => self.constant(value),
+                    _ => None,
+                },
+            },
+            K::Unary(op, a) => make(consts::unary(*op, &self.constant(a)?, &e.ty)?),
+            K::Binary(op, a, b) => {
+                let (a, b) = (self.constant(a)?, self.constant(b)?);
+                make(consts::binary(*op, &a, &b, &e.ty)?.ok()?)
+            }
+            K::Ternary(c, a, b) => match self.constant(c)?.kind {
+                K::Bool(true) => self.constant(a),
+                K::Bool(false) => self.constant(b),
+                _ => None,
+            },
+            K::Cast(a) => {
+                let a = self.constant(a)?;
+                let value = match a.kind {
+                    K::Int(value) => value,
+                    K::Bool(value) => BigInt::from(u8::from(value)),
+                    K::EnumMember(id, index) => match &self.def(id).kind {
+                        DefKind::Enum(def) => def.members.get(index)?.1.clone()?,
+                        _ => return None,
+                    },
+                    _ => return None,
+                };
+                make(match &e.ty {
+                    Type::Bool => K::Bool(value != BigInt::from(0)),
+                    ty => K::Int(consts::wrap(value, ty)),
+                })
+            }
+            K::Slice { base, hi, lo } => match self.constant(base)?.kind {
+                K::Int(value) => make(K::Int(consts::slice(&value, *hi, *lo))),
+                _ => None,
+            },
+            K::Field(base, index) => match self.constant(base)?.kind {
+                K::Struct(items) | K::List(items) => self.constant(items.get(*index)?.as_ref()?),
+                _ => None,
+            },
+            _ if consts::is_const(e) => Some(e.clone()),
+            _ => None,
+        }
+    }
+
+    /// An integer known once constructor arguments are.
+    fn const_int(&mut self, e: &hir::Expr) -> Lowered<BigInt> {
+        match self.constant(e).map(|e| e.kind) {
+            Some(hir::ExprKind::Int(value)) => Ok(value),
+            _ => self.fail("not-constant", e.span, "this must be known at compile time"),
+        }
+    }
+
+    fn const_size(&mut self, e: &hir::Expr) -> Lowered<u64> {
+        let value = self.const_int(e)?;
+        match u64::try_from(&value) {
+            Ok(size) if size <= 1 << 28 => Ok(size),
+            _ => {
+                self.fail("bad-size", e.span, format!("the size {value} is out of range (0 to {})", 1 << 28))
+            }
+        }
+    }
+
+    /// Name and annotations of an object for the control plane.
+    fn info(&self, def: &hir::Def) -> ir::Info {
+        let given = crate::check::name_annotation(&def.annotations);
+        ir::Info {
+            name: self.qualified(given.as_ref().unwrap_or(&def.name)),
+            id: id_annotation(&def.annotations),
+            hidden: def.annotations.iter().any(|a| &*a.name.name == "hidden"),
+            annotations: written(&def.annotations, self.sources),
+            span: def.span,
+        }
+    }
+
+    /// A name below the instances around; one that starts with a dot is complete.
+    fn qualified(&self, name: &str) -> String {
+        match name.strip_prefix('.') {
+            Some(complete) => complete.to_owned(),
+            None => {
+                let mut out = self.path.join(".");
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
+                out
+            }
+        }
+    }
+}
+
+/// Whether any statement leaves `label`.
+fn breaks(block: &[Stmt], label: ir::LabelId) -> bool {
+    block.iter().any(|s| match s {
+        Stmt::Break(l) => *l == label,
+        Stmt::If { then, otherwise, .. } => breaks(then, label) || breaks(otherwise, label),
+        Stmt::Switch { cases, default, .. } => {
+            cases.iter().any(|(_, b)| breaks(b, label)) || breaks(default, label)
+        }
+        Stmt::Labeled { body, .. } | Stmt::Loop { body, .. } => breaks(body, label),
+        _ => false,
+    })
+}
+
+/// The number in `@id(n)`.
+fn id_annotation(annotations: &[Annotation]) -> Option<u32> {
+    annotations.iter().find(|a| &*a.name.name == "id").and_then(|a| match &a.body {
+        AnnotationBody::Free { exprs: Some(exprs), .. } => match exprs.first().map(|e| &e.kind) {
+            Some(crate::ast::ExprKind::Int { value, .. }) => u32::try_from(value).ok(),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// Annotations as written, but for those that [`ir::Info`] has fields for.
+fn written(annotations: &[Annotation], sources: &SourceMap) -> Vec<String> {
+    annotations
+        .iter()
+        .filter(|a| !matches!(&*a.name.name, "name" | "id" | "hidden" | "__abstract"))
+        .map(|a| match &a.body {
+            AnnotationBody::None => format!("@{}", a.name.name),
+            AnnotationBody::Free { text, .. } => format!("@{}({text})", a.name.name),
+            AnnotationBody::List(_) | AnnotationBody::KeyValue(_) => sources.text(a.span).to_owned(),
+        })
+        .collect()
+}
+
+fn has_annotation(annotations: &[Annotation], name: &str) -> bool {
+    annotations.iter().any(|a| &*a.name.name == name)
+}

@@ -1,0 +1,314 @@
+//! Parsers: states of sub-parsers are inlined, and go on in the caller when they accept (P4_16 section 13.10).
+
+use super::instance::InstanceId;
+use super::{Binding, Flow, Lowered, Lowerer};
+use crate::hir::{self, Call, Callee, DefId, DefKind, KeysetElem, ParserDef, StmtKind as S, Type};
+use crate::ir::{self, Block, Match, MatchKind, SelectCase, StateRef, Transition};
+
+/// States made so far; `None` while a number is taken but the state is not done.
+#[derive(Default)]
+struct States(Vec<Option<ir::State>>);
+
+impl States {
+    fn reserve(&mut self) -> u32 {
+        self.0.push(None);
+        self.0.len() as u32 - 1
+    }
+
+    fn fill(&mut self, index: u32, name: String, body: Block, next: Transition) {
+        self.0[index as usize] = Some(ir::State { name, body, next });
+    }
+}
+
+impl Lowerer<'_> {
+    /// The top-level parser of the package; its parameters are bound.
+    pub(super) fn top_parser(&mut self, id: InstanceId) -> Lowered<ir::Parser> {
+        let mut states = States::default();
+        let name = self.def(self.instances[id.0].def).name.to_string();
+        let entry = states.reserve();
+        self.inside(id, |l| l.parser_states(id, entry, "", StateRef::Accept, &mut states))?;
+        let states = states
+            .0
+            .into_iter()
+            .map(|s| {
+                s.unwrap_or(ir::State {
+                    name: String::new(),
+                    body: Vec::new(),
+                    next: Transition::Direct(StateRef::Reject),
+                })
+            })
+            .collect();
+        Ok(ir::Parser { name, states, start: StateRef::State(entry) })
+    }
+
+    /// Lowers all states of an instance. `entry` is where it starts, `accept` where it goes when it accepts.
+    fn parser_states(
+        &mut self,
+        id: InstanceId,
+        entry: u32,
+        prefix: &str,
+        accept: StateRef,
+        states: &mut States,
+    ) -> Lowered<()> {
+        let def = self.def(self.instances[id.0].def);
+        let DefKind::Parser(parser) = &def.kind else { return Ok(()) };
+        // The start state may be entered again by a loop, so the initial values are set in a state before it.
+        let numbers: Vec<u32> = parser.states.iter().map(|_| states.reserve()).collect();
+        let init = self.in_block(|l| parser.locals.iter().try_for_each(|local| l.init_local(*local)))?;
+        let start = StateRef::State(numbers[parser.start]);
+        let looped = is_target(parser, parser.start);
+        if init.is_empty() && !looped {
+            states.fill(entry, format!("{prefix}start"), Vec::new(), Transition::Direct(start));
+        } else {
+            states.fill(entry, format!("{prefix}start (entry)"), init, Transition::Direct(start));
+        }
+        for (index, state) in parser.states.iter().enumerate() {
+            self.bounded(state.span)?;
+            let name = format!("{prefix}{}", state.name);
+            let (at, body) = self.state_body(&state.body, numbers[index], &name, prefix, states)?;
+            let outer = std::mem::replace(&mut self.out, body);
+            let next = self.transition(&state.transition, &numbers, accept);
+            let body = std::mem::replace(&mut self.out, outer);
+            states.fill(at, name, body, next?);
+        }
+        Ok(())
+    }
+
+    /// Statements of a state; a sub-parser's application ends it and starts another. Gives the state that is open at
+    /// the end, and its statements.
+    fn state_body(
+        &mut self,
+        stmts: &[hir::Stmt],
+        number: u32,
+        name: &str,
+        prefix: &str,
+        states: &mut States,
+    ) -> Lowered<(u32, Block)> {
+        let mut at = number;
+        let mut body = Block::new();
+        let mut stmts: Vec<&hir::Stmt> = stmts.iter().rev().collect();
+        while let Some(stmt) = stmts.pop() {
+            if let S::Block(block) = &stmt.kind {
+                stmts.extend(block.stmts.iter().rev());
+                continue;
+            }
+            if let S::Call(call @ Call { callee: Callee::Apply(_) | Callee::DirectApply(_), .. }) = &stmt.kind
+            {
+                let outer = std::mem::replace(&mut self.out, std::mem::take(&mut body));
+                let done = self.sub_parser(call, at, name, prefix, states);
+                self.out = outer;
+                let (next, rest) = done?;
+                at = next;
+                body = rest;
+                continue;
+            }
+            let outer = std::mem::replace(&mut self.out, std::mem::take(&mut body));
+            let done = self.stmt(stmt);
+            body = std::mem::replace(&mut self.out, outer);
+            done?;
+        }
+        Ok((at, body))
+    }
+
+    fn sub_parser(
+        &mut self,
+        call: &Call,
+        at: u32,
+        name: &str,
+        prefix: &str,
+        states: &mut States,
+    ) -> Lowered<(u32, Block)> {
+        let (id, label) = match &call.callee {
+            Callee::Apply(object) => {
+                let id = self.instance_of(object)?;
+                let label = match &object.kind {
+                    hir::ExprKind::Ref(def) => self.def(*def).name.to_string(),
+                    _ => String::new(),
+                };
+                (id, label)
+            }
+            Callee::DirectApply(def) => (self.direct_instance(*def, call)?, self.def(*def).name.to_string()),
+            _ => return Ok((at, Block::new())),
+        };
+        self.bounded(call.span)?;
+        let def = self.def(self.instances[id.0].def);
+        let DefKind::Parser(parser) = &def.kind else {
+            return self.fail("unsupported", call.span, "only a parser can be applied in a parser");
+        };
+        let types: Vec<_> = parser
+            .signature
+            .type_params
+            .iter()
+            .copied()
+            .zip(call.type_args.iter().map(|t| self.ty(t)))
+            .collect();
+        if self.instances[id.0].types.is_empty() {
+            self.instances[id.0].types = types.clone();
+        }
+        self.types.extend(types);
+        let copies = self.bind_params(&parser.signature.params, &call.args, false, call.span)?;
+        let bound: Vec<(DefId, Binding)> =
+            parser.signature.params.iter().filter_map(|p| self.env.get(p).map(|b| (*p, b.clone()))).collect();
+        let params = &parser.signature.params;
+        let instance = &mut self.instances[id.0];
+        instance.bindings.retain(|(def, _)| !params.contains(def));
+        instance.bindings.extend(bound);
+        let (entry, after) = (states.reserve(), states.reserve());
+        let before = std::mem::take(&mut self.out);
+        states.fill(at, name.to_owned(), before, Transition::Direct(StateRef::State(entry)));
+        self.depth += 1;
+        let done = self.inside(id, |l| {
+            l.parser_states(id, entry, &format!("{prefix}{label}."), StateRef::State(after), states)
+        });
+        self.depth -= 1;
+        done?;
+        // Bindings of the caller may have been hidden by the callee's.
+        if let Some(current) = self.current {
+            self.env.extend(self.instances[current.0].bindings.clone());
+        }
+        let rest = self.in_block(|l| {
+            l.copy_out(copies);
+            Ok(())
+        })?;
+        Ok((after, rest))
+    }
+
+    fn state_ref(numbers: &[u32], accept: StateRef, state: hir::StateRef) -> StateRef {
+        match state {
+            hir::StateRef::Accept => accept,
+            hir::StateRef::Reject => StateRef::Reject,
+            hir::StateRef::State(index) => StateRef::State(numbers[index]),
+        }
+    }
+
+    fn transition(
+        &mut self,
+        transition: &hir::Transition,
+        numbers: &[u32],
+        accept: StateRef,
+    ) -> Lowered<Transition> {
+        let (keys, cases) = match transition {
+            hir::Transition::Direct(next) => {
+                return Ok(Transition::Direct(Self::state_ref(numbers, accept, *next)));
+            }
+            hir::Transition::Select { keys, cases, .. } => (keys, cases),
+        };
+        let mut lowered = Vec::new();
+        for key in keys {
+            let value = self.scalar(key)?;
+            // A later key with statements of its own (a lookahead, `last`) could change what this one reads.
+            lowered.push(value);
+        }
+        let mut out = Vec::new();
+        for (keyset, next) in cases {
+            let mut matches = Vec::new();
+            match (&keyset.elems[..], keys.len()) {
+                ([KeysetElem::Any], n) => matches = vec![Match::Any; n],
+                ([KeysetElem::ValueSet(set)], n) => {
+                    let set = self.value_set_id(*set, keyset.span)?;
+                    matches = (0..n as u32).map(|field| Match::ValueSet { set, field }).collect();
+                }
+                (elems, _) => {
+                    for (elem, key) in elems.iter().zip(keys) {
+                        matches.push(self.select_match(elem, key, keyset.span)?);
+                    }
+                }
+            }
+            out.push(SelectCase { matches, next: Self::state_ref(numbers, accept, *next) });
+        }
+        Ok(Transition::Select { keys: lowered, cases: out })
+    }
+
+    fn select_match(
+        &mut self,
+        elem: &KeysetElem,
+        key: &hir::Expr,
+        span: crate::source::Span,
+    ) -> Lowered<Match> {
+        Ok(match elem {
+            KeysetElem::Any => Match::Any,
+            KeysetElem::Value(e) => Match::Value(self.scalar(e)?),
+            KeysetElem::Mask(value, mask) => {
+                Match::Mask { value: self.scalar(value)?, mask: self.scalar(mask)? }
+            }
+            KeysetElem::Range(lo, hi) => Match::Range {
+                lo: self.scalar(lo)?,
+                hi: self.scalar(hi)?,
+                signed: self.is_signed(&self.ty(&key.ty)),
+            },
+            KeysetElem::ValueSet(set) => Match::ValueSet { set: self.value_set_id(*set, span)?, field: 0 },
+        })
+    }
+
+    fn value_set_id(&mut self, id: DefId, span: crate::source::Span) -> Lowered<ir::ValueSetId> {
+        match self.env.get(&id) {
+            Some(Binding::ValueSet(set)) => Ok(*set),
+            _ => self.fail("unsupported", span, "this value set has no instance here"),
+        }
+    }
+
+    pub(super) fn value_set(&mut self, id: DefId, ty: &Type, size: u64) -> Lowered<ir::ValueSetId> {
+        let def = self.def(id);
+        let info = self.info(def);
+        let ty = self.ty(ty);
+        let mut fields = Vec::new();
+        match &ty {
+            Type::Struct(..) => {
+                for (field, ty) in self.fields(&ty) {
+                    let kind = field.annotations.iter().find(|a| &*a.name.name == "match").and_then(|a| {
+                        match &a.body {
+                            crate::ast::AnnotationBody::Free { text, .. } => match_kind(text.trim()),
+                            _ => None,
+                        }
+                    });
+                    let Some(width) = self.scalar_width(&ty) else {
+                        return self.fail(
+                            "unsupported",
+                            field.span,
+                            "fields of a value set's struct must be numbers",
+                        );
+                    };
+                    fields.push((field.name.to_string(), width, kind.unwrap_or(MatchKind::Exact)));
+                }
+            }
+            Type::Tuple(types) => {
+                for (index, ty) in types.iter().enumerate() {
+                    fields.push((format!("f{index}"), self.scalar_width(ty).unwrap_or(1), MatchKind::Exact));
+                }
+            }
+            other => match self.scalar_width(other) {
+                Some(width) => fields.push(("f".to_owned(), width, MatchKind::Exact)),
+                None => {
+                    return self.fail("unsupported", def.span, "a value set of this type is not supported");
+                }
+            },
+        }
+        self.program.value_sets.push(ir::ValueSet { info, size, fields });
+        Ok(ir::ValueSetId(self.program.value_sets.len() as u32 - 1))
+    }
+
+    /// Parsers have no `return` or `exit`.
+    pub(super) fn parser_flow() -> Flow {
+        Flow::default()
+    }
+}
+
+pub(super) fn match_kind(name: &str) -> Option<MatchKind> {
+    Some(match name {
+        "exact" => MatchKind::Exact,
+        "lpm" => MatchKind::Lpm,
+        "ternary" => MatchKind::Ternary,
+        "range" => MatchKind::Range,
+        "optional" => MatchKind::Optional,
+        _ => return None,
+    })
+}
+
+/// Whether some transition leads to the state.
+fn is_target(parser: &ParserDef, index: usize) -> bool {
+    let hits = |s: &hir::StateRef| *s == hir::StateRef::State(index);
+    parser.states.iter().any(|s| match &s.transition {
+        hir::Transition::Direct(next) => hits(next),
+        hir::Transition::Select { cases, .. } => cases.iter().any(|(_, next)| hits(next)),
+    })
+}

@@ -1,0 +1,417 @@
+//! Where values are stored: structs, headers, unions and stacks flattened into scalar variables.
+
+use crate::ast::AnnotationBody;
+use crate::check::{Subst, display, substitute};
+use crate::hir::{DefId, DefKind, FieldDef, Type};
+use crate::ir::{
+    Expr, Header, HeaderField, HeaderId, HeaderRef, HeaderType, HeaderTypeId, Place, Stack, StackId, Var,
+    VarHome, VarId,
+};
+
+use super::Lowerer;
+
+/// The storage of one value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Store {
+    /// Nothing: a zero-width field.
+    Unit,
+    Scalar(Place, u32),
+    Varbit(Place),
+    /// Struct or tuple.
+    Struct(Vec<Store>),
+    /// `siblings`: validity of the other headers of the union it is in.
+    Header {
+        header: HeaderRef,
+        valid: Place,
+        fields: Vec<Store>,
+        siblings: Vec<Place>,
+    },
+    Union(Vec<Store>),
+    Stack {
+        id: StackId,
+        elements: Vec<Store>,
+    },
+}
+
+/// How scalars of a new store live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Life {
+    /// Part of the packet's state from ingress to egress.
+    Global,
+    Local,
+}
+
+impl Store {
+    /// The store of element `index` of a stack, whose element 0 is `self`.
+    pub(super) fn at(&self, stack: StackId, index: &Expr) -> Store {
+        let place = |p: &Place| match p {
+            Place::Var(var) => Place::Elem { stack, var: *var, index: Box::new(index.clone()) },
+            // A stack within a stack does not exist.
+            Place::Elem { .. } => p.clone(),
+        };
+        match self {
+            Store::Unit => Store::Unit,
+            Store::Scalar(p, width) => Store::Scalar(place(p), *width),
+            Store::Varbit(p) => Store::Varbit(place(p)),
+            Store::Struct(items) => Store::Struct(items.iter().map(|s| s.at(stack, index)).collect()),
+            Store::Union(items) => Store::Union(items.iter().map(|s| s.at(stack, index)).collect()),
+            Store::Header { header, valid, fields, siblings } => Store::Header {
+                header: match header {
+                    HeaderRef::Header(header) => {
+                        HeaderRef::Elem { stack, header: *header, index: Box::new(index.clone()) }
+                    }
+                    other => other.clone(),
+                },
+                valid: place(valid),
+                fields: fields.iter().map(|s| s.at(stack, index)).collect(),
+                siblings: siblings.iter().map(place).collect(),
+            },
+            Store::Stack { .. } => self.clone(),
+        }
+    }
+
+    /// Calls `f` for every scalar and varbit, validity bits included.
+    pub(super) fn places(&self, f: &mut impl FnMut(&Place)) {
+        match self {
+            Store::Unit => {}
+            Store::Scalar(p, _) | Store::Varbit(p) => f(p),
+            Store::Struct(items) | Store::Union(items) | Store::Stack { elements: items, .. } => {
+                items.iter().for_each(|s| s.places(f))
+            }
+            Store::Header { valid, fields, .. } => {
+                f(valid);
+                fields.iter().for_each(|s| s.places(f));
+            }
+        }
+    }
+
+    /// Every header in it.
+    pub(super) fn headers<'s>(&'s self, out: &mut Vec<&'s Store>) {
+        match self {
+            Store::Header { .. } => out.push(self),
+            Store::Struct(items) | Store::Union(items) | Store::Stack { elements: items, .. } => {
+                items.iter().for_each(|s| s.headers(out))
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether it is at a fixed place, without a run-time index.
+    pub(super) fn fixed(&self) -> bool {
+        let mut fixed = true;
+        self.places(&mut |p| fixed &= matches!(p, Place::Var(_)));
+        fixed
+    }
+
+    /// Whether the two may share storage.
+    pub(super) fn overlaps(&self, other: &Store) -> bool {
+        let mut mine = Vec::new();
+        self.places(&mut |p| mine.push(p.clone()));
+        if mine.is_empty() {
+            return false;
+        }
+        let mut clash = false;
+        other.places(&mut |p| {
+            clash = clash
+                || mine.iter().any(|m| match (m, p) {
+                    (Place::Var(a), Place::Var(b)) => a == b,
+                    // One with a run-time index may be any element.
+                    _ => true,
+                });
+        });
+        clash
+    }
+}
+
+impl Lowerer<'_> {
+    /// Fields of a struct, header or union, with type arguments in place.
+    pub(super) fn fields(&self, ty: &Type) -> Vec<(FieldDef, Type)> {
+        let (Type::Struct(id, args) | Type::Header(id, args) | Type::Union(id, args)) = ty else {
+            return Vec::new();
+        };
+        let (DefKind::Struct(def) | DefKind::Header(def) | DefKind::Union(def)) = &self.def(*id).kind else {
+            return Vec::new();
+        };
+        let subst: Subst = def.type_params.iter().copied().zip(args.iter().cloned()).collect();
+        def.fields.iter().map(|f| (f.clone(), self.ty(&substitute(&f.ty, &subst)))).collect()
+    }
+
+    /// Width in bits of a scalar type; `None` for others.
+    pub(super) fn scalar_width(&self, ty: &Type) -> Option<u32> {
+        match ty {
+            Type::Bool => Some(1),
+            Type::Bits { width, .. } => Some(*width),
+            Type::Error => Some(32),
+            Type::Enum(id) => match &self.def(*id).kind {
+                DefKind::Enum(def) => match &def.underlying {
+                    Some(under) => self.scalar_width(under),
+                    None => Some(32),
+                },
+                _ => None,
+            },
+            Type::New(id) => match &self.def(*id).kind {
+                DefKind::NewType { ty } => self.scalar_width(ty),
+                _ => None,
+            },
+            Type::Param(_) => {
+                let real = self.ty(ty);
+                if real == *ty { None } else { self.scalar_width(&real) }
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_signed(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Bits { signed, .. } => *signed,
+            Type::New(id) | Type::Enum(id) => match &self.def(*id).kind {
+                DefKind::NewType { ty } => self.is_signed(ty),
+                DefKind::Enum(def) => def.underlying.as_ref().is_some_and(|u| self.is_signed(u)),
+                _ => false,
+            },
+            Type::Param(_) => {
+                let real = self.ty(ty);
+                real != *ty && self.is_signed(&real)
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn var(&mut self, name: impl Into<String>, width: u32, varbit: bool, home: VarHome) -> VarId {
+        self.program.vars.push(Var { name: name.into(), width: width.max(1), varbit, home });
+        VarId(self.program.vars.len() as u32 - 1)
+    }
+
+    /// A scalar for an intermediate result.
+    pub(super) fn temp(&mut self, width: u32) -> Place {
+        let number = self.program.vars.len();
+        Place::Var(self.var(format!("tmp{number}"), width, false, VarHome::Local))
+    }
+
+    /// New storage for a type.
+    pub(super) fn alloc(&mut self, ty: &Type, name: &str, life: Life) -> Store {
+        let ty = self.ty(ty);
+        let home = if life == Life::Global { VarHome::Global } else { VarHome::Local };
+        match &ty {
+            Type::Varbit(0) => Store::Unit,
+            Type::Varbit(width) => Store::Varbit(Place::Var(self.var(name, *width, true, home))),
+            Type::Struct(..) => {
+                let fields = self.fields(&ty);
+                let items = fields
+                    .iter()
+                    .map(|(f, t)| {
+                        let store = self.alloc(t, &format!("{name}.{}", f.name), life);
+                        if life == Life::Global {
+                            self.note_field_list(f, &store);
+                        }
+                        store
+                    })
+                    .collect();
+                Store::Struct(items)
+            }
+            Type::Tuple(types) => Store::Struct(
+                types.iter().enumerate().map(|(i, t)| self.alloc(t, &format!("{name}[{i}]"), life)).collect(),
+            ),
+            Type::Header(..) => self.alloc_header(&ty, name, life),
+            Type::Union(..) => {
+                let fields = self.fields(&ty);
+                let mut items: Vec<Store> =
+                    fields.iter().map(|(f, t)| self.alloc(t, &format!("{name}.{}", f.name), life)).collect();
+                let bits: Vec<Place> = items
+                    .iter()
+                    .filter_map(|s| match s {
+                        Store::Header { valid, .. } => Some(valid.clone()),
+                        _ => None,
+                    })
+                    .collect();
+                for item in &mut items {
+                    if let Store::Header { valid, siblings, .. } = item {
+                        *siblings = bits.iter().filter(|b| *b != valid).cloned().collect();
+                    }
+                }
+                Store::Union(items)
+            }
+            Type::Stack(element, size) => {
+                let first_header = HeaderId(self.program.headers.len() as u32);
+                let first_var = self.program.vars.len();
+                let id = StackId(self.program.stacks.len() as u32);
+                // In its place before elements are made, for the order of stacks; filled in below.
+                self.program.stacks.push(Stack {
+                    name: name.to_owned(),
+                    len: *size,
+                    first_header,
+                    header_stride: 0,
+                    var_stride: 0,
+                    next: VarId(0),
+                });
+                let mut elements = Vec::new();
+                for index in 0..*size {
+                    elements.push(self.alloc(element, &format!("{name}[{index}]"), life));
+                    if index == 0 {
+                        let stack = &mut self.program.stacks[id.index()];
+                        stack.header_stride = self.program.headers.len() as u32 - first_header.0;
+                        stack.var_stride = (self.program.vars.len() - first_var) as u32;
+                    }
+                }
+                let next = self.var(format!("{name}.nextIndex"), 32, false, VarHome::NextIndex(id));
+                self.program.stacks[id.index()].next = next;
+                Store::Stack { id, elements }
+            }
+            _ => match self.scalar_width(&ty) {
+                Some(0) | None => Store::Unit,
+                Some(width) => Store::Scalar(Place::Var(self.var(name, width, false, home)), width),
+            },
+        }
+    }
+
+    /// `@field_list(n, ...)` on a field of user metadata.
+    fn note_field_list(&mut self, field: &FieldDef, store: &Store) {
+        for annotation in field.annotations.iter().filter(|a| &*a.name.name == "field_list") {
+            let AnnotationBody::Free { exprs: Some(exprs), .. } = &annotation.body else { continue };
+            for e in exprs {
+                let index = match &e.kind {
+                    crate::ast::ExprKind::Int { value, .. } => u32::try_from(value).ok(),
+                    crate::ast::ExprKind::Name(path) => self.named_constant(&path.ident.name),
+                    _ => None,
+                };
+                let Some(index) = index else { continue };
+                let list = self.field_lists.entry(index).or_default();
+                list.index = index;
+                let mut headers = Vec::new();
+                store.headers(&mut headers);
+                for header in headers {
+                    if let Store::Header { header: HeaderRef::Header(id), .. } = header {
+                        list.headers.push(*id);
+                    }
+                }
+                scalars(store, &mut list.vars);
+            }
+        }
+    }
+
+    /// The value of a top-level constant.
+    fn named_constant(&self, name: &str) -> Option<u32> {
+        self.hir.top.iter().find(|id| &*self.def(**id).name == name).and_then(|id| {
+            match &self.def(*id).kind {
+                DefKind::Const { value, .. } => match &self.constant(value)?.kind {
+                    crate::hir::ExprKind::Int(value) => u32::try_from(value).ok(),
+                    _ => None,
+                },
+                _ => None,
+            }
+        })
+    }
+
+    fn alloc_header(&mut self, ty: &Type, name: &str, life: Life) -> Store {
+        let type_id = self.header_type(ty);
+        let id = HeaderId(self.program.headers.len() as u32);
+        self.program.headers.push(Header {
+            name: name.to_owned(),
+            ty: type_id,
+            first_field: VarId(self.program.vars.len() as u32),
+            valid: VarId(0),
+            local: life == Life::Local,
+        });
+        let mut index = 0;
+        let fields = self
+            .fields(ty)
+            .iter()
+            .map(|(f, t)| self.alloc_field(t, &format!("{name}.{}", f.name), id, &mut index))
+            .collect();
+        let valid = self.var(format!("{name}.$valid$"), 1, false, VarHome::Valid(id));
+        self.program.headers[id.index()].valid = valid;
+        Store::Header {
+            header: HeaderRef::Header(id),
+            valid: Place::Var(valid),
+            fields,
+            siblings: Vec::new(),
+        }
+    }
+
+    fn alloc_field(&mut self, ty: &Type, name: &str, header: HeaderId, index: &mut u32) -> Store {
+        if let Type::Struct(..) = ty {
+            let fields = self.fields(ty);
+            return Store::Struct(
+                fields
+                    .iter()
+                    .map(|(f, t)| self.alloc_field(t, &format!("{name}.{}", f.name), header, index))
+                    .collect(),
+            );
+        }
+        let (width, varbit) = match ty {
+            Type::Varbit(width) => (*width, true),
+            _ => (self.scalar_width(ty).unwrap_or(0), false),
+        };
+        if width == 0 {
+            return Store::Unit;
+        }
+        let var = self.var(name, width, varbit, VarHome::Field { header, field: *index });
+        *index += 1;
+        if varbit { Store::Varbit(Place::Var(var)) } else { Store::Scalar(Place::Var(var), width) }
+    }
+
+    fn header_type(&mut self, ty: &Type) -> HeaderTypeId {
+        if let Some(id) = self.header_types.get(ty) {
+            return *id;
+        }
+        let mut out =
+            HeaderType { name: display(self.hir, ty), fields: Vec::new(), fixed_bits: 0, varbit: None };
+        self.header_fields(ty, "", &mut out);
+        let id = HeaderTypeId(self.program.header_types.len() as u32);
+        self.program.header_types.push(out);
+        self.header_types.insert(ty.clone(), id);
+        id
+    }
+
+    fn header_fields(&self, ty: &Type, prefix: &str, out: &mut HeaderType) {
+        for (field, ty) in self.fields(ty) {
+            let name = format!("{prefix}{}", field.name);
+            match &ty {
+                Type::Struct(..) => self.header_fields(&ty, &format!("{name}."), out),
+                Type::Varbit(0) => {}
+                Type::Varbit(width) => {
+                    out.varbit = Some(out.fields.len() as u32);
+                    out.fields.push(HeaderField {
+                        name,
+                        width: *width,
+                        varbit: true,
+                        bit_offset: out.fixed_bits,
+                    });
+                }
+                _ => {
+                    let width = self.scalar_width(&ty).unwrap_or(0);
+                    if width > 0 {
+                        out.fields.push(HeaderField {
+                            name,
+                            width,
+                            varbit: false,
+                            bit_offset: out.fixed_bits,
+                        });
+                        out.fixed_bits += width;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The declared type's definition, for names.
+    pub(super) fn type_def(&self, ty: &Type) -> Option<DefId> {
+        match ty {
+            Type::Struct(id, _)
+            | Type::Header(id, _)
+            | Type::Union(id, _)
+            | Type::Enum(id)
+            | Type::New(id) => Some(*id),
+            _ => None,
+        }
+    }
+}
+
+/// Scalar variables outside of headers.
+fn scalars(store: &Store, out: &mut Vec<VarId>) {
+    match store {
+        Store::Scalar(Place::Var(var), _) | Store::Varbit(Place::Var(var)) => out.push(*var),
+        Store::Struct(items) => items.iter().for_each(|s| scalars(s, out)),
+        _ => {}
+    }
+}

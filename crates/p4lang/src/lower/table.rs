@@ -1,0 +1,443 @@
+//! Tables and actions.
+
+use super::expr::Value;
+use super::instance::Object;
+use super::parser::match_kind;
+use super::store::{Life, Store};
+use super::{Binding, Flow, Lowered, Lowerer, build, has_annotation, written};
+use crate::ast::Direction;
+use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, TableDef, Type};
+use crate::ir::{self, ActionId, Place, Stmt, TableId};
+use crate::source::Span;
+
+impl Lowerer<'_> {
+    /// `t.apply()`.
+    pub(super) fn apply_table(
+        &mut self,
+        call: &Call,
+        hit: Option<&Place>,
+        run: Option<&Place>,
+    ) -> Lowered<()> {
+        let Callee::Table(id) = call.callee else { return Ok(()) };
+        let table = match self.current.and_then(|c| self.instances[c.0].tables.get(&id).copied()) {
+            Some(table) => table,
+            None => return self.fail("unsupported", call.span, "this table cannot be applied here"),
+        };
+        let var = |p: &Place| match p {
+            Place::Var(var) | Place::Elem { var, .. } => *var,
+        };
+        let exits = self.program[table].actions.iter().any(|a| self.exiting.contains(&a.action));
+        let flag = if exits { self.exited } else { None };
+        if let Some(flag) = flag {
+            self.emit(Stmt::Assign { dst: Place::Var(flag), src: build::bit(false) });
+        }
+        self.emit(Stmt::Apply { table, hit: hit.map(var), action_run: run.map(var) });
+        if let Some(flag) = flag {
+            let then = self.in_block(|l| l.exit(call.span))?;
+            self.emit(Stmt::If { cond: build::read(Place::Var(flag), 1), then, otherwise: Vec::new() });
+        }
+        Ok(())
+    }
+
+    pub(super) fn table(&mut self, id: DefId) -> Lowered<TableId> {
+        let def = self.def(id);
+        let DefKind::Table(table) = &def.kind else {
+            return self.fail("unsupported", def.span, "this is not a table");
+        };
+        let info = self.info(def);
+        let mut out = ir::Table {
+            info,
+            prelude: Vec::new(),
+            keys: Vec::new(),
+            selector: Vec::new(),
+            actions: Vec::new(),
+            default_action: ir::ActionCall { action: 0, args: Vec::new() },
+            const_default: table.const_default,
+            entries: Vec::new(),
+            const_entries: table.const_entries,
+            largest_priority_wins: table.largest_priority_wins,
+            size: table.size.filter(|s| *s > 0).unwrap_or(1024),
+            implementation: None,
+            direct_counter: None,
+            direct_meter: None,
+            support_timeout: false,
+        };
+        if table.size.is_none() && table.const_entries {
+            out.size = (table.entries.len() as u64).max(1);
+        }
+        out.size = out.size.max(table.entries.len() as u64);
+        self.keys(table, &mut out)?;
+        for action in &table.actions {
+            let lowered = self.table_action(action.action, &action.bound)?;
+            out.actions.push(ir::TableAction {
+                action: lowered,
+                default_only: has_annotation(&action.annotations, "defaultonly"),
+                table_only: has_annotation(&action.annotations, "tableonly"),
+                annotations: written(&action.annotations, self.sources),
+            });
+        }
+        match &table.default_action {
+            Some(default) => {
+                out.default_action = self.action_data(table, default)?;
+            }
+            None => {
+                let known = table.actions.iter().position(|a| {
+                    &*self.def(a.action).name == "NoAction" && self.def(a.action).parent.is_none()
+                });
+                let index = match known {
+                    Some(index) => index,
+                    None => {
+                        let action = self.no_action(def.span)?;
+                        out.actions.push(ir::TableAction {
+                            action,
+                            default_only: true,
+                            table_only: false,
+                            annotations: vec!["@defaultonly".into()],
+                        });
+                        out.actions.len() - 1
+                    }
+                };
+                out.default_action = ir::ActionCall { action: index as u32, args: Vec::new() };
+            }
+        }
+        self.entries(table, &mut out)?;
+        self.properties(table, &mut out)?;
+        self.program.tables.push(out);
+        Ok(TableId(self.program.tables.len() as u32 - 1))
+    }
+
+    fn no_action(&mut self, span: Span) -> Lowered<ActionId> {
+        let found = self.hir.top.iter().copied().find(|id| {
+            &*self.def(*id).name == "NoAction" && matches!(self.def(*id).kind, DefKind::Action(_))
+        });
+        match found {
+            Some(id) => self.table_action(id, &[]),
+            None => self.fail_help(
+                "missing-action",
+                span,
+                "a table without a default action needs `NoAction`",
+                "include core.p4",
+            ),
+        }
+    }
+
+    fn keys(&mut self, table: &TableDef, out: &mut ir::Table) -> Lowered<()> {
+        let outer = std::mem::take(&mut self.out);
+        let result = self.keys_inner(table, out);
+        out.prelude = std::mem::replace(&mut self.out, outer);
+        result
+    }
+
+    fn keys_inner(&mut self, table: &TableDef, out: &mut ir::Table) -> Lowered<()> {
+        for key in &table.keys {
+            let expr = self.scalar(&key.expr)?;
+            if &*key.match_kind == "selector" {
+                out.selector.push(expr);
+                continue;
+            }
+            let Some(kind) = match_kind(&key.match_kind) else {
+                return self.fail_help(
+                    "unsupported",
+                    key.span,
+                    format!("v1model has no match kind `{}`", key.match_kind),
+                    "use exact, lpm, ternary, range, optional or selector",
+                );
+            };
+            let name = match crate::check::name_annotation(&key.annotations) {
+                Some(name) => name.to_string(),
+                None => match self.key_name(&key.expr) {
+                    Some(name) => name,
+                    // Nothing else names a complex key.
+                    None => self.sources.text(key.span).split_whitespace().collect::<Vec<_>>().join(" "),
+                },
+            };
+            let type_name = match &key.expr.ty {
+                Type::New(id) => Some(self.def(*id).name.to_string()),
+                _ => None,
+            };
+            out.keys.push(ir::Key {
+                name,
+                expr,
+                kind,
+                annotations: written(&key.annotations, self.sources),
+                type_name,
+                id: super::id_annotation(&key.annotations),
+            });
+        }
+        Ok(())
+    }
+
+    /// The control-plane name of a key expression (section 14.2.1.1).
+    fn key_name(&self, e: &Expr) -> Option<String> {
+        Some(match &e.kind {
+            K::Ref(id) => self.def(*id).name.to_string(),
+            K::Field(base, index) => {
+                let fields = self.fields(&self.ty(&base.ty));
+                format!("{}.{}", self.key_name(base)?, fields.get(*index)?.0.name)
+            }
+            K::Index(base, index) => match &index.kind {
+                K::Int(value) => format!("{}[{value}]", self.key_name(base)?),
+                _ => return None,
+            },
+            K::Slice { base, hi, lo } => format!("{}[{hi}:{lo}]", self.key_name(base)?),
+            K::Call(call) => match &call.callee {
+                Callee::IsValid(header) => format!("{}.$valid$", self.key_name(header)?),
+                _ => return None,
+            },
+            K::Cast(inner) => return self.key_name(inner),
+            K::Binary(crate::ast::BinaryOp::BitAnd, a, b) => match &b.kind {
+                K::Int(_) => return self.key_name(a),
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    fn properties(&mut self, table: &TableDef, out: &mut ir::Table) -> Lowered<()> {
+        for (name, span, value) in &table.properties {
+            match &**name {
+                "implementation" => {
+                    let instance = self.instance_of(value)?;
+                    let Object::Profile(id) = self.instances[instance.0].object.clone() else {
+                        return self.fail(
+                            "bad-table",
+                            *span,
+                            "`implementation` must be an action profile or action selector",
+                        );
+                    };
+                    if let K::Construct(_) = value.kind {
+                        self.program.profiles[id.index()].info.name = format!("{}.{name}", out.info.name);
+                    }
+                    out.implementation = Some(id);
+                }
+                "counters" => {
+                    let instance = self.instance_of(value)?;
+                    match self.instances[instance.0].object.clone() {
+                        Object::DirectCounter(mut counter) => {
+                            if let K::Construct(_) = value.kind {
+                                counter.info.name = format!("{}.{name}", out.info.name);
+                            }
+                            out.direct_counter = Some(counter);
+                        }
+                        _ => return self.fail("bad-table", *span, "`counters` must be a direct_counter"),
+                    }
+                }
+                "meters" => {
+                    let instance = self.instance_of(value)?;
+                    match self.instances[instance.0].object.clone() {
+                        Object::DirectMeter(mut meter, read) => {
+                            meter.dst = *read;
+                            out.direct_meter = Some(meter);
+                        }
+                        _ => return self.fail("bad-table", *span, "`meters` must be a direct_meter"),
+                    }
+                }
+                "support_timeout" | "idle_timeout" => {
+                    out.support_timeout = matches!(self.constant(value).map(|v| v.kind), Some(K::Bool(true)));
+                }
+                other => {
+                    let message = format!("v1model has no table property `{other}`; it has no effect");
+                    self.diagnostics.push(crate::diag::Diagnostic::warning(
+                        "unknown-property",
+                        *span,
+                        message,
+                    ));
+                }
+            }
+        }
+        if !out.selector.is_empty() && out.implementation.is_none_or(|p| self.program[p].selector.is_none()) {
+            return self.fail(
+                "bad-table",
+                out.info.span,
+                format!("table `{}` has selector keys but no action_selector", out.info.name),
+            );
+        }
+        Ok(())
+    }
+
+    /// The IR action for one entry of a table's action list.
+    fn table_action(&mut self, id: DefId, bound: &[Option<Expr>]) -> Lowered<ActionId> {
+        let plain = bound.iter().all(Option::is_none);
+        let owner = if self.is_local(id) { self.current } else { None };
+        if plain && let Some(known) = self.actions.get(&(owner, id)) {
+            return Ok(*known);
+        }
+        let def = self.def(id);
+        let DefKind::Action(action) = &def.kind else {
+            return self.fail("unsupported", def.span, "this is not an action");
+        };
+        let path = if owner.is_none() { std::mem::take(&mut self.path) } else { self.path.clone() };
+        let mut info = self.info(def);
+        if owner.is_none() {
+            self.path = path;
+        }
+        info.hidden |= false;
+        let label = self.label();
+        let flag = match self.exited {
+            Some(flag) => flag,
+            None => {
+                let flag = self.var("exited", 1, false, ir::VarHome::Local);
+                self.exited = Some(flag);
+                flag
+            }
+        };
+        let flow = Flow {
+            ret: Some((label, None)),
+            exit: Some((label, Some(flag))),
+            loops: Vec::new(),
+            copy_outs: Vec::new(),
+        };
+        let outer = std::mem::replace(&mut self.flow, flow);
+        let mut params = Vec::new();
+        let lowered = self.in_block(|l| {
+            // Directed parameters are bound by the list, the others come from the control plane.
+            let mut copies = Vec::new();
+            for (index, param) in action.params.iter().enumerate() {
+                let p = l.param(*param);
+                let ty = l.ty(&p.ty);
+                let name = l.def(*param).name.to_string();
+                if let Some(Some(arg)) = bound.get(index) {
+                    copies.extend(l.bind_params(&[*param], &[Some(arg.clone())], true, arg.span)?);
+                    continue;
+                }
+                let full = format!("{}.{name}", info.name);
+                let store = l.alloc(&ty, &full, Life::Local);
+                let before = params.len();
+                control_params(&store, &name, &mut params, l);
+                if let Some(only) = params.get_mut(before) {
+                    only.annotations = written(&l.def(*param).annotations, l.sources);
+                    only.id = super::id_annotation(&l.def(*param).annotations);
+                    if let Type::New(id) = &ty {
+                        only.type_name = Some(l.def(*id).name.to_string());
+                    }
+                }
+                // A header given by the control plane is valid.
+                let mut headers = Vec::new();
+                store.headers(&mut headers);
+                let valid: Vec<Place> = headers
+                    .iter()
+                    .filter_map(|h| match h {
+                        Store::Header { valid, .. } => Some(valid.clone()),
+                        _ => None,
+                    })
+                    .collect();
+                for place in valid {
+                    l.set_valid(&place, &[]);
+                }
+                if p.direction != Direction::None {
+                    l.assign(&store, Value::Default);
+                }
+                l.env.insert(*param, Binding::Store(store));
+            }
+            l.flow.copy_outs.push(copies.clone());
+            let inner = l.in_block(|l| l.block(&action.body))?;
+            l.flow.copy_outs.pop();
+            if exits(&inner, flag) {
+                l.flow.exit = Some((label, Some(flag)));
+            }
+            let end = l.label();
+            // `return` skips to the copies; `exit` has made them and skips them too.
+            if copies.is_empty() {
+                l.emit_labeled(label, inner);
+            } else {
+                let body = l.in_block(|l| {
+                    let renamed = rename(inner, label, end, flag);
+                    l.emit_labeled(end, renamed);
+                    l.copy_out(copies);
+                    Ok(())
+                })?;
+                l.emit_labeled(label, body);
+            }
+            Ok(())
+        });
+        self.flow = outer;
+        let body = lowered?;
+        let out = ActionId(self.program.actions.len() as u32);
+        if exits(&body, flag) {
+            self.exiting.insert(out);
+        }
+        self.program.actions.push(ir::Action { info, params, body });
+        if plain {
+            self.actions.insert((owner, id), out);
+        }
+        Ok(out)
+    }
+
+    /// Whether an action is declared in the control around rather than at top level.
+    fn is_local(&self, id: DefId) -> bool {
+        let Some(current) = self.current else { return false };
+        match &self.def(self.instances[current.0].def).kind {
+            DefKind::Control(c) => c.locals.contains(&id),
+            _ => false,
+        }
+    }
+}
+
+/// Whether the block raises the exit flag.
+fn exits(block: &[Stmt], flag: ir::VarId) -> bool {
+    block.iter().any(|s| match s {
+        Stmt::Assign { dst: Place::Var(var), .. } => *var == flag,
+        Stmt::If { then, otherwise, .. } => exits(then, flag) || exits(otherwise, flag),
+        Stmt::Switch { cases, default, .. } => {
+            cases.iter().any(|(_, b)| exits(b, flag)) || exits(default, flag)
+        }
+        Stmt::Labeled { body, .. } | Stmt::Loop { body, .. } => exits(body, flag),
+        _ => false,
+    })
+}
+
+/// Sends every `Break(from)` that does not follow the raising of the exit flag to `to`.
+fn rename(block: Vec<Stmt>, from: ir::LabelId, to: ir::LabelId, flag: ir::VarId) -> Vec<Stmt> {
+    let mut raised = false;
+    block
+        .into_iter()
+        .map(|s| {
+            let out = match s {
+                Stmt::Break(label) if label == from && !raised => Stmt::Break(to),
+                Stmt::If { cond, then, otherwise } => Stmt::If {
+                    cond,
+                    then: rename(then, from, to, flag),
+                    otherwise: rename(otherwise, from, to, flag),
+                },
+                Stmt::Switch { on, cases, default } => Stmt::Switch {
+                    on,
+                    cases: cases.into_iter().map(|(l, b)| (l, rename(b, from, to, flag))).collect(),
+                    default: rename(default, from, to, flag),
+                },
+                Stmt::Labeled { label, body } => Stmt::Labeled { label, body: rename(body, from, to, flag) },
+                Stmt::Loop { label, body } => Stmt::Loop { label, body: rename(body, from, to, flag) },
+                other => other,
+            };
+            raised = matches!(&out, Stmt::Assign { dst: Place::Var(var), .. } if *var == flag);
+            out
+        })
+        .collect()
+}
+
+/// One control-plane parameter per scalar.
+fn control_params(store: &Store, name: &str, out: &mut Vec<ir::ActionParam>, l: &Lowerer<'_>) {
+    match store {
+        Store::Scalar(Place::Var(var), _) | Store::Varbit(Place::Var(var)) => {
+            out.push(ir::ActionParam {
+                name: name.to_owned(),
+                var: *var,
+                annotations: Vec::new(),
+                type_name: None,
+                id: None,
+            });
+        }
+        Store::Struct(items) | Store::Header { fields: items, .. } => {
+            for (index, item) in items.iter().enumerate() {
+                let sub = match item {
+                    Store::Scalar(Place::Var(var), _) => {
+                        let full = &l.program[*var].name;
+                        full.rsplit('.').next().unwrap_or("").to_owned()
+                    }
+                    _ => index.to_string(),
+                };
+                control_params(item, &format!("{name}.{sub}"), out, l);
+            }
+        }
+        _ => {}
+    }
+}
