@@ -660,14 +660,15 @@ impl Checker {
                     );
                 }
             }
-            ("packet_in", "lookahead") => {
-                if !self.size_bits(ty).is_some_and(|(min, max)| min == max) && !matches!(ty, Type::Param(_)) {
-                    self.error(
-                        "bad-call",
-                        name.span,
-                        format!("`lookahead` reads a type of fixed size, not `{shown}`"),
-                    );
-                }
+            ("packet_in", "lookahead")
+                if self.size_bits(ty).is_none_or(|(min, max)| min != max)
+                    && !matches!(ty, Type::Param(_)) =>
+            {
+                self.error(
+                    "bad-call",
+                    name.span,
+                    format!("`lookahead` reads a type of fixed size, not `{shown}`"),
+                );
             }
             ("packet_out", "emit") if !self.emittable(ty) => {
                 let span = args.first().and_then(|a| a.as_ref()).map_or(name.span, |a| a.span);

@@ -291,20 +291,8 @@ impl Checker {
             right
         };
         let comparable = left.ty == right.ty
-            && match &left.ty {
-                Type::Varbit(_)
-                | Type::Bool
-                | Type::Error
-                | Type::Enum(_)
-                | Type::New(_)
-                | Type::Bits { .. }
-                | Type::Int
-                | Type::Param(_) => true,
-                Type::Struct(..) | Type::Header(..) | Type::Union(..) | Type::Stack(..) | Type::Tuple(_) => {
-                    true
-                }
-                _ => false,
-            };
+            && (self.storable(&left.ty) || left.ty == Type::Int)
+            && !matches!(left.ty, Type::Unknown);
         if !comparable {
             return self.mismatch(op, &left, &right, span);
         }

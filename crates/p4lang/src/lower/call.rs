@@ -12,6 +12,9 @@ use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, ParamDef, Ty
 use crate::ir::{Place, Stmt};
 use crate::source::Span;
 
+/// A copy back to an `out` argument.
+pub(super) type CopyOut = (Dest, Store);
+
 impl Lowerer<'_> {
     pub(super) fn param(&self, id: DefId) -> ParamDef {
         match &self.def(id).kind {
@@ -315,11 +318,7 @@ impl Lowerer<'_> {
     }
 
     /// A scalar `out` argument: where an extern may write, and what to do after.
-    pub(super) fn arg_out(
-        &mut self,
-        call: &Call,
-        index: usize,
-    ) -> Lowered<(Place, u32, Option<(Dest, Store)>)> {
+    pub(super) fn arg_out(&mut self, call: &Call, index: usize) -> Lowered<(Place, u32, Option<CopyOut>)> {
         let Some(e) = call.args.get(index).and_then(|a| a.as_ref()) else {
             return self.fail("bad-call", call.span, "an argument is missing");
         };

@@ -9,6 +9,8 @@ use crate::ast::{
 use crate::lex::TokenKind;
 use crate::preprocess::join;
 
+type Signature = (Ident, Vec<Ident>, Vec<Param>, Option<Vec<Param>>);
+
 impl Parser {
     pub(super) fn top_level(&mut self) -> Parsed<Decl> {
         let start = self.peek().span;
@@ -325,7 +327,7 @@ impl Parser {
     }
 
     /// Name, type parameters, parameters and, of a full declaration, constructor parameters.
-    fn signature(&mut self) -> Parsed<(Ident, Vec<Ident>, Vec<Param>, Option<Vec<Param>>)> {
+    fn signature(&mut self) -> Parsed<Signature> {
         self.advance();
         let name = self.type_name()?;
         let type_params = self.type_params()?;

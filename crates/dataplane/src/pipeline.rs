@@ -1,0 +1,616 @@
+//! One v1model switch: a program with its state, and the path of a packet through it as the reference switch has it.
+//!
+//! Ingress and egress are separate steps with a [`Pending`] packet between them, so that a switch may put queues there;
+//! [`Pipeline::process`] runs the whole path without queues. Every packet that comes in leaves, is dropped with a counted
+//! reason, or is turned into others.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use p4lang::ir::{Architecture, CloneKind, Program, StandardMetadata, V1Model, VarHome, VarId};
+
+use crate::context::{Context, DropReason, Requests};
+use crate::executor::Executor;
+use crate::interp::Interpreter;
+use crate::layout::Layout;
+use crate::replication::Replication;
+use crate::rng::Rng;
+use crate::state::State;
+use crate::trace::{Event, Trace};
+
+/// The port that drops.
+pub const DROP_PORT: u32 = 511;
+/// Resubmissions and recirculations that one packet may make.
+pub const MAX_PASSES: u32 = 64;
+/// Packets that one packet may turn into.
+pub const MAX_COPIES: u32 = 4096;
+
+/// `standard_metadata.instance_type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Instance {
+    Normal = 0,
+    IngressClone = 1,
+    EgressClone = 2,
+    Recirculated = 4,
+    Replicated = 5,
+    Resubmitted = 6,
+}
+
+impl Instance {
+    pub fn name(self) -> &'static str {
+        match self {
+            Instance::Normal => "normal",
+            Instance::IngressClone => "ingress clone",
+            Instance::EgressClone => "egress clone",
+            Instance::Recirculated => "recirculated",
+            Instance::Replicated => "replicated",
+            Instance::Resubmitted => "resubmitted",
+        }
+    }
+}
+
+/// A packet that leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    pub port: u32,
+    pub bytes: Vec<u8>,
+}
+
+/// A packet for ingress.
+#[derive(Debug)]
+pub struct Incoming {
+    pub port: u32,
+    pub bytes: Vec<u8>,
+    instance: Instance,
+    /// Frame whose listed fields are kept, and the list.
+    kept: Option<(Box<[u8]>, u32)>,
+    passes: u32,
+}
+
+/// A packet between ingress and egress.
+#[derive(Debug)]
+pub struct Pending {
+    pub port: u32,
+    /// Queue that the program chose.
+    pub priority: u32,
+    bytes: Vec<u8>,
+    cursor: usize,
+    frame: Box<[u8]>,
+    instance: Instance,
+    rid: u32,
+    truncate: Option<u32>,
+    passes: u32,
+    /// Picoseconds.
+    pub enqueued: u64,
+    pub ingress_port: u32,
+}
+
+/// What a queue tells egress.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct QueueInfo {
+    /// Packets in the queue when the packet came and when it left.
+    pub enq_qdepth: u32,
+    pub deq_qdepth: u32,
+}
+
+/// What came of a pass through ingress or egress.
+enum Next {
+    Ingress(Incoming),
+    Egress(Pending),
+    Out(Output),
+}
+
+pub struct Pipeline {
+    program: Arc<Program>,
+    layout: Arc<Layout>,
+    v1: V1Model,
+    executor: Box<dyn Executor>,
+    pub state: State,
+    pub replication: Replication,
+    rng: Rng,
+    drops: BTreeMap<DropReason, u64>,
+    frames: Vec<Box<[u8]>>,
+    buffers: Vec<Vec<u8>>,
+    queue: VecDeque<Next>,
+    copies: u32,
+}
+
+impl Pipeline {
+    /// A switch that runs the program with the interpreter. `seed` is for `random`.
+    pub fn interpreted(program: Arc<Program>, seed: u64) -> Pipeline {
+        let layout = Arc::new(Layout::new(&program));
+        let executor = Box::new(Interpreter::new(program.clone(), layout.clone()));
+        Pipeline::with_executor(program, layout, executor, seed)
+    }
+
+    pub fn with_executor(
+        program: Arc<Program>,
+        layout: Arc<Layout>,
+        executor: Box<dyn Executor>,
+        seed: u64,
+    ) -> Pipeline {
+        let Architecture::V1Model(v1) = &program.arch;
+        Pipeline {
+            v1: v1.clone(),
+            state: State::new(&program),
+            program,
+            layout,
+            executor,
+            replication: Replication::default(),
+            rng: Rng::new(seed),
+            drops: BTreeMap::new(),
+            frames: Vec::new(),
+            buffers: Vec::new(),
+            queue: VecDeque::new(),
+            copies: 0,
+        }
+    }
+
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// Packets dropped, by reason.
+    pub fn drops(&self) -> &BTreeMap<DropReason, u64> {
+        &self.drops
+    }
+
+    /// Runs a packet through the whole switch at time `now` (picoseconds). Outputs are appended in the order in which
+    /// they leave.
+    pub fn process(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) {
+        self.run(now, port, bytes, outputs, None);
+    }
+
+    /// As [`Pipeline::process`], recording every step.
+    pub fn process_traced(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) -> Trace {
+        let mut trace = Trace::default();
+        let interpreter = Box::new(Interpreter::new(self.program.clone(), self.layout.clone()));
+        let executor = std::mem::replace(&mut self.executor, interpreter);
+        self.run(now, port, bytes, outputs, Some(&mut trace));
+        self.executor = executor;
+        trace
+    }
+
+    fn run(
+        &mut self,
+        now: u64,
+        port: u32,
+        bytes: &[u8],
+        outputs: &mut Vec<Output>,
+        mut trace: Option<&mut Trace>,
+    ) {
+        let mut buffer = self.buffer();
+        buffer.extend_from_slice(bytes);
+        self.copies = 0;
+        let first = Incoming { port, bytes: buffer, instance: Instance::Normal, kept: None, passes: 0 };
+        self.queue.push_back(Next::Ingress(first));
+        while let Some(next) = self.queue.pop_front() {
+            match next {
+                Next::Ingress(incoming) => self.ingress(now, incoming, trace.as_deref_mut()),
+                Next::Egress(pending) => {
+                    self.egress(now, pending, QueueInfo::default(), trace.as_deref_mut())
+                }
+                Next::Out(output) => {
+                    if let Some(trace) = trace.as_deref_mut() {
+                        trace.push(Event::Transmit { port: output.port, bytes: output.bytes.len() });
+                    }
+                    outputs.push(output);
+                }
+            }
+        }
+    }
+
+    /// Gives an output's buffer back, so that the next packet needs no new one.
+    pub fn recycle(&mut self, mut bytes: Vec<u8>) {
+        bytes.clear();
+        self.buffers.push(bytes);
+    }
+
+    fn buffer(&mut self) -> Vec<u8> {
+        self.buffers.pop().unwrap_or_default()
+    }
+
+    fn frame(&mut self) -> Box<[u8]> {
+        match self.frames.pop() {
+            Some(mut frame) => {
+                frame.fill(0);
+                frame
+            }
+            None => self.layout.frame(),
+        }
+    }
+
+    fn drop_packet(&mut self, reason: DropReason, trace: Option<&mut Trace>) {
+        *self.drops.entry(reason).or_default() += 1;
+        if let Some(trace) = trace {
+            trace.push(Event::Drop { reason });
+        }
+    }
+
+    fn set(&self, frame: &mut [u8], var: impl Fn(&StandardMetadata) -> Option<VarId>, value: u64) {
+        if let Some(var) = var(&self.v1.standard) {
+            let width = self.program[var].width;
+            let value = if width < 64 { value & ((1 << width) - 1) } else { value };
+            self.layout.set_u64(frame, var, value);
+        }
+    }
+
+    fn get(&self, frame: &[u8], var: impl Fn(&StandardMetadata) -> Option<VarId>) -> u32 {
+        var(&self.v1.standard).map_or(0, |v| self.layout.get_u64(frame, v) as u32)
+    }
+
+    /// Copies the fields of list `index` from one frame to another.
+    fn keep(&self, from: &[u8], to: &mut [u8], index: u32) {
+        let Some(list) = self.program.field_lists.iter().find(|l| l.index == index) else { return };
+        for var in &list.vars {
+            if self.program[*var].varbit {
+                let slot = self.layout.slot(*var);
+                let (bits, bytes) = slot.varbit(from);
+                slot.set_varbit(to, bits, bytes);
+            } else {
+                self.layout.set(to, *var, &self.layout.get(from, *var));
+            }
+        }
+        for header in &list.headers {
+            let slot = self.layout.header_slot(*header);
+            let range = slot.base as usize..(slot.base + slot.extent) as usize;
+            to[range.clone()].copy_from_slice(&from[range]);
+        }
+    }
+
+    /// One pass of the executor over `frame`.
+    fn pass<T>(
+        &mut self,
+        (now, frame, bytes, cursor): (u64, &mut [u8], &[u8], usize),
+        out: &mut Vec<u8>,
+        trace: Option<&mut Trace>,
+        f: impl FnOnce(&dyn Executor, &mut Context<'_>, &V1Model) -> Result<T, DropReason>,
+    ) -> (Result<T, DropReason>, Requests, usize) {
+        let mut ctx = Context {
+            frame,
+            packet: bytes,
+            cursor,
+            out,
+            state: &mut self.state,
+            now,
+            wire_len: bytes.len() as u64,
+            loop_budget: 0,
+            requests: Requests::default(),
+            rng: &mut self.rng,
+            trace,
+        };
+        let result = f(&*self.executor, &mut ctx, &self.v1);
+        (result, ctx.requests, ctx.cursor)
+    }
+
+    fn ingress(&mut self, now: u64, incoming: Incoming, mut trace: Option<&mut Trace>) {
+        let Incoming { port, bytes, instance, kept, passes } = incoming;
+        if let Some(trace) = trace.as_deref_mut() {
+            trace.push(Event::Receive { port, bytes: bytes.len(), instance: instance.name() });
+        }
+        let mut frame = self.frame();
+        if let Some((from, list)) = kept {
+            self.keep(&from, &mut frame, list);
+            self.frames.push(from);
+        }
+        self.set(&mut frame, |s| s.ingress_port, u64::from(port));
+        self.set(&mut frame, |s| s.instance_type, instance as u64);
+        self.set(&mut frame, |s| s.packet_length, bytes.len() as u64);
+        self.set(&mut frame, |s| s.ingress_global_timestamp, now / 1_000_000);
+        let parser_error = self.v1.standard.parser_error;
+        let layout = self.layout.clone();
+        let mut out = self.buffer();
+        let (result, requests, cursor) =
+            self.pass((now, &mut frame, &bytes, 0), &mut out, trace.as_deref_mut(), |e, ctx, v1| {
+                let error = e.parse(ctx, v1.parser)?;
+                if let Some(var) = parser_error {
+                    layout.set_u64(ctx.frame, var, u64::from(error));
+                }
+                e.control(ctx, v1.verify_checksum)?;
+                e.control(ctx, v1.ingress)
+            });
+        self.recycle(out);
+        if let Err(reason) = result {
+            self.drop_packet(reason, trace);
+            self.frames.push(frame);
+            self.recycle(bytes);
+            return;
+        }
+        if let Some((CloneKind::IngressToEgress, session, list)) = requests.clone {
+            self.clone_to_egress(now, (port, &bytes, &frame, passes), session, list, trace.as_deref_mut());
+        }
+        if let Some(list) = requests.resubmit {
+            if passes >= MAX_PASSES {
+                self.drop_packet(DropReason::Recirculation, trace);
+                self.frames.push(frame);
+                self.recycle(bytes);
+                return;
+            }
+            note(&mut trace, || "resubmitted to ingress".into());
+            let kept = self.kept(frame, list);
+            self.queue.push_back(Next::Ingress(Incoming {
+                port,
+                bytes,
+                instance: Instance::Resubmitted,
+                kept,
+                passes: passes + 1,
+            }));
+            return;
+        }
+        let group = self.get(&frame, |s| s.mcast_grp);
+        let spec = self.get(&frame, |s| s.egress_spec);
+        let priority = self.get(&frame, |s| s.priority);
+        let truncate = requests.truncate;
+        if group != 0 {
+            let copies = self.replication.copies(group);
+            note(&mut trace, || format!("multicast group {group}: {} copies", copies.len()));
+            if copies.is_empty() {
+                self.drop_packet(DropReason::EmptyGroup, trace);
+            }
+            for (rid, to) in copies {
+                if !self.may_copy() {
+                    break;
+                }
+                let mut copy = self.frame();
+                copy.copy_from_slice(&frame);
+                let mut data = self.buffer();
+                data.extend_from_slice(&bytes);
+                self.queue.push_back(Next::Egress(Pending {
+                    port: to,
+                    priority,
+                    bytes: data,
+                    cursor,
+                    frame: copy,
+                    instance: Instance::Replicated,
+                    rid,
+                    truncate,
+                    passes,
+                    enqueued: now,
+                    ingress_port: port,
+                }));
+            }
+            self.frames.push(frame);
+            self.recycle(bytes);
+            return;
+        }
+        if spec == DROP_PORT {
+            self.drop_packet(DropReason::Ingress, trace);
+            self.frames.push(frame);
+            self.recycle(bytes);
+            return;
+        }
+        self.queue.push_back(Next::Egress(Pending {
+            port: spec,
+            priority,
+            bytes,
+            cursor,
+            frame,
+            instance,
+            rid: 0,
+            truncate,
+            passes,
+            enqueued: now,
+            ingress_port: port,
+        }));
+    }
+
+    /// Whether the packet may turn into one more.
+    fn may_copy(&mut self) -> bool {
+        self.copies += 1;
+        self.copies <= MAX_COPIES
+    }
+
+    fn kept(&mut self, frame: Box<[u8]>, list: Option<u32>) -> Option<(Box<[u8]>, u32)> {
+        match list {
+            Some(list) => Some((frame, list)),
+            None => {
+                self.frames.push(frame);
+                None
+            }
+        }
+    }
+
+    /// An ingress clone: the packet as it came, parsed again, for the session's ports.
+    fn clone_to_egress(
+        &mut self,
+        now: u64,
+        (port, bytes, frame, passes): (u32, &[u8], &[u8], u32),
+        session: u32,
+        list: Option<u32>,
+        mut trace: Option<&mut Trace>,
+    ) {
+        let targets = self.replication.mirror(session);
+        note(&mut trace, || format!("clone to session {session}: {} copies", targets.len()));
+        for (rid, to, truncate) in targets {
+            if !self.may_copy() {
+                return;
+            }
+            let mut copy = self.frame();
+            if let Some(list) = list {
+                self.keep(frame, &mut copy, list);
+            }
+            self.set(&mut copy, |s| s.ingress_port, u64::from(port));
+            self.set(&mut copy, |s| s.packet_length, bytes.len() as u64);
+            self.set(&mut copy, |s| s.ingress_global_timestamp, now / 1_000_000);
+            let parser_error = self.v1.standard.parser_error;
+            let layout = self.layout.clone();
+            let mut out = self.buffer();
+            let (result, _, cursor) = self.pass((now, &mut copy, bytes, 0), &mut out, None, |e, ctx, v1| {
+                let error = e.parse(ctx, v1.parser)?;
+                if let Some(var) = parser_error {
+                    layout.set_u64(ctx.frame, var, u64::from(error));
+                }
+                Ok(())
+            });
+            self.recycle(out);
+            if let Some(list) = list {
+                self.keep(frame, &mut copy, list);
+            }
+            if let Err(reason) = result {
+                self.drop_packet(reason, trace.as_deref_mut());
+                self.frames.push(copy);
+                continue;
+            }
+            let mut data = self.buffer();
+            data.extend_from_slice(bytes);
+            self.queue.push_back(Next::Egress(Pending {
+                port: to,
+                priority: 0,
+                bytes: data,
+                cursor,
+                frame: copy,
+                instance: Instance::IngressClone,
+                rid,
+                truncate,
+                passes,
+                enqueued: now,
+                ingress_port: port,
+            }));
+        }
+    }
+
+    fn egress(&mut self, now: u64, pending: Pending, queue: QueueInfo, mut trace: Option<&mut Trace>) {
+        let Pending {
+            port,
+            bytes,
+            cursor,
+            mut frame,
+            instance,
+            rid,
+            truncate,
+            passes,
+            enqueued,
+            ingress_port,
+            ..
+        } = pending;
+        self.set(&mut frame, |s| s.egress_port, u64::from(port));
+        self.set(&mut frame, |s| s.egress_spec, 0);
+        self.set(&mut frame, |s| s.egress_rid, u64::from(rid));
+        self.set(&mut frame, |s| s.instance_type, instance as u64);
+        self.set(&mut frame, |s| s.enq_timestamp, enqueued / 1_000_000);
+        self.set(&mut frame, |s| s.deq_timedelta, now.saturating_sub(enqueued) / 1_000_000);
+        self.set(&mut frame, |s| s.enq_qdepth, u64::from(queue.enq_qdepth));
+        self.set(&mut frame, |s| s.deq_qdepth, u64::from(queue.deq_qdepth));
+        self.set(&mut frame, |s| s.egress_global_timestamp, now / 1_000_000);
+        let mut out = self.buffer();
+        let (result, requests, cursor) =
+            self.pass((now, &mut frame, &bytes, cursor), &mut out, trace.as_deref_mut(), |e, ctx, v1| {
+                e.control(ctx, v1.egress)
+            });
+        if let Err(reason) = result {
+            self.drop_packet(reason, trace);
+            self.frames.push(frame);
+            self.recycle(bytes);
+            self.recycle(out);
+            return;
+        }
+        if let Some((CloneKind::EgressToEgress, session, list)) = requests.clone {
+            self.clone_in_egress(
+                now,
+                (ingress_port, &bytes, cursor, &frame, passes),
+                session,
+                list,
+                &mut trace,
+            );
+        }
+        if self.get(&frame, |s| s.egress_spec) == DROP_PORT {
+            self.drop_packet(DropReason::Egress, trace);
+            self.frames.push(frame);
+            self.recycle(bytes);
+            self.recycle(out);
+            return;
+        }
+        let (result, _, cursor) =
+            self.pass((now, &mut frame, &bytes, cursor), &mut out, trace.as_deref_mut(), |e, ctx, v1| {
+                e.control(ctx, v1.compute_checksum)?;
+                e.control(ctx, v1.deparser)
+            });
+        if let Err(reason) = result {
+            self.drop_packet(reason, trace);
+            self.frames.push(frame);
+            self.recycle(bytes);
+            self.recycle(out);
+            return;
+        }
+        out.extend_from_slice(bytes.get(cursor.div_ceil(8)..).unwrap_or(&[]));
+        self.recycle(bytes);
+        if let Some(limit) = requests.truncate.or(truncate) {
+            out.truncate(limit as usize);
+        }
+        match requests.recirculate {
+            Some(_) if passes >= MAX_PASSES => {
+                self.drop_packet(DropReason::Recirculation, trace);
+                self.frames.push(frame);
+                self.recycle(out);
+            }
+            Some(list) => {
+                note(&mut trace, || "recirculated to ingress".into());
+                let kept = self.kept(frame, list);
+                self.queue.push_back(Next::Ingress(Incoming {
+                    port: ingress_port,
+                    bytes: out,
+                    instance: Instance::Recirculated,
+                    kept,
+                    passes: passes + 1,
+                }));
+            }
+            None => {
+                self.frames.push(frame);
+                self.queue.push_back(Next::Out(Output { port, bytes: out }));
+            }
+        }
+    }
+
+    /// An egress clone: headers as they are now, metadata but for the list as at the start.
+    fn clone_in_egress(
+        &mut self,
+        now: u64,
+        (ingress_port, bytes, cursor, frame, passes): (u32, &[u8], usize, &[u8], u32),
+        session: u32,
+        list: Option<u32>,
+        trace: &mut Option<&mut Trace>,
+    ) {
+        let targets = self.replication.mirror(session);
+        note(trace, || format!("clone to session {session}: {} copies", targets.len()));
+        for (rid, to, truncate) in targets {
+            // A clone that clones itself ends here.
+            if passes >= MAX_PASSES || !self.may_copy() {
+                return;
+            }
+            let mut copy = self.frame();
+            copy.copy_from_slice(frame);
+            for (index, var) in self.program.vars.iter().enumerate() {
+                if var.home == VarHome::Global && !var.varbit {
+                    self.layout.set(&mut copy, VarId(index as u32), &Default::default());
+                }
+            }
+            if let Some(list) = list {
+                self.keep(frame, &mut copy, list);
+            }
+            self.set(&mut copy, |s| s.ingress_port, u64::from(ingress_port));
+            self.set(&mut copy, |s| s.packet_length, bytes.len() as u64);
+            let mut data = self.buffer();
+            data.extend_from_slice(bytes);
+            self.queue.push_back(Next::Egress(Pending {
+                port: to,
+                priority: 0,
+                bytes: data,
+                cursor,
+                frame: copy,
+                instance: Instance::EgressClone,
+                rid,
+                truncate,
+                passes: passes + 1,
+                enqueued: now,
+                ingress_port,
+            }));
+        }
+    }
+}
+
+fn note(trace: &mut Option<&mut Trace>, what: impl FnOnce() -> String) {
+    if let Some(trace) = trace {
+        trace.push(Event::Copy { what: what() });
+    }
+}

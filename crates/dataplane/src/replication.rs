@@ -1,0 +1,119 @@
+//! Multicast groups and mirror sessions: which copies of a packet go where.
+
+use std::collections::BTreeMap;
+
+/// A mirror session's targets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Session {
+    pub port: Option<u32>,
+    pub group: Option<u32>,
+    /// Bytes that each copy keeps.
+    pub truncate: Option<u32>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Node {
+    rid: u32,
+    ports: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Replication {
+    nodes: Vec<Option<Node>>,
+    /// Nodes of each group, in the order in which they were added.
+    groups: BTreeMap<u32, Vec<u32>>,
+    sessions: BTreeMap<u32, Session>,
+}
+
+impl Replication {
+    /// Makes an empty group; false if there is one.
+    pub fn create_group(&mut self, group: u32) -> bool {
+        if self.groups.contains_key(&group) {
+            return false;
+        }
+        self.groups.insert(group, Vec::new());
+        true
+    }
+
+    pub fn destroy_group(&mut self, group: u32) -> bool {
+        self.groups.remove(&group).is_some()
+    }
+
+    /// Makes a node; gives its handle.
+    pub fn create_node(&mut self, rid: u32, ports: Vec<u32>) -> u32 {
+        self.nodes.push(Some(Node { rid, ports }));
+        self.nodes.len() as u32 - 1
+    }
+
+    pub fn update_node(&mut self, node: u32, ports: Vec<u32>) -> bool {
+        match self.nodes.get_mut(node as usize) {
+            Some(Some(slot)) => {
+                slot.ports = ports;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub fn destroy_node(&mut self, node: u32) -> bool {
+        self.groups.values_mut().for_each(|nodes| nodes.retain(|n| *n != node));
+        self.nodes.get_mut(node as usize).is_some_and(|n| n.take().is_some())
+    }
+
+    /// Puts a node in a group; false if either does not exist.
+    pub fn associate(&mut self, group: u32, node: u32) -> bool {
+        let exists = matches!(self.nodes.get(node as usize), Some(Some(_)));
+        match self.groups.get_mut(&group) {
+            Some(nodes) if exists => {
+                if !nodes.contains(&node) {
+                    nodes.push(node);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub fn dissociate(&mut self, group: u32, node: u32) -> bool {
+        match self.groups.get_mut(&group) {
+            Some(nodes) => {
+                let before = nodes.len();
+                nodes.retain(|n| *n != node);
+                nodes.len() < before
+            }
+            None => false,
+        }
+    }
+
+    /// Replication id and port of each copy.
+    pub fn copies(&self, group: u32) -> Vec<(u32, u32)> {
+        let nodes = self.groups.get(&group).map(Vec::as_slice).unwrap_or_default();
+        nodes
+            .iter()
+            .filter_map(|n| self.nodes.get(*n as usize)?.as_ref())
+            .flat_map(|n| n.ports.iter().map(|p| (n.rid, *p)))
+            .collect()
+    }
+
+    pub fn set_session(&mut self, id: u32, session: Session) {
+        self.sessions.insert(id, session);
+    }
+
+    pub fn remove_session(&mut self, id: u32) -> bool {
+        self.sessions.remove(&id).is_some()
+    }
+
+    pub fn session(&self, id: u32) -> Option<&Session> {
+        self.sessions.get(&id)
+    }
+
+    /// Replication id, port and length limit of each copy that a session makes.
+    pub fn mirror(&self, id: u32) -> Vec<(u32, u32, Option<u32>)> {
+        let Some(session) = self.sessions.get(&id) else { return Vec::new() };
+        let mut out: Vec<_> = session.port.iter().map(|p| (0, *p, session.truncate)).collect();
+        if let Some(group) = session.group {
+            out.extend(self.copies(group).into_iter().map(|(rid, port)| (rid, port, session.truncate)));
+        }
+        out
+    }
+}

@@ -1,0 +1,117 @@
+//! What a switch remembers between packets: tables, action profiles, counters, meters, registers, value sets, digests.
+//!
+//! Indices are those of the program's lists. Nothing here locks: whoever owns the pipeline writes between packets.
+
+pub mod meter;
+pub mod profile;
+pub mod table;
+pub mod words;
+
+use std::collections::VecDeque;
+
+use num_bigint::BigUint;
+use p4lang::ir::{DigestId, EntryMatch, Program, TableId};
+
+use crate::hash::Hashes;
+use meter::MeterCell;
+use profile::Profile;
+use table::TableState;
+
+/// Digests that wait to be fetched; more are dropped and counted.
+pub const MAX_DIGESTS: usize = 65_536;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CounterCell {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+/// A register array: `words_per_cell` words for each cell.
+#[derive(Debug, Clone)]
+pub struct Register {
+    pub cells: Vec<u64>,
+    pub words_per_cell: usize,
+    pub width: u32,
+}
+
+impl Register {
+    pub fn len(&self) -> usize {
+        self.cells.len() / self.words_per_cell
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// The words of a cell.
+    pub fn cell(&self, index: usize) -> Option<&[u64]> {
+        let at = index.checked_mul(self.words_per_cell)?;
+        self.cells.get(at..at + self.words_per_cell)
+    }
+
+    pub fn cell_mut(&mut self, index: usize) -> Option<&mut [u64]> {
+        let at = index.checked_mul(self.words_per_cell)?;
+        self.cells.get_mut(at..at + self.words_per_cell)
+    }
+}
+
+/// A message to the control plane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DigestMessage {
+    pub digest: DigestId,
+    pub receiver: BigUint,
+    pub fields: Vec<BigUint>,
+}
+
+#[derive(Debug, Clone)]
+pub struct State {
+    pub tables: Vec<TableState>,
+    pub profiles: Vec<Profile>,
+    pub counters: Vec<Vec<CounterCell>>,
+    pub meters: Vec<Vec<MeterCell>>,
+    pub registers: Vec<Register>,
+    /// Members of each value set: one match per field.
+    pub value_sets: Vec<Vec<Vec<EntryMatch>>>,
+    pub digests: VecDeque<DigestMessage>,
+    pub digests_lost: u64,
+    pub hashes: Hashes,
+}
+
+impl State {
+    pub fn new(program: &Program) -> State {
+        State {
+            tables: (0..program.tables.len()).map(|i| TableState::new(program, TableId(i as u32))).collect(),
+            profiles: program.profiles.iter().map(|_| Profile::default()).collect(),
+            counters: program
+                .counters
+                .iter()
+                .map(|c| vec![CounterCell::default(); c.size as usize])
+                .collect(),
+            meters: program.meters.iter().map(|m| vec![MeterCell::default(); m.size as usize]).collect(),
+            registers: program
+                .registers
+                .iter()
+                .map(|r| {
+                    let words_per_cell = words::words(r.width);
+                    Register {
+                        cells: vec![0; r.size as usize * words_per_cell],
+                        words_per_cell,
+                        width: r.width,
+                    }
+                })
+                .collect(),
+            value_sets: program.value_sets.iter().map(|_| Vec::new()).collect(),
+            digests: VecDeque::new(),
+            digests_lost: 0,
+            hashes: Hashes::default(),
+        }
+    }
+
+    pub fn push_digest(&mut self, message: DigestMessage) {
+        if self.digests.len() < MAX_DIGESTS {
+            self.digests.push_back(message);
+        } else {
+            self.digests_lost += 1;
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! A table's entries, and finding the one that matches.
+//!
+//! Keys are words: for each key in order `ceil(width / 64)` words, least significant first. Exact tables are hash maps;
+//! lpm tables one hash map per prefix length, longest first; everything else a list in the order of priority.
+//! A smaller priority number wins, as in the reference switch; of equal ones the entry that was added first.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use num_bigint::BigUint;
+use p4lang::ir::{EntryMatch, MatchKind, Program, Table, TableId};
+
+use super::meter::{Color, MeterCell};
+use super::words::{WordHasher, limbs, number, words};
+
+/// What an entry leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Index in [`Table::actions`], and its action data: for each parameter `ceil(width / 64)` words.
+    Action { action: u32, args: Box<[u64]> },
+    /// Member of the table's action profile.
+    Member(u32),
+    /// Group of the table's action selector.
+    Group(u32),
+}
+
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub matches: Vec<EntryMatch>,
+    pub priority: u32,
+    pub target: Target,
+    pub is_const: bool,
+    /// Direct counter.
+    pub packets: u64,
+    pub bytes: u64,
+    /// Direct meter.
+    pub meter: MeterCell,
+    /// Picoseconds; kept for tables with idle timeout.
+    pub last_hit: u64,
+    order: u64,
+}
+
+type Words = Box<[u64]>;
+type Map = HashMap<Words, u32, BuildHasherDefault<WordHasher>>;
+
+#[derive(Debug, Clone)]
+enum Index {
+    Exact(Map),
+    /// Position of the lpm key's words in the key, its width, and maps by prefix length, longest first.
+    Lpm {
+        at: usize,
+        width: u32,
+        lengths: Vec<(u32, Map)>,
+    },
+    /// Handles by priority.
+    Ordered(Vec<(u32, Vec<Test>)>),
+}
+
+/// What one key of an ordered entry asks.
+#[derive(Debug, Clone)]
+enum Test {
+    Any,
+    Mask { at: usize, pairs: Box<[(u64, u64)]> },
+    Range { at: usize, lo: Words, hi: Words },
+}
+
+/// Result of a lookup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hit<'a> {
+    /// Handle of the entry; `None` on a miss.
+    pub entry: Option<u32>,
+    pub target: &'a Target,
+}
+
+#[derive(Debug, Clone)]
+pub struct TableState {
+    entries: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    live: usize,
+    index: Index,
+    /// Width of each key.
+    widths: Vec<u32>,
+    kinds: Vec<MatchKind>,
+    pub default: Target,
+    initial_default: Target,
+    added: u64,
+    counts: bool,
+}
+
+impl TableState {
+    pub fn new(program: &Program, id: TableId) -> TableState {
+        let table = &program[id];
+        let widths: Vec<u32> = table.keys.iter().map(|k| k.expr.width).collect();
+        let kinds: Vec<MatchKind> = table.keys.iter().map(|k| k.kind).collect();
+        let default = Target::Action {
+            action: table.default_action.action,
+            args: action_words(program, table, table.default_action.action, &table.default_action.args),
+        };
+        let mut state = TableState {
+            entries: Vec::new(),
+            free: Vec::new(),
+            live: 0,
+            index: empty_index(&widths, &kinds),
+            widths,
+            kinds,
+            initial_default: default.clone(),
+            default,
+            added: 0,
+            counts: table.direct_counter.is_some(),
+        };
+        // The program's entries in the order in which they win.
+        let mut order: Vec<usize> = (0..table.entries.len()).collect();
+        order.sort_by_key(|i| {
+            let priority = i64::from(table.entries[*i].priority.unwrap_or(0));
+            if table.largest_priority_wins { -priority } else { priority }
+        });
+        for (rank, index) in order.into_iter().enumerate() {
+            let entry = &table.entries[index];
+            let args = action_words(program, table, entry.action.action, &entry.action.args);
+            let target = Target::Action { action: entry.action.action, args };
+            state.insert(entry.matches.clone(), rank as u32 + 1, target, entry.is_const);
+        }
+        state
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    pub fn entry(&self, handle: u32) -> Option<&Entry> {
+        self.entries.get(handle as usize)?.as_ref()
+    }
+
+    pub fn entry_mut(&mut self, handle: u32) -> Option<&mut Entry> {
+        self.entries.get_mut(handle as usize)?.as_mut()
+    }
+
+    /// Handles and entries.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Entry)> {
+        self.entries.iter().enumerate().filter_map(|(i, e)| Some((i as u32, e.as_ref()?)))
+    }
+
+    pub fn reset_default(&mut self) {
+        self.default = self.initial_default.clone();
+    }
+
+    pub fn lookup(&self, key: &[u64]) -> Hit<'_> {
+        let found = match &self.index {
+            Index::Exact(map) => map.get(key).copied(),
+            Index::Lpm { at, width, lengths } => lookup_lpm(key, *at, *width, lengths),
+            Index::Ordered(list) => {
+                list.iter().find(|(_, tests)| tests.iter().all(|t| t.holds(key))).map(|(h, _)| *h)
+            }
+        };
+        match found.and_then(|h| Some((h, self.entry(h)?))) {
+            Some((handle, entry)) => Hit { entry: Some(handle), target: &entry.target },
+            None => Hit { entry: None, target: &self.default },
+        }
+    }
+
+    /// Counts a hit for the direct counter and the idle timeout.
+    pub fn count_hit(&mut self, handle: u32, now: u64, bytes: u64) {
+        let counts = self.counts;
+        if let Some(entry) = self.entry_mut(handle) {
+            entry.last_hit = now;
+            if counts {
+                entry.packets += 1;
+                entry.bytes += bytes;
+            }
+        }
+    }
+
+    /// Executes the entry's direct meter.
+    pub fn meter_hit(&mut self, handle: u32, now: u64, amount: u64) -> Color {
+        self.entry_mut(handle).map_or(Color::Green, |e| e.meter.execute(now, amount))
+    }
+
+    /// The entry with exactly this match (and, where it counts, priority).
+    pub fn find(&self, matches: &[EntryMatch], priority: u32) -> Option<u32> {
+        match &self.index {
+            Index::Exact(map) => map.get(&key_words(matches, &self.widths)).copied(),
+            Index::Lpm { lengths, .. } => {
+                let length = prefix_length(matches);
+                let map = &lengths.iter().find(|(l, _)| *l == length)?.1;
+                map.get(&key_words(matches, &self.widths)).copied()
+            }
+            Index::Ordered(list) => {
+                let same =
+                    |h: &u32| self.entry(*h).is_some_and(|e| e.priority == priority && e.matches == matches);
+                list.iter().map(|(h, _)| *h).find(same)
+            }
+        }
+    }
+
+    /// Whether entries have priorities.
+    pub fn prioritised(&self) -> bool {
+        matches!(self.index, Index::Ordered(_))
+    }
+
+    /// Adds an entry that was checked before; gives its handle.
+    pub fn insert(&mut self, matches: Vec<EntryMatch>, priority: u32, target: Target, is_const: bool) -> u32 {
+        self.added += 1;
+        let handle = self.free.pop().unwrap_or(self.entries.len() as u32);
+        let words = key_words(&matches, &self.widths);
+        match &mut self.index {
+            Index::Exact(map) => {
+                map.insert(words, handle);
+            }
+            Index::Lpm { lengths, .. } => {
+                let length = prefix_length(&matches);
+                let at = lengths.partition_point(|(l, _)| *l > length);
+                if lengths.get(at).is_none_or(|(l, _)| *l != length) {
+                    lengths.insert(at, (length, Map::default()));
+                }
+                lengths[at].1.insert(words, handle);
+            }
+            Index::Ordered(list) => {
+                let tests = tests(&matches, &self.widths);
+                let entries = &self.entries;
+                let at = list.partition_point(|(h, _)| {
+                    entries[*h as usize].as_ref().is_some_and(|e| e.priority <= priority)
+                });
+                list.insert(at, (handle, tests));
+            }
+        }
+        let entry = Entry {
+            matches,
+            priority,
+            target,
+            is_const,
+            packets: 0,
+            bytes: 0,
+            meter: MeterCell::default(),
+            last_hit: 0,
+            order: self.added,
+        };
+        if handle as usize == self.entries.len() {
+            self.entries.push(Some(entry));
+        } else {
+            self.entries[handle as usize] = Some(entry);
+        }
+        self.live += 1;
+        handle
+    }
+
+    pub fn remove(&mut self, handle: u32) -> Option<Entry> {
+        let entry = self.entries.get_mut(handle as usize)?.take()?;
+        let words = key_words(&entry.matches, &self.widths);
+        match &mut self.index {
+            Index::Exact(map) => {
+                map.remove(&words);
+            }
+            Index::Lpm { lengths, .. } => {
+                let length = prefix_length(&entry.matches);
+                if let Some(at) = lengths.iter().position(|(l, _)| *l == length) {
+                    lengths[at].1.remove(&words);
+                    if lengths[at].1.is_empty() {
+                        lengths.remove(at);
+                    }
+                }
+            }
+            Index::Ordered(list) => list.retain(|(h, _)| *h != handle),
+        }
+        self.free.push(handle);
+        self.live -= 1;
+        Some(entry)
+    }
+
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.free.clear();
+        self.live = 0;
+        self.index = empty_index(&self.widths, &self.kinds);
+    }
+}
+
+impl Entry {
+    /// Number of the addition, for listings in the order of adding.
+    pub fn order(&self) -> u64 {
+        self.order
+    }
+}
+
+impl Test {
+    fn holds(&self, key: &[u64]) -> bool {
+        match self {
+            Test::Any => true,
+            Test::Mask { at, pairs } => {
+                pairs.iter().zip(&key[*at..]).all(|((value, mask), k)| k & mask == *value)
+            }
+            Test::Range { at, lo, hi } => {
+                let part = &key[*at..*at + lo.len()];
+                part.iter().rev().ge(lo.iter().rev()) && part.iter().rev().le(hi.iter().rev())
+            }
+        }
+    }
+}
+
+fn empty_index(widths: &[u32], kinds: &[MatchKind]) -> Index {
+    if kinds.iter().any(|k| matches!(k, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional)) {
+        return Index::Ordered(Vec::new());
+    }
+    let lpm: Vec<usize> =
+        kinds.iter().enumerate().filter(|(_, k)| **k == MatchKind::Lpm).map(|(i, _)| i).collect();
+    match lpm[..] {
+        [] => Index::Exact(Map::default()),
+        [only] => Index::Lpm {
+            at: widths[..only].iter().map(|w| words(*w)).sum(),
+            width: widths[only],
+            lengths: Vec::new(),
+        },
+        // Which of two prefixes is longer has no answer; priorities decide.
+        _ => Index::Ordered(Vec::new()),
+    }
+}
+
+fn lookup_lpm(key: &[u64], at: usize, width: u32, lengths: &[(u32, Map)]) -> Option<u32> {
+    let mut buffer = [0u64; 16];
+    let mut large;
+    let masked: &mut [u64] = if key.len() <= buffer.len() {
+        &mut buffer[..key.len()]
+    } else {
+        large = vec![0; key.len()];
+        &mut large
+    };
+    masked.copy_from_slice(key);
+    for (length, map) in lengths {
+        clear_low(&mut masked[at..at + words(width)], width - length);
+        if let Some(handle) = map.get(&*masked) {
+            return Some(*handle);
+        }
+    }
+    None
+}
+
+/// Clears the low `bits` bits.
+fn clear_low(value: &mut [u64], bits: u32) {
+    let whole = (bits / 64) as usize;
+    value[..whole].fill(0);
+    if !bits.is_multiple_of(64) {
+        value[whole] &= u64::MAX << (bits % 64);
+    }
+}
+
+fn prefix_length(matches: &[EntryMatch]) -> u32 {
+    matches
+        .iter()
+        .find_map(|m| match m {
+            EntryMatch::Lpm { prefix_len, .. } => Some(*prefix_len),
+            _ => None,
+        })
+        .unwrap_or(0)
+}
+
+/// The values of an entry as key words (exact and lpm tables).
+fn key_words(matches: &[EntryMatch], widths: &[u32]) -> Words {
+    let mut out = Vec::new();
+    for (m, width) in matches.iter().zip(widths) {
+        match m {
+            EntryMatch::Exact(v)
+            | EntryMatch::Lpm { value: v, .. }
+            | EntryMatch::Ternary { value: v, .. } => limbs(v, *width, &mut out),
+            _ => out.extend(std::iter::repeat_n(0, words(*width))),
+        }
+    }
+    out.into()
+}
+
+fn tests(matches: &[EntryMatch], widths: &[u32]) -> Vec<Test> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for (m, width) in matches.iter().zip(widths) {
+        let ones = (BigUint::from(1u8) << *width) - 1u8;
+        let mask = |value: &BigUint, mask: &BigUint| {
+            let (mut v, mut m) = (Vec::new(), Vec::new());
+            limbs(&(value & mask), *width, &mut v);
+            limbs(mask, *width, &mut m);
+            Test::Mask { at, pairs: v.into_iter().zip(m).collect() }
+        };
+        out.push(match m {
+            EntryMatch::Exact(v) | EntryMatch::Optional(Some(v)) => mask(v, &ones),
+            EntryMatch::Optional(None) => Test::Any,
+            EntryMatch::Lpm { value, prefix_len } => {
+                mask(value, &((&ones >> (width - prefix_len)) << (width - prefix_len)))
+            }
+            EntryMatch::Ternary { value, mask: m } => mask(value, m),
+            EntryMatch::Range { lo, hi } => {
+                let (mut l, mut h) = (Vec::new(), Vec::new());
+                limbs(lo, *width, &mut l);
+                limbs(hi, *width, &mut h);
+                Test::Range { at, lo: l.into(), hi: h.into() }
+            }
+        });
+        at += words(*width);
+    }
+    out
+}
+
+/// Action data as words.
+pub fn action_words(program: &Program, table: &Table, action: u32, args: &[BigUint]) -> Box<[u64]> {
+    let mut out = Vec::new();
+    if let Some(listed) = table.actions.get(action as usize) {
+        for (param, value) in program[listed.action].params.iter().zip(args) {
+            limbs(value, program[param.var].width, &mut out);
+        }
+    }
+    out.into()
+}
+
+/// Action data as numbers.
+pub fn action_args(program: &Program, action: p4lang::ir::ActionId, args: &[u64]) -> Vec<BigUint> {
+    let mut at = 0;
+    program[action]
+        .params
+        .iter()
+        .map(|param| {
+            let count = words(program[param.var].width);
+            at += count;
+            number(args.get(at - count..at).unwrap_or(&[]))
+        })
+        .collect()
+}
