@@ -12,6 +12,7 @@ use p4lang::ir::{Architecture, CloneKind, Program, StandardMetadata, V1Model, Va
 use crate::context::{Context, DropReason, Requests};
 use crate::executor::Executor;
 use crate::interp::Interpreter;
+use crate::jit::{Jit, JitError};
 use crate::layout::Layout;
 use crate::replication::Replication;
 use crate::rng::Rng;
@@ -122,6 +123,13 @@ impl Pipeline {
         let layout = Arc::new(Layout::new(&program));
         let executor = Box::new(Interpreter::new(program.clone(), layout.clone()));
         Pipeline::with_executor(program, layout, executor, seed)
+    }
+
+    /// A switch that runs the program as native code.
+    pub fn compiled(program: Arc<Program>, seed: u64) -> Result<Pipeline, JitError> {
+        let layout = Arc::new(Layout::new(&program));
+        let executor = Box::new(Jit::new(program.clone(), layout.clone())?);
+        Ok(Pipeline::with_executor(program, layout, executor, seed))
     }
 
     pub fn with_executor(

@@ -1,0 +1,233 @@
+//! From a program to functions in memory.
+
+use std::mem::offset_of;
+use std::sync::Arc;
+
+use cranelift_codegen::Context as CodegenContext;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{AbiParam, InstBuilder, UserFuncName};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+use p4lang::ir::{Architecture, ControlId, MeterUnit, ParserId, Program, StackId, Table, TableAction};
+
+use super::JitError;
+use super::function::{Gen, Region};
+use super::native::Native;
+use super::parser::error_code;
+use crate::layout::Layout;
+use crate::state::words::words;
+
+/// A compiled block.
+pub(super) type BlockFn = unsafe extern "C" fn(*mut Native);
+
+/// The code of one program. The code refers to the program and the layout, which is why it holds them.
+pub(crate) struct Compiled {
+    pub program: Arc<Program>,
+    pub layout: Arc<Layout>,
+    pub errors: Errors,
+    /// By table.
+    pub tables: Vec<TableShape>,
+    /// Action data for actions that were given none.
+    pub zeros: Vec<u64>,
+    pub parser: BlockFn,
+    /// By control; `None` for those that the architecture does not run.
+    pub controls: Vec<Option<BlockFn>>,
+    module: Option<JITModule>,
+}
+
+/// What the lookup helper knows of a table.
+pub(crate) struct TableShape {
+    pub key_words: usize,
+    /// Words of action data of each action.
+    pub action_words: Vec<usize>,
+    /// Whether hits are recorded.
+    pub tracked: bool,
+    pub meter: Option<MeterUnit>,
+}
+
+impl TableShape {
+    fn of(program: &Program, table: &Table) -> TableShape {
+        let data = |action: &TableAction| {
+            let params = &program[action.action].params;
+            params.iter().map(|param| words(program[param.var].width)).sum()
+        };
+        TableShape {
+            key_words: table.keys.iter().map(|key| words(key.expr.width)).sum(),
+            action_words: table.actions.iter().map(data).collect(),
+            tracked: table.direct_counter.is_some() || table.direct_meter.is_some() || table.support_timeout,
+            meter: table.direct_meter.as_ref().map(|meter| meter.unit),
+        }
+    }
+}
+
+/// Codes of the errors that helpers raise.
+pub(crate) struct Errors {
+    pub too_short: u64,
+    pub header_too_short: u64,
+    pub invalid_argument: u64,
+}
+
+impl Errors {
+    fn of(program: &Program) -> Result<Errors, JitError> {
+        Ok(Errors {
+            too_short: error_code(program, "PacketTooShort")?,
+            header_too_short: error_code(program, "HeaderTooShort")?,
+            invalid_argument: error_code(program, "ParserInvalidArgument")?,
+        })
+    }
+}
+
+// SAFETY: the module's memory is not written after compilation, and nothing in it belongs to a thread.
+unsafe impl Send for Compiled {}
+// SAFETY: as above.
+unsafe impl Sync for Compiled {}
+
+impl Drop for Compiled {
+    fn drop(&mut self) {
+        if let Some(module) = self.module.take() {
+            // SAFETY: the functions are only called through a borrow of `self`, so none runs now or later.
+            unsafe { module.free_memory() };
+        }
+    }
+}
+
+/// What a function is made from.
+enum Source {
+    Parser(ParserId),
+    Control(ControlId),
+}
+
+impl Compiled {
+    pub fn new(program: Arc<Program>, layout: Arc<Layout>) -> Result<Compiled, JitError> {
+        let errors = Errors::of(&program)?;
+        let tables: Vec<TableShape> =
+            program.tables.iter().map(|table| TableShape::of(&program, table)).collect();
+        let most = tables.iter().flat_map(|table| &table.action_words).max().copied();
+        let zeros = vec![0; most.unwrap_or(0)];
+        let mut module = module()?;
+        let stacks = stack_of_header(&program);
+        let Architecture::V1Model(blocks) = &program.arch;
+        let mut wanted = vec![
+            blocks.verify_checksum,
+            blocks.ingress,
+            blocks.egress,
+            blocks.compute_checksum,
+            blocks.deparser,
+        ];
+        wanted.sort();
+        wanted.dedup();
+        let mut builder = FunctionBuilderContext::new();
+        let mut context = module.make_context();
+        let mut define = |name: &str, source: Source| -> Result<FuncId, JitError> {
+            let mut signature = module.make_signature();
+            signature.params.push(AbiParam::new(I64));
+            let id = module
+                .declare_function(name, Linkage::Local, &signature)
+                .map_err(|error| JitError::Codegen(error.to_string()))?;
+            context.func.signature = signature;
+            context.func.name = UserFuncName::user(0, id.as_u32());
+            let result = build(&program, &layout, &stacks, &mut context, &mut builder, &module, &source);
+            let result = result.and_then(|()| {
+                module.define_function(id, &mut context).map_err(|error| JitError::Codegen(error.to_string()))
+            });
+            module.clear_context(&mut context);
+            result.map(|()| id)
+        };
+        let defined = define("parser", Source::Parser(blocks.parser)).and_then(|parser| {
+            let controls = wanted
+                .iter()
+                .map(|id| {
+                    let name = format!("control{}", id.0);
+                    Ok((*id, define(&name, Source::Control(*id))?))
+                })
+                .collect::<Result<Vec<_>, JitError>>()?;
+            Ok((parser, controls))
+        });
+        let finished = defined.and_then(|defined| {
+            module.finalize_definitions().map_err(|error| JitError::Codegen(error.to_string()))?;
+            Ok(defined)
+        });
+        let (parser, ids) = match finished {
+            Ok(finished) => finished,
+            Err(error) => {
+                // SAFETY: no code of it was ever handed out.
+                unsafe { module.free_memory() };
+                return Err(error);
+            }
+        };
+        let function = |id: FuncId| {
+            let code = module.get_finalized_function(id);
+            // SAFETY: the function was compiled with exactly this signature and calling convention.
+            unsafe { std::mem::transmute::<*const u8, BlockFn>(code) }
+        };
+        let mut controls = vec![None; program.controls.len()];
+        for (control, id) in ids {
+            controls[control.index()] = Some(function(id));
+        }
+        let parser = function(parser);
+        Ok(Compiled { program, layout, errors, tables, zeros, parser, controls, module: Some(module) })
+    }
+}
+
+fn module() -> Result<JITModule, JitError> {
+    let mut flags = settings::builder();
+    let verify = if cfg!(debug_assertions) { "true" } else { "false" };
+    for (name, value) in [
+        ("opt_level", "speed"),
+        ("use_colocated_libcalls", "false"),
+        ("is_pic", "false"),
+        ("enable_verifier", verify),
+        ("probestack_strategy", "inline"),
+    ] {
+        flags.set(name, value).map_err(|error| JitError::Codegen(error.to_string()))?;
+    }
+    let isa = cranelift_native::builder()
+        .map_err(|why| JitError::Host(why.to_owned()))?
+        .finish(settings::Flags::new(flags))
+        .map_err(|error| JitError::Host(error.to_string()))?;
+    Ok(JITModule::new(JITBuilder::with_isa(isa, default_libcall_names())))
+}
+
+fn build(
+    program: &Program,
+    layout: &Layout,
+    stacks: &[Option<StackId>],
+    context: &mut CodegenContext,
+    builder: &mut FunctionBuilderContext,
+    module: &JITModule,
+    source: &Source,
+) -> Result<(), JitError> {
+    let target = module.target_config();
+    let b = FunctionBuilder::new(&mut context.func, builder);
+    let mut g = Gen::new(program, layout, stacks, b, target.default_call_conv);
+    let ctx = g.ctx;
+    g.frame = g.load(I64, Region::Context, ctx, offset_of!(Native, frame) as i32);
+    match source {
+        Source::Parser(id) => g.parser(&program[*id])?,
+        Source::Control(id) => {
+            g.stmts(&program[*id].body)?;
+            if g.alive {
+                let out = g.out;
+                g.jump(out);
+            }
+        }
+    }
+    let out = g.out;
+    g.start(out);
+    g.b.ins().return_(&[]);
+    g.b.seal_all_blocks();
+    g.b.finalize(target);
+    Ok(())
+}
+
+fn stack_of_header(program: &Program) -> Vec<Option<StackId>> {
+    let mut of = vec![None; program.headers.len()];
+    for (index, stack) in program.stacks.iter().enumerate() {
+        let first = stack.first_header.index();
+        let count = (stack.len * stack.header_stride) as usize;
+        of[first..first + count].fill(Some(StackId(index as u32)));
+    }
+    of
+}

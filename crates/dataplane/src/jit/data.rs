@@ -1,0 +1,221 @@
+//! Data lists: the concatenation of expressions that hashes and checksums run over.
+//!
+//! The sum of RFC 1071 over a fixed list is computed in place, without putting the list together: it is a sum modulo
+//! 2^16 - 1, where 2^16 counts as 1, so each item counts as its value shifted to its place within a 16-bit word, and fields
+//! that lie next to each other in a header are added up as words of memory. Everything else is put together in a
+//! buffer and handed to a helper.
+
+use cranelift_codegen::ir::{InstBuilder, Value};
+use p4lang::ir::{Expr, ExprKind, HashAlgorithm, Place};
+
+use super::function::{Gen, Limbs, Region};
+use super::packet;
+use super::{helpers, services};
+use crate::layout::Slot;
+
+/// A data list in memory: address and length in bits.
+pub(super) struct Data {
+    pub at: Value,
+    pub bits: Value,
+}
+
+/// A part of a data list that is a run of whole bytes in the frame.
+struct Run {
+    region: Region,
+    offset: u32,
+    bytes: u32,
+}
+
+impl Gen<'_, '_> {
+    fn is_varbit<'e>(&self, item: &'e Expr) -> Option<&'e Place> {
+        match &item.kind {
+            ExprKind::Read(place @ (Place::Var(var) | Place::Elem { var, .. }))
+                if self.program[*var].varbit =>
+            {
+                Some(place)
+            }
+            _ => None,
+        }
+    }
+
+    /// Puts a data list together, padded with zero bits to whole bytes.
+    pub fn data(&mut self, items: &[Expr]) -> Data {
+        let most: u32 = items.iter().map(|item| item.width).sum();
+        let bytes = most.div_ceil(8);
+        let slot = self.stack(bytes + 8);
+        let at = self.stack_addr(slot);
+        if items.iter().any(|item| self.is_varbit(item).is_some()) {
+            return self.data_with_varbits(items, at, bytes);
+        }
+        let values: Vec<Limbs> = items.iter().map(|item| self.limbs(item)).collect();
+        self.zero(at, Region::Scratch, 0, bytes);
+        let mut bit = 0;
+        for (item, value) in items.iter().zip(&values) {
+            for (k, limb) in value.iter().enumerate() {
+                let low = 64 * k as u32;
+                let piece = (item.width - low).min(64);
+                let from = bit + item.width - low - piece;
+                self.store_packed(at, Region::Scratch, 0, from, piece, *limb);
+            }
+            bit += item.width;
+        }
+        let bits = self.iconst(u64::from(bit));
+        Data { at, bits }
+    }
+
+    /// As [`Gen::data`] if the length is only known at run time.
+    fn data_with_varbits(&mut self, items: &[Expr], at: Value, bytes: u32) -> Data {
+        let len = self.iconst(u64::from(bytes));
+        self.call(helpers::zero as *const u8, &[at, len], false);
+        let mut bit = self.iconst(0);
+        for item in items {
+            bit = match self.is_varbit(item) {
+                Some(place) => {
+                    let (varbit, _) = self.varbit(place);
+                    self.call_value(packet::append_varbit as *const u8, &[at, bit, varbit])
+                }
+                None => {
+                    let value = self.limbs(item);
+                    let value = self.spill(&value);
+                    let width = self.iconst(u64::from(item.width));
+                    self.call_value(packet::append as *const u8, &[at, bit, value, width])
+                }
+            };
+        }
+        Data { at, bits: bit }
+    }
+
+    /// The checksum of RFC 1071 over a list of fixed length (and the packet's payload), 16 bits.
+    pub fn csum16(&mut self, items: &[Expr], payload: bool) -> Value {
+        let bits: u32 = items.iter().map(|item| item.width).sum();
+        let varbits = items.iter().any(|item| self.is_varbit(item).is_some());
+        if varbits || payload && !bits.is_multiple_of(8) {
+            return self.sum_of_list(HashAlgorithm::Csum16, items, payload);
+        }
+        let mut natural: Option<Value> = None;
+        let mut swapped: Option<Value> = None;
+        let mut bit = 0;
+        let mut rest = items;
+        while let Some(item) = rest.first() {
+            if bit % 16 == 0
+                && let Some((run, count)) = self.run(rest)
+            {
+                self.add_run(&mut swapped, &run);
+                bit += run.bytes * 8;
+                rest = &rest[count..];
+                continue;
+            }
+            bit += item.width;
+            let up = bit.next_multiple_of(16) - bit;
+            let value = self.limbs(item);
+            let left = item.width + up;
+            let value = if up == 0 { value } else { self.shl_limbs(&value, up, left.div_ceil(64)) };
+            for (k, limb) in value.iter().enumerate() {
+                self.add_halves(&mut natural, *limb, (left - 64 * k as u32).min(64));
+            }
+            rest = &rest[1..];
+        }
+        if payload {
+            let ctx = self.ctx;
+            let odd = self.iconst(u64::from(bit / 8 % 2));
+            let sum = self.call_value(services::payload_sum as *const u8, &[ctx, odd]);
+            self.add(&mut natural, sum);
+        }
+        let natural = natural.map(|sum| self.fold(sum));
+        let swapped = swapped.map(|sum| {
+            let sum = self.fold(sum);
+            let sum = self.narrow_to(sum, 2);
+            let sum = self.b.ins().bswap(sum);
+            self.extend(sum)
+        });
+        let sum = match (natural, swapped) {
+            (Some(a), Some(b)) => {
+                let sum = self.b.ins().iadd(a, b);
+                let high = self.shr_const(sum, 16);
+                let low = self.and_const(sum, 0xffff);
+                self.b.ins().iadd(high, low)
+            }
+            (Some(sum), None) | (None, Some(sum)) => sum,
+            (None, None) => self.iconst(0),
+        };
+        self.b.ins().bxor_imm_u(sum, 0xffff)
+    }
+
+    fn add(&mut self, sum: &mut Option<Value>, value: Value) {
+        *sum = Some(match *sum {
+            Some(sum) => self.b.ins().iadd(sum, value),
+            None => value,
+        });
+    }
+
+    /// Adds 32 bits at a time, so that the sum cannot overflow.
+    fn add_halves(&mut self, sum: &mut Option<Value>, value: Value, width: u32) {
+        if width <= 48 {
+            return self.add(sum, value);
+        }
+        let low = self.and_const(value, 0xffff_ffff);
+        let high = self.shr_const(value, 32);
+        self.add(sum, low);
+        self.add(sum, high);
+    }
+
+    /// Down to 16 bits, the carries added in. Zero only if the sum is.
+    fn fold(&mut self, sum: Value) -> Value {
+        let mut sum = sum;
+        for by in [32, 16, 16, 16] {
+            let high = self.shr_const(sum, by);
+            let low = self.and_const(sum, (1 << by) - 1);
+            sum = self.b.ins().iadd(high, low);
+        }
+        sum
+    }
+
+    /// The longest run of an even number of whole bytes at the start of a list, and the number of items in it.
+    fn run(&self, items: &[Expr]) -> Option<(Run, usize)> {
+        let mut best = None;
+        let mut found: Option<(Region, u32, u32)> = None;
+        for (index, item) in items.iter().enumerate() {
+            let ExprKind::Read(Place::Var(var)) = &item.kind else {
+                break;
+            };
+            let Slot::Field { base, bit, width } = self.layout.slot(*var) else {
+                break;
+            };
+            let region = self.region_of_var(*var);
+            let from = base * 8 + bit;
+            let (start, end) = match found {
+                None if from % 8 == 0 => (from, from + width),
+                Some((in_region, start, end)) if in_region == region && end == from => (start, end + width),
+                _ => break,
+            };
+            found = Some((region, start, end));
+            if (end - start) % 16 == 0 {
+                let run = Run { region, offset: start / 8, bytes: (end - start) / 8 };
+                best = Some((run, index + 1));
+            }
+        }
+        best
+    }
+
+    /// Adds words as they lie in memory.
+    fn add_run(&mut self, sum: &mut Option<Value>, run: &Run) {
+        let mut done = 0;
+        while done < run.bytes {
+            let bytes = if run.bytes - done >= 4 { 4 } else { 2 };
+            let at = self.frame;
+            let word = self.load(super::function::int(bytes), run.region, at, (run.offset + done) as i32);
+            let word = self.extend(word);
+            self.add(sum, word);
+            done += bytes as u32;
+        }
+    }
+
+    /// The hash or checksum of a list that is put together first.
+    pub fn sum_of_list(&mut self, algorithm: HashAlgorithm, items: &[Expr], payload: bool) -> Value {
+        let data = self.data(items);
+        let ctx = self.ctx;
+        let algorithm = self.iconst(algorithm as u64);
+        let payload = self.iconst(u64::from(payload));
+        self.call_value(services::hash as *const u8, &[ctx, algorithm, data.at, data.bits, payload])
+    }
+}

@@ -1,0 +1,72 @@
+//! The executor: runs a compiled program's blocks on a context.
+
+use std::sync::Arc;
+
+use p4lang::ir::{Architecture, ControlId, LOOP_BUDGET, ParserId, Program};
+
+use super::JitError;
+use super::compile::{BlockFn, Compiled};
+use super::native::{Native, drop_reason};
+use crate::context::{Context, DropReason};
+use crate::executor::Executor;
+use crate::layout::Layout;
+
+/// A program as native code.
+pub struct Jit {
+    compiled: Compiled,
+}
+
+impl Jit {
+    /// Compiles a program. `layout` is that of the program.
+    pub fn new(program: Arc<Program>, layout: Arc<Layout>) -> Result<Jit, JitError> {
+        Ok(Jit { compiled: Compiled::new(program, layout)? })
+    }
+
+    fn run(&self, ctx: &mut Context<'_>, block: BlockFn) -> Native {
+        assert!(ctx.frame.len() >= self.compiled.layout.frame_len, "the frame is laid out for the program");
+        let mut native = Native {
+            frame: ctx.frame.as_mut_ptr(),
+            packet: ctx.packet.as_ptr(),
+            packet_len: ctx.packet.len() as u64,
+            cursor: ctx.cursor as u64,
+            parser_error: 0,
+            dropped: 0,
+            loop_budget: u64::from(LOOP_BUDGET),
+            out: ctx.out.as_mut_ptr(),
+            out_len: ctx.out.len() as u64,
+            out_capacity: ctx.out.capacity() as u64,
+            wire_len: ctx.wire_len,
+            registers: ctx.state.registers.as_ptr(),
+            counters: ctx.state.counters.as_ptr(),
+            compiled: &self.compiled,
+            context: std::ptr::from_mut(ctx).cast(),
+        };
+        // SAFETY: the frame has the layout that the code was compiled for, the state is that of the program, and all
+        // pointers are valid while the context is borrowed, which it is until this function returns.
+        unsafe {
+            block(&mut native);
+            // What the block appended is initialised and within the capacity.
+            ctx.out.set_len(native.out_len as usize);
+        }
+        native
+    }
+}
+
+impl Executor for Jit {
+    fn parse(&self, ctx: &mut Context<'_>, parser: ParserId) -> Result<u32, DropReason> {
+        let Architecture::V1Model(blocks) = &self.compiled.program.arch;
+        assert_eq!(parser, blocks.parser, "only the architecture's blocks are compiled");
+        ctx.cursor = 0;
+        let native = self.run(ctx, self.compiled.parser);
+        ctx.cursor = native.cursor as usize;
+        drop_reason(native.dropped)?;
+        Ok(native.parser_error)
+    }
+
+    fn control(&self, ctx: &mut Context<'_>, control: ControlId) -> Result<(), DropReason> {
+        let block = self.compiled.controls[control.index()];
+        let block = block.expect("only the architecture's blocks are compiled");
+        let native = self.run(ctx, block);
+        drop_reason(native.dropped)
+    }
+}

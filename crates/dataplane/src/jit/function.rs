@@ -1,0 +1,338 @@
+//! One native function under construction: the pieces that all other generators of this module share.
+//!
+//! A scalar of at most 64 bits is one Cranelift `i64`, zero-extended; a wider one is `ceil(width / 64)` of them, least significant
+//! first, unused high bits zero ([`Limbs`]). Local variables of few limbs live in Cranelift variables, everything else in the
+//! frame. Memory that cannot overlap (different headers, stacks, variables, the context) is told apart by alias regions, so that
+//! Cranelift forwards stores to loads; every access to a header uses the header's region and touches none of its neighbours
+//! with a store.
+
+use std::collections::HashMap;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8, I32, I64};
+use cranelift_codegen::ir::{
+    AbiParam, AliasRegion, AliasRegionData, Block, InstBuilder, MemFlagsData, SigRef, Signature, StackSlot,
+    StackSlotData, StackSlotKind, Type, Value,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::{FunctionBuilder, Variable};
+use p4lang::ir::{CounterId, HeaderId, LabelId, Program, RegisterId, StackId, VarHome, VarId};
+use smallvec::SmallVec;
+
+use crate::layout::Layout;
+
+/// A value of any width, see the module's comment.
+pub(super) type Limbs = SmallVec<[Value; 2]>;
+
+/// Locals of more limbs than this live in the frame.
+const MAX_SSA_LIMBS: u32 = 4;
+
+/// Number of alias regions that one function may use; more objects than that share them.
+const MAX_REGIONS: u32 = 8192;
+
+/// Memory that overlaps nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Region {
+    Context,
+    /// Tables, registers, counters and what describes them.
+    State,
+    Packet,
+    Output,
+    Global(VarId),
+    Header(HeaderId),
+    Stack(StackId),
+    Register(RegisterId),
+    Counter(CounterId),
+    /// Stack slots of the function.
+    Scratch,
+}
+
+/// Where `Break` and `Continue` of a label go.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    pub leave: Block,
+    pub again: Option<Block>,
+}
+
+pub(super) struct Gen<'a, 'f> {
+    pub program: &'a Program,
+    pub layout: &'a Layout,
+    pub b: FunctionBuilder<'f>,
+    pub call_conv: CallConv,
+    /// The packet's [`crate::context::Context`].
+    pub ctx: Value,
+    pub frame: Value,
+    pub labels: HashMap<LabelId, Target>,
+    /// Where a packet goes whose loop budget has run out.
+    pub out: Block,
+    locals: HashMap<VarId, SmallVec<[Variable; 1]>>,
+    regions: HashMap<Region, AliasRegion>,
+    stack_of_header: &'a [Option<StackId>],
+    signatures: HashMap<(usize, bool), SigRef>,
+    /// Set in parsers.
+    pub parsing: Option<super::parser::Parsing>,
+    /// False after a jump: what follows in the same IR block is dead.
+    pub alive: bool,
+}
+
+impl<'a, 'f> Gen<'a, 'f> {
+    /// Starts a function `fn(ctx)`; `frame` and the rest are loaded by the caller.
+    pub fn new(
+        program: &'a Program,
+        layout: &'a Layout,
+        stack_of_header: &'a [Option<StackId>],
+        mut b: FunctionBuilder<'f>,
+        call_conv: CallConv,
+    ) -> Self {
+        let entry = b.create_block();
+        b.append_block_params_for_function_params(entry);
+        b.switch_to_block(entry);
+        let ctx = b.block_params(entry)[0];
+        let out = b.create_block();
+        Gen {
+            program,
+            layout,
+            b,
+            call_conv,
+            ctx,
+            frame: ctx,
+            labels: HashMap::new(),
+            out,
+            locals: HashMap::new(),
+            regions: HashMap::new(),
+            stack_of_header,
+            signatures: HashMap::new(),
+            parsing: None,
+            alive: true,
+        }
+    }
+
+    pub fn iconst(&mut self, value: u64) -> Value {
+        self.b.ins().iconst(I64, value as i64)
+    }
+
+    /// An address known now. It must stay valid as long as the code does.
+    pub fn address<T: ?Sized>(&mut self, at: *const T) -> Value {
+        self.iconst(at.cast::<u8>() as u64)
+    }
+
+    pub fn and_const(&mut self, value: Value, mask: u64) -> Value {
+        if mask == u64::MAX {
+            return value;
+        }
+        self.b.ins().band_imm_u(value, mask as i64)
+    }
+
+    /// Keeps the low `width` bits.
+    pub fn truncate(&mut self, value: Value, width: u32) -> Value {
+        self.and_const(value, mask(width))
+    }
+
+    pub fn shl_const(&mut self, value: Value, by: u32) -> Value {
+        if by == 0 {
+            return value;
+        }
+        self.b.ins().ishl_imm_u(value, i64::from(by))
+    }
+
+    pub fn shr_const(&mut self, value: Value, by: u32) -> Value {
+        if by == 0 {
+            return value;
+        }
+        self.b.ins().ushr_imm_u(value, i64::from(by))
+    }
+
+    pub fn add_const(&mut self, value: Value, by: i64) -> Value {
+        if by == 0 {
+            return value;
+        }
+        self.b.ins().iadd_imm_s(value, by)
+    }
+
+    /// A condition (`i8`) as a number.
+    pub fn extend(&mut self, cond: Value) -> Value {
+        self.b.ins().uextend(I64, cond)
+    }
+
+    pub fn is_zero(&mut self, value: Value) -> Value {
+        self.b.ins().icmp_imm_s(IntCC::Equal, value, 0)
+    }
+
+    pub fn flags(&mut self, region: Region) -> MemFlagsData {
+        let next = self.regions.len() as u32;
+        let region = match self.regions.get(&region) {
+            Some(region) => *region,
+            None => {
+                let id = next % MAX_REGIONS;
+                let data = AliasRegionData { user_id: id, description: "".into() };
+                let new = self.b.func.dfg.alias_regions.insert(data);
+                self.regions.insert(region, new);
+                new
+            }
+        };
+        // No access of ours can trap; none needs alignment.
+        MemFlagsData::new().with_notrap().with_alias_region(Some(region))
+    }
+
+    pub fn region_of_header(&self, header: HeaderId) -> Region {
+        match self.stack_of_header[header.index()] {
+            Some(stack) => Region::Stack(stack),
+            None => Region::Header(header),
+        }
+    }
+
+    pub fn region_of_var(&self, var: VarId) -> Region {
+        match self.program[var].home {
+            VarHome::Field { header, .. } | VarHome::Valid(header) => self.region_of_header(header),
+            VarHome::Global | VarHome::NextIndex(_) | VarHome::Local => Region::Global(var),
+        }
+    }
+
+    pub fn load(&mut self, ty: Type, region: Region, at: Value, offset: i32) -> Value {
+        let flags = self.flags(region);
+        self.b.ins().load(ty, flags, at, offset)
+    }
+
+    pub fn store(&mut self, region: Region, value: Value, at: Value, offset: i32) {
+        let flags = self.flags(region);
+        self.b.ins().store(flags, value, at, offset);
+    }
+
+    /// A field of the context, zero-extended.
+    pub fn load_ctx(&mut self, offset: usize, bytes: usize) -> Value {
+        let ctx = self.ctx;
+        let value = self.load(int(bytes), Region::Context, ctx, offset as i32);
+        if bytes == 8 { value } else { self.b.ins().uextend(I64, value) }
+    }
+
+    pub fn store_ctx(&mut self, offset: usize, bytes: usize, value: Value) {
+        let ctx = self.ctx;
+        let value = self.narrow_to(value, bytes);
+        self.store(Region::Context, value, ctx, offset as i32);
+    }
+
+    /// An `i64` as the integer of `bytes` bytes.
+    pub fn narrow_to(&mut self, value: Value, bytes: usize) -> Value {
+        if bytes == 8 { value } else { self.b.ins().ireduce(int(bytes), value) }
+    }
+
+    /// Calls a Rust function. All arguments are `i64`; so is the result, if there is one.
+    pub fn call(&mut self, function: *const u8, args: &[Value], returns: bool) -> Option<Value> {
+        let signature = match self.signatures.get(&(args.len(), returns)) {
+            Some(signature) => *signature,
+            None => {
+                let mut signature = Signature::new(self.call_conv);
+                signature.params.extend(std::iter::repeat_n(AbiParam::new(I64), args.len()));
+                if returns {
+                    signature.returns.push(AbiParam::new(I64));
+                }
+                let new = self.b.import_signature(signature);
+                self.signatures.insert((args.len(), returns), new);
+                new
+            }
+        };
+        let function = self.address(function);
+        let call = self.b.ins().call_indirect(signature, function, args);
+        self.b.inst_results(call).first().copied()
+    }
+
+    /// As [`Gen::call`], of a function that returns something.
+    pub fn call_value(&mut self, function: *const u8, args: &[Value]) -> Value {
+        let result = self.call(function, args, true);
+        // `call` declares one result if `returns` is set.
+        result.expect("declared with a result")
+    }
+
+    /// Memory of this call of the function.
+    pub fn stack(&mut self, bytes: u32) -> StackSlot {
+        self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes.max(8), 4))
+    }
+
+    pub fn stack_addr(&mut self, slot: StackSlot) -> Value {
+        self.b.ins().stack_addr(I64, slot, 0)
+    }
+
+    /// Stores limbs one after the other; gives the address.
+    pub fn spill(&mut self, value: &[Value]) -> Value {
+        let slot = self.stack(value.len() as u32 * 8);
+        let at = self.stack_addr(slot);
+        for (k, limb) in value.iter().enumerate() {
+            self.store(Region::Scratch, *limb, at, k as i32 * 8);
+        }
+        at
+    }
+
+    /// Limbs one after the other.
+    pub fn load_limbs(&mut self, region: Region, at: Value, offset: i32, count: u32) -> Limbs {
+        (0..count as i32).map(|k| self.load(I64, region, at, offset + k * 8)).collect()
+    }
+
+    pub fn jump(&mut self, to: Block) {
+        self.b.ins().jump(to, &[]);
+        self.alive = false;
+    }
+
+    pub fn branch(&mut self, cond: Value, then: Block, otherwise: Block) {
+        self.b.ins().brif(cond, then, &[], otherwise, &[]);
+        self.alive = false;
+    }
+
+    pub fn start(&mut self, block: Block) {
+        self.b.switch_to_block(block);
+        self.alive = true;
+    }
+
+    pub fn block(&mut self) -> Block {
+        self.b.create_block()
+    }
+
+    /// A block off the common path.
+    pub fn cold_block(&mut self) -> Block {
+        let block = self.b.create_block();
+        self.b.set_cold_block(block);
+        block
+    }
+
+    /// Runs `body` if `cond`, then goes on.
+    pub fn when(&mut self, cond: Value, body: impl FnOnce(&mut Self)) {
+        let then = self.block();
+        let done = self.block();
+        self.branch(cond, then, done);
+        self.start(then);
+        body(self);
+        if self.alive {
+            self.jump(done);
+        }
+        self.start(done);
+    }
+
+    /// The variables of a local that lives in registers.
+    pub fn local(&mut self, var: VarId) -> Option<SmallVec<[Variable; 1]>> {
+        let declared = &self.program[var];
+        let limbs = declared.width.div_ceil(64);
+        if declared.home != VarHome::Local || declared.varbit || limbs > MAX_SSA_LIMBS {
+            return None;
+        }
+        if let Some(variables) = self.locals.get(&var) {
+            return Some(variables.clone());
+        }
+        let variables: SmallVec<[Variable; 1]> = (0..limbs).map(|_| self.b.declare_var(I64)).collect();
+        self.locals.insert(var, variables.clone());
+        Some(variables)
+    }
+}
+
+/// The low `width` bits set (all, from 64 on).
+pub(super) fn mask(width: u32) -> u64 {
+    if width >= 64 { u64::MAX } else { (1 << width) - 1 }
+}
+
+/// The integer type of 1, 2, 4 or 8 bytes.
+pub(super) fn int(bytes: usize) -> Type {
+    match bytes {
+        1 => I8,
+        2 => cranelift_codegen::ir::types::I16,
+        4 => I32,
+        _ => I64,
+    }
+}

@@ -1,0 +1,76 @@
+//! What compiled code sees of a pass: one flat structure, filled in before a block runs and read back after it.
+
+use super::compile::Compiled;
+use crate::context::{Context, DropReason};
+use crate::state::{CounterCell, Register};
+
+/// All that a compiled block reads and writes apart from the frame. Lengths are bytes, `cursor` is bits.
+#[repr(C)]
+pub(crate) struct Native {
+    pub frame: *mut u8,
+    pub packet: *const u8,
+    pub packet_len: u64,
+    /// Where the parser stopped.
+    pub cursor: u64,
+    /// 0: no error.
+    pub parser_error: u32,
+    /// One of the numbers below, 0 for none.
+    pub dropped: u32,
+    pub loop_budget: u64,
+    /// The deparser's output, how much of it is written and how much fits.
+    pub out: *mut u8,
+    pub out_len: u64,
+    pub out_capacity: u64,
+    /// Length of the packet as meters and counters see it.
+    pub wire_len: u64,
+    pub registers: *const Register,
+    pub counters: *const Vec<CounterCell>,
+    pub compiled: *const Compiled,
+    /// For helpers.
+    pub context: *mut Context<'static>,
+}
+
+pub(super) const LOOP_BUDGET: u64 = 1;
+pub(super) const ASSERTION: u64 = 2;
+pub(super) const ASSUMPTION: u64 = 3;
+
+/// The reason behind [`Native::dropped`].
+pub(super) fn drop_reason(dropped: u32) -> Result<(), DropReason> {
+    match u64::from(dropped) {
+        0 => Ok(()),
+        ASSERTION => Err(DropReason::Assertion),
+        ASSUMPTION => Err(DropReason::Assumption),
+        _ => Err(DropReason::LoopBudget),
+    }
+}
+
+/// What a table lookup found.
+#[repr(C)]
+pub(crate) struct Outcome {
+    pub hit: u32,
+    /// Index among the table's actions.
+    pub action: u32,
+    /// Of the table's direct meter.
+    pub colour: u32,
+    pub padding: u32,
+    /// The action's data: limbs of each parameter in turn.
+    pub args: *const u64,
+}
+
+/// Offset of the pointer to the elements within a `Vec<T>`.
+///
+/// Rust does not promise where in a `Vec` its pointer is, only that it is the same for every `Vec<T>` of one program; so one
+/// is looked at.
+pub(super) fn vec_pointer<T>() -> usize {
+    // A capacity and a length that no address equals.
+    let mut sample: Vec<T> = Vec::with_capacity(3);
+    let pointer = sample.as_mut_ptr() as usize;
+    let words: [usize; 3] = {
+        assert_eq!(size_of::<Vec<T>>(), size_of::<[usize; 3]>(), "a Vec is three words");
+        // SAFETY: a Vec is three initialised words, which are only looked at.
+        unsafe { std::ptr::from_ref(&sample).cast::<[usize; 3]>().read() }
+    };
+    let found = words.iter().position(|word| *word == pointer);
+    // The pointer is one of the three words.
+    found.expect("a Vec holds its pointer") * size_of::<usize>()
+}

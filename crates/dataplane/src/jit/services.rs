@@ -1,0 +1,217 @@
+//! What compiled code calls in the rest of the data plane: tables, value sets, hashes, and the externs that are not compiled
+//! in place.
+//!
+//! # Safety
+//!
+//! As for [`super::helpers`]; `native` is the structure that the running block was called with. Its `context` is the only
+//! way to the context while the block runs.
+
+use num_bigint::BigUint;
+use p4lang::ir::{ExternCall, HashAlgorithm, MeterUnit, ProfileId, TableId, ValueSetId};
+
+use super::native::{Native, Outcome};
+use crate::state::DigestMessage;
+use crate::state::table::Target;
+use crate::state::words::{number, words};
+
+/// Finds the action for a key, counts and meters the hit. `hash` chooses among the members of a group.
+pub unsafe extern "C" fn lookup(
+    native: *mut Native,
+    table: u64,
+    key: *const u64,
+    outcome: *mut Outcome,
+    hash: u64,
+) {
+    // SAFETY: see the module's comment; the key has the table's words, the outcome is the caller's own.
+    unsafe {
+        let compiled = &*(*native).compiled;
+        let ctx = &mut *(*native).context;
+        let id = TableId(table as u32);
+        let shape = &compiled.tables[table as usize];
+        let key = std::slice::from_raw_parts(key, shape.key_words);
+        let found = ctx.state.tables[table as usize].lookup(key);
+        let entry = found.entry;
+        let (action, args) = match found.target {
+            Target::Action { action, args } => (*action, &**args),
+            target => {
+                let table = &ctx.state.tables[table as usize];
+                let declared = &compiled.program[id];
+                let profile = declared.implementation.map(ProfileId::index);
+                let chosen = profile.and_then(|profile| ctx.state.profiles[profile].resolve(target, || hash));
+                chosen.unwrap_or(match &table.default {
+                    Target::Action { action, args } => (*action, &**args),
+                    _ => (declared.default_action.action, &[]),
+                })
+            }
+        };
+        let needed = shape.action_words.get(action as usize).copied().unwrap_or(0);
+        let args = if args.len() < needed { compiled.zeros.as_ptr() } else { args.as_ptr() };
+        outcome.write(Outcome { hit: u32::from(entry.is_some()), action, colour: 0, padding: 0, args });
+        if let Some(entry) = entry
+            && shape.tracked
+        {
+            let state = &mut ctx.state.tables[table as usize];
+            state.count_hit(entry, ctx.now, ctx.wire_len);
+            if let Some(unit) = shape.meter {
+                let amount = if unit == MeterUnit::Bytes { ctx.wire_len } else { 1 };
+                (*outcome).colour = state.meter_hit(entry, ctx.now, amount) as u32;
+            }
+        }
+    }
+}
+
+/// Whether one member of a value set matches; `key` has the words of all fields, `named` says which fields are asked for.
+pub unsafe extern "C" fn value_set(native: *mut Native, set: u64, key: *const u64, named: *const u8) -> u64 {
+    // SAFETY: see the module's comment; `key` has the words of all fields, `named` a byte for each.
+    unsafe {
+        let compiled = &*(*native).compiled;
+        let ctx = &*(*native).context;
+        let fields = &compiled.program[ValueSetId(set as u32)].fields;
+        let named = std::slice::from_raw_parts(named, fields.len());
+        let matches = |member: &Vec<p4lang::ir::EntryMatch>| {
+            let mut at = 0;
+            fields.iter().enumerate().all(|(index, (_, width, _))| {
+                let count = words(*width);
+                let value = std::slice::from_raw_parts(key.add(at), count);
+                at += count;
+                named[index] == 0
+                    || member.get(index).is_some_and(|m| crate::control::matches(m, &number(value), *width))
+            })
+        };
+        u64::from(ctx.state.value_sets[set as usize].iter().any(matches))
+    }
+}
+
+fn algorithm(number: u64) -> HashAlgorithm {
+    const ALL: [HashAlgorithm; 8] = [
+        HashAlgorithm::Crc32,
+        HashAlgorithm::Crc32Custom,
+        HashAlgorithm::Crc16,
+        HashAlgorithm::Crc16Custom,
+        HashAlgorithm::Random,
+        HashAlgorithm::Identity,
+        HashAlgorithm::Csum16,
+        HashAlgorithm::Xor16,
+    ];
+    ALL.into_iter().find(|known| *known as u64 == number).unwrap_or(HashAlgorithm::Csum16)
+}
+
+/// The hash of a data list, the payload behind it if `payload` is not 0.
+pub unsafe extern "C" fn hash(
+    native: *mut Native,
+    kind: u64,
+    data: *const u8,
+    bits: u64,
+    payload: u64,
+) -> u64 {
+    // SAFETY: see the module's comment; the list has that many bits.
+    unsafe {
+        let ctx = &mut *(*native).context;
+        ctx.cursor = (*native).cursor as usize;
+        let data = std::slice::from_raw_parts(data, bits.div_ceil(8) as usize);
+        let rng = &mut *ctx.rng;
+        let sums = &ctx.state.hashes;
+        if payload == 0 {
+            return sums.sum(algorithm(kind), data, || rng.next_u64());
+        }
+        let rest = ctx.packet.get(ctx.cursor.div_ceil(8)..).unwrap_or(&[]);
+        let whole = [data, rest].concat();
+        sums.sum(algorithm(kind), &whole, || rng.next_u64())
+    }
+}
+
+/// Sum of the payload's 16-bit words, the first byte being the second of a word if `odd` is not 0.
+pub unsafe extern "C" fn payload_sum(native: *const Native, odd: u64) -> u64 {
+    // SAFETY: see the module's comment.
+    unsafe {
+        let native = &*native;
+        let from = native.cursor.div_ceil(8).min(native.packet_len);
+        let payload =
+            std::slice::from_raw_parts(native.packet.add(from as usize), (native.packet_len - from) as usize);
+        let (first, rest) = match payload.split_first() {
+            Some((first, rest)) if odd != 0 => (u64::from(*first), rest),
+            _ => (0, payload),
+        };
+        let (pairs, last) = rest.as_chunks::<2>();
+        let sum: u64 = pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair))).sum();
+        first + sum + last.first().map_or(0, |byte| u64::from(*byte) << 8)
+    }
+}
+
+/// base + hash mod max where one of them is wider than 64 bits.
+pub unsafe extern "C" fn hash_wide(dst: *mut u64, hash: u64, base: *const u64, max: *const u64, width: u64) {
+    // SAFETY: see the module's comment; all three have the words of the width.
+    unsafe {
+        let count = words(width as u32);
+        let base = number(std::slice::from_raw_parts(base, count));
+        let max = number(std::slice::from_raw_parts(max, count));
+        let value = if max == BigUint::ZERO { base } else { base + BigUint::from(hash) % max };
+        let mut digits = value.iter_u64_digits();
+        for word in std::slice::from_raw_parts_mut(dst, count) {
+            *word = digits.next().unwrap_or(0);
+        }
+    }
+}
+
+/// Makes a call of which only the operands are compiled; gives what goes to its destination.
+pub unsafe extern "C" fn extern_call(
+    native: *mut Native,
+    call: *const ExternCall,
+    operands: *const u64,
+) -> u64 {
+    // SAFETY: see the module's comment; the call is part of the program, the operands are those the generator spills for it.
+    unsafe {
+        let compiled = &*(*native).compiled;
+        let ctx = &mut *(*native).context;
+        let operand = |index: usize| operands.add(index).read();
+        match &*call {
+            ExternCall::MeterExecute { meter, .. } => {
+                let by_bytes = compiled.program[*meter].unit == MeterUnit::Bytes;
+                let amount = if by_bytes { ctx.wire_len } else { 1 };
+                let cells = &mut ctx.state.meters[meter.index()];
+                let cell = usize::try_from(operand(0)).ok().and_then(|index| cells.get_mut(index));
+                cell.map_or(0, |cell| cell.execute(ctx.now, amount) as u64)
+            }
+            ExternCall::Random { .. } => ctx.rng.between(operand(0), operand(1)),
+            ExternCall::Digest { digest, receiver, fields } => {
+                let mut at = 0;
+                let mut value = |width: u32| {
+                    let count = words(width);
+                    let value = number(std::slice::from_raw_parts(operands.add(at), count));
+                    at += count;
+                    value
+                };
+                let receiver = value(receiver.width);
+                let fields = fields.iter().map(|field| value(field.width)).collect();
+                ctx.state.push_digest(DigestMessage { digest: *digest, receiver, fields });
+                0
+            }
+            ExternCall::Clone { kind, field_list, .. } => {
+                ctx.requests.clone = Some((*kind, operand(0) as u32, *field_list));
+                0
+            }
+            ExternCall::Resubmit { field_list } => {
+                ctx.requests.resubmit = Some(*field_list);
+                0
+            }
+            ExternCall::Recirculate { field_list } => {
+                ctx.requests.recirculate = Some(*field_list);
+                0
+            }
+            ExternCall::Truncate { .. } => {
+                ctx.requests.truncate = Some(operand(0).min(u64::from(u32::MAX)) as u32);
+                0
+            }
+            // Compiled in place.
+            ExternCall::CounterCount { .. }
+            | ExternCall::RegisterRead { .. }
+            | ExternCall::RegisterWrite { .. }
+            | ExternCall::Hash { .. }
+            | ExternCall::VerifyChecksum { .. }
+            | ExternCall::UpdateChecksum { .. }
+            | ExternCall::LogMsg { .. }
+            | ExternCall::Assert { .. }
+            | ExternCall::Assume { .. } => 0,
+        }
+    }
+}

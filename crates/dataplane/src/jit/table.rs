@@ -1,0 +1,139 @@
+//! Tables: keys to words on the stack, one call of the table's lookup, actions chosen by index and compiled in place.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::types::{I8, I32, I64};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_frontend::Switch;
+use p4lang::ir::{Place, TableId, ValueSetId, VarId};
+
+use super::JitError;
+use super::function::{Gen, Limbs, Region};
+use super::native::Outcome;
+use super::services;
+
+impl Gen<'_, '_> {
+    pub fn apply(
+        &mut self,
+        id: TableId,
+        hit: Option<VarId>,
+        action_run: Option<VarId>,
+    ) -> Result<(), JitError> {
+        let table = &self.program[id];
+        self.stmts(&table.prelude)?;
+        if !self.alive {
+            return Ok(());
+        }
+        let mut key = Limbs::new();
+        for part in &table.keys {
+            key.extend(self.limbs(&part.expr));
+        }
+        let key = self.spill(&key);
+        let slot = self.stack(size_of::<Outcome>() as u32);
+        let outcome = self.stack_addr(slot);
+        let ctx = self.ctx;
+        let index = self.iconst(u64::from(id.0));
+        let hash = match table.implementation.and_then(|profile| self.program[profile].selector.as_ref()) {
+            Some(selector) => {
+                let hash = self.checksum(selector.algorithm, &table.selector, false);
+                self.truncate(hash, selector.output_width)
+            }
+            None => self.iconst(0),
+        };
+        self.call(services::lookup as *const u8, &[ctx, index, key, outcome, hash], false);
+        let field = |g: &mut Self, offset: usize| {
+            let value = g.load(I32, Region::Scratch, outcome, offset as i32);
+            g.extend(value)
+        };
+        let was_hit = field(self, offset_of!(Outcome, hit));
+        let action = field(self, offset_of!(Outcome, action));
+        let args = self.load(I64, Region::Scratch, outcome, offset_of!(Outcome, args) as i32);
+        if let Some(meter) = &table.direct_meter
+            && let Some(dst) = &meter.dst
+        {
+            let colour = field(self, offset_of!(Outcome, colour));
+            self.when(was_hit, |g| {
+                let limbs = g.extended_to(colour, dst);
+                g.write(dst, &limbs);
+            });
+        }
+        if let Some(hit) = hit {
+            self.write(&Place::Var(hit), &[was_hit]);
+        }
+        if let Some(action_run) = action_run {
+            self.write(&Place::Var(action_run), &[action]);
+        }
+        self.run_action(id, action, args)
+    }
+
+    /// Chooses among the table's actions.
+    fn run_action(&mut self, id: TableId, action: Value, args: Value) -> Result<(), JitError> {
+        let table = &self.program[id];
+        let done = self.block();
+        let blocks: Vec<_> = table.actions.iter().map(|_| self.block()).collect();
+        match blocks[..] {
+            [] => return Err(JitError::Malformed("table without actions")),
+            [only] => self.jump(only),
+            [first, second] => self.branch(action, second, first),
+            _ => {
+                let mut switch = Switch::new();
+                for (index, block) in blocks.iter().enumerate().skip(1) {
+                    switch.set_entry(index as u128, *block);
+                }
+                switch.emit(&mut self.b, action, blocks[0]);
+                self.alive = false;
+            }
+        }
+        for (candidate, block) in table.actions.iter().zip(blocks) {
+            self.start(block);
+            let action = &self.program[candidate.action];
+            let mut offset = 0;
+            for param in &action.params {
+                let limbs = self.program[param.var].width.div_ceil(64);
+                let value = self.load_limbs(Region::State, args, offset, limbs);
+                self.write(&Place::Var(param.var), &value);
+                offset += limbs as i32 * 8;
+            }
+            // Labels are the action's own.
+            let outer = std::mem::take(&mut self.labels);
+            self.stmts(&action.body)?;
+            self.labels = outer;
+            if self.alive {
+                self.jump(done);
+            }
+        }
+        self.start(done);
+        Ok(())
+    }
+
+    /// A small number as a value of the place's width.
+    pub fn extended_to(&mut self, value: Value, place: &Place) -> Limbs {
+        let (Place::Var(var) | Place::Elem { var, .. }) = place;
+        let width = self.program[*var].width;
+        let mut limbs = self.zero_limbs(width);
+        limbs[0] = self.truncate(value, width);
+        limbs
+    }
+
+    /// Whether a member of a value set has these values in these fields.
+    pub fn value_set(&mut self, set: ValueSetId, fields: &[(u32, &Limbs)]) -> Value {
+        let declared = &self.program[set].fields;
+        let mut limbs = Limbs::new();
+        let slot = self.stack(declared.len() as u32);
+        let named = self.stack_addr(slot);
+        for (index, (_, width, _)) in declared.iter().enumerate() {
+            let given = fields.iter().find(|(field, _)| *field as usize == index);
+            let flag = self.b.ins().iconst(I8, i64::from(given.is_some()));
+            self.store(Region::Scratch, flag, named, index as i32);
+            match given {
+                Some((_, value)) => limbs.extend(value.iter().copied()),
+                None => limbs.extend(self.zero_limbs(*width)),
+            }
+        }
+        let key = self.spill(&limbs);
+        let ctx = self.ctx;
+        let set = self.iconst(u64::from(set.0));
+        let member = self.call_value(services::value_set as *const u8, &[ctx, set, key, named]);
+        self.b.ins().ireduce(cranelift_codegen::ir::types::I8, member)
+    }
+}
