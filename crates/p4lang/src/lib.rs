@@ -7,8 +7,10 @@ pub mod hir;
 pub mod ir;
 pub mod lex;
 pub mod lower;
+pub mod p4info;
 pub mod parse;
 pub mod preprocess;
+pub mod render;
 pub mod source;
 
 use std::path::Path;

@@ -1,0 +1,395 @@
+//! P4Info (`p4.config.v1.P4Info`, P4Runtime 1.4 section 6) of a lowered program, in the protobuf text format.
+
+pub mod ids;
+mod text;
+
+use std::collections::HashMap;
+
+use crate::ir::{CounterUnit, Info, MatchKind, MeterUnit, P4Type, Program};
+use ids::{Ids, Kind, aliases};
+use text::Text;
+
+struct Writer<'a> {
+    program: &'a Program,
+    ids: Ids,
+    aliases: HashMap<String, String>,
+    out: Text,
+}
+
+/// P4Info of the program.
+pub fn p4info(program: &Program) -> String {
+    let objects = objects(program);
+    let ids = Ids::new(objects.iter().map(|(kind, info)| (*kind, info.name.as_str(), info.id)));
+    let aliases = aliases(objects.iter().map(|(_, info)| info.name.as_str()));
+    let mut writer = Writer { program, ids, aliases, out: Text::default() };
+    writer.out.message("pkg_info", |out| {
+        for annotation in &program.package_annotations {
+            out.string("annotations", annotation);
+        }
+        out.string("arch", "v1model");
+    });
+    writer.tables();
+    writer.actions();
+    writer.profiles();
+    writer.counters();
+    writer.meters();
+    writer.packet_metadata();
+    writer.value_sets();
+    writer.registers();
+    writer.digests();
+    writer.type_info();
+    writer.out.finish()
+}
+
+/// Everything with an id, once, in the order of P4Info.
+fn objects(program: &Program) -> Vec<(Kind, &Info)> {
+    let mut all: Vec<(Kind, &Info)> = Vec::new();
+    let tables = || program.tables.iter().filter(|t| !t.info.hidden);
+    all.extend(tables().map(|t| (Kind::Table, &t.info)));
+    for action in program.actions.iter().filter(|a| !a.info.hidden) {
+        if !all.iter().any(|(kind, info)| *kind == Kind::Action && info.name == action.info.name) {
+            all.push((Kind::Action, &action.info));
+        }
+    }
+    all.extend(program.profiles.iter().map(|p| (Kind::ActionProfile, &p.info)));
+    all.extend(program.counters.iter().map(|c| (Kind::Counter, &c.info)));
+    all.extend(tables().filter_map(|t| t.direct_counter.as_ref()).map(|c| (Kind::DirectCounter, &c.info)));
+    all.extend(program.meters.iter().map(|m| (Kind::Meter, &m.info)));
+    all.extend(tables().filter_map(|t| t.direct_meter.as_ref()).map(|m| (Kind::DirectMeter, &m.info)));
+    all.extend(program.controller_headers.iter().map(|h| (Kind::ControllerHeader, &h.info)));
+    all.extend(program.value_sets.iter().map(|v| (Kind::ValueSet, &v.info)));
+    all.extend(program.registers.iter().map(|r| (Kind::Register, &r.info)));
+    all.extend(program.digests.iter().map(|d| (Kind::Digest, &d.info)));
+    all
+}
+
+fn match_type(kind: MatchKind) -> &'static str {
+    match kind {
+        MatchKind::Exact => "EXACT",
+        MatchKind::Lpm => "LPM",
+        MatchKind::Ternary => "TERNARY",
+        MatchKind::Range => "RANGE",
+        MatchKind::Optional => "OPTIONAL",
+    }
+}
+
+fn counter_unit(unit: CounterUnit) -> &'static str {
+    match unit {
+        CounterUnit::Packets => "PACKETS",
+        CounterUnit::Bytes => "BYTES",
+        CounterUnit::Both => "BOTH",
+    }
+}
+
+fn meter_unit(unit: MeterUnit) -> &'static str {
+    match unit {
+        MeterUnit::Packets => "PACKETS",
+        MeterUnit::Bytes => "BYTES",
+    }
+}
+
+fn annotations(out: &mut Text, list: &[String]) {
+    for annotation in list {
+        out.string("annotations", annotation);
+    }
+}
+
+fn type_name(out: &mut Text, field: &str, name: Option<&String>) {
+    if let Some(name) = name {
+        out.message(field, |out| out.string("name", name));
+    }
+}
+
+fn bits(out: &mut Text, width: u32, signed: bool) {
+    out.message("bitstring", |out| {
+        out.message(if signed { "int" } else { "bit" }, |out| out.field("bitwidth", width))
+    });
+}
+
+impl Writer<'_> {
+    fn preamble(&mut self, kind: Kind, info: &Info) {
+        let id = self.ids.get(kind, &info.name);
+        let alias = self.aliases.get(&info.name).cloned().unwrap_or_else(|| info.name.clone());
+        self.out.message("preamble", |out| {
+            out.field("id", id);
+            out.string("name", &info.name);
+            out.string("alias", &alias);
+            annotations(out, &info.annotations);
+        });
+    }
+
+    /// A message that starts with a preamble.
+    fn object(&mut self, field: &str, kind: Kind, info: &Info, rest: impl FnOnce(&mut Text, &Ids)) {
+        let mut out = std::mem::take(&mut self.out);
+        out.message(field, |inner| {
+            std::mem::swap(&mut self.out, inner);
+            self.preamble(kind, info);
+            std::mem::swap(&mut self.out, inner);
+            rest(inner, &self.ids);
+        });
+        self.out = out;
+    }
+
+    fn tables(&mut self) {
+        let program = self.program;
+        for table in program.tables.iter().filter(|t| !t.info.hidden) {
+            self.object("tables", Kind::Table, &table.info, |out, ids| {
+                for (index, key) in table.keys.iter().enumerate() {
+                    out.message("match_fields", |out| {
+                        out.field("id", key.id.unwrap_or(index as u32 + 1));
+                        out.string("name", &key.name);
+                        annotations(out, &key.annotations);
+                        out.field("bitwidth", key.expr.width);
+                        out.field("match_type", match_type(key.kind));
+                        type_name(out, "type_name", key.type_name.as_ref());
+                    });
+                }
+                for action in &table.actions {
+                    out.message("action_refs", |out| {
+                        out.field("id", ids.get(Kind::Action, &program[action.action].info.name));
+                        annotations(out, &action.annotations);
+                        if action.default_only {
+                            out.field("scope", "DEFAULT_ONLY");
+                        } else if action.table_only {
+                            out.field("scope", "TABLE_ONLY");
+                        }
+                    });
+                }
+                if table.const_default
+                    && let Some(action) = table.actions.get(table.default_action.action as usize)
+                {
+                    out.field(
+                        "const_default_action_id",
+                        ids.get(Kind::Action, &program[action.action].info.name),
+                    );
+                }
+                if let Some(profile) = table.implementation {
+                    out.field("implementation_id", ids.get(Kind::ActionProfile, &program[profile].info.name));
+                }
+                if let Some(counter) = &table.direct_counter {
+                    out.field("direct_resource_ids", ids.get(Kind::DirectCounter, &counter.info.name));
+                }
+                if let Some(meter) = &table.direct_meter {
+                    out.field("direct_resource_ids", ids.get(Kind::DirectMeter, &meter.info.name));
+                }
+                out.number("size", table.size);
+                if table.support_timeout {
+                    out.field("idle_timeout_behavior", "NOTIFY_CONTROL");
+                }
+                if table.const_entries {
+                    out.field("is_const_table", true);
+                }
+                if !table.entries.is_empty() {
+                    out.field("has_initial_entries", true);
+                }
+            });
+        }
+    }
+
+    fn actions(&mut self) {
+        let program = self.program;
+        let mut seen: Vec<&str> = Vec::new();
+        for action in program.actions.iter().filter(|a| !a.info.hidden) {
+            if seen.contains(&action.info.name.as_str()) {
+                continue;
+            }
+            seen.push(&action.info.name);
+            self.object("actions", Kind::Action, &action.info, |out, _| {
+                for (index, param) in action.params.iter().enumerate() {
+                    out.message("params", |out| {
+                        out.field("id", param.id.unwrap_or(index as u32 + 1));
+                        out.string("name", &param.name);
+                        annotations(out, &param.annotations);
+                        out.field("bitwidth", program[param.var].width);
+                        type_name(out, "type_name", param.type_name.as_ref());
+                    });
+                }
+            });
+        }
+    }
+
+    fn profiles(&mut self) {
+        let program = self.program;
+        for (index, profile) in program.profiles.iter().enumerate() {
+            self.object("action_profiles", Kind::ActionProfile, &profile.info, |out, ids| {
+                for table in &program.tables {
+                    if table.implementation.is_some_and(|p| p.index() == index) {
+                        out.field("table_ids", ids.get(Kind::Table, &table.info.name));
+                    }
+                }
+                if profile.selector.is_some() {
+                    out.field("with_selector", true);
+                }
+                out.number("size", profile.size);
+                if let Some(selector) = &profile.selector {
+                    out.number("max_group_size", u64::from(selector.max_group_size));
+                }
+            });
+        }
+    }
+
+    fn counters(&mut self) {
+        let program = self.program;
+        for counter in &program.counters {
+            self.object("counters", Kind::Counter, &counter.info, |out, _| {
+                out.message("spec", |out| out.field("unit", counter_unit(counter.unit)));
+                out.number("size", counter.size);
+                type_name(out, "index_type_name", counter.index_type_name.as_ref());
+            });
+        }
+        for table in program.tables.iter().filter(|t| !t.info.hidden) {
+            let Some(counter) = &table.direct_counter else { continue };
+            self.object("direct_counters", Kind::DirectCounter, &counter.info, |out, ids| {
+                out.message("spec", |out| out.field("unit", counter_unit(counter.unit)));
+                out.field("direct_table_id", ids.get(Kind::Table, &table.info.name));
+            });
+        }
+    }
+
+    fn meters(&mut self) {
+        let program = self.program;
+        for meter in &program.meters {
+            self.object("meters", Kind::Meter, &meter.info, |out, _| {
+                out.message("spec", |out| out.field("unit", meter_unit(meter.unit)));
+                out.number("size", meter.size);
+                type_name(out, "index_type_name", meter.index_type_name.as_ref());
+            });
+        }
+        for table in program.tables.iter().filter(|t| !t.info.hidden) {
+            let Some(meter) = &table.direct_meter else { continue };
+            self.object("direct_meters", Kind::DirectMeter, &meter.info, |out, ids| {
+                out.message("spec", |out| out.field("unit", meter_unit(meter.unit)));
+                out.field("direct_table_id", ids.get(Kind::Table, &table.info.name));
+            });
+        }
+    }
+
+    fn packet_metadata(&mut self) {
+        let program = self.program;
+        for header in &program.controller_headers {
+            let mut info = header.info.clone();
+            info.annotations.push(format!("@controller_header(\"{}\")", header.direction));
+            let id = self.ids.get(Kind::ControllerHeader, &header.info.name);
+            self.out.message("controller_packet_metadata", |out| {
+                out.message("preamble", |out| {
+                    out.field("id", id);
+                    out.string("name", &header.direction);
+                    out.string("alias", &header.direction);
+                    annotations(out, &info.annotations);
+                });
+                for (index, (name, width, notes, named)) in header.fields.iter().enumerate() {
+                    out.message("metadata", |out| {
+                        out.field("id", index + 1);
+                        out.string("name", name);
+                        annotations(out, notes);
+                        out.field("bitwidth", width);
+                        type_name(out, "type_name", named.as_ref());
+                    });
+                }
+            });
+        }
+    }
+
+    fn value_sets(&mut self) {
+        let program = self.program;
+        for set in &program.value_sets {
+            self.object("value_sets", Kind::ValueSet, &set.info, |out, _| {
+                for (index, (name, width, kind)) in set.fields.iter().enumerate() {
+                    out.message("match", |out| {
+                        out.field("id", index + 1);
+                        if set.fields.len() > 1 {
+                            out.string("name", name);
+                        }
+                        out.field("bitwidth", width);
+                        out.field("match_type", match_type(*kind));
+                    });
+                }
+                out.number("size", set.size);
+            });
+        }
+    }
+
+    fn registers(&mut self) {
+        let program = self.program;
+        for register in &program.registers {
+            self.object("registers", Kind::Register, &register.info, |out, _| {
+                out.message("type_spec", |out| bits(out, register.width, register.signed));
+                out.number("size", register.size);
+                type_name(out, "index_type_name", register.index_type_name.as_ref());
+            });
+        }
+    }
+
+    fn digests(&mut self) {
+        let program = self.program;
+        for digest in &program.digests {
+            self.object("digests", Kind::Digest, &digest.info, |out, _| {
+                out.message("type_spec", |out| match &digest.type_name {
+                    Some(name) => out.message("struct", |out| out.string("name", name)),
+                    None => out.message("tuple", |out| {
+                        for (_, width) in &digest.fields {
+                            out.message("members", |out| bits(out, *width, false));
+                        }
+                    }),
+                });
+            });
+        }
+    }
+
+    fn type_info(&mut self) {
+        let program = self.program;
+        let structs: Vec<_> =
+            program.digests.iter().filter_map(|d| Some((d.type_name.as_ref()?, &d.fields))).collect();
+        if structs.is_empty() && program.p4_types.is_empty() {
+            return;
+        }
+        self.out.message("type_info", |out| {
+            for (name, fields) in structs {
+                out.message("structs", |out| {
+                    out.string("key", name);
+                    out.message("value", |out| {
+                        for (field, width) in fields {
+                            out.message("members", |out| {
+                                out.string("name", field);
+                                out.message("type_spec", |out| bits(out, *width, false));
+                            });
+                        }
+                    });
+                });
+            }
+            for ty in &program.p4_types {
+                if let P4Type::SerializableEnum { name, width, members } = ty {
+                    out.message("serializable_enums", |out| {
+                        out.string("key", name);
+                        out.message("value", |out| {
+                            out.message("underlying_type", |out| out.field("bitwidth", width));
+                            for (member, value) in members {
+                                out.message("members", |out| {
+                                    out.string("name", member);
+                                    out.bytes("value", &value.to_bytes_be());
+                                });
+                            }
+                        });
+                    });
+                }
+            }
+            for ty in &program.p4_types {
+                if let P4Type::NewType { name, width, translation } = ty {
+                    out.message("new_types", |out| {
+                        out.string("key", name);
+                        out.message("value", |out| match translation {
+                            Some(translation) => out.message("translated_type", |out| {
+                                out.string("uri", &translation.uri);
+                                match translation.sdn_width {
+                                    Some(width) => out.field("sdn_bitwidth", width),
+                                    None => out.message("sdn_string", |_| {}),
+                                }
+                            }),
+                            None => out.message("original_type", |out| bits(out, *width, false)),
+                        });
+                    });
+                }
+            }
+        });
+    }
+}
