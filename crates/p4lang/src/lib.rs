@@ -41,7 +41,7 @@ pub fn parse_str(
 #[derive(Debug)]
 pub struct Compiled {
     pub sources: SourceMap,
-    /// Absent if there was an error.
+    /// Absent if there was an error, or nothing that can be run (then a warning says so).
     pub program: Option<ir::Program>,
     /// In source order within each phase.
     pub diagnostics: Vec<Diagnostic>,
@@ -70,6 +70,13 @@ pub fn compile_file(path: &Path, options: &Options) -> std::io::Result<Compiled>
     let bytes = std::fs::read(path)?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(compile_str(&path.display().to_string(), &text, Some(path), options))
+}
+
+impl Compiled {
+    /// Whether any diagnostic is an error.
+    pub fn failed(&self) -> bool {
+        self.diagnostics.iter().any(|d| d.severity == Severity::Error)
+    }
 }
 
 fn compile_here(name: &str, text: &str, path: Option<&Path>, options: &Options) -> Compiled {

@@ -291,6 +291,15 @@ impl Checker {
         let open: Vec<usize> =
             (0..params.len()).filter(|i| self.param(params[*i]).direction == Direction::None).collect();
         // Arguments with a direction may be repeated; they must then be those of the list.
+        if default && open.len() < params.len() && args.len() != params.len() {
+            self.error(
+                "bad-call",
+                span,
+                format!("`{}` needs all of its {} arguments here", path.ident.name, params.len()),
+            )
+            .help = Some("repeat those that the action list gives".into());
+            return None;
+        }
         let skip = if args.len() == params.len() { params.len() - open.len() } else { 0 };
         let given = &args[skip..];
         if given.len() != open.len() {

@@ -52,26 +52,20 @@ impl Lowerer<'_> {
     pub(super) fn package(&mut self) -> Lowered<()> {
         let Some(main) = self.hir.main else {
             let span = self.hir.defs.last().map(|d| d.span).unwrap_or_default();
-            return self.fail_help(
-                "no-main",
-                span,
-                "the program has no `main` to run",
-                "end it with `V1Switch(...) main;`",
-            );
+            let what = "the program has no `main`; it can be checked but not run";
+            return self.nothing_to_run("no-main", span, what);
         };
         let def = self.def(main);
         let DefKind::Instance(instance) = &def.kind else {
-            return self.fail("no-main", def.span, "`main` is not a package");
+            return self.nothing_to_run("no-main", def.span, "`main` is not a package; it cannot be run");
         };
         let package = self.def(instance.value.def);
         if &*package.name != "V1Switch" || instance.value.args.len() != 6 {
-            let message = format!("`main` is a `{}`; only v1model's `V1Switch` can be run", package.name);
-            return self.fail_help(
-                "unsupported-architecture",
-                def.span,
-                message,
-                "include v1model.p4 and end the program with `V1Switch(...) main;`",
+            let message = format!(
+                "`main` is a `{}`; it can be checked, but only v1model's `V1Switch` can be run",
+                package.name
             );
+            return self.nothing_to_run("unsupported-architecture", def.span, message);
         }
         self.program.package_annotations = super::written(&def.annotations, self.sources);
         let mut blocks = Vec::new();
@@ -95,6 +89,19 @@ impl Lowerer<'_> {
         self.controller_headers();
         self.type_info();
         Ok(())
+    }
+
+    /// A program that is right but not for this architecture.
+    fn nothing_to_run(
+        &mut self,
+        code: &'static str,
+        span: crate::source::Span,
+        message: impl Into<String>,
+    ) -> Lowered<()> {
+        let warning = crate::diag::Diagnostic::warning(code, span, message)
+            .help("include v1model.p4 and end the program with `V1Switch(...) main;`");
+        self.diagnostics.push(warning);
+        Err(crate::lower::Failed)
     }
 
     fn block_params(&self, block: &Expr) -> Vec<DefId> {

@@ -1,0 +1,13 @@
+#include <core.p4>
+#include <v1model.p4>
+header h_t { bit<8> a; bit<8> b; bit<16> c; }
+struct H { h_t h; h_t g; }
+struct M { bit<8> x; }
+
+parser MyP(packet_in p, out H h, inout M m, inout standard_metadata_t sm) {  state start { p.extract(h.h); transition accept; } }
+control MyV(inout H h, inout M m) { apply {  } }
+control MyI(inout H h, inout M m, inout standard_metadata_t sm) { @name(".foo") @hidden table t { key = { h.h.a + 1 : exact @name("k"); } actions = { @tableonly NoAction; } @my[a=1] size = 5; } @brief("x") action z() {} apply { @atomic { t.apply(); } z(); } }
+control MyE(inout H h, inout M m, inout standard_metadata_t sm) { apply {  } }
+control MyC(inout H h, inout M m) { apply {  } }
+control MyD(packet_out p, in H h) { apply { p.emit(h.h); } }
+V1Switch(MyP(), MyV(), MyI(), MyE(), MyC(), MyD()) main;
