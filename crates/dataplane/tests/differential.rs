@@ -1,0 +1,85 @@
+//! The JIT does what the interpreter does: the same packets through both, compared in every output byte and all state.
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{below, fill, packet};
+use dataplane::pipeline::Pipeline;
+use dataplane::rng::Rng;
+use p4lang::ir::Program;
+
+/// Runs `packets` random packets against random entries, a fresh switch every 200.
+fn compare(name: &str, program: &Arc<Program>, packets: u32, seed: u64) {
+    let mut rng = Rng::new(seed);
+    let mut left = packets;
+    while left > 0 {
+        let seed = rng.next_u64();
+        let jit = Pipeline::compiled(program.clone(), seed).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut both = [Pipeline::interpreted(program.clone(), seed), jit];
+        fill(&mut both, &mut rng);
+        let [interpreter, jit] = &mut both;
+        for round in 0..left.min(200) {
+            let bytes = packet(program, &mut rng);
+            let port = below(&mut rng, 4) as u32;
+            let now = u64::from(round) * 1_000_000_000;
+            let (mut expected, mut found) = (Vec::new(), Vec::new());
+            interpreter.process(now, port, &bytes, &mut expected);
+            jit.process(now, port, &bytes, &mut found);
+            let same = expected == found && interpreter.drops() == jit.drops();
+            if !same {
+                let mut again = Vec::new();
+                let trace = interpreter.process_traced(now, port, &bytes, &mut again);
+                panic!("{name}: packet {bytes:02x?} gives {found:02x?} instead of {expected:02x?}\n{trace}");
+            }
+        }
+        left -= left.min(200);
+        let (a, b) = (&interpreter.state, &jit.state);
+        for (known, other) in a.registers.iter().zip(&b.registers) {
+            assert_eq!(known.cells, other.cells, "{name}: registers");
+        }
+        assert_eq!(a.counters, b.counters, "{name}: counters");
+        assert_eq!(a.digests, b.digests, "{name}: digests");
+        for (known, other) in a.tables.iter().zip(&b.tables) {
+            let counts = |table: &dataplane::state::table::TableState| -> Vec<_> {
+                table.iter().map(|(handle, entry)| (handle, entry.packets, entry.bytes)).collect()
+            };
+            assert_eq!(counts(known), counts(other), "{name}: direct counters");
+        }
+    }
+}
+
+fn sources() -> Vec<std::path::PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    let mut folders =
+        vec![here.join("tests/data"), here.join("../../examples/p4"), here.join("../p4lang/tests/data")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("the folder is part of the repository") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "p4") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// All programs of the repository.
+#[test]
+fn programs() {
+    let mut ran = 0;
+    for path in sources() {
+        let compiled = p4lang::compile_file(&path, &p4lang::Options::default()).expect("readable");
+        let Some(program) = compiled.program else {
+            panic!("{}: {:?}", path.display(), compiled.diagnostics);
+        };
+        compare(&path.display().to_string(), &Arc::new(program), 2000, 7);
+        ran += 1;
+    }
+    assert!(ran >= 7, "only {ran} programs were compared");
+}
