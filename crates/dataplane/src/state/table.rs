@@ -1,7 +1,8 @@
 //! A table's entries, and finding the one that matches.
 //!
 //! Keys are words: for each key in order `ceil(width / 64)` words, least significant first. Exact tables are hash maps;
-//! lpm tables one hash map per prefix length, longest first; everything else a list in the order of priority.
+//! tables with a single lpm key a trie, those that have exact keys
+//! beside it one hash map per prefix length, longest first; everything else a list in the order of priority.
 //! A smaller priority number wins, as in the reference switch; of equal ones the entry that was added first.
 
 use std::collections::HashMap;
@@ -10,6 +11,7 @@ use std::hash::BuildHasherDefault;
 use num_bigint::BigUint;
 use p4lang::ir::{EntryMatch, MatchKind, Program, Table, TableId};
 
+use super::lpm::Lpm;
 use super::meter::{Color, MeterCell};
 use super::words::{WordHasher, limbs, number, words};
 
@@ -46,6 +48,8 @@ type Map = HashMap<Words, u32, BuildHasherDefault<WordHasher>>;
 #[derive(Debug, Clone)]
 enum Index {
     Exact(Map),
+    /// A single lpm key.
+    Trie(Lpm),
     /// Position of the lpm key's words in the key, its width, and maps by prefix length, longest first.
     Lpm {
         at: usize,
@@ -152,6 +156,7 @@ impl TableState {
     pub fn lookup(&self, key: &[u64]) -> Hit<'_> {
         let found = match &self.index {
             Index::Exact(map) => map.get(key).copied(),
+            Index::Trie(trie) => trie.lookup(key),
             Index::Lpm { at, width, lengths } => lookup_lpm(key, *at, *width, lengths),
             Index::Ordered(list) => {
                 list.iter().find(|(_, tests)| tests.iter().all(|t| t.holds(key))).map(|(h, _)| *h)
@@ -184,6 +189,7 @@ impl TableState {
     pub fn find(&self, matches: &[EntryMatch], priority: u32) -> Option<u32> {
         match &self.index {
             Index::Exact(map) => map.get(&key_words(matches, &self.widths)).copied(),
+            Index::Trie(trie) => trie.find(&key_words(matches, &self.widths), prefix_length(matches)),
             Index::Lpm { lengths, .. } => {
                 let length = prefix_length(matches);
                 let map = &lengths.iter().find(|(l, _)| *l == length)?.1;
@@ -211,6 +217,7 @@ impl TableState {
             Index::Exact(map) => {
                 map.insert(words, handle);
             }
+            Index::Trie(trie) => trie.insert(&words, prefix_length(&matches), handle),
             Index::Lpm { lengths, .. } => {
                 let length = prefix_length(&matches);
                 let at = lengths.partition_point(|(l, _)| *l > length);
@@ -254,6 +261,9 @@ impl TableState {
         match &mut self.index {
             Index::Exact(map) => {
                 map.remove(&words);
+            }
+            Index::Trie(trie) => {
+                trie.remove(&words, prefix_length(&entry.matches));
             }
             Index::Lpm { lengths, .. } => {
                 let length = prefix_length(&entry.matches);
@@ -309,6 +319,7 @@ fn empty_index(widths: &[u32], kinds: &[MatchKind]) -> Index {
         kinds.iter().enumerate().filter(|(_, k)| **k == MatchKind::Lpm).map(|(i, _)| i).collect();
     match lpm[..] {
         [] => Index::Exact(Map::default()),
+        [only] if kinds.len() == 1 => Index::Trie(Lpm::new(widths[only])),
         [only] => Index::Lpm {
             at: widths[..only].iter().map(|w| words(*w)).sum(),
             width: widths[only],

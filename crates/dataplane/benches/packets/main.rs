@@ -1,0 +1,175 @@
+//! Time per packet of the native code, beside loops written by hand that do the same work, and beside the interpreter; time to
+//! compile and load. All in one run, the contenders in turns, the best of several rounds.
+//!
+//! `cargo bench -p dataplane --bench packets [-- --json]`
+
+mod by_hand;
+mod load;
+mod setup;
+mod stages;
+
+use std::time::Instant;
+
+use dataplane::pipeline::{Output, Pipeline};
+
+/// Packets per turn of a contender, and turns; the fastest counts.
+const BATCH: usize = 1 << 15;
+const ROUNDS: usize = 15;
+
+/// One figure of the report.
+struct Figure {
+    name: &'static str,
+    value: f64,
+    unit: &'static str,
+    /// What it must reach: at most, or at least.
+    goal: Option<(&'static str, f64)>,
+}
+
+/// Nanoseconds per packet of each contender, run in turns.
+fn race(contenders: &mut [&mut dyn FnMut()]) -> Vec<f64> {
+    let mut best = vec![f64::INFINITY; contenders.len()];
+    for _ in 0..ROUNDS {
+        for (contender, best) in contenders.iter_mut().zip(&mut best) {
+            let start = Instant::now();
+            contender();
+            *best = best.min(start.elapsed().as_nanos() as f64 / BATCH as f64);
+        }
+    }
+    best
+}
+
+/// Runs all packets through a pipeline, giving each output's buffer back.
+fn drive(pipeline: &mut Pipeline, packets: &[Vec<u8>], outputs: &mut Vec<Output>, count: usize) {
+    for at in 0..count {
+        pipeline.process(at as u64 * 1_000_000, 0, &packets[at % packets.len()], outputs);
+        for output in outputs.drain(..) {
+            std::hint::black_box(&output.bytes);
+            pipeline.recycle(output.bytes);
+        }
+    }
+}
+
+fn router(figures: &mut Vec<Figure>) {
+    let routes = setup::routes();
+    let packets = setup::packets(&routes);
+    let program = setup::program("../../examples/p4/ipv4_router/ipv4_router.p4");
+    let mut jit = Pipeline::compiled(program.clone(), 1).expect("the router compiles");
+    let mut interpreter = Pipeline::interpreted(program, 1);
+    setup::add_routes(&mut jit, &routes);
+    setup::add_routes(&mut interpreter, &routes);
+    let mut hand = by_hand::Router::new(&routes);
+    check(&mut jit, &packets, |bytes, out| hand.forward(bytes, out));
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    let mut out = Vec::new();
+    let times = race(&mut [
+        &mut || drive(&mut jit, &packets, &mut a, BATCH),
+        &mut || {
+            for at in 0..BATCH {
+                out.clear();
+                std::hint::black_box(hand.forward(&packets[at % packets.len()], &mut out));
+            }
+        },
+        // The interpreter runs a part of the batch.
+        &mut || drive(&mut interpreter, &packets, &mut b, BATCH / 16),
+    ]);
+    let (jit, hand, interpreter) = (times[0], times[1], times[2] * 16.0);
+    figures.extend([
+        Figure { name: "router, native code", value: jit, unit: "ns/packet", goal: None },
+        Figure { name: "router, native code", value: 1e3 / jit, unit: "Mpps", goal: Some(("at least", 8.0)) },
+        Figure { name: "router, by hand", value: hand, unit: "ns/packet", goal: None },
+        Figure {
+            name: "router, native code / by hand",
+            value: jit / hand,
+            unit: "x",
+            goal: Some(("at most", 2.5)),
+        },
+        Figure { name: "router, interpreter", value: interpreter, unit: "ns/packet", goal: None },
+        Figure {
+            name: "router, interpreter / native code",
+            value: interpreter / jit,
+            unit: "x",
+            goal: Some(("at least", 20.0)),
+        },
+    ]);
+}
+
+fn registers(figures: &mut Vec<Figure>) {
+    let packets = setup::packets(&setup::routes());
+    let program = setup::program("benches/data/three_registers.p4");
+    let mut jit = Pipeline::compiled(program, 1).expect("the program compiles");
+    let mut hand = by_hand::Registers::new();
+    let mut now = 0;
+    check(&mut jit, &packets, |bytes, out| {
+        now += 1;
+        hand.forward(now - 1, bytes, out)
+    });
+    let mut a = Vec::new();
+    let mut out = Vec::new();
+    let times = race(&mut [&mut || drive(&mut jit, &packets, &mut a, BATCH), &mut || {
+        for at in 0..BATCH {
+            out.clear();
+            std::hint::black_box(hand.forward(at as u64, &packets[at % packets.len()], &mut out));
+        }
+    }]);
+    let (jit, hand) = (times[0], times[1]);
+    figures.extend([
+        Figure { name: "three registers, native code", value: jit, unit: "ns/packet", goal: None },
+        Figure { name: "three registers, by hand", value: hand, unit: "ns/packet", goal: None },
+        Figure {
+            name: "three registers, native code / by hand",
+            value: jit / hand,
+            unit: "x",
+            goal: Some(("at most", 2.5)),
+        },
+    ]);
+}
+
+/// The two must do the same, or their times say nothing.
+fn check(
+    pipeline: &mut Pipeline,
+    packets: &[Vec<u8>],
+    mut hand: impl FnMut(&[u8], &mut Vec<u8>) -> Option<u32>,
+) {
+    let mut forwarded = 0;
+    for (at, packet) in packets.iter().enumerate() {
+        let mut outputs = Vec::new();
+        pipeline.process(at as u64 * 1_000_000, 0, packet, &mut outputs);
+        let mut bytes = Vec::new();
+        let port = hand(packet, &mut bytes);
+        let expected: Vec<Output> = port.map(|port| Output { port, bytes }).into_iter().collect();
+        assert_eq!(outputs, expected);
+        forwarded += outputs.len();
+    }
+    assert!(forwarded * 10 > packets.len() * 9, "most packets are forwarded");
+}
+
+fn main() {
+    let json = std::env::args().any(|argument| argument == "--json");
+    let mut figures = Vec::new();
+    router(&mut figures);
+    registers(&mut figures);
+    stages::measure(&mut figures);
+    load::measure(&mut figures);
+    if json {
+        let items: Vec<String> = figures.iter().map(as_json).collect();
+        println!("[\n{}\n]", items.join(",\n"));
+        return;
+    }
+    for Figure { name, value, unit, goal } in &figures {
+        let goal = match goal {
+            Some((bound, limit)) => format!("   ({bound} {limit} {unit})"),
+            None => String::new(),
+        };
+        println!("{name:<44} {value:>10.2} {unit}{goal}");
+    }
+}
+
+/// Names and units need no escapes.
+fn as_json(figure: &Figure) -> String {
+    let Figure { name, value, unit, goal } = figure;
+    let goal = match goal {
+        Some((bound, limit)) => format!(", \"goal\": \"{bound} {limit}\""),
+        None => String::new(),
+    };
+    format!("  {{\"name\": \"{name}\", \"value\": {value:.3}, \"unit\": \"{unit}\"{goal}}}")
+}
