@@ -1,0 +1,417 @@
+//! Random P4 programs: typed by construction, so that every one compiles.
+
+use std::fmt::Write;
+
+use dataplane::rng::Rng;
+
+/// A scalar that expressions may read or statements write.
+#[derive(Clone)]
+struct Lvalue {
+    text: String,
+    width: u32,
+    signed: bool,
+}
+
+pub struct Generator<'r> {
+    rng: &'r mut Rng,
+    vars: Vec<Lvalue>,
+    out: String,
+    depth: usize,
+    loops: usize,
+}
+
+const WIDTHS: &[u32] =
+    &[1, 3, 4, 7, 8, 8, 9, 13, 16, 16, 31, 32, 32, 33, 48, 63, 64, 65, 100, 127, 128, 129, 200];
+
+pub fn generate(rng: &mut Rng) -> String {
+    Generator { rng, vars: Vec::new(), out: String::new(), depth: 0, loops: 0 }.program()
+}
+
+impl Generator<'_> {
+    fn pick(&mut self, n: usize) -> usize {
+        self.rng.between(0, n as u64 - 1) as usize
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.rng.between(0, 99) < percent
+    }
+
+    fn ty(width: u32, signed: bool) -> String {
+        format!("{}<{width}>", if signed { "int" } else { "bit" })
+    }
+
+    /// A literal that fits.
+    fn literal(&mut self, width: u32, signed: bool) -> String {
+        let bits = if signed { width - 1 } else { width };
+        let mut text = String::from("0");
+        if bits > 0 {
+            let digits = bits.div_ceil(4);
+            text = String::from("0x");
+            for digit in 0..digits {
+                let limit = if digit == 0 && bits % 4 != 0 { (1 << (bits % 4)) - 1 } else { 15 };
+                let value = match self.rng.between(0, 3) {
+                    0 => 0,
+                    1 => limit,
+                    _ => self.rng.between(0, limit),
+                };
+                let _ = write!(text, "{value:x}");
+            }
+        }
+        format!("{width}{}{text}", if signed { 's' } else { 'w' })
+    }
+
+    /// An expression of the type.
+    fn expr(&mut self, width: u32, signed: bool) -> String {
+        self.depth += 1;
+        let text = self.expr_inner(width, signed);
+        self.depth -= 1;
+        text
+    }
+
+    fn leaf(&mut self, width: u32, signed: bool) -> String {
+        let same: Vec<String> = self
+            .vars
+            .iter()
+            .filter(|v| v.width == width && v.signed == signed)
+            .map(|v| v.text.clone())
+            .collect();
+        if !same.is_empty() && self.chance(75) {
+            let index = self.pick(same.len());
+            return same[index].clone();
+        }
+        if self.chance(60) && !self.vars.is_empty() {
+            let index = self.pick(self.vars.len());
+            let var = self.vars[index].clone();
+            return self.convert(&var.text, var.width, var.signed, width, signed);
+        }
+        self.literal(width, signed)
+    }
+
+    /// Changes width and sign one at a time, as casts must.
+    fn convert(&mut self, text: &str, from: u32, from_signed: bool, to: u32, signed: bool) -> String {
+        let mut text = text.to_owned();
+        if from_signed != signed {
+            text = format!("({})({text})", Self::ty(from, signed));
+        }
+        if from != to { format!("({})({text})", Self::ty(to, signed)) } else { text }
+    }
+
+    fn expr_inner(&mut self, width: u32, signed: bool) -> String {
+        if self.depth > 4 || self.chance(25) {
+            return self.leaf(width, signed);
+        }
+        match self.rng.between(0, 13) {
+            0..=4 => {
+                let op = ["+", "-", "*", "&", "|", "^", "|+|", "|-|"][self.pick(8)];
+                let (a, b) = (self.expr(width, signed), self.expr(width, signed));
+                format!("({a} {op} {b})")
+            }
+            5 => {
+                let by = [3, 8, 16, 70][self.pick(4)];
+                let (a, b) = (self.expr(width, signed), self.expr(by, false));
+                format!("({a} {} {b})", if self.chance(50) { "<<" } else { ">>" })
+            }
+            6 => format!("({}{})", if self.chance(50) { "-" } else { "~" }, self.expr(width, signed)),
+            7 => {
+                let c = self.condition();
+                let (a, b) = (self.expr(width, signed), self.expr(width, signed));
+                format!("({c} ? {a} : {b})")
+            }
+            8 if width > 1 && !signed => {
+                let left = self.rng.between(1, u64::from(width) - 1) as u32;
+                let (a, b) = (self.expr(left, false), self.expr(width - left, false));
+                format!("({a} ++ {b})")
+            }
+            9 if !signed => {
+                let lo = self.rng.between(0, 9) as u32;
+                let above = self.rng.between(0, 9) as u32;
+                let base = self.expr(width + lo + above, false);
+                format!("({base})[{}:{lo}]", lo + width - 1)
+            }
+            10 if !signed => {
+                let (a, b) = (self.expr(width, false), self.expr(width, false));
+                let op = if self.chance(50) { "/" } else { "%" };
+                format!("({a} {op} ({b} | 1))")
+            }
+            11 => {
+                let from = WIDTHS[self.pick(WIDTHS.len())];
+                let a = self.expr(from, signed);
+                format!("({})({a})", Self::ty(width, signed))
+            }
+            _ => self.leaf(width, signed),
+        }
+    }
+
+    fn condition(&mut self) -> String {
+        if self.depth > 4 {
+            return ["true", "hdr.a.isValid()", "hdr.s[1].isValid()"][self.pick(3)].to_owned();
+        }
+        self.depth += 1;
+        let text = match self.rng.between(0, 6) {
+            0 => format!("({} && {})", self.condition(), self.condition()),
+            1 => format!("({} || {})", self.condition(), self.condition()),
+            2 => format!("!({})", self.condition()),
+            3 => [
+                "hdr.a.isValid()",
+                "hdr.b.isValid()",
+                "hdr.s[2].isValid()",
+                "hdr.u.isValid()",
+                "hdr.u.y.isValid()",
+                "(hdr.s[0] == hdr.s[1])",
+            ][self.pick(6)]
+            .to_owned(),
+            _ => {
+                let width = WIDTHS[self.pick(WIDTHS.len())];
+                let signed = self.chance(30);
+                let op = ["==", "!=", "<", "<=", ">", ">="][self.pick(6)];
+                let (a, b) = (self.expr(width, signed), self.expr(width, signed));
+                format!("({a} {op} {b})")
+            }
+        };
+        self.depth -= 1;
+        text
+    }
+
+    fn line(&mut self, text: &str) {
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    fn stmts(&mut self, count: usize, depth: usize, place: Place) {
+        for _ in 0..count {
+            self.stmt(depth, place);
+        }
+    }
+
+    fn assign(&mut self) {
+        let index = self.pick(self.vars.len());
+        let var = self.vars[index].clone();
+        if var.width > 2 && !var.signed && self.chance(15) {
+            let lo = self.rng.between(0, u64::from(var.width) - 1) as u32;
+            let hi = self.rng.between(u64::from(lo), u64::from(var.width) - 1) as u32;
+            let value = self.expr(hi - lo + 1, false);
+            self.line(&format!("{}[{hi}:{lo}] = {value};", var.text));
+            return;
+        }
+        let value = self.expr(var.width, var.signed);
+        self.line(&format!("{} = {value};", var.text));
+    }
+
+    fn stmt(&mut self, depth: usize, place: Place) {
+        match self.rng.between(0, 21) {
+            0..=8 => self.assign(),
+            9 | 10 if depth < 3 => {
+                let cond = self.condition();
+                self.line(&format!("if ({cond}) {{"));
+                self.stmts(2, depth + 1, place);
+                if self.chance(60) {
+                    self.line("} else {");
+                    self.stmts(2, depth + 1, place);
+                }
+                self.line("}");
+            }
+            11 if depth < 3 && place != Place::Parser => {
+                let on = self.expr(8, false);
+                self.line(&format!("switch ({on}) {{ 1: 2: {{"));
+                self.stmts(1, depth + 1, place);
+                self.line("} 0x10: {");
+                self.stmts(1, depth + 1, place);
+                self.line("} default: {");
+                self.stmts(1, depth + 1, place);
+                self.line("} }");
+            }
+            12 if depth < 2 && place != Place::Parser => {
+                self.loops += 1;
+                let name = format!("i{}", self.loops);
+                let end = self.rng.between(0, 5);
+                self.line(&format!("for (bit<8> {name} in 0 .. {end}) {{"));
+                self.vars.push(Lvalue { text: name, width: 8, signed: false });
+                let last = self.vars.len() - 1;
+                // Only read: writing it would not change the loop, but stays legal either way.
+                self.stmts(2, depth + 1, place);
+                if self.chance(30) {
+                    let cond = self.condition();
+                    let leave = if self.chance(50) { "break;" } else { "continue;" };
+                    self.line(&format!("if ({cond}) {{ {leave} }}"));
+                }
+                self.vars.remove(last);
+                self.line("}");
+            }
+            13 => {
+                let header = ["hdr.a", "hdr.b", "hdr.s[0]", "hdr.s[1]", "hdr.u.x", "hdr.u.y"][self.pick(6)];
+                let call = if self.chance(60) { "setValid" } else { "setInvalid" };
+                self.line(&format!("{header}.{call}();"));
+            }
+            14 => {
+                let copy = [
+                    "hdr.s[0] = hdr.s[2];",
+                    "hdr.s[1] = hdr.s[0];",
+                    "hdr.s.push_front(1);",
+                    "hdr.s.pop_front(1);",
+                    "hdr.s.push_front(2);",
+                ][self.pick(5)];
+                self.line(copy);
+            }
+            15 => {
+                let index = self.expr(8, false);
+                let value = self.expr(16, false);
+                self.line(&format!("hdr.s[m.v + {index}].f = {value};"));
+            }
+            16 if place == Place::Control => {
+                let (index, value) = (self.expr(32, false), self.expr(33, false));
+                self.line(&format!("reg.write({index}, {value});"));
+            }
+            17 if place == Place::Control => {
+                let index = self.expr(32, false);
+                self.line(&format!("reg.read(r33, {index} & 15); cnt.count({index});"));
+            }
+            18 if place == Place::Control => {
+                let (a, b) = (self.expr(13, false), self.expr(35, false));
+                let algorithm = ["crc16", "crc32", "csum16", "xor16", "identity"][self.pick(5)];
+                self.line(&format!(
+                    "hash(m.w, HashAlgorithm.{algorithm}, 16w3, {{ {a}, {b}, hdr.a }}, 32w1000);"
+                ));
+            }
+            19 if place == Place::Control && depth < 2 => {
+                let text = [
+                    "t1.apply();",
+                    "if (t2.apply().hit) { m.v = 1; }",
+                    "switch (t3.apply().action_run) { set_v: { m.v = 9; } default: { m.w = 4; } }",
+                ][self.pick(3)];
+                self.line(text);
+            }
+            20 if place == Place::Control => {
+                let cond = self.condition();
+                let leave = if self.chance(50) { "exit;" } else { "return;" };
+                self.line(&format!("if ({cond}) {{ {leave} }}"));
+            }
+            21 if place == Place::Control => {
+                let value = self.expr(16, false);
+                self.line(&format!("helper({value}, m.w, m.v);"));
+            }
+            _ => self.assign(),
+        }
+    }
+
+    fn program(mut self) -> String {
+        self.line("#include <core.p4>\n#include <v1model.p4>");
+        // Header a: random fields, padded to whole bytes.
+        let mut fields = Vec::new();
+        let mut total = 0;
+        for index in 0..self.rng.between(1, 7) {
+            let width = WIDTHS[self.pick(WIDTHS.len())];
+            let signed = self.chance(20);
+            fields.push((format!("f{index}"), width, signed));
+            total += width;
+        }
+        if total % 8 != 0 {
+            fields.push(("pad".to_owned(), 8 - total % 8, false));
+        }
+        self.line("header a_t {");
+        for (name, width, signed) in &fields {
+            let ty = Self::ty(*width, *signed);
+            self.line(&format!("  {ty} {name};"));
+        }
+        self.line("}");
+        self.line("header b_t { bit<4> k; bit<4> n; bit<8> t; varbit<64> v; }");
+        self.line("header s_t { bit<1> last; bit<7> g; bit<16> f; }");
+        self.line("header x_t { bit<8> x; } header y_t { bit<16> y; } header_union u_t { x_t x; y_t y; }");
+        self.line("struct headers { a_t a; b_t b; s_t[3] s; u_t u; }");
+        self.line("struct meta { bit<8> v; bit<16> w; bit<70> wide; int<9> si; bit<1> one; }");
+        for (name, width, signed) in fields {
+            self.vars.push(Lvalue { text: format!("hdr.a.{name}"), width, signed });
+        }
+        for (text, width, signed) in [
+            ("hdr.b.k", 4, false),
+            ("hdr.b.t", 8, false),
+            ("hdr.s[0].f", 16, false),
+            ("hdr.s[1].g", 7, false),
+            ("hdr.s[2].f", 16, false),
+            ("hdr.u.x.x", 8, false),
+            ("hdr.u.y.y", 16, false),
+            ("m.v", 8, false),
+            ("m.w", 16, false),
+            ("m.wide", 70, false),
+            ("m.si", 9, true),
+            ("m.one", 1, false),
+        ] {
+            self.vars.push(Lvalue { text: text.to_owned(), width, signed });
+        }
+        self.line("void helper(in bit<16> a, inout bit<16> b, out bit<8> c) { c = 1; if (a == b) { b = a + 1; return; } b = b ^ a; c = (bit<8>) b; }");
+        self.parser();
+        self.line("control V(inout headers hdr, inout meta m) { apply { verify_checksum(hdr.a.isValid(), { hdr.a, hdr.b.k, hdr.b.n }, m.w, HashAlgorithm.csum16); } }");
+        self.ingress();
+        self.line("control E(inout headers hdr, inout meta m, inout standard_metadata_t sm) { apply {");
+        self.line("bit<33> r33 = 0;");
+        self.stmts(3, 1, Place::Egress);
+        self.line("} }");
+        self.line("control C(inout headers hdr, inout meta m) { apply { update_checksum_with_payload(hdr.u.y.isValid(), { hdr.a, hdr.b }, hdr.u.y.y, HashAlgorithm.csum16); } }");
+        self.line("control D(packet_out p, in headers hdr) { apply { p.emit(hdr.a); p.emit(hdr); } }");
+        self.line("V1Switch(P(), V(), I(), E(), C(), D()) main;");
+        self.out
+    }
+
+    fn parser(&mut self) {
+        self.line("parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t sm) {");
+        self.line("state start { p.extract(hdr.a);");
+        self.stmts(1, 2, Place::Parser);
+        let key = self.expr(8, false);
+        self.line(&format!("transition select(m.v, {key}) {{ (0, _): with_b; (_, 1 .. 5): stack; (3 &&& 7, 0x80 &&& 0x80): union; default: more; }} }}"));
+        self.line("state more { bit<8> n = p.lookahead<bit<8>>(); m.v = n; transition select(n[1:0], n[7:4] == 0) { (0, true): with_b; (1, _): stack; (2, _): union; (3, false): accept; } }");
+        let bits = ["8 * (bit<32>) hdr.b.n", "(bit<32>) hdr.b.n", "64", "16"][self.pick(4)];
+        self.line(&format!("state with_b {{ hdr.b.n = p.lookahead<bit<8>>()[3:0]; p.extract(hdr.b, {bits}); transition select(hdr.b.t) {{ 0 .. 63: stack; 64 .. 127: union; 200: reject; _: accept; }} }}"));
+        self.line("state stack { p.extract(hdr.s.next);");
+        self.stmts(1, 2, Place::Parser);
+        self.line("transition select(hdr.s.last.last) { 0: stack; 1: after; } }");
+        self.line("state after { verify(hdr.s.lastIndex != 1 || hdr.s[0].f != 0, error.NoMatch); p.advance((bit<32>) hdr.s.last.g & 8); transition union; }");
+        self.line("state union { transition select(m.one) { 0: ux; 1: uy; } }");
+        self.line("state ux { p.extract(hdr.u.x); transition accept; }");
+        self.line(
+            "state uy { p.extract(hdr.u.y); transition select(hdr.u.y.y) { 7: ux; default: accept; } }",
+        );
+        self.line("}");
+    }
+
+    fn ingress(&mut self) {
+        self.line("control I(inout headers hdr, inout meta m, inout standard_metadata_t sm) {");
+        self.line("register<bit<33>>(16) reg; counter(8, CounterType.packets_and_bytes) cnt; direct_counter(CounterType.packets) dc;");
+        self.line("bit<33> r33 = 0;");
+        self.vars.push(Lvalue { text: "r33".into(), width: 33, signed: false });
+        for local in 0..3 {
+            let width = WIDTHS[self.pick(WIDTHS.len())];
+            let signed = self.chance(25);
+            let ty = Self::ty(width, signed);
+            self.line(&format!("{ty} l{local};"));
+            self.vars.push(Lvalue { text: format!("l{local}"), width, signed });
+        }
+        self.line("action set_v(bit<8> d) { m.v = d;");
+        self.stmts(1, 2, Place::Action);
+        self.line("}");
+        self.line("action wide_one(bit<70> d, bit<9> q) { m.wide = d; m.w = (bit<16>) q;");
+        self.stmts(1, 2, Place::Action);
+        self.line("}");
+        self.line("action stop() { m.w = 5; exit; }");
+        let (k1, k2) = (self.expr(8, false), self.expr(70, false));
+        let lit = self.literal(70, false);
+        self.line(&format!("table t1 {{ key = {{ {k1} : exact @name(\"a\"); {k2} : exact @name(\"b\"); }} actions = {{ set_v; wide_one; stop; NoAction; }} default_action = set_v(7); const entries = {{ (0, 0): set_v(1); (1, {lit}): wide_one({lit}, 5); (0, 1): stop(); }} counters = dc; }}"));
+        let k = self.expr(32, false);
+        self.line(&format!("table t2 {{ key = {{ {k} : lpm @name(\"k\"); }} actions = {{ set_v; wide_one; stop; NoAction; }} const entries = {{ 0x00000000 &&& 0xff000000: set_v(2); 0x0: stop(); 0x80000000 &&& 0x80000000: wide_one(1, 2); 0xffff0000 &&& 0xffff0000: set_v(3); }} }}"));
+        let (a, b, c) = (self.expr(16, false), self.expr(8, false), self.expr(4, false));
+        self.line(&format!("table t3 {{ key = {{ {a} : ternary @name(\"a\"); {b} : range @name(\"b\"); {c} : optional @name(\"c\"); }} actions = {{ set_v; wide_one; stop; }} default_action = wide_one(3, 4); const entries = {{ (0 &&& 0xff, _, 0): set_v(4); (_, 0 .. 10, _): wide_one(5, 6); (0x8000 &&& 0x8000, _, 15): stop(); (_, 128 .. 255, _): set_v(6); }} }}"));
+        self.line("apply { sm.egress_spec = 2;");
+        let count = self.rng.between(3, 10) as usize;
+        self.stmts(count, 0, Place::Control);
+        self.line("t1.apply(); if (m.v == 0x55) { mark_to_drop(sm); }");
+        self.line("} }");
+        // Locals of this control are not visible after it.
+        self.vars.retain(|v| !v.text.starts_with('l') && v.text != "r33");
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Parser,
+    Control,
+    Action,
+    Egress,
+}
