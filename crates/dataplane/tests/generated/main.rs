@@ -3,6 +3,8 @@
 //! `TIDEGATE_PROGRAMS` and `TIDEGATE_PACKETS` set how many programs, and packets for each; `TIDEGATE_SEED` the first
 //! program's seed. A difference names the seed, so that one program can be run again.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod program;
 
 use std::sync::Arc;
@@ -14,7 +16,8 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
-fn packet(rng: &mut Rng) -> Vec<u8> {
+/// Bytes without a plan; the other half of the packets follow the parser.
+fn noise(rng: &mut Rng) -> Vec<u8> {
     let len = rng.between(0, 160) as usize;
     (0..len)
         .map(|_| match rng.between(0, 5) {
@@ -45,10 +48,14 @@ fn interpreter_and_jit_agree() {
             panic!("seed {seed}:\n{}\n{source}", p4lang::render::render(&compiled.sources, &errors, false));
         };
         let program = Arc::new(program);
-        let mut interp = Pipeline::interpreted(program.clone(), seed);
-        let mut jit = Pipeline::compiled(program, seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let jit = Pipeline::compiled(program.clone(), seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let mut both = [Pipeline::interpreted(program.clone(), seed), jit];
+        common::fill(&mut both, &mut rng);
+        let [interp, jit] = &mut both;
         for round in 0..packets {
-            let (bytes, port) = (packet(&mut rng), rng.between(0, 3) as u32);
+            let bytes =
+                if common::coin(&mut rng) { noise(&mut rng) } else { common::packet(&program, &mut rng) };
+            let port = rng.between(0, 3) as u32;
             let (mut a, mut b) = (Vec::new(), Vec::new());
             interp.process(round * 1_000_000, port, &bytes, &mut a);
             jit.process(round * 1_000_000, port, &bytes, &mut b);
