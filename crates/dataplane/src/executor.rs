@@ -4,6 +4,19 @@ use p4lang::ir::{ControlId, ParserId};
 
 use crate::context::{Context, DropReason};
 
+/// How far a packet came on the path of ordinary packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Through {
+    /// The executor has no such path; nothing was done.
+    Unsupported,
+    /// Parser, checksum verification and ingress ran; the rest is for the caller to decide, or the packet is dropped.
+    Ingress(Result<(), DropReason>),
+    /// So did egress, for this port.
+    Egress { port: u32, result: Result<(), DropReason> },
+    /// The whole frame is in `ctx.out`, for this port.
+    Out { port: u32 },
+}
+
 /// Runs blocks on a [`Context`]. Both executors behave alike in all that can be observed.
 pub trait Executor: Send + Sync {
     /// Runs the parser from its start. Gives the error code (0: none); `Err` if the packet is dropped.
@@ -11,4 +24,11 @@ pub trait Executor: Send + Sync {
 
     /// Runs a control; a deparser's output is appended to `ctx.out`.
     fn control(&self, ctx: &mut Context<'_>, control: ControlId) -> Result<(), DropReason>;
+
+    /// Runs a packet that came in by `port` through all blocks, with the standard metadata of a packet that meets no
+    /// queue, and stops where its path leaves that of ordinary packets. The frame need not be zeroed.
+    fn through(&self, ctx: &mut Context<'_>, port: u32) -> Through {
+        let _ = (ctx, port);
+        Through::Unsupported
+    }
 }

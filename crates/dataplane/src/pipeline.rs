@@ -10,7 +10,7 @@ use std::sync::Arc;
 use p4lang::ir::{Architecture, CloneKind, Program, StandardMetadata, V1Model, VarHome, VarId};
 
 use crate::context::{Context, DropReason, Requests};
-use crate::executor::Executor;
+use crate::executor::{Executor, Through};
 use crate::interp::Interpreter;
 use crate::jit::{Jit, JitError};
 use crate::layout::Layout;
@@ -186,13 +186,82 @@ impl Pipeline {
         port: u32,
         bytes: &[u8],
         outputs: &mut Vec<Output>,
-        mut trace: Option<&mut Trace>,
+        trace: Option<&mut Trace>,
     ) {
+        self.copies = 0;
+        if trace.is_none() && self.through(now, port, bytes, outputs) {
+            return;
+        }
         let mut buffer = self.buffer();
         buffer.extend_from_slice(bytes);
-        self.copies = 0;
         let first = Incoming { port, bytes: buffer, instance: Instance::Normal, kept: None, passes: 0 };
         self.queue.push_back(Next::Ingress(first));
+        self.drain(now, outputs, trace);
+    }
+
+    /// The path of ordinary packets in one go, without copies and queues, if the executor has it; from where a packet
+    /// leaves that path it goes on as any other. False: nothing was done.
+    fn through(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) -> bool {
+        let mut frame = self.frames.pop().unwrap_or_else(|| self.layout.frame());
+        let mut out = self.buffer();
+        let mut ctx = Context {
+            frame: &mut frame,
+            packet: bytes,
+            cursor: 0,
+            out: &mut out,
+            state: &mut self.state,
+            now,
+            wire_len: bytes.len() as u64,
+            loop_budget: 0,
+            requests: Requests::default(),
+            rng: &mut self.rng,
+            trace: None,
+        };
+        let came = self.executor.through(&mut ctx, port);
+        let Context { requests, cursor, .. } = ctx;
+        match came {
+            Through::Out { port } => {
+                self.frames.push(frame);
+                outputs.push(Output { port, bytes: out });
+                return true;
+            }
+            Through::Unsupported => {
+                self.frames.push(frame);
+                self.recycle(out);
+                return false;
+            }
+            Through::Ingress(result) => {
+                out.clear();
+                out.extend_from_slice(bytes);
+                let incoming =
+                    Incoming { port, bytes: out, instance: Instance::Normal, kept: None, passes: 0 };
+                self.after_ingress(now, incoming, frame, (result, requests, cursor), None);
+            }
+            Through::Egress { port: to, result } => {
+                out.clear();
+                out.extend_from_slice(bytes);
+                let pending = Pending {
+                    port: to,
+                    priority: 0,
+                    bytes: out,
+                    cursor,
+                    frame,
+                    instance: Instance::Normal,
+                    rid: 0,
+                    truncate: None,
+                    passes: 0,
+                    enqueued: now,
+                    ingress_port: port,
+                };
+                let out = self.buffer();
+                self.after_egress(now, pending, out, (result, requests, cursor), None);
+            }
+        }
+        self.drain(now, outputs, None);
+        true
+    }
+
+    fn drain(&mut self, now: u64, outputs: &mut Vec<Output>, mut trace: Option<&mut Trace>) {
         while let Some(next) = self.queue.pop_front() {
             match next {
                 Next::Ingress(incoming) => self.ingress(now, incoming, trace.as_deref_mut()),
@@ -319,6 +388,20 @@ impl Pipeline {
                 e.control(ctx, v1.ingress)
             });
         self.recycle(out);
+        let incoming = Incoming { port, bytes, instance, kept: None, passes };
+        self.after_ingress(now, incoming, frame, (result, requests, cursor), trace);
+    }
+
+    /// What becomes of a packet whose ingress has run.
+    fn after_ingress(
+        &mut self,
+        now: u64,
+        incoming: Incoming,
+        frame: Box<[u8]>,
+        (result, requests, cursor): (Result<(), DropReason>, Requests, usize),
+        mut trace: Option<&mut Trace>,
+    ) {
+        let Incoming { port, bytes, instance, passes, .. } = incoming;
         if let Err(reason) = result {
             self.drop_packet(reason, trace);
             self.frames.push(frame);
@@ -478,20 +561,9 @@ impl Pipeline {
         }
     }
 
-    fn egress(&mut self, now: u64, pending: Pending, queue: QueueInfo, mut trace: Option<&mut Trace>) {
-        let Pending {
-            port,
-            bytes,
-            cursor,
-            mut frame,
-            instance,
-            rid,
-            truncate,
-            passes,
-            enqueued,
-            ingress_port,
-            ..
-        } = pending;
+    fn egress(&mut self, now: u64, mut pending: Pending, queue: QueueInfo, mut trace: Option<&mut Trace>) {
+        let Pending { port, cursor, instance, rid, enqueued, .. } = pending;
+        let mut frame = std::mem::take(&mut pending.frame);
         self.set(&mut frame, |s| s.egress_port, u64::from(port));
         self.set(&mut frame, |s| s.egress_spec, 0);
         self.set(&mut frame, |s| s.egress_rid, u64::from(rid));
@@ -502,10 +574,26 @@ impl Pipeline {
         self.set(&mut frame, |s| s.deq_qdepth, u64::from(queue.deq_qdepth));
         self.set(&mut frame, |s| s.egress_global_timestamp, now / 1_000_000);
         let mut out = self.buffer();
-        let (result, requests, cursor) =
-            self.pass((now, &mut frame, &bytes, cursor), &mut out, trace.as_deref_mut(), |e, ctx, v1| {
-                e.control(ctx, v1.egress)
-            });
+        let (result, requests, cursor) = self.pass(
+            (now, &mut frame, &pending.bytes, cursor),
+            &mut out,
+            trace.as_deref_mut(),
+            |e, ctx, v1| e.control(ctx, v1.egress),
+        );
+        pending.frame = frame;
+        self.after_egress(now, pending, out, (result, requests, cursor), trace);
+    }
+
+    /// What becomes of a packet whose egress has run. `out`: a buffer for the deparser.
+    fn after_egress(
+        &mut self,
+        now: u64,
+        pending: Pending,
+        mut out: Vec<u8>,
+        (result, requests, cursor): (Result<(), DropReason>, Requests, usize),
+        mut trace: Option<&mut Trace>,
+    ) {
+        let Pending { port, bytes, mut frame, truncate, passes, ingress_port, .. } = pending;
         if let Err(reason) = result {
             self.drop_packet(reason, trace);
             self.frames.push(frame);

@@ -34,6 +34,8 @@ pub(crate) struct Compiled {
     pub parser: BlockFn,
     /// By control; `None` for those that the architecture does not run.
     pub controls: Vec<Option<BlockFn>>,
+    /// The path of an ordinary packet.
+    pub through: Option<BlockFn>,
     module: Option<JITModule>,
 }
 
@@ -97,6 +99,8 @@ impl Drop for Compiled {
 enum Source {
     Parser(ParserId),
     Control(ControlId),
+    /// All blocks in turn.
+    Through,
 }
 
 impl Compiled {
@@ -143,13 +147,18 @@ impl Compiled {
                     Ok((*id, define(&name, Source::Control(*id))?))
                 })
                 .collect::<Result<Vec<_>, JitError>>()?;
-            Ok((parser, controls))
+            // Without it packets take the blocks one by one.
+            let through = match define("through", Source::Through) {
+                Err(JitError::TooLarge) => None,
+                other => Some(other?),
+            };
+            Ok((parser, controls, through))
         });
         let finished = defined.and_then(|defined| {
             module.finalize_definitions().map_err(|error| JitError::Codegen(error.to_string()))?;
             Ok(defined)
         });
-        let (parser, ids) = match finished {
+        let (parser, ids, through) = match finished {
             Ok(finished) => finished,
             Err(error) => {
                 // SAFETY: no code of it was ever handed out.
@@ -167,7 +176,18 @@ impl Compiled {
             controls[control.index()] = Some(function(id));
         }
         let parser = function(parser);
-        Ok(Compiled { program, layout, errors, tables, zeros, parser, controls, module: Some(module) })
+        let through = through.map(function);
+        Ok(Compiled {
+            program,
+            layout,
+            errors,
+            tables,
+            zeros,
+            parser,
+            controls,
+            through,
+            module: Some(module),
+        })
     }
 }
 
@@ -206,13 +226,15 @@ fn build(
     g.frame = g.load(I64, Region::Context, ctx, offset_of!(Native, frame) as i32);
     match source {
         Source::Parser(id) => g.parser(&program[*id])?,
-        Source::Control(id) => {
-            g.stmts(&program[*id].body)?;
-            if g.alive {
-                let out = g.out;
-                g.jump(out);
-            }
+        Source::Control(id) => g.stmts(&program[*id].body)?,
+        Source::Through => {
+            let Architecture::V1Model(blocks) = &program.arch;
+            g.through(blocks)?;
         }
+    }
+    if g.alive {
+        let out = g.out;
+        g.jump(out);
     }
     let out = g.out;
     g.start(out);

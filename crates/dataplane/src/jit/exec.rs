@@ -6,9 +6,9 @@ use p4lang::ir::{Architecture, ControlId, LOOP_BUDGET, ParserId, Program};
 
 use super::JitError;
 use super::compile::{BlockFn, Compiled};
-use super::native::{Native, drop_reason};
+use super::native::{Native, drop_reason, stage};
 use crate::context::{Context, DropReason};
-use crate::executor::Executor;
+use crate::executor::{Executor, Through};
 use crate::layout::Layout;
 
 /// A program as native code.
@@ -22,7 +22,8 @@ impl Jit {
         Ok(Jit { compiled: Compiled::new(program, layout)? })
     }
 
-    fn run(&self, ctx: &mut Context<'_>, block: BlockFn) -> Native {
+    #[inline]
+    fn run(&self, ctx: &mut Context<'_>, block: BlockFn, port: u32) -> Native {
         assert!(ctx.frame.len() >= self.compiled.layout.frame_len, "the frame is laid out for the program");
         let mut native = Native {
             frame: ctx.frame.as_mut_ptr(),
@@ -36,6 +37,11 @@ impl Jit {
             out_len: ctx.out.len() as u64,
             out_capacity: ctx.out.capacity() as u64,
             wire_len: ctx.wire_len,
+            requested: 0,
+            port: u64::from(port),
+            now: ctx.now / 1_000_000,
+            stage: 0,
+            padding: 0,
             registers: ctx.state.registers.as_ptr(),
             counters: ctx.state.counters.as_ptr(),
             compiled: &self.compiled,
@@ -57,7 +63,7 @@ impl Executor for Jit {
         let Architecture::V1Model(blocks) = &self.compiled.program.arch;
         assert_eq!(parser, blocks.parser, "only the architecture's blocks are compiled");
         ctx.cursor = 0;
-        let native = self.run(ctx, self.compiled.parser);
+        let native = self.run(ctx, self.compiled.parser, 0);
         ctx.cursor = native.cursor as usize;
         drop_reason(native.dropped)?;
         Ok(native.parser_error)
@@ -66,7 +72,27 @@ impl Executor for Jit {
     fn control(&self, ctx: &mut Context<'_>, control: ControlId) -> Result<(), DropReason> {
         let block = self.compiled.controls[control.index()];
         let block = block.expect("only the architecture's blocks are compiled");
-        let native = self.run(ctx, block);
+        let native = self.run(ctx, block, 0);
         drop_reason(native.dropped)
+    }
+
+    fn through(&self, ctx: &mut Context<'_>, port: u32) -> Through {
+        let Some(block) = self.compiled.through else {
+            return Through::Unsupported;
+        };
+        ctx.cursor = 0;
+        let native = self.run(ctx, block, port);
+        ctx.cursor = native.cursor as usize;
+        let port = native.port as u32;
+        match u64::from(native.stage) {
+            stage::OUT => Through::Out { port },
+            stage::INGRESS => Through::Ingress(drop_reason(native.dropped)),
+            stage::EGRESS => Through::Egress { port, result: drop_reason(native.dropped) },
+            // After egress only a drop ends the path.
+            _ => Through::Egress {
+                port,
+                result: Err(drop_reason(native.dropped).err().unwrap_or(DropReason::LoopBudget)),
+            },
+        }
     }
 }

@@ -20,6 +20,9 @@ mod place;
 mod services;
 mod stmt;
 mod table;
+#[cfg(test)]
+mod tests;
+mod through;
 mod wide;
 
 use std::fmt;
@@ -55,6 +58,3 @@ impl fmt::Display for JitError {
 }
 
 impl std::error::Error for JitError {}
-
-#[cfg(test)]
-mod tests;

@@ -17,6 +17,14 @@ pub(crate) struct Native {
     /// One of the numbers below, 0 for none.
     pub dropped: u32,
     pub loop_budget: u64,
+    /// 1 once the program has asked the architecture for something (a clone, another pass, truncation).
+    pub requested: u64,
+    /// For the whole path: the port that the packet came in by, then the one that it leaves by; microseconds; how far
+    /// it came.
+    pub port: u64,
+    pub now: u64,
+    pub stage: u32,
+    pub padding: u32,
     /// The deparser's output, how much of it is written and how much fits.
     pub out: *mut u8,
     pub out_len: u64,
@@ -28,6 +36,14 @@ pub(crate) struct Native {
     pub compiled: *const Compiled,
     /// For helpers.
     pub context: *mut Context<'static>,
+}
+
+/// Values of [`Native::stage`]: where a packet is, or where it left the path.
+pub(super) mod stage {
+    pub const INGRESS: u64 = 0;
+    pub const EGRESS: u64 = 1;
+    pub const DEPARSE: u64 = 2;
+    pub const OUT: u64 = 3;
 }
 
 pub(super) const LOOP_BUDGET: u64 = 1;

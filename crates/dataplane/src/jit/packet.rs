@@ -126,6 +126,23 @@ pub unsafe extern "C" fn grow(native: *mut Native, bytes: u64) {
     }
 }
 
+/// Appends the bytes of the packet that no header was made of to the output.
+pub unsafe extern "C" fn append_payload(native: *mut Native) {
+    // SAFETY: see the module's comment.
+    unsafe {
+        let from = (*native).cursor.div_ceil(8).min((*native).packet_len);
+        let bytes = (*native).packet_len - from;
+        if (*native).out_len + bytes > (*native).out_capacity {
+            grow(native, bytes);
+        }
+        let native = &mut *native;
+        let payload = native.packet.add(from as usize);
+        let room = native.out.add(native.out_len as usize);
+        std::ptr::copy_nonoverlapping(payload, room, bytes as usize);
+        native.out_len += bytes;
+    }
+}
+
 /// Appends `width` bits given as limbs to a data list that has `bit` bits; gives the new length.
 pub unsafe extern "C" fn append(list: *mut u8, bit: u64, value: *const u64, width: u64) -> u64 {
     // SAFETY: see the module's comment; the list has room for the longest contents.

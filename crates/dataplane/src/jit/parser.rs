@@ -82,8 +82,6 @@ impl Gen<'_, '_> {
         let cursor = self.b.use_var(cursor);
         let cursor = self.shl_const(cursor, unit.trailing_zeros());
         self.store_ctx(offset_of!(Native, cursor), 8, cursor);
-        let out = self.out;
-        self.jump(out);
         self.parsing = None;
         Ok(())
     }

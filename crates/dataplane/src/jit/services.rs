@@ -187,18 +187,22 @@ pub unsafe extern "C" fn extern_call(
                 0
             }
             ExternCall::Clone { kind, field_list, .. } => {
+                (*native).requested = 1;
                 ctx.requests.clone = Some((*kind, operand(0) as u32, *field_list));
                 0
             }
             ExternCall::Resubmit { field_list } => {
+                (*native).requested = 1;
                 ctx.requests.resubmit = Some(*field_list);
                 0
             }
             ExternCall::Recirculate { field_list } => {
+                (*native).requested = 1;
                 ctx.requests.recirculate = Some(*field_list);
                 0
             }
             ExternCall::Truncate { .. } => {
+                (*native).requested = 1;
                 ctx.requests.truncate = Some(operand(0).min(u64::from(u32::MAX)) as u32);
                 0
             }

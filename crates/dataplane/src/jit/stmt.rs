@@ -14,11 +14,17 @@ use super::function::{Gen, Target};
 use super::helpers;
 use super::native::{self, Native};
 
+/// Values that one function may have, well below what Cranelift can number; it takes seconds for as many.
+const MAX_VALUES: usize = 1 << 20;
+
 impl Gen<'_, '_> {
     pub fn stmts(&mut self, block: &[Stmt]) -> Result<(), JitError> {
         for stmt in block {
             if !self.alive {
                 break;
+            }
+            if self.b.func.dfg.num_values() > MAX_VALUES {
+                return Err(JitError::TooLarge);
             }
             self.stmt(stmt)?;
         }

@@ -1,0 +1,171 @@
+//! The whole path of an ordinary packet as one function: from the first bit of the parser to the last of the deparser, with the
+//! standard metadata set as the pipeline does.
+//!
+//! Where the packet turns out not to be ordinary (dropped, to be cloned, multicast, resubmitted...) the function returns, and the
+//! pipeline goes on from there. [`Stage`] says where that is.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I8X16;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use p4lang::ir::{ControlId, LOOP_BUDGET, Place, V1Model, VarId};
+
+use super::JitError;
+use super::function::Gen;
+use super::native::{Native, stage};
+use super::{helpers, packet};
+use crate::pipeline::DROP_PORT;
+
+/// Persistent parts up to this size are zeroed in place.
+const INLINE_ZERO: u32 = 1024;
+
+impl Gen<'_, '_> {
+    /// The body of the function.
+    pub fn through(&mut self, v1: &V1Model) -> Result<(), JitError> {
+        let standard = &v1.standard;
+        self.zero_frame();
+        self.set_stage(stage::INGRESS);
+        let port = self.load_ctx(offset_of!(Native, port), 8);
+        let length = self.load_ctx(offset_of!(Native, packet_len), 8);
+        let now = self.load_ctx(offset_of!(Native, now), 8);
+        self.set_standard(standard.ingress_port, port);
+        self.set_standard(standard.packet_length, length);
+        self.set_standard(standard.ingress_global_timestamp, now);
+        self.refill();
+        self.parser(&self.program[v1.parser])?;
+        let error = self.load_ctx(offset_of!(Native, parser_error), 4);
+        self.set_standard(standard.parser_error, error);
+        self.control(v1.verify_checksum)?;
+        self.control(v1.ingress)?;
+        if !self.alive {
+            return Ok(());
+        }
+        self.unless_requested();
+        if let Some(group) = standard.mcast_grp {
+            let group = self.standard(group);
+            let none = self.is_zero(group);
+            self.go_on_if(none);
+        }
+        let spec = match standard.egress_spec {
+            Some(spec) => self.standard(spec),
+            None => self.iconst(0),
+        };
+        // As the pipeline does with what it reads.
+        let spec = self.truncate(spec, 32);
+        let kept = self.b.ins().icmp_imm_s(IntCC::NotEqual, spec, i64::from(DROP_PORT));
+        self.go_on_if(kept);
+        self.set_stage(stage::EGRESS);
+        self.store_ctx(offset_of!(Native, port), 8, spec);
+        let zero = self.iconst(0);
+        self.set_standard(standard.egress_port, spec);
+        for var in [
+            standard.egress_spec,
+            standard.egress_rid,
+            standard.instance_type,
+            standard.deq_timedelta,
+            standard.enq_qdepth,
+            standard.deq_qdepth,
+        ] {
+            self.set_standard(var, zero);
+        }
+        self.set_standard(standard.enq_timestamp, now);
+        self.set_standard(standard.egress_global_timestamp, now);
+        self.control(v1.egress)?;
+        if !self.alive {
+            return Ok(());
+        }
+        self.unless_requested();
+        if let Some(spec) = standard.egress_spec {
+            let spec = self.standard(spec);
+            let spec = self.truncate(spec, 32);
+            let kept = self.b.ins().icmp_imm_s(IntCC::NotEqual, spec, i64::from(DROP_PORT));
+            self.go_on_if(kept);
+        }
+        self.set_stage(stage::DEPARSE);
+        self.control(v1.compute_checksum)?;
+        self.control(v1.deparser)?;
+        if !self.alive {
+            return Ok(());
+        }
+        let ctx = self.ctx;
+        self.call(packet::append_payload as *const u8, &[ctx], false);
+        self.set_stage(stage::OUT);
+        Ok(())
+    }
+
+    /// The persistent part of the frame. No region: it is all of them.
+    fn zero_frame(&mut self) {
+        let frame = self.frame;
+        let bytes = self.layout.persistent_len as u32;
+        if bytes > INLINE_ZERO {
+            let bytes = self.iconst(u64::from(bytes));
+            self.call(helpers::zero as *const u8, &[frame, bytes], false);
+            return;
+        }
+        let flags = MemFlagsData::new().with_notrap();
+        let narrow = self.iconst(0);
+        let byte = self.narrow_to(narrow, 1);
+        let wide = self.b.ins().splat(I8X16, byte);
+        let mut done = 0;
+        while done < bytes {
+            let size = if bytes - done >= 16 { 16 } else { 1 << (bytes - done).ilog2() };
+            if size == 16 {
+                self.b.ins().store(flags, wide, frame, done as i32);
+            } else {
+                let value = self.narrow_to(narrow, size as usize);
+                self.b.ins().store(flags, value, frame, done as i32);
+            }
+            done += size;
+        }
+    }
+
+    fn set_stage(&mut self, stage: u64) {
+        let stage = self.iconst(stage);
+        self.store_ctx(offset_of!(Native, stage), 4, stage);
+    }
+
+    fn set_standard(&mut self, var: Option<VarId>, value: Value) {
+        if let Some(var) = var {
+            let place = Place::Var(var);
+            let value = self.extended_to(value, &place);
+            self.write(&place, &value);
+        }
+    }
+
+    fn standard(&mut self, var: VarId) -> Value {
+        let width = self.program[var].width.min(64);
+        self.read_bits(&Place::Var(var), width - 1, 0)
+    }
+
+    /// Fills the loop budget up, as before each block.
+    fn refill(&mut self) {
+        let budget = self.iconst(u64::from(LOOP_BUDGET));
+        self.store_ctx(offset_of!(Native, loop_budget), 8, budget);
+    }
+
+    fn control(&mut self, id: ControlId) -> Result<(), JitError> {
+        if !self.alive {
+            return Ok(());
+        }
+        self.refill();
+        // Labels are the control's own.
+        self.labels.clear();
+        self.stmts(&self.program[id].body)
+    }
+
+    /// Returns to the pipeline unless the condition holds.
+    fn go_on_if(&mut self, cond: Value) {
+        let next = self.block();
+        let out = self.out;
+        self.branch(cond, next, out);
+        self.start(next);
+    }
+
+    /// Returns to the pipeline if the program asked for something.
+    fn unless_requested(&mut self) {
+        let requested = self.load_ctx(offset_of!(Native, requested), 8);
+        let none = self.is_zero(requested);
+        self.go_on_if(none);
+    }
+}
