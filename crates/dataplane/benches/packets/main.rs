@@ -121,10 +121,7 @@ fn registers(figures: &mut Vec<Figure>) {
     let mut a = Vec::new();
     let (mut out, mut pool) = (Vec::new(), Vec::new());
     let times = race(&mut [&mut || drive(&mut jit, &packets, &mut a, BATCH), &mut || {
-        for at in 0..BATCH {
-            out.clear();
-            std::hint::black_box(hand.forward(at as u64, &packets[at % packets.len()], &mut out));
-        }
+        drive_by_hand(&packets, (&mut out, &mut pool), |now, bytes, out| hand.forward(now, bytes, out))
     }]);
     let (jit, hand) = (times[0], times[1]);
     figures.extend([
