@@ -1,0 +1,46 @@
+# make demo   builds everything and shows a packet going through a program, step by step
+# make test   all tests            make bench  the performance figures in the README
+# make lint   formatters, linters  make setup  .venv with the `tidegate` command
+#
+# Needs Python 3.11 or newer, a Rust toolchain (rustup takes the right one), and the package registries.
+
+PYTHON ?= python3
+BIN := .venv/bin
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.p4' -o -name Cargo.toml) Cargo.toml Cargo.lock
+EXAMPLE := examples/p4/ipv4_router/ipv4_router
+
+.PHONY: demo test setup bench lint clean
+.DELETE_ON_ERROR:
+
+demo: setup
+	$(BIN)/tidegate check $(EXAMPLE).p4
+	$(BIN)/tidegate stf $(EXAMPLE).p4 $(EXAMPLE).stf --trace
+
+setup: .venv/.built
+
+.venv/.packages: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit("Tidegate needs Python 3.11 or newer; set PYTHON=python3.x" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	touch $@
+
+.venv/.built: .venv/.packages pyproject.toml $(RUST_SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet
+	touch $@
+
+test: setup
+	cargo test --locked --workspace --exclude tidegate-python
+	$(BIN)/pytest
+
+bench: setup
+	cargo bench --locked --package dataplane
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv target python/tidegate/_core*.so

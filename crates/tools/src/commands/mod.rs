@@ -1,0 +1,193 @@
+//! The command language of the reference switch (`simple_switch_CLI`), for `--commands` files and within STF files.
+//!
+//! One command a line, words apart by blanks, `#` starts a comment. A command either does all that it says and gives
+//! back its answer (empty if there is nothing to say), or changes nothing and gives back the reason.
+//!
+//! | file | commands |
+//! |---|---|
+//! | `table.rs` | `table_*`, `table_indirect_*`, `pvs_*` |
+//! | `profile.rs` | `act_prof_*` |
+//! | `objects.rs` | `register_*`, `counter_*`, `meter_*`, `set_crc*_parameters` |
+//! | `replication.rs` | `mirroring_*`, `mc_*` |
+
+mod objects;
+mod profile;
+mod replication;
+mod table;
+
+use std::path::Path;
+
+use dataplane::pipeline::Pipeline;
+use serde_json::{Value, json};
+
+use crate::load::read_text;
+use crate::value;
+use crate::{Failure, Result};
+
+pub use objects::{counter_cell, direct_counter};
+pub use table::priority_counts;
+
+/// The answer of a command, or why it was refused.
+pub type Answer = std::result::Result<String, String>;
+
+/// A switch and the time that commands happen at.
+pub struct Session<'a> {
+    pub pipeline: &'a mut Pipeline,
+    /// Picoseconds.
+    pub now: u64,
+}
+
+/// Names of commands that only look.
+const READS: &[&str] = &[
+    "act_prof_dump",
+    "counter_read",
+    "mc_dump",
+    "meter_get_rates",
+    "mirroring_get",
+    "pvs_get",
+    "register_read",
+    "show_actions",
+    "show_pvs",
+    "show_tables",
+    "table_dump",
+    "table_dump_entry",
+    "table_dump_entry_from_key",
+    "table_info",
+    "table_num_entries",
+    "table_show_actions",
+];
+
+/// Commands that mean something only where there are queues, ports or a running server.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("set_queue_depth", "there are no queues here: every packet leaves at once"),
+    ("set_queue_rate", "there are no queues here: every packet leaves at once"),
+    ("mc_set_lag_membership", "link aggregation groups are not supported; give the ports to the node"),
+    ("port_add", "ports need not be added: every port exists"),
+    ("port_remove", "ports cannot be removed: every port exists"),
+    ("show_ports", "every port exists; there is no list of them"),
+    ("switch_info", "there is no server to ask"),
+    ("get_time_elapsed", "time here is that of the packets"),
+    ("get_time_since_epoch", "time here is that of the packets"),
+    ("load_new_config_file", "give the program on the command line"),
+    ("swap_configs", "give the program on the command line"),
+    ("table_set_timeout", "entries do not age here: remove the line"),
+    ("serialize_state", "state cannot be saved"),
+    ("reset_state", "every run starts from nothing: remove the line"),
+    ("write_config_to_file", "the configuration is the program's source"),
+];
+
+pub fn is_read(command: &str) -> bool {
+    READS.contains(&command)
+}
+
+impl Session<'_> {
+    /// Does what one line says. `None` for a line with nothing on it.
+    pub fn execute(&mut self, line: &str) -> Option<Answer> {
+        let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
+        let (command, args) = words.split_first()?;
+        Some(self.command(command, args))
+    }
+
+    fn command(&mut self, command: &str, args: &[&str]) -> Answer {
+        if let Some((_, why)) = ELSEWHERE.iter().find(|(name, _)| *name == command) {
+            return Err(format!("`{command}` is not possible: {why}"));
+        }
+        let family = command.split('_').next().unwrap_or("");
+        let done = match family {
+            "table" | "pvs" | "show" => self.table_command(command, args),
+            "act" => self.profile_command(command, args),
+            "mirroring" | "mc" => self.replication_command(command, args),
+            _ => self.object_command(command, args),
+        };
+        done.unwrap_or_else(|| {
+            Err(format!("no command `{command}`; see docs/commands.md for those there are"))
+        })
+    }
+}
+
+/// `expected` says what the words of a command are.
+pub(crate) fn count(
+    args: &[&str],
+    least: usize,
+    most: usize,
+    expected: &str,
+) -> std::result::Result<(), String> {
+    if args.len() < least || args.len() > most {
+        return Err(format!("expected `{expected}`"));
+    }
+    Ok(())
+}
+
+pub(crate) fn index(what: &str, text: &str) -> std::result::Result<usize, String> {
+    value::small(what, text).map(|v| v as usize)
+}
+
+/// A command file's line that only looks, and what it saw.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    pub line: usize,
+    pub command: String,
+    pub answer: String,
+}
+
+impl Reading {
+    pub fn json(&self) -> Value {
+        json!({"line": self.line, "command": self.command, "answer": self.answer})
+    }
+}
+
+/// A file of commands.
+pub struct Script {
+    name: String,
+    lines: Vec<(usize, String)>,
+}
+
+impl Script {
+    pub fn read(path: &Path) -> Result<Script> {
+        Ok(Script::parse(&path.display().to_string(), &read_text(path)?))
+    }
+
+    pub fn parse(name: &str, text: &str) -> Script {
+        let lines = text
+            .lines()
+            .enumerate()
+            .map(|(i, line)| (i + 1, line.split('#').next().unwrap_or("").trim().to_owned()))
+            .filter(|(_, line)| !line.is_empty())
+            .collect();
+        Script { name: name.to_owned(), lines }
+    }
+
+    /// Runs everything, in order; the first refusal ends it. Gives what the reading commands saw.
+    pub fn run(&self, pipeline: &mut Pipeline, now: u64) -> Result<Vec<Reading>> {
+        self.run_some(pipeline, now, |_| true)
+    }
+
+    /// Runs the commands that only look, once more.
+    pub fn look(&self, pipeline: &mut Pipeline, now: u64) -> Result<Vec<Reading>> {
+        self.run_some(pipeline, now, is_read)
+    }
+
+    fn run_some(
+        &self,
+        pipeline: &mut Pipeline,
+        now: u64,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Reading>> {
+        let mut session = Session { pipeline, now };
+        let mut readings = Vec::new();
+        for (line, text) in &self.lines {
+            let command = text.split_whitespace().next().unwrap_or("");
+            if !wanted(command) {
+                continue;
+            }
+            match session.execute(text) {
+                Some(Ok(answer)) if is_read(command) => {
+                    readings.push(Reading { line: *line, command: text.clone(), answer });
+                }
+                Some(Err(why)) => return Err(Failure(format!("{}:{line}: {why}", self.name))),
+                _ => {}
+            }
+        }
+        Ok(readings)
+    }
+}

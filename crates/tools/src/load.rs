@@ -1,0 +1,146 @@
+//! Programs and pipelines from files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dataplane::pipeline::Pipeline;
+use p4lang::diag::{Diagnostic, Severity};
+use p4lang::ir::Program;
+use p4lang::render::render;
+use p4lang::source::SourceMap;
+use serde_json::{Value, json};
+
+use crate::{Failure, Result, fail};
+
+/// What runs the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Engine {
+    Interp,
+    #[default]
+    Jit,
+}
+
+impl std::str::FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Engine, String> {
+        match text {
+            "interp" => Ok(Engine::Interp),
+            "jit" => Ok(Engine::Jit),
+            _ => Err(format!("no engine `{text}`; there are `interp` and `jit`")),
+        }
+    }
+}
+
+/// A P4 file and how to preprocess it.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    pub path: PathBuf,
+    /// Directories for includes.
+    pub includes: Vec<PathBuf>,
+    /// `NAME` or `NAME=TEXT`.
+    pub defines: Vec<String>,
+}
+
+/// A compiled file with everything that the compiler said.
+pub struct Compiled {
+    pub program: Option<Arc<Program>>,
+    pub sources: SourceMap,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Source {
+    pub fn compile(&self) -> Result<Compiled> {
+        let options = p4lang::Options {
+            include_dirs: self.includes.clone(),
+            defines: self
+                .defines
+                .iter()
+                .map(|d| match d.split_once('=') {
+                    Some((name, text)) => (name.to_owned(), text.to_owned()),
+                    None => (d.clone(), "1".to_owned()),
+                })
+                .collect(),
+        };
+        let compiled = p4lang::compile_file(&self.path, &options).map_err(|e| unreadable(&self.path, &e))?;
+        Ok(Compiled {
+            program: compiled.program.map(Arc::new),
+            sources: compiled.sources,
+            diagnostics: compiled.diagnostics,
+        })
+    }
+
+    /// The program, or all of its errors as one message.
+    pub fn program(&self) -> Result<Arc<Program>> {
+        let compiled = self.compile()?;
+        match compiled.program {
+            Some(program) => Ok(program),
+            None => {
+                let errors: Vec<Diagnostic> =
+                    compiled.diagnostics.into_iter().filter(|d| d.severity == Severity::Error).collect();
+                fail(render(&compiled.sources, &errors, false).trim_end().to_owned())
+            }
+        }
+    }
+}
+
+/// A switch that runs the program.
+pub fn pipeline(program: Arc<Program>, engine: Engine, seed: u64) -> Result<Pipeline> {
+    match engine {
+        Engine::Interp => Ok(Pipeline::interpreted(program, seed)),
+        Engine::Jit => Pipeline::compiled(program, seed).map_err(|e| Failure(e.to_string())),
+    }
+}
+
+/// One message for a file that cannot be read.
+pub fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    let why = if path.is_dir() { "it is a directory".to_owned() } else { plain(error) };
+    Failure(format!("{}: cannot be read: {why}", path.display()))
+}
+
+/// An I/O error without its number.
+pub fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_lowercase(),
+        None => text,
+    }
+}
+
+/// Text of a file that should be text: bytes that are not UTF-8 are refused with their line.
+pub fn read_text(path: &Path) -> Result<String> {
+    let bytes = std::fs::read(path).map_err(|e| unreadable(path, &e))?;
+    String::from_utf8(bytes).map_err(|e| {
+        let upto = e.utf8_error().valid_up_to();
+        let line = e.as_bytes()[..upto].iter().filter(|b| **b == b'\n').count() + 1;
+        Failure(format!("{}:{line}: this is not text (a byte that is not UTF-8)", path.display()))
+    })
+}
+
+/// Diagnostics for machines.
+pub fn diagnostics_json(sources: &SourceMap, diagnostics: &[Diagnostic]) -> Value {
+    let place = |span| {
+        let (line, column) = sources.line_column(span);
+        (sources.file(span.file).name.to_string(), line, column)
+    };
+    diagnostics
+        .iter()
+        .map(|d| {
+            let (file, line, column) = place(d.span);
+            json!({
+                "severity": if d.severity == Severity::Error { "error" } else { "warning" },
+                "code": d.code,
+                "message": d.message,
+                "file": file,
+                "line": line,
+                "column": column,
+                "label": d.label,
+                "help": d.help,
+                "related": d.related.iter().map(|(span, text)| {
+                    let (file, line, column) = place(*span);
+                    json!({"file": file, "line": line, "column": column, "message": text})
+                }).collect::<Vec<_>>(),
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,158 @@
+"""The command `tidegate`.
+
+Results go to standard output, progress and messages to standard error. With `--json`, standard output holds exactly one
+JSON object. Exit codes: 0 success, 1 the input or the run is at fault, 2 wrong usage, 3 a bug in Tidegate,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from tidegate import _core
+
+app = typer.Typer(
+    name="tidegate",
+    help="P4 data planes that help TCP: compile, test and run P4_16 programs for the v1model architecture.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Program = Annotated[Path, typer.Argument(metavar="PROG.p4", help="P4_16 program.", show_default=False)]
+Include = Annotated[
+    list[str] | None, typer.Option("-I", metavar="DIR", help="Search DIR for includes.", show_default=False)
+]
+Define = Annotated[
+    list[str] | None,
+    typer.Option("-D", metavar="NAME[=TEXT]", help="Define a macro.", show_default=False),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+FAILED = 1
+BUG = 3
+INTERRUPTED = 130
+
+
+def _print_json(answer: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
+
+
+def _color() -> bool:
+    return sys.stderr.isatty() and "NO_COLOR" not in os.environ
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"tidegate {_core.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def check(
+    program: Program,
+    include: Include = None,
+    define: Define = None,
+    p4info: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write P4Info (protobuf text).", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compile a program: print what is wrong with it, or what is in it."""
+    answer = json.loads(
+        _core.check(program, include or [], define or [], p4info, color=_color() and not as_json)
+    )
+    rendered = answer.pop("rendered")
+    sys.stderr.write(rendered)
+    if as_json:
+        _print_json(answer)
+    elif answer["ok"]:
+        _print_summary(answer)
+    if not answer["ok"]:
+        raise typer.Exit(FAILED)
+
+
+def _print_summary(answer: dict[str, Any]) -> None:
+    summary = answer["summary"]
+    console = Console(highlight=False, soft_wrap=True)
+
+    def say(text: str = "") -> None:
+        console.print(text, markup=False)
+
+    say(f"{answer['program']}: {summary['architecture']} program")
+    if summary["headers"]:
+        say("\nheaders")
+    for header in summary["headers"]:
+        varbit = " and a varbit" if header["varbit"] else ""
+        say(f"  {header['name']}  {header['type']}, {header['bits']} bits in {header['fields']} fields{varbit}")
+    parser = summary["parser"]
+    say(f"\nparser {parser['name']}\n  {', '.join(parser['states'])}")
+    say(f"\ncontrols\n  {', '.join(summary['controls'])}")
+    if summary["tables"]:
+        say("\ntables")
+    for table in summary["tables"]:
+        entries = f", {table['entries']} entries" if table["entries"] else ""
+        say(f"  {table['name']}  size {table['size']}{entries}")
+        for key in table["keys"]:
+            say(f"    {key['name']}: {key['match']}, {key['bits']} bits")
+        for action in table["actions"]:
+            parameters = ", ".join(f"{p['name']}: {p['bits']} bits" for p in action["parameters"])
+            default = "  (default)" if action["name"] == table["default_action"] else ""
+            say(f"    {action['name']}({parameters}){default}")
+    for kind in ("action_profiles", "counters", "meters", "registers", "value_sets"):
+        if summary[kind]:
+            say(f"\n{kind.replace('_', ' ')}")
+        for item in summary[kind]:
+            bits = f" of {item['bits']} bits" if "bits" in item else ""
+            say(f"  {item['name']}  size {item['size']}{bits}")
+    if summary["digests"]:
+        say(f"\ndigests\n  {', '.join(summary['digests'])}")
+
+
+def _report_bug(error: BaseException) -> None:
+    sys.stderr.write(
+        f"tidegate: this is a bug in Tidegate: {type(error).__name__}: {error}\n"
+        f"Please report it with the command, its input files, and this version: {_core.__version__}.\n"
+    )
+
+
+def main() -> None:
+    """Entry point; never shows a traceback."""
+    try:
+        app()
+    except _core.TidegateError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(FAILED)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has gone; there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILED)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        _report_bug(error)
+        sys.exit(BUG)
+
+
+if __name__ == "__main__":
+    main()
