@@ -8,7 +8,7 @@ pub mod commands;
 pub mod load;
 //pub mod pcap;
 //pub mod replay;
-//pub mod stf;
+pub mod stf;
 pub mod value;
 
 use std::fmt;

@@ -74,6 +74,17 @@ pub enum Comparison {
 }
 
 impl Comparison {
+    pub fn sign(self) -> &'static str {
+        match self {
+            Comparison::Equal => "==",
+            Comparison::NotEqual => "!=",
+            Comparison::Less => "<",
+            Comparison::LessOrEqual => "<=",
+            Comparison::Greater => ">",
+            Comparison::GreaterOrEqual => ">=",
+        }
+    }
+
     pub fn holds(self, a: u64, b: u64) -> bool {
         match self {
             Comparison::Equal => a == b,
