@@ -161,9 +161,7 @@ impl Pipeline {
     pub fn table_modify(&mut self, id: TableId, handle: u32, target: Target) -> Result<()> {
         self.writable(id, handle)?;
         self.check_target(id, &target, false)?;
-        if let Some(entry) = self.state.tables[id.index()].entry_mut(handle) {
-            entry.target = target;
-        }
+        self.state.tables[id.index()].set_target(handle, target);
         Ok(())
     }
 
@@ -202,7 +200,7 @@ impl Pipeline {
         if table.implementation.is_none() || !matches!(target, Target::Action { .. }) {
             self.check_target(id, &target, true)?;
         }
-        self.state.tables[id.index()].default = target;
+        self.state.tables[id.index()].set_default(target);
         Ok(())
     }
 

@@ -171,7 +171,7 @@ impl Run<'_, '_> {
                 .map(|(a, args)| (a, args.to_vec())),
             (_, None) => None,
         };
-        found.unwrap_or_else(|| match &table.default {
+        found.unwrap_or_else(|| match table.default_target() {
             Target::Action { action, args } => (*action, args.to_vec()),
             _ => (self.program[id].default_action.action, Vec::new()),
         })

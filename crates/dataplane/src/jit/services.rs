@@ -29,16 +29,16 @@ pub unsafe extern "C" fn lookup(
         let id = TableId(table as u32);
         let shape = &compiled.tables[table as usize];
         let key = std::slice::from_raw_parts(key, shape.key_words);
-        let found = ctx.state.tables[table as usize].lookup(key);
-        let entry = found.entry;
-        let (action, args) = match found.target {
-            Target::Action { action, args } => (*action, &**args),
-            target => {
+        let (entry, found) = ctx.state.tables[table as usize].lookup_action(key);
+        let (action, args) = match found {
+            Some(found) => found,
+            None => {
+                let target = ctx.state.tables[table as usize].lookup(key).target;
                 let table = &ctx.state.tables[table as usize];
                 let declared = &compiled.program[id];
                 let profile = declared.implementation.map(ProfileId::index);
                 let chosen = profile.and_then(|profile| ctx.state.profiles[profile].resolve(target, || hash));
-                chosen.unwrap_or(match &table.default {
+                chosen.unwrap_or(match table.default_target() {
                     Target::Action { action, args } => (*action, &**args),
                     _ => (declared.default_action.action, &[]),
                 })

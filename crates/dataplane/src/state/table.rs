@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use num_bigint::BigUint;
-use p4lang::ir::{EntryMatch, MatchKind, Program, Table, TableId};
+use p4lang::ir::{ActionId, EntryMatch, MatchKind, Program, Table, TableId};
 
 use super::lpm::Lpm;
 use super::meter::{Color, MeterCell};
@@ -30,7 +30,7 @@ pub enum Target {
 pub struct Entry {
     pub matches: Vec<EntryMatch>,
     pub priority: u32,
-    pub target: Target,
+    target: Target,
     pub is_const: bool,
     /// Direct counter.
     pub packets: u64,
@@ -85,10 +85,53 @@ pub struct TableState {
     /// Width of each key.
     widths: Vec<u32>,
     kinds: Vec<MatchKind>,
-    pub default: Target,
+    default: Target,
     initial_default: Target,
+    /// What a lookup needs of the targets, close together: a row for the default, then one for each handle.
+    rows: Rows,
     added: u64,
     counts: bool,
+}
+
+/// Rows of words: the action's index, then its data; [`Rows::INDIRECT`] instead of the index for a member or group.
+#[derive(Debug, Clone)]
+struct Rows {
+    words: Vec<u64>,
+    stride: usize,
+}
+
+impl Rows {
+    const INDIRECT: u64 = u64::MAX;
+
+    /// With room for the data of any action of the table.
+    fn new(program: &Program, table: &Table) -> Rows {
+        let data = |action: ActionId| -> usize {
+            program[action].params.iter().map(|param| words(program[param.var].width)).sum()
+        };
+        let most = table.actions.iter().map(|action| data(action.action)).max();
+        Rows { words: Vec::new(), stride: 1 + most.unwrap_or(0) }
+    }
+
+    fn set(&mut self, row: usize, target: &Target) {
+        let start = row * self.stride;
+        if self.words.len() < start + self.stride {
+            self.words.resize(start + self.stride, 0);
+        }
+        let row = &mut self.words[start..start + self.stride];
+        row.fill(0);
+        match target {
+            Target::Action { action, args } => {
+                row[0] = u64::from(*action);
+                let count = args.len().min(row.len() - 1);
+                row[1..=count].copy_from_slice(&args[..count]);
+            }
+            Target::Member(_) | Target::Group(_) => row[0] = Rows::INDIRECT,
+        }
+    }
+
+    fn get(&self, row: usize) -> &[u64] {
+        &self.words[row * self.stride..(row + 1) * self.stride]
+    }
 }
 
 impl TableState {
@@ -107,11 +150,13 @@ impl TableState {
             index: empty_index(&widths, &kinds),
             widths,
             kinds,
+            rows: Rows::new(program, table),
             initial_default: default.clone(),
             default,
             added: 0,
             counts: table.direct_counter.is_some(),
         };
+        state.set_default(state.initial_default.clone());
         // The program's entries in the order in which they win.
         let mut order: Vec<usize> = (0..table.entries.len()).collect();
         order.sort_by_key(|i| {
@@ -150,18 +195,52 @@ impl TableState {
     }
 
     pub fn reset_default(&mut self) {
-        self.default = self.initial_default.clone();
+        self.set_default(self.initial_default.clone());
     }
 
-    pub fn lookup(&self, key: &[u64]) -> Hit<'_> {
-        let found = match &self.index {
+    /// What a miss leads to.
+    pub fn default_target(&self) -> &Target {
+        &self.default
+    }
+
+    pub fn set_default(&mut self, target: Target) {
+        self.rows.set(0, &target);
+        self.default = target;
+    }
+
+    /// Changes what an entry leads to; false if there is none.
+    pub fn set_target(&mut self, handle: u32, target: Target) -> bool {
+        let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { return false };
+        self.rows.set(handle as usize + 1, &target);
+        entry.target = target;
+        true
+    }
+
+    /// As [`TableState::lookup`] where that leads to an action: the entry, the action's index, and words of its data,
+    /// padded with zeros to those of the action with the most. `None` in place of the action: ask `lookup`.
+    #[inline]
+    pub fn lookup_action(&self, key: &[u64]) -> (Option<u32>, Option<(u32, &[u64])>) {
+        let found = self.search(key);
+        let row = self.rows.get(found.map_or(0, |handle| handle as usize + 1));
+        let action = (row[0] != Rows::INDIRECT).then(|| (row[0] as u32, &row[1..]));
+        (found, action)
+    }
+
+    /// The handle of the entry that matches.
+    #[inline]
+    fn search(&self, key: &[u64]) -> Option<u32> {
+        match &self.index {
             Index::Exact(map) => map.get(key).copied(),
             Index::Trie(trie) => trie.lookup(key),
             Index::Lpm { at, width, lengths } => lookup_lpm(key, *at, *width, lengths),
             Index::Ordered(list) => {
                 list.iter().find(|(_, tests)| tests.iter().all(|t| t.holds(key))).map(|(h, _)| *h)
             }
-        };
+        }
+    }
+
+    pub fn lookup(&self, key: &[u64]) -> Hit<'_> {
+        let found = self.search(key);
         match found.and_then(|h| Some((h, self.entry(h)?))) {
             Some((handle, entry)) => Hit { entry: Some(handle), target: &entry.target },
             None => Hit { entry: None, target: &self.default },
@@ -235,6 +314,7 @@ impl TableState {
                 list.insert(at, (handle, tests));
             }
         }
+        self.rows.set(handle as usize + 1, &target);
         let entry = Entry {
             matches,
             priority,
@@ -290,6 +370,10 @@ impl TableState {
 }
 
 impl Entry {
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
     /// Number of the addition, for listings in the order of adding.
     pub fn order(&self) -> u64 {
         self.order
