@@ -1,5 +1,6 @@
 //! From a program to functions in memory.
 
+use std::collections::HashSet;
 use std::mem::offset_of;
 use std::sync::Arc;
 
@@ -10,12 +11,13 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
-use p4lang::ir::{Architecture, ControlId, MeterUnit, ParserId, Program, StackId, Table, TableAction};
+use p4lang::ir::{Architecture, ControlId, MeterUnit, ParserId, Program, StackId, Table, TableAction, VarId};
 
 use super::JitError;
 use super::function::{Gen, Region};
 use super::native::Native;
 use super::parser::error_code;
+use super::written::written;
 use crate::layout::Layout;
 use crate::state::words::words;
 
@@ -95,6 +97,13 @@ impl Drop for Compiled {
     }
 }
 
+/// What all functions need to know of the program.
+struct Shape {
+    /// The stack that a header is in.
+    stacks: Vec<Option<StackId>>,
+    written: HashSet<VarId>,
+}
+
 /// What a function is made from.
 enum Source {
     Parser(ParserId),
@@ -111,7 +120,7 @@ impl Compiled {
         let most = tables.iter().flat_map(|table| &table.action_words).max().copied();
         let zeros = vec![0; most.unwrap_or(0)];
         let mut module = module()?;
-        let stacks = stack_of_header(&program);
+        let shape = Shape { stacks: stack_of_header(&program), written: written(&program) };
         let Architecture::V1Model(blocks) = &program.arch;
         let mut wanted = vec![
             blocks.verify_checksum,
@@ -132,7 +141,7 @@ impl Compiled {
                 .map_err(|error| JitError::Codegen(error.to_string()))?;
             context.func.signature = signature;
             context.func.name = UserFuncName::user(0, id.as_u32());
-            let result = build(&program, &layout, &stacks, &mut context, &mut builder, &module, &source);
+            let result = build((&program, &layout, &shape), &mut context, &mut builder, &module, &source);
             let result = result.and_then(|()| {
                 module.define_function(id, &mut context).map_err(|error| JitError::Codegen(error.to_string()))
             });
@@ -211,9 +220,7 @@ fn module() -> Result<JITModule, JitError> {
 }
 
 fn build(
-    program: &Program,
-    layout: &Layout,
-    stacks: &[Option<StackId>],
+    (program, layout, shape): (&Program, &Layout, &Shape),
     context: &mut CodegenContext,
     builder: &mut FunctionBuilderContext,
     module: &JITModule,
@@ -221,7 +228,7 @@ fn build(
 ) -> Result<(), JitError> {
     let target = module.target_config();
     let b = FunctionBuilder::new(&mut context.func, builder);
-    let mut g = Gen::new(program, layout, stacks, b, target.default_call_conv);
+    let mut g = Gen::new(program, layout, (&shape.stacks, &shape.written), b, target.default_call_conv);
     let ctx = g.ctx;
     g.frame = g.load(I64, Region::Context, ctx, offset_of!(Native, frame) as i32);
     match source {

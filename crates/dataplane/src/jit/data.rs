@@ -181,6 +181,10 @@ impl Gen<'_, '_> {
             let Slot::Field { base, bit, width } = self.layout.slot(*var) else {
                 break;
             };
+            // What was assigned is better read as it was written.
+            if self.written.contains(var) {
+                break;
+            }
             let region = self.region_of_var(*var);
             let from = base * 8 + bit;
             let (start, end) = match found {

@@ -3,13 +3,14 @@
 use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I64};
+use cranelift_codegen::ir::types::{I8, I8X16, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use p4lang::ir::HeaderRef;
 
-use super::function::{Gen, Region};
+use super::function::{Gen, Region, int};
 use super::native::Native;
 use super::packet;
+use super::written::pieces;
 
 impl Gen<'_, '_> {
     /// Appends a header if it is valid.
@@ -33,7 +34,15 @@ impl Gen<'_, '_> {
                 return;
             }
             let to = g.room(slot.len);
-            g.copy((to, Region::Output, 0), (base.at, base.region, slot.base as i32), slot.len);
+            if slot.len > 256 {
+                g.copy((to, Region::Output, 0), (base.at, base.region, slot.base as i32), slot.len);
+                return;
+            }
+            for (offset, size) in pieces(g.program, g.written, *id) {
+                let ty = if size == 16 { I8X16 } else { int(size as usize) };
+                let piece = g.load(ty, base.region, base.at, (slot.base + offset) as i32);
+                g.store(Region::Output, piece, to, offset as i32);
+            }
         });
     }
 

@@ -6,7 +6,7 @@
 //! Cranelift forwards stores to loads; every access to a header uses the header's region and touches none of its neighbours
 //! with a store.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
@@ -68,6 +68,8 @@ pub(super) struct Gen<'a, 'f> {
     locals: HashMap<VarId, SmallVec<[Variable; 1]>>,
     regions: HashMap<Region, AliasRegion>,
     stack_of_header: &'a [Option<StackId>],
+    /// Fields that the program assigns.
+    pub written: &'a HashSet<VarId>,
     signatures: HashMap<(usize, bool), SigRef>,
     /// Set in parsers.
     pub parsing: Option<super::parser::Parsing>,
@@ -80,7 +82,7 @@ impl<'a, 'f> Gen<'a, 'f> {
     pub fn new(
         program: &'a Program,
         layout: &'a Layout,
-        stack_of_header: &'a [Option<StackId>],
+        (stack_of_header, written): (&'a [Option<StackId>], &'a HashSet<VarId>),
         mut b: FunctionBuilder<'f>,
         call_conv: CallConv,
     ) -> Self {
@@ -101,6 +103,7 @@ impl<'a, 'f> Gen<'a, 'f> {
             locals: HashMap::new(),
             regions: HashMap::new(),
             stack_of_header,
+            written,
             signatures: HashMap::new(),
             parsing: None,
             alive: true,

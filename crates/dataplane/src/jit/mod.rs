@@ -24,6 +24,7 @@ mod table;
 mod tests;
 mod through;
 mod wide;
+mod written;
 
 use std::fmt;
 
