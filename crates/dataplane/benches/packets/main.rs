@@ -7,6 +7,7 @@ mod by_hand;
 mod load;
 mod setup;
 mod stages;
+mod tables;
 
 use std::time::Instant;
 
@@ -161,6 +162,7 @@ fn main() {
     router(&mut figures);
     registers(&mut figures);
     stages::measure(&mut figures);
+    tables::measure(&mut figures);
     load::measure(&mut figures);
     if json {
         let items: Vec<String> = figures.iter().map(as_json).collect();

@@ -25,6 +25,11 @@ pub fn program(path: &str) -> Arc<Program> {
     Arc::new(compiled.program.expect("the program compiles"))
 }
 
+pub fn program_text(text: &str) -> Arc<Program> {
+    let compiled = p4lang::compile_str("bench.p4", text, None, &p4lang::Options::default());
+    Arc::new(compiled.program.expect("the program compiles"))
+}
+
 /// 1000 routes with the lengths of a routing table: mostly 24 bits, some shorter, few longer.
 pub fn routes() -> Vec<Route> {
     let mut rng = Rng::new(1);

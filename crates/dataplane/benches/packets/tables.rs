@@ -1,0 +1,64 @@
+//! A lookup in a large table beside one in a small table, by match kind.
+
+use dataplane::rng::Rng;
+use dataplane::state::State;
+use dataplane::state::table::Target;
+use p4lang::ir::EntryMatch;
+
+use crate::{BATCH, Figure, race, setup};
+
+const SMALL: usize = 100;
+const LARGE: usize = 100_000;
+
+/// The router with its table's key changed.
+fn state(kind: &str, entries: usize) -> (State, Vec<u64>) {
+    let text = include_str!("../../../../examples/p4/ipv4_router/ipv4_router.p4")
+        .replace("hdr.ipv4.dst : lpm;", &format!("hdr.ipv4.dst : {kind};"));
+    let program = setup::program_text(&text);
+    let mut state = State::new(&program);
+    let mut rng = Rng::new(3);
+    let mut keys = Vec::new();
+    for number in 0..entries {
+        let value = rng.next_u64() as u32;
+        let (value, matched) = match kind {
+            "exact" => (value, EntryMatch::Exact(value.into())),
+            _ => {
+                let prefix_len = 16 + (rng.next_u64() % 9) as u32;
+                let value = value & (u32::MAX << (32 - prefix_len));
+                (value, EntryMatch::Lpm { value: value.into(), prefix_len })
+            }
+        };
+        let args = [number as u64, 1, 2].into();
+        if state.tables[0].find(std::slice::from_ref(&matched), 0).is_none() {
+            state.tables[0].insert(vec![matched], 0, Target::Action { action: 0, args }, false);
+            keys.push(u64::from(value));
+        }
+    }
+    // In another order than that of adding.
+    for at in (1..keys.len()).rev() {
+        keys.swap(at, (rng.next_u64() % (at as u64 + 1)) as usize);
+    }
+    (state, keys)
+}
+
+pub fn measure(figures: &mut Vec<Figure>) {
+    for (kind, small_name, large_name, ratio_name) in [
+        ("exact", "exact, 100 entries", "exact, 100 000 entries", "exact, 100 000 / 100 entries"),
+        ("lpm", "lpm, 100 entries", "lpm, 100 000 entries", "lpm, 100 000 / 100 entries"),
+    ] {
+        let (small, small_keys) = state(kind, SMALL);
+        let (large, large_keys) = state(kind, LARGE);
+        let look = |state: &State, keys: &[u64]| {
+            for at in 0..BATCH {
+                let (entry, action) = state.tables[0].lookup_action(&keys[at % keys.len()..][..1]);
+                std::hint::black_box((entry, action.map(|(action, args)| (action, args[0]))));
+            }
+        };
+        let times = race(&mut [&mut || look(&small, &small_keys), &mut || look(&large, &large_keys)]);
+        figures.extend([
+            Figure { name: small_name, value: times[0], unit: "ns/lookup", goal: None },
+            Figure { name: large_name, value: times[1], unit: "ns/lookup", goal: None },
+            Figure { name: ratio_name, value: times[1] / times[0], unit: "x", goal: Some(("at most", 3.0)) },
+        ]);
+    }
+}
