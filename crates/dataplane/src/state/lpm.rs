@@ -1,28 +1,30 @@
 //! Longest prefix match: a trie of one byte a level, each node a run-length coded array of 256.
 //!
 //! A node's array says for each value of its byte which prefix ends there (the longest that covers the byte) and which node goes
-//! on. Equal neighbours are one run; a bitmap marks where runs start, so that the run of a byte is found by counting bits. A lookup
-//! touches two cache lines a level and at most `ceil(width / 8)` levels, however many prefixes there are.
+//! on. Equal neighbours are one run; a bitmap marks where runs start, so that the run of a byte is found by counting bits. A node is one
+//! run of words, so that a lookup touches a cache line or two a level and at most `ceil(width / 8)` levels, however many prefixes there are.
 
-/// No prefix, no node.
+/// No prefix; no parent.
 const NONE: u32 = u32::MAX;
+
+/// Place of the empty node, in which every byte goes on to itself. It stands where there is no node, so that a walk need not
+/// look whether there is one: a branch that is mispredicted costs more than a few steps in the cache.
+const EMPTY: u32 = 0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     /// What the longest prefix that ends in this node and covers the byte leads to.
     value: u32,
+    /// Where the node that goes on is.
     child: u32,
 }
 
-/// What a lookup reads.
-#[derive(Debug, Clone)]
-struct Node {
-    /// Bytes at which a run starts; byte 0 always.
-    starts: [u64; 4],
-    /// Runs that start in earlier words of `starts`, less one.
-    before: [i16; 4],
-    runs: Box<[Run]>,
-}
+/// Words of a node before its runs: four of bits that say at which bytes runs start (byte 0 always), and one with four
+/// numbers of 16 bits, the runs that start in the words of bits up to each.
+const HEAD: usize = 5;
+
+/// Memory of nodes is given out in multiples of this many words.
+const GRAIN: usize = 4;
 
 /// What an update reads.
 #[derive(Debug, Clone, Default)]
@@ -31,49 +33,74 @@ struct Parts {
     prefixes: Vec<(u8, u8, u32)>,
     /// Bytes that go on, in order.
     children: Vec<(u8, u32)>,
+    parent: u32,
+    /// Where the node is in `words`, and the words that are its own.
+    at: u32,
+    room: u32,
 }
 
 /// Prefixes of values of one width, each with a number.
 #[derive(Debug, Clone)]
 pub struct Lpm {
     width: u32,
-    nodes: Vec<Node>,
+    /// What a lookup reads: for each node its head and then its runs, value in the low half.
+    words: Vec<u64>,
+    /// What an update reads. The first is the root, whose place in `words` is `root`.
     parts: Vec<Parts>,
+    root: u32,
     free: Vec<u32>,
+    /// Places in `words` that are free, by their size in grains.
+    spare: Vec<Vec<u32>>,
 }
 
 impl Lpm {
     pub fn new(width: u32) -> Lpm {
-        let mut lpm = Lpm { width, nodes: Vec::new(), parts: Vec::new(), free: Vec::new() };
-        lpm.new_node();
+        let mut lpm =
+            Lpm { width, words: Vec::new(), parts: Vec::new(), root: 0, free: Vec::new(), spare: Vec::new() };
+        let empty = lpm.encode(&Parts::default());
+        lpm.words.extend(empty);
+        lpm.words.resize(lpm.words.len().next_multiple_of(GRAIN), 0);
+        lpm.new_node(NONE);
         lpm
     }
 
     /// The value of the longest prefix that matches. `key`: words, least significant first.
+    #[inline]
     pub fn lookup(&self, key: &[u64]) -> Option<u32> {
-        if self.width > 64 {
-            return self.walk(|level| self.byte(key, level));
-        }
-        let key = key.first()? << (64 - self.width);
-        self.walk(|level| (key >> (56 - 8 * level)) as u8)
-    }
-
-    #[inline(always)]
-    fn walk(&self, byte: impl Fn(u32) -> u8) -> Option<u32> {
-        let levels = self.width.div_ceil(8);
         let mut best = NONE;
-        let mut at = 0;
-        for level in 0..levels {
-            let run = self.nodes[at as usize].run(byte(level));
-            if run.value != NONE {
-                best = run.value;
+        let mut at = self.root;
+        let levels = self.width.div_ceil(8);
+        if self.width <= 64 {
+            let mut key = *key.first()? << (64 - self.width);
+            for _ in 0..levels {
+                let run = self.run(at as usize, (key >> 56) as u8);
+                best = if run.value == NONE { best } else { run.value };
+                at = run.child;
+                key <<= 8;
             }
-            if run.child == NONE {
-                break;
+        } else {
+            for level in 0..levels {
+                let run = self.run(at as usize, self.byte(key, level));
+                best = if run.value == NONE { best } else { run.value };
+                at = run.child;
+                if at == EMPTY {
+                    break;
+                }
             }
-            at = run.child;
         }
         (best != NONE).then_some(best)
+    }
+
+    /// The run that a byte is in, of the node at a place.
+    #[inline(always)]
+    fn run(&self, at: usize, byte: u8) -> Run {
+        let node = &self.words[at..];
+        let word = usize::from(byte >> 6);
+        // Starts up to and including the byte: shifts out those behind it.
+        let upto = node[word] << (63 - (byte & 63));
+        let before = (node[4] >> (16 * word)) as u16;
+        let run = node[HEAD - 1 + usize::from(before) + upto.count_ones() as usize];
+        Run { value: run as u32, child: (run >> 32) as u32 }
     }
 
     /// Byte number `level` from the top of a key whose top bit is that of the width.
@@ -108,7 +135,7 @@ impl Lpm {
             at = match self.parts[at].child(byte) {
                 Some(child) => child as usize,
                 None => {
-                    let child = self.new_node();
+                    let child = self.new_node(at as u32);
                     let children = &mut self.parts[at].children;
                     let place = children.partition_point(|(b, _)| *b < byte);
                     children.insert(place, (byte, child));
@@ -146,6 +173,7 @@ impl Lpm {
             }
             self.parts[parent].children.retain(|(_, child)| *child as usize != last);
             self.rebuild(parent);
+            self.release(last);
             self.free.push(last as u32);
             path.pop();
         }
@@ -161,42 +189,74 @@ impl Lpm {
         (byte & kept, bits)
     }
 
-    fn new_node(&mut self) -> u32 {
-        let node = Node::new(&Parts::default());
-        match self.free.pop() {
+    fn new_node(&mut self, parent: u32) -> u32 {
+        let parts = Parts { parent, ..Parts::default() };
+        let index = match self.free.pop() {
             Some(index) => {
-                self.nodes[index as usize] = node;
-                self.parts[index as usize] = Parts::default();
-                index
+                self.parts[index as usize] = parts;
+                index as usize
             }
             None => {
-                self.nodes.push(node);
-                self.parts.push(Parts::default());
-                self.nodes.len() as u32 - 1
+                self.parts.push(parts);
+                self.parts.len() - 1
+            }
+        };
+        self.rebuild(index);
+        index as u32
+    }
+
+    /// Gives a node's words back.
+    fn release(&mut self, index: usize) {
+        let Parts { at, room, .. } = self.parts[index];
+        let grains = room as usize / GRAIN;
+        if grains == 0 {
+            return;
+        }
+        if self.spare.len() <= grains {
+            self.spare.resize(grains + 1, Vec::new());
+        }
+        self.spare[grains].push(at);
+        self.parts[index].room = 0;
+    }
+
+    /// Writes what a lookup reads of a node, elsewhere if it has not the room where it is.
+    fn rebuild(&mut self, index: usize) {
+        let encoded = self.encode(&self.parts[index]);
+        let wanted = encoded.len().div_ceil(GRAIN);
+        let moves = self.parts[index].room as usize != wanted * GRAIN;
+        if moves {
+            self.release(index);
+            let at = match self.spare.get_mut(wanted).and_then(Vec::pop) {
+                Some(at) => at,
+                None => {
+                    let at = self.words.len();
+                    self.words.resize(at + wanted * GRAIN, 0);
+                    at as u32
+                }
+            };
+            self.parts[index].at = at;
+            self.parts[index].room = (wanted * GRAIN) as u32;
+        }
+        let at = self.parts[index].at as usize;
+        self.words[at..at + encoded.len()].copy_from_slice(&encoded);
+        if !moves {
+            return;
+        }
+        match self.parts[index].parent {
+            NONE => self.root = at as u32,
+            // Its children are as many as before, so that it stays where it is. A new node is none of them yet.
+            parent => {
+                let known =
+                    self.parts[parent as usize].children.iter().any(|(_, child)| *child as usize == index);
+                if known {
+                    self.rebuild(parent as usize);
+                }
             }
         }
     }
 
-    fn rebuild(&mut self, at: usize) {
-        self.nodes[at] = Node::new(&self.parts[at]);
-    }
-}
-
-/// The level in whose node a prefix ends: one of 8 bits ends in the first node, as does that of none.
-fn last_level(length: u32) -> u32 {
-    length.saturating_sub(1) / 8
-}
-
-impl Parts {
-    fn child(&self, byte: u8) -> Option<u32> {
-        let found = self.children.binary_search_by_key(&byte, |(b, _)| *b);
-        found.ok().map(|place| self.children[place].1)
-    }
-}
-
-impl Node {
-    fn new(parts: &Parts) -> Node {
-        let mut all = [Run { value: NONE, child: NONE }; 256];
+    fn encode(&self, parts: &Parts) -> Vec<u64> {
+        let mut all = [Run { value: NONE, child: EMPTY }; 256];
         let mut lengths = [0u8; 256];
         for (first, bits, value) in &parts.prefixes {
             let first = usize::from(*first);
@@ -209,30 +269,31 @@ impl Node {
             }
         }
         for (byte, child) in &parts.children {
-            all[usize::from(*byte)].child = *child;
+            all[usize::from(*byte)].child = self.parts[*child as usize].at;
         }
-        let mut runs = Vec::new();
-        let mut starts = [0u64; 4];
+        let mut words = vec![0u64; HEAD];
         for (byte, run) in all.into_iter().enumerate() {
+            if byte % 64 == 0 {
+                words[4] |= ((words.len() - HEAD) as u64) << (16 * (byte / 64));
+            }
             if byte == 0 || run != all[byte - 1] {
-                starts[byte / 64] |= 1 << (byte % 64);
-                runs.push(run);
+                words[byte / 64] |= 1 << (byte % 64);
+                words.push(u64::from(run.value) | u64::from(run.child) << 32);
             }
         }
-        let mut before = [-1i16; 4];
-        for word in 1..4 {
-            before[word] = before[word - 1] + starts[word - 1].count_ones() as i16;
-        }
-        Node { starts, before, runs: runs.into() }
+        words
     }
+}
 
-    #[inline(always)]
-    fn run(&self, byte: u8) -> Run {
-        let word = usize::from(byte >> 6);
-        // Starts up to and including the byte: shifts out those behind it.
-        let upto = self.starts[word] << (63 - (byte & 63));
-        let index = i32::from(self.before[word]) + upto.count_ones() as i32;
-        self.runs[index as usize]
+/// The level in whose node a prefix ends: one of 8 bits ends in the first node, as does that of none.
+fn last_level(length: u32) -> u32 {
+    length.saturating_sub(1) / 8
+}
+
+impl Parts {
+    fn child(&self, byte: u8) -> Option<u32> {
+        let found = self.children.binary_search_by_key(&byte, |(b, _)| *b);
+        found.ok().map(|place| self.children[place].1)
     }
 }
 

@@ -11,6 +11,7 @@ use std::hash::BuildHasherDefault;
 use num_bigint::BigUint;
 use p4lang::ir::{ActionId, EntryMatch, MatchKind, Program, Table, TableId};
 
+use super::exact::Exact;
 use super::lpm::Lpm;
 use super::meter::{Color, MeterCell};
 use super::words::{WordHasher, limbs, number, words};
@@ -47,7 +48,7 @@ type Map = HashMap<Words, u32, BuildHasherDefault<WordHasher>>;
 
 #[derive(Debug, Clone)]
 enum Index {
-    Exact(Map),
+    Exact(Exact),
     /// A single lpm key.
     Trie(Lpm),
     /// Position of the lpm key's words in the key, its width, and maps by prefix length, longest first.
@@ -230,7 +231,7 @@ impl TableState {
     #[inline]
     fn search(&self, key: &[u64]) -> Option<u32> {
         match &self.index {
-            Index::Exact(map) => map.get(key).copied(),
+            Index::Exact(map) => map.get(key),
             Index::Trie(trie) => trie.lookup(key),
             Index::Lpm { at, width, lengths } => lookup_lpm(key, *at, *width, lengths),
             Index::Ordered(list) => {
@@ -267,7 +268,7 @@ impl TableState {
     /// The entry with exactly this match (and, where it counts, priority).
     pub fn find(&self, matches: &[EntryMatch], priority: u32) -> Option<u32> {
         match &self.index {
-            Index::Exact(map) => map.get(&key_words(matches, &self.widths)).copied(),
+            Index::Exact(map) => map.get(&key_words(matches, &self.widths)),
             Index::Trie(trie) => trie.find(&key_words(matches, &self.widths), prefix_length(matches)),
             Index::Lpm { lengths, .. } => {
                 let length = prefix_length(matches);
@@ -293,9 +294,7 @@ impl TableState {
         let handle = self.free.pop().unwrap_or(self.entries.len() as u32);
         let words = key_words(&matches, &self.widths);
         match &mut self.index {
-            Index::Exact(map) => {
-                map.insert(words, handle);
-            }
+            Index::Exact(map) => map.insert(&words, handle),
             Index::Trie(trie) => trie.insert(&words, prefix_length(&matches), handle),
             Index::Lpm { lengths, .. } => {
                 let length = prefix_length(&matches);
@@ -339,9 +338,7 @@ impl TableState {
         let entry = self.entries.get_mut(handle as usize)?.take()?;
         let words = key_words(&entry.matches, &self.widths);
         match &mut self.index {
-            Index::Exact(map) => {
-                map.remove(&words);
-            }
+            Index::Exact(map) => map.remove(&words),
             Index::Trie(trie) => {
                 trie.remove(&words, prefix_length(&entry.matches));
             }
@@ -402,7 +399,7 @@ fn empty_index(widths: &[u32], kinds: &[MatchKind]) -> Index {
     let lpm: Vec<usize> =
         kinds.iter().enumerate().filter(|(_, k)| **k == MatchKind::Lpm).map(|(i, _)| i).collect();
     match lpm[..] {
-        [] => Index::Exact(Map::default()),
+        [] => Index::Exact(Exact::new(widths.iter().map(|w| words(*w)).sum())),
         [only] if kinds.len() == 1 => Index::Trie(Lpm::new(widths[only])),
         [only] => Index::Lpm {
             at: widths[..only].iter().map(|w| words(*w)).sum(),
