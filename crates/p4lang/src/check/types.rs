@@ -15,6 +15,8 @@ use crate::source::Span;
 /// The widest `bit`, `int` or `varbit`.
 pub(super) const MAX_WIDTH: u32 = 65_535;
 const MAX_STACK: u32 = 4_096;
+/// Scalars in one value.
+const MAX_SCALARS: u32 = 50_000;
 
 pub type Subst = HashMap<TypeParamId, Type>;
 
@@ -93,6 +95,23 @@ impl Checker {
 
     /// The type that a written type means; [`Type::Unknown`] after reporting what is wrong.
     pub(super) fn ty(&mut self, written: &TypeRef) -> Type {
+        let ty = self.ty_inner(written);
+        let composite = matches!(
+            ty,
+            Type::Struct(..) | Type::Header(..) | Type::Union(..) | Type::Stack(..) | Type::Tuple(_)
+        );
+        if composite && self.too_large(&ty) {
+            self.error(
+                "too-large",
+                written.span,
+                format!("a value of this type has more than {MAX_SCALARS} fields"),
+            );
+            return Type::Unknown;
+        }
+        ty
+    }
+
+    fn ty_inner(&mut self, written: &TypeRef) -> Type {
         match &written.kind {
             TypeKind::Bool => Type::Bool,
             TypeKind::Error => Type::Error,
@@ -242,6 +261,28 @@ impl Checker {
             Type::Struct(..) | Type::Header(..) | Type::Union(..) | Type::Stack(..) => true,
             Type::Tuple(items) => items.iter().all(|t| self.storable(t)),
             _ => false,
+        }
+    }
+
+    /// Whether a value of the type has more scalars than anything useful would. Counting stops at the limit, so that
+    /// structs that double at each level cost nothing.
+    pub(super) fn too_large(&self, ty: &Type) -> bool {
+        let mut budget = MAX_SCALARS;
+        !self.count_scalars(ty, &mut budget)
+    }
+
+    fn count_scalars(&self, ty: &Type, budget: &mut u32) -> bool {
+        if *budget == 0 {
+            return false;
+        }
+        *budget -= 1;
+        match ty {
+            Type::Struct(..) | Type::Header(..) | Type::Union(..) => {
+                self.fields(ty).unwrap_or_default().iter().all(|(_, t)| self.count_scalars(t, budget))
+            }
+            Type::Tuple(items) => items.iter().all(|t| self.count_scalars(t, budget)),
+            Type::Stack(element, size) => (0..*size).all(|_| self.count_scalars(element, budget)),
+            _ => true,
         }
     }
 
