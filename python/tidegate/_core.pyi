@@ -1,5 +1,6 @@
 """The engine, in Rust. Answers of commands are JSON text."""
 
+from collections.abc import Callable
 from os import PathLike
 
 __version__: str
@@ -15,3 +16,28 @@ def check(
     color: bool,
 ) -> str:
     """Compile a program; with `p4info`, write its P4Info to that file."""
+
+def stf(
+    path: str | PathLike[str],
+    test: str | PathLike[str],
+    includes: list[str],
+    defines: list[str],
+    engine: str,
+    trace: bool,
+    seed: int,
+) -> str:
+    """Run a test of the Simple Test Framework."""
+
+def replay(
+    path: str | PathLike[str],
+    inputs: list[tuple[int, str]],
+    out: str | PathLike[str],
+    commands: str | PathLike[str] | None,
+    includes: list[str],
+    defines: list[str],
+    engine: str,
+    trace: int,
+    seed: int,
+    progress: Callable[[int], None] | None,
+) -> str:
+    """Play captures through a program."""

@@ -1,8 +1,8 @@
 """The command `tidegate`.
 
-Results go to standard output, progress and messages to standard error. With `--json`, standard output holds exactly one
-JSON object. Exit codes: 0 success, 1 the input or the run is at fault, 2 wrong usage, 3 a bug in Tidegate,
-130 interrupted.
+Results go to standard output, progress and messages to standard error. With `--json`, standard output holds
+exactly one JSON object. Exit codes: 0 success, 1 the input or the run is at fault, 2 wrong usage, 3 a bug in
+Tidegate, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from tidegate import _core
 
@@ -36,6 +38,17 @@ Define = Annotated[
     typer.Option("-D", metavar="NAME[=TEXT]", help="Define a macro.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+class Engine(StrEnum):
+    """What runs the program."""
+
+    INTERP = "interp"
+    JIT = "jit"
+
+
+EngineOption = Annotated[Engine, typer.Option("--engine", help="What runs the program.")]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Seed of the program's random().")]
 
 FAILED = 1
 BUG = 3
@@ -89,6 +102,121 @@ def check(
         raise typer.Exit(FAILED)
 
 
+@app.command()
+def stf(
+    program: Program,
+    test: Annotated[Path, typer.Argument(metavar="TEST.stf", help="Test.", show_default=False)],
+    include: Include = None,
+    define: Define = None,
+    engine: EngineOption = Engine.JIT,
+    trace: Annotated[bool, typer.Option("--trace", help="Show every step of every packet.")] = False,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Run a test of the Simple Test Framework: entries, packets in, packets expected."""
+    answer = json.loads(_core.stf(program, test, include or [], define or [], engine, trace, seed))
+    text = answer.pop("text")
+    if as_json:
+        _print_json(answer)
+    elif answer["ok"]:
+        for item in answer["answers"]:
+            print(f"{test}:{item['line']}: {item['answer']}")
+        sys.stdout.write(text)
+    if not answer["ok"]:
+        sys.stderr.write(text)
+        raise typer.Exit(FAILED)
+
+
+def _input(text: str) -> tuple[int, str]:
+    port, equals, path = text.partition("=")
+    if not equals or not path or not (port.isascii() and port.isdigit()) or int(port) >= 2**32:
+        raise typer.BadParameter(f"{text!r} is not PORT=FILE", param_hint="--in")
+    return int(port), path
+
+
+@app.command()
+def replay(
+    program: Program,
+    inputs: Annotated[
+        list[str],
+        typer.Option(
+            "--in",
+            metavar="PORT=FILE",
+            help="Capture (pcap, pcapng) that comes in by PORT.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="Where portN.pcap is written for each output port.", show_default=False
+        ),
+    ],
+    commands: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Commands as for simple_switch_CLI.", show_default=False),
+    ] = None,
+    include: Include = None,
+    define: Define = None,
+    engine: EngineOption = Engine.JIT,
+    trace: Annotated[
+        int, typer.Option("--trace", metavar="N", min=0, help="Show every step of the first N packets.")
+    ] = 0,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Play captures through a program by their timestamps; one capture out per port."""
+    ports = [_input(text) for text in inputs]
+
+    def progress(count: int) -> None:
+        sys.stderr.write(f"\r{count:,} packets ")
+        sys.stderr.flush()
+
+    show = sys.stderr.isatty()
+    answer = json.loads(
+        _core.replay(
+            program,
+            ports,
+            out,
+            commands,
+            include or [],
+            define or [],
+            engine,
+            trace,
+            seed,
+            progress if show else None,
+        )
+    )
+    if show:
+        sys.stderr.write("\r\x1b[K")
+    trace_text = answer.pop("trace_text")
+    for note in answer["notes"]:
+        sys.stderr.write(f"note: {note}\n")
+    if as_json:
+        _print_json(answer)
+        return
+    sys.stdout.write(trace_text)
+    _print_replay(answer)
+
+
+def _print_replay(answer: dict[str, Any]) -> None:
+    for reading in answer["readings"]:
+        print(f"{reading['command']}\n  before: {reading['before']}\n  after:  {reading['after']}")
+    table = Table(box=None, pad_edge=False)
+    for name in ("", "port", "packets", "bytes", "file"):
+        table.add_column(name, justify="right" if name in ("port", "packets", "bytes") else "left")
+    for direction, items in (("in", answer["inputs"]), ("out", answer["outputs"])):
+        for item in items:
+            table.add_row(
+                direction, str(item["port"]), f"{item['packets']:,}", f"{item['bytes']:,}", item["file"]
+            )
+    for reason, packets in answer["drops"].items():
+        table.add_row("dropped", "", f"{packets:,}", "", reason)
+    Console(highlight=False, soft_wrap=True, markup=False).print(table)
+    if answer["ns_per_packet"] is not None:
+        print(f"{answer['ns_per_packet']} ns per packet in the program")
+
+
 def _print_summary(answer: dict[str, Any]) -> None:
     summary = answer["summary"]
     console = Console(highlight=False, soft_wrap=True)
@@ -101,7 +229,9 @@ def _print_summary(answer: dict[str, Any]) -> None:
         say("\nheaders")
     for header in summary["headers"]:
         varbit = " and a varbit" if header["varbit"] else ""
-        say(f"  {header['name']}  {header['type']}, {header['bits']} bits in {header['fields']} fields{varbit}")
+        say(
+            f"  {header['name']}  {header['type']}, {header['bits']} bits in {header['fields']} fields{varbit}"
+        )
     parser = summary["parser"]
     say(f"\nparser {parser['name']}\n  {', '.join(parser['states'])}")
     say(f"\ncontrols\n  {', '.join(summary['controls'])}")

@@ -3,6 +3,7 @@
 mod commands;
 
 use pyo3::prelude::*;
+use tools::Failure;
 
 pyo3::create_exception!(
     _core,
@@ -11,11 +12,19 @@ pyo3::create_exception!(
     "The input or the run is at fault."
 );
 
+fn raise(failure: Failure) -> PyErr {
+    TidegateError::new_err(failure.0)
+}
+
 /// `tidegate._core`.
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    // A panic reaches Python as an exception with its text; printing it here as well would say it twice.
+    std::panic::set_hook(Box::new(|_| {}));
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("TidegateError", m.py().get_type::<TidegateError>())?;
     m.add_function(wrap_pyfunction!(commands::check, m)?)?;
+    m.add_function(wrap_pyfunction!(commands::stf, m)?)?;
+    m.add_function(wrap_pyfunction!(commands::replay, m)?)?;
     Ok(())
 }

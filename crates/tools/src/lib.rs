@@ -6,8 +6,8 @@
 pub mod check;
 pub mod commands;
 pub mod load;
-//pub mod pcap;
-//pub mod replay;
+pub mod pcap;
+pub mod replay;
 pub mod stf;
 pub mod value;
 

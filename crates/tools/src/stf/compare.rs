@@ -55,13 +55,21 @@ pub fn differs(pattern: &Pattern, bytes: &[u8]) -> Option<(String, usize)> {
     }
     if received.len() < pattern.digits.len() {
         return Some((
-            format!("the packet is too short: {} bytes, expected {}", bytes.len(), pattern.digits.len().div_ceil(2)),
+            format!(
+                "the packet is too short: {} bytes, expected {}",
+                bytes.len(),
+                pattern.digits.len().div_ceil(2)
+            ),
             received.len(),
         ));
     }
     if pattern.exact && received.len() > pattern.digits.len() {
         return Some((
-            format!("the packet is too long: {} bytes, expected {}", bytes.len(), pattern.digits.len().div_ceil(2)),
+            format!(
+                "the packet is too long: {} bytes, expected {}",
+                bytes.len(),
+                pattern.digits.len().div_ceil(2)
+            ),
             pattern.digits.len(),
         ));
     }

@@ -16,7 +16,9 @@ fn find<'a>(what: &str, wanted: &str, names: impl Iterator<Item = &'a str> + Clo
         match found[..] {
             [only] => return Ok(only),
             [] => {}
-            _ => return Err(format!("`{wanted}` could be any of {} {what}s; give the full name", found.len())),
+            _ => {
+                return Err(format!("`{wanted}` could be any of {} {what}s; give the full name", found.len()));
+            }
         }
     }
     let known: Vec<String> = names.take(20).map(|n| format!("`{n}`")).collect();

@@ -98,7 +98,8 @@ impl Comparison {
 }
 
 /// Keywords whose lines go to the command language.
-const COMMANDS: &[&str] = &["mirroring_", "mc_", "counter_", "register_", "meter_", "act_prof_", "table_", "pvs_", "set_crc"];
+const COMMANDS: &[&str] =
+    &["mirroring_", "mc_", "counter_", "register_", "meter_", "act_prof_", "table_", "pvs_", "set_crc"];
 
 type Parsed<T> = Result<T, String>;
 
@@ -192,7 +193,9 @@ fn pattern(data: &str) -> Parsed<Pattern> {
     if exact {
         digits.pop();
     }
-    if let Some(odd) = data.chars().find(|c| !c.is_ascii_hexdigit() && !c.is_whitespace() && *c != '*' && *c != '$') {
+    if let Some(odd) =
+        data.chars().find(|c| !c.is_ascii_hexdigit() && !c.is_whitespace() && *c != '*' && *c != '$')
+    {
         return Err(format!("`{odd}` is neither a hexadecimal digit nor `*`"));
     }
     if digits.contains(&b'$') {
@@ -214,7 +217,8 @@ fn call(text: &str) -> Parsed<(&str, Call, &str)> {
     }
     let mut args = Vec::new();
     for part in text[open + 1..close].split(',').map(str::trim).filter(|p| !p.is_empty()) {
-        let (name, value) = part.split_once(':').ok_or_else(|| format!("expected `NAME:VALUE`, not `{part}`"))?;
+        let (name, value) =
+            part.split_once(':').ok_or_else(|| format!("expected `NAME:VALUE`, not `{part}`"))?;
         args.push((name.trim().to_owned(), value.trim().to_owned()));
     }
     Ok((head[..start].trim(), Call { name: name.to_owned(), args }, text[close + 1..].trim()))
@@ -321,13 +325,14 @@ mod tests {
     #[test]
     fn add_in_all_its_forms() {
         let call = |name: &str, args: &[(&str, &str)]| Call { name: name.into(), args: pairs(args) };
-        let add = |table: &str, priority, matches: &[(&str, &str)], action, handle: Option<&str>| Statement::Add {
-            table: table.into(),
-            priority,
-            matches: pairs(matches),
-            action,
-            handle: handle.map(str::to_owned),
-        };
+        let add =
+            |table: &str, priority, matches: &[(&str, &str)], action, handle: Option<&str>| Statement::Add {
+                table: table.into(),
+                priority,
+                matches: pairs(matches),
+                action,
+                handle: handle.map(str::to_owned),
+            };
         for (line, want) in [
             ("add t k:1 a()", add("t", None, &[("k", "1")], call("a", &[]), None)),
             (
@@ -340,7 +345,10 @@ mod tests {
                     None,
                 ),
             ),
-            ("add t k : 1/8 a ( x : 2 ) = H", add("t", None, &[("k", "1/8")], call("a", &[("x", "2")]), Some("H"))),
+            (
+                "add t k : 1/8 a ( x : 2 ) = H",
+                add("t", None, &[("k", "1/8")], call("a", &[("x", "2")]), Some("H")),
+            ),
             ("add t h.x[0].f:1 a()", add("t", None, &[("h.x[0].f", "1")], call("a", &[]), None)),
             ("add t h.f[7:0]:1 a()", add("t", None, &[("h.f[7:0]", "1")], call("a", &[]), None)),
             ("add t a()", add("t", None, &[], call("a", &[]), None)),
@@ -354,10 +362,7 @@ mod tests {
         assert_eq!(one("packet 3 0A 0b"), Statement::Packet { port: 3, bytes: vec![10, 11] });
         assert_eq!(
             one("expect 1 0a** ff $"),
-            Statement::Expect {
-                port: 1,
-                pattern: Some(Pattern { digits: b"0A**FF".to_vec(), exact: true })
-            }
+            Statement::Expect { port: 1, pattern: Some(Pattern { digits: b"0A**FF".to_vec(), exact: true }) }
         );
         assert_eq!(one("expect 5"), Statement::Expect { port: 5, pattern: None });
         assert_eq!(one("no_packet"), Statement::NoPacket);

@@ -149,8 +149,8 @@ impl Run {
                 for (name, text) in matches {
                     let at = names::key(&program, id, name)?;
                     let key = &declared.keys[at];
-                    found[at] =
-                        stf_match(text, key.kind, key.expr.width).map_err(|e| format!("key `{name}`: {e}"))?;
+                    found[at] = stf_match(text, key.kind, key.expr.width)
+                        .map_err(|e| format!("key `{name}`: {e}"))?;
                 }
                 let priority = match priority {
                     Some(priority) if priority_counts(declared) => PRIORITIES - priority,
@@ -203,8 +203,9 @@ impl Run {
         }
         let mut args = Vec::new();
         for param in &declared.params {
-            let (_, text) = named(&param.name)
-                .ok_or_else(|| format!("action `{}` needs a value for `{}`", declared.info.name, param.name))?;
+            let (_, text) = named(&param.name).ok_or_else(|| {
+                format!("action `{}` needs a value for `{}`", declared.info.name, param.name)
+            })?;
             let value = stf_value(text, program[param.var].width);
             args.push(value.map_err(|e| format!("parameter `{}`: {e}", param.name))?);
         }

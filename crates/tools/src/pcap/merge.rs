@@ -1,0 +1,67 @@
+//! Several captures as one stream, in the order of time.
+//!
+//! Of packets with the same time the one of the file that was named first comes first. Within a file the order is that
+//! of the file: a packet that is stamped earlier than the one before it comes at the time of the one before it.
+
+use super::read::{Packet, Reader};
+use crate::Result;
+
+struct Input {
+    port: u32,
+    reader: Reader,
+    bytes: Vec<u8>,
+    next: Option<Packet>,
+    latest: u64,
+}
+
+impl Input {
+    fn advance(&mut self) -> Result<()> {
+        self.next = self.reader.next(&mut self.bytes)?;
+        if let Some(packet) = &mut self.next {
+            packet.time = packet.time.max(self.latest);
+            self.latest = packet.time;
+        }
+        Ok(())
+    }
+}
+
+pub struct Merge {
+    inputs: Vec<Input>,
+    /// The input whose packet was given out last.
+    current: Option<usize>,
+}
+
+impl Merge {
+    pub fn new(readers: Vec<(u32, Reader)>) -> Result<Merge> {
+        let mut inputs = Vec::new();
+        for (port, reader) in readers {
+            let mut input = Input { port, reader, bytes: Vec::new(), next: None, latest: 0 };
+            input.advance()?;
+            inputs.push(input);
+        }
+        Ok(Merge { inputs, current: None })
+    }
+
+    /// Input number, port, packet and bytes.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<(usize, u32, Packet, &[u8])>> {
+        if let Some(current) = self.current.take() {
+            self.inputs[current].advance()?;
+        }
+        let first = self
+            .inputs
+            .iter()
+            .enumerate()
+            .filter_map(|(i, input)| Some((input.next?.time, i, input.next?)))
+            .min_by_key(|(time, i, _)| (*time, *i));
+        let Some((_, index, packet)) = first else { return Ok(None) };
+        self.current = Some(index);
+        let input = &self.inputs[index];
+        Ok(Some((index, input.port, packet, &input.bytes)))
+    }
+
+    /// Port and reader of each input.
+    pub fn inputs(&self) -> impl Iterator<Item = (u32, &Reader)> {
+        self.inputs.iter().map(|i| (i.port, &i.reader))
+    }
+}

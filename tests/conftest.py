@@ -1,0 +1,95 @@
+"""What tests share: running the command, making captures."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "examples" / "p4"
+
+
+class Ran:
+    """What came of a run of the command."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
+        self.code = done.returncode
+        self.out = done.stdout
+        self.err = done.stderr
+
+    @property
+    def json(self) -> Any:
+        """Standard output as one JSON object."""
+        answer = json.loads(self.out)
+        assert isinstance(answer, dict)
+        return answer
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def tidegate() -> Run:
+    def run(*args: object) -> Ran:
+        command = [sys.executable, "-m", "tidegate.cli", *map(str, args)]
+        return Ran(subprocess.run(command, capture_output=True, text=True, timeout=120, check=False))
+
+    return run
+
+
+def pcap(
+    packets: list[tuple[int, bytes]],
+    *,
+    order: str = "<",
+    nanoseconds: bool = False,
+    link_type: int = 1,
+    wire_len: int | None = None,
+) -> bytes:
+    """A pcap file of packets with their times in nanoseconds."""
+    magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
+    out = struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 65535, link_type)
+    for time, data in packets:
+        seconds, rest = divmod(time, 10**9)
+        fraction = rest if nanoseconds else rest // 1000
+        out += struct.pack(order + "IIII", seconds, fraction, len(data), wire_len or len(data)) + data
+    return out
+
+
+def pcapng(packets: list[tuple[int, bytes]], *, order: str = "<", resolution: int = 9) -> bytes:
+    """A pcapng file; `resolution` is the exponent of the timestamps' unit."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        length = len(body) + 12
+        return struct.pack(order + "II", kind, length) + body + struct.pack(order + "I", length)
+
+    out = block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))
+    option = struct.pack(order + "HHBxxx", 9, 1, resolution) + struct.pack(order + "HH", 0, 0)
+    out += block(1, struct.pack(order + "HHI", 1, 0, 0) + option)
+    out += block(0x0BAD, b"a block of a kind that nobody knows")
+    for time, data in packets:
+        stamp = time * 10**resolution // 10**9
+        head = struct.pack(order + "IIIII", 0, stamp >> 32, stamp & 0xFFFFFFFF, len(data), len(data))
+        out += block(6, head + data)
+    return out
+
+
+def read_pcap(path: Path) -> list[tuple[int, bytes]]:
+    """Times in nanoseconds and packets of a file that `tidegate replay` wrote."""
+    data = path.read_bytes()
+    magic, _, _, _, _, _, link_type = struct.unpack_from("<IHHiIII", data)
+    assert (magic, link_type) == (0xA1B23C4D, 1)
+    at, packets = 24, []
+    while at < len(data):
+        seconds, rest, captured, _ = struct.unpack_from("<IIII", data, at)
+        packets.append((seconds * 10**9 + rest, data[at + 16 : at + 16 + captured]))
+        at += 16 + captured
+    assert at == len(data)
+    return packets

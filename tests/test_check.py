@@ -1,0 +1,90 @@
+"""`tidegate check`, and what all commands have in common."""
+
+from pathlib import Path
+
+import pytest
+from google.protobuf import text_format
+from p4.config.v1 import p4info_pb2
+
+from conftest import EXAMPLES, Run
+
+PROGRAMS = sorted(EXAMPLES.glob("*/*.p4"))
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
+def test_examples_compile_and_their_p4info_is_valid(tidegate: Run, tmp_path: Path, program: Path) -> None:
+    ran = tidegate("check", program, "--p4info", tmp_path / "p4info.txt", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    summary = ran.json["summary"]
+    info = text_format.Parse((tmp_path / "p4info.txt").read_text(), p4info_pb2.P4Info())
+    assert {t.preamble.name for t in info.tables} == {t["name"] for t in summary["tables"]}
+    assert {r.preamble.name for r in info.registers} == {r["name"] for r in summary["registers"]}
+    assert info.pkg_info.arch == "v1model"
+    ids = [t.preamble.id for t in info.tables] + [a.preamble.id for a in info.actions]
+    assert len(set(ids)) == len(ids)
+    for table in info.tables:
+        assert {r.id for r in table.action_refs} <= {a.preamble.id for a in info.actions}
+    assert [p.name for p in tmp_path.iterdir()] == ["p4info.txt"]
+
+
+def test_a_summary_for_people(tidegate: Run) -> None:
+    ran = tidegate("check", EXAMPLES / "ipv4_router" / "ipv4_router.p4")
+    assert ran.code == 0
+    assert "RouterIngress.routes" in ran.out
+    assert "hdr.ipv4.dst: lpm, 32 bits" in ran.out
+
+
+def test_errors_have_their_place(tidegate: Run, tmp_path: Path) -> None:
+    program = tmp_path / "bad.p4"
+    program.write_text("#include <core.p4>\nconst bit<8> x = y;\n")
+    ran = tidegate("check", program, "--json")
+    assert ran.code == 1
+    assert not ran.json["ok"]
+    first = ran.json["diagnostics"][0]
+    assert (first["severity"], first["line"], first["column"]) == ("error", 2, 18)
+    assert first["file"].endswith("bad.p4")
+    assert "bad.p4:2:18" in ran.err
+
+
+def test_includes_and_macros(tidegate: Run, tmp_path: Path) -> None:
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "width.p4").write_text("typedef bit<WIDTH> number;\n")
+    router = (EXAMPLES / "ipv4_router" / "ipv4_router.p4").read_text()
+    (tmp_path / "prog.p4").write_text('#include "width.p4"\nconst number big = 300;\n' + router)
+    program = tmp_path / "prog.p4"
+    assert tidegate("check", program, "-I", tmp_path / "inc", "-DWIDTH=16", "--json").json["ok"]
+    assert tidegate("check", program).code == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["check", "no/such.p4"], 1, "no/such.p4: cannot be read: no such file or directory"),
+        (["check", "."], 1, "it is a directory"),
+        (["check"], 2, "Missing argument"),
+        (["check", "x.p4", "--no-such-option"], 2, "No such option"),
+        (["frobnicate"], 2, "No such command"),
+        (["stf", "x.p4", "y.stf", "--engine", "steam"], 2, "steam"),
+        (["replay", "x.p4", "--in", "nonsense", "--out", "d"], 2, "PORT=FILE"),
+    ],
+)
+def test_exit_codes(tidegate: Run, args: list[str], code: int, message: str) -> None:
+    ran = tidegate(*args)
+    assert ran.code == code
+    assert message in ran.err
+    assert ran.out == ""
+    assert "Traceback" not in ran.err
+
+
+def test_bytes_that_are_not_text(tidegate: Run, tmp_path: Path) -> None:
+    (tmp_path / "x.p4").write_bytes(bytes(range(256)) * 20)
+    ran = tidegate("check", tmp_path / "x.p4", "--json")
+    assert ran.code == 1
+    assert ran.json["diagnostics"]
+
+
+def test_p4info_that_cannot_be_written(tidegate: Run, tmp_path: Path) -> None:
+    program = EXAMPLES / "ipv4_router" / "ipv4_router.p4"
+    ran = tidegate("check", program, "--p4info", tmp_path / "no" / "such" / "file")
+    assert ran.code == 1
+    assert "cannot be written: no such file or directory" in ran.err

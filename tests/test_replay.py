@@ -1,0 +1,168 @@
+"""`tidegate replay`."""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import EXAMPLES, Run, pcap, pcapng, read_pcap
+
+ROUTER = EXAMPLES / "ipv4_router" / "ipv4_router.p4"
+PACKET = bytes.fromhex("00000000000100000000000208004500001c00000000401164cd0a0000010a0102031111222233334444")
+LEAVES = bytes.fromhex("02000000000402000000000308004500001c000000003f1165cd0a0000010a0102031111222233334444")
+ROUTE = "table_add RouterIngress.routes next_hop 10.1.0.0/16 => 3 02:00:00:00:00:03 02:00:00:00:00:04\n"
+SECOND = 10**9
+START = 1_700_000_000 * SECOND
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Path:
+    path = tmp_path / "commands.txt"
+    path.write_text("# routes\n" + ROUTE)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("data", "unit"),
+    [
+        (pcap([(START + 1_000, PACKET), (START + 5_000, PACKET)]), 1000),
+        (pcap([(START + 1_000, PACKET), (START + 5_000, PACKET)], order=">"), 1000),
+        (pcap([(START + 1_001, PACKET), (START + 5_002, PACKET)], nanoseconds=True), 1),
+        (pcap([(START + 1_001, PACKET), (START + 5_002, PACKET)], order=">", nanoseconds=True), 1),
+        (pcapng([(START + 1_001, PACKET), (START + 5_002, PACKET)]), 1),
+        (pcapng([(START + 1_000, PACKET), (START + 5_000, PACKET)], order=">", resolution=6), 1000),
+    ],
+)
+def test_formats(tidegate: Run, tmp_path: Path, commands: Path, data: bytes, unit: int) -> None:
+    (tmp_path / "in.pcap").write_bytes(data)
+    out = tmp_path / "out"
+    for engine in ("interp", "jit"):
+        ran = tidegate(
+            "replay", ROUTER, "--in", f"1={tmp_path / 'in.pcap'}", "--out", out, "--commands", commands,
+            "--json", "--engine", engine,
+        )  # fmt: skip
+        assert (ran.code, ran.err) == (0, "")
+        assert (ran.json["packets_in"], ran.json["packets_out"]) == (2, 2)
+        assert [p.name for p in out.iterdir()] == ["port3.pcap"]
+        times = [time for time, _ in read_pcap(out / "port3.pcap")]
+        want = [START + 1_001, START + 5_002] if unit == 1 else [START + 1_000, START + 5_000]
+        assert times == want
+        assert [data for _, data in read_pcap(out / "port3.pcap")] == [LEAVES, LEAVES]
+
+
+def test_inputs_are_merged_by_time(tidegate: Run, tmp_path: Path, commands: Path) -> None:
+    def numbered(n: int) -> bytes:
+        return PACKET + bytes([n])
+
+    (tmp_path / "a").write_bytes(pcap([(START, numbered(0)), (START + 2000, numbered(2))]))
+    (tmp_path / "b").write_bytes(pcapng([(START + 1000, numbered(1)), (START + 2000, numbered(3))]))
+    ran = tidegate(
+        "replay", ROUTER, "--in", f"1={tmp_path / 'a'}", "--in", f"2={tmp_path / 'b'}",
+        "--out", tmp_path / "out", "--commands", commands, "--json",
+    )  # fmt: skip
+    assert ran.code == 0
+    assert [data[-1] for _, data in read_pcap(tmp_path / "out" / "port3.pcap")] == [0, 1, 2, 3]
+    assert [i["packets"] for i in ran.json["inputs"]] == [2, 2]
+    assert ran.json["duration_ps"] == 2_000_000
+
+
+@pytest.mark.parametrize("make", [pcap, pcapng])
+def test_a_capture_that_is_cut_short(tidegate: Run, tmp_path: Path, commands: Path, make: object) -> None:
+    assert callable(make)
+    whole = make([(START, PACKET), (START + 1000, PACKET), (START + 2000, PACKET)])
+    (tmp_path / "cut").write_bytes(whole[:-9])
+    ran = tidegate(
+        "replay", ROUTER, "--in", f"1={tmp_path / 'cut'}", "--out", tmp_path / "out", "--commands", commands, "--json"
+    )  # fmt: skip
+    assert ran.code == 0
+    assert ran.json["packets_out"] == 2
+    assert ran.json["inputs"][0]["cut"] == "the file ends within a packet"
+    assert "cut: the file ends within a packet; the 2 packets before that were replayed" in ran.err
+
+
+def test_packets_captured_in_part(tidegate: Run, tmp_path: Path, commands: Path) -> None:
+    (tmp_path / "snapped").write_bytes(pcap([(START, PACKET)], wire_len=1000))
+    ran = tidegate(
+        "replay", ROUTER, "--in", f"1={tmp_path / 'snapped'}", "--out", tmp_path / "out", "--commands", commands,
+        "--json",
+    )  # fmt: skip
+    assert ran.json["inputs"][0]["captured_in_part"] == 1
+    assert "captured only in part" in ran.err
+    written = (tmp_path / "out" / "port3.pcap").read_bytes()
+    assert int.from_bytes(written[24 + 12 : 24 + 16], "little") == 1000
+
+
+def test_drops_have_their_reason(tidegate: Run, tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(pcap([(START, PACKET)] * 3))
+    ran = tidegate("replay", ROUTER, "--in", f"1={tmp_path / 'in'}", "--out", tmp_path / "out", "--json")
+    assert ran.json["drops"] == {"dropped in ingress": 3}
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("table_add nowhere drop 1 =>", "no table `nowhere`"),
+        ("table_add routes next_hop 10.0.0.0/8 => 3", "takes 3 values (port, src, dst), not 1"),
+        ("table_add routes drop 10.0.0.0 =>", "has no prefix length"),
+        ("table_add routes drop 10.0.0.0/8", "expected `table_add"),
+        ("table_add routes next_hop 10.0.0.0/8 => 512 0 0", "does not fit in 9 bits"),
+        ("register_write r 0 0", "no register `r`"),
+        ("set_queue_depth 5", "there are no queues here"),
+        ("frobnicate", "no command `frobnicate`"),
+        ("mc_node_associate 1 0", "there is no multicast group 1"),
+    ],
+)
+def test_bad_commands_are_named(tidegate: Run, tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "in").write_bytes(pcap([(START, PACKET)]))
+    (tmp_path / "c").write_text(f"\n{line}\n")
+    ran = tidegate(
+        "replay", ROUTER, "--in", f"1={tmp_path / 'in'}", "--out", tmp_path / "out", "--commands", tmp_path / "c"
+    )  # fmt: skip
+    assert ran.code == 1
+    assert ran.err.startswith(f"{tmp_path / 'c'}:2: ")
+    assert message in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_reading_commands_are_answered_before_and_after(tidegate: Run, tmp_path: Path) -> None:
+    program = EXAMPLES / "ecn_marker" / "ecn_marker.p4"
+    (tmp_path / "in").write_bytes(pcap([(START, PACKET)]))
+    (tmp_path / "c").write_text(
+        "register_write MarkerEgress.threshold 0 5\nregister_read MarkerEgress.threshold 0\n"
+    )
+    ran = tidegate(
+        "replay", program, "--in", f"1={tmp_path / 'in'}", "--out", tmp_path / "o", "--commands", tmp_path / "c",
+        "--json",
+    )  # fmt: skip
+    assert ran.code == 0
+    assert ran.json["readings"] == [
+        {
+            "line": 2,
+            "command": "register_read MarkerEgress.threshold 0",
+            "before": "MarkerEgress.threshold[0]= 5",
+            "after": "MarkerEgress.threshold[0]= 5",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(b"", "is empty"), (b"ab", "is not a capture"), (b"#!/bin/sh\n" * 10, "is not a capture")],
+)
+def test_files_that_are_no_captures(tidegate: Run, tmp_path: Path, data: bytes, message: str) -> None:
+    (tmp_path / "in").write_bytes(data)
+    ran = tidegate("replay", ROUTER, "--in", f"1={tmp_path / 'in'}", "--out", tmp_path / "out")
+    assert (ran.code, len(ran.err.splitlines())) == (1, 1)
+    assert message in ran.err
+
+
+def test_places_that_cannot_be_read_or_written(tidegate: Run, tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(pcap([(START, PACKET)]))
+    (tmp_path / "file").write_text("")
+    ran = tidegate("replay", ROUTER, "--in", f"1={tmp_path / 'in'}", "--out", tmp_path / "file")
+    assert ran.code == 1
+    assert "it is not a directory" in ran.err
+    ran = tidegate("replay", ROUTER, "--in", f"1={tmp_path}", "--out", tmp_path / "out")
+    assert "it is a directory" in ran.err
+    ran = tidegate("replay", ROUTER, "--in", f"600={tmp_path / 'in'}", "--out", tmp_path / "out")
+    assert (ran.code, "ports are 0 to 510" in ran.err) == (1, True)

@@ -1,0 +1,122 @@
+"""`tidegate stf`."""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import EXAMPLES, Run
+
+ROUTER = EXAMPLES / "ipv4_router" / "ipv4_router.p4"
+TESTS = sorted(EXAMPLES.glob("*/*.stf"))
+ETHERNET = "000000000001 000000000002 0800"
+PACKET = f"{ETHERNET} 4500001c00000000401164cd0a0000010a010203 1111222233334444"
+LEAVES = "020000000004 020000000003 0800 4500001c000000003f1165cd0a0000010a010203 1111222233334444"
+ROUTE = "add routes hdr.ipv4.dst:0x0a010000/16 next_hop(port:3, src:0x020000000003, dst:0x020000000004)"
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("test", TESTS, ids=lambda p: p.stem)
+def test_examples_pass(tidegate: Run, test: Path, engine: str) -> None:
+    ran = tidegate("stf", test.with_suffix(".p4"), test, "--engine", engine)
+    assert (ran.code, ran.err) == (0, "")
+    assert "passed" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([ROUTE, f"packet 1 {PACKET}", f"expect 3 {LEAVES.replace('3f', '40')}"], "differs from byte 22"),
+        ([ROUTE, f"packet 1 {PACKET}", f"expect 3 {LEAVES} 00"], "too short"),
+        ([ROUTE, f"packet 1 {PACKET}", f"expect 3 {LEAVES[:-4]} $"], "too long"),
+        ([ROUTE, f"packet 1 {PACKET}", f"expect 3 {LEAVES}", "expect 3"], "did not come"),
+        ([f"packet 1 {PACKET}", "expect 3"], "did not come"),
+        ([ROUTE, f"packet 1 {PACKET}", f"packet 3 {ETHERNET}"], "not expected"),
+        ([ROUTE, f"packet 1 {PACKET}", "no_packet"], "not expected"),
+    ],
+)
+def test_expectations_that_fail(tidegate: Run, tmp_path: Path, lines: list[str], message: str) -> None:
+    test = tmp_path / "t.stf"
+    test.write_text("\n".join(lines))
+    for engine in ("interp", "jit"):
+        ran = tidegate("stf", ROUTER, test, "--json", "--engine", engine)
+        assert ran.code == 1
+        assert not ran.json["ok"]
+        assert any(message in failure["what"] for failure in ran.json["failures"])
+        assert f"{test}:" in ran.err
+
+
+def test_a_difference_is_marked(tidegate: Run, tmp_path: Path) -> None:
+    test = tmp_path / "t.stf"
+    test.write_text(f"{ROUTE}\npacket 1 {PACKET}\nexpect 3 {LEAVES.replace('3f', '40')}\n")
+    lines = tidegate("stf", ROUTER, test).err.splitlines()
+    mark = next(line for line in lines if "^" in line).index("^")
+    expected = next(line for line in lines if line.startswith("  expected"))
+    received = next(line for line in lines if line.startswith("  received"))
+    assert (expected[mark], received[mark]) == ("4", "3")
+    assert lines[0].startswith(f"{test}:3: port 3")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [ROUTE, f"packet 1 {PACKET}", f"expect 3 {LEAVES}"],
+        [ROUTE, f"packet 1 {PACKET}", f"EXPECT 3 {LEAVES[:20]}"],
+        [ROUTE, f"packet 1 {PACKET}", f"expect 3 {'*' * 12} {LEAVES[13:]} $"],
+        [ROUTE, f"packet 1 {PACKET}", "expect 3"],
+        # Ports that the test does not mention are not looked at.
+        [ROUTE, f"packet 1 {PACKET}"],
+        [f"{ROUTE} = R", "remove R", f"packet 1 {PACKET}", "no_packet"],
+        [ROUTE, "remove all", f"packet 1 {PACKET}", "no_packet"],
+        ["setdefault routes drop()", "# nothing", "", "wait"],
+    ],
+)
+def test_expectations_that_hold(tidegate: Run, tmp_path: Path, lines: list[str]) -> None:
+    test = tmp_path / "t.stf"
+    test.write_text("\n".join(lines))
+    ran = tidegate("stf", ROUTER, test, "--json")
+    assert (ran.code, ran.json["failures"]) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("add nowhere k:1 drop()", "no table `nowhere`; there are `RouterIngress.routes`"),
+        ("add routes k:1 drop()", "has no key `k`; it has `hdr.ipv4.dst`"),
+        ("add routes hdr.ipv4.dst:0x1ffffffff/8 drop()", "does not fit in 32 bits"),
+        ("add routes hdr.ipv4.dst:1/33 drop()", "prefix length 33"),
+        ("add routes dst:0x0a000000/8 fly()", "no action of table `RouterIngress.routes` `fly`"),
+        ("add routes dst:0x0a000000/8 next_hop(port:1)", "needs a value for `src`"),
+        ("add routes dst:0x0a000000/8 drop(x:1)", "no parameter `x`; it has none"),
+        ("register_write r 0 1", "no register `r`"),
+        ("packet 0 123", "odd number"),
+        ("launch 1", "no statement `launch`"),
+    ],
+)
+def test_bad_lines_are_named(tidegate: Run, tmp_path: Path, line: str, message: str) -> None:
+    test = tmp_path / "t.stf"
+    test.write_text(f"# first\n{line}\n")
+    ran = tidegate("stf", ROUTER, test)
+    assert ran.code == 1
+    assert ran.err.startswith(f"{test}:2: ")
+    assert message in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_trace(tidegate: Run, tmp_path: Path) -> None:
+    test = tmp_path / "t.stf"
+    test.write_text(f"{ROUTE}\npacket 1 {PACKET}\nexpect 3 {LEAVES}\n")
+    ran = tidegate("stf", ROUTER, test, "--trace")
+    assert ran.code == 0
+    assert "extract hdr.ipv4" in ran.out
+    assert "sent 42 bytes on port 3" in ran.out
+    events = tidegate("stf", ROUTER, test, "--trace", "--json").json["trace"][0]["events"]
+    assert {"event": "transmit", "port": 3, "bytes": 42} in events
+
+
+def test_files_that_are_no_tests(tidegate: Run, tmp_path: Path) -> None:
+    (tmp_path / "b.stf").write_bytes(b"wait\n\xff\xfe")
+    ran = tidegate("stf", ROUTER, tmp_path / "b.stf")
+    assert (ran.code, len(ran.err.splitlines())) == (1, 1)
+    assert "b.stf:2: this is not text" in ran.err
+    assert "it is a directory" in tidegate("stf", ROUTER, tmp_path).err
+    assert tidegate("stf", ROUTER, tmp_path / "none.stf").code == 1
