@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from google.protobuf import text_format
-from p4.config.v1 import p4info_pb2
 
 from conftest import EXAMPLES, Run
+from p4runtime import parse_p4info
 
 PROGRAMS = sorted(EXAMPLES.glob("*/*.p4"))
 
@@ -16,7 +15,7 @@ def test_examples_compile_and_their_p4info_is_valid(tidegate: Run, tmp_path: Pat
     ran = tidegate("check", program, "--p4info", tmp_path / "p4info.txt", "--json")
     assert (ran.code, ran.err) == (0, "")
     summary = ran.json["summary"]
-    info = text_format.Parse((tmp_path / "p4info.txt").read_text(), p4info_pb2.P4Info())
+    info = parse_p4info((tmp_path / "p4info.txt").read_text())
     assert {t.preamble.name for t in info.tables} == {t["name"] for t in summary["tables"]}
     assert {r.preamble.name for r in info.registers} == {r["name"] for r in summary["registers"]}
     assert info.pkg_info.arch == "v1model"

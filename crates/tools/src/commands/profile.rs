@@ -84,7 +84,9 @@ impl Session<'_> {
     fn unused(&self, profile: usize, target: &Target) -> Result<(), String> {
         for (table, state) in self.pipeline.program().tables.iter().zip(&self.pipeline.state.tables) {
             let ours = table.implementation.is_some_and(|p| p.index() == profile);
-            if ours && (state.default == *target || state.iter().any(|(_, e)| e.target == *target)) {
+            if ours
+                && (*state.default_target() == *target || state.iter().any(|(_, e)| *e.target() == *target))
+            {
                 return Err(format!("an entry of table `{}` leads there; delete it first", table.info.name));
             }
         }

@@ -200,7 +200,7 @@ impl Session<'_> {
         if priority_counts(table) {
             text += &format!(" priority {}", entry.priority);
         }
-        text += &format!(" => {}", self.target_text(id, &entry.target));
+        text += &format!(" => {}", self.target_text(id, entry.target()));
         Some(text)
     }
 
@@ -213,7 +213,7 @@ impl Session<'_> {
         let mut lines =
             vec![format!("table {}: {} entries", self.pipeline.program()[id].info.name, state.len())];
         lines.extend(handles.into_iter().filter_map(|(_, handle)| self.entry_text(id, handle)));
-        lines.push(format!("default => {}", self.target_text(id, &state.default)));
+        lines.push(format!("default => {}", self.target_text(id, state.default_target())));
         Ok(lines.join("\n"))
     }
 

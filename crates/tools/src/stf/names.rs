@@ -17,7 +17,10 @@ fn find<'a>(what: &str, wanted: &str, names: impl Iterator<Item = &'a str> + Clo
             [only] => return Ok(only),
             [] => {}
             _ => {
-                return Err(format!("`{wanted}` could be any of {} {what}s; give the full name", found.len()));
+                return Err(format!(
+                    "`{wanted}` could be any of {} {what}s; give the full name",
+                    found.len()
+                ));
             }
         }
     }
