@@ -1,8 +1,9 @@
 //! Longest prefix match: a trie of one byte a level, each node a run-length coded array of 256.
 //!
-//! A node's array says for each value of its byte which prefix ends there (the longest that covers the byte) and which node goes
-//! on. Equal neighbours are one run; a bitmap marks where runs start, so that the run of a byte is found by counting bits. A node is one
-//! run of words, so that a lookup touches a cache line or two a level and at most `ceil(width / 8)` levels, however many prefixes there are.
+//! A node's array says for each value of its byte which prefix ends there (the longest that covers the byte) and which
+//! node goes on. Equal neighbours are one run; a bitmap marks where runs start, so that the run of a byte is found by
+//! counting bits. A node lies in one piece, so that a lookup touches a cache line or two a level, at `ceil(width / 8)`
+//! levels, however many prefixes there are.
 
 /// No prefix; no parent.
 const NONE: u32 = u32::MAX;
@@ -19,9 +20,24 @@ struct Run {
     child: u32,
 }
 
+impl Run {
+    fn encoded(self) -> u64 {
+        u64::from(self.value) | u64::from(self.child) << 32
+    }
+
+    #[inline(always)]
+    fn decoded(word: u64) -> Run {
+        Run { value: word as u32, child: (word >> 32) as u32 }
+    }
+}
+
 /// Words of a node before its runs: four of bits that say at which bytes runs start (byte 0 always), and one with four
 /// numbers of 16 bits, the runs that start in the words of bits up to each.
 const HEAD: usize = 5;
+
+/// Set in the place of a node that has more than [`DENSE_RUNS`] runs: it is a plain array of 256, without a head.
+const DENSE: u32 = 1 << 31;
+const DENSE_RUNS: usize = 128;
 
 /// Memory of nodes is given out in multiples of this many words.
 const GRAIN: usize = 4;
@@ -57,7 +73,7 @@ impl Lpm {
     pub fn new(width: u32) -> Lpm {
         let mut lpm =
             Lpm { width, words: Vec::new(), parts: Vec::new(), root: 0, free: Vec::new(), spare: Vec::new() };
-        let empty = lpm.encode(&Parts::default());
+        let (empty, _) = lpm.encode(&Parts::default());
         lpm.words.extend(empty);
         lpm.words.resize(lpm.words.len().next_multiple_of(GRAIN), 0);
         lpm.new_node(NONE);
@@ -73,14 +89,14 @@ impl Lpm {
         if self.width <= 64 {
             let mut key = *key.first()? << (64 - self.width);
             for _ in 0..levels {
-                let run = self.run(at as usize, (key >> 56) as u8);
+                let run = self.run(at, (key >> 56) as u8);
                 best = if run.value == NONE { best } else { run.value };
                 at = run.child;
                 key <<= 8;
             }
         } else {
             for level in 0..levels {
-                let run = self.run(at as usize, self.byte(key, level));
+                let run = self.run(at, self.byte(key, level));
                 best = if run.value == NONE { best } else { run.value };
                 at = run.child;
                 if at == EMPTY {
@@ -93,14 +109,16 @@ impl Lpm {
 
     /// The run that a byte is in, of the node at a place.
     #[inline(always)]
-    fn run(&self, at: usize, byte: u8) -> Run {
-        let node = &self.words[at..];
+    fn run(&self, at: u32, byte: u8) -> Run {
+        if at & DENSE != 0 {
+            return Run::decoded(self.words[(at & !DENSE) as usize + usize::from(byte)]);
+        }
+        let node = &self.words[at as usize..];
         let word = usize::from(byte >> 6);
         // Starts up to and including the byte: shifts out those behind it.
         let upto = node[word] << (63 - (byte & 63));
         let before = (node[4] >> (16 * word)) as u16;
-        let run = node[HEAD - 1 + usize::from(before) + upto.count_ones() as usize];
-        Run { value: run as u32, child: (run >> 32) as u32 }
+        Run::decoded(node[HEAD - 1 + usize::from(before) + upto.count_ones() as usize])
     }
 
     /// Byte number `level` from the top of a key whose top bit is that of the width.
@@ -208,6 +226,7 @@ impl Lpm {
     /// Gives a node's words back.
     fn release(&mut self, index: usize) {
         let Parts { at, room, .. } = self.parts[index];
+        let at = at & !DENSE;
         let grains = room as usize / GRAIN;
         if grains == 0 {
             return;
@@ -221,7 +240,7 @@ impl Lpm {
 
     /// Writes what a lookup reads of a node, elsewhere if it has not the room where it is.
     fn rebuild(&mut self, index: usize) {
-        let encoded = self.encode(&self.parts[index]);
+        let (encoded, dense) = self.encode(&self.parts[index]);
         let wanted = encoded.len().div_ceil(GRAIN);
         let moves = self.parts[index].room as usize != wanted * GRAIN;
         if moves {
@@ -234,16 +253,17 @@ impl Lpm {
                     at as u32
                 }
             };
-            self.parts[index].at = at;
+            self.parts[index].at = at | dense;
             self.parts[index].room = (wanted * GRAIN) as u32;
         }
-        let at = self.parts[index].at as usize;
-        self.words[at..at + encoded.len()].copy_from_slice(&encoded);
+        let at = self.parts[index].at;
+        let start = (at & !DENSE) as usize;
+        self.words[start..start + encoded.len()].copy_from_slice(&encoded);
         if !moves {
             return;
         }
         match self.parts[index].parent {
-            NONE => self.root = at as u32,
+            NONE => self.root = at,
             // Its children are as many as before, so that it stays where it is. A new node is none of them yet.
             parent => {
                 let known =
@@ -255,7 +275,8 @@ impl Lpm {
         }
     }
 
-    fn encode(&self, parts: &Parts) -> Vec<u64> {
+    /// A node's words, and [`DENSE`] if it has no head.
+    fn encode(&self, parts: &Parts) -> (Vec<u64>, u32) {
         let mut all = [Run { value: NONE, child: EMPTY }; 256];
         let mut lengths = [0u8; 256];
         for (first, bits, value) in &parts.prefixes {
@@ -271,6 +292,10 @@ impl Lpm {
         for (byte, child) in &parts.children {
             all[usize::from(*byte)].child = self.parts[*child as usize].at;
         }
+        let runs = 1 + all.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        if runs > DENSE_RUNS {
+            return (all.into_iter().map(Run::encoded).collect(), DENSE);
+        }
         let mut words = vec![0u64; HEAD];
         for (byte, run) in all.into_iter().enumerate() {
             if byte % 64 == 0 {
@@ -278,10 +303,10 @@ impl Lpm {
             }
             if byte == 0 || run != all[byte - 1] {
                 words[byte / 64] |= 1 << (byte % 64);
-                words.push(u64::from(run.value) | u64::from(run.child) << 32);
+                words.push(run.encoded());
             }
         }
-        words
+        (words, 0)
     }
 }
 
@@ -311,6 +336,37 @@ mod tests {
     fn words(value: u128, width: u32) -> Vec<u64> {
         let all = [value as u64, (value >> 64) as u64];
         all[..width.div_ceil(64) as usize].to_vec()
+    }
+
+    /// So many that nodes become plain arrays, and fewer again.
+    #[test]
+    fn full_nodes() {
+        let mut rng = crate::rng::Rng::new(5);
+        let mut lpm = Lpm::new(24);
+        let mut list: Vec<(u128, u32, u32)> = Vec::new();
+        for number in 0..1500 {
+            let length = [7, 8, 8, 15, 16, 16, 16, 20, 24][number as usize % 9];
+            // Half of them below one byte.
+            let top = if number % 2 == 0 { 0x2a } else { rng.next_u64() & 0xff };
+            let value = (top << 16 | rng.next_u64() & 0xffff) & (0xff_ffff << (24 - length));
+            if list.iter().all(|(v, l, _)| (*v, *l) != (u128::from(value), length)) {
+                list.push((u128::from(value), length, number));
+                lpm.insert(&[value], length, number);
+            }
+        }
+        assert!(lpm.words.len() > 512 && lpm.root & DENSE != 0);
+        while !list.is_empty() {
+            for _ in 0..200 {
+                let top = if rng.next_u64() % 2 == 0 { 0x2a } else { rng.next_u64() & 0xff };
+                let key = top << 16 | rng.next_u64() & 0xffff;
+                assert_eq!(lpm.lookup(&[key]), slow(&list, 24, u128::from(key)));
+            }
+            for _ in 0..100.min(list.len()) {
+                let (value, length, number) = list.swap_remove((rng.next_u64() % list.len() as u64) as usize);
+                assert_eq!(lpm.remove(&[value as u64], length), Some(number));
+            }
+        }
+        assert_eq!(lpm.lookup(&[0x2a_0000]), None);
     }
 
     proptest! {
