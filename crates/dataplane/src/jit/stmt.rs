@@ -15,7 +15,7 @@ use super::helpers;
 use super::native::{self, Native};
 
 /// Values that one function may have, well below what Cranelift can number; it takes seconds for as many.
-const MAX_VALUES: usize = 1 << 20;
+const MAX_VALUES: usize = 1 << 18;
 
 impl Gen<'_, '_> {
     pub fn stmts(&mut self, block: &[Stmt]) -> Result<(), JitError> {

@@ -357,7 +357,7 @@ mod tests {
         assert!(lpm.words.len() > 512 && lpm.root & DENSE != 0);
         while !list.is_empty() {
             for _ in 0..200 {
-                let top = if rng.next_u64() % 2 == 0 { 0x2a } else { rng.next_u64() & 0xff };
+                let top = if rng.next_u64().is_multiple_of(2) { 0x2a } else { rng.next_u64() & 0xff };
                 let key = top << 16 | rng.next_u64() & 0xffff;
                 assert_eq!(lpm.lookup(&[key]), slow(&list, 24, u128::from(key)));
             }
