@@ -1,0 +1,51 @@
+//! The examples, and the language checked chapter by chapter: every program in `tests/p4/<chapter>/` with its STF test,
+//! on both engines. Expected values are worked out by hand from the specification (P4_16 1.2.5).
+
+use std::path::{Path, PathBuf};
+
+use tools::load::{Engine, Source};
+use tools::stf::{Options, run};
+
+fn stf_files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut todo = vec![dir.to_path_buf()];
+    while let Some(dir) = todo.pop() {
+        for entry in std::fs::read_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display())) {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                todo.push(path);
+            } else if path.extension().is_some_and(|e| e == "stf") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Runs every test below a folder of this crate; at least `least` of them.
+fn folder(dir: &str, least: usize) {
+    let tests = stf_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join(dir));
+    assert!(tests.len() >= least, "{dir} has only {} tests", tests.len());
+    let mut failures = String::new();
+    for test in &tests {
+        let source = Source { path: test.with_extension("p4"), ..Default::default() };
+        let program = source.program().unwrap_or_else(|e| panic!("{e}"));
+        for engine in [Engine::Interp, Engine::Jit] {
+            let options = Options { engine, ..Default::default() };
+            match run(program.clone(), test, options, &mut || Ok(())) {
+                Ok(answer) if answer["ok"] == true => {}
+                Ok(answer) => {
+                    failures.push_str(&format!("{engine:?} {}\n", answer["text"].as_str().unwrap_or("")))
+                }
+                Err(error) => failures.push_str(&format!("{engine:?} {error}\n")),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+#[test]
+fn examples() {
+    folder("../../examples/p4", 6);
+}
