@@ -38,6 +38,20 @@ impl Gen<'_, '_> {
         }
     }
 
+    /// An item of a list that keeps its items apart; a varbit as a number.
+    pub fn item(&mut self, item: &Expr) -> Limbs {
+        let Some(place) = self.is_varbit(item) else {
+            return self.limbs(item);
+        };
+        let count = item.width.div_ceil(64);
+        let (varbit, _) = self.varbit(place);
+        let slot = self.stack(count * 8);
+        let at = self.stack_addr(slot);
+        let words = self.iconst(u64::from(count));
+        self.call(packet::varbit_value as *const u8, &[at, varbit, words], false);
+        self.load_limbs(Region::Scratch, at, 0, count)
+    }
+
     /// Puts a data list together, padded with zero bits to whole bytes.
     pub fn data(&mut self, items: &[Expr]) -> Data {
         let most: u32 = items.iter().map(|item| item.width).sum();

@@ -24,6 +24,19 @@ impl Jit {
 
     #[inline]
     fn run(&self, ctx: &mut Context<'_>, block: BlockFn, port: u32) -> Native {
+        let program = &self.compiled.program;
+        assert!(
+            ctx.state.registers.len() == program.registers.len()
+                && ctx.state.counters.len() == program.counters.len(),
+            "the state is that of the program"
+        );
+        debug_assert!(
+            ctx.state
+                .registers
+                .iter()
+                .zip(&program.registers)
+                .all(|(r, declared)| r.len() as u64 == declared.size)
+        );
         assert!(ctx.frame.len() >= self.compiled.layout.frame_len, "the frame is laid out for the program");
         let mut native = Native {
             frame: ctx.frame.as_mut_ptr(),

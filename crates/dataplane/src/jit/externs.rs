@@ -67,7 +67,7 @@ impl Gen<'_, '_> {
             ExternCall::Digest { receiver, fields, .. } => {
                 let mut values = self.limbs(receiver);
                 for field in fields {
-                    values.extend(self.limbs(field));
+                    values.extend(self.item(field));
                 }
                 self.slow(call, &values);
             }

@@ -160,6 +160,20 @@ pub unsafe extern "C" fn append(list: *mut u8, bit: u64, value: *const u64, widt
     }
 }
 
+/// The bits of a varbit as a number of `words` limbs.
+pub unsafe extern "C" fn varbit_value(dst: *mut u64, at: *const u8, words: u64) {
+    // SAFETY: see the module's comment; `dst` has room for the limbs.
+    unsafe {
+        let (bits, content) = varbit(at);
+        let bits = bits as usize;
+        for (k, limb) in std::slice::from_raw_parts_mut(dst, words as usize).iter_mut().enumerate() {
+            let low = 64 * k;
+            let count = bits.saturating_sub(low).min(64);
+            *limb = if count == 0 { 0 } else { get_bits(content, bits - low - count, count) };
+        }
+    }
+}
+
 /// As [`append`], for a varbit.
 pub unsafe extern "C" fn append_varbit(list: *mut u8, bit: u64, value: *const u8) -> u64 {
     // SAFETY: see the module's comment; the list has room for the longest contents.

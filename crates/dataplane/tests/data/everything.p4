@@ -251,7 +251,10 @@ control I(inout headers_t h, inout meta_t m, inout standard_metadata_t s) {
             default: { h.first.kind = h.first.kind; }
         }
         if (h.first.b == 5) { s.mcast_grp = 2; }
-        if (h.first.b == 4) { digest<inner_t>(1, m.inner); }
+        if (h.first.b == 4) {
+            digest<inner_t>(1, m.inner);
+            digest<options_t>(2, h.options);
+        }
         if (h.first.b == 3) { truncate(32w40); }
         if (h.first.b == 2) { exit; }
         assert(h.first.b != 1);
