@@ -49,3 +49,43 @@ fn folder(dir: &str, least: usize) {
 fn examples() {
     folder("../../examples/p4", 6);
 }
+
+#[test]
+fn ch06_names_and_calls() {
+    folder("tests/p4/ch06_names_and_calls", 3);
+}
+
+#[test]
+fn ch08_expressions() {
+    folder("tests/p4/ch08_expressions", 5);
+}
+
+#[test]
+fn ch12_statements() {
+    folder("tests/p4/ch12_statements", 4);
+}
+
+#[test]
+fn ch13_parsing() {
+    folder("tests/p4/ch13_parsing", 4);
+}
+
+#[test]
+fn ch14_tables() {
+    folder("tests/p4/ch14_tables", 2);
+}
+
+#[test]
+fn ch15_parameterisation() {
+    folder("tests/p4/ch15_parameterisation", 1);
+}
+
+#[test]
+fn ch16_deparsing() {
+    folder("tests/p4/ch16_deparsing", 1);
+}
+
+#[test]
+fn v1model() {
+    folder("tests/p4/v1model", 4);
+}
