@@ -1,6 +1,7 @@
 //! The Python module `tidegate._core`: a thin skin over [`tools`] and the engine. No logic of its own.
 
 mod commands;
+mod engine;
 
 use pyo3::prelude::*;
 use tools::Failure;
@@ -23,6 +24,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     std::panic::set_hook(Box::new(|_| {}));
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("TidegateError", m.py().get_type::<TidegateError>())?;
+    m.add_class::<engine::Program>()?;
+    m.add_class::<engine::Pipeline>()?;
     m.add_function(wrap_pyfunction!(commands::check, m)?)?;
     m.add_function(wrap_pyfunction!(commands::stf, m)?)?;
     m.add_function(wrap_pyfunction!(commands::replay, m)?)?;

@@ -43,7 +43,8 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     })
 }
 
-fn summary(program: &Program) -> Value {
+/// What is in a program.
+pub fn summary(program: &Program) -> Value {
     let Architecture::V1Model(v1) = &program.arch;
     let action = |id: p4lang::ir::ActionId| {
         let action = &program[id];
