@@ -15,7 +15,7 @@ use dataplane::pipeline::{Output, Pipeline};
 
 /// Packets per turn of a contender, and turns; the fastest counts.
 const BATCH: usize = 1 << 15;
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 40;
 
 /// One figure of the report.
 struct Figure {
