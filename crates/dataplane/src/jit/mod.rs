@@ -16,6 +16,7 @@ mod helpers;
 mod native;
 mod packet;
 mod parser;
+mod parser_shape;
 mod place;
 mod services;
 mod stmt;
