@@ -73,6 +73,26 @@ impl Ids {
     }
 }
 
+/// Ids of the parts of one object (match fields, parameters), in order: those asked for by `@id`, and for the others the
+/// number of their place or the next that is free. No two are the same unless the program asks for it.
+pub fn part_ids(wanted: impl Iterator<Item = Option<u32>> + Clone) -> Vec<u32> {
+    let mut used: BTreeSet<u32> = wanted.clone().flatten().collect();
+    let mut next = 1;
+    let id = |wanted: Option<u32>| match wanted {
+        Some(id) => {
+            next += 1;
+            id
+        }
+        None => {
+            while !used.insert(next) {
+                next += 1;
+            }
+            next
+        }
+    };
+    wanted.map(id).collect()
+}
+
 /// The shortest suffix of whole parts that no other name ends in.
 pub fn aliases<'a>(names: impl Iterator<Item = &'a str> + Clone) -> HashMap<String, String> {
     let mut count: HashMap<&str, usize> = HashMap::new();
@@ -107,6 +127,13 @@ mod tests {
         let aliases = aliases(names.into_iter());
         assert_eq!(aliases["a.b.t"], "b.t");
         assert_eq!(aliases["a.u"], "u");
+    }
+
+    #[test]
+    fn parts_without_an_id_avoid_those_asked_for() {
+        assert_eq!(part_ids([None, None].into_iter()), [1, 2]);
+        assert_eq!(part_ids([None, Some(1), None].into_iter()), [2, 1, 3]);
+        assert_eq!(part_ids([Some(5), None].into_iter()), [5, 2]);
     }
 
     #[test]

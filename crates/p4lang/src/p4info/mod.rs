@@ -6,7 +6,7 @@ mod text;
 use std::collections::HashMap;
 
 use crate::ir::{CounterUnit, Info, MatchKind, MeterUnit, P4Type, Program};
-use ids::{Ids, Kind, aliases};
+use ids::{Ids, Kind, aliases, part_ids};
 use text::Text;
 
 struct Writer<'a> {
@@ -106,6 +106,16 @@ fn bits(out: &mut Text, width: u32, signed: bool) {
     });
 }
 
+/// Width in the control plane of a value of new type `named`: `@p4runtime_translation` changes it; 0 is a string
+/// (P4Runtime 1.4, section 8.4.6).
+fn control_width(program: &Program, named: Option<&str>, width: u32) -> u32 {
+    let translation = program.p4_types.iter().find_map(|ty| match ty {
+        P4Type::NewType { name, translation, .. } if Some(name.as_str()) == named => translation.as_ref(),
+        _ => None,
+    });
+    translation.map_or(width, |t| t.sdn_width.unwrap_or(0))
+}
+
 impl Writer<'_> {
     fn preamble(&mut self, kind: Kind, info: &Info) {
         let id = self.ids.get(kind, &info.name);
@@ -134,12 +144,14 @@ impl Writer<'_> {
         let program = self.program;
         for table in program.tables.iter().filter(|t| !t.info.hidden) {
             self.object("tables", Kind::Table, &table.info, |out, ids| {
-                for (index, key) in table.keys.iter().enumerate() {
+                let key_ids = part_ids(table.keys.iter().map(|k| k.id));
+                for (key, id) in table.keys.iter().zip(key_ids) {
                     out.message("match_fields", |out| {
-                        out.field("id", key.id.unwrap_or(index as u32 + 1));
+                        out.field("id", id);
                         out.string("name", &key.name);
                         annotations(out, &key.annotations);
-                        out.field("bitwidth", key.expr.width);
+                        let width = control_width(program, key.type_name.as_deref(), key.expr.width);
+                        out.number("bitwidth", u64::from(width));
                         out.field("match_type", match_type(key.kind));
                         type_name(out, "type_name", key.type_name.as_ref());
                     });
@@ -195,12 +207,15 @@ impl Writer<'_> {
             }
             seen.push(&action.info.name);
             self.object("actions", Kind::Action, &action.info, |out, _| {
-                for (index, param) in action.params.iter().enumerate() {
+                let param_ids = part_ids(action.params.iter().map(|p| p.id));
+                for (param, id) in action.params.iter().zip(param_ids) {
                     out.message("params", |out| {
-                        out.field("id", param.id.unwrap_or(index as u32 + 1));
+                        out.field("id", id);
                         out.string("name", &param.name);
                         annotations(out, &param.annotations);
-                        out.field("bitwidth", program[param.var].width);
+                        let width =
+                            control_width(program, param.type_name.as_deref(), program[param.var].width);
+                        out.number("bitwidth", u64::from(width));
                         type_name(out, "type_name", param.type_name.as_ref());
                     });
                 }
@@ -282,7 +297,8 @@ impl Writer<'_> {
                         out.field("id", index + 1);
                         out.string("name", name);
                         annotations(out, notes);
-                        out.field("bitwidth", width);
+                        let width = control_width(program, named.as_deref(), *width);
+                        out.number("bitwidth", u64::from(width));
                         type_name(out, "type_name", named.as_ref());
                     });
                 }

@@ -1,0 +1,42 @@
+//! P4Info where the program says something about ids and widths (P4Runtime 1.4, sections 6.4, 6.5 and 8.4.6).
+
+use p4lang::{Options, compile_str, p4info::p4info};
+
+const PROGRAM: &str = r#"
+#include <v1model.p4>
+@p4runtime_translation("example/port", string) type bit<9> port_t;
+@p4runtime_translation("example/vrf", 32) type bit<12> vrf_t;
+struct H {}
+struct M { port_t port; vrf_t vrf; }
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) { state start { transition accept; } }
+control C(inout H h, inout M m) { apply {} }
+control I(inout H h, inout M m, inout standard_metadata_t s) {
+    action set(@id(2) port_t first, bit<8> second) { m.port = first; s.priority = (bit<3>)second; }
+    table t {
+        key = { m.port : exact; m.vrf : exact @id(1); s.egress_spec : exact; }
+        actions = { set; NoAction; }
+    }
+    apply { t.apply(); }
+}
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply {} }
+control D(packet_out p, in H h) { apply {} }
+V1Switch(P(), C(), I(), E(), C(), D()) main;
+"#;
+
+/// The values of `field` in the messages named `message`, in order; `None` where it is left out.
+fn values<'a>(text: &'a str, message: &str, field: &str) -> Vec<Option<&'a str>> {
+    let (start, field) = (format!("  {message} {{"), format!("    {field}: "));
+    let parts = text.split(start.as_str()).skip(1);
+    parts.map(|part| part.split("\n  }").next()?.lines().find_map(|l| l.strip_prefix(&field))).collect()
+}
+
+#[test]
+fn ids_are_distinct_and_widths_are_those_of_the_controller() {
+    let compiled = compile_str("p4info.p4", PROGRAM, None, &Options::default());
+    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    let text = p4info(&program);
+    assert_eq!(values(&text, "match_fields", "id"), [Some("2"), Some("1"), Some("3")], "{text}");
+    assert_eq!(values(&text, "match_fields", "bitwidth"), [None, Some("32"), Some("9")], "{text}");
+    assert_eq!(values(&text, "params", "id"), [Some("2"), Some("3")], "{text}");
+    assert_eq!(values(&text, "params", "bitwidth"), [None, Some("8")], "{text}");
+}
