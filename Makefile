@@ -2,7 +2,7 @@
 # make test   all tests            make bench  the performance figures in the README
 # make lint   formatters, linters  make setup  .venv with the `tidegate` command
 #
-# Needs Python 3.11 or newer, a Rust toolchain (rustup takes the right one), and the package registries.
+# Needs Python 3.11 or newer, a Rust toolchain (1.88 or newer), and the package registries.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -33,7 +33,7 @@ test: setup
 	$(BIN)/pytest
 
 bench: setup
-	cargo bench --locked --package dataplane
+	cargo bench --locked --package dataplane --bench packets
 
 lint: setup
 	cargo fmt --all --check

@@ -1,11 +1,14 @@
 """`tidegate check`, and what all commands have in common."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from conftest import EXAMPLES, Run
 from p4runtime import parse_p4info
+from tidegate import _core
+from tidegate.cli import main
 
 PROGRAMS = sorted(EXAMPLES.glob("*/*.p4"))
 
@@ -87,3 +90,22 @@ def test_p4info_that_cannot_be_written(tidegate: Run, tmp_path: Path) -> None:
     ran = tidegate("check", program, "--p4info", tmp_path / "no" / "such" / "file")
     assert ran.code == 1
     assert "cannot be written: no such file or directory" in ran.err
+
+
+def test_a_bug_is_reported_as_such(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Panic(BaseException):
+        pass
+
+    def broken(*_: object, **__: object) -> str:
+        raise Panic("index out of bounds")
+
+    monkeypatch.setattr(_core, "check", broken)
+    monkeypatch.setattr(sys, "argv", ["tidegate", "check", "x.p4"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 3
+    err = capsys.readouterr().err
+    assert "a bug in Tidegate: Panic: index out of bounds" in err
+    assert "Please report it" in err

@@ -1,5 +1,8 @@
 """`tidegate replay`."""
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -166,3 +169,29 @@ def test_places_that_cannot_be_read_or_written(tidegate: Run, tmp_path: Path) ->
     assert "it is a directory" in ran.err
     ran = tidegate("replay", ROUTER, "--in", f"600={tmp_path / 'in'}", "--out", tmp_path / "out")
     assert (ran.code, "ports are 0 to 510" in ran.err) == (1, True)
+
+
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path, commands: Path) -> None:
+    (tmp_path / "in").write_bytes(pcap([(START, PACKET)] * 200_000))
+    out = tmp_path / "out"
+    command = [
+        sys.executable,
+        "-m",
+        "tidegate.cli",
+        "replay",
+        ROUTER,
+        "--engine",
+        "interp",
+        "--commands",
+        commands,
+    ]
+    command += [argument for _ in range(5) for argument in ("--in", f"1={tmp_path / 'in'}")]
+    run = subprocess.Popen(
+        [*command, "--out", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not out.exists():
+        assert run.poll() is None
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    assert (run.returncode, err) == (130, "interrupted\n")
+    assert list(out.iterdir()) == []

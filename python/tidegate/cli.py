@@ -43,11 +43,17 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 class Engine(StrEnum):
     """What runs the program."""
 
+    AUTO = "auto"
     INTERP = "interp"
     JIT = "jit"
 
 
-EngineOption = Annotated[Engine, typer.Option("--engine", help="What runs the program.")]
+EngineOption = Annotated[
+    Engine,
+    typer.Option(
+        "--engine", help="What runs the program: auto is jit, or interp where there can be no native code."
+    ),
+]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Seed of the program's random().")]
 
 FAILED = 1
@@ -108,7 +114,7 @@ def stf(
     test: Annotated[Path, typer.Argument(metavar="TEST.stf", help="Test.", show_default=False)],
     include: Include = None,
     define: Define = None,
-    engine: EngineOption = Engine.JIT,
+    engine: EngineOption = Engine.AUTO,
     trace: Annotated[bool, typer.Option("--trace", help="Show every step of every packet.")] = False,
     seed: Seed = 0,
     as_json: Json = False,
@@ -122,6 +128,8 @@ def stf(
         for item in answer["answers"]:
             print(f"{test}:{item['line']}: {item['answer']}")
         sys.stdout.write(text)
+    if as_json:
+        sys.stderr.writelines(f"note: {note}\n" for note in answer["notes"])
     if not answer["ok"]:
         sys.stderr.write(text)
         raise typer.Exit(FAILED)
@@ -158,7 +166,7 @@ def replay(
     ] = None,
     include: Include = None,
     define: Define = None,
-    engine: EngineOption = Engine.JIT,
+    engine: EngineOption = Engine.AUTO,
     trace: Annotated[
         int, typer.Option("--trace", metavar="N", min=0, help="Show every step of the first N packets.")
     ] = 0,

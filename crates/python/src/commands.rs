@@ -26,10 +26,11 @@ fn interruptible<T: Send>(
             })
         })
     });
-    match (signal, result) {
-        (Some(error), Err(_)) => Err(error),
-        (_, result) => result.map_err(raise),
+    if let (Some(error), Err(_)) = (signal, &result) {
+        return Err(error);
     }
+    py.check_signals()?;
+    result.map_err(raise)
 }
 
 #[pyfunction]

@@ -52,7 +52,7 @@ impl Pipeline {
     #[new]
     fn new(program: &Program, engine: &str, seed: u64) -> PyResult<Pipeline> {
         let engine = engine.parse().map_err(refused)?;
-        let inner = tools::load::pipeline(program.0.clone(), engine, seed).map_err(raise)?;
+        let (inner, _) = tools::load::pipeline(program.0.clone(), engine, seed).map_err(raise)?;
         Ok(Pipeline { inner, outputs: Vec::new() })
     }
 

@@ -15,8 +15,10 @@ use crate::{Failure, Result, fail};
 /// What runs the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Engine {
-    Interp,
+    /// Native code if there can be any, else the interpreter, with a note.
     #[default]
+    Auto,
+    Interp,
     Jit,
 }
 
@@ -25,9 +27,10 @@ impl std::str::FromStr for Engine {
 
     fn from_str(text: &str) -> std::result::Result<Engine, String> {
         match text {
+            "auto" => Ok(Engine::Auto),
             "interp" => Ok(Engine::Interp),
             "jit" => Ok(Engine::Jit),
-            _ => Err(format!("no engine `{text}`; there are `interp` and `jit`")),
+            _ => Err(format!("no engine `{text}`; there are `auto`, `interp` and `jit`")),
         }
     }
 }
@@ -84,11 +87,21 @@ impl Source {
     }
 }
 
-/// A switch that runs the program.
-pub fn pipeline(program: Arc<Program>, engine: Engine, seed: u64) -> Result<Pipeline> {
+/// A switch that runs the program, and a note if it is not run in the usual way.
+pub fn pipeline(program: Arc<Program>, engine: Engine, seed: u64) -> Result<(Pipeline, Option<String>)> {
     match engine {
-        Engine::Interp => Ok(Pipeline::interpreted(program, seed)),
-        Engine::Jit => Pipeline::compiled(program, seed).map_err(|e| Failure(e.to_string())),
+        Engine::Interp => Ok((Pipeline::interpreted(program, seed), None)),
+        Engine::Jit => match Pipeline::compiled(program, seed) {
+            Ok(pipeline) => Ok((pipeline, None)),
+            Err(why) => fail(why.to_string()),
+        },
+        Engine::Auto => match Pipeline::compiled(program.clone(), seed) {
+            Ok(pipeline) => Ok((pipeline, None)),
+            Err(why) => {
+                let note = format!("{why}: the interpreter runs it, which is slower");
+                Ok((Pipeline::interpreted(program, seed), Some(note)))
+            }
+        },
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dataplane::pipeline::Output;
 use p4lang::ir::Program;
@@ -40,6 +40,33 @@ struct Tally {
     short: u64,
 }
 
+/// How long packets took, in nanoseconds.
+struct Times(Vec<u32>);
+
+impl Default for Times {
+    fn default() -> Times {
+        Times(vec![0; 1 << 16])
+    }
+}
+
+impl Times {
+    fn add(&mut self, time: Duration) {
+        let last = self.0.len() - 1;
+        let slot = usize::try_from(time.as_nanos()).unwrap_or(last).min(last);
+        self.0[slot] = self.0[slot].saturating_add(1);
+    }
+
+    /// The median, which does not mind what else the machine did meanwhile.
+    fn median(&self) -> Option<usize> {
+        let total: u64 = self.0.iter().map(|n| u64::from(*n)).sum();
+        let mut seen = 0;
+        self.0.iter().position(|n| {
+            seen += u64::from(*n);
+            seen * 2 >= total && seen > 0
+        })
+    }
+}
+
 /// `progress` gets the number of packets now and then; `text` in the answer is for people.
 pub fn run(
     program: Arc<Program>,
@@ -55,19 +82,19 @@ pub fn run(
         }
         readers.push((*port, Reader::open(path)?));
     }
-    let mut pipeline = pipeline(program, options.engine, options.seed)?;
+    let (mut pipeline, note) = pipeline(program, options.engine, options.seed)?;
     let mut merge = Merge::new(readers)?;
     let before = script.as_ref().map(|s| s.run(&mut pipeline, 0)).transpose()?.unwrap_or_default();
 
     let mut tallies = vec![Tally::default(); options.inputs.len()];
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = note.into_iter().collect();
     let mut out: Option<Outputs> = None;
     let mut link_type = None;
     let mut outputs: Vec<Output> = Vec::new();
     let (mut count, mut start, mut now) = (0u64, 0u64, 0u64);
     let mut traces = Vec::new();
     let mut trace_text = String::new();
-    let mut busy = 0u64;
+    let mut times = Times::default();
     while let Some((input, port, packet, bytes)) = merge.next()? {
         if count == 0 {
             start = packet.time;
@@ -100,7 +127,7 @@ pub fn run(
             if count % 16 == 0 {
                 let clock = Instant::now();
                 pipeline.process(now, port, bytes, &mut outputs);
-                busy += 16 * clock.elapsed().as_nanos() as u64;
+                times.add(clock.elapsed());
             } else {
                 pipeline.process(now, port, bytes, &mut outputs);
             }
@@ -155,7 +182,6 @@ pub fn run(
         .zip(&after)
         .map(|(b, a)| json!({"line": b.line, "command": b.command, "before": b.answer, "after": a.answer}))
         .collect();
-    let processed = count.saturating_sub(options.trace.min(count));
     Ok(json!({
         "ok": true,
         "inputs": inputs,
@@ -169,7 +195,7 @@ pub fn run(
         "packets_out": written.iter().map(|w| w.packets).sum::<u64>(),
         "duration_ps": now,
         "drops": drops,
-        "ns_per_packet": if processed == 0 { Value::Null } else { json!(busy / processed) },
+        "ns_per_packet": times.median(),
         "readings": readings,
         "notes": notes,
         "trace": traces,

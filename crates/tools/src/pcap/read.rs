@@ -49,7 +49,8 @@ impl Source {
             match self.file.read(&mut buffer[have..]) {
                 Ok(0) => return Ok(if have == 0 { Got::End } else { Got::Short }),
                 Ok(n) => have += n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                // A signal: whoever reads from a pipe that gives nothing must be able to leave.
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => return fail("interrupted"),
                 Err(e) => return fail(format!("{}: cannot be read: {}", self.path.display(), plain(&e))),
             }
         }

@@ -59,6 +59,7 @@ struct Run {
     answers: Vec<Value>,
     traces: Vec<Value>,
     trace_text: String,
+    notes: Vec<String>,
 }
 
 /// Runs the test in a file. `ok` in the answer says whether it passed; `text` is the report for people.
@@ -66,8 +67,9 @@ pub fn run(program: Arc<Program>, test: &Path, options: Options, interrupt: Inte
     let name = test.display().to_string();
     let text = read_text(test)?;
     let statements = parse(&text).map_err(|(line, why)| Failure(format!("{name}:{line}: {why}")))?;
+    let (pipeline, note) = pipeline(program, options.engine, options.seed)?;
     let mut run = Run {
-        pipeline: pipeline(program, options.engine, options.seed)?,
+        pipeline,
         options,
         now: SECOND,
         settled: true,
@@ -81,6 +83,7 @@ pub fn run(program: Arc<Program>, test: &Path, options: Options, interrupt: Inte
         answers: Vec::new(),
         traces: Vec::new(),
         trace_text: String::new(),
+        notes: note.into_iter().collect(),
     };
     for (line, statement) in &statements {
         interrupt()?;
@@ -249,7 +252,7 @@ impl Run {
     }
 
     fn judge(mut self, name: &str) -> Value {
-        let mut notes = Vec::new();
+        let mut notes = std::mem::take(&mut self.notes);
         let expected = std::mem::take(&mut self.expected);
         let received = std::mem::take(&mut self.received);
         for (port, packets) in &received {
