@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -172,7 +173,7 @@ def test_places_that_cannot_be_read_or_written(tidegate: Run, tmp_path: Path) ->
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path, commands: Path) -> None:
-    (tmp_path / "in").write_bytes(pcap([(START, PACKET)] * 200_000))
+    (tmp_path / "in").write_bytes(pcap([(START, PACKET)] * 100_000))
     out = tmp_path / "out"
     command = [
         sys.executable,
@@ -191,6 +192,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path, commands: Path) -> None:
     )
     while not out.exists():
         assert run.poll() is None
+        time.sleep(0.01)
     run.send_signal(signal.SIGINT)
     _, err = run.communicate(timeout=60)
     assert (run.returncode, err) == (130, "interrupted\n")

@@ -285,7 +285,9 @@ def main() -> None:
         # Whoever read our output has gone; there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
-    except SystemExit:
+    except SystemExit as leaving:
+        if leaving.code == INTERRUPTED:
+            sys.stderr.write("interrupted\n")
         raise
     except BaseException as error:
         _report_bug(error)
