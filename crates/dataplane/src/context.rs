@@ -22,10 +22,12 @@ pub enum DropReason {
     Recirculation,
     /// A multicast group without members, or one that does not exist.
     EmptyGroup,
+    /// Turned into too many packets.
+    Copies,
 }
 
 impl DropReason {
-    pub const ALL: [DropReason; 7] = [
+    pub const ALL: [DropReason; 8] = [
         DropReason::Ingress,
         DropReason::Egress,
         DropReason::LoopBudget,
@@ -33,6 +35,7 @@ impl DropReason {
         DropReason::Assumption,
         DropReason::Recirculation,
         DropReason::EmptyGroup,
+        DropReason::Copies,
     ];
 
     pub fn name(self) -> &'static str {
@@ -44,6 +47,7 @@ impl DropReason {
             DropReason::Assumption => "assumption",
             DropReason::Recirculation => "recirculation limit",
             DropReason::EmptyGroup => "empty multicast group",
+            DropReason::Copies => "copy limit",
         }
     }
 }

@@ -401,7 +401,7 @@ impl Pipeline {
         (result, requests, cursor): (Result<(), DropReason>, Requests, usize),
         mut trace: Option<&mut Trace>,
     ) {
-        let Incoming { port, bytes, instance, passes, .. } = incoming;
+        let Incoming { port, bytes, passes, .. } = incoming;
         if let Err(reason) = result {
             self.drop_packet(reason, trace);
             self.frames.push(frame);
@@ -437,10 +437,10 @@ impl Pipeline {
             let copies = self.replication.copies(group);
             note(&mut trace, || format!("multicast group {group}: {} copies", copies.len()));
             if copies.is_empty() {
-                self.drop_packet(DropReason::EmptyGroup, trace);
+                self.drop_packet(DropReason::EmptyGroup, trace.as_deref_mut());
             }
             for (rid, to) in copies {
-                if !self.may_copy() {
+                if !self.may_copy(trace.as_deref_mut()) {
                     break;
                 }
                 let mut copy = self.frame();
@@ -471,13 +471,14 @@ impl Pipeline {
             self.recycle(bytes);
             return;
         }
+        // Where the packet came from shows in ingress only: the reference switch sets this before it queues a packet.
         self.queue.push_back(Next::Egress(Pending {
             port: spec,
             priority,
             bytes,
             cursor,
             frame,
-            instance,
+            instance: Instance::Normal,
             rid: 0,
             truncate,
             passes,
@@ -486,10 +487,14 @@ impl Pipeline {
         }));
     }
 
-    /// Whether the packet may turn into one more.
-    fn may_copy(&mut self) -> bool {
+    /// Whether the packet may turn into one more; if not, that and the copies after it are counted as one drop.
+    fn may_copy(&mut self, trace: Option<&mut Trace>) -> bool {
+        if self.copies >= MAX_COPIES {
+            self.drop_packet(DropReason::Copies, trace);
+            return false;
+        }
         self.copies += 1;
-        self.copies <= MAX_COPIES
+        true
     }
 
     fn kept(&mut self, frame: Box<[u8]>, list: Option<u32>) -> Option<(Box<[u8]>, u32)> {
@@ -500,6 +505,20 @@ impl Pipeline {
                 None
             }
         }
+    }
+
+    /// A clone's metadata, standard metadata too: the fields of the list as they are in `original`, all else zero, as in
+    /// the reference switch. It tells egress only the packet's length, and what the queue says.
+    fn forget_metadata(&self, copy: &mut [u8], original: &[u8], list: Option<u32>, bytes: usize) {
+        for (index, var) in self.program.vars.iter().enumerate() {
+            if var.home == VarHome::Global && !var.varbit {
+                self.layout.set(copy, VarId(index as u32), &Default::default());
+            }
+        }
+        if let Some(list) = list {
+            self.keep(original, copy, list);
+        }
+        self.set(copy, |s| s.packet_length, bytes as u64);
     }
 
     /// An ingress clone: the packet as it came, parsed again, for the session's ports.
@@ -514,30 +533,17 @@ impl Pipeline {
         let targets = self.replication.mirror(session);
         note(&mut trace, || format!("clone to session {session}: {} copies", targets.len()));
         for (rid, to, truncate) in targets {
-            if !self.may_copy() {
+            if !self.may_copy(trace.as_deref_mut()) {
                 return;
             }
             let mut copy = self.frame();
-            if let Some(list) = list {
-                self.keep(frame, &mut copy, list);
-            }
             self.set(&mut copy, |s| s.ingress_port, u64::from(port));
             self.set(&mut copy, |s| s.packet_length, bytes.len() as u64);
-            self.set(&mut copy, |s| s.ingress_global_timestamp, now / 1_000_000);
-            let parser_error = self.v1.standard.parser_error;
-            let layout = self.layout.clone();
             let mut out = self.buffer();
-            let (result, _, cursor) = self.pass((now, &mut copy, bytes, 0), &mut out, None, |e, ctx, v1| {
-                let error = e.parse(ctx, v1.parser)?;
-                if let Some(var) = parser_error {
-                    layout.set_u64(ctx.frame, var, u64::from(error));
-                }
-                Ok(())
-            });
+            let (result, _, cursor) =
+                self.pass((now, &mut copy, bytes, 0), &mut out, None, |e, ctx, v1| e.parse(ctx, v1.parser));
             self.recycle(out);
-            if let Some(list) = list {
-                self.keep(frame, &mut copy, list);
-            }
+            self.forget_metadata(&mut copy, frame, list, bytes.len());
             if let Err(reason) = result {
                 self.drop_packet(reason, trace.as_deref_mut());
                 self.frames.push(copy);
@@ -671,21 +677,16 @@ impl Pipeline {
         note(trace, || format!("clone to session {session}: {} copies", targets.len()));
         for (rid, to, truncate) in targets {
             // A clone that clones itself ends here.
-            if passes >= MAX_PASSES || !self.may_copy() {
+            if passes >= MAX_PASSES {
+                self.drop_packet(DropReason::Recirculation, trace.as_deref_mut());
+                return;
+            }
+            if !self.may_copy(trace.as_deref_mut()) {
                 return;
             }
             let mut copy = self.frame();
             copy.copy_from_slice(frame);
-            for (index, var) in self.program.vars.iter().enumerate() {
-                if var.home == VarHome::Global && !var.varbit {
-                    self.layout.set(&mut copy, VarId(index as u32), &Default::default());
-                }
-            }
-            if let Some(list) = list {
-                self.keep(frame, &mut copy, list);
-            }
-            self.set(&mut copy, |s| s.ingress_port, u64::from(ingress_port));
-            self.set(&mut copy, |s| s.packet_length, bytes.len() as u64);
+            self.forget_metadata(&mut copy, frame, list, bytes.len());
             let mut data = self.buffer();
             data.extend_from_slice(bytes);
             self.queue.push_back(Next::Egress(Pending {

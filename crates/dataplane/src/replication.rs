@@ -39,13 +39,17 @@ impl Replication {
         self.groups.remove(&group).is_some()
     }
 
-    /// Makes a node; gives its handle.
-    pub fn create_node(&mut self, rid: u32, ports: Vec<u32>) -> u32 {
+    /// Makes a node; gives its handle. Ports are a set, served in their order.
+    pub fn create_node(&mut self, rid: u32, mut ports: Vec<u32>) -> u32 {
+        ports.sort_unstable();
+        ports.dedup();
         self.nodes.push(Some(Node { rid, ports }));
         self.nodes.len() as u32 - 1
     }
 
-    pub fn update_node(&mut self, node: u32, ports: Vec<u32>) -> bool {
+    pub fn update_node(&mut self, node: u32, mut ports: Vec<u32>) -> bool {
+        ports.sort_unstable();
+        ports.dedup();
         match self.nodes.get_mut(node as usize) {
             Some(Some(slot)) => {
                 slot.ports = ports;
@@ -107,13 +111,11 @@ impl Replication {
         self.sessions.get(&id)
     }
 
-    /// Replication id, port and length limit of each copy that a session makes.
+    /// Replication id, port and length limit of each copy that a session makes: its group's first, as in the reference switch.
     pub fn mirror(&self, id: u32) -> Vec<(u32, u32, Option<u32>)> {
         let Some(session) = self.sessions.get(&id) else { return Vec::new() };
-        let mut out: Vec<_> = session.port.iter().map(|p| (0, *p, session.truncate)).collect();
-        if let Some(group) = session.group {
-            out.extend(self.copies(group).into_iter().map(|(rid, port)| (rid, port, session.truncate)));
-        }
-        out
+        let group = session.group.map(|group| self.copies(group)).unwrap_or_default();
+        let port = session.port.map(|port| (0, port));
+        group.into_iter().chain(port).map(|(rid, port)| (rid, port, session.truncate)).collect()
     }
 }

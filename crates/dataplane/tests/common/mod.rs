@@ -1,7 +1,9 @@
 //! Packets and table entries made from a program, so that random tests reach its states and hit its tables.
 
 use dataplane::pipeline::Pipeline;
+use dataplane::replication::Session;
 use dataplane::rng::Rng;
+use dataplane::state::meter::MeterRates;
 use dataplane::state::table::Target;
 use num_bigint::BigUint;
 use p4lang::ir::*;
@@ -229,6 +231,15 @@ pub fn fill(pipelines: &mut [Pipeline], rng: &mut Rng) {
             p.replication.create_group(group);
             let node = p.replication.create_node(group, vec![1, group + 1]);
             p.replication.associate(group, node);
+        }
+        for (id, session) in [(1, (Some(4), None)), (2, (None, Some(2))), (3, (Some(5), Some(1)))] {
+            let truncate = if id == 1 { Some(20) } else { None };
+            p.replication.set_session(id, Session { port: session.0, group: session.1, truncate });
+        }
+        let rates =
+            MeterRates { committed_rate: 2000, committed_burst: 300, peak_rate: 9000, peak_burst: 900 };
+        for cell in p.state.meters.iter_mut().flatten().step_by(2) {
+            cell.configure(Some(rates), 0);
         }
     }
 }

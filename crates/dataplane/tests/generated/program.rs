@@ -198,7 +198,7 @@ impl Generator<'_> {
     }
 
     fn stmt(&mut self, depth: usize, place: Place) {
-        match self.rng.between(0, 21) {
+        match self.rng.between(0, 28) {
             0..=8 => self.assign(),
             9 | 10 if depth < 3 => {
                 let cond = self.condition();
@@ -289,8 +289,62 @@ impl Generator<'_> {
                 let value = self.expr(16, false);
                 self.line(&format!("helper({value}, m.w, m.v);"));
             }
+            22 if place == Place::Control => self.request("I2E"),
+            22 if place == Place::Egress => self.request("E2E"),
+            23 if place == Place::Control => {
+                let (index, a) = (self.expr(32, false), self.expr(129, false));
+                self.line(&format!(
+                    "wide_reg.write({index} & 7, {a}); wide_reg.read(r129, (bit<32>) m.v & 3); m.wide = r129[100:31];"
+                ));
+            }
+            24 if place == Place::Control => {
+                let index = self.expr(32, false);
+                self.line(&format!("mt.execute_meter({index} & 7, color); m.one = color[1:1];"));
+            }
+            25 if place == Place::Control => {
+                let (a, b) = (self.expr(33, false), self.expr(4, false));
+                self.line(&format!("digest<dig_t>(1, {{ {a}, {b}, m.si }});"));
+            }
+            26 if place == Place::Control => {
+                let (lo, hi) = (self.expr(16, false), self.expr(16, false));
+                self.line(&format!("random(m.w, {lo}, {hi});"));
+            }
+            27 if place == Place::Control && depth < 2 => {
+                let text =
+                    ["t4.apply();", "if (!t5.apply().hit) { m.one = 1; }", "t6.apply();"][self.pick(3)];
+                self.line(text);
+            }
+            28 if place != Place::Parser => {
+                let cond = self.condition();
+                let what = [
+                    "sm.mcast_grp = (bit<16>) m.v & 3;",
+                    "truncate((bit<32>) m.v);",
+                    "mark_to_drop(sm);",
+                    "sm.egress_spec = (bit<9>) m.v & 7;",
+                    "assume(m.v != 3);",
+                ][self.pick(5)];
+                self.line(&format!("if ({cond}) {{ {what} }}"));
+            }
             _ => self.assign(),
         }
+    }
+
+    /// A clone, or one more pass. Most of the latter only for packets that have made none, or few passes would end.
+    fn request(&mut self, kind: &str) {
+        let cond = self.condition();
+        let session = self.rng.between(0, 4);
+        let again = if kind == "I2E" { "resubmit" } else { "recirculate" };
+        // An egress clone runs egress again.
+        let once = "sm.instance_type == 0";
+        let guard = if self.chance(80) { once } else { "sm.instance_type != 6 || m.v != 0" };
+        let (what, guard) = match self.pick(5) {
+            0 => (format!("clone(CloneType.{kind}, {session});"), once),
+            1 => (format!("clone_preserving_field_list(CloneType.{kind}, {session}, 1);"), once),
+            2 => (format!("clone_preserving_field_list(CloneType.{kind}, (bit<32>) m.v & 3, 2);"), once),
+            3 => (format!("{again}_preserving_field_list(1);"), guard),
+            _ => (format!("{again}_preserving_field_list(2);"), guard),
+        };
+        self.line(&format!("if (({cond}) && ({guard})) {{ {what} }}"));
     }
 
     fn program(mut self) -> String {
@@ -317,7 +371,7 @@ impl Generator<'_> {
         self.line("header s_t { bit<1> last; bit<7> g; bit<16> f; }");
         self.line("header x_t { bit<8> x; } header y_t { bit<16> y; } header_union u_t { x_t x; y_t y; }");
         self.line("struct headers { a_t a; b_t b; s_t[3] s; u_t u; }");
-        self.line("struct meta { bit<8> v; bit<16> w; bit<70> wide; int<9> si; bit<1> one; }");
+        self.line("struct meta { @field_list(1) bit<8> v; bit<16> w; @field_list(1, 2) bit<70> wide; int<9> si; @field_list(2) bit<1> one; } struct dig_t { bit<33> a; bit<4> b; int<9> c; }");
         for (name, width, signed) in fields {
             self.vars.push(Lvalue { text: format!("hdr.a.{name}"), width, signed });
         }
@@ -353,10 +407,11 @@ impl Generator<'_> {
 
     fn parser(&mut self) {
         self.line("parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t sm) {");
+        self.line("value_set<bit<8>>(4) known;");
         self.line("state start { p.extract(hdr.a);");
         self.stmts(1, 2, Place::Parser);
         let key = self.expr(8, false);
-        self.line(&format!("transition select(m.v, {key}) {{ (0, _): with_b; (_, 1 .. 5): stack; (3 &&& 7, 0x80 &&& 0x80): union; default: more; }} }}"));
+        self.line(&format!("transition select(m.v, {key}) {{ (known, _): stack; (0, _): with_b; (_, 1 .. 5): stack; (3 &&& 7, 0x80 &&& 0x80): union; default: more; }} }}"));
         self.line("state more { bit<8> n = p.lookahead<bit<8>>(); m.v = n; transition select(n[1:0], n[7:4] == 0) { (0, true): with_b; (1, _): stack; (2, _): union; (3, false): accept; } }");
         let bits = ["8 * (bit<32>) hdr.b.n", "(bit<32>) hdr.b.n", "64", "16"][self.pick(4)];
         self.line(&format!("state with_b {{ hdr.b.n = p.lookahead<bit<8>>()[3:0]; p.extract(hdr.b, {bits}); transition select(hdr.b.t) {{ 0 .. 63: stack; 64 .. 127: union; 200: reject; _: accept; }} }}"));
@@ -375,6 +430,7 @@ impl Generator<'_> {
     fn ingress(&mut self) {
         self.line("control I(inout headers hdr, inout meta m, inout standard_metadata_t sm) {");
         self.line("register<bit<33>>(16) reg; counter(8, CounterType.packets_and_bytes) cnt; direct_counter(CounterType.packets) dc;");
+        self.line("register<bit<129>>(4) wide_reg; bit<129> r129 = 0; meter(8, MeterType.bytes) mt; bit<2> color = 0; direct_meter<bit<2>>(MeterType.packets) dm;");
         self.line("bit<33> r33 = 0;");
         self.vars.push(Lvalue { text: "r33".into(), width: 33, signed: false });
         for local in 0..3 {
@@ -398,13 +454,27 @@ impl Generator<'_> {
         self.line(&format!("table t2 {{ key = {{ {k} : lpm @name(\"k\"); }} actions = {{ set_v; wide_one; stop; NoAction; }} const entries = {{ 0x00000000 &&& 0xff000000: set_v(2); 0x0: stop(); 0x80000000 &&& 0x80000000: wide_one(1, 2); 0xffff0000 &&& 0xffff0000: set_v(3); }} }}"));
         let (a, b, c) = (self.expr(16, false), self.expr(8, false), self.expr(4, false));
         self.line(&format!("table t3 {{ key = {{ {a} : ternary @name(\"a\"); {b} : range @name(\"b\"); {c} : optional @name(\"c\"); }} actions = {{ set_v; wide_one; stop; }} default_action = wide_one(3, 4); const entries = {{ (0 &&& 0xff, _, 0): set_v(4); (_, 0 .. 10, _): wide_one(5, 6); (0x8000 &&& 0x8000, _, 15): stop(); (_, 128 .. 255, _): set_v(6); }} }}"));
+        self.entries_of_the_control_plane();
         self.line("apply { sm.egress_spec = 2;");
         let count = self.rng.between(3, 10) as usize;
         self.stmts(count, 0, Place::Control);
         self.line("t1.apply(); if (m.v == 0x55) { mark_to_drop(sm); }");
         self.line("} }");
         // Locals of this control are not visible after it.
-        self.vars.retain(|v| !v.text.starts_with('l') && v.text != "r33");
+        self.vars.retain(|v| !v.text.starts_with('l') && v.text != "r33" && v.text != "r129");
+    }
+
+    /// Tables that hold what the test puts there.
+    fn entries_of_the_control_plane(&mut self) {
+        self.line("action metered(bit<16> d) { dm.read(color); m.w = d;");
+        self.stmts(1, 2, Place::Action);
+        self.line("}");
+        let (a, b, c) = (self.expr(7, false), self.expr(33, false), self.expr(129, false));
+        self.line(&format!("action_selector(HashAlgorithm.crc16, 32, 16) sel; table t4 {{ key = {{ {a} : exact @name(\"a\"); {b} : selector @name(\"b\"); {c} : selector @name(\"c\"); }} actions = {{ set_v; wide_one; stop; NoAction; }} implementation = sel; }}"));
+        let (a, b) = (self.expr(8, false), self.expr(100, false));
+        self.line(&format!("table t5 {{ key = {{ {a} : exact @name(\"a\"); {b} : lpm @name(\"b\"); }} actions = {{ metered; NoAction; }} meters = dm; }}"));
+        let (a, b, c) = (self.expr(65, false), self.expr(33, false), self.expr(9, false));
+        self.line(&format!("table t6 {{ key = {{ {a} : ternary @name(\"a\"); {b} : range @name(\"b\"); {c} : optional @name(\"c\"); }} actions = {{ set_v; wide_one; stop; }} default_action = set_v(2); }}"));
     }
 }
 
