@@ -7,8 +7,10 @@
 mod common;
 mod program;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use dataplane::context::DropReason;
 use dataplane::pipeline::Pipeline;
 use dataplane::rng::Rng;
 
@@ -34,6 +36,7 @@ fn noise(rng: &mut Rng) -> Vec<u8> {
 fn interpreter_and_jit_agree() {
     let (programs, packets, first) =
         (setting("TIDEGATE_PROGRAMS", 60), setting("TIDEGATE_PACKETS", 150), setting("TIDEGATE_SEED", 1));
+    let (mut reasons, mut digests, mut copies) = (BTreeSet::new(), 0, 0);
     for seed in first..first + programs {
         let mut rng = Rng::new(seed);
         let source = program::generate(&mut rng);
@@ -59,6 +62,7 @@ fn interpreter_and_jit_agree() {
             let (mut a, mut b) = (Vec::new(), Vec::new());
             interp.process(round * 1_000_000, port, &bytes, &mut a);
             jit.process(round * 1_000_000, port, &bytes, &mut b);
+            copies += a.len().saturating_sub(1);
             let same = a == b
                 && interp.state.registers.iter().zip(&jit.state.registers).all(|(x, y)| x.cells == y.cells)
                 && interp.state.counters == jit.state.counters;
@@ -72,5 +76,15 @@ fn interpreter_and_jit_agree() {
         }
         assert_eq!(interp.drops(), jit.drops(), "seed {seed}:\n{source}");
         assert_eq!(interp.state.digests, jit.state.digests, "seed {seed}:\n{source}");
+        reasons.extend(interp.drops().keys().copied());
+        digests += interp.state.digests.len();
+    }
+    // Agreement means little if the programs never get there.
+    if programs >= 60 {
+        use DropReason::{Assumption, Egress, EmptyGroup, Ingress, Recirculation};
+        for reason in [Ingress, Egress, Assumption, Recirculation, EmptyGroup] {
+            assert!(reasons.contains(&reason), "no packet was dropped for {}", reason.name());
+        }
+        assert!(digests > 0 && copies > 0, "{digests} digests, {copies} copies");
     }
 }
