@@ -198,7 +198,7 @@ impl Generator<'_> {
     }
 
     fn stmt(&mut self, depth: usize, place: Place) {
-        match self.rng.between(0, 28) {
+        match self.rng.between(0, 33) {
             0..=8 => self.assign(),
             9 | 10 if depth < 3 => {
                 let cond = self.condition();
@@ -289,8 +289,8 @@ impl Generator<'_> {
                 let value = self.expr(16, false);
                 self.line(&format!("helper({value}, m.w, m.v);"));
             }
-            22 if place == Place::Control => self.request("I2E"),
-            22 if place == Place::Egress => self.request("E2E"),
+            22 | 29 | 30 if place == Place::Control => self.request("I2E"),
+            22 | 29 | 30 if place == Place::Egress => self.request("E2E"),
             23 if place == Place::Control => {
                 let (index, a) = (self.expr(32, false), self.expr(129, false));
                 self.line(&format!(
@@ -314,10 +314,10 @@ impl Generator<'_> {
                     ["t4.apply();", "if (!t5.apply().hit) { m.one = 1; }", "t6.apply();"][self.pick(3)];
                 self.line(text);
             }
-            28 if place != Place::Parser => {
+            28 | 31..=33 if place != Place::Parser => {
                 let cond = self.condition();
                 let what = [
-                    "sm.mcast_grp = (bit<16>) m.v & 3;",
+                    "sm.mcast_grp = (bit<16>) m.v & 7;",
                     "truncate((bit<32>) m.v);",
                     "mark_to_drop(sm);",
                     "sm.egress_spec = (bit<9>) m.v & 7;",
