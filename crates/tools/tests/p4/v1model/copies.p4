@@ -35,7 +35,7 @@ control E(inout H hdr, inout M m, inout standard_metadata_t sm) {
     apply { 
         if (sm.instance_type == 1 || sm.instance_type == 2) { hdr.h.c = sm.instance_type[7:0] ++ (m.keep + m.lose); }
         else if (sm.instance_type == 5) { hdr.h.c = sm.egress_rid; }
-        else if (hdr.h.a == 4 && sm.instance_type == 0) { m.keep = 0x55; m.lose = 0x66; recirculate_preserving_field_list(1); hdr.h.b = 0x77; }
+        else if (hdr.h.a == 4 && m.keep != 0x55) { m.keep = 0x55; m.lose = 0x66; recirculate_preserving_field_list(1); hdr.h.b = 0x77; }
         else if (hdr.h.a == 5) { m.keep = 0x12; m.lose = 0x66; hdr.h.b = 0x88; clone_preserving_field_list(CloneType.E2E, 5, 1); truncate(6); } }
 }
 
