@@ -109,7 +109,7 @@ impl Pipeline {
             .chunks_exact(8)
             .map(|c| c.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)))
             .collect();
-        if words.len() % per_cell != 0 {
+        if !words.len().is_multiple_of(per_cell) {
             return Err(refused(format!("a cell of register `{name}` has {per_cell} words of 64 bits")));
         }
         let top_bits = register.width - 64 * (per_cell as u32 - 1);

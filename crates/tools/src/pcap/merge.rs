@@ -25,6 +25,9 @@ impl Input {
     }
 }
 
+/// Input number, port, packet and bytes.
+pub type Arrival<'a> = (usize, u32, Packet, &'a [u8]);
+
 pub struct Merge {
     inputs: Vec<Input>,
     /// The input whose packet was given out last.
@@ -42,9 +45,8 @@ impl Merge {
         Ok(Merge { inputs, current: None })
     }
 
-    /// Input number, port, packet and bytes.
     #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<(usize, u32, Packet, &[u8])>> {
+    pub fn next(&mut self) -> Result<Option<Arrival<'_>>> {
         if let Some(current) = self.current.take() {
             self.inputs[current].advance()?;
         }

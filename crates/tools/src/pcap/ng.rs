@@ -56,7 +56,7 @@ impl Ng {
         };
         self.interfaces.clear();
         let length = word(&length, self.swapped);
-        if length < 28 || length % 4 != 0 {
+        if length < 28 || !length.is_multiple_of(4) {
             source.damaged(format!("a section's header claims {length} bytes, which cannot be"));
             return Ok(());
         }
@@ -81,7 +81,7 @@ impl Ng {
                 continue;
             }
             let length = word(&head[4..], self.swapped);
-            if length < 12 || length % 4 != 0 {
+            if length < 12 || !length.is_multiple_of(4) {
                 source.damaged(format!("a block claims {length} bytes, which cannot be"));
                 return Ok(None);
             }

@@ -57,10 +57,10 @@ pub fn key(program: &Program, table: TableId, wanted: &str) -> Result<usize, Str
     if let Some(at) = forms.iter().position(|f| *f == validity) {
         return Ok(at);
     }
-    if wanted_form == "valid" || wanted_form == "$valid$" {
-        if let Some(at) = forms.iter().position(|f| f == "$valid$" || f.ends_with(".$valid$")) {
-            return Ok(at);
-        }
+    if (wanted_form == "valid" || wanted_form == "$valid$")
+        && let Some(at) = forms.iter().position(|f| f == "$valid$" || f.ends_with(".$valid$"))
+    {
+        return Ok(at);
     }
     let suffix = format!(".{wanted_form}");
     if let Some(at) = forms.iter().position(|f| f.ends_with(&suffix)) {

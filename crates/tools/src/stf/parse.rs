@@ -180,7 +180,7 @@ fn bytes(data: &str) -> Parsed<Vec<u8>> {
     if digits.is_empty() {
         return Err("the packet has no bytes".into());
     }
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return Err(format!("the packet has {} hexadecimal digits, an odd number", digits.len()));
     }
     let digit = |b: u8| (b as char).to_digit(16).unwrap_or(0) as u8;
