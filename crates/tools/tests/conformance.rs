@@ -56,8 +56,28 @@ fn ch06_names_and_calls() {
 }
 
 #[test]
+fn ch07_types() {
+    folder("tests/p4/ch07_types", 3);
+}
+
+#[test]
 fn ch08_expressions() {
     folder("tests/p4/ch08_expressions", 5);
+}
+
+#[test]
+fn ch09_sizes() {
+    folder("tests/p4/ch09_sizes", 1);
+}
+
+#[test]
+fn ch10_functions() {
+    folder("tests/p4/ch10_functions", 1);
+}
+
+#[test]
+fn ch11_constants_and_variables() {
+    folder("tests/p4/ch11_constants_and_variables", 1);
 }
 
 #[test]
@@ -67,7 +87,7 @@ fn ch12_statements() {
 
 #[test]
 fn ch13_parsing() {
-    folder("tests/p4/ch13_parsing", 4);
+    folder("tests/p4/ch13_parsing", 5);
 }
 
 #[test]
@@ -86,6 +106,26 @@ fn ch16_deparsing() {
 }
 
 #[test]
+fn ch17_architecture() {
+    folder("tests/p4/ch17_architecture", 1);
+}
+
+#[test]
+fn ch18_evaluation() {
+    folder("tests/p4/ch18_evaluation", 2);
+}
+
+#[test]
+fn ch19_static_assertions() {
+    folder("tests/p4/ch19_static_assertions", 1);
+}
+
+#[test]
+fn ch20_annotations() {
+    folder("tests/p4/ch20_annotations", 1);
+}
+
+#[test]
 fn v1model() {
-    folder("tests/p4/v1model", 4);
+    folder("tests/p4/v1model", 7);
 }

@@ -705,7 +705,10 @@ impl Checker {
             ExprKind::Struct(items) | ExprKind::List(items) => {
                 items.iter().flatten().all(|e| self.compile_time(e))
             }
-            ExprKind::Field(e, _) => self.compile_time(e),
+            ExprKind::Field(e, _) | ExprKind::Slice { base: e, .. } => self.compile_time(e),
+            ExprKind::Ternary(cond, a, b) => {
+                self.compile_time(cond) && self.compile_time(a) && self.compile_time(b)
+            }
             _ => consts::is_const(e),
         }
     }

@@ -345,6 +345,12 @@ impl Checker {
                     self.error("bad-index", index.span, format!("the tuple has {} elements", items.len()));
                     return Self::unknown(span);
                 }
+                if let ExprKind::Struct(values) | ExprKind::List(values) = &base.kind
+                    && let Some(Some(value)) = values.get(at)
+                    && consts::is_const(value)
+                {
+                    return Expr { span, ..value.clone() };
+                }
                 make(items[at].clone(), ExprKind::Field(Box::new(base), at), span)
             }
             other => {

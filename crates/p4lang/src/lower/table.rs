@@ -295,7 +295,9 @@ impl Lowerer<'_> {
             for (index, param) in action.params.iter().enumerate() {
                 let p = l.param(*param);
                 let ty = l.ty(&p.ty);
-                let name = l.def(*param).name.to_string();
+                let def = l.def(*param);
+                let name = crate::check::name_annotation(&def.annotations)
+                    .map_or_else(|| def.name.to_string(), |given| given.trim_start_matches('.').to_owned());
                 if let Some(Some(arg)) = bound.get(index) {
                     copies.extend(l.bind_params(&[*param], &[Some(arg.clone())], true, arg.span)?);
                     continue;
