@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use p4lang::ir::{Architecture, Info, Program, StateRef};
+use p4lang::ir::{Architecture, Info, Program};
 use p4lang::render::render;
 use serde_json::{Value, json};
 
@@ -66,12 +66,8 @@ pub fn summary(program: &Program) -> Value {
         }).collect::<Vec<_>>(),
         "parser": {
             "name": program[v1.parser].name,
-            "states": program[v1.parser].states.iter().map(|s| s.name.clone()).collect::<Vec<_>>(),
-            "start": match program[v1.parser].start {
-                StateRef::State(s) => program[v1.parser].states[s as usize].name.clone(),
-                StateRef::Accept => "accept".to_owned(),
-                StateRef::Reject => "reject".to_owned(),
-            },
+            "states": program[v1.parser].states.iter().map(|s| s.name.as_str()).filter(|name| !name.is_empty())
+                .collect::<Vec<_>>(),
         },
         "controls": controls.iter().map(|c| program[*c].name.clone()).collect::<Vec<_>>(),
         "tables": program.tables.iter().map(|t| json!({

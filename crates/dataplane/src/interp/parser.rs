@@ -22,7 +22,9 @@ impl Run<'_, '_> {
                 StateRef::Accept | StateRef::Reject => return Ok(0),
                 StateRef::State(index) => &parser.states[index as usize],
             };
-            self.trace(|_| Event::State { name: state.name.clone() });
+            if !state.name.is_empty() {
+                self.trace(|_| Event::State { name: state.name.clone() });
+            }
             let error = match self.block(&state.body) {
                 Flow::Error(code) => Some(code),
                 Flow::Drop(reason) => return Err(reason),

@@ -510,7 +510,7 @@ pub struct Parser {
 
 #[derive(Debug, Clone)]
 pub struct State {
-    /// Qualified by the sub-parser instance it came from.
+    /// Qualified by the sub-parser instance it came from; empty for one that the program does not name.
     pub name: String,
     pub body: Block,
     pub next: Transition,

@@ -2,7 +2,7 @@
 
 use super::instance::InstanceId;
 use super::{Binding, Flow, Lowered, Lowerer};
-use crate::hir::{self, Call, Callee, DefId, DefKind, KeysetElem, ParserDef, StmtKind as S, Type};
+use crate::hir::{self, Call, Callee, DefId, DefKind, KeysetElem, StmtKind as S, Type};
 use crate::ir::{self, Block, Match, MatchKind, SelectCase, StateRef, Transition};
 
 /// States made so far; `None` while a number is taken but the state is not done.
@@ -56,16 +56,12 @@ impl Lowerer<'_> {
         let numbers: Vec<u32> = parser.states.iter().map(|_| states.reserve()).collect();
         let init = self.in_block(|l| parser.locals.iter().try_for_each(|local| l.init_local(*local)))?;
         let start = StateRef::State(numbers[parser.start]);
-        let looped = is_target(parser, parser.start);
-        if init.is_empty() && !looped {
-            states.fill(entry, format!("{prefix}start"), Vec::new(), Transition::Direct(start));
-        } else {
-            states.fill(entry, format!("{prefix}start (entry)"), init, Transition::Direct(start));
-        }
+        states.fill(entry, String::new(), init, Transition::Direct(start));
         for (index, state) in parser.states.iter().enumerate() {
             self.bounded(state.span)?;
             let name = format!("{prefix}{}", state.name);
             let (at, body) = self.state_body(&state.body, numbers[index], &name, prefix, states)?;
+            let name = if at == numbers[index] { name } else { String::new() };
             let outer = std::mem::replace(&mut self.out, body);
             let next = self.transition(&state.transition, &numbers, accept);
             let body = std::mem::replace(&mut self.out, outer);
@@ -74,13 +70,13 @@ impl Lowerer<'_> {
         Ok(())
     }
 
-    /// Statements of a state; a sub-parser's application ends it and starts another. Gives the state that is open at
-    /// the end, and its statements.
+    /// Statements of a state; a sub-parser's application ends it and starts another, and so does an `if` around one.
+    /// Gives the state that is open at the end, and its statements. Only the first one has the name.
     fn state_body(
         &mut self,
         stmts: &[hir::Stmt],
         number: u32,
-        name: &str,
+        mut name: &str,
         prefix: &str,
         states: &mut States,
     ) -> Lowered<(u32, Block)> {
@@ -98,11 +94,30 @@ impl Lowerer<'_> {
                 let done = self.sub_parser(call, at, name, prefix, states);
                 self.out = outer;
                 let (next, rest) = done?;
-                at = next;
+                (at, name) = (next, "");
                 body = rest;
                 continue;
             }
             let outer = std::mem::replace(&mut self.out, std::mem::take(&mut body));
+            if let S::If { cond, then, otherwise } = &stmt.kind
+                && (applies(&then.stmts) || applies(&otherwise.stmts))
+            {
+                let cond = self.scalar(cond);
+                let before = std::mem::replace(&mut self.out, outer);
+                let paths = [states.reserve(), states.reserve()];
+                let after = states.reserve();
+                let case =
+                    |m, path: usize| SelectCase { matches: vec![m], next: StateRef::State(paths[path]) };
+                let cases = vec![case(Match::Value(super::build::bit(true)), 0), case(Match::Any, 1)];
+                let next = Transition::Select { keys: vec![cond?], cases };
+                states.fill(at, name.to_owned(), before, next);
+                for (path, stmts) in paths.into_iter().zip([&then.stmts, &otherwise.stmts]) {
+                    let (end, rest) = self.state_body(stmts, path, "", prefix, states)?;
+                    states.fill(end, String::new(), rest, Transition::Direct(StateRef::State(after)));
+                }
+                (at, name) = (after, "");
+                continue;
+            }
             let done = self.stmt(stmt);
             body = std::mem::replace(&mut self.out, outer);
             done?;
@@ -293,6 +308,16 @@ impl Lowerer<'_> {
     }
 }
 
+/// Whether a sub-parser is applied in the statements, loops aside.
+fn applies(stmts: &[hir::Stmt]) -> bool {
+    stmts.iter().any(|s| match &s.kind {
+        S::Call(call) => matches!(call.callee, Callee::Apply(_) | Callee::DirectApply(_)),
+        S::Block(block) => applies(&block.stmts),
+        S::If { then, otherwise, .. } => applies(&then.stmts) || applies(&otherwise.stmts),
+        _ => false,
+    })
+}
+
 pub(super) fn match_kind(name: &str) -> Option<MatchKind> {
     Some(match name {
         "exact" => MatchKind::Exact,
@@ -301,14 +326,5 @@ pub(super) fn match_kind(name: &str) -> Option<MatchKind> {
         "range" => MatchKind::Range,
         "optional" => MatchKind::Optional,
         _ => return None,
-    })
-}
-
-/// Whether some transition leads to the state.
-fn is_target(parser: &ParserDef, index: usize) -> bool {
-    let hits = |s: &hir::StateRef| *s == hir::StateRef::State(index);
-    parser.states.iter().any(|s| match &s.transition {
-        hir::Transition::Direct(next) => hits(next),
-        hir::Transition::Select { cases, .. } => cases.iter().any(|(_, next)| hits(next)),
     })
 }
