@@ -167,9 +167,8 @@ proptest! {
     )) {
         // Lines that are fine alone reach the switch; a bad one alone would hide the others.
         let good: Vec<&String> = lines.iter().filter(|l| tools::stf::parse(l).is_ok()).collect();
-        let dir = std::env::temp_dir().join(format!("tidegate-stf-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let path = dir.join("t.stf");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.stf");
         for line in good {
             std::fs::write(&path, line).unwrap();
             let options = tools::stf::Options { engine: tools::load::Engine::Interp, ..Default::default() };
@@ -187,9 +186,8 @@ proptest! {
         ]),
         rest in prop::collection::vec(prop_oneof![3 => 0u8..8, 1 => any::<u8>()], 0..400),
     ) {
-        let dir = std::env::temp_dir().join(format!("tidegate-pcap-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let path = dir.join("t.pcap");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.pcap");
         std::fs::write(&path, [magic, rest].concat()).unwrap();
         if let Ok(mut reader) = Reader::open(&path) {
             let mut bytes = Vec::new();
