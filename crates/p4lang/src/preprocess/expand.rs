@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{MAX_TOKENS, Macro, Preprocessor, join};
+use super::{Macro, Preprocessor, join};
 use crate::ast::Name;
 use crate::lex::{Token, TokenKind};
 use crate::source::Span;
@@ -62,17 +62,19 @@ impl Preprocessor<'_> {
                     args
                 }
             };
-            if self.budget == 0 || todo.len() + out.len() > MAX_TOKENS {
+            let body = self.substitute(&found, args, token.span);
+            if body.len() >= self.budget && !self.stopped {
                 self.error(
                     "macro-limit",
                     token.span,
                     format!("expanding macro `{}` takes too much work", token.text),
                 );
                 self.stopped = true;
+            }
+            if self.stopped {
                 break;
             }
-            self.budget -= 1;
-            let body = self.substitute(&found, args, token.span);
+            self.budget -= 1 + body.len();
             active.push(token.text.clone());
             todo.push(Item::End(token.text.clone()));
             for (index, mut t) in body.into_iter().enumerate().rev() {
@@ -169,7 +171,8 @@ impl Preprocessor<'_> {
         let mut out = Vec::new();
         let body = &found.body;
         let mut at = 0;
-        while at < body.len() {
+        // What is too long is refused by the caller.
+        while at < body.len() && out.len() <= self.budget {
             let token = &body[at];
             if token.is("#")
                 && let Some(param) = body.get(at + 1).and_then(index)

@@ -46,7 +46,7 @@ pub struct Preprocessor<'a> {
     macros: HashMap<Name, Macro>,
     once: Vec<PathBuf>,
     out: Vec<Token>,
-    /// Macro expansions still allowed.
+    /// Tokens that macro expansion may still make.
     budget: usize,
     stopped: bool,
 }
@@ -75,7 +75,7 @@ impl<'a> Preprocessor<'a> {
             macros: HashMap::new(),
             once: Vec::new(),
             out: Vec::new(),
-            budget: 1_000_000,
+            budget: 2_000_000,
             stopped: false,
         };
         let predefined =
