@@ -48,6 +48,18 @@ def test_errors_have_their_place(tidegate: Run, tmp_path: Path) -> None:
     assert "bad.p4:2:18" in ran.err
 
 
+def test_another_architecture_is_only_checked(tidegate: Run, tmp_path: Path) -> None:
+    program = tmp_path / "other.p4"
+    program.write_text("control C(); package top(C c); control c() { apply { } } top(c()) main;\n")
+    ran = tidegate("check", program, "--json")
+    assert ran.code == 0
+    assert ran.json["ok"]
+    assert "summary" not in ran.json
+    assert ran.json["diagnostics"][0]["code"] == "unsupported-architecture"
+    assert tidegate("check", program, "--p4info", tmp_path / "info").code == 1
+    assert not (tmp_path / "info").exists()
+
+
 def test_includes_and_macros(tidegate: Run, tmp_path: Path) -> None:
     (tmp_path / "inc").mkdir()
     (tmp_path / "inc" / "width.p4").write_text("typedef bit<WIDTH> number;\n")

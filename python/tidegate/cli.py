@@ -102,7 +102,7 @@ def check(
     sys.stderr.write(rendered)
     if as_json:
         _print_json(answer)
-    elif answer["ok"]:
+    elif "summary" in answer:
         _print_summary(answer)
     if not answer["ok"]:
         raise typer.Exit(FAILED)

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use p4lang::diag::Severity;
 use p4lang::ir::{Architecture, Info, Program};
 use p4lang::render::render;
 use serde_json::{Value, json};
@@ -12,10 +13,11 @@ use crate::load::{Source, diagnostics_json, plain};
 use crate::{Failure, Result};
 
 /// `rendered` is for people, everything else for machines. With `p4info`, that file is written if there is no error.
+/// A program for another architecture has no summary and no P4Info.
 pub fn check(source: &Source, p4info: Option<&Path>, color: bool) -> Result<Value> {
     let compiled = source.compile()?;
     let mut answer = json!({
-        "ok": compiled.program.is_some(),
+        "ok": !compiled.diagnostics.iter().any(|d| d.severity == Severity::Error),
         "program": source.path.display().to_string(),
         "diagnostics": diagnostics_json(&compiled.sources, &compiled.diagnostics),
         "rendered": render(&compiled.sources, &compiled.diagnostics, color),
@@ -26,6 +28,12 @@ pub fn check(source: &Source, p4info: Option<&Path>, color: bool) -> Result<Valu
             write_whole(path, p4lang::p4info::p4info(program).as_bytes())?;
             answer["p4info"] = json!(path.display().to_string());
         }
+    }
+    if answer["ok"] == true && compiled.program.is_none() && p4info.is_some() {
+        return Err(Failure(format!(
+            "{}: there is no P4Info of a program that cannot be run",
+            source.path.display()
+        )));
     }
     Ok(answer)
 }

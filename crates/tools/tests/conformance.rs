@@ -87,12 +87,12 @@ fn ch12_statements() {
 
 #[test]
 fn ch13_parsing() {
-    folder("tests/p4/ch13_parsing", 5);
+    folder("tests/p4/ch13_parsing", 6);
 }
 
 #[test]
 fn ch14_tables() {
-    folder("tests/p4/ch14_tables", 2);
+    folder("tests/p4/ch14_tables", 3);
 }
 
 #[test]
@@ -127,5 +127,22 @@ fn ch20_annotations() {
 
 #[test]
 fn v1model() {
-    folder("tests/p4/v1model", 7);
+    folder("tests/p4/v1model", 8);
+}
+
+#[test]
+fn messages_in_the_trace() {
+    let test = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/p4/v1model/messages.stf");
+    let source = Source { path: test.with_extension("p4"), ..Default::default() };
+    let program = source.program().unwrap_or_else(|e| panic!("{e}"));
+    let options = Options { trace: true, engine: Engine::Interp, ..Default::default() };
+    let answer = run(program, &test, options, &mut || Ok(())).unwrap_or_else(|e| panic!("{e}"));
+    let trace = answer["trace"].to_string();
+    for message in [
+        "log: plain",
+        "log: low -2, header (a:1,b:2,pair:(low:-2,high:3)) and 1",
+        "log: ((a:0,b:0,pair:(low:0,high:0)),(a:0,b:0,pair:(low:0,high:0)))254",
+    ] {
+        assert!(trace.contains(message), "{message}: {trace}");
+    }
 }

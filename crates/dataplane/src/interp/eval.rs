@@ -54,7 +54,7 @@ fn wrap(value: BigUint, width: u32) -> BigUint {
     if value.bits() <= u64::from(width) { value } else { value & ones(width) }
 }
 
-fn signed(value: &BigUint, width: u32) -> BigInt {
+pub(super) fn signed(value: &BigUint, width: u32) -> BigInt {
     let value = BigInt::from(value.clone());
     if value >= BigInt::one() << (width - 1) { value - (BigInt::one() << width) } else { value }
 }

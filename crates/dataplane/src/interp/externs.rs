@@ -4,6 +4,7 @@ use num_bigint::BigUint;
 use num_traits::{One, Zero};
 use p4lang::ir::{Architecture, Expr, ExprKind, ExternCall, HashAlgorithm, MeterUnit, Place, VarId};
 
+use super::eval::signed;
 use super::{Flow, Run, small};
 use crate::context::DropReason;
 use crate::state::DigestMessage;
@@ -194,8 +195,10 @@ impl Run<'_, '_> {
             }
             ExternCall::LogMsg { format, args } => {
                 let mut text = format.clone();
-                for arg in args {
-                    text = text.replacen("{}", &self.eval(arg).to_string(), 1);
+                for (arg, is_signed) in args {
+                    let value = self.eval(arg);
+                    let value = if *is_signed { signed(&value, arg.width) } else { value.into() };
+                    text = text.replacen("{}", &value.to_string(), 1);
                 }
                 self.note(|| format!("log: {text}"));
             }

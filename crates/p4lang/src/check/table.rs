@@ -340,11 +340,19 @@ impl Checker {
             return;
         }
         let types: Vec<Type> = def.keys.iter().map(|k| k.expr.ty.clone()).collect();
-        for entry in entries {
+        // The reference compiler's `@priority(n)`, older than `priority = n`: the smaller number wins, and an entry
+        // without it has its position.
+        let by_annotation = entries.iter().all(|e| e.priority.is_none())
+            && entries.iter().any(|e| priority_annotation(e).is_some());
+        if by_annotation {
+            def.largest_priority_wins = false;
+        }
+        for (index, entry) in entries.iter().enumerate() {
             let keyset = self.keyset(&entry.keyset, &types, false);
             let args = entry.action.args.clone().unwrap_or_default();
             let action = self.entry_action(&def.actions, &entry.action.path, &args, entry.action.span, false);
-            let priority: Option<BigInt> = entry.priority.as_ref().and_then(|p| self.const_int(p));
+            let given = if by_annotation { priority_annotation(entry) } else { entry.priority.as_ref() };
+            let mut priority: Option<BigInt> = given.and_then(|p| self.const_int(p));
             if let Some(value) = &priority {
                 if value.to_u32().is_none() {
                     self.error("bad-size", entry.span, "a priority must lie between 0 and 4294967295");
@@ -352,6 +360,9 @@ impl Checker {
                 if all_const && entry.is_const {
                     self.warn("redundant", entry.span, "all entries are already `const`");
                 }
+            }
+            if by_annotation && given.is_none() {
+                priority = Some(BigInt::from(index + 1));
             }
             let (Some(mut keyset), Some(action)) = (keyset, action) else { continue };
             if keyset.elems.len() == 1 && types.len() > 1 {
@@ -367,4 +378,12 @@ impl Checker {
             });
         }
     }
+}
+
+/// The number in `@priority(n)`.
+fn priority_annotation(entry: &ast::Entry) -> Option<&ast::Expr> {
+    entry.annotations.iter().find(|a| &*a.name.name == "priority").and_then(|a| match &a.body {
+        ast::AnnotationBody::Free { exprs: Some(exprs), .. } => exprs.first(),
+        _ => None,
+    })
 }

@@ -463,10 +463,10 @@ pub enum ExternCall {
     Truncate {
         bytes: Expr,
     },
-    /// `format` with `{}` for each argument.
+    /// `format` with `{}` for each argument; `true` with those that are signed.
     LogMsg {
         format: String,
-        args: Vec<Expr>,
+        args: Vec<(Expr, bool)>,
     },
     /// Unless `cond`: the packet is dropped with the reason "assertion"; executors report the place.
     Assert {

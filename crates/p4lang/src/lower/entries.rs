@@ -59,7 +59,9 @@ impl Lowerer<'_> {
         for (index, entry) in table.entries.iter().enumerate() {
             let mut matches = Vec::new();
             let kinds: Vec<(MatchKind, u32)> = out.keys.iter().map(|k| (k.kind, k.expr.width)).collect();
-            for ((elem, key), (kind, width)) in entry.keyset.elems.iter().zip(&table.keys).zip(kinds) {
+            let matched =
+                entry.keyset.elems.iter().zip(&table.keys).filter(|(_, k)| &*k.match_kind != "selector");
+            for ((elem, key), (kind, width)) in matched.zip(kinds) {
                 matches.push(self.entry_match(elem, kind, width, &key.match_kind, entry.span)?);
             }
             // Unless given, the first entry comes first (section 14.2.1.4).

@@ -186,7 +186,7 @@ impl Lowerer<'_> {
             },
             K::Cast(inner) => return self.key_name(inner),
             K::Binary(crate::ast::BinaryOp::BitAnd, a, b) => match &b.kind {
-                K::Int(_) => return self.key_name(a),
+                K::Int(_) => format!("{} & {}", self.key_name(a)?, number_text(self.sources.text(b.span))),
                 _ => return None,
             },
             _ => return None,
@@ -246,11 +246,10 @@ impl Lowerer<'_> {
             }
         }
         if !out.selector.is_empty() && out.implementation.is_none_or(|p| self.program[p].selector.is_none()) {
-            return self.fail(
-                "bad-table",
-                out.info.span,
-                format!("table `{}` has selector keys but no action_selector", out.info.name),
-            );
+            let message =
+                format!("table `{}` has no action selector; its `selector` keys do nothing", out.info.name);
+            self.diagnostics.push(crate::diag::Diagnostic::warning("bad-table", out.info.span, message));
+            out.selector.clear();
         }
         Ok(())
     }
@@ -442,4 +441,21 @@ fn control_params(store: &Store, name: &str, out: &mut Vec<ir::ActionParam>, l: 
         }
         _ => {}
     }
+}
+
+/// A number as it is written, without underscores and leading zeros; a constant's name is left as it is.
+fn number_text(text: &str) -> String {
+    if !text.starts_with(|c: char| c.is_ascii_digit()) {
+        return text.to_owned();
+    }
+    let text = text.replace('_', "").to_lowercase();
+    let at = text.find(['w', 's']).map_or(0, |sign| sign + 1);
+    let base = if text[at..].starts_with("0x") || text[at..].starts_with("0o") || text[at..].starts_with("0b")
+    {
+        at + 2
+    } else {
+        at
+    };
+    let digits = text[base..].trim_start_matches('0');
+    format!("{}{}", &text[..base], if digits.is_empty() { "0" } else { digits })
 }

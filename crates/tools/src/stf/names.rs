@@ -66,6 +66,17 @@ pub fn key(program: &Program, table: TableId, wanted: &str) -> Result<usize, Str
     if let Some(at) = forms.iter().position(|f| f.ends_with(&suffix)) {
         return Ok(at);
     }
+    // `h.f.slice` for `h.f[7:4]`, where it is the only slice of the field.
+    if let Some(field) = wanted_form.strip_suffix(".slice") {
+        let suffix = format!(".{field}");
+        let mut slices = forms.iter().enumerate().filter(|(_, form)| {
+            let sliced = form.strip_suffix(']').and_then(|f| f.rsplit_once('['));
+            sliced.is_some_and(|(head, at)| at.contains(':') && (head == field || head.ends_with(&suffix)))
+        });
+        if let (Some((at, _)), None) = (slices.next(), slices.next()) {
+            return Ok(at);
+        }
+    }
     let known: Vec<String> = keys.iter().map(|k| format!("`{}`", k.name)).collect();
     Err(format!("table `{}` has no key `{wanted}`; it has {}", program[table].info.name, known.join(", ")))
 }

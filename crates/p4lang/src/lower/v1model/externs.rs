@@ -125,6 +125,8 @@ impl Lowerer<'_> {
                     return self.fail("bad-call", call.span, "the message must be a string");
                 };
                 let args = self.arg_list(call, 1)?;
+                let ty = call.args.get(1).and_then(|a| a.as_ref()).map_or(Type::Void, |a| self.ty(&a.ty));
+                let (format, args) = self.log_format(&format, &ty, args);
                 ext(self, ExternCall::LogMsg { format, args })
             }
             other => {
@@ -132,6 +134,54 @@ impl Lowerer<'_> {
                 self.fail("unsupported-extern", call.span, message)
             }
         }
+    }
+
+    /// A `{}` for a header, struct or the like becomes `(name:{},name:{})`, one for each of its numbers.
+    fn log_format(&self, format: &str, ty: &Type, args: Vec<ir::Expr>) -> (String, Vec<(ir::Expr, bool)>) {
+        let parts = match ty {
+            Type::Tuple(types) => types.clone(),
+            other => self.fields(other).into_iter().map(|(_, ty)| ty).collect(),
+        };
+        let mut signs = Vec::new();
+        let mut out = String::new();
+        let mut rest = format;
+        for part in &parts {
+            let mut shape = String::new();
+            self.log_shape(part, &mut shape, &mut signs);
+            if let Some((before, after)) = rest.split_once("{}") {
+                out = out + before + &shape;
+                rest = after;
+            }
+        }
+        out += rest;
+        if signs.len() != args.len() {
+            return (format.to_owned(), args.into_iter().map(|arg| (arg, false)).collect());
+        }
+        (out, args.into_iter().zip(signs).collect())
+    }
+
+    fn log_shape(&self, ty: &Type, out: &mut String, signs: &mut Vec<bool>) {
+        let parts: Vec<(String, Type)> = match ty {
+            Type::Struct(..) | Type::Header(..) | Type::Union(..) => {
+                self.fields(ty).into_iter().map(|(field, ty)| (format!("{}:", field.name), ty)).collect()
+            }
+            Type::Tuple(types) => types.iter().map(|ty| (String::new(), ty.clone())).collect(),
+            Type::Stack(element, len) => vec![(String::new(), (**element).clone()); *len as usize],
+            _ => {
+                out.push_str("{}");
+                signs.push(self.is_signed(ty));
+                return;
+            }
+        };
+        out.push('(');
+        for (index, (name, ty)) in parts.iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            out.push_str(name);
+            self.log_shape(ty, out, signs);
+        }
+        out.push(')');
     }
 
     fn mark_to_drop(&mut self, call: &Call) -> Lowered<Value> {
@@ -407,8 +457,13 @@ impl Lowerer<'_> {
             Some(Some(_)) => Some(self.arg_scalar(call, 1)?),
             _ => None,
         };
+        // `stack.next`, or a member of it where the stack is one of unions.
         let next_of = match &arg.kind {
             K::StackNext(base) => Some(base),
+            K::Field(element, _) => match &element.kind {
+                K::StackNext(base) => Some(base),
+                _ => None,
+            },
             _ => None,
         };
         let store = if Self::is_dont_care(arg) {
