@@ -127,14 +127,16 @@ pub fn lex(sources: &SourceMap, file: FileId, diagnostics: &mut Vec<Diagnostic>)
                 at += 1;
                 loop {
                     match bytes.get(at) {
+                        // A string may go over several lines, but a directive ends with its line.
+                        Some(b'\n') if !in_directive(&out) => at += 1,
                         None | Some(b'\n') => {
                             diagnostics.push(
                                 Diagnostic::error(
                                     "unterminated-string",
-                                    span(start, at),
+                                    span(start, start + 1),
                                     "this string never ends",
                                 )
-                                .help("close it with `\"` on the same line"),
+                                .help("close it with `\"`"),
                             );
                             break;
                         }
@@ -232,6 +234,11 @@ pub fn number(text: &str) -> Result<Number, String> {
     let value = BigInt::parse_bytes(&digits, radix)
         .ok_or_else(|| format!("`{text}` has digits that are not {base}"))?;
     Ok(Number { value, width, signed })
+}
+
+/// Whether the line that is being read starts with a `#`.
+fn in_directive(tokens: &[Token]) -> bool {
+    tokens.iter().rev().take_while(|t| t.kind != TokenKind::Newline).last().is_some_and(|t| t.is("#"))
 }
 
 /// The value of a string token: quotes off, escapes resolved.

@@ -188,7 +188,8 @@ fn rejected() {
             r#"type bit<8> N; control c(inout N x) { apply { x = x + x; } }"#,
             r#"`+` cannot be applied to `N` and `N`"#,
         ),
-        (r#"type bit<8> N; control c(inout N x) { apply { x = 3; } }"#, r#"expected `N`, found `int`"#),
+        (r#"type bit<8> N; control c(inout N x) { apply { x = 8w3; } }"#, r#"expected `N`, found `bit<8>`"#),
+        (r#"type bool N; control c(inout N x) { apply { x = 3; } }"#, r#"expected `N`, found `int`"#),
         (
             r#"parser p() { state start { transition accept; } } control c() { p() q; apply { q.apply(); } }"#,
             r#"a parser may be applied only in a parser state"#,

@@ -606,7 +606,15 @@ impl Checker {
         span: crate::source::Span,
         names: &[ast::Name],
     ) -> Transition {
-        let keys: Vec<_> = keys.iter().map(|k| self.expr(k, None)).collect();
+        // A tuple among the keys stands for its elements, and so it does in the cases.
+        let written = keys;
+        let mut flat = Vec::new();
+        keys.iter().for_each(|k| flatten_key(k, &mut flat));
+        if flat.len() != keys.len() && flat.len() > 256 {
+            self.error("bad-select", span, "tuples of more than 256 keys in all");
+            return Transition::Select { keys: Vec::new(), cases: Vec::new(), span };
+        }
+        let keys: Vec<_> = flat.into_iter().map(|k| self.expr(k, None)).collect();
         for key in &keys {
             if !matches!(
                 key.ty,
@@ -635,7 +643,12 @@ impl Checker {
                 );
             }
             let next = self.state_ref(&case.next, names);
-            if let Some(keyset) = self.keyset(&case.keyset, &types, true) {
+            let keyset = if written.len() == keys.len() {
+                self.keyset(&case.keyset, &types, true)
+            } else {
+                self.keyset(&flat_keyset(&case.keyset, written), &types, true)
+            };
+            if let Some(keyset) = keyset {
                 decided |= keyset.elems.iter().all(|e| matches!(e, KeysetElem::Any));
                 out.push((keyset, next));
             }
@@ -671,6 +684,10 @@ impl Checker {
                 self.error("bad-keyset", span, format!("expected {} keys, found 1", types.len())).help =
                     Some("write them as `(a, b)`".into());
                 return None;
+            }
+            // `{k}` for a single key.
+            ast::ExprKind::List { items, ellipsis: false } if items.len() == 1 => {
+                vec![self.keyset_elem(&items[0], &types[0], select)?]
             }
             _ => vec![self.keyset_elem(e, &types[0], select)?],
         };
@@ -740,4 +757,37 @@ impl Checker {
             _ => Some(KeysetElem::Value(value(self, e)?)),
         }
     }
+}
+
+fn flatten_key<'e>(key: &'e ast::Expr, out: &mut Vec<&'e ast::Expr>) {
+    match &key.kind {
+        ast::ExprKind::List { items, .. } => items.iter().for_each(|item| flatten_key(item, out)),
+        _ => out.push(key),
+    }
+}
+
+/// A keyset for keys with tuples among them, as one for their elements: a tuple gives those of its key, `_` as many as
+/// there are. What does not fit is left for [`Checker::keyset`] to say.
+fn flat_keyset(keyset: &ast::Expr, keys: &[ast::Expr]) -> ast::Expr {
+    fn element(item: &ast::Expr, key: &ast::Expr, out: &mut Vec<ast::Expr>) {
+        match (&item.kind, &key.kind) {
+            (ast::ExprKind::Default | ast::ExprKind::DontCare, ast::ExprKind::List { items, .. }) => {
+                items.iter().for_each(|key| element(item, key, out));
+            }
+            (ast::ExprKind::List { items: parts, .. }, ast::ExprKind::List { items, .. })
+                if parts.len() == items.len() =>
+            {
+                parts.iter().zip(items).for_each(|(part, key)| element(part, key, out));
+            }
+            _ => out.push(item.clone()),
+        }
+    }
+    let items = match &keyset.kind {
+        ast::ExprKind::List { items, .. } if items.len() == keys.len() => items.as_slice(),
+        _ if keys.len() == 1 => std::slice::from_ref(keyset),
+        _ => return keyset.clone(),
+    };
+    let mut out = Vec::new();
+    items.iter().zip(keys).for_each(|(item, key)| element(item, key, &mut out));
+    ast::Expr { kind: ast::ExprKind::List { items: out, ellipsis: false }, span: keyset.span }
 }

@@ -42,6 +42,18 @@ impl Checker {
                 let inner = Expr { ty: Type::Int, kind, span };
                 Expr { ty: to.clone(), kind: ExprKind::Cast(Box::new(inner)), span }
             }
+            // The specification wants a cast here; the reference compiler does not, and programs make use of that.
+            (kind, Type::Int, Type::New(id)) if self.is_number(to) => {
+                let base = self.underlying(*id).unwrap_or(Type::Unknown);
+                if matches!(base, Type::Bits { .. }) {
+                    let shown = self.show(to);
+                    let message = format!("a number becomes a `{shown}` without a cast");
+                    let warning = Diagnostic::warning("implicit-cast", span, message);
+                    self.report(warning.help(format!("cast it: `({shown}) ...`")));
+                }
+                let inner = self.coerce(Expr { ty: Type::Int, kind, span }, &base);
+                self.cast_to(inner, to)
+            }
             (ExprKind::List(items), _, _) => self.coerce_list(items, &expr.ty, to, span),
             (ExprKind::Invalid, _, Type::Header(..) | Type::Union(..)) => {
                 Expr { ty: to.clone(), kind: ExprKind::Invalid, span }
@@ -56,6 +68,15 @@ impl Checker {
                 self.type_mismatch(&expr, to);
                 Self::unknown(span)
             }
+        }
+    }
+
+    /// Whether a type is a number below all its new names.
+    fn is_number(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Bits { .. } => true,
+            Type::New(id) => self.underlying(*id).is_some_and(|base| self.is_number(&base)),
+            _ => false,
         }
     }
 

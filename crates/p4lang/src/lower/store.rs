@@ -1,7 +1,8 @@
 //! Where values are stored: structs, headers, unions and stacks flattened into scalar variables.
 
-use crate::ast::AnnotationBody;
+use crate::ast::{AnnotationBody, TypeKind, TypeRef};
 use crate::check::{Subst, display, substitute};
+use crate::diag::Diagnostic;
 use crate::hir::{DefId, DefKind, FieldDef, Type};
 use crate::ir::{
     Expr, Header, HeaderField, HeaderId, HeaderRef, HeaderType, HeaderTypeId, Place, Stack, StackId, Var,
@@ -272,9 +273,20 @@ impl Lowerer<'_> {
                 let index = match &e.kind {
                     crate::ast::ExprKind::Int { value, .. } => u32::try_from(value).ok(),
                     crate::ast::ExprKind::Name(path) => self.named_constant(&path.ident.name),
+                    crate::ast::ExprKind::Member { base, name } => self.named_member(base, &name.name),
                     _ => None,
                 };
-                let Some(index) = index else { continue };
+                let Some(index) = index else {
+                    self.diagnostics.push(
+                        Diagnostic::error(
+                            "not-constant",
+                            e.span,
+                            "the number of a field list must be known here",
+                        )
+                        .help("use a number, a constant or a member of a serializable enum"),
+                    );
+                    continue;
+                };
                 let list = self.field_lists.entry(index).or_default();
                 list.index = index;
                 let mut headers = Vec::new();
@@ -300,6 +312,19 @@ impl Lowerer<'_> {
                 _ => None,
             }
         })
+    }
+
+    /// The value of a member of a serializable enum.
+    fn named_member(&self, base: &crate::ast::Expr, member: &str) -> Option<u32> {
+        let (crate::ast::ExprKind::Name(path)
+        | crate::ast::ExprKind::Type(TypeRef { kind: TypeKind::Named { path, .. }, .. })) = &base.kind
+        else {
+            return None;
+        };
+        let id = self.hir.top.iter().find(|id| self.def(**id).name == path.ident.name)?;
+        let DefKind::Enum(def) = &self.def(*id).kind else { return None };
+        let (_, value) = def.members.iter().find(|(name, _)| &**name == member)?;
+        u32::try_from(value.as_ref()?).ok()
     }
 
     fn alloc_header(&mut self, ty: &Type, name: &str, life: Life) -> Store {

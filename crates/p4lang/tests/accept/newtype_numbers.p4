@@ -1,0 +1,23 @@
+#include <core.p4>
+#include <v1model.p4>
+// A number may stand for a new type without a cast: a warning, as the reference compiler takes it.
+type bit<8> Id;
+type Id Id2;
+const Id none = 0;
+const Id2 all = 255;
+header H_t { Id a; Id2 b; }
+struct H { H_t h; }
+struct M { Id a; }
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t sm) {
+    state start { p.extract(h.h); m.a = none; transition select(h.h.a) { 3: accept; (Id)4 : accept; _ : reject; } }
+}
+control V(inout H h, inout M m) { apply { } }
+control I(inout H h, inout M m, inout standard_metadata_t sm) {
+    action set(Id x) { h.h.a = x; h.h.b = all; }
+    table t { key = { h.h.a : exact; } actions = { set; NoAction; } const entries = { 1 : set(2); } }
+    apply { t.apply(); m.a = 7; }
+}
+control E(inout H h, inout M m, inout standard_metadata_t sm) { apply { } }
+control C(inout H h, inout M m) { apply { } }
+control D(packet_out p, in H h) { apply { p.emit(h.h); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;
