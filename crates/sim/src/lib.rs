@@ -1,0 +1,25 @@
+//! A network in virtual time: hosts with TCP as Linux has it, links, routers, and what happens when.
+//!
+//! A [`Network`] is built, then run. One seed gives one result, bit for bit: time is in picoseconds, events of one time run in
+//! the order in which they were made, and no clock, thread or hash order has a part in it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `network` | building one, the event loop, the API |
+//! | `events` | the queue of events |
+//! | `packet` | packets and their pool |
+//! | `port` | an output queue with the wire behind it |
+//! | `routes` | shortest paths, with ties split by flow |
+//! | `random` | the seeded source of random numbers |
+
+mod events;
+mod flow;
+mod network;
+mod packet;
+mod port;
+mod random;
+mod routes;
+
+pub use flow::{FlowId, TcpFlow};
+pub use network::{BuildError, Network, NodeId};
+pub use port::{Link, PortId, QueueLimit, QueueStatistics};

@@ -1,0 +1,232 @@
+//! A port: a drop-tail queue, and the wire behind it.
+//!
+//! A first-in first-out queue in front of a wire of known rate needs no event for the end of a transmission: when a packet is
+//! queued, its departure and arrival are known. The port keeps all packets of queue and wire in one ring in order, and one event,
+//! for the first arrival.
+
+use std::collections::VecDeque;
+
+use transport::segment::Ecn;
+use units::{Bytes, Rate, Time};
+
+use crate::packet::{Packet, PacketId};
+
+/// A port's number, counted over the whole network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PortId(pub(crate) u32);
+
+/// How long a queue may get. The packet that is being sent does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueLimit {
+    pub packets: Option<u64>,
+    pub bytes: Option<Bytes>,
+}
+
+/// One direction of a link, and the queue in front of it.
+#[derive(Debug, Clone)]
+pub struct Link {
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Time,
+    pub limit: QueueLimit,
+    /// Packets that find this many waiting are marked CE if they can be (DCTCP's K).
+    pub mark_above: Option<u64>,
+    /// Bytes that the link adds to each packet.
+    pub framing: u32,
+    /// Share of packets that get lost on the wire.
+    pub loss: f64,
+    /// Up to this much more delay, uniformly; packets keep no order then.
+    pub jitter: Time,
+    pub duplicate: f64,
+    /// Largest packet, from the IP header on.
+    pub mtu: u32,
+}
+
+impl Link {
+    pub fn new(rate: Rate, delay: Time) -> Link {
+        Link {
+            rate,
+            delay,
+            limit: QueueLimit { packets: Some(1000), bytes: None },
+            mark_above: None,
+            framing: 14,
+            loss: 0.0,
+            jitter: Time::ZERO,
+            duplicate: 0.0,
+            mtu: 1500,
+        }
+    }
+}
+
+/// Counts since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueueStatistics {
+    /// Packets taken and their bytes, framing included.
+    pub packets: u64,
+    pub bytes: u64,
+    /// Packets refused because the queue was full, too large for the link, or lost on the wire.
+    pub dropped: u64,
+    pub too_large: u64,
+    pub lost: u64,
+    /// Packets marked CE.
+    pub marked: u64,
+    /// Time that the packets taken wait, in picoseconds, summed; and the longest.
+    pub wait_ps: u128,
+    pub wait_max_ps: u64,
+    /// Time that the wire was sending, in picoseconds.
+    pub busy_ps: u128,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    arrives: u64,
+    /// When its first bit is sent.
+    starts: u64,
+    packet: PacketId,
+    /// Bytes on the wire.
+    bytes: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub link: Link,
+    /// Node at the other end, and the port there that leads back.
+    pub to: u32,
+    ring: VecDeque<Flight>,
+    /// Of the ring, those in front that have begun to be sent.
+    begun: usize,
+    waiting_bytes: u64,
+    free_at: u64,
+    /// The wire loses packets or their order: each one arrives by an event of its own, and the ring is only the queue.
+    pub strays: bool,
+    /// Picoseconds for a byte, if that is a whole number.
+    ps_per_byte: Option<u64>,
+    pub statistics: QueueStatistics,
+}
+
+/// What became of a packet that was handed to a port.
+pub(crate) enum Taken {
+    /// It is in the ring; `first`: an event for its arrival is needed.
+    Queued {
+        first: Option<u64>,
+    },
+    /// Arrives on its own at that time, if not lost.
+    Stray {
+        at: u64,
+    },
+    Dropped,
+}
+
+const BITS_PS: u64 = 8_000_000_000_000;
+
+impl Port {
+    pub fn new(link: Link, to: u32) -> Port {
+        let mut port = Port {
+            link,
+            to,
+            ring: VecDeque::new(),
+            begun: 0,
+            waiting_bytes: 0,
+            free_at: 0,
+            strays: false,
+            ps_per_byte: None,
+            statistics: QueueStatistics::default(),
+        };
+        port.link_changed();
+        port
+    }
+
+    fn link_changed(&mut self) {
+        let link = &self.link;
+        let rate = link.rate.as_bps();
+        self.strays = link.loss > 0.0 || link.duplicate > 0.0 || !link.jitter.is_zero();
+        self.ps_per_byte = BITS_PS.checked_rem(rate).filter(|rest| *rest == 0).map(|_| BITS_PS / rate);
+    }
+
+    fn serialisation(&self, bytes: u32) -> u64 {
+        match self.ps_per_byte {
+            Some(ps) => ps * u64::from(bytes),
+            None => self.link.rate.time_for(Bytes::new(u64::from(bytes))).as_ps(),
+        }
+    }
+
+    /// Counts out of the queue what has begun to be sent.
+    fn settle(&mut self, now: u64) {
+        while let Some(flight) = self.ring.get(self.begun) {
+            if flight.starts > now {
+                break;
+            }
+            self.waiting_bytes -= u64::from(flight.bytes);
+            if self.strays {
+                self.ring.pop_front();
+            } else {
+                self.begun += 1;
+            }
+        }
+    }
+
+    /// Packets and bytes waiting now.
+    pub fn depth(&mut self, now: u64) -> (u64, u64) {
+        self.settle(now);
+        ((self.ring.len() - self.begun) as u64, self.waiting_bytes)
+    }
+
+    /// How long a packet that came now would wait.
+    pub fn backlog(&self, now: u64) -> u64 {
+        self.free_at.saturating_sub(now)
+    }
+
+    /// Takes or drops a packet.
+    #[inline]
+    pub fn push(&mut self, now: u64, id: PacketId, packet: &mut Packet) -> Taken {
+        let bytes = packet.size + self.link.framing;
+        self.settle(now);
+        let waiting = (self.ring.len() - self.begun) as u64;
+        // The queue may be full only if the wire is busy.
+        if self.free_at > now {
+            let full = self.link.limit.packets.is_some_and(|most| waiting >= most)
+                || self
+                    .link
+                    .limit
+                    .bytes
+                    .is_some_and(|most| self.waiting_bytes + u64::from(bytes) > most.get());
+            if full {
+                self.statistics.dropped += 1;
+                return Taken::Dropped;
+            }
+        }
+        if packet.size > self.link.mtu {
+            self.statistics.too_large += 1;
+            return Taken::Dropped;
+        }
+        if self.link.mark_above.is_some_and(|k| waiting >= k) && packet.segment.ecn != Ecn::NotEct {
+            if packet.segment.ecn != Ecn::Ce {
+                self.statistics.marked += 1;
+            }
+            packet.segment.ecn = Ecn::Ce;
+        }
+        let starts = self.free_at.max(now);
+        let takes = self.serialisation(bytes);
+        self.free_at = starts + takes;
+        let statistics = &mut self.statistics;
+        statistics.packets += 1;
+        statistics.bytes += u64::from(bytes);
+        statistics.wait_ps += u128::from(starts - now);
+        statistics.wait_max_ps = statistics.wait_max_ps.max(starts - now);
+        statistics.busy_ps += u128::from(takes);
+        let arrives = self.free_at + self.link.delay.as_ps();
+        let first = self.ring.is_empty().then_some(arrives);
+        self.waiting_bytes += u64::from(bytes);
+        self.ring.push_back(Flight { arrives, starts, packet: id, bytes });
+        if self.strays { Taken::Stray { at: arrives } } else { Taken::Queued { first } }
+    }
+
+    /// Takes the first packet off the wire; gives it and when the next one arrives.
+    #[inline]
+    pub fn arrive(&mut self, now: u64) -> Option<(PacketId, Option<u64>)> {
+        self.settle(now);
+        let flight = self.ring.pop_front()?;
+        self.begun -= 1;
+        Some((flight.packet, self.ring.front().map(|f| f.arrives)))
+    }
+}

@@ -1,0 +1,258 @@
+//! Congestion control: what one is, and what it sees.
+//!
+//! The shape is Linux's `struct tcp_congestion_ops`: a connection calls a control at fixed points of its ACK processing, and the
+//! control sets the window, the threshold and the pacing rate in [`Flow`]. Windows count packets, as in Linux.
+
+mod cubic;
+mod reno;
+
+pub use cubic::Cubic;
+pub use reno::Reno;
+use units::{Rate, Time};
+
+/// No threshold known yet.
+pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// Where loss recovery is (`enum tcp_ca_state`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    Open,
+    /// Duplicate ACKs or SACK, nothing lost yet.
+    Disorder,
+    /// Reducing the window for congestion that was signalled, not lost.
+    Cwr,
+    /// Fast retransmit.
+    Recovery,
+    /// After a retransmission timeout.
+    Loss,
+}
+
+/// `enum tcp_ca_event`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// First packet after all were acknowledged.
+    TxStart,
+    /// The window is restarted after an idle time.
+    CwndRestart,
+    /// A reduction has ended.
+    CompleteCwr,
+    /// Retransmission timeout.
+    Loss,
+    /// A packet with and without CE came in (receiver side).
+    EcnIsCe,
+    EcnNoCe,
+}
+
+/// What a congestion control sees of its connection, and the three things it sets.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    // Set by the control.
+    /// Packets that may be in flight.
+    pub cwnd: u32,
+    /// Linear increase since the last whole packet.
+    pub cwnd_cnt: u32,
+    pub ssthresh: u32,
+    /// Zero: not known yet, no limit.
+    pub pacing_rate: Rate,
+    /// Whether sending is spaced by the pacing rate.
+    pub paced: bool,
+
+    // Kept by the connection.
+    pub cwnd_clamp: u32,
+    /// Bytes of payload per full packet.
+    pub mss: u32,
+    pub state: State,
+    /// Smoothed round trip; zero before the first sample.
+    pub srtt: Time,
+    /// Smallest round trip in the last 300 s; [`Time::MAX`] before the first sample.
+    pub min_rtt: Time,
+    pub last_rtt: Time,
+    /// Packets sent and not yet acknowledged cumulatively; of them: selectively acknowledged, lost, sent again.
+    pub packets_out: u32,
+    pub sacked_out: u32,
+    pub lost_out: u32,
+    pub retrans_out: u32,
+    /// Packets delivered, those of them that came with CE, and packets marked lost, since the start.
+    pub delivered: u64,
+    pub delivered_ce: u64,
+    pub lost: u64,
+    /// When the last one was delivered, and sending time of the one it was.
+    pub delivered_at: Time,
+    pub first_sent: Time,
+    /// `delivered` up to which the application had nothing more to send; zero if it has.
+    pub app_limited: u64,
+    /// The window held sending back in the last round, and the most that was out in it.
+    pub is_cwnd_limited: bool,
+    pub max_packets_out: u32,
+    /// At the last reduction.
+    pub prior_cwnd: u32,
+    pub prior_ssthresh: u32,
+    /// Stream offsets: first not acknowledged, next to send.
+    pub snd_una: u64,
+    pub snd_nxt: u64,
+    /// Highest offset sent when the current state was entered.
+    pub high_seq: u64,
+    /// ECN was negotiated, and accurate ECN.
+    pub ecn: bool,
+    pub accurate_ecn: bool,
+    pub last_sent: Time,
+}
+
+impl Flow {
+    pub fn in_flight(&self) -> u32 {
+        (self.packets_out + self.retrans_out).saturating_sub(self.sacked_out + self.lost_out)
+    }
+
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Whether it is the window that holds sending back (`tcp_is_cwnd_limited`).
+    pub fn cwnd_limited(&self) -> bool {
+        self.is_cwnd_limited || (self.in_slow_start() && self.cwnd < 2 * self.max_packets_out)
+    }
+
+    /// Slow start (RFC 5681 section 3.1) as `tcp_slow_start`; gives what is left of `acked` above the threshold.
+    pub fn slow_start(&mut self, acked: u32) -> u32 {
+        let cwnd = (self.cwnd + acked).min(self.ssthresh);
+        let left = acked - (cwnd - self.cwnd);
+        self.cwnd = cwnd.min(self.cwnd_clamp);
+        left
+    }
+
+    /// One packet more for each `window` acknowledged (`tcp_cong_avoid_ai`).
+    pub fn additive_increase(&mut self, window: u32, acked: u32) {
+        let window = window.max(1);
+        if self.cwnd_cnt >= window {
+            self.cwnd_cnt = 0;
+            self.cwnd += 1;
+        }
+        self.cwnd_cnt += acked;
+        if self.cwnd_cnt >= window {
+            let delta = self.cwnd_cnt / window;
+            self.cwnd_cnt -= delta * window;
+            self.cwnd += delta;
+        }
+        self.cwnd = self.cwnd.min(self.cwnd_clamp);
+    }
+}
+
+/// Delivery rate over the last flight (`struct rate_sample`), made for each ACK.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RateSample {
+    /// `Flow::delivered` and its time when the packet that was acknowledged last had been sent.
+    pub prior_delivered: u64,
+    pub prior_delivered_ce: u64,
+    pub prior_at: Option<Time>,
+    /// Packets delivered over `interval`; not valid without an interval.
+    pub delivered: u64,
+    pub delivered_ce: u64,
+    pub interval: Option<Time>,
+    /// Round trip of the packet that was acknowledged last.
+    pub rtt: Option<Time>,
+    /// Packets newly marked lost, newly acknowledged or selectively so.
+    pub losses: u32,
+    pub acked_sacked: u32,
+    pub prior_in_flight: u32,
+    pub is_app_limited: bool,
+    pub is_retrans: bool,
+    pub is_ack_delayed: bool,
+    /// Packets in flight when it was sent, and lost so far then (for BBRv3).
+    pub tx_in_flight: u32,
+    pub prior_lost: u64,
+}
+
+/// What an ACK acknowledged (`struct ack_sample` and the flags of `in_ack_event`).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ack {
+    pub now: Time,
+    /// Cumulatively acknowledged offset.
+    pub una: u64,
+    /// Packets newly acknowledged or selectively acknowledged.
+    pub acked: u32,
+    pub rtt: Option<Time>,
+    pub in_flight: u32,
+    /// The ACK carried ECE (classic ECN), and packets that it reported as CE (accurate ECN).
+    pub ece: bool,
+    pub ce: u32,
+    /// The cumulative ACK moved.
+    pub advanced: bool,
+}
+
+/// Which ECN a control asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EcnUse {
+    /// As the connection is configured.
+    Classic,
+    /// Needs ECN, and its own response to marks (DCTCP).
+    Own,
+    /// Needs accurate ECN, and sends ECT(1) (L4S).
+    L4s,
+}
+
+/// A congestion control. One instance serves one connection.
+pub trait CongestionControl: Send + std::fmt::Debug {
+    /// As one asks for it: `cubic`.
+    fn name(&self) -> &'static str;
+
+    /// The connection is established.
+    fn init(&mut self, _flow: &mut Flow, _now: Time) {}
+
+    /// The threshold after congestion; called once per reduction.
+    fn ssthresh(&mut self, flow: &mut Flow, now: Time) -> u32;
+
+    /// The window's growth, outside of reductions.
+    fn cong_avoid(&mut self, flow: &mut Flow, ack: &Ack);
+
+    /// Sees every ACK before the window is set.
+    fn pkts_acked(&mut self, _flow: &mut Flow, _ack: &Ack) {}
+
+    /// Sees every ACK at the beginning of its processing (`in_ack_event`).
+    fn in_ack_event(&mut self, _flow: &mut Flow, _ack: &Ack) {}
+
+    /// Takes over altogether: called for every ACK in place of `cong_avoid`, the reduction (PRR) and the default pacing
+    /// rate. False: it does not.
+    fn cong_control(&mut self, _flow: &mut Flow, _ack: &Ack, _sample: &RateSample) -> bool {
+        false
+    }
+
+    /// Whether [`CongestionControl::cong_control`] takes over.
+    fn takes_over(&self) -> bool {
+        false
+    }
+
+    fn set_state(&mut self, _flow: &mut Flow, _state: State, _now: Time) {}
+
+    fn cwnd_event(&mut self, _flow: &mut Flow, _event: Event, _now: Time) {}
+
+    /// The window after a reduction that turned out to be spurious.
+    fn undo_cwnd(&mut self, flow: &mut Flow) -> u32 {
+        flow.cwnd.max(flow.prior_cwnd)
+    }
+
+    fn ecn(&self) -> EcnUse {
+        EcnUse::Classic
+    }
+
+    /// Whether it needs sending to be spaced.
+    fn needs_pacing(&self) -> bool {
+        false
+    }
+
+    /// Smallest number of packets of a burst, if not the default two (`min_tso_segs`).
+    fn min_tso_segs(&self) -> u32 {
+        2
+    }
+}
+
+/// Names that [`by_name`] knows.
+pub const NAMES: &[&str] = &["reno", "cubic"];
+
+/// A new control of that name.
+pub fn by_name(name: &str) -> Option<Box<dyn CongestionControl>> {
+    Some(match name {
+        "reno" => Box::new(Reno::default()),
+        "cubic" => Box::new(Cubic::default()),
+        _ => return None,
+    })
+}

@@ -1,0 +1,11 @@
+//! TCP and UDP endpoints for the simulator, as Linux has them, sans I/O.
+//!
+//! A [`tcp::Connection`] owns no clock, socket or random source: segments go in with [`receive`](tcp::Connection::receive),
+//! come out of [`transmit`](tcp::Connection::transmit), and timers run in [`advance`](tcp::Connection::advance), which is due
+//! at [`next_wakeup`](tcp::Connection::next_wakeup). Payload is a length; its bytes are defined as zero.
+//!
+//! [`cc`] holds the congestion controls, one file each; each file names its source and its known deviations.
+
+pub mod cc;
+pub mod segment;
+pub mod tcp;

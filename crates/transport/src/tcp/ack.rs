@@ -1,0 +1,406 @@
+//! What an ACK acknowledges, as `tcp_ack`: cumulative, SACK (RFC 2018, RFC 2883), samples of round trip and delivery rate.
+
+use units::Time;
+
+use super::output::{Sender, Timer};
+use super::recovery::ack_flag as flags;
+use super::scoreboard::{Sent, mark};
+use crate::cc::{Ack, RateSample, State};
+
+/// An ACK with its numbers made offsets.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Incoming<'a> {
+    pub ack: u64,
+    /// Offset behind the window.
+    pub wnd_end: u64,
+    pub sack: &'a [(u64, u64)],
+    /// Packets reported as CE (accurate ECN), and ECE (RFC 3168).
+    pub ce: u32,
+    pub ece: bool,
+    pub echoed: Option<u32>,
+    pub has_data: bool,
+}
+
+/// The blocks of the ACK before, so that what they said is not walked again.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct SeenSack {
+    len: usize,
+    blocks: [(u64, u64); 4],
+}
+
+/// What is gathered while packets are ticked off.
+#[derive(Default)]
+struct Tally {
+    flag: u32,
+    delivered: u32,
+    first_acked: Option<Time>,
+    last_acked: Option<Time>,
+    first_sacked: Option<Time>,
+    last_sacked: Option<Time>,
+    /// Lowest offset that arrived late.
+    reordered: Option<u64>,
+    /// The packet, of those delivered, that was sent last.
+    newest: Option<Sent>,
+}
+
+impl Tally {
+    /// `tcp_rate_skb_delivered`.
+    fn note(&mut self, p: &Sent) {
+        if self.newest.is_none_or(|n| (p.sent, p.end()) > (n.sent, n.end())) {
+            self.newest = Some(*p);
+        }
+    }
+
+    fn late(&mut self, seq: u64) {
+        self.reordered = Some(self.reordered.map_or(seq, |low| low.min(seq)));
+    }
+}
+
+impl Sender {
+    /// Processes an ACK. The offset is not above `snd_nxt`.
+    pub fn on_ack(&mut self, now: Time, incoming: &Incoming<'_>, seen: &mut SeenSack) {
+        let prior_una = self.flow.snd_una;
+        let prior_delivered = self.flow.delivered;
+        let prior_lost = self.flow.lost;
+        let prior_in_flight = self.flow.in_flight();
+        let prior_packets = self.flow.packets_out;
+        let mut tally = Tally::default();
+        self.echoed = incoming.echoed;
+        if incoming.has_data {
+            tally.flag |= flags::DATA;
+        }
+        if incoming.ack > prior_una {
+            tally.flag |= flags::UNA_ADVANCED;
+            self.retransmits = 0;
+        }
+        let wnd_end = self.wnd_end.max(incoming.wnd_end);
+        if wnd_end > self.wnd_end {
+            self.wnd_end = wnd_end;
+            self.snd_wnd = wnd_end - incoming.ack;
+            tally.flag |= flags::WINDOW_UPDATE;
+        }
+        if incoming.ece {
+            tally.flag |= flags::ECE;
+        }
+        if !incoming.sack.is_empty() && self.sack {
+            self.sacktag(now, incoming, seen, &mut tally);
+        } else {
+            seen.len = 0;
+        }
+        self.clean_rtx_queue(now, incoming.ack, &mut tally);
+        self.flow.snd_una = incoming.ack.max(prior_una);
+        if let Some(low) = tally.reordered {
+            self.check_reordering(low);
+        }
+        let delivered = tally.delivered;
+        self.flow.delivered += u64::from(delivered);
+        if delivered > 0 {
+            self.flow.delivered_at = now;
+        }
+        let ce = if self.flow.accurate_ecn {
+            incoming.ce
+        } else if incoming.ece {
+            delivered
+        } else {
+            0
+        };
+        self.flow.delivered_ce += u64::from(ce);
+        let rtt = self.sample_rtt(now, &tally);
+        if incoming.ack > prior_una {
+            self.rack_update_reo_wnd(tally.newest.map_or(prior_delivered, |n| n.delivered));
+        }
+        let mut ack = Ack {
+            now,
+            una: self.flow.snd_una,
+            acked: delivered,
+            rtt,
+            in_flight: prior_in_flight,
+            ece: incoming.ece,
+            ce,
+            advanced: tally.flag & flags::UNA_ADVANCED != 0,
+        };
+        self.cc.in_ack_event(&mut self.flow, &ack);
+        if delivered > 0 {
+            self.cc.pkts_acked(&mut self.flow, &ack);
+        }
+        if prior_packets > 0 {
+            self.process_probe_ack(now, incoming.ack, tally.flag);
+            // Everything that is not plain, RFC 5681's duplicate ACK included.
+            let plain = tally.flag & (flags::DATA_SACKED | flags::ECE | flags::DSACK) == 0
+                && tally.flag & (flags::UNA_ADVANCED | flags::DATA | flags::WINDOW_UPDATE) != 0;
+            if !plain || self.flow.state != State::Open {
+                let mut flag = tally.flag;
+                self.fastretrans_alert(now, &mut flag);
+                tally.flag = flag;
+            }
+        }
+        let sample =
+            self.rate_sample(now, &tally, rtt, prior_in_flight, (self.flow.lost - prior_lost) as u32);
+        ack.in_flight = self.flow.in_flight();
+        self.set_window(now, &ack, &sample, tally.flag);
+        self.set_timer_after_ack(now, tally.flag, prior_packets);
+    }
+
+    /// `tcp_cong_control`.
+    fn set_window(&mut self, now: Time, ack: &Ack, sample: &RateSample, flag: u32) {
+        if self.cc.takes_over() {
+            self.cc.cong_control(&mut self.flow, ack, sample);
+            return;
+        }
+        if matches!(self.flow.state, State::Cwr | State::Recovery) {
+            self.cwnd_reduction(sample.acked_sacked, sample.losses, flag);
+        } else {
+            let progress = if self.reordering > self.reordering_min {
+                flags::DATA_ACKED | flags::DATA_SACKED
+            } else {
+                flags::DATA_ACKED
+            };
+            if flag & progress != 0 {
+                self.cc.cong_avoid(&mut self.flow, ack);
+                self.cwnd_stamp = now;
+            }
+        }
+        self.update_pacing_rate();
+    }
+
+    fn set_timer_after_ack(&mut self, now: Time, flag: u32, prior_packets: u32) {
+        if self.flow.packets_out == 0 {
+            // A closed window with data waiting is probed when sending finds it closed.
+            if prior_packets > 0 || flag & flags::WINDOW_UPDATE != 0 {
+                self.timer = None;
+                self.rtt.backoff = 0;
+            }
+            return;
+        }
+        if flag & (flags::DATA_ACKED | flags::UNA_ADVANCED) != 0
+            && !matches!(self.timer, Some((Timer::Reorder, _)))
+            && !self.schedule_probe(now, true)
+        {
+            self.timer = None;
+            self.rearm_rto(now);
+        }
+    }
+
+    /// Selective acknowledgements (`tcp_sacktag_write_queue`).
+    fn sacktag(&mut self, now: Time, incoming: &Incoming<'_>, seen: &mut SeenSack, tally: &mut Tally) {
+        let blocks = incoming.sack;
+        let una = self.flow.snd_una;
+        let duplicate = self.is_dsack(incoming);
+        if duplicate {
+            self.statistics.dsacks += 1;
+            tally.flag |= flags::DSACK;
+            self.rack.dsack_seen = true;
+            let (_, right) = blocks[0];
+            if right <= una && self.undo_marker.is_some_and(|m| right > m) && self.undo_retrans > 0 {
+                self.undo_retrans -= 1;
+            }
+        }
+        let mut next = SeenSack::default();
+        for (index, &(left, right)) in blocks.iter().enumerate() {
+            let dup = duplicate && index == 0;
+            let (mut left, mut right) = (left.max(una), right.min(self.flow.snd_nxt));
+            if left >= right {
+                continue;
+            }
+            if !dup {
+                if next.len < next.blocks.len() {
+                    next.blocks[next.len] = (left, right);
+                    next.len += 1;
+                }
+                for &(l, r) in &seen.blocks[..seen.len] {
+                    if l <= left && right <= r {
+                        right = left;
+                    } else if l <= left && left < r {
+                        left = r;
+                    } else if l < right && right <= r {
+                        right = l;
+                    }
+                }
+            }
+            let mut id = self.board.find(left, self.flow.mss);
+            while let Some(p) = self.board.get(id) {
+                if p.end() > right || p.seq < left {
+                    if p.seq >= right {
+                        break;
+                    }
+                } else {
+                    self.sack_one(now, id, dup, tally);
+                }
+                id += 1;
+            }
+        }
+        *seen = next;
+    }
+
+    /// RFC 2883: the first block reports what had arrived before.
+    fn is_dsack(&self, incoming: &Incoming<'_>) -> bool {
+        let first = incoming.sack[0];
+        first.0 < incoming.ack.max(self.flow.snd_una)
+            || incoming.sack.get(1).is_some_and(|b| b.0 <= first.0 && first.1 <= b.1)
+    }
+
+    fn sack_one(&mut self, now: Time, id: u64, duplicate: bool, tally: &mut Tally) {
+        let high_seq = self.flow.high_seq;
+        let Some(p) = self.board.get_mut(id) else { return };
+        if duplicate && p.has(mark::EVER_RETRANS) {
+            if self.undo_marker.is_some_and(|m| p.end() > m) && self.undo_retrans > 0 {
+                self.undo_retrans -= 1;
+            }
+            if p.has(mark::SACKED) {
+                tally.late(p.seq);
+            }
+            if p.has(mark::RETRANS) {
+                p.marks &= !mark::RETRANS;
+                self.flow.retrans_out -= 1;
+            }
+        }
+        if p.has(mark::SACKED) {
+            return;
+        }
+        if p.has(mark::RETRANS) {
+            if p.has(mark::LOST) {
+                p.marks &= !(mark::LOST | mark::RETRANS);
+                self.flow.lost_out -= 1;
+                self.flow.retrans_out -= 1;
+            }
+        } else {
+            if !p.has(mark::EVER_RETRANS) {
+                if p.seq < self.highest_sack {
+                    tally.late(p.seq);
+                }
+                if p.end() <= high_seq {
+                    tally.flag |= flags::ORIG_SACK_ACKED;
+                }
+                tally.first_sacked.get_or_insert(p.sent);
+                tally.last_sacked = Some(p.sent);
+            }
+            if p.has(mark::LOST) {
+                p.marks &= !mark::LOST;
+                self.flow.lost_out -= 1;
+            }
+        }
+        p.marks |= mark::SACKED;
+        tally.flag |= flags::DATA_SACKED;
+        tally.delivered += 1;
+        self.flow.sacked_out += 1;
+        self.highest_sack = self.highest_sack.max(p.seq);
+        let p = *p;
+        tally.note(&p);
+        self.rack_advance(now, &p);
+    }
+
+    /// Takes what is acknowledged cumulatively off the scoreboard (`tcp_clean_rtx_queue`).
+    fn clean_rtx_queue(&mut self, now: Time, ack: u64, tally: &mut Tally) {
+        while let Some(first) = self.board.first() {
+            if first.end() > ack {
+                if first.seq < ack {
+                    self.board.trim_first(ack);
+                }
+                break;
+            }
+            let Some(p) = self.board.pop() else { break };
+            if p.has(mark::EVER_RETRANS) {
+                if p.has(mark::RETRANS) {
+                    self.flow.retrans_out -= 1;
+                }
+                tally.flag |= flags::RETRANS_DATA_ACKED;
+            } else if !p.has(mark::SACKED) {
+                tally.last_acked = Some(p.sent);
+                tally.first_acked.get_or_insert(p.sent);
+                if p.seq < self.highest_sack {
+                    tally.late(p.seq);
+                }
+                if p.end() <= self.flow.high_seq {
+                    tally.flag |= flags::ORIG_SACK_ACKED;
+                }
+            }
+            if p.has(mark::SACKED) {
+                self.flow.sacked_out -= 1;
+            } else {
+                tally.delivered += 1;
+                self.rack_advance(now, &p);
+            }
+            if p.has(mark::LOST) {
+                self.flow.lost_out -= 1;
+            }
+            self.flow.packets_out -= 1;
+            tally.flag |= if p.has(mark::SYN) { flags::SYN_ACKED } else { flags::DATA_ACKED };
+            tally.note(&p);
+        }
+    }
+
+    /// Packets that arrived late widen the tolerance (`tcp_check_sack_reordering`).
+    fn check_reordering(&mut self, low: u64) {
+        if low >= self.highest_sack {
+            return;
+        }
+        let distance = (self.highest_sack - low).div_ceil(u64::from(self.flow.mss)) as u32;
+        if distance > self.reordering {
+            self.reordering = distance.min(300);
+        }
+        self.reord_seen += 1;
+    }
+
+    /// `tcp_ack_update_rtt`; gives the round trip of the packet that was acknowledged last.
+    fn sample_rtt(&mut self, now: Time, tally: &Tally) -> Option<Time> {
+        let mut sequence = None;
+        let mut newest = None;
+        if tally.flag & flags::RETRANS_DATA_ACKED == 0 {
+            sequence = tally.first_acked.map(|sent| now - sent);
+            newest = tally.last_acked.map(|sent| now - sent);
+        }
+        if let Some(sent) = tally.first_sacked {
+            sequence = sequence.or(Some(now - sent));
+            newest = tally.last_sacked.map(|sent| now - sent);
+        }
+        let rtt = sequence?;
+        self.rtt.sample(now, rtt, newest.unwrap_or(rtt), self.flow.snd_una, self.flow.snd_nxt);
+        self.rtt.backoff = 0;
+        self.flow.srtt = self.rtt.srtt();
+        self.flow.min_rtt = self.rtt.min();
+        self.flow.last_rtt = newest.unwrap_or(rtt);
+        newest
+    }
+
+    /// `tcp_rate_gen`.
+    fn rate_sample(
+        &mut self,
+        now: Time,
+        tally: &Tally,
+        rtt: Option<Time>,
+        in_flight: u32,
+        losses: u32,
+    ) -> RateSample {
+        let flow = &mut self.flow;
+        if flow.app_limited > 0 && flow.delivered > flow.app_limited {
+            flow.app_limited = 0;
+        }
+        let mut sample = RateSample {
+            rtt,
+            losses,
+            acked_sacked: tally.delivered,
+            prior_in_flight: in_flight,
+            ..RateSample::default()
+        };
+        let Some(newest) = tally.newest else { return sample };
+        sample.prior_delivered = newest.delivered;
+        sample.prior_delivered_ce = u64::from(newest.delivered_ce);
+        sample.prior_at = Some(newest.delivered_at);
+        sample.is_app_limited = newest.has(mark::APP_LIMITED);
+        sample.is_retrans = newest.has(mark::EVER_RETRANS);
+        sample.tx_in_flight = newest.tx_in_flight;
+        sample.prior_lost = u64::from(newest.lost);
+        sample.delivered = flow.delivered - newest.delivered;
+        sample.delivered_ce = flow.delivered_ce.saturating_sub(u64::from(newest.delivered_ce));
+        sample.is_ack_delayed = tally.delivered == 1 && in_flight == 1;
+        let send = newest.sent.saturating_sub(newest.first_sent);
+        let ack = now.saturating_sub(newest.delivered_at);
+        flow.first_sent = newest.sent;
+        let interval = send.max(ack);
+        // Shorter than the path: the ACKs were compressed beyond sense.
+        if interval >= flow.min_rtt {
+            sample.interval = Some(interval);
+        }
+        sample
+    }
+}

@@ -1,0 +1,82 @@
+//! What can be set of a connection; the defaults are Linux's.
+
+use units::{Bytes, Time};
+
+/// Before the first sample of a round trip (RFC 6298 section 2.1).
+pub const RTO_INIT: Time = Time::from_secs(1);
+pub const RTO_MAX: Time = Time::from_secs(120);
+
+/// `net.ipv4.tcp_ecn`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EcnMode {
+    /// Neither asked for nor accepted.
+    Off,
+    /// Accepted when the peer asks (Linux's default).
+    #[default]
+    Passive,
+    /// RFC 3168.
+    On,
+    /// Accurate ECN.
+    Accurate,
+}
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Largest payload of a segment, options not counted: the MTU less 40.
+    pub mss: u32,
+    pub sack: bool,
+    pub timestamps: bool,
+    pub window_scaling: bool,
+    pub ecn: EcnMode,
+    /// Packets of the first window (RFC 6928).
+    pub initial_cwnd: u32,
+    /// `tcp_rto_min_us`.
+    pub rto_min: Time,
+    /// Longest and shortest delay of an ACK.
+    pub delayed_ack_max: Time,
+    pub delayed_ack_min: Time,
+    /// ACKs at the start of a connection that are not delayed (`TCP_MAX_QUICKACKS`).
+    pub quick_acks: u32,
+    /// Segments are handed down in bursts of up to this many bytes, sized as Linux does; `None`: one by one.
+    pub segmentation_offload: Option<Bytes>,
+    /// `net.ipv4.tcp_rmem`: the receive buffer at the start and at most.
+    pub receive_buffer: Bytes,
+    pub receive_buffer_max: Bytes,
+    /// `net.ipv4.tcp_slow_start_after_idle`.
+    pub slow_start_after_idle: bool,
+    /// `net.ipv4.tcp_reordering`.
+    pub reordering: u32,
+    /// Times that a SYN or data is sent again before the connection is given up.
+    pub syn_retries: u32,
+    pub retries: u32,
+    /// Space sending by the pacing rate, whether or not the congestion control needs it.
+    pub pacing: bool,
+    /// First sequence number.
+    pub initial_seq: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            mss: 1460,
+            sack: true,
+            timestamps: true,
+            window_scaling: true,
+            ecn: EcnMode::default(),
+            initial_cwnd: 10,
+            rto_min: Time::from_ms(200),
+            delayed_ack_max: Time::from_ms(200),
+            delayed_ack_min: Time::from_ms(40),
+            quick_acks: 16,
+            segmentation_offload: Some(Bytes::new(65_536)),
+            receive_buffer: Bytes::new(131_072),
+            receive_buffer_max: Bytes::new(33_554_432),
+            slow_start_after_idle: true,
+            reordering: 3,
+            syn_retries: 6,
+            retries: 15,
+            pacing: false,
+            initial_seq: 0,
+        }
+    }
+}

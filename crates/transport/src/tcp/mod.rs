@@ -1,0 +1,26 @@
+//! TCP as Linux has it. One idea a file:
+//!
+//! | file | what |
+//! |---|---|
+//! | `connection` | the handshake, the states, what comes in and goes out |
+//! | `config` | what can be set |
+//! | `scoreboard` | packets that are out: sent, selectively acknowledged, lost, sent again |
+//! | `ack` | what an ACK acknowledges: cumulative, SACK, D-SACK, samples of time and rate |
+//! | `recovery` | the states of loss recovery: fast retransmit, PRR, timeouts, F-RTO, undo |
+//! | `rack` | RACK and tail loss probes |
+//! | `output` | what may be sent now: windows, segmentation offload, pacing |
+//! | `receiver` | reassembly, SACK blocks, delayed ACKs, the window that is offered |
+//! | `rtt` | round trip and retransmission timeout |
+
+mod ack;
+mod config;
+mod connection;
+mod output;
+mod rack;
+mod receiver;
+mod recovery;
+mod rtt;
+mod scoreboard;
+
+pub use config::{Config, EcnMode, RTO_INIT, RTO_MAX};
+pub use connection::{Connection, Phase, Statistics};

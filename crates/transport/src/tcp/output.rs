@@ -1,0 +1,554 @@
+//! What may be sent now: windows, segmentation-offload bursts, pacing, timers; as `tcp_write_xmit`.
+
+use units::{Bytes, Rate, Time};
+
+use super::config::Config;
+use super::connection::Statistics;
+use super::rack::Rack;
+use super::rtt::Rtt;
+use super::scoreboard::{Scoreboard, Sent, mark};
+use crate::cc::{CongestionControl, EcnUse, Event, Flow, INFINITE_SSTHRESH, State};
+
+/// The one timer of the sending side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timer {
+    Retransmit,
+    /// Tail loss probe.
+    Probe,
+    /// RACK's reordering timer.
+    Reorder,
+    /// Zero-window probe.
+    Persist,
+}
+
+/// What goes into the next segment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece {
+    pub seq: u64,
+    /// Sequence numbers, SYN and FIN counted.
+    pub len: u32,
+    pub marks: u8,
+    pub again: bool,
+    /// Last of a burst.
+    pub push: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub flow: Flow,
+    pub cc: Box<dyn CongestionControl>,
+    pub board: Scoreboard,
+    pub rtt: Rtt,
+    pub rack: Rack,
+    pub statistics: Statistics,
+
+    pub rto_min: Time,
+    pub sack: bool,
+    tso_max: Option<Bytes>,
+    initial_cwnd: u32,
+    slow_start_after_idle: bool,
+    pub reordering_min: u32,
+
+    /// Offset behind the last byte that the application wrote; the SYN is offset 0.
+    pub write_end: u64,
+    /// The application has closed: a FIN follows the data.
+    pub closing: bool,
+    /// Offset behind the last that the peer's window allows, and the window.
+    pub wnd_end: u64,
+    pub snd_wnd: u64,
+
+    pub undo_marker: Option<u64>,
+    pub undo_retrans: i32,
+    /// When the first retransmission of this recovery was sent.
+    pub retrans_stamp: Option<Time>,
+    /// The timestamp that the last ACK echoed, in milliseconds.
+    pub echoed: Option<u32>,
+    pub prr_delivered: u32,
+    pub prr_out: u32,
+    pub reordering: u32,
+    pub reord_seen: u32,
+    pub highest_sack: u64,
+    pub frto: bool,
+    pub retransmits: u32,
+    pub tlp_high_seq: Option<u64>,
+    pub tlp_retrans: bool,
+    /// A probe is to be sent.
+    pub probing: bool,
+    /// Lost packets are to be sent again.
+    pub retransmit: bool,
+    /// The next new segment carries CWR.
+    pub queue_cwr: bool,
+    pub lost_now: Vec<u64>,
+    pub lost_again: Vec<u64>,
+
+    pub timer: Option<(Timer, Time)>,
+    /// Paced sending goes on at this time.
+    pub pacing_until: Time,
+    data_segments: u64,
+    /// Segments of the current burst still to go.
+    burst: u32,
+    /// Since the last time that nothing more could be sent: new packets sent, and whether the window stopped it.
+    sent_now: u32,
+    limited_now: bool,
+    cwnd_usage_seq: u64,
+    cwnd_used: u32,
+    pub cwnd_stamp: Time,
+}
+
+impl Sender {
+    pub fn new(config: &Config, mss: u32, cc: Box<dyn CongestionControl>) -> Sender {
+        let paced = config.pacing || cc.needs_pacing();
+        let flow = Flow {
+            cwnd: config.initial_cwnd,
+            cwnd_cnt: 0,
+            ssthresh: INFINITE_SSTHRESH,
+            pacing_rate: Rate::ZERO,
+            paced,
+            cwnd_clamp: u32::MAX / 4,
+            mss,
+            state: State::Open,
+            srtt: Time::ZERO,
+            min_rtt: Time::MAX,
+            last_rtt: Time::ZERO,
+            packets_out: 0,
+            sacked_out: 0,
+            lost_out: 0,
+            retrans_out: 0,
+            delivered: 0,
+            delivered_ce: 0,
+            lost: 0,
+            delivered_at: Time::ZERO,
+            first_sent: Time::ZERO,
+            app_limited: 0,
+            is_cwnd_limited: false,
+            max_packets_out: 0,
+            prior_cwnd: 0,
+            prior_ssthresh: 0,
+            snd_una: 0,
+            snd_nxt: 0,
+            high_seq: 0,
+            ecn: false,
+            accurate_ecn: false,
+            last_sent: Time::ZERO,
+        };
+        Sender {
+            flow,
+            cc,
+            board: Scoreboard::default(),
+            rtt: Rtt::new(config.rto_min),
+            rack: Rack::default(),
+            statistics: Statistics::default(),
+            rto_min: config.rto_min,
+            sack: config.sack,
+            tso_max: config.segmentation_offload,
+            initial_cwnd: config.initial_cwnd,
+            slow_start_after_idle: config.slow_start_after_idle,
+            reordering_min: config.reordering,
+            write_end: 1,
+            closing: false,
+            wnd_end: 1,
+            snd_wnd: 0,
+            undo_marker: None,
+            undo_retrans: 0,
+            retrans_stamp: None,
+            echoed: None,
+            prr_delivered: 0,
+            prr_out: 0,
+            reordering: config.reordering,
+            reord_seen: 0,
+            highest_sack: 0,
+            frto: false,
+            retransmits: 0,
+            tlp_high_seq: None,
+            tlp_retrans: false,
+            probing: false,
+            retransmit: false,
+            queue_cwr: false,
+            lost_now: Vec::new(),
+            lost_again: Vec::new(),
+            timer: None,
+            pacing_until: Time::ZERO,
+            data_segments: 0,
+            burst: 0,
+            sent_now: 0,
+            limited_now: false,
+            cwnd_usage_seq: 0,
+            cwnd_used: 0,
+            cwnd_stamp: Time::ZERO,
+        }
+    }
+
+    /// Offset behind the last to be sent, a FIN counted.
+    pub fn end(&self) -> u64 {
+        self.write_end.saturating_add(u64::from(self.closing))
+    }
+
+    pub fn can_send_new(&self) -> bool {
+        self.flow.snd_nxt < self.end() && self.wnd_end > self.flow.snd_nxt
+    }
+
+    pub fn set_timer(&mut self, timer: Timer, at: Time) {
+        self.timer = Some((timer, at));
+    }
+
+    /// Time until the first packet has been out for a whole timeout (`tcp_rto_delta_us`).
+    pub fn rto_left(&self, now: Time) -> Time {
+        let Some(first) = self.board.first() else { return Time::ZERO };
+        (first.sent + self.rtt.rto()).saturating_sub(now)
+    }
+
+    pub fn rearm_rto(&mut self, now: Time) {
+        if self.flow.packets_out == 0 {
+            self.timer = None;
+            return;
+        }
+        let rto = match self.timer {
+            Some((Timer::Reorder | Timer::Probe, _)) => self.rto_left(now).max(Time::from_us(1)),
+            _ => self.rtt.rto(),
+        };
+        self.set_timer(Timer::Retransmit, now + rto);
+    }
+
+    /// When sending goes on without an ACK: the pacing time, if that is what holds it.
+    pub fn paced_wakeup(&self, now: Time) -> Option<Time> {
+        (self.pacing_until > now && self.has_work()).then_some(self.pacing_until)
+    }
+
+    fn has_work(&self) -> bool {
+        let room = self.flow.in_flight() < self.flow.cwnd;
+        room && (self.can_send_new() || (self.retransmit && self.flow.lost_out > self.flow.retrans_out))
+    }
+
+    /// The next piece to send, or `None` if nothing may be sent now.
+    pub fn next(&mut self, now: Time) -> Option<Piece> {
+        if self.probing {
+            self.probing = false;
+            return self.probe(now);
+        }
+        if self.burst > 0 {
+            return Some(self.send_new(now));
+        }
+        if self.flow.packets_out == 0 && self.flow.snd_nxt < self.end() {
+            self.restart(now);
+        }
+        let held = self.flow.paced && self.pacing_until > now;
+        if !held {
+            if self.retransmit
+                && let Some(piece) = self.retransmission(now)
+            {
+                return Some(piece);
+            }
+            let segments = self.new_burst(now);
+            if segments > 0 {
+                self.burst = segments;
+                self.pace(now, segments);
+                return Some(self.send_new(now));
+            }
+        }
+        self.settle(now);
+        None
+    }
+
+    /// How many segments the next burst has.
+    fn new_burst(&mut self, now: Time) -> u32 {
+        let (nxt, end) = (self.flow.snd_nxt, self.end());
+        if nxt >= end {
+            return 0;
+        }
+        let in_flight = self.flow.in_flight();
+        if in_flight >= self.flow.cwnd {
+            self.limited_now = true;
+            return 0;
+        }
+        let mss = u64::from(self.flow.mss);
+        let quota = (self.flow.cwnd - in_flight).min((self.flow.cwnd / 2).max(1));
+        let data = end - nxt;
+        let window = self.wnd_end.saturating_sub(nxt);
+        if window < data.min(mss) {
+            // A window that is closed is probed, so that its opening cannot be missed.
+            if self.flow.packets_out == 0 && self.timer.is_none() {
+                self.set_timer(Timer::Persist, now + self.rtt.rto());
+            }
+            return 0;
+        }
+        if data <= mss {
+            return 1;
+        }
+        let most = self.tso_segments();
+        if self.should_defer(now, window, in_flight, most) {
+            self.limited_now = true;
+            return 0;
+        }
+        let by_data = data.div_ceil(mss);
+        let by_window = if window >= data { by_data } else { window / mss };
+        quota.min(most).min(by_data.min(by_window).min(u64::from(u32::MAX)) as u32).max(1)
+    }
+
+    /// Segments of a burst (`tcp_tso_autosize`): what the rate sends in a millisecond, more on short paths.
+    fn tso_segments(&self) -> u32 {
+        let Some(max) = self.tso_max else { return 1 };
+        let mut bytes = self.flow.pacing_rate.as_bps() / 8 / 1024;
+        let shift = self.rtt.min().as_us() >> 9;
+        if shift < 32 {
+            bytes += max.get() >> shift;
+        }
+        let bytes = bytes.min(max.get().saturating_sub(320));
+        ((bytes / u64::from(self.flow.mss)) as u32).max(self.cc.min_tso_segs())
+    }
+
+    /// Whether to wait for a larger burst (`tcp_tso_should_defer`).
+    fn should_defer(&self, now: Time, window: u64, in_flight: u32, most: u32) -> bool {
+        const MS: Time = Time::from_ms(1);
+        if most <= 1 || self.flow.state >= State::Recovery || now.saturating_sub(self.flow.last_sent) > MS {
+            return false;
+        }
+        let mss = u64::from(self.flow.mss);
+        let cwnd = u64::from(self.flow.cwnd);
+        let limit = window.min((cwnd - u64::from(in_flight)) * mss);
+        let unsent = self.end() - self.flow.snd_nxt;
+        if limit >= u64::from(most) * mss || limit >= unsent || limit >= self.snd_wnd.min(cwnd * mss) / 3 {
+            return false;
+        }
+        let Some(first) = self.board.first() else { return false };
+        let srtt = self.rtt.srtt();
+        (first.sent + srtt).saturating_sub(now) <= (srtt / 2).min(MS)
+    }
+
+    /// Spaces bursts by the pacing rate.
+    fn pace(&mut self, now: Time, segments: u32) {
+        let rate = self.flow.pacing_rate;
+        if !self.flow.paced || rate.is_zero() || self.data_segments < 10 {
+            return;
+        }
+        let bytes = Bytes::new(u64::from(segments) * u64::from(self.flow.mss));
+        let mut length = rate.time_for(bytes);
+        // What timers were late is given back, at most half.
+        let credit = now.saturating_sub(self.pacing_until);
+        length -= credit.min(length / 2);
+        self.pacing_until = self.pacing_until.max(now) + length;
+    }
+
+    fn send_new(&mut self, now: Time) -> Piece {
+        let seq = self.flow.snd_nxt;
+        let data = self.write_end - seq.min(self.write_end);
+        let mut len = data.min(u64::from(self.flow.mss)) as u32;
+        let mut marks = 0;
+        self.burst = self.burst.saturating_sub(1);
+        if self.closing && seq + u64::from(len) == self.write_end {
+            len += 1;
+            marks = mark::FIN;
+            self.burst = 0;
+        }
+        self.sent_new(now, seq, len, marks);
+        self.sent_now += 1;
+        if matches!(self.flow.state, State::Cwr | State::Recovery) {
+            self.prr_out += 1;
+        }
+        Piece { seq, len, marks, again: false, push: self.burst == 0 || seq + u64::from(len) == self.end() }
+    }
+
+    /// Accounts for a packet that is sent for the first time; the SYN too.
+    pub fn sent_new(&mut self, now: Time, seq: u64, len: u32, mut marks: u8) {
+        let flow = &mut self.flow;
+        if flow.packets_out == 0 {
+            flow.first_sent = now;
+            flow.delivered_at = now;
+            self.cc.cwnd_event(flow, Event::TxStart, now);
+        }
+        if flow.app_limited > 0 {
+            marks |= mark::APP_LIMITED;
+        }
+        self.board.push(Sent {
+            seq,
+            len,
+            marks,
+            tx_in_flight: flow.in_flight() + 1,
+            sent: now,
+            delivered: flow.delivered,
+            delivered_ce: flow.delivered_ce as u32,
+            lost: flow.lost as u32,
+            delivered_at: flow.delivered_at,
+            first_sent: flow.first_sent,
+        });
+        flow.snd_nxt = seq + u64::from(len);
+        flow.packets_out += 1;
+        flow.last_sent = now;
+        self.data_segments += 1;
+        if flow.packets_out == 1 || matches!(self.timer, Some((Timer::Probe | Timer::Persist, _))) {
+            self.rearm_rto(now);
+        }
+    }
+
+    /// The next lost packet (`tcp_xmit_retransmit_queue`).
+    fn retransmission(&mut self, now: Time) -> Option<Piece> {
+        if self.flow.lost_out <= self.flow.retrans_out || self.flow.in_flight() >= self.flow.cwnd {
+            return None;
+        }
+        let ids = self.board.ids();
+        let from = self.board.retransmit_from.max(ids.start);
+        let waits = |p: &Sent| p.has(mark::LOST) && !p.has(mark::SACKED | mark::RETRANS);
+        let found = (from..ids.end).find(|id| self.board.get(*id).is_some_and(waits));
+        self.board.retransmit_from = found.unwrap_or(ids.end);
+        let id = found?;
+        if self.flow.paced {
+            self.pace(now, 1);
+        }
+        let in_reduction = matches!(self.flow.state, State::Cwr | State::Recovery);
+        self.prr_out += u32::from(in_reduction);
+        let piece = self.resend(now, id);
+        if id == ids.start && !matches!(self.timer, Some((Timer::Reorder, _))) {
+            self.rearm_rto(now);
+        }
+        piece
+    }
+
+    /// Sends a packet again.
+    fn resend(&mut self, now: Time, id: u64) -> Option<Piece> {
+        let flow = &mut self.flow;
+        let in_flight = flow.in_flight();
+        let p = self.board.get_mut(id)?;
+        if !p.has(mark::RETRANS) {
+            flow.retrans_out += 1;
+        }
+        p.marks = (p.marks | mark::RETRANS | mark::EVER_RETRANS) & !mark::APP_LIMITED;
+        if flow.app_limited > 0 {
+            p.marks |= mark::APP_LIMITED;
+        }
+        p.sent = now;
+        p.delivered = flow.delivered;
+        p.delivered_ce = flow.delivered_ce as u32;
+        p.lost = flow.lost as u32;
+        p.delivered_at = flow.delivered_at;
+        p.first_sent = flow.first_sent;
+        p.tx_in_flight = in_flight + 1;
+        let piece = Piece {
+            seq: p.seq,
+            len: p.len,
+            marks: p.marks & (mark::SYN | mark::FIN),
+            again: true,
+            push: false,
+        };
+        self.board.note_resent(id, now);
+        self.retrans_stamp.get_or_insert(now);
+        if self.undo_retrans < 0 {
+            self.undo_retrans = 0;
+        }
+        self.undo_retrans += 1;
+        flow.last_sent = now;
+        self.statistics.retransmits += 1;
+        Some(piece)
+    }
+
+    /// A tail loss probe: new data if there is some, else the last packet again.
+    fn probe(&mut self, now: Time) -> Option<Piece> {
+        if self.flow.packets_out == 0 {
+            return None;
+        }
+        self.statistics.probes += 1;
+        let mss = u64::from(self.flow.mss);
+        let new = self.flow.snd_nxt < self.end()
+            && self.wnd_end.saturating_sub(self.flow.snd_nxt) >= mss.min(self.end() - self.flow.snd_nxt);
+        let piece = if new {
+            self.burst = 1;
+            Some(self.send_new(now))
+        } else {
+            self.tlp_retrans = true;
+            let id = self.board.last_id()?;
+            self.resend(now, id)
+        };
+        self.sent_now = 0;
+        self.tlp_high_seq = Some(self.flow.snd_nxt);
+        self.timer = Some((Timer::Probe, now));
+        self.rearm_rto(now);
+        piece
+    }
+
+    /// Nothing more can be sent now: how well was the window used (`tcp_cwnd_validate`)?
+    fn settle(&mut self, now: Time) {
+        let flow = &mut self.flow;
+        if self.sent_now > 0 || self.limited_now {
+            let limited = self.limited_now || flow.in_flight() >= flow.cwnd;
+            if flow.snd_una >= self.cwnd_usage_seq
+                || limited
+                || (!flow.is_cwnd_limited && flow.packets_out > flow.max_packets_out)
+            {
+                flow.is_cwnd_limited = limited;
+                flow.max_packets_out = flow.packets_out;
+                self.cwnd_usage_seq = flow.snd_nxt;
+            }
+            if flow.cwnd_limited() {
+                self.cwnd_used = 0;
+                self.cwnd_stamp = now;
+            } else {
+                self.cwnd_used = self.cwnd_used.max(flow.packets_out);
+                let idle = now.saturating_sub(self.cwnd_stamp) >= self.rtt.rto();
+                if self.slow_start_after_idle && idle && !self.cc.takes_over() {
+                    self.application_limited(now);
+                }
+            }
+        }
+        if self.sent_now > 0 {
+            self.sent_now = 0;
+            self.schedule_probe(now, false);
+        }
+        self.limited_now = false;
+        // Nothing left to send, and the window not full: the next samples of the rate say little.
+        let flow = &mut self.flow;
+        if self.write_end.saturating_sub(flow.snd_nxt) < u64::from(flow.mss)
+            && flow.in_flight() < flow.cwnd
+            && flow.lost_out <= flow.retrans_out
+        {
+            flow.app_limited = (flow.delivered + u64::from(flow.in_flight())).max(1);
+        }
+    }
+
+    /// The window shrinks towards what was used (RFC 7661's idea, as `tcp_cwnd_application_limited`).
+    fn application_limited(&mut self, now: Time) {
+        if self.flow.state == State::Open {
+            let used = self.cwnd_used.max(self.initial_cwnd);
+            if used < self.flow.cwnd {
+                self.flow.ssthresh = self.current_ssthresh();
+                self.flow.cwnd = (self.flow.cwnd + used) / 2;
+            }
+            self.cwnd_used = 0;
+        }
+        self.cwnd_stamp = now;
+    }
+
+    /// After an idle time the window is halved for each timeout that has passed (RFC 9293 section 3.8.2, `tcp_cwnd_restart`).
+    fn restart(&mut self, now: Time) {
+        let rto = self.rtt.rto();
+        let mut idle = now.saturating_sub(self.flow.last_sent);
+        if !self.slow_start_after_idle || self.cc.takes_over() || idle <= rto || self.flow.snd_nxt <= 1 {
+            return;
+        }
+        self.cc.cwnd_event(&mut self.flow, Event::CwndRestart, now);
+        self.flow.ssthresh = self.current_ssthresh();
+        let least = self.initial_cwnd.min(self.flow.cwnd);
+        while idle > rto && self.flow.cwnd > least {
+            idle -= rto;
+            self.flow.cwnd /= 2;
+        }
+        self.flow.cwnd = self.flow.cwnd.max(least);
+        self.cwnd_stamp = now;
+        self.cwnd_used = 0;
+    }
+
+    /// `tcp_update_pacing_rate`: twice the window per round trip in slow start, else 1.2 times.
+    pub fn update_pacing_rate(&mut self) {
+        let srtt = self.flow.srtt;
+        if srtt.is_zero() {
+            return;
+        }
+        let ratio = if self.flow.cwnd < self.flow.ssthresh / 2 { 200 } else { 120 };
+        let packets = u64::from(self.flow.cwnd.max(self.flow.packets_out));
+        let bits = packets * u64::from(self.flow.mss) * 8 * ratio / 100;
+        let bps = u128::from(bits) * 1_000_000_000_000 / u128::from(srtt.as_ps());
+        self.flow.pacing_rate = Rate::from_bps(bps as u64);
+    }
+
+    /// Which code point data is sent with.
+    pub fn ecn_use(&self) -> EcnUse {
+        self.cc.ecn()
+    }
+}

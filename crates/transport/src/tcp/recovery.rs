@@ -1,0 +1,412 @@
+//! The states of loss recovery, as `tcp_fastretrans_alert` and its helpers have them: fast retransmit with PRR (RFC 6937),
+//! retransmission timeouts with F-RTO (RFC 5682), and undo of what turned out to be spurious (Eifel, D-SACK).
+
+use units::Time;
+
+use super::output::{Sender, Timer};
+use super::scoreboard::mark;
+use crate::cc::{Event, INFINITE_SSTHRESH, State};
+
+/// What an ACK brought (`FLAG_*`).
+pub(super) mod ack_flag {
+    pub const DATA_ACKED: u32 = 1;
+    pub const UNA_ADVANCED: u32 = 2;
+    pub const DATA_SACKED: u32 = 4;
+    pub const RETRANS_DATA_ACKED: u32 = 8;
+    /// A packet sent only once was (selectively) acknowledged, below `high_seq`.
+    pub const ORIG_SACK_ACKED: u32 = 16;
+    pub const DSACK: u32 = 32;
+    pub const ECE: u32 = 64;
+    pub const LOST_RETRANS: u32 = 128;
+    pub const WINDOW_UPDATE: u32 = 256;
+    pub const SYN_ACKED: u32 = 512;
+    /// Data, so no duplicate ACK.
+    pub const DATA: u32 = 1024;
+}
+use ack_flag as flags;
+
+impl Sender {
+    pub(super) fn set_state(&mut self, state: State, now: Time) {
+        self.cc.set_state(&mut self.flow, state, now);
+        self.flow.state = state;
+    }
+
+    fn in_reduction(&self) -> bool {
+        matches!(self.flow.state, State::Cwr | State::Recovery)
+    }
+
+    /// `tcp_current_ssthresh`.
+    pub(super) fn current_ssthresh(&self) -> u32 {
+        if self.in_reduction() {
+            self.flow.ssthresh
+        } else {
+            self.flow.ssthresh.max(self.flow.cwnd / 2 + self.flow.cwnd / 4)
+        }
+    }
+
+    pub(super) fn init_cwnd_reduction(&mut self, now: Time) {
+        self.flow.high_seq = self.flow.snd_nxt;
+        self.tlp_high_seq = None;
+        self.flow.cwnd_cnt = 0;
+        self.flow.prior_cwnd = self.flow.cwnd;
+        self.prr_delivered = 0;
+        self.prr_out = 0;
+        self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, now);
+        self.queue_cwr = true;
+    }
+
+    /// Proportional rate reduction (RFC 6937 section 3).
+    pub(super) fn cwnd_reduction(&mut self, acked_sacked: u32, lost: u32, flag: u32) {
+        if acked_sacked == 0 || self.flow.prior_cwnd == 0 {
+            return;
+        }
+        self.prr_delivered += acked_sacked;
+        let in_flight = self.flow.in_flight();
+        let mut send = if self.flow.ssthresh < in_flight {
+            let (ssthresh, prior) = (u64::from(self.flow.ssthresh), u64::from(self.flow.prior_cwnd));
+            let dividend = ssthresh * u64::from(self.prr_delivered) + prior - 1;
+            ((dividend / prior) as u32).saturating_sub(self.prr_out)
+        } else {
+            let mut send = self.prr_delivered.saturating_sub(self.prr_out).max(acked_sacked);
+            if flag & flags::UNA_ADVANCED != 0 && lost == 0 {
+                send += 1;
+            }
+            send.min(self.flow.ssthresh - in_flight)
+        };
+        // The first retransmission goes out at once.
+        if self.prr_out == 0 {
+            send = send.max(1);
+        }
+        self.flow.cwnd = in_flight + send;
+    }
+
+    pub(super) fn end_cwnd_reduction(&mut self, now: Time) {
+        if self.cc.takes_over() {
+            return;
+        }
+        if self.flow.ssthresh < INFINITE_SSTHRESH
+            && (self.flow.state == State::Cwr || self.undo_marker.is_some())
+        {
+            self.flow.cwnd = self.flow.ssthresh;
+            self.cwnd_stamp = now;
+        }
+        self.cc.cwnd_event(&mut self.flow, Event::CompleteCwr, now);
+    }
+
+    /// Congestion that was signalled (ECE).
+    pub(super) fn enter_cwr(&mut self, now: Time) {
+        self.flow.prior_ssthresh = 0;
+        if self.flow.state < State::Cwr {
+            self.undo_marker = None;
+            self.init_cwnd_reduction(now);
+            self.set_state(State::Cwr, now);
+        }
+    }
+
+    fn init_undo(&mut self) {
+        self.undo_marker = Some(self.flow.snd_una);
+        self.undo_retrans = if self.flow.retrans_out > 0 { self.flow.retrans_out as i32 } else { -1 };
+    }
+
+    pub(super) fn enter_recovery(&mut self, now: Time, ece: bool) {
+        self.statistics.fast_recoveries += 1;
+        self.flow.prior_ssthresh = 0;
+        self.init_undo();
+        if !self.in_reduction() {
+            if !ece {
+                self.flow.prior_ssthresh = self.current_ssthresh();
+            }
+            self.init_cwnd_reduction(now);
+        }
+        self.set_state(State::Recovery, now);
+    }
+
+    /// `tcp_enter_loss`.
+    fn enter_loss(&mut self, now: Time) {
+        let new_recovery = self.flow.state < State::Recovery;
+        let head = self.board.ids().start;
+        for id in self.board.ids() {
+            let Some(p) = self.board.get(id) else { break };
+            // What was sent a moment ago need not be lost with the head.
+            if self.sack && id != head && !self.rack_remaining(now, p, Time::ZERO).is_zero() {
+                continue;
+            }
+            self.mark_lost(id);
+        }
+        if self.flow.state <= State::Disorder
+            || self.flow.high_seq <= self.flow.snd_una
+            || (self.flow.state == State::Loss && self.retransmits == 0)
+        {
+            self.flow.prior_ssthresh = self.current_ssthresh();
+            self.flow.prior_cwnd = self.flow.cwnd;
+            self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, now);
+            self.cc.cwnd_event(&mut self.flow, Event::Loss, now);
+            self.init_undo();
+        }
+        self.flow.cwnd = self.flow.in_flight() + 1;
+        self.flow.cwnd_cnt = 0;
+        self.cwnd_stamp = now;
+        if self.flow.state <= State::Disorder && self.flow.sacked_out >= self.reordering_min {
+            self.reordering = self.reordering.min(self.reordering_min);
+        }
+        self.set_state(State::Loss, now);
+        self.flow.high_seq = self.flow.snd_nxt;
+        self.tlp_high_seq = None;
+        self.queue_cwr = true;
+        self.frto = new_recovery || self.retransmits > 0;
+    }
+
+    /// The retransmission timer.
+    pub(super) fn retransmission_timeout(&mut self, now: Time) {
+        if self.flow.packets_out == 0 {
+            return;
+        }
+        self.statistics.timeouts += 1;
+        self.enter_loss(now);
+        self.retransmits += 1;
+        self.rtt.backoff += 1;
+        self.retransmit = true;
+        // The head goes out again whatever the pacing says.
+        self.pacing_until = now;
+        self.set_timer(Timer::Retransmit, now + self.rtt.rto());
+    }
+
+    /// A packet counts as lost (`tcp_mark_skb_lost`).
+    pub(super) fn mark_lost(&mut self, id: u64) {
+        let Some(p) = self.board.get_mut(id) else { return };
+        if p.has(mark::SACKED) {
+            return;
+        }
+        if p.has(mark::LOST) {
+            // The copy is lost as well.
+            if p.has(mark::RETRANS) {
+                p.marks &= !mark::RETRANS;
+                self.flow.retrans_out -= 1;
+                self.flow.lost += 1;
+                self.board.retransmit_from = self.board.retransmit_from.min(id);
+            }
+            return;
+        }
+        p.marks |= mark::LOST;
+        if p.has(mark::RETRANS) {
+            p.marks &= !mark::RETRANS;
+            self.flow.retrans_out -= 1;
+        }
+        self.flow.lost_out += 1;
+        self.flow.lost += 1;
+        self.board.retransmit_from = self.board.retransmit_from.min(id);
+    }
+
+    fn packet_delayed(&self) -> bool {
+        // The ACK echoes a time before the first retransmission: the original arrived (RFC 3522).
+        matches!((self.retrans_stamp, self.echoed), (Some(stamp), Some(echo)) if (echo.wrapping_sub(super::connection::clock(stamp)) as i32) < 0)
+    }
+
+    fn may_undo(&self) -> bool {
+        self.undo_marker.is_some() && (self.undo_retrans == 0 || self.packet_delayed())
+    }
+
+    fn undo_reduction(&mut self, unmark: bool, now: Time) {
+        self.statistics.undos += 1;
+        if unmark {
+            for p in self.board.iter_mut() {
+                p.marks &= !mark::LOST;
+            }
+            self.flow.lost_out = 0;
+            self.board.rewind();
+        }
+        if self.flow.prior_ssthresh > 0 {
+            self.flow.cwnd = self.cc.undo_cwnd(&mut self.flow);
+            if self.flow.prior_ssthresh > self.flow.ssthresh {
+                self.flow.ssthresh = self.flow.prior_ssthresh;
+                self.queue_cwr = false;
+            }
+        }
+        self.cwnd_stamp = now;
+        self.undo_marker = None;
+        self.rack.advanced = true;
+    }
+
+    fn try_undo_recovery(&mut self, now: Time) {
+        if self.may_undo() {
+            self.undo_reduction(false, now);
+        }
+        self.set_state(State::Open, now);
+    }
+
+    fn try_undo_partial(&mut self, now: Time) -> bool {
+        if self.undo_marker.is_none() || !self.packet_delayed() {
+            return false;
+        }
+        // Copies are still out: wait for what they tell.
+        if self.flow.retrans_out > 0 {
+            return true;
+        }
+        if !self.any_retrans() {
+            self.retrans_stamp = None;
+        }
+        self.undo_reduction(true, now);
+        self.try_keep_open(now);
+        true
+    }
+
+    fn try_undo_dsack(&mut self, now: Time) -> bool {
+        if self.undo_marker.is_some() && self.undo_retrans == 0 {
+            self.rack_keep_reo_wnd();
+            self.undo_reduction(false, now);
+            return true;
+        }
+        false
+    }
+
+    fn try_undo_loss(&mut self, frto: bool, now: Time) -> bool {
+        if !frto && !self.may_undo() {
+            return false;
+        }
+        self.undo_reduction(true, now);
+        self.retransmits = 0;
+        if frto || self.sack {
+            self.set_state(State::Open, now);
+        }
+        true
+    }
+
+    fn any_retrans(&self) -> bool {
+        self.flow.retrans_out > 0 || self.board.first().is_some_and(|p| p.has(mark::EVER_RETRANS))
+    }
+
+    pub(super) fn try_keep_open(&mut self, now: Time) {
+        let state = if self.flow.sacked_out + self.flow.lost_out > 0 || self.any_retrans() {
+            State::Disorder
+        } else {
+            State::Open
+        };
+        if self.flow.state != state {
+            self.set_state(state, now);
+            self.flow.high_seq = self.flow.snd_nxt;
+        }
+    }
+
+    fn try_to_open(&mut self, flag: u32, now: Time) {
+        if !self.any_retrans() {
+            self.retrans_stamp = None;
+        }
+        if flag & flags::ECE != 0 {
+            self.enter_cwr(now);
+        }
+        if self.flow.state != State::Cwr {
+            self.try_keep_open(now);
+        }
+    }
+
+    /// An ACK that is not plain: SACK, ECE, or any while not in Open.
+    pub(super) fn fastretrans_alert(&mut self, now: Time, flag: &mut u32) {
+        let ece = *flag & flags::ECE != 0;
+        if ece {
+            self.flow.prior_ssthresh = 0;
+        }
+        if self.flow.state == State::Open {
+            self.retrans_stamp = None;
+        } else if self.flow.snd_una >= self.flow.high_seq {
+            match self.flow.state {
+                State::Cwr if self.flow.snd_una != self.flow.high_seq => {
+                    self.end_cwnd_reduction(now);
+                    self.set_state(State::Open, now);
+                }
+                State::Recovery => {
+                    self.try_undo_recovery_at_end(now);
+                }
+                _ => {}
+            }
+        }
+        match self.flow.state {
+            State::Recovery => {
+                if *flag & flags::UNA_ADVANCED != 0 && self.try_undo_partial(now) {
+                    return;
+                }
+                if self.try_undo_dsack(now) {
+                    self.try_to_open(*flag, now);
+                }
+                self.rack_mark_lost(now, flag);
+                if self.flow.state != State::Recovery {
+                    if self.flow.lost_out == 0 {
+                        return;
+                    }
+                    self.enter_recovery(now, ece);
+                }
+            }
+            State::Loss => {
+                if self.process_loss(now, *flag) {
+                    return;
+                }
+                self.rack_mark_lost(now, flag);
+                if self.flow.state != State::Open && *flag & flags::LOST_RETRANS == 0 {
+                    return;
+                }
+                self.open_or_recover(now, flag);
+                return;
+            }
+            _ => {
+                if self.flow.state <= State::Disorder {
+                    self.try_undo_dsack(now);
+                }
+                self.rack_mark_lost(now, flag);
+                self.open_or_recover(now, flag);
+                return;
+            }
+        }
+        self.retransmit = true;
+    }
+
+    fn open_or_recover(&mut self, now: Time, flag: &mut u32) {
+        if self.flow.lost_out == 0 {
+            self.try_to_open(*flag, now);
+            return;
+        }
+        self.enter_recovery(now, *flag & flags::ECE != 0);
+        self.retransmit = true;
+    }
+
+    fn try_undo_recovery_at_end(&mut self, now: Time) {
+        let state = self.flow.state;
+        let undone = self.may_undo();
+        if !undone {
+            self.end_cwnd_reduction(now);
+        }
+        debug_assert_eq!(state, State::Recovery);
+        self.try_undo_recovery(now);
+        self.rack_recovery_done();
+    }
+
+    /// In Loss (`tcp_process_loss`); true: new data is to be tried before retransmissions.
+    fn process_loss(&mut self, now: Time, flag: u32) -> bool {
+        let recovered = self.flow.snd_una >= self.flow.high_seq;
+        if flag & flags::UNA_ADVANCED != 0 && self.try_undo_loss(false, now) {
+            return false;
+        }
+        if self.frto {
+            // Data sent before the timeout arrives: the timeout was spurious (RFC 5682 section 3.1, step 3 b).
+            if flag & flags::ORIG_SACK_ACKED != 0 && self.try_undo_loss(true, now) {
+                return false;
+            }
+            if self.flow.snd_nxt > self.flow.high_seq {
+                if flag & flags::DATA_SACKED != 0 || flag & (flags::UNA_ADVANCED | flags::DATA) == 0 {
+                    self.frto = false;
+                }
+            } else if flag & flags::UNA_ADVANCED != 0 && !recovered {
+                self.flow.high_seq = self.flow.snd_nxt;
+                if self.can_send_new() {
+                    self.retransmit = false;
+                    return true;
+                }
+                self.frto = false;
+            }
+        }
+        if recovered {
+            self.try_undo_recovery(now);
+            return false;
+        }
+        self.retransmit = true;
+        false
+    }
+}
