@@ -54,6 +54,11 @@ impl Checker {
                 let inner = self.coerce(Expr { ty: Type::Int, kind, span }, &base);
                 self.cast_to(inner, to)
             }
+            (ExprKind::Int(value), Type::Bits { .. }, Type::Int) => {
+                let message = "a number with a width becomes an `int` without a cast";
+                self.report(Diagnostic::warning("implicit-cast", span, message).help("cast it: `(int) ...`"));
+                Expr { ty: Type::Int, kind: ExprKind::Int(value), span }
+            }
             (ExprKind::List(items), _, _) => self.coerce_list(items, &expr.ty, to, span),
             (ExprKind::Invalid, _, Type::Header(..) | Type::Union(..)) => {
                 Expr { ty: to.clone(), kind: ExprKind::Invalid, span }

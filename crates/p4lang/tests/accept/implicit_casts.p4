@@ -1,6 +1,12 @@
 #include <core.p4>
 #include <v1model.p4>
-// A number may stand for a new type without a cast: a warning, as the reference compiler takes it.
+// What the reference compiler takes although the specification wants a cast: warnings.
+const bit<8> eight = 8;
+const int from_literal = 2w3;
+const int from_signed = 4s7;
+const int from_constant = eight;
+const int from_tuple = { 1w1, 1w0 }[0];
+const bit<(from_literal + from_signed + from_constant + from_tuple)> wide = 19w0;
 type bit<8> Id;
 type Id Id2;
 const Id none = 0;
