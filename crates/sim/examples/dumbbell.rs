@@ -3,8 +3,6 @@
 use std::time::Instant;
 
 use sim::{Link, Network, QueueLimit, TcpFlow};
-use transport::cc;
-use transport::tcp::Config;
 use units::{Rate, Time};
 
 fn main() {
@@ -20,28 +18,17 @@ fn main() {
         Link { limit: limit(1667), framing: 0, ..Link::new(Rate::from_gbps(1), Time::from_ms(8)) };
     let (left, right) = (net.router("left"), net.router("right"));
     let (queue, _) = net.link(left, right, bottleneck.clone(), bottleneck).unwrap();
-    let config = Config { ..Config::default() };
     let flows: Vec<_> = (0..n)
         .map(|i| {
             let (a, b) = (net.host(&format!("a{i}")), net.host(&format!("b{i}")));
             net.link(a, left, access.clone(), access.clone()).unwrap();
             net.link(right, b, access.clone(), access.clone()).unwrap();
-            net.tcp(TcpFlow {
-                from: a,
-                to: b,
-                start: Time::from_secs(1) * i / n,
-                size: None,
-                stop: None,
-                congestion_control: cc::by_name(&control).expect("congestion control"),
-                config: config.clone(),
-                receiver_config: config.clone(),
-            })
-            .unwrap()
+            net.tcp(TcpFlow { start: Time::from_secs(1) * i / n, ..TcpFlow::new(a, b, &control) }).unwrap()
         })
         .collect();
     let started = Instant::now();
     net.run_until(Time::from_secs(2)).unwrap();
-    let before: Vec<u64> = flows.iter().map(|f| net.bytes_received(*f)).collect();
+    let before: Vec<u64> = flows.iter().map(|f| net.outcome(*f).bytes_received).collect();
     let queue_before = *net.queue(queue);
     let (mut backlog, samples) = (0.0, 8000);
     for i in 1..=samples {
@@ -49,15 +36,19 @@ fn main() {
         backlog += net.backlog(queue).as_secs_f64();
     }
     let spent = started.elapsed().as_secs_f64();
-    let rates: Vec<f64> =
-        flows.iter().zip(before).map(|(f, b)| (net.bytes_received(*f) - b) as f64 * 8.0 / 8e6).collect();
+    let rates: Vec<f64> = flows
+        .iter()
+        .zip(before)
+        .map(|(f, b)| (net.outcome(*f).bytes_received - b) as f64 * 8.0 / 8e6)
+        .collect();
     let sum: f64 = rates.iter().sum();
     let squares: f64 = rates.iter().map(|r| r * r).sum();
     let q = *net.queue(queue);
     let wait = (q.wait_ps - queue_before.wait_ps) as f64 / (q.packets - queue_before.packets) as f64 * 1e-9;
     let (events, hops) = net.work();
-    let count =
-        |f: fn(&transport::tcp::Statistics) -> u64| flows.iter().map(|i| f(net.statistics(*i))).sum::<u64>();
+    let count = |f: fn(&transport::tcp::Statistics) -> u64| {
+        flows.iter().map(|i| f(&net.outcome(*i).statistics)).sum::<u64>()
+    };
     println!(
         "{control} N={n}: goodput {sum:.1} Mbit/s, Jain {:.3}, queue {:.2} ms (per packet {wait:.2}), drops {}, retransmits {}, timeouts {}, recoveries {}, undos {}, probes {}",
         sum * sum / (n as f64 * squares),

@@ -11,8 +11,12 @@ pub(crate) enum Event {
     Arrive(u32),
     /// A connection's timer.
     Timer(u32),
-    /// A flow starts or stops.
-    Flow(u32),
+    /// Something that was planned: a flow starts, stops, ...
+    Action(u32),
+    /// A UDP source sends.
+    Udp(u32),
+    /// A recorder samples.
+    Sample(u32),
     /// A packet that does not keep the wire's order arrives.
     Stray(u32),
 }
@@ -22,8 +26,10 @@ impl Event {
         let (kind, id) = match self {
             Event::Arrive(id) => (0, id),
             Event::Timer(id) => (1, id),
-            Event::Flow(id) => (2, id),
+            Event::Action(id) => (2, id),
             Event::Stray(id) => (3, id),
+            Event::Udp(id) => (4, id),
+            Event::Sample(id) => (5, id),
         };
         kind << 24 | u64::from(id)
     }
@@ -33,8 +39,10 @@ impl Event {
         match word >> 24 & 7 {
             0 => Event::Arrive(id),
             1 => Event::Timer(id),
-            2 => Event::Flow(id),
-            _ => Event::Stray(id),
+            2 => Event::Action(id),
+            3 => Event::Stray(id),
+            4 => Event::Udp(id),
+            _ => Event::Sample(id),
         }
     }
 }

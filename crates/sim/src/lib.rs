@@ -5,10 +5,13 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `network` | building one, the event loop, the API |
+//! | `network` | building a network, and asking it |
+//! | `run` | the loop that runs it |
 //! | `events` | the queue of events |
 //! | `packet` | packets and their pool |
 //! | `port` | an output queue with the wire behind it |
+//! | `flow`, `udp` | what hosts send |
+//! | `record` | samples and distributions |
 //! | `routes` | shortest paths, with ties split by flow |
 //! | `random` | the seeded source of random numbers |
 
@@ -18,8 +21,13 @@ mod network;
 mod packet;
 mod port;
 mod random;
+mod record;
 mod routes;
+mod run;
+mod udp;
 
-pub use flow::{FlowId, TcpFlow};
+pub use flow::{FlowId, Outcome, TcpFlow};
 pub use network::{BuildError, Network, NodeId};
-pub use port::{Link, PortId, QueueLimit, QueueStatistics};
+pub use port::{GilbertElliott, Link, PortId, QueueLimit, QueueStatistics};
+pub use record::{FlowSamples, Histogram, QueueSamples};
+pub use udp::{Pattern, UdpFlow, UdpStatistics};

@@ -1,26 +1,26 @@
-//! A network: hosts, routers, links, flows; and the loop that runs it.
+//! A network: hosts, routers, links, flows; building one and asking it.
 
 use std::fmt;
 
-use transport::cc::{CongestionControl, Flow, Reno};
-use transport::segment::Segment;
-use transport::tcp::{Connection, Statistics};
+use transport::cc;
+use transport::tcp::Connection;
 use units::Time;
 
 use crate::events::{Event, Events, MAX_ID};
-use crate::flow::{Action, Endpoint, FlowId, TcpFlow};
-use crate::packet::{Packet, PacketId, Pool};
-use crate::port::{Link, Port, PortId, QueueStatistics, Taken};
+use crate::flow::{Endpoint, FlowId, Outcome, Plan, TcpFlow};
+use crate::packet::Pool;
+use crate::port::{Link, Port, PortId, QueueStatistics};
 use crate::random::Random;
+use crate::record::{FlowSamples, Histogram, QueueSamples, Recorder};
 use crate::routes::towards;
+use crate::udp::{Source, UdpFlow, UdpStatistics};
 
 /// A node's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NodeId(pub(crate) u32);
 
-/// Bytes of an IPv4 header without options.
-const IP_HEADER: u32 = 20;
-const NO_HOST: u32 = u32::MAX;
+/// In place of a host's index: a router.
+pub(crate) const NO_HOST: u32 = u32::MAX;
 
 /// A network that makes no sense; names the object and the cure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,45 +39,61 @@ fn refuse<T>(why: String) -> Result<T, BuildError> {
 }
 
 #[derive(Debug)]
-struct Node {
-    name: String,
+pub(crate) struct Node {
+    pub name: String,
     /// Index among the hosts; [`NO_HOST`] for a router.
-    host: u32,
-    ports: Vec<u32>,
-    /// For a router: by destination host, the ports that lead there.
-    routes: Vec<Ways>,
+    pub host: u32,
+    pub ports: Vec<u32>,
+    /// By destination host, the ports that lead there.
+    pub routes: Vec<Ways>,
 }
 
 /// Ports that lead to one host, as a range of [`Network::ways`]; one way is the port itself.
 #[derive(Debug, Clone, Copy, Default)]
-struct Ways {
-    first: u32,
-    count: u32,
+pub(crate) struct Ways {
+    pub first: u32,
+    pub count: u32,
+}
+
+/// What is planned for a time.
+#[derive(Debug, Clone)]
+pub(crate) enum Action {
+    Start(u32),
+    Stop(u32),
+    Change(u32, Box<Link>),
+}
+
+/// A flow's number says which list it is in, and where.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Tcp(u32),
+    Udp(u32),
 }
 
 /// A network and its state.
 #[derive(Debug)]
 pub struct Network {
-    now: u64,
-    events: Events,
-    packets: Pool,
-    nodes: Vec<Node>,
-    ports: Vec<Port>,
+    pub(crate) now: u64,
+    pub(crate) events: Events,
+    pub(crate) packets: Pool,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) ports: Vec<Port>,
     /// Ports by ties; see [`Ways`].
-    ways: Vec<u32>,
-    hosts: Vec<u32>,
-    endpoints: Vec<Endpoint>,
-    flows: Vec<FlowPlan>,
-    actions: Vec<Action>,
-    random: Random,
-    routed: bool,
-    handled: u64,
-    hops: u64,
-}
-
-#[derive(Debug)]
-struct FlowPlan {
-    size: Option<u64>,
+    pub(crate) ways: Vec<u32>,
+    /// Nodes of the hosts.
+    pub(crate) hosts: Vec<u32>,
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) plans: Vec<Plan>,
+    pub(crate) sources: Vec<Source>,
+    kinds: Vec<Kind>,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) recorders: Vec<Recorder>,
+    pub(crate) random: Random,
+    pub(crate) routed: bool,
+    /// Events handled, packets carried over links, packets for connections that are gone.
+    pub(crate) handled: u64,
+    pub(crate) hops: u64,
+    pub(crate) unclaimed: u64,
 }
 
 impl Network {
@@ -91,12 +107,16 @@ impl Network {
             ways: Vec::new(),
             hosts: Vec::new(),
             endpoints: Vec::new(),
-            flows: Vec::new(),
+            plans: Vec::new(),
+            sources: Vec::new(),
+            kinds: Vec::new(),
             actions: Vec::new(),
+            recorders: Vec::new(),
             random: Random::new(seed),
             routed: false,
             handled: 0,
             hops: 0,
+            unclaimed: 0,
         }
     }
 
@@ -117,7 +137,18 @@ impl Network {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
+    fn name(&self, node: NodeId) -> &str {
+        &self.nodes[node.0 as usize].name
+    }
+
+    fn is_host(&self, node: NodeId) -> bool {
+        self.nodes[node.0 as usize].host != NO_HOST
+    }
+
     /// Connects two nodes in both directions; gives the ports at `a` and at `b`.
+    ///
+    /// # Errors
+    /// A link of a node to itself, a second link of a host, and a link that [`Network::change_link`] would refuse.
     pub fn link(
         &mut self,
         a: NodeId,
@@ -125,27 +156,18 @@ impl Network {
         there: Link,
         back: Link,
     ) -> Result<(PortId, PortId), BuildError> {
-        let names = format!("the link {} - {}", self.nodes[a.0 as usize].name, self.nodes[b.0 as usize].name);
+        let names = format!("the link {} - {}", self.name(a), self.name(b));
         if a == b {
             return refuse(format!("{names} connects a node to itself"));
         }
-        for link in [&there, &back] {
-            if link.rate.is_zero() {
-                return refuse(format!("{names} has the rate 0; give it a rate above 0"));
-            }
-            for (what, share) in [("loss", link.loss), ("duplicate", link.duplicate)] {
-                if !(0.0..=1.0).contains(&share) {
-                    return refuse(format!("{names} has {what} {share}; give a share from 0 to 1"));
-                }
-            }
-            if link.limit.packets == Some(0) && link.limit.bytes.is_none() {
-                return refuse(format!("{names} has a queue of 0 packets; give it at least one"));
-            }
-        }
+        check_link(&names, &there)?;
+        check_link(&names, &back)?;
         for node in [a, b] {
-            let node = &self.nodes[node.0 as usize];
-            if node.host != NO_HOST && !node.ports.is_empty() {
-                return refuse(format!("host {} has a link already; connect it to a router", node.name));
+            if self.is_host(node) && !self.nodes[node.0 as usize].ports.is_empty() {
+                return refuse(format!(
+                    "host {} has a link already; connect it to a router",
+                    self.name(node)
+                ));
             }
         }
         self.routed = false;
@@ -159,60 +181,127 @@ impl Network {
         PortId(id)
     }
 
-    /// Adds a flow.
+    /// Adds a TCP flow.
+    ///
+    /// # Errors
+    /// Ends that are not two different hosts, a size of zero, a stop before the start, an unknown congestion control.
     pub fn tcp(&mut self, flow: TcpFlow) -> Result<FlowId, BuildError> {
-        let id = self.flows.len() as u32;
-        let name = |node: NodeId| &self.nodes[node.0 as usize].name;
-        for node in [flow.from, flow.to] {
-            if self.nodes[node.0 as usize].host == NO_HOST {
-                return refuse(format!("flow {id} ends at {}, which is no host", name(node)));
-            }
-        }
-        if flow.from == flow.to {
-            return refuse(format!("flow {id} goes from {} to itself", name(flow.from)));
-        }
+        let number = self.check_ends(flow.from, flow.to, flow.start, flow.stop)?;
         if flow.size.is_some_and(|size| size.is_zero()) {
-            return refuse(format!("flow {id} has the size 0; give it a size above 0"));
+            return refuse(format!("flow {number} has the size 0; give it a size above 0"));
         }
-        if self.endpoints.len() as u32 + 2 > MAX_ID {
-            return refuse(format!("flow {id} is one too many: at most {} fit", MAX_ID / 2));
+        if cc::by_name(&flow.congestion_control).is_none() {
+            let known = cc::NAMES.join(", ");
+            let name = &flow.congestion_control;
+            return refuse(format!("flow {number}: there is no congestion control `{name}`; known: {known}"));
+        }
+        if flow.config.mss < 88 || flow.receiver_config.mss < 88 {
+            return refuse(format!("flow {number} has an MSS below 88 bytes"));
+        }
+        let plan = self.plans.len() as u32;
+        if 2 * plan + 2 > MAX_ID {
+            return refuse(format!("flow {number} is one too many: at most {} fit", MAX_ID / 2));
         }
         let host = |node: NodeId| self.nodes[node.0 as usize].host;
         let (from, to) = (host(flow.from), host(flow.to));
         let hash = (self.random.next() >> 32) as u32;
-        let make = |connection, peer, host, peer_host| Endpoint {
-            connection,
-            peer,
-            host,
-            peer_host,
-            hash,
-            timer: u64::MAX,
-        };
-        // The receiver sends nothing but ACKs; its control only says which ECN feedback to give.
-        let mirror: Box<dyn CongestionControl> =
-            transport::cc::by_name(flow.congestion_control.name()).unwrap_or_else(|| Box::<Reno>::default());
-        let receiver = Connection::listen(flow.receiver_config, mirror);
-        let sender = Connection::connect(flow.config, flow.congestion_control);
-        self.endpoints.push(make(sender, 2 * id + 1, from, to));
-        self.endpoints.push(make(receiver, 2 * id, to, from));
-        self.flows.push(FlowPlan { size: flow.size.map(|size| size.get()) });
-        self.act(flow.start, Action::Start(id));
-        if let Some(stop) = flow.stop {
-            if stop < flow.start {
-                return refuse(format!("flow {id} stops at {stop}, before it starts at {}", flow.start));
-            }
-            self.act(stop, Action::Stop(id));
+        for (host, peer_host) in [(from, to), (to, from)] {
+            self.endpoints.push(Endpoint { connection: None, host, peer_host, hash, timer: u64::MAX });
         }
-        Ok(FlowId(id))
+        self.plan(flow.start, Action::Start(plan));
+        if let Some(stop) = flow.stop {
+            self.plan(stop, Action::Stop(plan));
+        }
+        self.plans.push(Plan { number, flow, outcome: Outcome::default() });
+        self.kinds.push(Kind::Tcp(plan));
+        Ok(FlowId(number))
     }
 
-    fn act(&mut self, at: Time, action: Action) {
+    /// Adds a UDP flow.
+    ///
+    /// # Errors
+    /// As [`Network::tcp`]; and a rate or datagrams of zero.
+    pub fn udp(&mut self, flow: UdpFlow) -> Result<FlowId, BuildError> {
+        let number = self.check_ends(flow.from, flow.to, flow.start, flow.stop)?;
+        if flow.rate.is_zero() || flow.payload == 0 {
+            return refuse(format!(
+                "flow {number} sends nothing: its rate and its datagrams must be above 0"
+            ));
+        }
+        let host = |node: NodeId| self.nodes[node.0 as usize].host;
+        let (from, to) = (host(flow.from), host(flow.to));
+        let hash = (self.random.next() >> 32) as u32;
+        let source = self.sources.len() as u32;
+        self.events.push(flow.start.as_ps().max(self.now), Event::Udp(source));
+        self.sources.push(Source::new(flow, from, to, hash));
+        self.kinds.push(Kind::Udp(source));
+        Ok(FlowId(number))
+    }
+
+    fn check_ends(
+        &self,
+        from: NodeId,
+        to: NodeId,
+        start: Time,
+        stop: Option<Time>,
+    ) -> Result<u32, BuildError> {
+        let number = self.kinds.len() as u32;
+        for node in [from, to] {
+            if !self.is_host(node) {
+                return refuse(format!("flow {number} ends at {}, which is no host", self.name(node)));
+            }
+        }
+        if from == to {
+            return refuse(format!("flow {number} goes from {} to itself", self.name(from)));
+        }
+        if let Some(stop) = stop
+            && stop < start
+        {
+            return refuse(format!("flow {number} stops at {stop}, before it starts at {start}"));
+        }
+        if self.routed {
+            self.check_way(number, self.nodes[from.0 as usize].host, self.nodes[to.0 as usize].host)?;
+        }
+        Ok(number)
+    }
+
+    fn check_way(&self, number: u32, from: u32, to: u32) -> Result<(), BuildError> {
+        for (from, to) in [(from, to), (to, from)] {
+            let node = &self.nodes[self.hosts[from as usize] as usize];
+            if node.routes[to as usize].count == 0 {
+                let to = &self.nodes[self.hosts[to as usize] as usize].name;
+                return refuse(format!(
+                    "flow {number}: there is no way from {} to {to}; add a link",
+                    node.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self, at: Time, action: Action) {
         self.actions.push(action);
-        self.events.push(at.as_ps().max(self.now), Event::Flow(self.actions.len() as u32 - 1));
+        self.events.push(at.as_ps().max(self.now), Event::Action(self.actions.len() as u32 - 1));
     }
 
-    /// Fills the routers' tables by shortest ways.
-    fn route(&mut self) -> Result<(), BuildError> {
+    /// Changes a port's link at a time.
+    ///
+    /// # Errors
+    /// A rate of zero, shares beyond 0 to 1, a queue that holds nothing.
+    pub fn change_link(&mut self, at: Time, port: PortId, link: Link) -> Result<(), BuildError> {
+        let to = self.ports[port.0 as usize].to;
+        check_link(&format!("the link to {}", self.nodes[to as usize].name), &link)?;
+        self.plan(at, Action::Change(port.0, Box::new(link)));
+        Ok(())
+    }
+
+    /// The link of a port as it is now.
+    pub fn link_of(&self, port: PortId) -> &Link {
+        &self.ports[port.0 as usize].link
+    }
+
+    /// Fills the tables of hosts and routers by shortest ways.
+    pub(crate) fn route(&mut self) -> Result<(), BuildError> {
         let links: Vec<Vec<(u32, u32)>> = self
             .nodes
             .iter()
@@ -222,7 +311,7 @@ impl Network {
         for node in &mut self.nodes {
             node.routes.clear();
         }
-        for (host, target) in self.hosts.iter().enumerate() {
+        for target in &self.hosts {
             let ways = towards(*target, &links, |n| self.nodes[n as usize].host == NO_HOST);
             for (node, ports) in self.nodes.iter_mut().zip(ways) {
                 let first = if ports.len() == 1 { ports[0] } else { self.ways.len() as u32 };
@@ -231,25 +320,29 @@ impl Network {
                     self.ways.extend(ports);
                 }
             }
-            debug_assert!(self.nodes.iter().all(|n| n.routes.len() == host + 1));
         }
-        for (index, endpoint) in self.endpoints.iter().enumerate() {
-            let node = self.hosts[endpoint.host as usize];
-            if self.nodes[node as usize].routes[endpoint.peer_host as usize].count == 0 {
-                let to = self.hosts[endpoint.peer_host as usize];
-                return refuse(format!(
-                    "flow {}: there is no way from {} to {}; add a link",
-                    index / 2,
-                    self.nodes[node as usize].name,
-                    self.nodes[to as usize].name
-                ));
-            }
+        for (number, kind) in self.kinds.iter().enumerate() {
+            let (from, to) = match kind {
+                Kind::Tcp(plan) => {
+                    let endpoint = &self.endpoints[2 * *plan as usize];
+                    (endpoint.host, endpoint.peer_host)
+                }
+                Kind::Udp(source) => {
+                    let source = &self.sources[*source as usize];
+                    (source.host, source.peer_host)
+                }
+            };
+            self.check_way(number as u32, from, to)?;
         }
         self.routed = true;
         Ok(())
     }
 
-    /// Sends packets for `to` out of this port of a router, whatever the shortest way is. To be called when all links are there.
+    /// Sends packets for `to` out of this port of a router, whatever the shortest way is. To be called when all links
+    /// are there.
+    ///
+    /// # Errors
+    /// A port of another node, a target that is no host.
     pub fn set_route(&mut self, router: NodeId, to: NodeId, port: PortId) -> Result<(), BuildError> {
         if !self.routed {
             self.route()?;
@@ -261,6 +354,38 @@ impl Network {
         }
         node.routes[host as usize] = Ways { first: port.0, count: 1 };
         Ok(())
+    }
+
+    /// Samples flows and queues on a period from now on.
+    ///
+    /// # Errors
+    /// A period of zero.
+    pub fn record(&mut self, period: Time, flows: bool, queues: &[PortId]) -> Result<(), BuildError> {
+        if period.is_zero() {
+            return refuse("the period of a recorder is 0; give one above 0".to_owned());
+        }
+        self.events.push(self.now, Event::Sample(self.recorders.len() as u32));
+        self.recorders.push(Recorder {
+            period: period.as_ps(),
+            flows: flows.then(FlowSamples::default),
+            ports: queues.iter().map(|p| p.0).collect(),
+            queues: QueueSamples::default(),
+        });
+        Ok(())
+    }
+
+    /// Keeps the distribution of waiting times at a port from now on.
+    pub fn record_waits(&mut self, port: PortId) {
+        self.ports[port.0 as usize].waits = Some(Box::default());
+    }
+
+    pub fn waits(&self, port: PortId) -> Option<&Histogram> {
+        self.ports[port.0 as usize].waits.as_deref()
+    }
+
+    /// What the recorders have, in the order in which they were made.
+    pub fn recorded(&self) -> impl Iterator<Item = (Option<&FlowSamples>, &QueueSamples)> {
+        self.recorders.iter().map(|r| (r.flows.as_ref(), &r.queues))
     }
 
     pub fn now(&self) -> Time {
@@ -277,7 +402,7 @@ impl Network {
         self.packets.len()
     }
 
-    pub fn queue(&mut self, port: PortId) -> &QueueStatistics {
+    pub fn queue(&self, port: PortId) -> &QueueStatistics {
         &self.ports[port.0 as usize].statistics
     }
 
@@ -292,180 +417,68 @@ impl Network {
         Time::from_ps(self.ports[port.0 as usize].backlog(self.now))
     }
 
-    /// The sending side of a flow, as its congestion control sees it.
-    pub fn sender(&self, flow: FlowId) -> &Flow {
-        self.endpoints[2 * flow.0 as usize].connection.flow()
-    }
-
-    pub fn connection(&self, flow: FlowId) -> &Connection {
-        &self.endpoints[2 * flow.0 as usize].connection
-    }
-
-    pub fn statistics(&self, flow: FlowId) -> &Statistics {
-        self.endpoints[2 * flow.0 as usize].connection.statistics()
-    }
-
-    /// Bytes that the receiving application has read.
-    pub fn bytes_received(&self, flow: FlowId) -> u64 {
-        self.endpoints[2 * flow.0 as usize + 1].connection.bytes_received()
-    }
-
-    /// Runs until `end`; events at that time are done.
-    pub fn run_until(&mut self, end: Time) -> Result<(), BuildError> {
-        if !self.routed {
-            self.route()?;
-        }
-        let end = end.as_ps();
-        while let Some((at, event)) = self.events.first() {
-            if at > end {
-                break;
-            }
-            debug_assert!(at >= self.now);
-            self.handled += 1;
-            self.step(at, event);
-        }
-        self.now = self.now.max(end);
-        Ok(())
-    }
-
-    /// Handles the first event.
-    #[inline]
-    fn step(&mut self, at: u64, event: Event) {
-        self.now = at;
-        if let Event::Arrive(port) = event {
-            let p = &mut self.ports[port as usize];
-            let to = p.to;
-            let Some((packet, next)) = p.arrive(at) else { return };
-            match next {
-                Some(next) => self.events.replace_first(next, event),
-                None => self.events.drop_first(),
-            }
-            self.hops += 1;
-            self.deliver(to, packet);
-            return;
-        }
-        self.events.drop_first();
-        match event {
-            Event::Arrive(_) => {}
-            Event::Timer(endpoint) => self.on_timer(endpoint),
-            Event::Flow(action) => self.on_action(self.actions[action as usize]),
-            Event::Stray(packet) => {
-                self.hops += 1;
-                self.deliver(self.packets.get(packet).next, packet);
-            }
-        }
-    }
-
-    /// A packet has come to a node.
-    #[inline]
-    fn deliver(&mut self, to: u32, id: PacketId) {
-        let node = &self.nodes[to as usize];
-        if node.host == NO_HOST {
-            let packet = self.packets.get(id);
-            let ways = node.routes[packet.to as usize];
-            let port = if ways.count == 1 {
-                ways.first
-            } else {
-                let hash = self.endpoints[packet.endpoint as usize].hash;
-                self.ways[(ways.first + hash % ways.count) as usize]
-            };
-            self.send(port, id);
-            return;
-        }
-        let packet = self.packets.get(id);
-        let (endpoint, segment) = (packet.endpoint, packet.segment);
-        self.packets.free(id);
-        self.endpoints[endpoint as usize].connection.receive(Time::from_ps(self.now), &segment);
-        self.pump(endpoint);
-    }
-
-    #[inline]
-    fn send(&mut self, port: u32, id: PacketId) {
-        let p = &mut self.ports[port as usize];
-        match p.push(self.now, id, self.packets.get_mut(id)) {
-            Taken::Queued { first: None } => {}
-            Taken::Queued { first: Some(at) } => self.events.push(at, Event::Arrive(port)),
-            Taken::Dropped => self.packets.free(id),
-            Taken::Stray { at } => self.stray(port, id, at),
-        }
-    }
-
-    /// A packet on a wire that loses, doubles or delays.
-    fn stray(&mut self, port: u32, id: PacketId, at: u64) {
-        let p = &mut self.ports[port as usize];
-        self.packets.get_mut(id).next = p.to;
-        let jitter = p.link.jitter.as_ps() as f64;
-        if self.random.chance(p.link.duplicate) {
-            let copy = self.packets.add(*self.packets.get(id));
-            let later = (self.random.unit() * jitter) as u64;
-            self.events.push(at + later, Event::Stray(copy));
-        }
-        if self.random.chance(p.link.loss) {
-            p.statistics.lost += 1;
-            self.packets.free(id);
-            return;
-        }
-        let later = (self.random.unit() * jitter) as u64;
-        self.events.push(at + later, Event::Stray(id));
-    }
-
-    /// Sends what an endpoint has to send, and sets its timer.
-    fn pump(&mut self, index: u32) {
-        let now = Time::from_ps(self.now);
-        loop {
-            let endpoint = &mut self.endpoints[index as usize];
-            let Some(segment) = endpoint.connection.transmit(now) else { break };
-            let packet = Packet {
-                endpoint: endpoint.peer,
-                to: endpoint.peer_host,
-                next: 0,
-                size: size_of_packet(&segment),
-                segment,
-            };
-            let node = self.hosts[endpoint.host as usize];
-            let port = self.nodes[node as usize].ports[0];
-            let id = self.packets.add(packet);
-            self.send(port, id);
-        }
-        let endpoint = &mut self.endpoints[index as usize];
-        let wake = endpoint.connection.next_wakeup(now).as_ps();
-        if wake < endpoint.timer {
-            endpoint.timer = wake;
-            self.events.push(wake.max(self.now), Event::Timer(index));
-        }
-    }
-
-    fn on_timer(&mut self, index: u32) {
-        let now = Time::from_ps(self.now);
-        let endpoint = &mut self.endpoints[index as usize];
-        // An event that an earlier one has overtaken.
-        if endpoint.timer != self.now {
-            return;
-        }
-        endpoint.timer = u64::MAX;
-        endpoint.connection.advance(now);
-        self.pump(index);
-    }
-
-    fn on_action(&mut self, action: Action) {
-        match action {
-            Action::Start(flow) => {
-                let size = self.flows[flow as usize].size;
-                let connection = &mut self.endpoints[2 * flow as usize].connection;
-                connection.write(size.unwrap_or(u64::MAX));
-                if size.is_some() {
-                    connection.close();
+    /// What came of a flow so far.
+    pub fn outcome(&self, flow: FlowId) -> Outcome {
+        match self.kinds[flow.index()] {
+            Kind::Tcp(plan) => self.tcp_outcome(plan),
+            Kind::Udp(source) => {
+                let source = &self.sources[source as usize];
+                Outcome {
+                    started: (source.statistics.sent > 0).then_some(source.flow.start),
+                    bytes_received: source.statistics.bytes_received,
+                    ..Outcome::default()
                 }
-                self.pump(2 * flow);
             }
-            Action::Stop(flow) => {
-                self.endpoints[2 * flow as usize].connection.stop_writing();
-                self.pump(2 * flow);
-            }
+        }
+    }
+
+    pub(crate) fn tcp_outcome(&self, plan: u32) -> Outcome {
+        let mut outcome = self.plans[plan as usize].outcome;
+        if let Some(sender) = &self.endpoints[2 * plan as usize].connection {
+            outcome.statistics = *sender.statistics();
+        }
+        if let Some(receiver) = &self.endpoints[2 * plan as usize + 1].connection {
+            outcome.bytes_received = receiver.bytes_received();
+        }
+        outcome
+    }
+
+    /// The sending side of a TCP flow that is under way.
+    pub fn connection(&self, flow: FlowId) -> Option<&Connection> {
+        match self.kinds[flow.index()] {
+            Kind::Tcp(plan) => self.endpoints[2 * plan as usize].connection.as_deref(),
+            Kind::Udp(_) => None,
+        }
+    }
+
+    /// Counts of a UDP flow.
+    pub fn udp_statistics(&self, flow: FlowId) -> Option<UdpStatistics> {
+        match self.kinds[flow.index()] {
+            Kind::Tcp(_) => None,
+            Kind::Udp(source) => Some(self.sources[source as usize].statistics),
         }
     }
 }
 
-fn size_of_packet(segment: &Segment) -> u32 {
-    IP_HEADER + segment.header_len() + segment.payload
+fn check_link(names: &str, link: &Link) -> Result<(), BuildError> {
+    if link.rate.is_zero() {
+        return refuse(format!("{names} has the rate 0; give it a rate above 0"));
+    }
+    let mut shares = vec![("loss", link.loss), ("duplicate", link.duplicate), ("reorder", link.reorder)];
+    if let Some(chain) = link.burst_loss {
+        shares.extend([("to_bad", chain.to_bad), ("to_good", chain.to_good)]);
+        shares.extend([("loss_good", chain.loss_good), ("loss_bad", chain.loss_bad)]);
+    }
+    for (what, share) in shares {
+        if !(0.0..=1.0).contains(&share) {
+            return refuse(format!("{names} has {what} {share}; give a share from 0 to 1"));
+        }
+    }
+    if link.limit.packets == Some(0) || link.limit.bytes.is_some_and(|b| b.is_zero()) {
+        return refuse(format!("{names} has a queue that holds nothing; give it room for a packet"));
+    }
+    if link.mtu < 576 {
+        return refuse(format!("{names} has an MTU of {}; give it at least 576", link.mtu));
+    }
+    Ok(())
 }

@@ -1,13 +1,22 @@
 //! Packets, and the pool that they live in.
 
-use transport::segment::Segment;
+use transport::segment::{Ecn, Segment};
+
+use crate::udp::Datagram;
 
 pub(crate) type PacketId = u32;
 
+/// What a packet carries.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Body {
+    Tcp(Segment),
+    Udp(Datagram),
+}
+
 /// A packet on its way.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Packet {
-    /// Endpoint (half of a flow) that it is for.
+    /// For TCP the endpoint (half of a flow) that it is for, for UDP the source that it is of.
     pub endpoint: u32,
     /// Index of the host that it is for.
     pub to: u32,
@@ -15,7 +24,16 @@ pub(crate) struct Packet {
     pub next: u32,
     /// Bytes from the IP header on.
     pub size: u32,
-    pub segment: Segment,
+    pub body: Body,
+}
+
+impl Packet {
+    pub fn ecn(&mut self) -> &mut Ecn {
+        match &mut self.body {
+            Body::Tcp(segment) => &mut segment.ecn,
+            Body::Udp(datagram) => &mut datagram.ecn,
+        }
+    }
 }
 
 /// Packets by id; ids are used again.

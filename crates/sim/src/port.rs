@@ -10,6 +10,8 @@ use transport::segment::Ecn;
 use units::{Bytes, Rate, Time};
 
 use crate::packet::{Packet, PacketId};
+use crate::random::Random;
+use crate::record::Histogram;
 
 /// A port's number, counted over the whole network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,8 +37,14 @@ pub struct Link {
     pub framing: u32,
     /// Share of packets that get lost on the wire.
     pub loss: f64,
+    /// Losses in bursts, instead of `loss`.
+    pub burst_loss: Option<GilbertElliott>,
     /// Up to this much more delay, uniformly; packets keep no order then.
     pub jitter: Time,
+    /// Share of packets that come later, by `reorder_by`.
+    pub reorder: f64,
+    pub reorder_by: Time,
+    /// Share of packets that come twice.
     pub duplicate: f64,
     /// Largest packet, from the IP header on.
     pub mtu: u32,
@@ -51,11 +59,23 @@ impl Link {
             mark_above: None,
             framing: 14,
             loss: 0.0,
+            burst_loss: None,
             jitter: Time::ZERO,
+            reorder: 0.0,
+            reorder_by: Time::ZERO,
             duplicate: 0.0,
             mtu: 1500,
         }
     }
+}
+
+/// Losses by a chain of two states (Gilbert 1960, Elliott 1963): shares of packets at which it changes state, and that get lost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GilbertElliott {
+    pub to_bad: f64,
+    pub to_good: f64,
+    pub loss_good: f64,
+    pub loss_bad: f64,
 }
 
 /// Counts since the start.
@@ -99,6 +119,9 @@ pub(crate) struct Port {
     free_at: u64,
     /// The wire loses packets or their order: each one arrives by an event of its own, and the ring is only the queue.
     pub strays: bool,
+    bad: bool,
+    /// Waiting times, if they are asked for.
+    pub waits: Option<Box<Histogram>>,
     /// Picoseconds for a byte, if that is a whole number.
     ps_per_byte: Option<u64>,
     pub statistics: QueueStatistics,
@@ -129,6 +152,8 @@ impl Port {
             waiting_bytes: 0,
             free_at: 0,
             strays: false,
+            bad: false,
+            waits: None,
             ps_per_byte: None,
             statistics: QueueStatistics::default(),
         };
@@ -139,7 +164,11 @@ impl Port {
     fn link_changed(&mut self) {
         let link = &self.link;
         let rate = link.rate.as_bps();
-        self.strays = link.loss > 0.0 || link.duplicate > 0.0 || !link.jitter.is_zero();
+        self.strays = link.loss > 0.0
+            || link.burst_loss.is_some()
+            || link.duplicate > 0.0
+            || link.reorder > 0.0
+            || !link.jitter.is_zero();
         self.ps_per_byte = BITS_PS.checked_rem(rate).filter(|rest| *rest == 0).map(|_| BITS_PS / rate);
     }
 
@@ -199,11 +228,12 @@ impl Port {
             self.statistics.too_large += 1;
             return Taken::Dropped;
         }
-        if self.link.mark_above.is_some_and(|k| waiting >= k) && packet.segment.ecn != Ecn::NotEct {
-            if packet.segment.ecn != Ecn::Ce {
+        if self.link.mark_above.is_some_and(|k| waiting >= k) {
+            let ecn = packet.ecn();
+            if matches!(ecn, Ecn::Ect0 | Ecn::Ect1) {
                 self.statistics.marked += 1;
+                *ecn = Ecn::Ce;
             }
-            packet.segment.ecn = Ecn::Ce;
         }
         let starts = self.free_at.max(now);
         let takes = self.serialisation(bytes);
@@ -214,6 +244,9 @@ impl Port {
         statistics.wait_ps += u128::from(starts - now);
         statistics.wait_max_ps = statistics.wait_max_ps.max(starts - now);
         statistics.busy_ps += u128::from(takes);
+        if let Some(waits) = &mut self.waits {
+            waits.add(starts - now);
+        }
         let arrives = self.free_at + self.link.delay.as_ps();
         let first = self.ring.is_empty().then_some(arrives);
         self.waiting_bytes += u64::from(bytes);
@@ -228,5 +261,39 @@ impl Port {
         let flight = self.ring.pop_front()?;
         self.begun -= 1;
         Some((flight.packet, self.ring.front().map(|f| f.arrives)))
+    }
+
+    /// Whether the wire loses the next packet.
+    pub fn loses(&mut self, random: &mut Random) -> bool {
+        let Some(chain) = self.link.burst_loss else { return random.chance(self.link.loss) };
+        let (leave, loss) =
+            if self.bad { (chain.to_good, chain.loss_bad) } else { (chain.to_bad, chain.loss_good) };
+        let lost = random.chance(loss);
+        self.bad ^= random.chance(leave);
+        lost
+    }
+
+    /// The link changes. What is on the wire arrives as it would have; what waits is sent with the new rate and delay.
+    pub fn change(&mut self, now: u64, link: Link) {
+        self.settle(now);
+        self.link = link;
+        self.link_changed();
+        let waiting = self.ring.len() - self.begun;
+        let mut free_at = match self.ring.get(self.begun) {
+            Some(first) => first.starts,
+            None => return,
+        };
+        let mut last = self.begun.checked_sub(1).and_then(|i| self.ring.get(i)).map_or(0, |f| f.arrives);
+        for index in self.ring.len() - waiting..self.ring.len() {
+            let bytes = self.ring[index].bytes;
+            let takes = self.serialisation(bytes);
+            let flight = &mut self.ring[index];
+            flight.starts = free_at;
+            free_at += takes;
+            // A wire keeps the order.
+            last = last.max(free_at + self.link.delay.as_ps());
+            flight.arrives = last;
+        }
+        self.free_at = free_at;
     }
 }

@@ -9,3 +9,4 @@
 pub mod cc;
 pub mod segment;
 pub mod tcp;
+pub mod wire;

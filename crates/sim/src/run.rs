@@ -1,0 +1,323 @@
+//! The loop that runs a network.
+
+use transport::cc;
+use transport::segment::{Flags, Segment};
+use transport::tcp::{Connection, Phase};
+use units::Time;
+
+use crate::events::Event;
+use crate::flow::Plan;
+use crate::network::{Action, BuildError, NO_HOST, Network};
+use crate::packet::{Body, Packet, PacketId};
+use crate::port::Taken;
+use crate::record::Recorder;
+use crate::udp::Datagram;
+
+/// Bytes of an IPv4 header without options, and of one with UDP's.
+const IP_HEADER: u32 = 20;
+const UDP_HEADERS: u32 = 28;
+
+impl Network {
+    /// Runs until `end`; events at that time are done.
+    ///
+    /// # Errors
+    /// Only before anything has run: a flow without a way.
+    pub fn run_until(&mut self, end: Time) -> Result<(), BuildError> {
+        if !self.routed {
+            self.route()?;
+        }
+        let end = end.as_ps();
+        while let Some((at, event)) = self.events.first() {
+            if at > end {
+                break;
+            }
+            debug_assert!(at >= self.now);
+            self.handled += 1;
+            self.step(at, event);
+        }
+        self.now = self.now.max(end);
+        Ok(())
+    }
+
+    /// Handles the first event.
+    #[inline]
+    fn step(&mut self, at: u64, event: Event) {
+        self.now = at;
+        if let Event::Arrive(port) = event {
+            let p = &mut self.ports[port as usize];
+            let to = p.to;
+            let Some((packet, next)) = p.arrive(at) else {
+                self.events.drop_first();
+                return;
+            };
+            match next {
+                Some(next) => self.events.replace_first(next, event),
+                None => self.events.drop_first(),
+            }
+            self.hops += 1;
+            self.deliver(to, packet);
+            return;
+        }
+        self.events.drop_first();
+        match event {
+            Event::Arrive(_) => {}
+            Event::Timer(endpoint) => self.on_timer(endpoint),
+            Event::Action(action) => self.on_action(action),
+            Event::Udp(source) => self.on_udp(source),
+            Event::Sample(recorder) => self.on_sample(recorder),
+            Event::Stray(packet) => {
+                self.hops += 1;
+                self.deliver(self.packets.get(packet).next, packet);
+            }
+        }
+    }
+
+    /// A packet has come to a node.
+    #[inline]
+    fn deliver(&mut self, to: u32, id: PacketId) {
+        let node = &self.nodes[to as usize];
+        if node.host == NO_HOST {
+            let packet = self.packets.get(id);
+            let ways = node.routes[packet.to as usize];
+            let port = if ways.count == 1 {
+                ways.first
+            } else {
+                let hash = match packet.body {
+                    Body::Tcp(_) => self.endpoints[packet.endpoint as usize].hash,
+                    Body::Udp(_) => self.sources[packet.endpoint as usize].hash,
+                };
+                self.ways[(ways.first + hash % ways.count) as usize]
+            };
+            self.send(port, id);
+            return;
+        }
+        let Packet { endpoint, body, .. } = *self.packets.get(id);
+        self.packets.free(id);
+        match body {
+            Body::Tcp(segment) => self.receive(endpoint, &segment),
+            Body::Udp(datagram) => self.sources[endpoint as usize].receive(self.now, &datagram),
+        }
+    }
+
+    /// A segment has come to its endpoint.
+    fn receive(&mut self, index: u32, segment: &Segment) {
+        let Some(connection) = &mut self.endpoints[index as usize].connection else {
+            self.unclaimed += 1;
+            return;
+        };
+        connection.receive(Time::from_ps(self.now), segment);
+        if index % 2 == 1 && connection.peer_closed() {
+            self.on_peer_closed(index);
+        }
+        self.pump(index);
+        if segment.flags.any(Flags::FIN | Flags::RST) || self.closing(index) {
+            self.retire(index / 2);
+        }
+    }
+
+    fn closing(&self, index: u32) -> bool {
+        let phase = self.endpoints[index as usize].connection.as_ref().map(|c| c.phase());
+        !matches!(phase, Some(Phase::Established | Phase::SynSent | Phase::SynReceived | Phase::Listen))
+    }
+
+    /// All of a flow has come: its receiver closes too.
+    fn on_peer_closed(&mut self, index: u32) {
+        let now = Time::from_ps(self.now);
+        let outcome = &mut self.plans[index as usize / 2].outcome;
+        if outcome.finished.is_none() {
+            outcome.finished = Some(now);
+            if let Some(connection) = &mut self.endpoints[index as usize].connection {
+                connection.close();
+            }
+        }
+    }
+
+    /// Connections whose both ends are done go away; what is known of them stays.
+    fn retire(&mut self, plan: u32) {
+        let both = [2 * plan, 2 * plan + 1];
+        if both.iter().all(|i| self.closing(*i)) {
+            self.plans[plan as usize].outcome = self.tcp_outcome(plan);
+            for index in both {
+                self.endpoints[index as usize].connection = None;
+            }
+        }
+    }
+
+    /// Hands a packet to a port.
+    #[inline]
+    fn send(&mut self, port: u32, id: PacketId) {
+        let p = &mut self.ports[port as usize];
+        match p.push(self.now, id, self.packets.get_mut(id)) {
+            Taken::Queued { first: None } => {}
+            Taken::Queued { first: Some(at) } => self.events.push(at, Event::Arrive(port)),
+            Taken::Dropped => self.packets.free(id),
+            Taken::Stray { at } => self.stray(port, id, at),
+        }
+    }
+
+    /// A packet on a wire that loses, doubles or delays.
+    fn stray(&mut self, port: u32, id: PacketId, at: u64) {
+        let p = &mut self.ports[port as usize];
+        self.packets.get_mut(id).next = p.to;
+        let random = &mut self.random;
+        let jitter = p.link.jitter.as_ps() as f64;
+        if random.chance(p.link.duplicate) {
+            let copy = self.packets.add(*self.packets.get(id));
+            let later = (random.unit() * jitter) as u64;
+            self.events.push(at + later, Event::Stray(copy));
+        }
+        if p.loses(random) {
+            p.statistics.lost += 1;
+            self.packets.free(id);
+            return;
+        }
+        let mut later = (random.unit() * jitter) as u64;
+        if random.chance(p.link.reorder) {
+            later += p.link.reorder_by.as_ps();
+        }
+        self.events.push(at + later, Event::Stray(id));
+    }
+
+    /// Sends what an endpoint has to send, and sets its timer.
+    fn pump(&mut self, index: u32) {
+        let now = Time::from_ps(self.now);
+        let endpoint = &mut self.endpoints[index as usize];
+        let (to, node) = (endpoint.peer_host, self.hosts[endpoint.host as usize]);
+        loop {
+            let Some(connection) = &mut self.endpoints[index as usize].connection else { return };
+            let Some(segment) = connection.transmit(now) else { break };
+            let size = IP_HEADER + segment.header_len() + segment.payload;
+            let body = Body::Tcp(segment);
+            let id = self.packets.add(Packet { endpoint: index ^ 1, to, next: 0, size, body });
+            let port = self.nodes[node as usize].ports[0];
+            self.send(port, id);
+        }
+        let endpoint = &mut self.endpoints[index as usize];
+        let Some(connection) = &endpoint.connection else { return };
+        let wake = connection.next_wakeup(now).as_ps();
+        if wake < endpoint.timer {
+            endpoint.timer = wake.max(self.now);
+            self.events.push(endpoint.timer, Event::Timer(index));
+        }
+    }
+
+    fn on_timer(&mut self, index: u32) {
+        let endpoint = &mut self.endpoints[index as usize];
+        // An event that an earlier one has overtaken.
+        if endpoint.timer != self.now {
+            return;
+        }
+        endpoint.timer = u64::MAX;
+        let Some(connection) = &mut endpoint.connection else { return };
+        connection.advance(Time::from_ps(self.now));
+        self.pump(index);
+        if self.closing(index) {
+            self.retire(index / 2);
+        }
+    }
+
+    fn on_action(&mut self, action: u32) {
+        match &self.actions[action as usize] {
+            Action::Start(plan) => self.start(*plan),
+            Action::Stop(plan) => {
+                let index = 2 * *plan;
+                if let Some(connection) = &mut self.endpoints[index as usize].connection {
+                    connection.stop_writing();
+                    self.pump(index);
+                }
+            }
+            Action::Change(port, link) => self.ports[*port as usize].change(self.now, (**link).clone()),
+        }
+    }
+
+    fn start(&mut self, plan: u32) {
+        let now = Time::from_ps(self.now);
+        let Plan { flow, outcome } = &mut self.plans[plan as usize];
+        outcome.started = Some(now);
+        // The name was checked when the flow was added.
+        let (Some(control), Some(mirror)) =
+            (cc::by_name(&flow.congestion_control), cc::by_name(&flow.congestion_control))
+        else {
+            return;
+        };
+        let mut sender = Connection::connect(flow.config.clone(), control);
+        sender.write(flow.size.map_or(u64::MAX, |size| size.get()));
+        if flow.size.is_some() {
+            sender.close();
+        }
+        let receiver = Connection::listen(flow.receiver_config.clone(), mirror);
+        self.endpoints[2 * plan as usize].connection = Some(Box::new(sender));
+        self.endpoints[2 * plan as usize + 1].connection = Some(Box::new(receiver));
+        self.pump(2 * plan);
+    }
+
+    fn on_udp(&mut self, index: u32) {
+        let source = &mut self.sources[index as usize];
+        let stop = source.flow.stop.map_or(u64::MAX, |stop| stop.as_ps());
+        if self.now >= stop {
+            return;
+        }
+        let datagram = Datagram {
+            payload: source.flow.payload,
+            number: source.statistics.sent,
+            sent: self.now,
+            ecn: source.flow.ecn,
+        };
+        source.statistics.sent += 1;
+        let next = source.next(self.now, &mut self.random);
+        let packet = Packet {
+            endpoint: index,
+            to: source.peer_host,
+            next: 0,
+            size: UDP_HEADERS + source.flow.payload,
+            body: Body::Udp(datagram),
+        };
+        let node = self.hosts[source.host as usize];
+        let port = self.nodes[node as usize].ports[0];
+        let id = self.packets.add(packet);
+        self.send(port, id);
+        self.events.push(next.max(self.now + 1), Event::Udp(index));
+    }
+
+    fn on_sample(&mut self, index: u32) {
+        let mut recorder = std::mem::replace(
+            &mut self.recorders[index as usize],
+            Recorder { period: 0, flows: None, ports: Vec::new(), queues: Default::default() },
+        );
+        if let Some(samples) = &mut recorder.flows {
+            for plan in 0..self.plans.len() as u32 {
+                let Some(sender) = &self.endpoints[2 * plan as usize].connection else { continue };
+                let flow = sender.flow();
+                samples.time.push(self.now);
+                samples.flow.push(self.plans[plan as usize].number);
+                samples.bytes_received.push(self.tcp_outcome(plan).bytes_received);
+                samples.cwnd.push(flow.cwnd);
+                samples.ssthresh.push(flow.ssthresh);
+                samples.in_flight.push(flow.in_flight());
+                samples.srtt.push(flow.srtt.as_ps());
+                samples.rto.push(sender.rto().as_ps());
+                samples.pacing_rate.push(flow.pacing_rate.as_bps());
+                samples.retransmits.push(sender.statistics().retransmits);
+                samples.timeouts.push(sender.statistics().timeouts);
+                samples.delivered_ce.push(flow.delivered_ce);
+            }
+        }
+        let samples = &mut recorder.queues;
+        for port in &recorder.ports {
+            let p = &mut self.ports[*port as usize];
+            let (packets, bytes) = p.depth(self.now);
+            samples.time.push(self.now);
+            samples.port.push(*port);
+            samples.packets.push(packets);
+            samples.bytes.push(bytes);
+            samples.delay.push(p.backlog(self.now));
+            samples.sent_bytes.push(p.statistics.bytes);
+            samples.dropped.push(p.statistics.dropped);
+            samples.marked.push(p.statistics.marked);
+            // What is still to be sent has been counted already.
+            samples.busy.push((p.statistics.busy_ps as u64).saturating_sub(p.backlog(self.now)));
+        }
+        self.events.push(self.now + recorder.period, Event::Sample(index));
+        self.recorders[index as usize] = recorder;
+    }
+}
