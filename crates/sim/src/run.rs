@@ -232,7 +232,7 @@ impl Network {
 
     fn start(&mut self, plan: u32) {
         let now = Time::from_ps(self.now);
-        let Plan { flow, outcome } = &mut self.plans[plan as usize];
+        let Plan { flow, outcome, .. } = &mut self.plans[plan as usize];
         outcome.started = Some(now);
         // The name was checked when the flow was added.
         let (Some(control), Some(mirror)) =
