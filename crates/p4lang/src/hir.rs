@@ -307,7 +307,15 @@ pub struct TableDef {
     pub priority_delta: u32,
     /// Every other property by name (`implementation`, `counters`, `meters`, `support_timeout`, ...), checked
     /// against the architecture by the lowering.
-    pub properties: Vec<(Name, Span, Expr)>,
+    pub properties: Vec<TableProperty>,
+}
+
+#[derive(Debug, Clone)]
+pub struct TableProperty {
+    pub name: Name,
+    pub annotations: Vec<Annotation>,
+    pub value: Expr,
+    pub span: Span,
 }
 
 #[derive(Debug, Clone)]

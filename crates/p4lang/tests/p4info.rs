@@ -40,3 +40,43 @@ fn ids_are_distinct_and_widths_are_those_of_the_controller() {
     assert_eq!(values(&text, "params", "id"), [Some("2"), Some("3")], "{text}");
     assert_eq!(values(&text, "params", "bitwidth"), [None, Some("8")], "{text}");
 }
+
+const IN_PLACE: &str = r#"
+#include <v1model.p4>
+struct H {}
+struct M { bit<8> x; bit<16> y; }
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) { state start { transition accept; } }
+control C(inout H h, inout M m) { apply {} }
+control I(inout H h, inout M m, inout standard_metadata_t s) {
+    table t {
+        key = { m.x : exact; m.y & 0x0f_f0 : ternary; m.y[7:4] : exact; }
+        actions = { NoAction; }
+        @name("hits") @id(77) counters = direct_counter(CounterType.packets);
+        @name(".colour") meters = direct_meter<bit<8>>(MeterType.bytes);
+    }
+    table u {
+        key = { m.x : exact; m.y : selector; }
+        actions = { NoAction; }
+        @name("members") implementation = action_selector(HashAlgorithm.identity, 32w64, 32w10);
+        counters = direct_counter(CounterType.bytes);
+    }
+    apply { t.apply(); u.apply(); }
+}
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply {} }
+control D(packet_out p, in H h) { apply {} }
+V1Switch(P(), C(), I(), E(), C(), D()) main;
+"#;
+
+#[test]
+fn objects_made_in_properties_have_the_names_of_their_annotations() {
+    let compiled = compile_str("p4info.p4", IN_PLACE, None, &Options::default());
+    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    let text = p4info(&program);
+    let keys = [Some("\"m.x\""), Some("\"m.y & 0xff0\""), Some("\"m.y[7:4]\""), Some("\"m.x\"")];
+    assert_eq!(values(&text, "match_fields", "name"), keys, "{text}");
+    for name in ["I.hits", "colour", "I.members", "I.u.counters"] {
+        assert!(text.contains(&format!("    name: \"{name}\"\n")), "{name}: {text}");
+    }
+    // 0x13 is the type of a direct counter.
+    assert!(text.contains("    id: 318767181\n    name: \"I.hits\"\n"), "{text}");
+}

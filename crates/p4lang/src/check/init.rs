@@ -77,7 +77,7 @@ impl Checker {
     }
 
     /// Whether a type is a number below all its new names.
-    fn is_number(&self, ty: &Type) -> bool {
+    pub(super) fn is_number(&self, ty: &Type) -> bool {
         match ty {
             Type::Bits { .. } => true,
             Type::New(id) => self.underlying(*id).is_some_and(|base| self.is_number(&base)),

@@ -7,7 +7,8 @@ use super::scope::Entry;
 use super::{Checker, consts};
 use crate::ast::{self, Direction, PropertyKind};
 use crate::hir::{
-    DefId, DefKind, EntryAction, Expr, ExprKind, TableAction, TableDef, TableEntry, TableKey, Type,
+    DefId, DefKind, EntryAction, Expr, ExprKind, TableAction, TableDef, TableEntry, TableKey, TableProperty,
+    Type,
 };
 use crate::source::Span;
 
@@ -141,7 +142,12 @@ impl Checker {
             }
             _ => {
                 let value = self.expr(value, None);
-                def.properties.push((name.name.clone(), name.span, value));
+                def.properties.push(TableProperty {
+                    name: name.name.clone(),
+                    annotations: property.annotations.clone(),
+                    value,
+                    span: name.span,
+                });
             }
         }
     }

@@ -276,12 +276,18 @@ impl<'a> Lowerer<'a> {
     /// Name and annotations of an object for the control plane.
     fn info(&self, def: &hir::Def) -> ir::Info {
         let given = crate::check::name_annotation(&def.annotations);
+        let name = self.qualified(given.as_ref().unwrap_or(&def.name));
+        ir::Info { name, ..self.described(&def.annotations, def.span) }
+    }
+
+    /// All but the name.
+    fn described(&self, annotations: &[Annotation], span: Span) -> ir::Info {
         ir::Info {
-            name: self.qualified(given.as_ref().unwrap_or(&def.name)),
-            id: id_annotation(&def.annotations),
-            hidden: def.annotations.iter().any(|a| &*a.name.name == "hidden"),
-            annotations: written(&def.annotations, self.sources),
-            span: def.span,
+            name: String::new(),
+            id: id_annotation(annotations),
+            hidden: annotations.iter().any(|a| &*a.name.name == "hidden"),
+            annotations: written(annotations, self.sources),
+            span,
         }
     }
 

@@ -6,7 +6,7 @@ use super::parser::match_kind;
 use super::store::{Life, Store};
 use super::{Binding, Flow, Lowered, Lowerer, build, has_annotation, written};
 use crate::ast::Direction;
-use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, TableDef, Type};
+use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, TableDef, TableProperty, Type};
 use crate::ir::{self, ActionId, Place, Stmt, TableId};
 use crate::source::Span;
 
@@ -194,7 +194,8 @@ impl Lowerer<'_> {
     }
 
     fn properties(&mut self, table: &TableDef, out: &mut ir::Table) -> Lowered<()> {
-        for (name, span, value) in &table.properties {
+        for property in &table.properties {
+            let TableProperty { name, value, span, .. } = property;
             match &**name {
                 "implementation" => {
                     let instance = self.instance_of(value)?;
@@ -205,8 +206,8 @@ impl Lowerer<'_> {
                             "`implementation` must be an action profile or action selector",
                         );
                     };
-                    if let K::Construct(_) = value.kind {
-                        self.program.profiles[id.index()].info.name = format!("{}.{name}", out.info.name);
+                    if let Some(info) = self.made_in_place(property, out) {
+                        self.program.profiles[id.index()].info = info;
                     }
                     out.implementation = Some(id);
                 }
@@ -214,8 +215,8 @@ impl Lowerer<'_> {
                     let instance = self.instance_of(value)?;
                     match self.instances[instance.0].object.clone() {
                         Object::DirectCounter(mut counter) => {
-                            if let K::Construct(_) = value.kind {
-                                counter.info.name = format!("{}.{name}", out.info.name);
+                            if let Some(info) = self.made_in_place(property, out) {
+                                counter.info = info;
                             }
                             out.direct_counter = Some(counter);
                         }
@@ -226,6 +227,9 @@ impl Lowerer<'_> {
                     let instance = self.instance_of(value)?;
                     match self.instances[instance.0].object.clone() {
                         Object::DirectMeter(mut meter, read) => {
+                            if let Some(info) = self.made_in_place(property, out) {
+                                meter.info = info;
+                            }
                             meter.dst = *read;
                             out.direct_meter = Some(meter);
                         }
@@ -252,6 +256,16 @@ impl Lowerer<'_> {
             out.selector.clear();
         }
         Ok(())
+    }
+
+    /// What an object is called that is made in the property itself: by its annotations, else after the property.
+    fn made_in_place(&self, property: &TableProperty, table: &ir::Table) -> Option<ir::Info> {
+        let K::Construct(_) = property.value.kind else { return None };
+        let name = match crate::check::name_annotation(&property.annotations) {
+            Some(name) => self.qualified(&name),
+            None => format!("{}.{}", table.info.name, property.name),
+        };
+        Some(ir::Info { name, ..self.described(&property.annotations, property.span) })
     }
 
     /// The IR action for one entry of a table's action list.

@@ -11,9 +11,13 @@ type bit<8> Id;
 type Id Id2;
 const Id none = 0;
 const Id2 all = 255;
+// Flags without a width.
+const bit<8> flags = 1 << 3 | 0x20 & 0x60 ^ 0x41;
+const bit<flags> zeros = 0;
+const bit<105> same = zeros;
 header H_t { Id a; Id2 b; }
 struct H { H_t h; }
-struct M { Id a; }
+struct M { Id a; bit<32> x; }
 parser P(packet_in p, out H h, inout M m, inout standard_metadata_t sm) {
     state start { p.extract(h.h); m.a = none; transition select(h.h.a) { 3: accept; (Id)4 : accept; _ : reject; } }
 }
@@ -21,7 +25,7 @@ control V(inout H h, inout M m) { apply { } }
 control I(inout H h, inout M m, inout standard_metadata_t sm) {
     action set(Id x) { h.h.a = x; h.h.b = all; }
     table t { key = { h.h.a : exact; } actions = { set; NoAction; } const entries = { 1 : set(2); } }
-    apply { t.apply(); m.a = 7; }
+    apply { t.apply(); m.a = 7; m.x = m.x << h.h.a >> h.h.b; }
 }
 control E(inout H h, inout M m, inout standard_metadata_t sm) { apply { } }
 control C(inout H h, inout M m) { apply { } }
