@@ -209,6 +209,11 @@ fn rejected() {
         ),
         (r#"const bit<8> x = true ? 8w1 : 16w1;"#, r#"expected `bit<8>`, found `bit<16>`"#),
         (r#"const bit<8> x = 4 ++ 4w1;"#, r#"`++` cannot be applied to `int` and `bit<4>`"#),
+        (
+            r#"control c(inout bit<8> x) { apply { x = x == 1 ? 1 : 2; } }"#,
+            r#"a choice at run time between two numbers without a width"#,
+        ),
+        (r#"header h { varbit<8> x; varbit<8> y; }"#, r#"the header `h` has a second varbit field"#),
         (r#"const int x = 3 |+| 4;"#, r#"`|+|` cannot be applied to `int` and `int`"#),
         (
             r#"header h { varbit<8> x; } parser p(packet_in b, out h x) { state start { b.extract(x); transition accept; } }"#,

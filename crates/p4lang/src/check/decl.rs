@@ -164,14 +164,12 @@ impl Checker {
                     span: field.name.span,
                 });
             }
-            if matches!(decl.kind, D::Header(_))
-                && fields.iter().filter(|f| matches!(f.ty, Type::Varbit(_))).count() > 1
-            {
-                c.warn(
-                    "varbit",
-                    s.name.span,
-                    format!("`{}` has several varbit fields; no parser can fill it", s.name.name),
-                );
+            if matches!(decl.kind, D::Header(_)) {
+                let second = fields.iter().filter(|f| matches!(f.ty, Type::Varbit(_))).nth(1);
+                if let Some(span) = second.map(|f| f.span) {
+                    let message = format!("the header `{}` has a second varbit field", s.name.name);
+                    c.error("varbit", span, message).help = Some("a header can have one at most".into());
+                }
             }
             StructDef { type_params, fields }
         });

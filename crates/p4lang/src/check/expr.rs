@@ -431,6 +431,11 @@ impl Checker {
         if let ExprKind::Bool(value) = cond.kind {
             return Expr { span, ..if value { then } else { otherwise } };
         }
+        if then.ty == Type::Int && otherwise.ty == Type::Int {
+            self.error("bad-operand", span, "a choice at run time between two numbers without a width")
+                .help = Some("give one of them a width, as in `8w1`".into());
+            return Self::unknown(span);
+        }
         make(then.ty.clone(), ExprKind::Ternary(Box::new(cond), Box::new(then), Box::new(otherwise)), span)
     }
 

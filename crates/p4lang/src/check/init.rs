@@ -30,7 +30,7 @@ impl Checker {
                 }
                 Expr { ty: to.clone(), kind: ExprKind::Int(consts::wrap(value, to)), span }
             }
-            (ExprKind::Ternary(cond, then, otherwise), Type::Int | Type::Tuple(_), _) => {
+            (ExprKind::Ternary(cond, then, otherwise), Type::Tuple(_), _) => {
                 let (then, otherwise) = (self.coerce(*then, to), self.coerce(*otherwise, to));
                 Expr {
                     ty: to.clone(),
