@@ -1,8 +1,9 @@
 //! Text to tokens (P4_16 section 6.3, 6.4), for the preprocessor and the parser alike.
 //!
-//! The lexer never fails: a byte that starts no token becomes [`TokenKind::Unknown`], an unterminated string or
-//! comment is reported and ended at the end of its line or file. Numbers stay text until [`number`] reads them,
-//! since the preprocessor may paste and stringise them.
+//! The lexer never fails: a byte that starts no token becomes [`TokenKind::Unknown`], and so does an unterminated
+//! string up to the end of its line (the preprocessor reports it where it is not skipped); an unterminated comment is
+//! reported and ends with the file. Numbers stay text until [`number`] reads them, since the preprocessor may paste
+//! and stringise them.
 
 use std::sync::Arc;
 
@@ -57,6 +58,8 @@ pub fn lex(sources: &SourceMap, file: FileId, diagnostics: &mut Vec<Diagnostic>)
     let mut space = false;
     let span = |start: usize, end: usize| Span { file, start: start as u32, end: end as u32 };
     let newline: Name = Arc::from("\n");
+    // Where the tokens of the current line start.
+    let mut line = 0;
     while at < bytes.len() {
         let start = at;
         let byte = bytes[at];
@@ -69,6 +72,7 @@ pub fn lex(sources: &SourceMap, file: FileId, diagnostics: &mut Vec<Diagnostic>)
                     span: span(start, at),
                     space,
                 });
+                line = out.len();
                 space = false;
                 continue;
             }
@@ -124,31 +128,23 @@ pub fn lex(sources: &SourceMap, file: FileId, diagnostics: &mut Vec<Diagnostic>)
                 TokenKind::Number
             }
             b'"' => {
-                at += 1;
-                loop {
-                    match bytes.get(at) {
-                        // A string may go over several lines, but a directive ends with its line.
-                        Some(b'\n') if !in_directive(&out) => at += 1,
-                        None | Some(b'\n') => {
-                            diagnostics.push(
-                                Diagnostic::error(
-                                    "unterminated-string",
-                                    span(start, start + 1),
-                                    "this string never ends",
-                                )
-                                .help("close it with `\"`"),
-                            );
-                            break;
-                        }
-                        Some(b'"') => {
-                            at += 1;
-                            break;
-                        }
-                        Some(b'\\') if at + 1 < bytes.len() => at += 2,
-                        Some(_) => at += 1,
+                // A string may go over several lines, but a directive ends with its line.
+                let whole = match out.get(line) {
+                    Some(first) if first.is("#") => {
+                        text[start..].find('\n').map_or(&text[start..], |end| &text[start..start + end])
+                    }
+                    _ => &text[start..],
+                };
+                match string_end(whole.as_bytes()) {
+                    Some(length) => {
+                        at += length;
+                        TokenKind::Str
+                    }
+                    None => {
+                        at += text[start..].find('\n').unwrap_or(text.len() - start);
+                        TokenKind::Unknown
                     }
                 }
-                TokenKind::Str
             }
             _ => match PUNCTS.iter().position(|p| bytes[at..].starts_with(p.as_bytes())) {
                 Some(index) => {
@@ -236,9 +232,31 @@ pub fn number(text: &str) -> Result<Number, String> {
     Ok(Number { value, width, signed })
 }
 
-/// Whether the line that is being read starts with a `#`.
-fn in_directive(tokens: &[Token]) -> bool {
-    tokens.iter().rev().take_while(|t| t.kind != TokenKind::Newline).last().is_some_and(|t| t.is("#"))
+/// Length of the string at the start of a text. A line with a directive cannot be part of one.
+fn string_end(text: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match text.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            b'\n' if is_directive(&text[at + 1..]) => return None,
+            _ => at += 1,
+        }
+    }
+}
+
+/// Whether a line is one of the directives that are acted on.
+fn is_directive(line: &[u8]) -> bool {
+    let blank = |b: &&u8| matches!(b, b' ' | b'\t');
+    let hash = line.iter().take_while(blank).count();
+    if line.get(hash) != Some(&b'#') {
+        return false;
+    }
+    let line = &line[hash + 1..];
+    let line = &line[line.iter().take_while(blank).count()..];
+    let word = &line[..line.iter().take_while(|b| is_word(**b)).count()];
+    let words = ["define", "elif", "else", "endif", "error", "if", "ifdef", "ifndef", "include", "undef"];
+    words.iter().any(|w| w.as_bytes() == word)
 }
 
 /// The value of a string token: quotes off, escapes resolved.

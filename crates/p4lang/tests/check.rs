@@ -261,6 +261,16 @@ fn rejected() {
     }
 }
 
+#[test]
+fn strings_that_never_end() {
+    for text in ["const bit<8> a = 1;\n@x(\"abc) const bit<8> b = 1;\n", "\n@x(\"abc\n#if 1\n\")\n#endif\n"] {
+        let compiled = p4lang::compile_str("t.p4", text, None, &Options::default());
+        let first = &compiled.diagnostics[0];
+        assert_eq!((first.code, first.span.end - first.span.start), ("unterminated-string", 1), "{text}");
+        assert_eq!(compiled.sources.line_column(first.span), (2, 4), "{text}");
+    }
+}
+
 /// Programs that use the language in many ways, all right.
 #[test]
 fn accepted() {

@@ -141,6 +141,11 @@ impl<'a> Preprocessor<'a> {
                 _ => {
                     line_start = false;
                     if conditionals.last().is_none_or(|c| c.active) {
+                        if token.kind == TokenKind::Unknown && token.text.starts_with('"') {
+                            let start = Span { end: token.span.start + 1, ..token.span };
+                            self.error("unterminated-string", start, "this string never ends").help =
+                                Some("close it with `\"`".into());
+                        }
                         chunk.push(token.clone());
                     }
                 }
