@@ -10,6 +10,9 @@ use crate::source::{FileId, SourceMap, Span};
 /// Diagnostics that are shown; more are counted.
 const MAX_SHOWN: usize = 50;
 
+/// Longer lines are not drawn.
+const MAX_LINE: usize = 1_000;
+
 struct Files<'a> {
     sources: &'a SourceMap,
     parsed: HashMap<FileId, Source<String>>,
@@ -36,6 +39,18 @@ fn place(sources: &SourceMap, span: Span) -> (FileId, std::ops::Range<usize>) {
     (span.file, start..chars(span.end).max(start))
 }
 
+/// Whether the lines at both ends of a span are short enough to be drawn.
+fn showable(sources: &SourceMap, span: Span) -> bool {
+    let text = sources.file(span.file).text.as_bytes();
+    [span.start, span.end].iter().all(|at| {
+        let (before, after) = text.split_at((*at as usize).min(text.len()));
+        let end = |b: &u8| *b == b'\n';
+        let left = before.iter().rev().take(MAX_LINE).take_while(|b| !end(b)).count();
+        let right = after.iter().take(MAX_LINE).take_while(|b| !end(b)).count();
+        left + right < MAX_LINE
+    })
+}
+
 /// Each with file, line, column, the line and a caret, what is wrong, and what would be right.
 pub fn render(sources: &SourceMap, diagnostics: &[Diagnostic], color: bool) -> String {
     let mut out = Vec::new();
@@ -45,6 +60,15 @@ pub fn render(sources: &SourceMap, diagnostics: &[Diagnostic], color: bool) -> S
             Severity::Error => (ReportKind::Error, Color::Red),
             Severity::Warning => (ReportKind::Warning, Color::Yellow),
         };
+        let spans = d.related.iter().map(|(span, _)| *span).chain([d.span]);
+        if spans.into_iter().any(|span| !showable(sources, span)) {
+            out.extend_from_slice(line(sources, d).as_bytes());
+            out.push(b'\n');
+            if let Some(help) = &d.help {
+                out.extend_from_slice(format!("  Help: {help}\n").as_bytes());
+            }
+            continue;
+        }
         let at = place(sources, d.span);
         let label = if d.label.is_empty() { "here" } else { &d.label };
         let config = Config::default().with_color(color).with_char_set(if color {
@@ -96,5 +120,14 @@ mod tests {
         for part in ["t.p4:1:18", "`tru` is not declared", "t.p4:2:16", "expected `bool`, found `int`"] {
             assert!(text.contains(part), "{part}:\n{text}");
         }
+    }
+
+    #[test]
+    fn long_lines_are_not_drawn() {
+        let text = format!("const bit<8> x = {}tru;\n", " ".repeat(5_000));
+        let compiled = compile_str("t.p4", &text, None, &Options::default());
+        let shown = super::render(&compiled.sources, &compiled.diagnostics, false);
+        assert!(shown.contains("t.p4:1:5018: error: `tru` is not declared"), "{shown}");
+        assert!(shown.len() < 500, "{shown}");
     }
 }
