@@ -17,6 +17,7 @@ mod scope;
 mod stmt;
 mod table;
 mod types;
+mod unset;
 
 use std::sync::Arc;
 
@@ -78,6 +79,9 @@ pub fn check(program: &ast::Program) -> (Option<Hir>, Vec<Diagnostic>) {
     }
     flow::warn(&checker.hir, &mut checker.diagnostics);
     let failed = checker.diagnostics.iter().any(|d| d.severity == Severity::Error);
+    if !failed {
+        unset::warn(&checker.hir, &mut checker.diagnostics);
+    }
     ((!failed).then_some(checker.hir), checker.diagnostics)
 }
 

@@ -1,0 +1,103 @@
+//! What is legal but suspicious gets a warning, at its line; what is fine gets none.
+
+use p4lang::Options;
+
+const HEAD: &str = "#include <core.p4>\n#include <v1model.p4>\n\
+    header h_t { bit<8> a; bit<8> b; } struct s_t { bit<8> x; bit<8> y; } struct hs_t { h_t h; h_t g; }\n";
+
+/// Warnings with their lines, the first line of `text` being 1; the one on a missing `main` left out.
+fn warnings(text: &str) -> Vec<(u32, String)> {
+    let compiled = p4lang::compile_str("t.p4", &format!("{HEAD}{text}\n"), None, &Options::default());
+    let all = compiled.diagnostics.iter().filter(|d| d.code != "no-main");
+    all.map(|d| (compiled.sources.line_column(d.span).0 - 3, format!("{}: {}", d.code, d.message))).collect()
+}
+
+#[test]
+fn suspicious() {
+    for (text, line, expected) in [
+        (
+            "control c(inout bit<8> o) { bit<8> v; apply {\n o = v; } }",
+            2,
+            "uninitialized-read: `v` may be read here before it is set",
+        ),
+        (
+            "control c(inout bit<8> o) { apply { bit<8> v;\n if (o == 1) { v = 2; }\n o = v; } }",
+            3,
+            "uninitialized-read: `v` may be read here before it is set",
+        ),
+        (
+            "control c(inout bit<8> o) { apply { s_t v; v.x = 1;\n o = v.y; } }",
+            2,
+            "uninitialized-read: `v` may be read here before it is set",
+        ),
+        (
+            "control c(inout bit<8> o) { apply { s_t v; v.x = 1; s_t w = v;\n o = w.y; } }",
+            2,
+            "uninitialized-read: `w` may be read here before it is set",
+        ),
+        (
+            "control c(inout bit<8> o) { apply { bit<8> v;\n for (bit<8> i in 0 .. 3) { o = v; v = i; } } }",
+            2,
+            "uninitialized-read: `v` may be read here before it is set",
+        ),
+        (
+            "control c(inout bit<8> o) { bit<8> v; action a() {} table t {\n key = { v : exact; } actions = { a; } } apply { t.apply(); } }",
+            2,
+            "uninitialized-read: `v` may be read here before it is set",
+        ),
+        (
+            "control c(inout bit<8> o) { h_t v; apply {\n o = v.a; } }",
+            2,
+            "uninitialized-read: a field of a header that is not valid here, in `v`",
+        ),
+        (
+            "control c(inout bit<8> o) { h_t v; apply { v.setValid(); v.a = 1; v.setInvalid();\n o = v.a; } }",
+            2,
+            "uninitialized-read: a field of a header that is not valid here, in `v`",
+        ),
+        (
+            "parser p(packet_in b, out hs_t h) { state start { transition\n select(h.g.a) { 1: more; default: accept; } } state more { b.extract(h.g); transition accept; } }",
+            2,
+            "uninitialized-read: a field of a header that is not valid here, in `h`",
+        ),
+        (
+            "control c(inout bit<8> o,\n out bit<8> v) { apply { if (o == 1) { v = 2; } } }",
+            2,
+            "uninitialized-out: the `out` parameter `v` may not be set on every path",
+        ),
+        (
+            "void f(in bit<8> o,\n out bit<8> v) { if (o == 1) { return; } v = 2; }",
+            2,
+            "uninitialized-out: the `out` parameter `v` may not be set on every path",
+        ),
+        (
+            "parser p(packet_in b) { state start { transition accept; }\n state lost { transition accept; } }",
+            2,
+            "unreachable: no transition leads to state `lost`",
+        ),
+    ] {
+        assert_eq!(warnings(text), [(line, expected.to_owned())], "{text}");
+    }
+}
+
+#[test]
+fn fine() {
+    for text in [
+        "control c(inout bit<8> o) { apply { bit<8> v; if (o == 1) { v = 2; } else { v = 3; } o = v; } }",
+        "control c(inout bit<8> o) { apply { bit<8> v; if (o == 1) { v = 2; } else { return; } o = v; } }",
+        "control c(inout bit<8> o) { bit<8> v; action a(bit<8> x) { v = x; } table t { actions = { a; } } apply { t.apply(); o = v; } }",
+        "void f(out bit<8> v) { v = 1; } control c(inout bit<8> o) { apply { bit<8> v; f(v); o = v; } }",
+        "control c(inout bit<8> o) { apply { bit<8> v; v[3:0] = 1; v[7:4] = 2; o = v; } }",
+        "control c(inout bit<8> o) { apply { s_t v; v.x = 1; s_t w = v; o = w.x; } }",
+        "control c(inout bit<8> o) { apply { h_t v; v = { 1, 2 }; o = v.a; } }",
+        "control c(inout bit<8> o) { apply { h_t v; if (o == 1) { v.setValid(); v.a = 3; } if (v.isValid() && v.a == 3) { o = v.a; } } }",
+        "control c(inout bit<8> o) { apply { bit<8> v; switch (o) { 1: { v = 1; } default: { v = 2; } } o = v; } }",
+        "control c(inout bit<8> o) { apply { bit<8> v; for (v = 0; v < 3; v = v + 1) { o = o + v; } } }",
+        "parser p(packet_in b, out hs_t h) { state start { b.extract(h.h); transition select(h.h.a) { 1: more; default: accept; } } state more { b.extract(h.g); transition select(h.h.b, h.g.a) { (1, 2): start; default: accept; } } }",
+        "parser p(packet_in b, out h_t h, out bit<8> n) { bit<8> m; state start { m = 1; transition next; } state next { b.extract(h); n = m; transition accept; } }",
+        "control c(inout bit<8> o) { register<bit<8>>(4) r; apply { bit<8> v; r.read(v, 0); o = v; } }",
+        "control c(inout h_t h) { apply { h.a = h.b; } }",
+    ] {
+        assert_eq!(warnings(text), [], "{text}");
+    }
+}
