@@ -80,3 +80,67 @@ fn objects_made_in_properties_have_the_names_of_their_annotations() {
     // 0x13 is the type of a direct counter.
     assert!(text.contains("    id: 318767181\n    name: \"I.hits\"\n"), "{text}");
 }
+
+#[test]
+fn what_annotations_and_types_add() {
+    let compiled = compile_str(
+        "told.p4",
+        r#"
+        #include <core.p4>
+        #include <v1model.p4>
+        enum bit<8> Kind { a = 1 }
+        enum bit<8> Unused { a = 1 }
+        type bit<9> Port;
+        struct told_t { Kind kind; Port port; bool late; }
+        header h_t { bit<32> a; Kind kind; }
+        @controller_header("packet_in") header in_t { @id(7) Port port; bit<7> pad; }
+        struct H { in_t i; h_t h; }
+        struct M {}
+        parser P(packet_in p, out H hdr, inout M m, inout standard_metadata_t sm) {
+            state start { p.extract(hdr.h); transition accept; }
+        }
+        control V(inout H hdr, inout M m) { apply {} }
+        control I(inout H hdr, inout M m, inout standard_metadata_t sm) {
+            @max_group_size(20) @selector_size_semantics("sum_of_members") @max_member_weight(4)
+            action_selector(HashAlgorithm.crc16, 32w64, 32w16) group;
+            @brief("sets a") action set(bit<32> v) {
+                hdr.h.a = v;
+                digest<told_t>(1, { hdr.h.kind, hdr.i.port, true });
+            }
+            table t {
+                key = { hdr.h.kind : exact; hdr.h.a : selector; }
+                actions = { set; NoAction; }
+                implementation = group;
+            }
+            table u { key = { hdr.h.a : exact; } actions = { set; } default_action = set(10); }
+            apply { t.apply(); u.apply(); }
+        }
+        control E(inout H hdr, inout M m, inout standard_metadata_t sm) { apply {} }
+        control C(inout H hdr, inout M m) { apply {} }
+        control D(packet_out p, in H hdr) { apply { p.emit(hdr); } }
+        @pkginfo(name="told.p4", version="3") @description("what it does")
+        V1Switch(P(), V(), I(), E(), C(), D()) main;
+        "#,
+        None,
+        &Options::default(),
+    );
+    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    let text = p4info(&program);
+    let text: Vec<&str> = text.split_whitespace().collect();
+    let text = text.join(" ");
+    for expected in [
+        r#"pkg_info { name: "told.p4" version: "3" doc { description: "what it does" } arch: "v1model" }"#,
+        r#"alias: "set" doc { brief: "sets a" }"#,
+        r#"arguments { param_id: 1 value: "\000\000\000\n" }"#,
+        r#"with_selector: true size: 64 max_group_size: 20 sum_of_members { max_member_weight: 4 }"#,
+        r#"metadata { id: 7 name: "port" bitwidth: 9 type_name { name: "Port" } } metadata { id: 2 name: "pad" bitwidth: 7 }"#,
+        r#"members { name: "kind" type_spec { serializable_enum { name: "Kind" } } }"#,
+        r#"members { name: "port" type_spec { new_type { name: "Port" } } }"#,
+        r#"members { name: "late" type_spec { bool { } } }"#,
+        r#"serializable_enums { key: "Kind""#,
+        r#"new_types { key: "Port""#,
+    ] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+    assert!(!text.contains("Unused"), "a type that the control plane does not meet");
+}

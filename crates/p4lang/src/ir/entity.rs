@@ -236,18 +236,40 @@ pub struct ControllerHeader {
     pub info: Info,
     /// Value of the annotation.
     pub direction: String,
-    /// Name, width, annotations and new-type name of each field.
-    pub fields: Vec<(String, u32, Vec<String>, Option<String>)>,
+    pub fields: Vec<ControllerField>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ControllerField {
+    pub name: String,
+    pub width: u32,
+    pub annotations: Vec<String>,
+    pub type_name: Option<String>,
+    pub id: Option<u32>,
 }
 
 /// A type that P4Info's type_info mentions.
 #[derive(Debug, Clone)]
 pub enum P4Type {
-    Enum { name: String, members: Vec<String> },
     SerializableEnum { name: String, width: u32, members: Vec<(String, BigUint)> },
     NewType { name: String, width: u32, translation: Option<Translation> },
-    Struct { name: String, fields: Vec<(String, u32, Option<String>)> },
-    Header { name: String, fields: Vec<(String, u32)> },
+    Struct { name: String, fields: Vec<(String, DataType)> },
+}
+
+/// The type of a member, as P4Info has it (`P4DataTypeSpec`).
+#[derive(Debug, Clone)]
+pub enum DataType {
+    Bits {
+        width: u32,
+        signed: bool,
+    },
+    Varbit(u32),
+    Bool,
+    Error,
+    /// By name.
+    NewType(String),
+    SerializableEnum(String),
+    Struct(String),
 }
 
 /// `@p4runtime_translation(uri, bits or string)`.

@@ -90,6 +90,8 @@ struct Lowerer<'a> {
     actions: HashMap<(Option<InstanceId>, DefId), ir::ActionId>,
     current: Option<InstanceId>,
     field_lists: BTreeMap<u32, ir::FieldList>,
+    /// New types and serializable enums that the control plane meets.
+    control_types: std::collections::BTreeSet<DefId>,
     exited: Option<ir::VarId>,
 }
 
@@ -115,6 +117,7 @@ pub fn lower(hir: &Hir, sources: &SourceMap) -> (Option<Program>, Vec<Diagnostic
         actions: HashMap::new(),
         current: None,
         field_lists: BTreeMap::new(),
+        control_types: std::collections::BTreeSet::new(),
         exited: None,
     };
     let done = lowerer.package();
@@ -270,6 +273,25 @@ impl<'a> Lowerer<'a> {
             _ => {
                 self.fail("bad-size", e.span, format!("the size {value} is out of range (0 to {})", 1 << 28))
             }
+        }
+    }
+
+    /// The control plane meets a value of this type; gives its name, if it is a new type.
+    fn control_type(&mut self, ty: &Type) -> Option<String> {
+        match ty {
+            Type::Enum(id) => {
+                self.control_types.insert(*id);
+                None
+            }
+            Type::New(id) => {
+                if self.control_types.insert(*id)
+                    && let hir::DefKind::NewType { ty } = &self.def(*id).kind
+                {
+                    self.control_type(ty);
+                }
+                Some(self.def(*id).name.to_string())
+            }
+            _ => None,
         }
     }
 

@@ -6,7 +6,7 @@ use super::parser::match_kind;
 use super::store::{Life, Store};
 use super::{Binding, Flow, Lowered, Lowerer, build, has_annotation, written};
 use crate::ast::Direction;
-use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, TableDef, TableProperty, Type};
+use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, TableDef, TableProperty};
 use crate::ir::{self, ActionId, Place, Stmt, TableId};
 use crate::source::Span;
 
@@ -151,10 +151,7 @@ impl Lowerer<'_> {
                     None => self.sources.text(key.span).split_whitespace().collect::<Vec<_>>().join(" "),
                 },
             };
-            let type_name = match &key.expr.ty {
-                Type::New(id) => Some(self.def(*id).name.to_string()),
-                _ => None,
-            };
+            let type_name = self.control_type(&key.expr.ty);
             out.keys.push(ir::Key {
                 name,
                 expr,
@@ -322,9 +319,7 @@ impl Lowerer<'_> {
                 if let Some(only) = params.get_mut(before) {
                     only.annotations = written(&l.def(*param).annotations, l.sources);
                     only.id = super::id_annotation(&l.def(*param).annotations);
-                    if let Type::New(id) = &ty {
-                        only.type_name = Some(l.def(*id).name.to_string());
-                    }
+                    only.type_name = l.control_type(&ty);
                 }
                 // A header given by the control plane is valid.
                 let mut headers = Vec::new();

@@ -5,7 +5,9 @@ mod text;
 
 use std::collections::HashMap;
 
-use crate::ir::{CounterUnit, Info, MatchKind, MeterUnit, P4Type, Program};
+use num_bigint::BigUint;
+
+use crate::ir::{CounterUnit, DataType, Info, MatchKind, MeterUnit, P4Type, Program};
 use ids::{Ids, Kind, aliases, part_ids};
 use text::Text;
 
@@ -22,12 +24,10 @@ pub fn p4info(program: &Program) -> String {
     let ids = Ids::new(objects.iter().map(|(kind, info)| (*kind, info.name.as_str(), info.id)));
     let aliases = aliases(objects.iter().map(|(_, info)| info.name.as_str()));
     let mut writer = Writer { program, ids, aliases, out: Text::default() };
-    writer.out.message("pkg_info", |out| {
-        for annotation in &program.package_annotations {
-            out.string("annotations", annotation);
-        }
-        out.string("arch", "v1model");
-    });
+    writer.out.comment("proto-file: p4/config/v1/p4info.proto");
+    writer.out.comment("proto-message: p4.config.v1.P4Info");
+    writer.out.blank();
+    writer.package();
     writer.tables();
     writer.actions();
     writer.profiles();
@@ -88,10 +88,42 @@ fn meter_unit(unit: MeterUnit) -> &'static str {
     }
 }
 
+/// Annotations as they stand; those that P4Info has a field for go there.
 fn annotations(out: &mut Text, list: &[String]) {
     for annotation in list {
-        out.string("annotations", annotation);
+        if ![
+            "@brief(",
+            "@description(",
+            "@max_group_size(",
+            "@selector_size_semantics(",
+            "@max_member_weight(",
+        ]
+        .iter()
+        .any(|own| annotation.starts_with(own))
+        {
+            out.string("annotations", annotation);
+        }
     }
+    let [brief, description] = ["@brief(", "@description("].map(|name| quoted(list, name));
+    if brief.is_some() || description.is_some() {
+        out.message("doc", |out| {
+            if let Some(text) = brief {
+                out.string("brief", text);
+            }
+            if let Some(text) = description {
+                out.string("description", text);
+            }
+        });
+    }
+}
+
+/// What stands between the parentheses of an annotation, `name` being its beginning with the parenthesis.
+fn inside<'a>(list: &'a [String], name: &str) -> Option<&'a str> {
+    list.iter().find_map(|a| a.strip_prefix(name)?.strip_suffix(')')).map(str::trim)
+}
+
+fn quoted<'a>(list: &'a [String], name: &str) -> Option<&'a str> {
+    inside(list, name).map(|text| text.trim_matches('"'))
 }
 
 fn type_name(out: &mut Text, field: &str, name: Option<&String>) {
@@ -106,6 +138,44 @@ fn bits(out: &mut Text, width: u32, signed: bool) {
     });
 }
 
+fn data_type(out: &mut Text, ty: &DataType) {
+    let named = |out: &mut Text, field: &str, name: &str| out.message(field, |out| out.string("name", name));
+    match ty {
+        DataType::Bits { width, signed } => bits(out, *width, *signed),
+        DataType::Varbit(width) => {
+            out.message("bitstring", |out| out.message("varbit", |out| out.field("max_bitwidth", width)))
+        }
+        DataType::Bool => out.message("bool", |_| {}),
+        DataType::Error => out.message("error", |_| {}),
+        DataType::NewType(name) => named(out, "new_type", name),
+        DataType::SerializableEnum(name) => named(out, "serializable_enum", name),
+        DataType::Struct(name) => named(out, "struct", name),
+    }
+}
+
+/// A value in as many bytes as its width takes.
+fn padded(value: &BigUint, width: u32) -> Vec<u8> {
+    let bytes = value.to_bytes_be();
+    let len = (width as usize).div_ceil(8).max(1);
+    let mut out = vec![0; len.saturating_sub(bytes.len())];
+    out.extend(&bytes[bytes.len().saturating_sub(len)..]);
+    out
+}
+
+/// `name="a", version="b"`.
+fn key_values(text: &str) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    let mut rest = text;
+    while let Some((key, after)) = rest.split_once('=') {
+        let Some((value, more)) = after.trim_start().strip_prefix('"').and_then(|t| t.split_once('"')) else {
+            break;
+        };
+        out.push((key.trim_matches([',', ' ']).to_owned(), value.to_owned()));
+        rest = more;
+    }
+    out
+}
+
 /// Width in the control plane of a value of new type `named`: `@p4runtime_translation` changes it; 0 is a string
 /// (P4Runtime 1.4, section 8.4.6).
 fn control_width(program: &Program, named: Option<&str>, width: u32) -> u32 {
@@ -117,6 +187,34 @@ fn control_width(program: &Program, named: Option<&str>, width: u32) -> u32 {
 }
 
 impl Writer<'_> {
+    /// `@pkginfo(name="...", version="...")`, `@brief`, `@description` and what else is said of the package.
+    fn package(&mut self) {
+        let list = &self.program.package_annotations;
+        let mut given: Vec<(String, String)> = Vec::new();
+        let mut rest = Vec::new();
+        for annotation in list {
+            match annotation.strip_prefix("@pkginfo(").and_then(|a| a.strip_suffix(')')) {
+                Some(pairs) => given.extend(key_values(pairs)),
+                None => rest.push(annotation.clone()),
+            }
+        }
+        let get = |key: &str| given.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
+        self.out.message("pkg_info", |out| {
+            for key in ["name", "version"] {
+                if let Some(value) = get(key) {
+                    out.string(key, value);
+                }
+            }
+            annotations(out, &rest);
+            out.string("arch", "v1model");
+            for key in ["organization", "contact", "url"] {
+                if let Some(value) = get(key) {
+                    out.string(key, value);
+                }
+            }
+        });
+    }
+
     fn preamble(&mut self, kind: Kind, info: &Info) {
         let id = self.ids.get(kind, &info.name);
         let alias = self.aliases.get(&info.name).cloned().unwrap_or_else(|| info.name.clone());
@@ -174,6 +272,21 @@ impl Writer<'_> {
                         "const_default_action_id",
                         ids.get(Kind::Action, &program[action.action].info.name),
                     );
+                }
+                if let Some(listed) = table.actions.get(table.default_action.action as usize) {
+                    let action = &program[listed.action];
+                    out.message("initial_default_action", |out| {
+                        out.field("action_id", ids.get(Kind::Action, &action.info.name));
+                        let param_ids = part_ids(action.params.iter().map(|p| p.id));
+                        for ((param, id), value) in
+                            action.params.iter().zip(param_ids).zip(&table.default_action.args)
+                        {
+                            out.message("arguments", |out| {
+                                out.field("param_id", id);
+                                out.bytes("value", &padded(value, program[param.var].width));
+                            });
+                        }
+                    });
                 }
                 if let Some(profile) = table.implementation {
                     out.field("implementation_id", ids.get(Kind::ActionProfile, &program[profile].info.name));
@@ -238,6 +351,15 @@ impl Writer<'_> {
                 out.number("size", profile.size);
                 if let Some(selector) = &profile.selector {
                     out.number("max_group_size", u64::from(selector.max_group_size));
+                    let notes = &profile.info.annotations;
+                    if quoted(notes, "@selector_size_semantics(") == Some("sum_of_members") {
+                        let weight = inside(notes, "@max_member_weight(").and_then(|w| w.parse().ok());
+                        out.message("sum_of_members", |out| {
+                            out.number("max_member_weight", weight.unwrap_or_default())
+                        });
+                    } else {
+                        out.message("sum_of_weights", |_| {});
+                    }
                 }
             });
         }
@@ -292,14 +414,15 @@ impl Writer<'_> {
                     out.string("alias", &header.direction);
                     annotations(out, &info.annotations);
                 });
-                for (index, (name, width, notes, named)) in header.fields.iter().enumerate() {
+                let ids = part_ids(header.fields.iter().map(|f| f.id));
+                for (field, id) in header.fields.iter().zip(ids) {
                     out.message("metadata", |out| {
-                        out.field("id", index + 1);
-                        out.string("name", name);
-                        annotations(out, notes);
-                        let width = control_width(program, named.as_deref(), *width);
+                        out.field("id", id);
+                        out.string("name", &field.name);
+                        annotations(out, &field.annotations);
+                        let width = control_width(program, field.type_name.as_deref(), field.width);
                         out.number("bitwidth", u64::from(width));
-                        type_name(out, "type_name", named.as_ref());
+                        type_name(out, "type_name", field.type_name.as_ref());
                     });
                 }
             });
@@ -354,20 +477,16 @@ impl Writer<'_> {
 
     fn type_info(&mut self) {
         let program = self.program;
-        let structs: Vec<_> =
-            program.digests.iter().filter_map(|d| Some((d.type_name.as_ref()?, &d.fields))).collect();
-        if structs.is_empty() && program.p4_types.is_empty() {
-            return;
-        }
         self.out.message("type_info", |out| {
-            for (name, fields) in structs {
+            for ty in &program.p4_types {
+                let P4Type::Struct { name, fields } = ty else { continue };
                 out.message("structs", |out| {
                     out.string("key", name);
                     out.message("value", |out| {
-                        for (field, width) in fields {
+                        for (field, ty) in fields {
                             out.message("members", |out| {
                                 out.string("name", field);
-                                out.message("type_spec", |out| bits(out, *width, false));
+                                out.message("type_spec", |out| data_type(out, ty));
                             });
                         }
                     });

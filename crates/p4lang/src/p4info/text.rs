@@ -15,6 +15,14 @@ impl Text {
         self.out.push('\n');
     }
 
+    pub fn comment(&mut self, text: &str) {
+        self.line(&format!("# {text}"));
+    }
+
+    pub fn blank(&mut self) {
+        self.out.push('\n');
+    }
+
     /// `name { ... }`
     pub fn message(&mut self, name: &str, f: impl FnOnce(&mut Text)) {
         self.line(&format!("{name} {{"));

@@ -58,6 +58,7 @@ pub struct Pattern {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
+    /// Else packets.
     pub bytes: bool,
     pub comparison: Comparison,
     pub value: u64,
@@ -275,7 +276,7 @@ fn separator(text: &str) -> Option<usize> {
 }
 
 fn check_counter(rest: &str) -> Parsed<Statement> {
-    let expected = "expected `check_counter NAME(INDEX) [packets|bytes ==|!=|<|<=|>|>= NUMBER]`";
+    let expected = "expected `check_counter NAME(INDEX) [[packets|bytes] ==|!=|<|<=|>|>= NUMBER]`";
     let open = rest.find('(').ok_or(expected)?;
     let close = rest[open..].find(')').ok_or(expected)? + open;
     let (counter, index) = (rest[..open].trim(), rest[open + 1..close].trim());
@@ -298,7 +299,7 @@ fn check_counter(rest: &str) -> Parsed<Statement> {
             ">=" => Comparison::GreaterOrEqual,
             _ => return Err(expected.into()),
         };
-        if unit != "packets" && unit != "bytes" {
+        if !["packets", "bytes", ""].contains(&unit.as_str()) {
             return Err(expected.into());
         }
         let value = crate::value::number(after[split..].trim())?;
@@ -370,7 +371,7 @@ mod tests {
         assert_eq!(one("remove ALL"), Statement::Remove(None));
         assert_eq!(one("mc_node_create 0 1 2"), Statement::Command("mc_node_create 0 1 2".into()));
         assert_eq!(
-            one("check_counter c.d(0x3) packets >= 2"),
+            one("check_counter c.d(0x3) >= 2"),
             Statement::CheckCounter {
                 counter: "c.d".into(),
                 index: "0x3".into(),

@@ -201,7 +201,8 @@ impl Lowerer<'_> {
     /// Header types with `@controller_header`.
     fn controller_headers(&mut self) {
         let mut found = Vec::new();
-        for def in &self.hir.defs {
+        let hir = self.hir;
+        for def in &hir.defs {
             let DefKind::Header(_) = &def.kind else { continue };
             let Some(annotation) = def.annotations.iter().find(|a| &*a.name.name == "controller_header")
             else {
@@ -218,17 +219,12 @@ impl Lowerer<'_> {
             let fields = header
                 .fields
                 .iter()
-                .map(|f| {
-                    let type_name = match &f.ty {
-                        Type::New(id) => Some(self.def(*id).name.to_string()),
-                        _ => None,
-                    };
-                    (
-                        f.name.to_string(),
-                        self.scalar_width(&f.ty).unwrap_or(0),
-                        super::written(&f.annotations, self.sources),
-                        type_name,
-                    )
+                .map(|f| ir::ControllerField {
+                    name: f.name.to_string(),
+                    width: self.scalar_width(&f.ty).unwrap_or(0),
+                    annotations: super::written(&f.annotations, self.sources),
+                    type_name: self.control_type(&f.ty),
+                    id: super::id_annotation(&f.annotations),
                 })
                 .collect();
             let info = ir::Info {
@@ -242,10 +238,11 @@ impl Lowerer<'_> {
         self.program.controller_headers = found;
     }
 
-    /// New types and serializable enums that the control plane may meet.
+    /// New types and serializable enums that the control plane meets.
     fn type_info(&mut self) {
         let mut types = Vec::new();
-        for def in &self.hir.defs {
+        for id in &self.control_types {
+            let def = self.hir.def(*id);
             match &def.kind {
                 DefKind::Enum(e) => {
                     let Some(width) = e.underlying.as_ref().and_then(|u| self.scalar_width(u)) else {
@@ -293,7 +290,7 @@ impl Lowerer<'_> {
                 _ => {}
             }
         }
-        self.program.p4_types = types;
+        self.program.p4_types.extend(types);
     }
 }
 

@@ -17,10 +17,7 @@ impl Lowerer<'_> {
         let span = info.span;
         let name = self.def(construct.def).name.clone();
         let types: Vec<Type> = construct.type_args.iter().map(|t| self.ty(t)).collect();
-        let type_name = |l: &Self, ty: Option<&Type>| match ty {
-            Some(Type::New(id)) => Some(l.def(*id).name.to_string()),
-            _ => None,
-        };
+        let type_name = |l: &mut Self, ty: Option<&Type>| ty.and_then(|ty| l.control_type(ty));
         Ok(match &*name {
             "counter" => {
                 let size = self.object_size(construct, 0, span)?;
