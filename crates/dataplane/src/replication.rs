@@ -99,6 +99,17 @@ impl Replication {
             .collect()
     }
 
+    /// Every group with its nodes: handle, replication id, ports.
+    pub fn groups(&self) -> impl Iterator<Item = (u32, impl Iterator<Item = (u32, u32, &[u32])>)> {
+        self.groups.iter().map(|(group, nodes)| {
+            let known = nodes.iter().filter_map(|handle| {
+                let node = self.nodes.get(*handle as usize)?.as_ref()?;
+                Some((*handle, node.rid, node.ports.as_slice()))
+            });
+            (*group, known)
+        })
+    }
+
     pub fn set_session(&mut self, id: u32, session: Session) {
         self.sessions.insert(id, session);
     }

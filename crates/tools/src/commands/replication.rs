@@ -13,6 +13,7 @@ impl Session<'_> {
             "mirroring_add_truncate" => self.mirroring_add_truncate(args),
             "mirroring_delete" => self.mirroring_delete(args),
             "mirroring_get" => self.mirroring_get(args),
+            "mc_dump" => self.dump(args),
             "mc_mgrp_create" => self.group_create(args),
             "mc_mgrp_destroy" => self.group_destroy(args),
             "mc_node_create" => self.node_create(args),
@@ -73,6 +74,17 @@ impl Session<'_> {
             }
         }
         Ok(text)
+    }
+
+    fn dump(&mut self, args: &[&str]) -> Answer {
+        count(args, 0, 0, "mc_dump")?;
+        let lines = self.pipeline.replication.groups().map(|(group, nodes)| {
+            let nodes: Vec<String> = nodes
+                .map(|(handle, rid, ports)| format!("node {handle} rid {rid} ports {ports:?}"))
+                .collect();
+            format!("group {group}: {}", nodes.join("; "))
+        });
+        Ok(lines.collect::<Vec<_>>().join("\n"))
     }
 
     fn group_create(&mut self, args: &[&str]) -> Answer {

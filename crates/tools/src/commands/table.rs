@@ -35,10 +35,12 @@ impl Session<'_> {
             "table_reset_default" | "table_indirect_reset_default" => self.table_reset_default(args),
             "table_dump" => self.table_dump(args),
             "table_dump_entry" => self.table_dump_entry(args),
+            "table_dump_entry_from_key" => self.table_dump_entry_from_key(args),
             "table_num_entries" => self.table_num_entries(args),
             "table_info" | "table_show_actions" => self.table_info(args),
             "show_tables" => self.show_tables(),
             "show_actions" => self.show_actions(),
+            "show_pvs" => self.show_pvs(args),
             "pvs_add" => self.pvs_change(args, true),
             "pvs_remove" => self.pvs_change(args, false),
             "pvs_clear" => self.pvs_clear(args),
@@ -94,22 +96,7 @@ impl Session<'_> {
         } else {
             0
         };
-        let keys = &args[first_key..arrow];
-        if keys.len() != table.keys.len() {
-            let names: Vec<&str> = table.keys.iter().map(|k| k.name.as_str()).collect();
-            return Err(format!(
-                "table `{}` has {} keys ({}), not {}",
-                table.info.name,
-                names.len(),
-                names.join(", "),
-                keys.len()
-            ));
-        }
-        let mut found: Vec<EntryMatch> = Vec::new();
-        for (key, text) in table.keys.iter().zip(keys) {
-            let one = cli_match(text, key.kind, key.expr.width);
-            found.push(one.map_err(|e| format!("key `{}`: {e}", key.name))?);
-        }
+        let found = keys(table, &args[first_key..arrow])?;
         let target = match leads {
             Leads::Action => self.target(id, args[1], &rest)?,
             _ => {
@@ -224,6 +211,24 @@ impl Session<'_> {
         self.entry_text(id, handle).ok_or_else(|| format!("table `{}` has no entry {handle}", args[0]))
     }
 
+    fn table_dump_entry_from_key(&mut self, args: &[&str]) -> Answer {
+        count(args, 2, usize::MAX, "table_dump_entry_from_key TABLE KEY... [PRIORITY]")?;
+        let id = self.table(args[0])?;
+        let table = &self.pipeline.program()[id];
+        let mut words = &args[1..];
+        let mut priority = 0;
+        if priority_counts(table)
+            && let Some((last, rest)) = words.split_last()
+        {
+            priority = small("priority", last)?;
+            words = rest;
+        }
+        let found = keys(table, words)?;
+        let handle = self.pipeline.state.tables[id.index()].find(&found, priority);
+        let text = handle.and_then(|handle| self.entry_text(id, handle));
+        text.ok_or_else(|| format!("table `{}` has no such entry", args[0]))
+    }
+
     fn table_num_entries(&mut self, args: &[&str]) -> Answer {
         count(args, 1, 1, "table_num_entries TABLE")?;
         let id = self.table(args[0])?;
@@ -336,6 +341,16 @@ impl Session<'_> {
         Ok(String::new())
     }
 
+    fn show_pvs(&mut self, args: &[&str]) -> Answer {
+        count(args, 0, 0, "show_pvs")?;
+        let sets = self.pipeline.program().value_sets.iter();
+        let lines = sets.map(|set| {
+            let widths: Vec<String> = set.fields.iter().map(|(_, width, _)| width.to_string()).collect();
+            format!("{} [{}] size {}", set.info.name, widths.join(", "), set.size)
+        });
+        Ok(lines.collect::<Vec<_>>().join("\n"))
+    }
+
     fn pvs_get(&mut self, args: &[&str]) -> Answer {
         count(args, 1, 1, "pvs_get SET")?;
         let set = self.value_set(args[0])?;
@@ -344,6 +359,25 @@ impl Session<'_> {
             .map(|member| member.iter().map(match_text).collect::<Vec<_>>().join(" "));
         Ok(lines.collect::<Vec<_>>().join("\n"))
     }
+}
+
+/// One match per key of the table.
+fn keys(table: &Table, words: &[&str]) -> Result<Vec<EntryMatch>, String> {
+    if words.len() != table.keys.len() {
+        let names: Vec<&str> = table.keys.iter().map(|k| k.name.as_str()).collect();
+        return Err(format!(
+            "table `{}` has {} keys ({}), not {}",
+            table.info.name,
+            names.len(),
+            names.join(", "),
+            words.len()
+        ));
+    }
+    let each = table.keys.iter().zip(words).map(|(key, text)| {
+        let one = cli_match(text, key.kind, key.expr.width);
+        one.map_err(|e| format!("key `{}`: {e}", key.name))
+    });
+    each.collect()
 }
 
 fn handle_target(leads: Leads, text: &str) -> Result<Target, String> {
