@@ -264,6 +264,98 @@ def _print_summary(answer: dict[str, Any]) -> None:
         say(f"\ndigests\n  {', '.join(summary['digests'])}")
 
 
+@app.command(name="list")
+def list_experiments(as_json: Json = False) -> None:
+    """List the experiments and their parameters."""
+    from tidegate.experiments import all_experiments
+
+    found = all_experiments()
+    if as_json:
+        _print_json(
+            {
+                "experiments": [
+                    {"name": e.name, "summary": e.summary, "parameters": e.parameters()}
+                    for e in found.values()
+                ]
+            }
+        )
+        return
+    for one in found.values():
+        print(f"{one.name}\n    {one.summary}")
+        for name, default in one.parameters().items():
+            shown = ",".join(str(item) for item in default) if isinstance(default, tuple) else default
+            print(f"      {name}={shown}")
+
+
+@app.command()
+def run(
+    experiment: Annotated[str, typer.Argument(metavar="SYSTEM.EXPERIMENT", help="See `tidegate list`.")],
+    backend: Annotated[str, typer.Option(metavar="sim", help="Where it runs.")] = "sim",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**63, help="First seed.")] = 1,
+    repeat: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of seeds.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="Less time, coarser figures.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the run [runs/EXPERIMENT].", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run an experiment: tables, a figure, and what was published beside what was measured."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from tidegate import experiments
+
+    if backend != "sim":
+        raise typer.BadParameter(f"there is no backend {backend!r}; known: sim", param_hint="--backend")
+    one = experiments.find(experiment)
+    parameters = experiments.with_settings(one, settings or [])
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(experiment, total=None)
+        answer = experiments.run(
+            experiment,
+            parameters,
+            backend=backend,
+            seeds=list(range(seed, seed + repeat)),
+            quick=quick,
+            out=out if out is not None else Path("runs") / experiment,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            processes=os.cpu_count() or 1,
+        )
+    if as_json:
+        _print_json(answer)
+        return
+    _print_rows(answer["rows"])
+    for claim in answer["claims"]:
+        verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
+        print(f"{verdict}: {claim['statement']}: {claim['measured']} (published {claim['published']})")
+    print(f"{answer['out']}/figure.png")
+
+
+@app.command()
+def plot(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `tidegate run` has written.")],
+) -> None:
+    """Draw the figure of a run again, from its tables."""
+    from tidegate.experiments import replot
+
+    print(replot(folder))
+
+
+def _print_rows(rows: list[dict[str, Any]]) -> None:
+    table = Table()
+    for name in rows[0]:
+        table.add_column(name, justify="left" if isinstance(rows[0][name], str) else "right")
+    for row in rows:
+        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
+    # A file or a pipe has no width to fit into.
+    (Console() if sys.stdout.isatty() else Console(width=240)).print(table)
+
+
 def _report_bug(error: BaseException) -> None:
     sys.stderr.write(
         f"tidegate: this is a bug in Tidegate: {type(error).__name__}: {error}\n"

@@ -1,7 +1,8 @@
-//! The Python module `tidegate._core`: a thin skin over [`tools`] and the engine. No logic of its own.
+//! The Python module `tidegate._core`: a thin skin over [`tools`], the engine and the simulator. No logic of its own.
 
 mod commands;
 mod engine;
+mod network;
 
 use pyo3::prelude::*;
 use tools::Failure;
@@ -26,6 +27,13 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("TidegateError", m.py().get_type::<TidegateError>())?;
     m.add_class::<engine::Program>()?;
     m.add_class::<engine::Pipeline>()?;
+    m.add_class::<network::Simulation>()?;
+    m.add_function(wrap_pyfunction!(network::parse_time, m)?)?;
+    m.add_function(wrap_pyfunction!(network::parse_rate, m)?)?;
+    m.add_function(wrap_pyfunction!(network::parse_size, m)?)?;
+    m.add_function(wrap_pyfunction!(network::show_time, m)?)?;
+    m.add_function(wrap_pyfunction!(network::show_rate, m)?)?;
+    m.add_function(wrap_pyfunction!(network::congestion_controls, m)?)?;
     m.add_function(wrap_pyfunction!(commands::check, m)?)?;
     m.add_function(wrap_pyfunction!(commands::stf, m)?)?;
     m.add_function(wrap_pyfunction!(commands::replay, m)?)?;

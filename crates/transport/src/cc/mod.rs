@@ -191,7 +191,7 @@ pub enum EcnUse {
 }
 
 /// A congestion control. One instance serves one connection.
-pub trait CongestionControl: Send + std::fmt::Debug {
+pub trait CongestionControl: Send + Sync + std::fmt::Debug {
     /// As one asks for it: `cubic`.
     fn name(&self) -> &'static str;
 

@@ -1,0 +1,266 @@
+"""Experiments: what one is, how it is found, and how it is run.
+
+An experiment is a function with typed, defaulted parameters that gives a `Plan`: cases to run, how to measure each, what to
+claim of all, and what to draw. It is pure: parameters in, description out. So runs can be spread over processes, and a run's
+folder can be drawn again without running anything.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import pkgutil
+import platform
+import shutil
+import statistics
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidegate import _core, systems
+from tidegate._core import TidegateError
+from tidegate.network import Network
+from tidegate.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Row = dict[str, Any]
+TABLES = ("flows", "queues", "flow_samples", "queue_samples")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published figure beside the one measured (the median over the seeds)."""
+
+    id: str
+    statement: str
+    published: str
+    measured: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Case:
+    """One network of an experiment; `measure` makes a row of the table from what came of it."""
+
+    name: str
+    network: Network
+    until: str
+    measure: Callable[[Result], Row]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is left of a case that has run: its row, and its tables."""
+
+    case: str
+    seed: int
+    row: Row
+    tables: dict[str, pl.DataFrame] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an experiment does."""
+
+    cases: list[Case]
+    claims: Callable[[list[Row]], list[Claim]]
+    draw: Callable[[list[Run]], Figure]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment by name."""
+
+    name: str
+    summary: str
+    plan: Callable[..., Plan]
+
+    def parameters(self) -> dict[str, Any]:
+        """Names and defaults; `quick` is given by the option of that name."""
+        signature = inspect.signature(self.plan)
+        return {p.name: p.default for p in signature.parameters.values() if p.name != "quick"}
+
+
+_registry: dict[str, Experiment] = {}
+
+
+def experiment(name: str) -> Callable[[Callable[..., Plan]], Callable[..., Plan]]:
+    """Makes a function an experiment; the first line of its docstring says what it shows."""
+
+    def register(plan: Callable[..., Plan]) -> Callable[..., Plan]:
+        summary = (plan.__doc__ or "").strip().splitlines()[0]
+        _registry[name] = Experiment(name, summary, plan)
+        return plan
+
+    return register
+
+
+def all_experiments() -> dict[str, Experiment]:
+    """Every experiment of every system, by name."""
+    for module in pkgutil.iter_modules(systems.__path__):
+        importlib.import_module(f"{systems.__name__}.{module.name}.experiments")
+    return dict(sorted(_registry.items()))
+
+
+def find(name: str) -> Experiment:
+    """The experiment of that name."""
+    known = all_experiments()
+    if name not in known:
+        raise TidegateError(f"there is no experiment {name!r}; known: {', '.join(known)}")
+    return known[name]
+
+
+def with_settings(one: Experiment, settings: list[str]) -> dict[str, Any]:
+    """The parameters, with those set by `name=value` converted to the types of their defaults."""
+    parameters = one.parameters()
+    for setting in settings:
+        name, sign, text = setting.partition("=")
+        if not sign:
+            raise TidegateError(f"--set {setting}: write it as name=value")
+        if name not in parameters:
+            raise TidegateError(f"{one.name} has no parameter {name!r}; it has {', '.join(parameters)}")
+        parameters[name] = _convert(name, text, parameters[name])
+    return parameters
+
+
+def _convert(name: str, text: str, default: Any) -> Any:
+    try:
+        if isinstance(default, bool):
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
+                text.lower()
+            ]
+        if isinstance(default, int):
+            return int(text)
+        if isinstance(default, float):
+            return float(text)
+        if isinstance(default, tuple):
+            kind = type(default[0]) if default else str
+            return tuple(kind(item.strip()) for item in text.split(","))
+    except (ValueError, KeyError):
+        wanted = "a list of numbers" if isinstance(default, tuple) else f"a value like {default!r}"
+        raise TidegateError(f"--set {name}={text}: {text!r} is not {wanted}") from None
+    return text
+
+
+def _run_case(name: str, parameters: dict[str, Any], quick: bool, index: int, seed: int, backend: str) -> Run:
+    case = find(name).plan(**parameters, quick=quick).cases[index]
+    result = case.network.run(case.until, backend=backend, seed=seed)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    row = {"case": case.name, "seed": seed, **case.measure(result)}
+    return Run(case.name, seed, row, {table: getattr(result, table) for table in TABLES})
+
+
+def run(
+    name: str,
+    parameters: dict[str, Any],
+    *,
+    backend: str = "sim",
+    seeds: list[int],
+    quick: bool = False,
+    out: Path,
+    progress: Callable[[int, int], None] | None = None,
+    processes: int = 1,
+) -> dict[str, Any]:
+    """Run every case with every seed, write the folder `out`, and give what `--json` prints.
+
+    The folder holds `run.json` (parameters, seeds, versions, rows, claims), the tables of every run, and the figure. It
+    appears when all is done; one that is there is replaced if it is of this kind, and refused otherwise.
+    """
+    one = find(name)
+    plan = one.plan(**parameters, quick=quick)
+    if out.exists() and not (out / "run.json").exists() and any(out.iterdir()):
+        raise TidegateError(f"{out} is there and holds no earlier run; give another folder with --out")
+    jobs = [(index, seed) for seed in seeds for index in range(len(plan.cases))]
+    runs: list[Run] = []
+    if processes > 1 and len(jobs) > 1:
+        with ProcessPoolExecutor(min(processes, len(jobs))) as pool:
+            todo = {pool.submit(_run_case, name, parameters, quick, *job, backend): job for job in jobs}
+            pending = set(todo)
+            try:
+                while pending:
+                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    runs.extend(future.result() for future in done)
+                    if progress is not None:
+                        progress(len(runs), len(jobs))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    else:
+        for job in jobs:
+            runs.append(_run_case(name, parameters, quick, *job, backend))
+            if progress is not None:
+                progress(len(runs), len(jobs))
+    order = {case.name: index for index, case in enumerate(plan.cases)}
+    runs.sort(key=lambda r: (r.seed, order[r.case]))
+    rows = [r.row for r in runs]
+    answer = {
+        "experiment": name,
+        "backend": backend,
+        "parameters": {**parameters, "quick": quick},
+        "seeds": seeds,
+        "rows": rows,
+        "claims": [asdict(claim) for claim in plan.claims(rows)],
+        "out": str(out),
+    }
+    _write(out, answer, runs, plan)
+    return answer
+
+
+def _write(out: Path, answer: dict[str, Any], runs: list[Run], plan: Plan) -> None:
+    part = out.with_name(f".{out.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        part.mkdir(parents=True)
+        versions = {"tidegate": _core.__version__, "python": platform.python_version()}
+        (part / "run.json").write_text(json.dumps({**answer, "versions": versions}, indent=1) + "\n")
+        for one in runs:
+            folder = part / "tables" / f"{one.case}-{one.seed}"
+            folder.mkdir(parents=True)
+            for table, frame in one.tables.items():
+                frame.write_parquet(folder / f"{table}.parquet")
+        plan.draw(runs).savefig(part / "figure.png", dpi=150)
+        shutil.rmtree(out, ignore_errors=True)
+        part.rename(out)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def replot(folder: Path) -> Path:
+    """Draw the figure of a run's folder again, from its tables."""
+    try:
+        answer = json.loads((folder / "run.json").read_text())
+    except (OSError, ValueError) as error:
+        raise TidegateError(f"{folder} holds no run: {error}") from None
+    plan = find(answer["experiment"]).plan(**_tuples(answer["parameters"]))
+    runs = []
+    for row in answer["rows"]:
+        tables = folder / "tables" / f"{row['case']}-{row['seed']}"
+        frames = {table: pl.read_parquet(tables / f"{table}.parquet") for table in TABLES}
+        runs.append(Run(row["case"], row["seed"], row, frames))
+    figure = folder / "figure.png"
+    plan.draw(runs).savefig(figure, dpi=150)
+    return figure
+
+
+def _tuples(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
+
+
+def median(rows: list[Row], case: str, column: str) -> float:
+    """The median of a column over the seeds."""
+    return float(statistics.median(row[column] for row in rows if row["case"] == case))
+
+
+def spread(rows: list[Row], case: str, column: str) -> tuple[float, float]:
+    """Smallest and largest of a column over the seeds."""
+    values = [row[column] for row in rows if row["case"] == case]
+    return min(values), max(values)

@@ -1,0 +1,422 @@
+"""A network, described: hosts, routers, links, flows, and what happens when.
+
+    from tidegate.network import Network
+
+    net = Network()
+    left, right = net.router("left"), net.router("right")
+    a, b = net.host("a"), net.host("b")
+    net.link(a, left, rate="10 Gbit/s", delay="1 ms")
+    net.link(b, right, rate="10 Gbit/s", delay="1 ms")
+    bottleneck = net.link(left, right, rate="1 Gbit/s", delay="8 ms", queue="1667 packets")
+    net.tcp(a, b, congestion_control="cubic")
+    result = net.run("10 s")
+    print(result.flows)
+
+A description is data: nothing runs before `Network.run`, and the same description can be run again, with another seed.
+Quantities are text with a unit, or whole numbers of the base unit (see `tidegate.units`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tidegate import _core, units
+from tidegate._core import TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.results import Result
+
+Action = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A host or a router."""
+
+    name: str
+    number: int
+    kind: str
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name}>"
+
+
+@dataclass(frozen=True)
+class Wire:
+    """One direction of a link, and the queue in front of it. Picoseconds, bit/s and bytes."""
+
+    rate: int
+    delay: int
+    packets: int | None
+    bytes: int | None
+    mark_above: int | None = None
+    framing: int = 14
+    loss: float = 0.0
+    burst_loss: tuple[float, float, float, float] | None = None
+    jitter: int = 0
+    reorder: float = 0.0
+    reorder_by: int = 0
+    duplicate: float = 0.0
+    mtu: int = 1500
+
+
+@dataclass(eq=False)
+class Link:
+    """A link between two nodes, the same in both directions unless it is changed."""
+
+    network: Network
+    number: int
+    a: Node
+    b: Node
+    there: Wire
+    back: Wire
+
+    @property
+    def name(self) -> str:
+        """`a - b`."""
+        return f"{self.a.name} - {self.b.name}"
+
+    def set(
+        self,
+        at: units.Time,
+        *,
+        rate: units.Rate | None = None,
+        delay: units.Time | None = None,
+        queue: str | None = None,
+        loss: float | None = None,
+        direction: str = "both",
+    ) -> None:
+        """Change the link at a time: what is not given stays. `direction` is `both`, `there` (from a to b) or `back`."""
+        if direction not in ("both", "there", "back"):
+            raise TidegateError(f"{self.name}: a direction is both, there or back, not {direction!r}")
+        when = units.time(at)
+        for side in ("there", "back"):
+            if direction not in ("both", side):
+                continue
+            wire = self.network.wire_at(self, side, when)
+            new = replace(
+                wire,
+                rate=wire.rate if rate is None else units.rate(rate),
+                delay=wire.delay if delay is None else units.time(delay),
+                loss=wire.loss if loss is None else float(loss),
+            )
+            if queue is not None:
+                packets, size = queue_limit(queue, new.rate, 2 * new.delay, self.name)
+                new = replace(new, packets=packets, bytes=size)
+            self.network.changes.append((when, self, side, new))
+            if self.network.running is not None:
+                self.network.running(when, self, side, new)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A TCP or UDP flow."""
+
+    number: int
+    kind: str
+    source: Node
+    target: Node
+    label: str
+    spec: TcpSpec | UdpSpec = field(repr=False)
+
+
+@dataclass(frozen=True)
+class TcpSpec:
+    """A TCP flow, in the units of the simulator."""
+
+    source: int
+    target: int
+    start: int
+    stop: int | None
+    size: int | None
+    congestion_control: str
+    mss: int
+    ecn: str
+    initial_cwnd: int
+    rto_min: int
+    delayed_ack: int
+    segmentation_offload: int | None
+    receive_buffer_max: int
+    sack: bool
+    timestamps: bool
+    pacing: bool
+
+
+@dataclass(frozen=True)
+class UdpSpec:
+    """A UDP flow, in the units of the simulator."""
+
+    source: int
+    target: int
+    start: int
+    stop: int | None
+    rate: int
+    payload: int
+    pattern: str
+    on: int
+    off: int
+    ecn: int
+
+
+_ECN = {"not-ect": 0, "ect1": 1, "ect0": 2}
+
+
+def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None, int | None]:
+    """Packets and bytes that a queue holds, of `100 packets`, `64 KiB`, `1 BDP` or both as `100 packets, 64 KiB`.
+
+    A BDP is what the link carries in `rtt` picoseconds.
+    """
+    packets: int | None = None
+    size: int | None = None
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*([\d_]+(?:\.\d+)?)\s*(packets?|BDP)\s*", part)
+        if match is None:
+            size = units.size(part)
+        elif match[2] == "BDP":
+            size = int(float(match[1]) * rate * rtt / units.PS_PER_S / 8)
+            if size == 0:
+                raise TidegateError(
+                    f"{where}: a BDP of this link is less than a byte; give the queue in packets or bytes, or say `rtt`"
+                )
+        else:
+            if "." in match[1]:
+                raise TidegateError(f"{where}: {part.strip()!r} is no whole number of packets")
+            packets = int(match[1])
+    return packets, size
+
+
+class Network:
+    """A network and what is to happen in it."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.links: list[Link] = []
+        self.flows: list[Flow] = []
+        self.changes: list[tuple[int, Link, str, Wire]] = []
+        self.actions: list[tuple[int, Action]] = []
+        self.routes: list[tuple[Node, Node, Link]] = []
+        self.running: Callable[[int, Link, str, Wire], None] | None = None
+        self.sampling: int | None = None
+        self.watched: list[Link] = []
+
+    def _node(self, name: str, kind: str) -> Node:
+        if any(node.name == name for node in self.nodes):
+            raise TidegateError(f"there is a node {name!r} already; give this one another name")
+        node = Node(name, len(self.nodes), kind)
+        self.nodes.append(node)
+        return node
+
+    def host(self, name: str) -> Node:
+        """An end host: TCP as Linux has it, one link."""
+        return self._node(name, "host")
+
+    def router(self, name: str) -> Node:
+        """A plain router: forwards by destination over shortest ways, flows split over ties."""
+        return self._node(name, "router")
+
+    def link(
+        self,
+        a: Node,
+        b: Node,
+        *,
+        rate: units.Rate,
+        delay: units.Time,
+        queue: str = "1000 packets",
+        rtt: units.Time | None = None,
+        mark_above: int | None = None,
+        framing: int = 14,
+        loss: float = 0.0,
+        burst_loss: tuple[float, float, float, float] | None = None,
+        jitter: units.Time = 0,
+        reorder: float = 0.0,
+        reorder_by: units.Time = 0,
+        duplicate: float = 0.0,
+        mtu: int = 1500,
+    ) -> Link:
+        """Connect two nodes in both directions.
+
+        `queue` is `100 packets`, `64 KiB` or `1 BDP`; a BDP is `rate` times `rtt`, or times twice `delay` if `rtt` is not
+        given. `mark_above`: packets that find so many waiting are marked CE, if they can be. `framing`: bytes that the
+        link adds to an IP packet. `burst_loss`: shares (good to bad, bad to good, lost in good, lost in bad), after
+        Gilbert and Elliott. `reorder`: the share of packets that comes `reorder_by` later.
+        """
+        name = f"{a.name} - {b.name}"
+        for node in (a, b):
+            if node not in self.nodes:
+                raise TidegateError(f"the link {name}: {node.name} is of another network")
+        bits, wait = units.rate(rate), units.time(delay)
+        packets, size = queue_limit(queue, bits, 2 * wait if rtt is None else units.time(rtt), name)
+        wire = Wire(
+            rate=bits,
+            delay=wait,
+            packets=packets,
+            bytes=size,
+            mark_above=mark_above,
+            framing=framing,
+            loss=float(loss),
+            burst_loss=burst_loss,
+            jitter=units.time(jitter),
+            reorder=float(reorder),
+            reorder_by=units.time(reorder_by),
+            duplicate=float(duplicate),
+            mtu=mtu,
+        )
+        link = Link(self, len(self.links), a, b, wire, wire)
+        self.links.append(link)
+        return link
+
+    def wire_at(self, link: Link, side: str, at: int) -> Wire:
+        """What a direction of a link is at a time, by the changes known so far."""
+        wire = link.there if side == "there" else link.back
+        for when, changed, which, new in sorted(self.changes, key=lambda change: change[0]):
+            if changed is link and which == side and when <= at:
+                wire = new
+        return wire
+
+    def route(self, router: Node, to: Node, over: Link) -> None:
+        """Send packets for host `to` over that link of a router, whatever the shortest way is."""
+        if router not in (over.a, over.b):
+            raise TidegateError(
+                f"the route of {router.name} to {to.name}: {over.name} is not a link of {router.name}"
+            )
+        self.routes.append((router, to, over))
+
+    def _ends(self, source: Node, target: Node, kind: str) -> str:
+        label = f"{source.name} -> {target.name}"
+        for node in (source, target):
+            if node.kind != "host":
+                raise TidegateError(
+                    f"the {kind} flow {label}: {node.name} is a {node.kind}; a flow ends at hosts"
+                )
+        if source is target:
+            raise TidegateError(f"the {kind} flow {label} goes from a host to itself")
+        return label
+
+    def tcp(
+        self,
+        source: Node,
+        target: Node,
+        *,
+        congestion_control: str = "cubic",
+        start: units.Time = 0,
+        stop: units.Time | None = None,
+        size: units.Size | None = None,
+        label: str | None = None,
+        mss: int = 1460,
+        ecn: str = "passive",
+        initial_cwnd: int = 10,
+        rto_min: units.Time = "200 ms",
+        delayed_ack: units.Time = "40 ms",
+        segmentation_offload: units.Size | None = "64 KiB",
+        receive_buffer_max: units.Size = "32 MiB",
+        sack: bool = True,
+        timestamps: bool = True,
+        pacing: bool = False,
+    ) -> Flow:
+        """A TCP flow over a connection of its own: `size` bytes, or as much as goes through until `stop`.
+
+        `ecn` is `off`, `passive`, `on` (RFC 3168) or `accurate`; `mss` is the MTU less 40, `segmentation_offload` the
+        largest burst that the host hands down, `None` for single segments. The other names are Linux's.
+        """
+        name = self._ends(source, target, "TCP")
+        known = _core.congestion_controls()
+        if congestion_control not in known:
+            raise TidegateError(
+                f"the TCP flow {name}: there is no congestion control {congestion_control!r}; known: {', '.join(known)}"
+            )
+        spec = TcpSpec(
+            source=source.number,
+            target=target.number,
+            start=units.time(start),
+            stop=None if stop is None else units.time(stop),
+            size=None if size is None else units.size(size),
+            congestion_control=congestion_control,
+            mss=mss,
+            ecn=ecn,
+            initial_cwnd=initial_cwnd,
+            rto_min=units.time(rto_min),
+            delayed_ack=units.time(delayed_ack),
+            segmentation_offload=None if segmentation_offload is None else units.size(segmentation_offload),
+            receive_buffer_max=units.size(receive_buffer_max),
+            sack=sack,
+            timestamps=timestamps,
+            pacing=pacing,
+        )
+        return self._flow("tcp", source, target, label or f"{congestion_control} {name}", spec)
+
+    def udp(
+        self,
+        source: Node,
+        target: Node,
+        *,
+        rate: units.Rate,
+        start: units.Time = 0,
+        stop: units.Time | None = None,
+        payload: int = 1472,
+        pattern: str = "constant",
+        on: units.Time = "1 s",
+        off: units.Time = "1 s",
+        ecn: str = "not-ect",
+        label: str | None = None,
+    ) -> Flow:
+        """Datagrams of `payload` bytes at a rate of IP bytes.
+
+        `pattern` is `constant`, `poisson`, `on-off` or `on-off exponential`, with times `on` and `off` (means, if
+        exponential). `ecn` is `not-ect`, `ect0` or `ect1`.
+        """
+        name = self._ends(source, target, "UDP")
+        if ecn not in _ECN:
+            raise TidegateError(
+                f"the UDP flow {name}: there is no ECN code point {ecn!r}; known: {', '.join(_ECN)}"
+            )
+        spec = UdpSpec(
+            source=source.number,
+            target=target.number,
+            start=units.time(start),
+            stop=None if stop is None else units.time(stop),
+            rate=units.rate(rate),
+            payload=payload,
+            pattern=pattern,
+            on=units.time(on),
+            off=units.time(off),
+            ecn=_ECN[ecn],
+        )
+        return self._flow("udp", source, target, label or f"udp {name}", spec)
+
+    def _flow(self, kind: str, source: Node, target: Node, label: str, spec: TcpSpec | UdpSpec) -> Flow:
+        flow = Flow(len(self.flows), kind, source, target, label, spec)
+        self.flows.append(flow)
+        return flow
+
+    def at(self, when: units.Time, action: Action) -> None:
+        """Call `action` at a time of the run. What it changes of links (`Link.set`) holds for that run alone."""
+        self.actions.append((units.time(when), action))
+
+    def record(self, period: units.Time, queues: Iterable[Link] = ()) -> None:
+        """Sample all TCP flows, and the queues of these links in both directions, on a period."""
+        self.sampling = units.time(period)
+        if self.sampling == 0:
+            raise TidegateError("the period of recording is 0; give one above 0")
+        self.watched.extend(queues)
+
+    def run(
+        self,
+        until: units.Time,
+        *,
+        backend: str = "sim",
+        seed: int = 1,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Result:
+        """Run the network until a time, and give what came of it.
+
+        `progress` is called now and then with the picoseconds done and to do. An interrupt (Ctrl-C) ends the run; the
+        result holds what was recorded until then, and says so in `Result.interrupted`.
+        """
+        if backend != "sim":
+            raise TidegateError(f"there is no backend {backend!r}; known: sim")
+        from tidegate.backends import sim
+
+        return sim.run(self, units.time(until), seed, progress)

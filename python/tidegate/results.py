@@ -1,0 +1,211 @@
+"""What came of a run: tables.
+
+Every column that has a unit ends in it. `Result.flows` and `Result.queues` have one row for each flow and each direction of
+each link; `Result.flow_samples` and `Result.queue_samples` have one for each of them and sample, if the network was
+recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from tidegate import _core
+from tidegate.units import PS_PER_S
+
+if TYPE_CHECKING:
+    from tidegate.network import Link, Network
+
+INFINITE_SSTHRESH = 0x7FFF_FFFF
+
+
+@dataclass(frozen=True)
+class Result:
+    """Tables of a run."""
+
+    seed: int
+    """Seed of the run."""
+    end_s: float
+    """The time that was reached."""
+    interrupted: bool
+    """The run was stopped before its time."""
+    flows: pl.DataFrame
+    queues: pl.DataFrame
+    flow_samples: pl.DataFrame
+    queue_samples: pl.DataFrame
+    events: int
+    """Events that the simulator handled, and packets that it carried over links."""
+    hops: int
+
+    def save(self, folder: Path) -> None:
+        """Write the tables as Parquet, each whole or not at all."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("flows", "queues", "flow_samples", "queue_samples"):
+            table: pl.DataFrame = getattr(self, name)
+            part = folder / f".{name}.part"
+            table.write_parquet(part)
+            part.rename(folder / f"{name}.parquet")
+
+    def goodput_mbps(self, since_s: float = 0.0) -> pl.DataFrame:
+        """Goodput of each TCP flow from a time to the end, from its samples."""
+        samples = self.flow_samples.filter(pl.col("time_s") >= since_s)
+        spent = pl.col("time_s").last() - pl.col("time_s").first()
+        received = pl.col("bytes_received").last() - pl.col("bytes_received").first()
+        return (
+            samples.group_by("flow", maintain_order=True)
+            .agg((received * 8 / spent / 1e6).alias("goodput_mbps"))
+            .sort("flow")
+        )
+
+    @staticmethod
+    def of_simulation(
+        network: Network,
+        core: _core.Simulation,
+        ports: dict[int, tuple[int, int]],
+        watched: list[Link],
+        end: int,
+        seed: int,
+        interrupted: bool,
+    ) -> Result:
+        """The tables of a simulation that has ended at `end` picoseconds."""
+        events, hops = core.work()
+        flow_columns, queue_columns = core.samples()
+        return Result(
+            seed=seed,
+            end_s=end / PS_PER_S,
+            interrupted=interrupted,
+            flows=_flows(network, core, end),
+            queues=_queues(network, core, ports, watched, end),
+            flow_samples=_flow_samples(flow_columns),
+            queue_samples=_queue_samples(network, ports, queue_columns),
+            events=events,
+            hops=hops,
+        )
+
+
+def jain(rates: pl.Series) -> float:
+    """Jain's index of fairness: 1 if all are equal, 1/n if one has everything."""
+    total, squares = float(rates.sum()), float((rates * rates).sum())
+    return total * total / (len(rates) * squares) if squares > 0 else float("nan")
+
+
+def _flows(network: Network, core: _core.Simulation, end: int) -> pl.DataFrame:
+    rows: list[dict[str, Any]] = []
+    for flow in network.flows:
+        came = core.outcome(flow.number)
+        started, finished = came["started"], came["finished"]
+        last = end if finished is None else finished
+        stop = flow.spec.stop
+        if finished is None and stop is not None:
+            last = min(last, stop)
+        spent = None if started is None or last <= started else (last - started) / PS_PER_S
+        received = came["datagrams_received"] if flow.kind == "udp" else None
+        rows.append(
+            {
+                "flow": flow.number,
+                "label": flow.label,
+                "kind": flow.kind,
+                "source": flow.source.name,
+                "target": flow.target.name,
+                "start_s": None if started is None else started / PS_PER_S,
+                "finish_s": None if finished is None else finished / PS_PER_S,
+                "bytes_received": came["bytes_received"],
+                "goodput_mbps": None if spent is None else came["bytes_received"] * 8 / spent / 1e6,
+                "retransmits": came["retransmits"],
+                "timeouts": came["timeouts"],
+                "fast_recoveries": came["fast_recoveries"],
+                "tail_loss_probes": came["tail_loss_probes"],
+                "undos": came["undos"],
+                "ece_received": came["ece_received"],
+                "datagrams_sent": came.get("datagrams_sent"),
+                "datagrams_received": received,
+                "delay_ms_mean": came["delay_sum"] / received / 1e9 if received else None,
+                "delay_ms_max": came["delay_max"] / 1e9 if received else None,
+            }
+        )
+    schema_hints = {"finish_s": pl.Float64, "start_s": pl.Float64, "goodput_mbps": pl.Float64}
+    hints = {"datagrams_sent": pl.Int64, "datagrams_received": pl.Int64}
+    delays = {"delay_ms_mean": pl.Float64, "delay_ms_max": pl.Float64}
+    return pl.DataFrame(rows, schema_overrides={**schema_hints, **hints, **delays}, infer_schema_length=None)
+
+
+def _queues(
+    network: Network, core: _core.Simulation, ports: dict[int, tuple[int, int]], watched: list[Link], end: int
+) -> pl.DataFrame:
+    rows: list[dict[str, Any]] = []
+    for link in network.links:
+        for side, port in zip(("there", "back"), ports[link.number], strict=True):
+            s = core.queue(port)
+            quantile = (lambda share, port=port: core.wait_quantile(port, share)) if link in watched else None
+            p50, p99 = (None, None) if quantile is None else (quantile(0.5), quantile(0.99))
+            source, target = (link.a, link.b) if side == "there" else (link.b, link.a)
+            rows.append(
+                {
+                    "queue": f"{source.name} -> {target.name}",
+                    "packets": s["packets"],
+                    "bytes": s["bytes"],
+                    "dropped": s["dropped"],
+                    "too_large": s["too_large"],
+                    "lost": s["lost"],
+                    "marked": s["marked"],
+                    "queue_delay_ms_mean": s["wait_sum"] / s["packets"] / 1e9 if s["packets"] else None,
+                    "queue_delay_ms_p50": None if p50 is None else p50 / 1e9,
+                    "queue_delay_ms_p99": None if p99 is None else p99 / 1e9,
+                    "queue_delay_ms_max": s["wait_max"] / 1e9,
+                    "utilisation": max(0.0, s["busy"] - s["backlog"]) / end if end else None,
+                }
+            )
+    floats = ("queue_delay_ms_mean", "queue_delay_ms_p50", "queue_delay_ms_p99", "utilisation")
+    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(floats, pl.Float64), infer_schema_length=None)
+
+
+def _columns(
+    parts: list[dict[str, bytes]], names: list[str]
+) -> dict[str, np.ndarray[Any, np.dtype[np.uint64]]]:
+    return {name: np.frombuffer(b"".join(part[name] for part in parts), dtype="<u8") for name in names}
+
+
+def _flow_samples(parts: list[dict[str, bytes]]) -> pl.DataFrame:
+    counts = ["bytes_received", "cwnd", "ssthresh", "in_flight", "retransmits", "timeouts", "delivered_ce"]
+    columns = _columns(parts, ["time", "flow", "srtt", "rto", "pacing_rate", *counts])
+    frame = pl.DataFrame(
+        {
+            "time_s": columns["time"] / PS_PER_S,
+            "flow": columns["flow"].astype(np.int64),
+            "srtt_ms": columns["srtt"] / 1e9,
+            "rto_ms": columns["rto"] / 1e9,
+            "pacing_rate_mbps": columns["pacing_rate"] / 1e6,
+            **{
+                f"{n}_packets" if n in ("cwnd", "ssthresh", "in_flight") else n: columns[n].astype(np.int64)
+                for n in counts
+            },
+        }
+    )
+    # No threshold is known before the first congestion.
+    known = pl.when(pl.col("ssthresh_packets") < INFINITE_SSTHRESH).then(pl.col("ssthresh_packets"))
+    return frame.with_columns(known.alias("ssthresh_packets"))
+
+
+def _queue_samples(
+    network: Network, ports: dict[int, tuple[int, int]], parts: list[dict[str, bytes]]
+) -> pl.DataFrame:
+    names = {}
+    for link in network.links:
+        there, back = ports[link.number]
+        names[there] = f"{link.a.name} -> {link.b.name}"
+        names[back] = f"{link.b.name} -> {link.a.name}"
+    counts = ["packets", "bytes", "sent_bytes", "dropped", "marked"]
+    columns = _columns(parts, ["time", "port", "delay", "busy", *counts])
+    return pl.DataFrame(
+        {
+            "time_s": columns["time"] / PS_PER_S,
+            "queue": pl.Series([names[int(port)] for port in columns["port"]], dtype=pl.String),
+            "queue_delay_ms": columns["delay"] / 1e9,
+            "busy_s": columns["busy"] / PS_PER_S,
+            **{name: columns[name].astype(np.int64) for name in counts},
+        }
+    )

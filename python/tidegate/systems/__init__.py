@@ -1,0 +1,1 @@
+"""The systems that Tidegate carries, one folder each."""

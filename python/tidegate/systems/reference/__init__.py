@@ -1,0 +1,1 @@
+"""Scenarios that other simulators have been measured on."""

@@ -1,0 +1,245 @@
+"""Networks: built, refused, run; the same seed gives the same result."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tidegate import TidegateError, units
+from tidegate.experiments import find, replot, with_settings
+from tidegate.experiments import run as run_experiment
+from tidegate.network import Network, Node
+from tidegate.results import jain
+
+
+def pair(**bottleneck: object) -> tuple[Network, Node, Node]:
+    """Two hosts over one bottleneck of 100 Mbit/s and 10 ms."""
+    net = Network()
+    a, b, r = net.host("a"), net.host("b"), net.router("r")
+    net.link(a, r, rate="1 Gbit/s", delay="1 us")
+    settings: dict[str, object] = {"rate": "100 Mbit/s", "delay": "5 ms", "queue": "100 packets"}
+    net.link(r, b, **{**settings, **bottleneck})  # type: ignore[arg-type]
+    return net, a, b
+
+
+def test_a_transfer_is_whole_and_takes_its_time() -> None:
+    net, a, b = pair()
+    net.tcp(a, b, size="10 MB", start="1 s")
+    result = net.run("10 s")
+    row = result.flows.row(0, named=True)
+    assert row["bytes_received"] == 10_000_000
+    # 10 MB in segments of 1448 of 1514 bytes at 100 Mbit/s are 0.84 s; slow start and one loss episode come on top.
+    assert 1.84 < row["finish_s"] < 2.3
+    assert row["goodput_mbps"] == pytest.approx(80 / (row["finish_s"] - 1), rel=1e-6)
+
+
+def test_one_seed_one_result() -> None:
+    def tables(seed: int) -> list[pl.DataFrame]:
+        net, a, b = pair(loss=0.001, jitter="1 ms")
+        net.tcp(a, b)
+        net.udp(a, b, rate="10 Mbit/s", pattern="poisson")
+        net.record("10 ms", queues=net.links)
+        result = net.run("3 s", seed=seed)
+        return [result.flows, result.queues, result.flow_samples, result.queue_samples]
+
+    first, again, other = tables(1), tables(1), tables(2)
+    assert all(a.equals(b) for a, b in zip(first, again, strict=True))
+    assert not first[0].equals(other[0])
+
+
+def test_two_flows_share_a_bottleneck() -> None:
+    net = Network()
+    left, right = net.router("left"), net.router("right")
+    link = net.link(left, right, rate="100 Mbit/s", delay="5 ms", queue="1 BDP", rtt="14 ms")
+    for i in range(2):
+        a, b = net.host(f"a{i}"), net.host(f"b{i}")
+        net.link(a, left, rate="1 Gbit/s", delay="1 ms")
+        net.link(right, b, rate="1 Gbit/s", delay="1 ms")
+        net.tcp(a, b, congestion_control="reno")
+    net.record("50 ms", queues=[link])
+    result = net.run("20 s")
+    rates = result.goodput_mbps(5)["goodput_mbps"]
+    assert rates.sum() == pytest.approx(95.6, abs=1)
+    assert jain(rates) > 0.9
+    queue = result.queues.filter(pl.col("queue") == "left -> right").row(0, named=True)
+    assert queue["utilisation"] > 0.97
+    # One BDP is 175 kB: 14 ms, and the packets that were being sent.
+    assert 10 < queue["queue_delay_ms_max"] < 14.2
+    assert queue["queue_delay_ms_p50"] <= queue["queue_delay_ms_p99"] <= queue["queue_delay_ms_max"] * 1.04
+
+
+def test_a_link_changes_while_it_runs() -> None:
+    net, a, b = pair()
+    net.tcp(a, b)
+    net.record("100 ms")
+    net.links[1].set("3 s", rate="10 Mbit/s")
+    net.at("6 s", lambda: net.links[1].set("7 s", rate="50 Mbit/s"))
+    for _ in range(2):
+        result = net.run("11 s")
+        received = result.flow_samples.select("time_s", "bytes_received")
+
+        def rate(since: float, to: float, received: pl.DataFrame = received) -> float:
+            span = received.filter(pl.col("time_s").is_between(since, to))["bytes_received"]
+            return float(span[-1] - span[0]) * 8 / (to - since) / 1e6
+
+        assert rate(1, 3) == pytest.approx(95.6, abs=2)
+        assert rate(4, 7) == pytest.approx(9.56, abs=0.5)
+        assert rate(9, 11) == pytest.approx(47.8, abs=2)
+        # What an action changed is for that run alone; the other one is for both directions.
+        assert len(net.changes) == 2
+
+
+def test_udp_arrives_at_its_rate() -> None:
+    net, a, b = pair()
+    net.udp(a, b, rate="12 Mbit/s", payload=1472, stop="2 s")
+    row = net.run("3 s").flows.row(0, named=True)
+    assert row["datagrams_sent"] == row["datagrams_received"] == 2000
+    assert row["goodput_mbps"] == pytest.approx(12 * 1472 / 1500, rel=0.01)
+    assert row["delay_ms_max"] == pytest.approx(5.13, abs=0.02)
+
+
+def test_faults_on_a_wire() -> None:
+    net, a, b = pair(burst_loss=(0.001, 0.2, 0.0, 0.5), duplicate=0.01, reorder=0.01, reorder_by="2 ms")
+    net.tcp(a, b, size="5 MB")
+    result = net.run("60 s")
+    row = result.flows.row(0, named=True)
+    assert row["bytes_received"] == 5_000_000
+    assert row["retransmits"] > 0
+    lost = result.queues.filter(pl.col("queue") == "r -> b")["lost"][0]
+    assert 0 < lost < 100
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda net, a, b: net.host("a"), "there is a node 'a' already"),
+        (lambda net, a, b: net.tcp(a, a), "goes from a host to itself"),
+        (lambda net, a, b: net.tcp(a, net.nodes[2]), "r is a router; a flow ends at hosts"),
+        (
+            lambda net, a, b: net.tcp(a, b, congestion_control="best"),
+            "no congestion control 'best'; known: reno, cubic",
+        ),
+        (lambda net, a, b: net.tcp(a, b, ecn="maybe"), "there is no ECN mode `maybe`"),
+        (lambda net, a, b: net.tcp(a, b, size="0 B"), "flow 0 has the size 0"),
+        (
+            lambda net, a, b: net.tcp(a, b, start="2 s", stop="1 s"),
+            "flow 0 stops at 1 s, before it starts at 2 s",
+        ),
+        (lambda net, a, b: net.tcp(a, b, start="-1 s"), "`-1 s` is not a time: it must not be negative"),
+        (lambda net, a, b: net.tcp(a, b, start=1.5), "1.5 is not a time in picoseconds"),
+        (lambda net, a, b: net.udp(a, b, rate="0 bit/s"), "flow 0 sends nothing"),
+        (lambda net, a, b: net.udp(a, b, rate="fast"), "`fast` is not a rate"),
+        (lambda net, a, b: net.link(a, b, rate="1 Gbit/s", delay="0 s"), "host a has a link already"),
+        (
+            lambda net, a, b: net.link(net.nodes[2], net.host("c"), rate="0 bit/s", delay="1 ms"),
+            "the link r - c has the rate 0",
+        ),
+        (
+            lambda net, a, b: net.link(
+                net.nodes[2], net.host("c"), rate="1 Gbit/s", delay="0 s", queue="1 BDP"
+            ),
+            "a BDP of this link is less than a byte",
+        ),
+        (
+            lambda net, a, b: net.link(net.nodes[2], net.host("c"), rate="1 Gbit/s", delay="1 ms", loss=1.5),
+            "the link r - c has loss 1.5; give a share from 0 to 1",
+        ),
+        (lambda net, a, b: net.tcp(a, net.host("c")), "flow 0: there is no way from a to c; add a link"),
+        (lambda net, a, b: net.record("0 s"), "the period of recording is 0"),
+        (lambda net, a, b: net.links[0].set("1 s", direction="up"), "a direction is both, there or back"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(build: object, message: str) -> None:
+    net, a, b = pair()
+
+    def build_and_run() -> None:
+        build(net, a, b)  # type: ignore[operator]
+        net.run("1 s")
+
+    with pytest.raises(TidegateError) as error:
+        build_and_run()
+    assert message in str(error.value)
+
+
+def test_units() -> None:
+    assert units.time("1.5 us") == 1_500_000
+    assert units.rate("95.6 Mbit/s") == 95_600_000
+    assert units.size("128 KiB") == 131_072
+    assert units.show_time(20_000_000_000) == "20 ms"
+    assert units.show_rate(units.rate("10 Gbit/s")) == "10 Gbit/s"
+
+
+def test_settings() -> None:
+    one = find("reference.dumbbell")
+    parameters = with_settings(one, ["flows=2,3", "congestion_control=reno", "duration_s=5"])
+    assert parameters["flows"] == (2, 3)
+    assert parameters["duration_s"] == 5
+    for setting, message in [
+        ("flows", "write it as name=value"),
+        ("flow=1", "has no parameter 'flow'; it has flows, congestion_control"),
+        ("flows=many", "'many' is not a list of numbers"),
+        ("duration_s=long", "'long' is not a value like 10"),
+    ]:
+        with pytest.raises(TidegateError, match=message.replace("(", r"\(")):
+            with_settings(one, [setting])
+    with pytest.raises(TidegateError, match=r"no experiment 'nothing'; known: .*reference\.dumbbell"):
+        find("nothing")
+
+
+def test_an_experiment_leaves_a_folder_that_can_be_drawn_again(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    command = [
+        sys.executable,
+        "-m",
+        "tidegate.cli",
+        "run",
+        "reference.dumbbell",
+        "--set",
+        "flows=2",
+        "--quick",
+    ]
+    done = subprocess.run(
+        [*command, "--repeat", "2", "--out", str(out), "--json"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert set(answer) == {"experiment", "backend", "parameters", "seeds", "rows", "claims", "out"}
+    assert answer["seeds"] == [1, 2]
+    assert [row["case"] for row in answer["rows"]] == ["n2", "n2"]
+    assert answer["rows"][0]["goodput_mbps"] == pytest.approx(965, abs=10)
+    assert answer["claims"][0]["holds"]
+    assert json.loads((out / "run.json").read_text())["rows"] == answer["rows"]
+    assert pl.read_parquet(out / "tables" / "n2-1" / "flows.parquet").height == 2
+    figure = out / "figure.png"
+    figure.unlink()
+    assert replot(out) == figure
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    # A second run takes the folder's place; a folder of something else is left alone.
+    run_experiment(
+        "reference.dumbbell",
+        {**find("reference.dumbbell").parameters(), "flows": (1,)},
+        seeds=[1],
+        quick=True,
+        out=out,
+    )
+    assert sorted(p.name for p in (out / "tables").iterdir()) == ["n1-1"]
+    other = tmp_path / "mine"
+    other.mkdir()
+    (other / "thesis.tex").write_text("...")
+    with pytest.raises(TidegateError, match="holds no earlier run"):
+        run_experiment("reference.dumbbell", {}, seeds=[1], quick=True, out=other)
+    assert [p.name for p in other.iterdir()] == ["thesis.tex"]
+
+
+def test_wrong_names_on_the_command_line() -> None:
+    command = [sys.executable, "-m", "tidegate.cli", "run"]
+    done = subprocess.run([*command, "meter.nothing"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "there is no experiment 'meter.nothing'" in done.stderr
+    done = subprocess.run(
+        [*command, "reference.dumbbell", "--backend", "cloud"], capture_output=True, text=True
+    )
+    assert done.returncode == 2
