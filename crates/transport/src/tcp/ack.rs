@@ -87,7 +87,20 @@ impl Sender {
         } else {
             seen.len = 0;
         }
+        let packets_out = self.flow.packets_out;
         self.clean_rtx_queue(now, incoming.ack, &mut tally);
+        if !self.sack {
+            tally.delivered = self.duplicates_acked(packets_out - self.flow.packets_out);
+            // Without SACK nothing tells that it was the originals that made the progress.
+            if tally.flag & flags::RETRANS_DATA_ACKED != 0 {
+                tally.flag &= !flags::ORIG_SACK_ACKED;
+            }
+            let plain = flags::UNA_ADVANCED | flags::DATA | flags::WINDOW_UPDATE;
+            if tally.flag & plain == 0 && self.flow.packets_out > 0 {
+                tally.flag |= flags::DUPLICATE;
+                tally.delivered += 1;
+            }
+        }
         self.flow.snd_una = incoming.ack.max(prior_una);
         if let Some(low) = tally.reordered {
             self.check_reordering(low);
@@ -126,7 +139,7 @@ impl Sender {
         if prior_packets > 0 {
             self.process_probe_ack(now, incoming.ack, tally.flag);
             // Everything that is not plain, RFC 5681's duplicate ACK included.
-            let plain = tally.flag & (flags::DATA_SACKED | flags::ECE | flags::DSACK) == 0
+            let plain = tally.flag & (flags::DATA_SACKED | flags::ECE | flags::DSACK | flags::DUPLICATE) == 0
                 && tally.flag & (flags::UNA_ADVANCED | flags::DATA | flags::WINDOW_UPDATE) != 0;
             if !plain || self.flow.state != State::Open {
                 let mut flag = tally.flag;
@@ -318,7 +331,9 @@ impl Sender {
                 self.flow.sacked_out -= 1;
             } else {
                 tally.delivered += 1;
-                self.rack_advance(now, &p);
+                if self.sack {
+                    self.rack_advance(now, &p);
+                }
             }
             if p.has(mark::LOST) {
                 self.flow.lost_out -= 1;

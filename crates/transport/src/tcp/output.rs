@@ -216,7 +216,7 @@ impl Sender {
 
     fn has_work(&self) -> bool {
         let room = self.flow.in_flight() < self.flow.cwnd;
-        room && (self.can_send_new() || (self.retransmit && self.flow.lost_out > self.flow.retrans_out))
+        room && (self.can_send_new() || (self.retransmit && self.flow.lost_out > 0))
     }
 
     /// The next piece to send, or `None` if nothing may be sent now.
@@ -381,7 +381,7 @@ impl Sender {
 
     /// The next lost packet (`tcp_xmit_retransmit_queue`).
     fn retransmission(&mut self, now: Time) -> Option<Piece> {
-        if self.flow.lost_out <= self.flow.retrans_out || self.flow.in_flight() >= self.flow.cwnd {
+        if self.flow.lost_out == 0 || self.flow.in_flight() >= self.flow.cwnd {
             return None;
         }
         let ids = self.board.ids();

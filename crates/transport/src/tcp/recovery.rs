@@ -22,6 +22,8 @@ pub(super) mod ack_flag {
     pub const SYN_ACKED: u32 = 512;
     /// Data, so no duplicate ACK.
     pub const DATA: u32 = 1024;
+    /// A duplicate ACK of a peer without SACK.
+    pub const DUPLICATE: u32 = 2048;
 }
 use ack_flag as flags;
 
@@ -124,6 +126,9 @@ impl Sender {
     /// `tcp_enter_loss`.
     fn enter_loss(&mut self, now: Time) {
         let new_recovery = self.flow.state < State::Recovery;
+        if !self.sack {
+            self.flow.sacked_out = 0;
+        }
         let head = self.board.ids().start;
         for id in self.board.ids() {
             let Some(p) = self.board.get(id) else { break };
@@ -299,6 +304,38 @@ impl Sender {
         }
     }
 
+    /// Without SACK every duplicate ACK stands for a packet that has left (`tcp_add_reno_sack`).
+    fn add_duplicate(&mut self, flag: u32) {
+        if flag & flags::DUPLICATE != 0 {
+            let holes = self.flow.lost_out.max(1);
+            self.flow.sacked_out =
+                (self.flow.sacked_out + 1).min(self.flow.packets_out.saturating_sub(holes));
+        }
+    }
+
+    /// A cumulative ACK covers a hole, and what duplicates had stood for (`tcp_remove_reno_sacks`). Gives what is new.
+    pub(super) fn duplicates_acked(&mut self, acked: u32) -> u32 {
+        if acked == 0 {
+            return 0;
+        }
+        let new = acked.saturating_sub(self.flow.sacked_out).max(1);
+        self.flow.sacked_out = self.flow.sacked_out.saturating_sub(acked - 1).min(self.flow.packets_out);
+        new
+    }
+
+    /// What counts as lost after an ACK (`tcp_identify_packet_loss`): by RACK or, without SACK, by NewReno (RFC 6582).
+    fn identify_loss(&mut self, now: Time, flag: &mut u32) {
+        if self.sack {
+            self.rack_mark_lost(now, flag);
+            return;
+        }
+        let duplicates = self.flow.state < State::Recovery && self.flow.sacked_out >= self.reordering;
+        let partial = self.flow.state == State::Recovery && *flag & flags::UNA_ADVANCED != 0;
+        if (duplicates || partial) && self.board.first().is_some_and(|p| !p.has(mark::LOST)) {
+            self.mark_lost(self.board.ids().start);
+        }
+    }
+
     /// An ACK that is not plain: SACK, ECE, or any while not in Open.
     pub(super) fn fastretrans_alert(&mut self, now: Time, flag: &mut u32) {
         let ece = *flag & flags::ECE != 0;
@@ -321,13 +358,15 @@ impl Sender {
         }
         match self.flow.state {
             State::Recovery => {
-                if *flag & flags::UNA_ADVANCED != 0 && self.try_undo_partial(now) {
+                if *flag & flags::UNA_ADVANCED == 0 {
+                    self.add_duplicate(*flag);
+                } else if self.try_undo_partial(now) {
                     return;
                 }
                 if self.try_undo_dsack(now) {
                     self.try_to_open(*flag, now);
                 }
-                self.rack_mark_lost(now, flag);
+                self.identify_loss(now, flag);
                 if self.flow.state != State::Recovery {
                     if self.flow.lost_out == 0 {
                         return;
@@ -339,7 +378,7 @@ impl Sender {
                 if self.process_loss(now, *flag) {
                     return;
                 }
-                self.rack_mark_lost(now, flag);
+                self.identify_loss(now, flag);
                 if self.flow.state != State::Open && *flag & flags::LOST_RETRANS == 0 {
                     return;
                 }
@@ -347,10 +386,14 @@ impl Sender {
                 return;
             }
             _ => {
+                if !self.sack && *flag & flags::UNA_ADVANCED != 0 {
+                    self.flow.sacked_out = 0;
+                }
+                self.add_duplicate(*flag);
                 if self.flow.state <= State::Disorder {
                     self.try_undo_dsack(now);
                 }
-                self.rack_mark_lost(now, flag);
+                self.identify_loss(now, flag);
                 self.open_or_recover(now, flag);
                 return;
             }
@@ -405,6 +448,13 @@ impl Sender {
         if recovered {
             self.try_undo_recovery(now);
             return false;
+        }
+        if !self.sack {
+            if self.flow.snd_nxt > self.flow.high_seq && flag & flags::DUPLICATE != 0 {
+                self.add_duplicate(flag);
+            } else if flag & flags::UNA_ADVANCED != 0 {
+                self.flow.sacked_out = 0;
+            }
         }
         self.retransmit = true;
         false
