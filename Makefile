@@ -34,6 +34,7 @@ test: setup
 
 bench: setup
 	cargo bench --locked --package dataplane --bench packets
+	cargo bench --locked --package sim --bench network
 
 lint: setup
 	cargo fmt --all --check

@@ -538,7 +538,6 @@ impl Connection {
             self.sender.rtt.sample(now, rtt, rtt, 1, 1);
             flow.srtt = self.sender.rtt.srtt();
             flow.min_rtt = self.sender.rtt.min();
-            self.receiver.first_rtt(rtt);
         } else {
             // RFC 6298 section 5.7: a lost SYN makes a careful start.
             flow.cwnd = 1;
@@ -572,6 +571,9 @@ impl Connection {
                     self.receiver.demand_cwr = false;
                 }
                 self.receiver.ecn(segment.ecn, segment.payload);
+            }
+            if let Some((_, echoed)) = segment.timestamps {
+                self.receiver.echo(clock(now), echoed, segment.payload);
             }
             self.receiver.data(now, seq, u64::from(segment.payload), fin);
         } else if seq < self.receiver.nxt {

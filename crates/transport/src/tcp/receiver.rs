@@ -136,9 +136,13 @@ impl Receiver {
         self.compressed_at = 1;
     }
 
-    /// The first round trip, as the handshake showed it.
-    pub fn first_rtt(&mut self, rtt: Time) {
-        self.rtt.get_or_insert(rtt);
+    /// The peer echoes a timestamp of ours on a full segment (`tcp_rcv_rtt_measure_ts`): the clock's steps are milliseconds.
+    pub fn echo(&mut self, now_ms: u32, echoed: u32, len: u32) {
+        let delta = now_ms.wrapping_sub(echoed);
+        if len >= self.rcv_mss && delta > 0 && delta < 1 << 20 {
+            let sample = Time::from_ms(u64::from(delta));
+            self.rtt = Some(self.rtt.map_or(sample, |old| old - old / 8 + sample / 8));
+        }
     }
 
     pub fn has_holes(&self) -> bool {
@@ -227,7 +231,7 @@ impl Receiver {
             self.rcv_mss = len.min(self.mss);
         }
         if self.nxt >= self.rtt_seq {
-            // A window's worth has come since: a round trip at most.
+            // A window's worth has come since: a round trip at most (`tcp_rcv_rtt_measure`).
             let rtt = now - self.rtt_at;
             self.rtt = Some(self.rtt.map_or(rtt, |old| old.min(rtt)));
             self.rtt_seq = self.nxt + self.wnd;
