@@ -56,6 +56,8 @@ impl Instance {
 pub struct Output {
     pub port: u32,
     pub bytes: Vec<u8>,
+    /// Bytes of payload behind `bytes` that are only counted.
+    pub more: u32,
 }
 
 /// A packet for ingress.
@@ -63,6 +65,7 @@ pub struct Output {
 pub struct Incoming {
     pub port: u32,
     pub bytes: Vec<u8>,
+    more: u32,
     instance: Instance,
     /// Frame whose listed fields are kept, and the list.
     kept: Option<(Box<[u8]>, u32)>,
@@ -76,6 +79,7 @@ pub struct Pending {
     /// Queue that the program chose.
     pub priority: u32,
     bytes: Vec<u8>,
+    more: u32,
     cursor: usize,
     frame: Box<[u8]>,
     instance: Instance,
@@ -85,6 +89,17 @@ pub struct Pending {
     /// Picoseconds.
     pub enqueued: u64,
     pub ingress_port: u32,
+}
+
+impl Pending {
+    /// Bytes on the wire, as the packet came.
+    pub fn wire_len(&self) -> u64 {
+        wire_len(&self.bytes, self.more)
+    }
+}
+
+fn wire_len(bytes: &[u8], more: u32) -> u64 {
+    bytes.len() as u64 + u64::from(more)
 }
 
 /// What a queue tells egress.
@@ -194,9 +209,53 @@ impl Pipeline {
         }
         let mut buffer = self.buffer();
         buffer.extend_from_slice(bytes);
-        let first = Incoming { port, bytes: buffer, instance: Instance::Normal, kept: None, passes: 0 };
+        let first =
+            Incoming { port, bytes: buffer, more: 0, instance: Instance::Normal, kept: None, passes: 0 };
         self.queue.push_back(Next::Ingress(first));
         self.drain(now, outputs, trace);
+    }
+
+    /// Ingress alone, for a switch with queues: what is for its queues is appended to `pending`. The packet has `more` bytes
+    /// behind `bytes` that are zero: they count for lengths and are carried along, but cannot be parsed.
+    pub fn receive(&mut self, now: u64, port: u32, bytes: &[u8], more: u32, pending: &mut Vec<Pending>) {
+        self.copies = 0;
+        let mut buffer = self.buffer();
+        buffer.extend_from_slice(bytes);
+        let first = Incoming { port, bytes: buffer, more, instance: Instance::Normal, kept: None, passes: 0 };
+        self.ingress(now, first, None);
+        self.drain_to_queues(now, pending);
+    }
+
+    /// Egress of a packet that has left its queue; what leaves, if anything. Clones and what goes through ingress once more
+    /// are appended to `pending`.
+    pub fn depart(
+        &mut self,
+        now: u64,
+        packet: Pending,
+        queue: QueueInfo,
+        pending: &mut Vec<Pending>,
+    ) -> Option<Output> {
+        self.copies = 0;
+        self.egress(now, packet, queue, None);
+        self.drain_to_queues(now, pending)
+    }
+
+    fn drain_to_queues(&mut self, now: u64, pending: &mut Vec<Pending>) -> Option<Output> {
+        let mut out = None;
+        while let Some(next) = self.queue.pop_front() {
+            match next {
+                Next::Ingress(incoming) => self.ingress(now, incoming, None),
+                Next::Egress(packet) => pending.push(packet),
+                Next::Out(output) => out = Some(output),
+            }
+        }
+        out
+    }
+
+    /// Gives back what a packet that is thrown away was made of.
+    pub fn discard(&mut self, packet: Pending) {
+        self.frames.push(packet.frame);
+        self.recycle(packet.bytes);
     }
 
     /// The path of ordinary packets in one go, without copies and queues, if the executor has it; from where a packet
@@ -222,7 +281,7 @@ impl Pipeline {
         match came {
             Through::Out { port } => {
                 self.frames.push(frame);
-                outputs.push(Output { port, bytes: out });
+                outputs.push(Output { port, bytes: out, more: 0 });
                 return true;
             }
             Through::Unsupported => {
@@ -234,7 +293,7 @@ impl Pipeline {
                 out.clear();
                 out.extend_from_slice(bytes);
                 let incoming =
-                    Incoming { port, bytes: out, instance: Instance::Normal, kept: None, passes: 0 };
+                    Incoming { port, bytes: out, more: 0, instance: Instance::Normal, kept: None, passes: 0 };
                 self.after_ingress(now, incoming, frame, (result, requests, cursor), None);
             }
             Through::Egress { port: to, result } => {
@@ -244,6 +303,7 @@ impl Pipeline {
                     port: to,
                     priority: 0,
                     bytes: out,
+                    more: 0,
                     cursor,
                     frame,
                     instance: Instance::Normal,
@@ -339,7 +399,7 @@ impl Pipeline {
     /// One pass of the executor over `frame`.
     fn pass<T>(
         &mut self,
-        (now, frame, bytes, cursor): (u64, &mut [u8], &[u8], usize),
+        (now, frame, bytes, more, cursor): (u64, &mut [u8], &[u8], u32, usize),
         out: &mut Vec<u8>,
         trace: Option<&mut Trace>,
         f: impl FnOnce(&dyn Executor, &mut Context<'_>, &V1Model) -> Result<T, DropReason>,
@@ -351,7 +411,7 @@ impl Pipeline {
             out,
             state: &mut self.state,
             now,
-            wire_len: bytes.len() as u64,
+            wire_len: wire_len(bytes, more),
             loop_budget: 0,
             requests: Requests::default(),
             rng: &mut self.rng,
@@ -362,7 +422,7 @@ impl Pipeline {
     }
 
     fn ingress(&mut self, now: u64, incoming: Incoming, mut trace: Option<&mut Trace>) {
-        let Incoming { port, bytes, instance, kept, passes } = incoming;
+        let Incoming { port, bytes, more, instance, kept, passes } = incoming;
         if let Some(trace) = trace.as_deref_mut() {
             trace.push(Event::Receive { port, bytes: bytes.len(), instance: instance.name() });
         }
@@ -373,13 +433,13 @@ impl Pipeline {
         }
         self.set(&mut frame, |s| s.ingress_port, u64::from(port));
         self.set(&mut frame, |s| s.instance_type, instance as u64);
-        self.set(&mut frame, |s| s.packet_length, bytes.len() as u64);
+        self.set(&mut frame, |s| s.packet_length, wire_len(&bytes, more));
         self.set(&mut frame, |s| s.ingress_global_timestamp, now / 1_000_000);
         let parser_error = self.v1.standard.parser_error;
         let layout = self.layout.clone();
         let mut out = self.buffer();
         let (result, requests, cursor) =
-            self.pass((now, &mut frame, &bytes, 0), &mut out, trace.as_deref_mut(), |e, ctx, v1| {
+            self.pass((now, &mut frame, &bytes, more, 0), &mut out, trace.as_deref_mut(), |e, ctx, v1| {
                 let error = e.parse(ctx, v1.parser)?;
                 if let Some(var) = parser_error {
                     layout.set_u64(ctx.frame, var, u64::from(error));
@@ -388,7 +448,7 @@ impl Pipeline {
                 e.control(ctx, v1.ingress)
             });
         self.recycle(out);
-        let incoming = Incoming { port, bytes, instance, kept: None, passes };
+        let incoming = Incoming { port, bytes, more, instance, kept: None, passes };
         self.after_ingress(now, incoming, frame, (result, requests, cursor), trace);
     }
 
@@ -401,7 +461,7 @@ impl Pipeline {
         (result, requests, cursor): (Result<(), DropReason>, Requests, usize),
         mut trace: Option<&mut Trace>,
     ) {
-        let Incoming { port, bytes, passes, .. } = incoming;
+        let Incoming { port, bytes, more, passes, .. } = incoming;
         if let Err(reason) = result {
             self.drop_packet(reason, trace);
             self.frames.push(frame);
@@ -409,7 +469,13 @@ impl Pipeline {
             return;
         }
         if let Some((CloneKind::IngressToEgress, session, list)) = requests.clone {
-            self.clone_to_egress(now, (port, &bytes, &frame, passes), session, list, trace.as_deref_mut());
+            self.clone_to_egress(
+                now,
+                (port, &bytes, more, &frame, passes),
+                session,
+                list,
+                trace.as_deref_mut(),
+            );
         }
         if let Some(list) = requests.resubmit {
             if passes >= MAX_PASSES {
@@ -423,6 +489,7 @@ impl Pipeline {
             self.queue.push_back(Next::Ingress(Incoming {
                 port,
                 bytes,
+                more,
                 instance: Instance::Resubmitted,
                 kept,
                 passes: passes + 1,
@@ -451,6 +518,7 @@ impl Pipeline {
                     port: to,
                     priority,
                     bytes: data,
+                    more,
                     cursor,
                     frame: copy,
                     instance: Instance::Replicated,
@@ -476,6 +544,7 @@ impl Pipeline {
             port: spec,
             priority,
             bytes,
+            more,
             cursor,
             frame,
             instance: Instance::Normal,
@@ -509,7 +578,7 @@ impl Pipeline {
 
     /// A clone's metadata, standard metadata too: the fields of the list as they are in `original`, all else zero, as in
     /// the reference switch. It tells egress only the packet's length, and what the queue says.
-    fn forget_metadata(&self, copy: &mut [u8], original: &[u8], list: Option<u32>, bytes: usize) {
+    fn forget_metadata(&self, copy: &mut [u8], original: &[u8], list: Option<u32>, length: u64) {
         for (index, var) in self.program.vars.iter().enumerate() {
             if var.home == VarHome::Global && !var.varbit {
                 self.layout.set(copy, VarId(index as u32), &Default::default());
@@ -518,14 +587,14 @@ impl Pipeline {
         if let Some(list) = list {
             self.keep(original, copy, list);
         }
-        self.set(copy, |s| s.packet_length, bytes as u64);
+        self.set(copy, |s| s.packet_length, length);
     }
 
     /// An ingress clone: the packet as it came, parsed again, for the session's ports.
     fn clone_to_egress(
         &mut self,
         now: u64,
-        (port, bytes, frame, passes): (u32, &[u8], &[u8], u32),
+        (port, bytes, more, frame, passes): (u32, &[u8], u32, &[u8], u32),
         session: u32,
         list: Option<u32>,
         mut trace: Option<&mut Trace>,
@@ -538,12 +607,14 @@ impl Pipeline {
             }
             let mut copy = self.frame();
             self.set(&mut copy, |s| s.ingress_port, u64::from(port));
-            self.set(&mut copy, |s| s.packet_length, bytes.len() as u64);
+            self.set(&mut copy, |s| s.packet_length, wire_len(bytes, more));
             let mut out = self.buffer();
             let (result, _, cursor) =
-                self.pass((now, &mut copy, bytes, 0), &mut out, None, |e, ctx, v1| e.parse(ctx, v1.parser));
+                self.pass((now, &mut copy, bytes, more, 0), &mut out, None, |e, ctx, v1| {
+                    e.parse(ctx, v1.parser)
+                });
             self.recycle(out);
-            self.forget_metadata(&mut copy, frame, list, bytes.len());
+            self.forget_metadata(&mut copy, frame, list, wire_len(bytes, more));
             if let Err(reason) = result {
                 self.drop_packet(reason, trace.as_deref_mut());
                 self.frames.push(copy);
@@ -555,6 +626,7 @@ impl Pipeline {
                 port: to,
                 priority: 0,
                 bytes: data,
+                more,
                 cursor,
                 frame: copy,
                 instance: Instance::IngressClone,
@@ -581,7 +653,7 @@ impl Pipeline {
         self.set(&mut frame, |s| s.egress_global_timestamp, now / 1_000_000);
         let mut out = self.buffer();
         let (result, requests, cursor) = self.pass(
-            (now, &mut frame, &pending.bytes, cursor),
+            (now, &mut frame, &pending.bytes, pending.more, cursor),
             &mut out,
             trace.as_deref_mut(),
             |e, ctx, v1| e.control(ctx, v1.egress),
@@ -599,7 +671,7 @@ impl Pipeline {
         (result, requests, cursor): (Result<(), DropReason>, Requests, usize),
         mut trace: Option<&mut Trace>,
     ) {
-        let Pending { port, bytes, mut frame, truncate, passes, ingress_port, .. } = pending;
+        let Pending { port, bytes, mut more, mut frame, truncate, passes, ingress_port, .. } = pending;
         if let Err(reason) = result {
             self.drop_packet(reason, trace);
             self.frames.push(frame);
@@ -610,7 +682,7 @@ impl Pipeline {
         if let Some((CloneKind::EgressToEgress, session, list)) = requests.clone {
             self.clone_in_egress(
                 now,
-                (ingress_port, &bytes, cursor, &frame, passes),
+                (ingress_port, &bytes, more, cursor, &frame, passes),
                 session,
                 list,
                 &mut trace,
@@ -623,11 +695,15 @@ impl Pipeline {
             self.recycle(out);
             return;
         }
-        let (result, _, cursor) =
-            self.pass((now, &mut frame, &bytes, cursor), &mut out, trace.as_deref_mut(), |e, ctx, v1| {
+        let (result, _, cursor) = self.pass(
+            (now, &mut frame, &bytes, more, cursor),
+            &mut out,
+            trace.as_deref_mut(),
+            |e, ctx, v1| {
                 e.control(ctx, v1.compute_checksum)?;
                 e.control(ctx, v1.deparser)
-            });
+            },
+        );
         if let Err(reason) = result {
             self.drop_packet(reason, trace);
             self.frames.push(frame);
@@ -638,6 +714,7 @@ impl Pipeline {
         out.extend_from_slice(bytes.get(cursor.div_ceil(8)..).unwrap_or(&[]));
         self.recycle(bytes);
         if let Some(limit) = requests.truncate.or(truncate) {
+            more = more.min(limit.saturating_sub(out.len() as u32));
             out.truncate(limit as usize);
         }
         match requests.recirculate {
@@ -652,6 +729,7 @@ impl Pipeline {
                 self.queue.push_back(Next::Ingress(Incoming {
                     port: ingress_port,
                     bytes: out,
+                    more,
                     instance: Instance::Recirculated,
                     kept,
                     passes: passes + 1,
@@ -659,7 +737,7 @@ impl Pipeline {
             }
             None => {
                 self.frames.push(frame);
-                self.queue.push_back(Next::Out(Output { port, bytes: out }));
+                self.queue.push_back(Next::Out(Output { port, bytes: out, more }));
             }
         }
     }
@@ -668,7 +746,7 @@ impl Pipeline {
     fn clone_in_egress(
         &mut self,
         now: u64,
-        (ingress_port, bytes, cursor, frame, passes): (u32, &[u8], usize, &[u8], u32),
+        (ingress_port, bytes, more, cursor, frame, passes): (u32, &[u8], u32, usize, &[u8], u32),
         session: u32,
         list: Option<u32>,
         trace: &mut Option<&mut Trace>,
@@ -686,13 +764,14 @@ impl Pipeline {
             }
             let mut copy = self.frame();
             copy.copy_from_slice(frame);
-            self.forget_metadata(&mut copy, frame, list, bytes.len());
+            self.forget_metadata(&mut copy, frame, list, wire_len(bytes, more));
             let mut data = self.buffer();
             data.extend_from_slice(bytes);
             self.queue.push_back(Next::Egress(Pending {
                 port: to,
                 priority: 0,
                 bytes: data,
+                more,
                 cursor,
                 frame: copy,
                 instance: Instance::EgressClone,

@@ -136,7 +136,7 @@ impl Run {
         } else {
             self.pipeline.process(self.now, port, bytes, &mut outputs);
         }
-        for Output { port, bytes } in outputs {
+        for Output { port, bytes, .. } in outputs {
             self.received.entry(port).or_default().push(Received { line, bytes });
         }
     }
