@@ -17,6 +17,8 @@ pub(crate) enum Event {
     Udp(u32),
     /// A recorder samples.
     Sample(u32),
+    /// A switch's port has sent a packet, and may send the next.
+    Free(u32),
     /// A packet that does not keep the wire's order arrives.
     Stray(u32),
 }
@@ -30,6 +32,7 @@ impl Event {
             Event::Stray(id) => (3, id),
             Event::Udp(id) => (4, id),
             Event::Sample(id) => (5, id),
+            Event::Free(id) => (6, id),
         };
         kind << 24 | u64::from(id)
     }
@@ -42,7 +45,8 @@ impl Event {
             2 => Event::Action(id),
             3 => Event::Stray(id),
             4 => Event::Udp(id),
-            _ => Event::Sample(id),
+            5 => Event::Sample(id),
+            _ => Event::Free(id),
         }
     }
 }

@@ -11,6 +11,7 @@
 //! | `packet` | packets and their pool |
 //! | `port` | an output queue with the wire behind it |
 //! | `flow`, `udp` | what hosts send |
+//! | `switch_node` | P4 switches: packets become bytes and are read again |
 //! | `record` | samples and distributions |
 //! | `routes` | shortest paths, with ties split by flow |
 //! | `random` | the seeded source of random numbers |
@@ -24,10 +25,12 @@ mod random;
 mod record;
 mod routes;
 mod run;
+mod switch_node;
 mod udp;
 
 pub use flow::{FlowId, Outcome, TcpFlow};
 pub use network::{BuildError, Network, NodeId};
 pub use port::{GilbertElliott, Link, PortId, QueueLimit, QueueStatistics};
 pub use record::{FlowSamples, Histogram, QueueSamples};
+pub use switch_node::{ipv4, mac};
 pub use udp::{Pattern, UdpFlow, UdpStatistics};

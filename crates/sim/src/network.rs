@@ -1,7 +1,10 @@
 //! A network: hosts, routers, links, flows; building one and asking it.
 
 use std::fmt;
+use std::sync::Arc;
 
+use dataplane::pipeline::Pipeline;
+use p4lang::ir::Program;
 use transport::cc;
 use transport::tcp::Connection;
 use units::Time;
@@ -13,6 +16,7 @@ use crate::port::{Link, Port, PortId, QueueStatistics};
 use crate::random::Random;
 use crate::record::{FlowSamples, Histogram, QueueSamples, Recorder};
 use crate::routes::towards;
+use crate::switch_node::SwitchNode;
 use crate::udp::{Source, UdpFlow, UdpStatistics};
 
 /// A node's number.
@@ -41,8 +45,10 @@ fn refuse<T>(why: String) -> Result<T, BuildError> {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub name: String,
-    /// Index among the hosts; [`NO_HOST`] for a router.
+    /// Index among the hosts; [`NO_HOST`] for a router or a switch.
     pub host: u32,
+    /// Index among the switches; [`NO_HOST`] for others.
+    pub switch: u32,
     pub ports: Vec<u32>,
     /// By destination host, the ports that lead there.
     pub routes: Vec<Ways>,
@@ -88,6 +94,12 @@ pub struct Network {
     kinds: Vec<Kind>,
     pub(crate) actions: Vec<Action>,
     pub(crate) recorders: Vec<Recorder>,
+    /// What is to become of each switch: program, queues of a port, node; and what has.
+    programs: Vec<(Arc<Program>, usize, NodeId)>,
+    pub(crate) switches: Vec<Option<SwitchNode>>,
+    /// Bytes of frames that are gone.
+    pub(crate) buffers: Vec<Vec<u8>>,
+    seed: u64,
     pub(crate) random: Random,
     pub(crate) routed: bool,
     /// Events handled, packets carried over links, packets for connections that are gone.
@@ -112,6 +124,10 @@ impl Network {
             kinds: Vec::new(),
             actions: Vec::new(),
             recorders: Vec::new(),
+            programs: Vec::new(),
+            switches: Vec::new(),
+            buffers: Vec::new(),
+            seed,
             random: Random::new(seed),
             routed: false,
             handled: 0,
@@ -131,9 +147,66 @@ impl Network {
         self.node(name, NO_HOST)
     }
 
+    /// A switch that runs a P4 program. Its ports have the numbers of its links in the order in which they are made, from 0 on;
+    /// the limits of its links are those of its queues.
+    pub fn switch(&mut self, name: &str, program: Arc<Program>, queues: usize) -> NodeId {
+        let id = self.node(name, NO_HOST);
+        self.nodes[id.0 as usize].switch = self.switches.len() as u32;
+        self.programs.push((program, queues.max(1), id));
+        self.switches.push(None);
+        id
+    }
+
+    /// The pipeline of a switch, to set up its tables and read its state. To be called when all links are there.
+    ///
+    /// # Errors
+    /// A node that is no switch.
+    pub fn pipeline(&mut self, node: NodeId) -> Result<&mut Pipeline, BuildError> {
+        self.make_switches()?;
+        let index = self.nodes[node.0 as usize].switch;
+        let name = self.nodes[node.0 as usize].name.clone();
+        match self.switches.get_mut(index as usize) {
+            Some(Some(made)) => Ok(made.switch.pipeline()),
+            _ => refuse(format!("{name} is no P4 switch")),
+        }
+    }
+
+    /// A switch's queue: packets and bytes waiting, and its counts.
+    pub fn switch_queue(&self, port: PortId, queue: usize) -> Option<((u64, u64), switch::QueueStatistics)> {
+        let made = self.switches.iter().flatten().find(|s| s.ports.contains(&port.0))?;
+        let (depth, counts) = made.switch.queue(self.ports[port.0 as usize].number, queue)?;
+        Some((depth, *counts))
+    }
+
+    /// Makes the switches, with the ports that they have by now.
+    fn make_switches(&mut self) -> Result<(), BuildError> {
+        for (index, (program, queues, node)) in self.programs.iter().enumerate() {
+            let node = &self.nodes[node.0 as usize];
+            if self.switches[index].as_ref().is_some_and(|made| made.ports.len() == node.ports.len()) {
+                continue;
+            }
+            let limit = |port: &u32| {
+                let limit = self.ports[*port as usize].link.limit;
+                switch::QueueLimit { packets: limit.packets, bytes: limit.bytes }
+            };
+            let ports =
+                node.ports.iter().map(|p| switch::PortConfig { queues: vec![limit(p); *queues] }).collect();
+            let config = switch::Config { ports, seed: self.seed ^ index as u64 };
+            let made = switch::Switch::new(program.clone(), &config)
+                .map_err(|e| BuildError(format!("switch {}: {e}", node.name)))?;
+            for port in &node.ports {
+                self.ports[*port as usize].of_switch = index as u32;
+            }
+            self.switches[index] = Some(SwitchNode { switch: made, ports: node.ports.clone() });
+        }
+        Ok(())
+    }
+
     fn node(&mut self, name: &str, host: u32) -> NodeId {
         self.routed = false;
-        self.nodes.push(Node { name: name.to_owned(), host, ports: Vec::new(), routes: Vec::new() });
+        let node =
+            Node { name: name.to_owned(), host, switch: NO_HOST, ports: Vec::new(), routes: Vec::new() };
+        self.nodes.push(node);
         NodeId(self.nodes.len() as u32 - 1)
     }
 
@@ -171,13 +244,14 @@ impl Network {
             }
         }
         self.routed = false;
-        Ok((self.port(a, b, there), self.port(b, a, back)))
+        let numbers = [a, b].map(|n| self.nodes[n.0 as usize].ports.len() as u32);
+        Ok((self.port(a, b, there, numbers), self.port(b, a, back, [numbers[1], numbers[0]])))
     }
 
-    fn port(&mut self, from: NodeId, to: NodeId, link: Link) -> PortId {
+    fn port(&mut self, from: NodeId, to: NodeId, link: Link, [number, to_port]: [u32; 2]) -> PortId {
         let id = self.ports.len() as u32;
         self.nodes[from.0 as usize].ports.push(id);
-        self.ports.push(Port::new(link, to.0));
+        self.ports.push(Port::new(link, to.0, to_port, number));
         PortId(id)
     }
 
@@ -302,6 +376,7 @@ impl Network {
 
     /// Fills the tables of hosts and routers by shortest ways.
     pub(crate) fn route(&mut self) -> Result<(), BuildError> {
+        self.make_switches()?;
         let links: Vec<Vec<(u32, u32)>> = self
             .nodes
             .iter()

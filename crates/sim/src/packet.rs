@@ -2,19 +2,22 @@
 
 use transport::segment::{Ecn, Segment};
 
+use crate::switch_node::Frame;
 use crate::udp::Datagram;
 
 pub(crate) type PacketId = u32;
 
 /// What a packet carries.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Body {
     Tcp(Segment),
     Udp(Datagram),
+    /// Bytes, since a P4 switch has had it.
+    Frame(Box<Frame>),
 }
 
 /// A packet on its way.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Packet {
     /// For TCP the endpoint (half of a flow) that it is for, for UDP the source that it is of.
     pub endpoint: u32,
@@ -28,12 +31,35 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    pub fn ecn(&mut self) -> &mut Ecn {
-        match &mut self.body {
+    /// Marks CE, if the packet says that it can be marked. Gives whether it was not marked before.
+    pub fn mark_ce(&mut self) -> bool {
+        let ecn = match &mut self.body {
             Body::Tcp(segment) => &mut segment.ecn,
             Body::Udp(datagram) => &mut datagram.ecn,
+            Body::Frame(frame) => return mark_frame(&mut frame.bytes),
+        };
+        let marked = matches!(ecn, Ecn::Ect0 | Ecn::Ect1);
+        if marked {
+            *ecn = Ecn::Ce;
         }
+        marked
     }
+}
+
+/// Marks CE in an IPv4 header, and brings its checksum up to date (RFC 1624).
+fn mark_frame(bytes: &mut [u8]) -> bool {
+    let Some(header) = bytes.get_mut(14..34).filter(|h| h[0] >> 4 == 4 && matches!(h[1] & 3, 1 | 2)) else {
+        return false;
+    };
+    let before = u32::from(u16::from_be_bytes([header[0], header[1]]));
+    header[1] |= 3;
+    let after = u32::from(u16::from_be_bytes([header[0], header[1]]));
+    let check = u32::from(u16::from_be_bytes([header[10], header[11]]));
+    let mut sum = (!check & 0xffff) + (!before & 0xffff) + after;
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    header[10..12].copy_from_slice(&(!sum as u16).to_be_bytes());
+    true
 }
 
 /// Packets by id; ids are used again.
@@ -63,6 +89,15 @@ impl Pool {
 
     pub fn get_mut(&mut self, id: PacketId) -> &mut Packet {
         &mut self.packets[id as usize]
+    }
+
+    /// Takes a frame out of its packet, which goes back to the pool.
+    pub fn take_frame(&mut self, id: PacketId) -> Option<Box<Frame>> {
+        self.free.push(id);
+        match std::mem::replace(&mut self.packets[id as usize].body, Body::Udp(Datagram::default())) {
+            Body::Frame(frame) => Some(frame),
+            _ => None,
+        }
     }
 
     pub fn free(&mut self, id: PacketId) {

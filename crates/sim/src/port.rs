@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 
-use transport::segment::Ecn;
 use units::{Bytes, Rate, Time};
 
 use crate::packet::{Packet, PacketId};
@@ -110,8 +109,12 @@ struct Flight {
 #[derive(Debug)]
 pub(crate) struct Port {
     pub link: Link,
-    /// Node at the other end, and the port there that leads back.
+    /// Node at the other end, and which of its ports this link is on there.
     pub to: u32,
+    pub to_port: u32,
+    /// Where this port is at its own node; and the switch that this is, if it is one.
+    pub number: u32,
+    pub of_switch: u32,
     ring: VecDeque<Flight>,
     /// Of the ring, those in front that have begun to be sent.
     begun: usize,
@@ -143,10 +146,13 @@ pub(crate) enum Taken {
 const BITS_PS: u64 = 8_000_000_000_000;
 
 impl Port {
-    pub fn new(link: Link, to: u32) -> Port {
+    pub fn new(link: Link, to: u32, to_port: u32, number: u32) -> Port {
         let mut port = Port {
             link,
             to,
+            to_port,
+            number,
+            of_switch: u32::MAX,
             ring: VecDeque::new(),
             begun: 0,
             waiting_bytes: 0,
@@ -229,11 +235,7 @@ impl Port {
             return Taken::Dropped;
         }
         if self.link.mark_above.is_some_and(|k| waiting >= k) {
-            let ecn = packet.ecn();
-            if matches!(ecn, Ecn::Ect0 | Ecn::Ect1) {
-                self.statistics.marked += 1;
-                *ecn = Ecn::Ce;
-            }
+            self.statistics.marked += u64::from(packet.mark_ce());
         }
         let starts = self.free_at.max(now);
         let takes = self.serialisation(bytes);
@@ -295,5 +297,28 @@ impl Port {
             flight.arrives = last;
         }
         self.free_at = free_at;
+    }
+
+    /// When the wire is free to send.
+    pub fn free_at(&self) -> u64 {
+        self.free_at
+    }
+
+    /// Sends a packet that a switch has taken out of its own queue; the wire must be free. Gives when it arrives, and whether an
+    /// event for the first arrival is needed.
+    pub fn put(&mut self, now: u64, id: PacketId, size: u32) -> (u64, bool) {
+        let bytes = size + self.link.framing;
+        let takes = self.serialisation(bytes);
+        self.free_at = now + takes;
+        self.statistics.packets += 1;
+        self.statistics.bytes += u64::from(bytes);
+        self.statistics.busy_ps += u128::from(takes);
+        let arrives = self.free_at + self.link.delay.as_ps();
+        let first = self.ring.is_empty();
+        if !self.strays {
+            self.ring.push_back(Flight { arrives, starts: now, packet: id, bytes });
+            self.begun += 1;
+        }
+        (arrives, first)
     }
 }

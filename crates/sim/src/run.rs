@@ -3,6 +3,7 @@
 use transport::cc;
 use transport::segment::{Flags, Segment};
 use transport::tcp::{Connection, Phase};
+use transport::wire;
 use units::Time;
 
 use crate::events::Event;
@@ -11,6 +12,7 @@ use crate::network::{Action, BuildError, NO_HOST, Network};
 use crate::packet::{Body, Packet, PacketId};
 use crate::port::Taken;
 use crate::record::Recorder;
+use crate::switch_node::{self, Frame};
 use crate::udp::Datagram;
 
 /// Bytes of an IPv4 header without options, and of one with UDP's.
@@ -45,7 +47,7 @@ impl Network {
         self.now = at;
         if let Event::Arrive(port) = event {
             let p = &mut self.ports[port as usize];
-            let to = p.to;
+            let (to, to_port) = (p.to, p.to_port);
             let Some((packet, next)) = p.arrive(at) else {
                 self.events.drop_first();
                 return;
@@ -55,7 +57,7 @@ impl Network {
                 None => self.events.drop_first(),
             }
             self.hops += 1;
-            self.deliver(to, packet);
+            self.deliver(to, to_port, packet);
             return;
         }
         self.events.drop_first();
@@ -65,19 +67,31 @@ impl Network {
             Event::Action(action) => self.on_action(action),
             Event::Udp(source) => self.on_udp(source),
             Event::Sample(recorder) => self.on_sample(recorder),
+            Event::Free(port) => self.pull(port),
             Event::Stray(packet) => {
                 self.hops += 1;
-                self.deliver(self.packets.get(packet).next, packet);
+                let port = self.packets.get(packet).next;
+                let p = &self.ports[port as usize];
+                self.deliver(p.to, p.to_port, packet);
             }
         }
     }
 
     /// A packet has come to a node.
     #[inline]
-    fn deliver(&mut self, to: u32, id: PacketId) {
+    fn deliver(&mut self, to: u32, to_port: u32, id: PacketId) {
         let node = &self.nodes[to as usize];
         if node.host == NO_HOST {
+            if node.switch != NO_HOST {
+                self.into_switch(node.switch, to_port, id);
+                return;
+            }
             let packet = self.packets.get(id);
+            if node.routes.get(packet.to as usize).is_none_or(|w| w.count == 0) {
+                self.unclaimed += 1;
+                self.packets.free(id);
+                return;
+            }
             let ways = node.routes[packet.to as usize];
             let port = if ways.count == 1 {
                 ways.first
@@ -85,18 +99,114 @@ impl Network {
                 let hash = match packet.body {
                     Body::Tcp(_) => self.endpoints[packet.endpoint as usize].hash,
                     Body::Udp(_) => self.sources[packet.endpoint as usize].hash,
+                    Body::Frame(_) => packet.endpoint,
                 };
                 self.ways[(ways.first + hash % ways.count) as usize]
             };
             self.send(port, id);
             return;
         }
-        let Packet { endpoint, body, .. } = *self.packets.get(id);
-        self.packets.free(id);
-        match body {
-            Body::Tcp(segment) => self.receive(endpoint, &segment),
-            Body::Udp(datagram) => self.sources[endpoint as usize].receive(self.now, &datagram),
+        let packet = self.packets.get(id);
+        let endpoint = packet.endpoint;
+        match &packet.body {
+            Body::Tcp(segment) => {
+                let segment = *segment;
+                self.packets.free(id);
+                self.receive(endpoint, &segment);
+            }
+            Body::Udp(datagram) => {
+                self.sources[endpoint as usize].receive(self.now, datagram);
+                self.packets.free(id);
+            }
+            Body::Frame(_) => {
+                let host = node.host;
+                self.receive_frame(host, id);
+            }
         }
+    }
+
+    /// A frame has come to a host.
+    fn receive_frame(&mut self, host: u32, id: PacketId) {
+        let Some(frame) = self.packets.take_frame(id) else { return };
+        let found = if frame.host() == Some(host) { switch_node::read(&frame) } else { None };
+        self.buffers.push(frame.bytes);
+        match found {
+            Some((endpoint, wire::Body::Tcp(segment)))
+                if self.endpoints.get(endpoint as usize).is_some_and(|e| e.host == host) =>
+            {
+                self.receive(endpoint, &segment);
+            }
+            Some((source, wire::Body::Udp { payload, ecn }))
+                if self.sources.get(source as usize).is_some_and(|s| s.peer_host == host) =>
+            {
+                self.sources[source as usize].receive_unnumbered(payload, ecn);
+            }
+            _ => self.unclaimed += 1,
+        }
+    }
+
+    /// A packet has come to a switch.
+    fn into_switch(&mut self, index: u32, port: u32, id: PacketId) {
+        let frame = match self.packets.get(id).body {
+            Body::Frame(_) => self.packets.take_frame(id).map(|frame| *frame),
+            _ => {
+                let buffer = self.buffers.pop().unwrap_or_default();
+                let packet = self.packets.get(id);
+                let from = match packet.body {
+                    Body::Tcp(_) => self.endpoints[(packet.endpoint ^ 1) as usize].host,
+                    _ => self.sources[packet.endpoint as usize].host,
+                };
+                let frame = switch_node::to_frame(packet, from, buffer);
+                self.packets.free(id);
+                Some(frame)
+            }
+        };
+        let (Some(frame), Some(node)) = (frame, &mut self.switches[index as usize]) else { return };
+        node.switch.receive(Time::from_ps(self.now), port, &frame.bytes, frame.more);
+        self.buffers.push(frame.bytes);
+        self.wake_ports(index);
+    }
+
+    /// Starts the ports of a switch that have got something to send and are free.
+    fn wake_ports(&mut self, index: u32) {
+        while let Some(node) = &mut self.switches[index as usize]
+            && let Some(number) = node.switch.take_ready()
+        {
+            let port = node.ports[number as usize];
+            self.pull(port);
+        }
+    }
+
+    /// A switch's port may be free: sends the next packet, if there is one.
+    fn pull(&mut self, port: u32) {
+        let p = &self.ports[port as usize];
+        if p.free_at() > self.now {
+            return;
+        }
+        let (index, number) = (p.of_switch, p.number);
+        let Some(node) = self.switches.get_mut(index as usize).and_then(Option::as_mut) else { return };
+        let Some(out) = node.switch.transmit(Time::from_ps(self.now), number) else {
+            self.wake_ports(index);
+            return;
+        };
+        // The bytes change places with a buffer of ours, so that both sides keep as many as they need.
+        let mut buffer = self.buffers.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(&out.bytes);
+        node.switch.recycle(out.bytes);
+        let frame = Frame { bytes: buffer, more: out.more };
+        let (size, to, hash) = (frame.size(), frame.host().unwrap_or(NO_HOST), frame.hash());
+        let body = Body::Frame(Box::new(frame));
+        let id = self.packets.add(Packet { endpoint: hash, to, next: port, size, body });
+        let p = &mut self.ports[port as usize];
+        let (arrives, first) = p.put(self.now, id, size);
+        self.events.push(p.free_at(), Event::Free(port));
+        if p.strays {
+            self.stray(port, id, arrives);
+        } else if first {
+            self.events.push(arrives, Event::Arrive(port));
+        }
+        self.wake_ports(index);
     }
 
     /// A segment has come to its endpoint.
@@ -158,11 +268,11 @@ impl Network {
     /// A packet on a wire that loses, doubles or delays.
     fn stray(&mut self, port: u32, id: PacketId, at: u64) {
         let p = &mut self.ports[port as usize];
-        self.packets.get_mut(id).next = p.to;
+        self.packets.get_mut(id).next = port;
         let random = &mut self.random;
         let jitter = p.link.jitter.as_ps() as f64;
         if random.chance(p.link.duplicate) {
-            let copy = self.packets.add(*self.packets.get(id));
+            let copy = self.packets.add(self.packets.get(id).clone());
             let later = (random.unit() * jitter) as u64;
             self.events.push(at + later, Event::Stray(copy));
         }

@@ -105,11 +105,17 @@ impl Source {
         }
     }
 
-    pub fn receive(&mut self, now: u64, datagram: &Datagram) {
+    /// A datagram that has been bytes in a P4 switch: when it was sent is not known any more.
+    pub fn receive_unnumbered(&mut self, payload: u32, ecn: Ecn) {
         let s = &mut self.statistics;
         s.received += 1;
-        s.bytes_received += u64::from(datagram.payload);
-        s.ce_received += u64::from(datagram.ecn == Ecn::Ce);
+        s.bytes_received += u64::from(payload);
+        s.ce_received += u64::from(ecn == Ecn::Ce);
+    }
+
+    pub fn receive(&mut self, now: u64, datagram: &Datagram) {
+        self.receive_unnumbered(datagram.payload, datagram.ecn);
+        let s = &mut self.statistics;
         let delay = now - datagram.sent;
         s.delay_ps += u128::from(delay);
         s.delay_max_ps = s.delay_max_ps.max(delay);
