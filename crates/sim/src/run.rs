@@ -83,7 +83,7 @@ impl Network {
         let node = &self.nodes[to as usize];
         if node.host == NO_HOST {
             if node.switch != NO_HOST {
-                self.into_switch(node.switch, to_port, id);
+                self.deliver_to_switch(node.switch, to_port, id);
                 return;
             }
             let packet = self.packets.get(id);
@@ -146,7 +146,7 @@ impl Network {
     }
 
     /// A packet has come to a switch.
-    fn into_switch(&mut self, index: u32, port: u32, id: PacketId) {
+    fn deliver_to_switch(&mut self, index: u32, port: u32, id: PacketId) {
         let frame = match self.packets.get(id).body {
             Body::Frame(_) => self.packets.take_frame(id).map(|frame| *frame),
             _ => {

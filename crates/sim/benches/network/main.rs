@@ -62,7 +62,7 @@ fn main() {
         // With few flows ns-2 spends its time on the losses at the start, which are not the same: no comparison.
         let peer = if n == 50 { ns2::dumbbell_seconds(n) } else { None };
         let (seconds, hops) = least(|| {
-            let (mut net, ..) = scenarios::dumbbell(n, "cubic");
+            let (mut net, ..) = scenarios::dumbbell(n, "cubic", None);
             net.run_until(Time::from_secs(10)).expect("routes");
             net.work().1
         });
@@ -77,10 +77,33 @@ fn main() {
             report.line(&format!("{name}: this / ns-2"), seconds / peer, "x", "   (at most 1)");
         }
     }
+    let program = scenarios::p4_router();
+    let p4_beside_plain = |name: &str, run: &dyn Fn(bool) -> (f64, u64), report: &mut Report| {
+        let (plain, p4) = (run(false), run(true));
+        report.line(&format!("{name}, P4 in every router"), p4.0, "s of CPU", "");
+        report.line(&format!("{name}, P4: a packet-hop"), p4.0 * 1e9 / p4.1 as f64, "ns", "");
+        report.line(&format!("{name}: P4 / plain"), p4.0 / plain.0, "x", "   (at most 3)");
+    };
+    let dumbbell = |p4: bool| {
+        least(|| {
+            let (mut net, ..) = scenarios::dumbbell(50, "cubic", p4.then_some(&program));
+            net.run_until(Time::from_secs(10)).expect("routes");
+            net.work().1
+        })
+    };
+    p4_beside_plain("dumbbell, 50 flows", &dumbbell, &mut report);
+    let clos = |p4: bool| {
+        least(|| {
+            let (mut net, _) = scenarios::clos("cubic", p4.then_some(&program));
+            net.run_until(Time::from_ms(100)).expect("routes");
+            net.work().1
+        })
+    };
+    p4_beside_plain("Clos", &clos, &mut report);
     let peer = ns2::clos_seconds();
     let mut seen = (0.0, 0.0);
     let (seconds, hops) = least(|| {
-        let (mut net, flows) = scenarios::clos("cubic");
+        let (mut net, flows) = scenarios::clos("cubic", None);
         net.run_until(Time::from_ms(20)).expect("routes");
         let before = scenarios::received(&net, &flows);
         net.run_until(Time::from_ms(100)).expect("routes");
