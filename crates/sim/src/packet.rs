@@ -13,7 +13,7 @@ pub(crate) enum Body {
     Tcp(Segment),
     Udp(Datagram),
     /// Bytes, since a P4 switch has had it.
-    Frame(Box<Frame>),
+    Frame(Frame),
 }
 
 /// A packet on its way.
@@ -92,7 +92,7 @@ impl Pool {
     }
 
     /// Takes a frame out of its packet, which goes back to the pool.
-    pub fn take_frame(&mut self, id: PacketId) -> Option<Box<Frame>> {
+    pub fn take_frame(&mut self, id: PacketId) -> Option<Frame> {
         self.free.push(id);
         match std::mem::replace(&mut self.packets[id as usize].body, Body::Udp(Datagram::default())) {
             Body::Frame(frame) => Some(frame),

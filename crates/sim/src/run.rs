@@ -148,7 +148,7 @@ impl Network {
     /// A packet has come to a switch.
     fn deliver_to_switch(&mut self, index: u32, port: u32, id: PacketId) {
         let frame = match self.packets.get(id).body {
-            Body::Frame(_) => self.packets.take_frame(id).map(|frame| *frame),
+            Body::Frame(_) => self.packets.take_frame(id),
             _ => {
                 let buffer = self.buffers.pop().unwrap_or_default();
                 let packet = self.packets.get(id);
@@ -173,7 +173,12 @@ impl Network {
             && let Some(number) = node.switch.take_ready()
         {
             let port = node.ports[number as usize];
-            self.pull(port);
+            let free_at = self.ports[port as usize].free_at();
+            if free_at > self.now {
+                self.events.push(free_at, Event::Free(port));
+            } else {
+                self.pull(port);
+            }
         }
     }
 
@@ -196,11 +201,14 @@ impl Network {
         node.switch.recycle(out.bytes);
         let frame = Frame { bytes: buffer, more: out.more };
         let (size, to, hash) = (frame.size(), frame.host().unwrap_or(NO_HOST), frame.hash());
-        let body = Body::Frame(Box::new(frame));
+        let body = Body::Frame(frame);
+        let more = node.switch.has_work(number);
         let id = self.packets.add(Packet { endpoint: hash, to, next: port, size, body });
         let p = &mut self.ports[port as usize];
         let (arrives, first) = p.put(self.now, id, size);
-        self.events.push(p.free_at(), Event::Free(port));
+        if more {
+            self.events.push(p.free_at(), Event::Free(port));
+        }
         if p.strays {
             self.stray(port, id, arrives);
         } else if first {

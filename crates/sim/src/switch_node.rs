@@ -71,7 +71,7 @@ pub(crate) fn to_frame(packet: &Packet, from: u32, mut buffer: Vec<u8>) -> Frame
             let body = wire::Body::Udp { payload: datagram.payload, ecn: datagram.ecn };
             (body, udp_ports(packet.endpoint))
         }
-        Body::Frame(frame) => return (**frame).clone(),
+        Body::Frame(frame) => return frame.clone(),
     };
     let addresses = Addresses {
         mac_from: mac(from),

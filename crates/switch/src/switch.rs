@@ -130,7 +130,12 @@ impl Switch {
         }
     }
 
-    /// Takes the ports that had nothing to send and now have; a port that is sending need not be asked.
+    /// Whether packets wait at a port.
+    pub fn has_work(&self, number: u32) -> bool {
+        self.ports.get(number as usize).is_some_and(|p| p.waiting > 0)
+    }
+
+    /// Takes a port that had nothing waiting and now has, whether or not its wire is free.
     pub fn take_ready(&mut self) -> Option<u32> {
         self.ready.pop()
     }
