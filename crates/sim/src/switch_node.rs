@@ -48,14 +48,22 @@ pub fn mac(host: u32) -> [u8; 6] {
     [2, 0, n[0], n[1], n[2], n[3]]
 }
 
-/// TCP ports of a flow: the sending side's tells the flow, with what is above 16 bits in the other one.
+/// Sources have ports from here on, so that they are never taken for a receiver's.
+const SOURCE_PORTS: u32 = 10_000;
+const PORTS_PER_RECEIVER: u32 = 50_000;
+const RECEIVER_PORTS: u32 = 5_000;
+
+/// Ports of a flow, TCP or UDP: the sending side's and the receiving side's together tell its number.
 fn ports(number: u32) -> (u16, u16) {
-    (number as u16, 5000 + (number >> 16) as u16)
+    let (high, low) = (number / PORTS_PER_RECEIVER, number % PORTS_PER_RECEIVER);
+    ((SOURCE_PORTS + low) as u16, (RECEIVER_PORTS + high) as u16)
 }
 
-/// UDP ports, likewise, beyond TCP's.
-fn udp_ports(number: u32) -> (u16, u16) {
-    (number as u16, 6000 + (number >> 16) as u16)
+/// The number of the flow with these ports.
+fn number(source: u16, receiver: u16) -> Option<u32> {
+    let low = u32::from(source).checked_sub(SOURCE_PORTS)?;
+    let high = u32::from(receiver).checked_sub(RECEIVER_PORTS)?;
+    Some(high * PORTS_PER_RECEIVER + low)
 }
 
 /// What a packet that has not been bytes yet looks like on the wire. `buffer` is used for the bytes.
@@ -69,7 +77,7 @@ pub(crate) fn to_frame(packet: &Packet, from: u32, mut buffer: Vec<u8>) -> Frame
         }
         Body::Udp(datagram) => {
             let body = wire::Body::Udp { payload: datagram.payload, ecn: datagram.ecn };
-            (body, udp_ports(packet.endpoint))
+            (body, ports(packet.endpoint))
         }
         Body::Frame(frame) => return frame.clone(),
     };
@@ -88,13 +96,11 @@ pub(crate) fn to_frame(packet: &Packet, from: u32, mut buffer: Vec<u8>) -> Frame
 /// For which endpoint or source a frame is that has come to its host, and what it carries; `None`: for none.
 pub(crate) fn read(frame: &Frame) -> Option<(u32, wire::Body)> {
     let (addresses, body) = wire::parse(&frame.bytes, frame.bytes.len() as u32 + frame.more).ok()?;
-    let number =
-        |low: u16, high: u16, base: u16| Some(u32::from(high.checked_sub(base)?) << 16 | u32::from(low));
     let (from, to) = (addresses.port_from, addresses.port_to);
     let endpoint = match body {
-        wire::Body::Tcp(_) if (5000..5256).contains(&to) => 2 * number(from, to, 5000)? + 1,
-        wire::Body::Tcp(_) => 2 * number(to, from, 5000)?,
-        wire::Body::Udp { .. } => number(from, to, 6000)?,
+        wire::Body::Tcp(_) if u32::from(to) < SOURCE_PORTS => 2 * number(from, to)? + 1,
+        wire::Body::Tcp(_) => 2 * number(to, from)?,
+        wire::Body::Udp { .. } => number(from, to)?,
     };
     Some((endpoint, body))
 }
