@@ -243,3 +243,35 @@ def test_wrong_names_on_the_command_line() -> None:
         [*command, "reference.dumbbell", "--backend", "cloud"], capture_output=True, text=True
     )
     assert done.returncode == 2
+
+
+def test_a_p4_switch_in_a_network() -> None:
+    net = Network()
+    example = Path(__file__).parent.parent / "examples" / "p4" / "ipv4_router" / "ipv4_router.p4"
+    router = net.switch("r", example)
+    a, b = net.host("a"), net.host("b")
+    up = net.link(a, router, rate="1 Gbit/s", delay="1 ms")
+    down = net.link(router, b, rate="50 Mbit/s", delay="1 ms", queue="50 packets")
+    for host, link in ((a, up), (b, down)):
+        port = net.port(router, link)
+        entry = f"{net.address(host)}/32 => {port} 02:00:00:00:ff:00 {net.mac(host)}"
+        router.commands.append(f"table_add routes next_hop {entry}")
+    assert (net.address(b), net.mac(b)) == ("10.0.0.2", "02:00:00:00:00:02")
+    net.tcp(a, b)
+    result = net.run("5 s")
+    # 1448 of 1514 bytes of 50 Mbit/s.
+    assert result.flows["goodput_mbps"][0] == pytest.approx(47.8, abs=0.8)
+    queue = result.queues.filter(pl.col("queue") == "r -> b").row(0, named=True)
+    assert queue["dropped"] > 0
+    assert queue["queue_delay_ms_max"] == pytest.approx(50 * 1514 * 8 / 50e3, rel=0.05)
+    assert queue["utilisation"] > 0.98
+    router.commands.append("table_add routes next_hop 10.0.0.9/40 => 1 2 3")
+    with pytest.raises(TidegateError, match=r"switch r: table_add routes next_hop 10.0.0.9/40 .*: key"):
+        net.run("1 s")
+
+
+def test_a_switch_needs_a_program(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.p4"
+    wrong.write_text("control c() { apply { x = 1; } }")
+    with pytest.raises(TidegateError, match="`x` is not declared"):
+        Network().switch("s", wrong)

@@ -21,10 +21,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import TYPE_CHECKING
 
 from tidegate import _core, units
 from tidegate._core import TidegateError
+from tidegate.p4 import Program
+from tidegate.p4 import compile as compile_p4
 
 if TYPE_CHECKING:
     from tidegate.results import Result
@@ -42,6 +45,18 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Switch(Node):
+    """A switch that runs a P4 program."""
+
+    program: Program = field(repr=False)
+    queues: int
+    commands: list[str] = field(default_factory=list, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<switch {self.name}>"
 
 
 @dataclass(frozen=True)
@@ -202,9 +217,12 @@ class Network:
         self.sampling: int | None = None
         self.watched: list[Link] = []
 
-    def _node(self, name: str, kind: str) -> Node:
+    def _free(self, name: str) -> None:
         if any(node.name == name for node in self.nodes):
             raise TidegateError(f"there is a node {name!r} already; give this one another name")
+
+    def _node(self, name: str, kind: str) -> Node:
+        self._free(name)
         node = Node(name, len(self.nodes), kind)
         self.nodes.append(node)
         return node
@@ -216,6 +234,52 @@ class Network:
     def router(self, name: str) -> Node:
         """A plain router: forwards by destination over shortest ways, flows split over ties."""
         return self._node(name, "router")
+
+    def switch(
+        self,
+        name: str,
+        program: str | PathLike[str] | Program,
+        *,
+        queues: int = 1,
+        commands: Iterable[str] = (),
+    ) -> Switch:
+        """A switch that runs a P4 program (a file, or a `tidegate.p4.Program`).
+
+        Its ports have the numbers of its links in the order in which they are made, from 0 on. A port has as many `queues` as
+        are asked for, each with the limit of its link; `standard_metadata.priority` chooses one, the highest goes first.
+        `commands` set it up before the run, in the language of `simple_switch_CLI`; more can be appended to
+        `Switch.commands`. Hosts have the addresses that `address` and `mac` give.
+        """
+        if queues < 1:
+            raise TidegateError(f"the switch {name} has {queues} queues; give it at least one")
+        if not isinstance(program, Program):
+            program = compile_p4(program)
+        self._free(name)
+        node = Switch(name, len(self.nodes), "switch", program, queues, list(commands))
+        self.nodes.append(node)
+        return node
+
+    def port(self, node: Node, link: Link) -> int:
+        """The number of a link's port at one of its nodes."""
+        if node not in (link.a, link.b):
+            raise TidegateError(f"{link.name} is not a link of {node.name}")
+        return [each for each in self.links if node in (each.a, each.b)].index(link)
+
+    def address(self, host: Node) -> str:
+        """The IPv4 address of a host."""
+        number = self._host_number(host) + 1
+        return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+
+    def mac(self, host: Node) -> str:
+        """The Ethernet address of a host."""
+        number = self._host_number(host) + 1
+        return "02:00:" + ":".join(f"{number >> shift & 255:02x}" for shift in (24, 16, 8, 0))
+
+    def _host_number(self, host: Node) -> int:
+        hosts = [node for node in self.nodes if node.kind == "host"]
+        if host not in hosts:
+            raise TidegateError(f"{host.name} is no host of this network")
+        return hosts.index(host)
 
     def link(
         self,

@@ -101,22 +101,22 @@ class Program:
     """A compiled program."""
 
     def __init__(self, core: _core.Program) -> None:
-        self._core = core
+        self.core = core
 
     @property
     def p4info(self) -> str:
         """P4Info in protobuf text form."""
-        return self._core.p4info()
+        return self.core.p4info()
 
     @property
     def summary(self) -> dict[str, Any]:
         """Headers, parser, tables and so on, as `tidegate check --json` has them."""
-        summary: dict[str, Any] = json.loads(self._core.summary())
+        summary: dict[str, Any] = json.loads(self.core.summary())
         return summary
 
     def pipeline(self, engine: Literal["interp", "jit"] = "jit", seed: int = 0) -> Pipeline:
         """Make a switch that runs it. `seed` is for the program's `random`."""
-        return Pipeline(_core.Pipeline(self._core, engine, seed))
+        return Pipeline(_core.Pipeline(self.core, engine, seed))
 
 
 def compile(

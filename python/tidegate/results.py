@@ -140,6 +140,10 @@ def _queues(
     for link in network.links:
         for side, port in zip(("there", "back"), ports[link.number], strict=True):
             s = core.queue(port)
+            # A switch has the queue in front of the wire; what it says of it takes the place of the port's own.
+            of_switch = core.switch_queue(port)
+            if of_switch is not None:
+                s = {**s, **of_switch}
             quantile = (lambda share, port=port: core.wait_quantile(port, share)) if link in watched else None
             p50, p99 = (None, None) if quantile is None else (quantile(0.5), quantile(0.99))
             source, target = (link.a, link.b) if side == "there" else (link.b, link.a)
@@ -149,6 +153,7 @@ def _queues(
                     "packets": s["packets"],
                     "bytes": s["bytes"],
                     "dropped": s["dropped"],
+                    "dropped_in_egress": s.get("dropped_in_egress", 0),
                     "too_large": s["too_large"],
                     "lost": s["lost"],
                     "marked": s["marked"],

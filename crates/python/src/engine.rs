@@ -19,7 +19,7 @@ fn refused(why: impl ToString) -> PyErr {
 
 /// A compiled program. Immutable.
 #[pyclass(frozen, module = "tidegate._core")]
-pub struct Program(Arc<ir::Program>);
+pub struct Program(pub(crate) Arc<ir::Program>);
 
 #[pymethods]
 impl Program {

@@ -9,11 +9,13 @@ use sim::{
     BuildError, FlowId, FlowSamples, GilbertElliott, Link, Network, NodeId, Pattern, PortId, QueueLimit,
     QueueSamples, TcpFlow, UdpFlow,
 };
+use tools::commands::Session;
 use transport::segment::Ecn;
 use transport::tcp::{Config, EcnMode};
 use units::{Bytes, Rate, Time};
 
 use crate::TidegateError;
+use crate::engine::Program;
 
 fn refuse(error: BuildError) -> PyErr {
     TidegateError::new_err(error.to_string())
@@ -167,6 +169,39 @@ impl Simulation {
     fn router(&mut self, name: &str) -> u32 {
         self.nodes.push(self.network.router(name));
         self.nodes.len() as u32 - 1
+    }
+
+    /// A P4 switch with so many queues a port.
+    fn switch(&mut self, name: &str, program: &Program, queues: usize) -> u32 {
+        self.nodes.push(self.network.switch(name, program.0.clone(), queues));
+        self.nodes.len() as u32 - 1
+    }
+
+    /// A command for a switch, in the language of `simple_switch_CLI`; gives its answer.
+    fn command(&mut self, node: u32, line: &str) -> PyResult<String> {
+        let (node, now) = (self.node(node)?, self.network.now().as_ps());
+        let pipeline = self.network.pipeline(node).map_err(refuse)?;
+        match (Session { pipeline, now }).execute(line) {
+            None => Ok(String::new()),
+            Some(answer) => answer.map_err(wrong),
+        }
+    }
+
+    /// What waits at a switch's port, and its queues' counts since the start, summed; `None` for a port of another node.
+    fn switch_queue<'py>(&self, py: Python<'py>, port: u32) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let id = self.port(port)?;
+        let all: Vec<_> = (0..).map_while(|queue| self.network.switch_queue(id, queue)).collect();
+        if all.is_empty() {
+            return Ok(None);
+        }
+        let sum = |f: fn(&switch::QueueStatistics) -> u64| all.iter().map(|(_, s)| f(s)).sum::<u64>();
+        let out = PyDict::new(py);
+        out.set_item("packets", sum(|s| s.packets))?;
+        out.set_item("dropped", sum(|s| s.dropped))?;
+        out.set_item("dropped_in_egress", sum(|s| s.dropped_in_egress))?;
+        out.set_item("wait_sum", all.iter().map(|(_, s)| s.wait_ps).sum::<u128>() as f64)?;
+        out.set_item("wait_max", all.iter().map(|(_, s)| s.wait_max_ps).max())?;
+        Ok(Some(out))
     }
 
     /// Connects two nodes; gives the ports at `a` and at `b`.

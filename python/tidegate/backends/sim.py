@@ -6,7 +6,8 @@ import time as clock
 from collections.abc import Callable
 
 from tidegate import _core
-from tidegate.network import Link, Network, TcpSpec, UdpSpec, Wire
+from tidegate._core import TidegateError
+from tidegate.network import Link, Network, Switch, TcpSpec, UdpSpec, Wire
 from tidegate.results import Result
 
 # How often a run looks up: for Ctrl-C and the progress bar.
@@ -17,7 +18,12 @@ def build(network: Network, seed: int) -> tuple[_core.Simulation, dict[int, tupl
     """The simulator's network, and the ports of each link: at its node a and at its node b."""
     core = _core.Simulation(seed)
     for node in network.nodes:
-        core.host(node.name) if node.kind == "host" else core.router(node.name)
+        if isinstance(node, Switch):
+            core.switch(node.name, node.program.core, node.queues)
+        elif node.kind == "host":
+            core.host(node.name)
+        else:
+            core.router(node.name)
     ports = {
         link.number: core.link(link.a.number, link.b.number, link.there, link.back) for link in network.links
     }
@@ -30,6 +36,13 @@ def build(network: Network, seed: int) -> tuple[_core.Simulation, dict[int, tupl
         core.change_link(when, ports[link.number][0 if side == "there" else 1], wire)
     for router, to, over in network.routes:
         core.set_route(router.number, to.number, ports[over.number][0 if over.a is router else 1])
+    for node in network.nodes:
+        if isinstance(node, Switch):
+            for line in node.commands:
+                try:
+                    core.command(node.number, line)
+                except TidegateError as error:
+                    raise TidegateError(f"switch {node.name}: {line}: {error}") from None
     return core, ports
 
 
