@@ -215,18 +215,10 @@ impl CongestionControl for Cubic {
     }
 
     fn cong_avoid(&mut self, flow: &mut Flow, ack: &Ack) {
-        if !flow.cwnd_limited() {
-            return;
+        if let Some(acked) = flow.beyond_slow_start(ack.acked) {
+            self.update(flow.cwnd, acked, ack.now.as_ms());
+            flow.additive_increase(self.cnt, acked);
         }
-        let mut acked = ack.acked;
-        if flow.in_slow_start() {
-            acked = flow.slow_start(acked);
-            if acked == 0 {
-                return;
-            }
-        }
-        self.update(flow.cwnd, acked, ack.now.as_ms());
-        flow.additive_increase(self.cnt, acked);
     }
 
     fn pkts_acked(&mut self, flow: &mut Flow, ack: &Ack) {

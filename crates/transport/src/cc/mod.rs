@@ -120,6 +120,16 @@ impl Flow {
         left
     }
 
+    /// What window-based controls begin with: nothing if it is not the window that holds sending back, then slow start.
+    /// Gives the packets that count for congestion avoidance, if any.
+    pub fn beyond_slow_start(&mut self, acked: u32) -> Option<u32> {
+        if !self.cwnd_limited() {
+            return None;
+        }
+        let left = if self.in_slow_start() { self.slow_start(acked) } else { acked };
+        (left > 0).then_some(left)
+    }
+
     /// One packet more for each `window` acknowledged (`tcp_cong_avoid_ai`).
     pub fn additive_increase(&mut self, window: u32, acked: u32) {
         let window = window.max(1);

@@ -17,16 +17,8 @@ impl CongestionControl for Reno {
     }
 
     fn cong_avoid(&mut self, flow: &mut Flow, ack: &Ack) {
-        if !flow.cwnd_limited() {
-            return;
+        if let Some(acked) = flow.beyond_slow_start(ack.acked) {
+            flow.additive_increase(flow.cwnd, acked);
         }
-        let mut acked = ack.acked;
-        if flow.in_slow_start() {
-            acked = flow.slow_start(acked);
-            if acked == 0 {
-                return;
-            }
-        }
-        flow.additive_increase(flow.cwnd, acked);
     }
 }
