@@ -37,7 +37,8 @@ struct Tally {
     last_acked: Option<Time>,
     first_sacked: Option<Time>,
     last_sacked: Option<Time>,
-    /// Lowest offset that arrived late.
+    /// Highest offset that earlier ACKs had acknowledged selectively, and the lowest below it that arrived only now, late.
+    highest_before: u64,
     reordered: Option<u64>,
     /// The packet, of those delivered, that was sent last.
     newest: Option<Sent>,
@@ -64,7 +65,7 @@ impl Sender {
         let prior_lost = self.flow.lost;
         let prior_in_flight = self.flow.in_flight();
         let prior_packets = self.flow.packets_out;
-        let mut tally = Tally::default();
+        let mut tally = Tally { highest_before: self.highest_sack, ..Tally::default() };
         self.echoed = incoming.echoed;
         if incoming.has_data {
             tally.flag |= flags::DATA;
@@ -278,7 +279,7 @@ impl Sender {
             }
         } else {
             if !p.has(mark::EVER_RETRANS) {
-                if p.seq < self.highest_sack {
+                if p.seq < tally.highest_before {
                     tally.late(p.seq);
                 }
                 if p.end() <= high_seq {
@@ -320,7 +321,7 @@ impl Sender {
             } else if !p.has(mark::SACKED) {
                 tally.last_acked = Some(p.sent);
                 tally.first_acked.get_or_insert(p.sent);
-                if p.seq < self.highest_sack {
+                if p.seq < tally.highest_before {
                     tally.late(p.seq);
                 }
                 if p.end() <= self.flow.high_seq {

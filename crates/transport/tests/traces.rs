@@ -1,0 +1,268 @@
+//! What a connection does, segment by segment, when the network does what it should not.
+
+use std::collections::VecDeque;
+
+use transport::cc::{State, by_name};
+use transport::segment::{Ecn, Flags, Segment};
+use transport::tcp::{Config, Connection, EcnMode, Phase};
+use units::Time;
+
+/// Segments that leave a side: when, which, and whether the network passes them on.
+type Log = Vec<(Time, Segment)>;
+
+/// Two connections, 10 ms apart. `pass` says what becomes of the n-th segment of a side: `None` loses it.
+struct Pair {
+    now: Time,
+    ends: [Connection; 2],
+    wires: [VecDeque<(Time, Segment)>; 2],
+    logs: [Log; 2],
+}
+
+const DELAY: Time = Time::from_ms(10);
+
+impl Pair {
+    fn new(config: &Config, control: &str) -> Pair {
+        let control = || by_name(control).expect("congestion control");
+        let ends =
+            [Connection::connect(config.clone(), control()), Connection::listen(config.clone(), control())];
+        Pair { now: Time::ZERO, ends, wires: Default::default(), logs: Default::default() }
+    }
+
+    /// Runs until `end`, or until nothing is left to do.
+    fn run(&mut self, end: Time, mut pass: impl FnMut(usize, usize, &Segment) -> Option<Segment>) {
+        loop {
+            for side in 0..2 {
+                while let Some(segment) = self.ends[side].transmit(self.now) {
+                    let number = self.logs[side].len();
+                    self.logs[side].push((self.now, segment));
+                    if let Some(passed) = pass(side, number, &segment) {
+                        self.wires[side].push_back((self.now + DELAY, passed));
+                    }
+                }
+            }
+            let arrivals = self.wires.iter().filter_map(|w| w.front().map(|(at, _)| *at));
+            let timers = self.ends.iter().map(|e| e.next_wakeup(self.now));
+            let next = arrivals.chain(timers).min().unwrap_or(Time::MAX);
+            if next > end {
+                self.now = end;
+                return;
+            }
+            self.now = next;
+            for side in 0..2 {
+                while self.wires[side].front().is_some_and(|(at, _)| *at <= next) {
+                    if let Some((_, segment)) = self.wires[side].pop_front() {
+                        self.ends[1 - side].receive(next, &segment);
+                    }
+                }
+                if self.ends[side].next_wakeup(next) <= next {
+                    self.ends[side].advance(next);
+                }
+            }
+        }
+    }
+
+    /// Data segments of the sender: when, and which packet counted from 0.
+    fn data(&self, mss: u32) -> Vec<(u64, u32)> {
+        let data = self.logs[0].iter().filter(|(_, s)| s.payload > 0);
+        data.map(|(at, s)| (at.as_ms(), (s.seq - 1) / mss)).collect()
+    }
+}
+
+fn plain() -> Config {
+    Config { mss: 1012, segmentation_offload: None, ..Config::default() }
+}
+
+/// Payload of a segment with timestamps.
+const MSS: u32 = 1000;
+
+fn everything(_: usize, _: usize, segment: &Segment) -> Option<Segment> {
+    Some(*segment)
+}
+
+#[test]
+fn a_transfer_without_loss() {
+    let mut pair = Pair::new(&plain(), "reno");
+    pair.ends[0].write(25_000);
+    pair.ends[0].close();
+    pair.run(Time::from_secs(5), everything);
+    assert_eq!(pair.ends[1].bytes_received(), 25_000);
+    assert!(pair.ends[1].peer_closed());
+    // Ten at once after the handshake's round trip (RFC 6928), then two for each ACK of slow start.
+    let data = pair.data(MSS);
+    assert_eq!(data[..10], (0..10).map(|n| (20, n)).collect::<Vec<_>>()[..]);
+    assert!(data[10..].iter().all(|(at, _)| *at == 40), "{data:?}");
+    assert_eq!(data.len(), 25);
+}
+
+#[test]
+fn the_timeout_backs_off() {
+    let mut pair = Pair::new(&plain(), "reno");
+    pair.ends[0].write(1_000);
+    // Once the connection stands, nothing of the sender's gets through.
+    pair.run(Time::from_secs(20), |side, number, segment| (side == 1 || number < 1).then_some(*segment));
+    let data = pair.data(MSS);
+    // The first copy is a tail loss probe, after two round trips and the time a lone ACK may be delayed (RFC 8985 section
+    // 7.2); the probe starts the timeout anew, at 20 + 200 ms, and each timeout doubles it (RFC 6298 section 5.5).
+    let times: Vec<u64> = data.iter().map(|(at, _)| *at).collect();
+    let gaps: Vec<u64> = times.windows(2).map(|w| w[1] - w[0]).collect();
+    assert_eq!(times[0], 20);
+    assert_eq!(gaps[..6], [220, 220, 440, 880, 1760, 3520], "{times:?}");
+    let flow = pair.ends[0].flow();
+    assert_eq!((flow.cwnd, flow.state), (1, State::Loss));
+}
+
+#[test]
+fn a_hole_is_repaired_by_sack() {
+    let mut pair = Pair::new(&plain(), "reno");
+    pair.ends[0].write(40_000);
+    // Packet 12, sent in the second round trip, is lost once.
+    let mut lost = false;
+    pair.run(Time::from_secs(2), |side, _, segment| {
+        let hit = side == 0 && segment.payload > 0 && segment.seq == 1 + 12 * MSS && !lost;
+        lost |= hit;
+        (!hit).then_some(*segment)
+    });
+    assert_eq!(pair.ends[1].bytes_received(), 40_000);
+    // Packet 12 goes at 40 ms; the ACK of 13 to 29 comes at 60 ms, and makes it lost at once.
+    let copies: Vec<u64> = pair.data(MSS).iter().filter(|(_, n)| *n == 12).map(|(at, _)| *at).collect();
+    assert_eq!(copies, [40, 60]);
+    let first = pair.logs[1].iter().find(|(_, s)| !s.sack.is_empty()).unwrap();
+    assert_eq!(first.1.ack, 1 + 12 * MSS);
+    assert_eq!(first.1.sack.as_slice(), [(1 + 13 * MSS, 1 + 30 * MSS)]);
+    let statistics = pair.ends[0].statistics();
+    assert_eq!((statistics.retransmits, statistics.fast_recoveries, statistics.timeouts), (1, 1, 0));
+    // Reno halves what it had: twenty packets, or a few more.
+    let flow = pair.ends[0].flow();
+    assert!(flow.ssthresh >= 9 && flow.ssthresh <= 12, "{}", flow.ssthresh);
+    assert_eq!((flow.lost_out, flow.retrans_out, flow.sacked_out, flow.packets_out), (0, 0, 0, 0));
+}
+
+#[test]
+fn a_lost_tail_is_probed() {
+    let mut pair = Pair::new(&plain(), "cubic");
+    pair.ends[0].write(10_000);
+    let mut lost = 0;
+    pair.run(Time::from_secs(2), |side, _, segment| {
+        // The last two of the first ten.
+        let hit = side == 0 && segment.payload > 0 && segment.seq > 8 * MSS && lost < 2;
+        lost += u32::from(hit);
+        (!hit).then_some(*segment)
+    });
+    assert_eq!(pair.ends[1].bytes_received(), 10_000);
+    let statistics = pair.ends[0].statistics();
+    // The probe is the last packet; its SACK shows that the one before is lost.
+    assert_eq!((statistics.probes, statistics.timeouts, statistics.retransmits), (1, 0, 2));
+    let again: Vec<u32> = pair.data(MSS)[10..].iter().map(|(_, n)| *n).collect();
+    assert_eq!(again, [9, 8]);
+}
+
+#[test]
+fn late_packets_are_no_loss() {
+    let mut pair = Pair::new(&plain(), "reno");
+    pair.ends[0].write(60_000);
+    pair.run(Time::from_ms(25), everything);
+    // Two neighbours change places.
+    let wire = &mut pair.wires[0];
+    assert!(wire.len() >= 2, "{}", wire.len());
+    wire.swap(0, 1);
+    let times = [wire[0].0, wire[1].0];
+    (wire[0].0, wire[1].0) = (times[0].min(times[1]), times[0].max(times[1]));
+    pair.run(Time::from_secs(2), everything);
+    assert_eq!(pair.ends[1].bytes_received(), 60_000);
+    assert_eq!(pair.ends[0].statistics().retransmits, 0);
+}
+
+#[test]
+fn ce_is_echoed_until_the_window_is_reduced() {
+    let config = Config { ecn: EcnMode::On, ..plain() };
+    let mut pair = Pair::new(&config, "reno");
+    pair.ends[0].write(100_000);
+    let mut marked = false;
+    pair.run(Time::from_secs(2), |side, _, segment| {
+        let mut passed = *segment;
+        if side == 0 && segment.payload > 0 && segment.seq == 1 + 15 * MSS && !marked {
+            assert_eq!(segment.ecn, Ecn::Ect0);
+            passed.ecn = Ecn::Ce;
+            marked = true;
+        }
+        Some(passed)
+    });
+    assert_eq!(pair.ends[1].bytes_received(), 100_000);
+    let echoes =
+        pair.logs[1].iter().filter(|(_, s)| s.flags.has(Flags::ECE) && !s.flags.has(Flags::SYN)).count();
+    let reductions = pair.logs[0].iter().filter(|(_, s)| s.flags.has(Flags::CWR) && s.payload > 0).count();
+    assert!(echoes >= 1, "no echo");
+    assert_eq!(reductions, 1, "one reduction for one mark (RFC 3168 section 6.1.2)");
+    assert_eq!(pair.ends[0].statistics().retransmits, 0);
+    assert!(pair.ends[0].flow().ssthresh < 30);
+}
+
+#[test]
+fn accurate_ecn_counts_every_mark() {
+    let config = Config { ecn: EcnMode::Accurate, ..plain() };
+    let mut pair = Pair::new(&config, "reno");
+    pair.ends[0].write(100_000);
+    let mut marks = 0;
+    pair.run(Time::from_secs(2), |side, _, segment| {
+        let mut passed = *segment;
+        // Every third packet, far more than the counter's eight values.
+        if side == 0
+            && segment.payload > 0
+            && ((segment.seq - 1) / MSS).is_multiple_of(3)
+            && segment.ecn != Ecn::NotEct
+        {
+            passed.ecn = Ecn::Ce;
+            marks += 1;
+        }
+        Some(passed)
+    });
+    assert_eq!(pair.ends[1].bytes_received(), 100_000);
+    assert!(marks > 20, "{marks}");
+    assert_eq!(pair.ends[0].flow().delivered_ce, marks);
+}
+
+#[test]
+fn a_lost_syn_makes_a_careful_start() {
+    let mut pair = Pair::new(&plain(), "cubic");
+    pair.ends[0].write(20_000);
+    pair.run(Time::from_ms(1030), |side, number, segment| (side == 1 || number > 0).then_some(*segment));
+    let syns: Vec<u64> =
+        pair.logs[0].iter().filter(|(_, s)| s.flags.has(Flags::SYN)).map(|(at, _)| at.as_ms()).collect();
+    assert_eq!(syns, [0, 1000]);
+    // RFC 6298 section 5.7: one packet, not ten.
+    assert_eq!(pair.data(MSS).len(), 1);
+}
+
+#[test]
+fn a_lost_last_ack_of_the_handshake_is_made_up_by_data() {
+    let mut pair = Pair::new(&plain(), "cubic");
+    pair.run(Time::from_ms(50), |side, number, segment| (side == 1 || number != 1).then_some(*segment));
+    assert_eq!(pair.ends[1].phase(), Phase::SynReceived);
+    pair.ends[0].write(5_000);
+    pair.run(Time::from_secs(3), everything);
+    assert_eq!(pair.ends[1].phase(), Phase::Established);
+    assert_eq!(pair.ends[1].bytes_received(), 5_000);
+}
+
+#[test]
+fn both_close() {
+    let mut pair = Pair::new(&plain(), "reno");
+    pair.ends[0].write(3_000);
+    pair.ends[0].close();
+    pair.run(Time::from_secs(1), everything);
+    assert!(pair.ends[1].peer_closed());
+    pair.ends[1].close();
+    pair.run(Time::from_secs(2), everything);
+    assert_eq!(pair.ends.each_ref().map(|e| e.phase()), [Phase::Closed, Phase::Closed]);
+}
+
+#[test]
+fn a_reset_ends_both_sides() {
+    let mut pair = Pair::new(&plain(), "reno");
+    pair.ends[0].write(1_000_000_000);
+    pair.run(Time::from_ms(200), everything);
+    pair.ends[0].abort();
+    pair.run(Time::from_ms(300), everything);
+    assert_eq!(pair.ends.each_ref().map(|e| e.phase()), [Phase::Reset, Phase::Reset]);
+    assert_eq!(pair.ends[0].next_wakeup(pair.now), Time::MAX);
+}
