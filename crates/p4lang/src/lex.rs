@@ -48,6 +48,10 @@ const PUNCTS: &[&str] = &[
     ":", ",", ".", "?", "=", "+", "-", "*", "/", "%", "&", "|", "^", "~", "!", "@", "#",
 ];
 
+pub fn is_punct(text: &str) -> bool {
+    PUNCTS.contains(&text)
+}
+
 /// All tokens of a file, newlines included, ended by [`TokenKind::Eof`].
 pub fn lex(sources: &SourceMap, file: FileId, diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
     let text = sources.file(file).text.clone();

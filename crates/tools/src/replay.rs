@@ -84,10 +84,11 @@ pub fn run(
     }
     let (mut pipeline, note) = pipeline(program, options.engine, options.seed)?;
     let mut merge = Merge::new(readers)?;
-    let before = script.as_ref().map(|s| s.run(&mut pipeline, 0)).transpose()?.unwrap_or_default();
+    let mut notes: Vec<String> = note.into_iter().collect();
+    let before =
+        script.as_ref().map(|s| s.run(&mut pipeline, 0, &mut notes)).transpose()?.unwrap_or_default();
 
     let mut tallies = vec![Tally::default(); options.inputs.len()];
-    let mut notes: Vec<String> = note.into_iter().collect();
     let mut out: Option<Outputs> = None;
     let mut link_type = None;
     let mut outputs: Vec<Output> = Vec::new();

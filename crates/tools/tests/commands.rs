@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use dataplane::pipeline::Pipeline;
-use tools::commands::Session;
+use tools::commands::{Script, Session};
 use tools::load::Source;
 
 fn said(program: &str, commands: &[&str]) -> Vec<Result<String, String>> {
@@ -42,4 +42,32 @@ fn groups_and_value_sets() {
     );
     assert_eq!(answers[3].as_deref(), Ok("group 6: node 0 rid 65 ports [1, 3]"));
     assert_eq!(answers[4].as_deref(), Ok("P.plain [16] size 2\nP.pairs [8, 8] size 4"));
+}
+
+#[test]
+fn rates_below_one_a_second() {
+    let answers = said(
+        "v1model/meters.p4",
+        &["meter_array_set_rates I.packets 0.0000005:1 0.00001:2", "meter_get_rates I.packets 0"],
+    );
+    assert_eq!(answers[1].as_deref(), Ok("I.packets[0]: 0.0000005:1 0.00001:2"));
+}
+
+#[test]
+fn a_file_for_a_switch_with_queues() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/p4/ch14_tables/runtime.p4");
+    let source = Source { path, ..Default::default() };
+    let mut pipeline = Pipeline::interpreted(source.program().unwrap(), 0);
+    let text = "table_add t put 0x10&&&0xf0 1 => 7 8 3\n\
+                reset_state // from nothing\n\
+                # queues\n\
+                set_queue_rate 2000 2       //in packets a second\n\
+                //table_add t no_such_action\n\
+                table_num_entries t\n";
+    let mut notes = Vec::new();
+    let readings = Script::parse("c.txt", text).run(&mut pipeline, 0, &mut notes).unwrap();
+    let why = "`set_queue_rate` has no effect: there are no queues here, every packet leaves at once";
+    assert_eq!(notes, [format!("c.txt:4: {why}")]);
+    assert_eq!(readings.len(), 1);
+    assert_eq!((readings[0].line, &*readings[0].answer), (6, "0"));
 }

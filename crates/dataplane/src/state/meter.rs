@@ -1,6 +1,6 @@
 //! Two-rate three-colour meters (RFC 2698), colour-blind.
 //!
-//! Tokens are kept in units of 10^-12 of a byte or packet, so that a rate in units per second times a time in
+//! Tokens are kept in units of 10^-15 of a byte or packet, so that a rate in thousandths per second times a time in
 //! picoseconds adds up exactly. Buckets start full. The peak bucket is tested first.
 
 /// A marking.
@@ -11,7 +11,7 @@ pub enum Color {
     Red = 2,
 }
 
-/// Rates in bytes or packets per second, bursts in bytes or packets.
+/// Rates in thousandths of a byte or packet per second, bursts in bytes or packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MeterRates {
     pub committed_rate: u64,
@@ -20,7 +20,7 @@ pub struct MeterRates {
     pub peak_burst: u64,
 }
 
-const SCALE: u128 = 1_000_000_000_000;
+const SCALE: u128 = 1_000_000_000_000_000;
 
 /// One cell; without rates everything is green.
 #[derive(Debug, Clone, Default)]
@@ -52,9 +52,11 @@ impl MeterCell {
         let Some(r) = self.rates else { return Color::Green };
         let elapsed = u128::from(now.saturating_sub(self.updated));
         self.updated = self.updated.max(now);
-        self.committed = (self.committed + u128::from(r.committed_rate) * elapsed)
-            .min(u128::from(r.committed_burst) * SCALE);
-        self.peak = (self.peak + u128::from(r.peak_rate) * elapsed).min(u128::from(r.peak_burst) * SCALE);
+        let fill = |tokens: u128, rate: u64, burst: u64| {
+            tokens.saturating_add(u128::from(rate) * elapsed).min(u128::from(burst) * SCALE)
+        };
+        self.committed = fill(self.committed, r.committed_rate, r.committed_burst);
+        self.peak = fill(self.peak, r.peak_rate, r.peak_burst);
         let need = u128::from(amount) * SCALE;
         if self.peak < need {
             return Color::Red;
@@ -77,7 +79,12 @@ mod tests {
         let mut cell = MeterCell::default();
         assert_eq!(cell.execute(0, 1000), Color::Green);
         cell.configure(
-            Some(MeterRates { committed_rate: 1000, committed_burst: 100, peak_rate: 2000, peak_burst: 200 }),
+            Some(MeterRates {
+                committed_rate: 1_000_000,
+                committed_burst: 100,
+                peak_rate: 2_000_000,
+                peak_burst: 200,
+            }),
             0,
         );
         // Buckets start full: 100 green, then yellow out of the peak bucket, then red.
@@ -97,7 +104,7 @@ mod tests {
     fn no_drift_over_many_small_steps() {
         let mut cell = MeterCell::default();
         cell.configure(
-            Some(MeterRates { committed_rate: 3, committed_burst: 1, peak_rate: 3, peak_burst: 1 }),
+            Some(MeterRates { committed_rate: 3000, committed_burst: 1, peak_rate: 3000, peak_burst: 1 }),
             0,
         );
         assert_eq!(cell.execute(0, 1), Color::Green);
@@ -106,5 +113,25 @@ mod tests {
             assert_eq!(cell.execute(step * 1_000_000, 1), Color::Red);
         }
         assert_eq!(cell.execute(333_333_333_334, 1), Color::Green);
+    }
+
+    #[test]
+    fn slower_than_one_a_second() {
+        let mut cell = MeterCell::default();
+        let rates = MeterRates { committed_rate: 500, committed_burst: 1, peak_rate: 500, peak_burst: 1 };
+        cell.configure(Some(rates), 0);
+        assert_eq!(cell.execute(0, 1), Color::Green);
+        assert_eq!(cell.execute(1_999_999_999_999, 1), Color::Red);
+        assert_eq!(cell.execute(2_000_000_000_000, 1), Color::Green);
+    }
+
+    #[test]
+    fn no_overflow_at_the_largest_rates() {
+        let mut cell = MeterCell::default();
+        let most = u64::MAX;
+        let rates =
+            MeterRates { committed_rate: most, committed_burst: most, peak_rate: most, peak_burst: most };
+        cell.configure(Some(rates), 0);
+        assert_eq!(cell.execute(most, most), Color::Green);
     }
 }

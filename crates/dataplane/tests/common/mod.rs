@@ -236,8 +236,12 @@ pub fn fill(pipelines: &mut [Pipeline], rng: &mut Rng) {
             let truncate = if id == 1 { Some(20) } else { None };
             p.replication.set_session(id, Session { port: session.0, group: session.1, truncate });
         }
-        let rates =
-            MeterRates { committed_rate: 2000, committed_burst: 300, peak_rate: 9000, peak_burst: 900 };
+        let rates = MeterRates {
+            committed_rate: 2_000_000,
+            committed_burst: 300,
+            peak_rate: 9_000_000,
+            peak_burst: 900,
+        };
         for cell in p.state.meters.iter_mut().flatten().step_by(2) {
             cell.configure(Some(rates), 0);
         }

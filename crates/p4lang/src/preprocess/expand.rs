@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Macro, Preprocessor, join};
 use crate::ast::Name;
-use crate::lex::{Token, TokenKind};
+use crate::lex::{Token, TokenKind, is_punct};
 use crate::source::Span;
 
 /// What is still to be read: tokens in reverse, with marks where a macro's expansion ends (until then that macro
@@ -199,6 +199,11 @@ impl Preprocessor<'_> {
                     out.extend(text);
                     if let Some(t) = out.get_mut(first) {
                         t.space = token.space;
+                    } else if pasted && &*params[param] == "__VA_ARGS__" && ends_with_comma(&out) {
+                        // `, ## __VA_ARGS__` leaves no comma where there are no arguments.
+                        out.truncate(first - 2);
+                    } else if pasted {
+                        out.push(Token { text: Arc::from(""), ..token.clone() });
                     }
                 }
                 None => out.push(token.clone()),
@@ -209,9 +214,15 @@ impl Preprocessor<'_> {
     }
 }
 
-/// Joins the neighbours of every `##`.
+/// `, ##` at the end.
+fn ends_with_comma(tokens: &[Token]) -> bool {
+    matches!(tokens, [.., comma, paste] if comma.is(",") && paste.is("##"))
+}
+
+/// Joins the neighbours of every `##`. Two that do not make one token stay two, side by side, as in the reference
+/// compiler's preprocessor. An argument without tokens stands as a token without text, which goes in the end.
 fn paste(tokens: Vec<Token>) -> Vec<Token> {
-    if !tokens.iter().any(|t| t.is("##")) {
+    if !tokens.iter().any(|t| t.is("##") || t.text.is_empty()) {
         return tokens;
     }
     let mut out: Vec<Token> = Vec::with_capacity(tokens.len());
@@ -222,17 +233,35 @@ fn paste(tokens: Vec<Token>) -> Vec<Token> {
             continue;
         }
         let Some(right) = iter.next() else { break };
-        match out.pop() {
-            Some(left) => {
-                let text = format!("{}{}", left.text, right.text);
-                let kind = match left.kind {
-                    TokenKind::Ident | TokenKind::Number => left.kind,
-                    _ => right.kind,
-                };
-                out.push(Token { kind, text: Arc::from(text), ..left });
-            }
-            None => out.push(right),
+        let Some(left) = out.pop() else {
+            out.push(right);
+            continue;
+        };
+        if left.text.is_empty() {
+            out.push(Token { space: left.space, ..right });
+        } else if right.text.is_empty() {
+            out.push(left);
+        } else if let Some(kind) = pasted_kind(&left, &right) {
+            let text = format!("{}{}", left.text, right.text);
+            out.push(Token { kind, text: Arc::from(text), ..left });
+        } else {
+            out.push(left);
+            out.push(Token { space: false, ..right });
         }
     }
+    out.retain(|t| !t.text.is_empty());
     out
+}
+
+/// What two tokens make together, if they make one.
+fn pasted_kind(left: &Token, right: &Token) -> Option<TokenKind> {
+    let word = |t: &Token| matches!(t.kind, TokenKind::Ident | TokenKind::Number);
+    let both = |kind: TokenKind| left.kind == kind && right.kind == kind;
+    if word(left) && word(right) {
+        Some(left.kind)
+    } else if both(TokenKind::Punct) && is_punct(&format!("{}{}", left.text, right.text)) {
+        Some(TokenKind::Punct)
+    } else {
+        None
+    }
 }

@@ -1,6 +1,6 @@
 //! The command language of the reference switch (`simple_switch_CLI`), for `--commands` files and within STF files.
 //!
-//! One command a line, words apart by blanks, `#` starts a comment. A command either does all that it says and gives
+//! One command a line, words apart by blanks, `#` starts a comment and so does a word that begins with `//`. A command either does all that it says and gives
 //! back its answer (empty if there is nothing to say), or changes nothing and gives back the reason.
 //!
 //! | file | commands |
@@ -18,6 +18,7 @@ mod table;
 use std::path::Path;
 
 use dataplane::pipeline::Pipeline;
+use dataplane::state::State;
 use serde_json::{Value, json};
 
 use crate::load::read_text;
@@ -57,22 +58,25 @@ const READS: &[&str] = &[
     "table_show_actions",
 ];
 
-/// Commands that mean something only where there are queues, ports or a running server.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("set_queue_depth", "there are no queues here: every packet leaves at once"),
-    ("set_queue_rate", "there are no queues here: every packet leaves at once"),
-    ("mc_set_lag_membership", "link aggregation groups are not supported; give the ports to the node"),
-    ("port_add", "ports need not be added: every port exists"),
-    ("port_remove", "ports cannot be removed: every port exists"),
-    ("show_ports", "every port exists; there is no list of them"),
+/// Commands that do nothing here, and why that is all right.
+const NO_EFFECT: &[(&str, &str)] = &[
+    ("set_queue_depth", "there are no queues here, every packet leaves at once"),
+    ("set_queue_rate", "there are no queues here, every packet leaves at once"),
+    ("port_add", "every port exists"),
+    ("show_ports", "every port exists"),
+    ("table_set_timeout", "entries do not age here"),
     ("switch_info", "there is no server to ask"),
     ("get_time_elapsed", "time here is that of the packets"),
     ("get_time_since_epoch", "time here is that of the packets"),
+];
+
+/// Commands whose effect would be missed, and that cannot have it here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("mc_set_lag_membership", "link aggregation groups are not supported; give the ports to the node"),
+    ("port_remove", "ports cannot be removed: every port exists"),
     ("load_new_config_file", "give the program on the command line"),
     ("swap_configs", "give the program on the command line"),
-    ("table_set_timeout", "entries do not age here: remove the line"),
     ("serialize_state", "state cannot be saved"),
-    ("reset_state", "every run starts from nothing: remove the line"),
     ("write_config_to_file", "the configuration is the program's source"),
 ];
 
@@ -80,10 +84,24 @@ pub fn is_read(command: &str) -> bool {
     READS.contains(&command)
 }
 
+/// What a command without effect says of itself.
+fn no_effect(command: &str) -> Option<String> {
+    let (_, why) = NO_EFFECT.iter().find(|(name, _)| *name == command)?;
+    Some(format!("`{command}` has no effect: {why}"))
+}
+
+/// A line without its comment.
+fn code(line: &str) -> &str {
+    let line = line.split('#').next().unwrap_or("");
+    let comment =
+        line.match_indices("//").find(|(at, _)| line[..*at].ends_with(char::is_whitespace) || *at == 0);
+    line[..comment.map_or(line.len(), |(at, _)| at)].trim()
+}
+
 impl Session<'_> {
     /// Does what one line says. `None` for a line with nothing on it.
     pub fn execute(&mut self, line: &str) -> Option<Answer> {
-        let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
+        let words: Vec<&str> = code(line).split_whitespace().collect();
         let (command, args) = words.split_first()?;
         Some(self.command(command, args))
     }
@@ -91,6 +109,14 @@ impl Session<'_> {
     fn command(&mut self, command: &str, args: &[&str]) -> Answer {
         if let Some((_, why)) = ELSEWHERE.iter().find(|(name, _)| *name == command) {
             return Err(format!("`{command}` is not possible: {why}"));
+        }
+        if let Some(note) = no_effect(command) {
+            return Ok(note);
+        }
+        if command == "reset_state" {
+            count(args, 0, 0, "reset_state")?;
+            self.pipeline.state = State::new(self.pipeline.program());
+            return Ok(String::new());
         }
         let family = command.split('_').next().unwrap_or("");
         let done = match family {
@@ -151,14 +177,19 @@ impl Script {
         let lines = text
             .lines()
             .enumerate()
-            .map(|(i, line)| (i + 1, line.split('#').next().unwrap_or("").trim().to_owned()))
+            .map(|(i, line)| (i + 1, code(line).to_owned()))
             .filter(|(_, line)| !line.is_empty())
             .collect();
         Script { name: name.to_owned(), lines }
     }
 
-    /// Runs everything, in order; the first refusal ends it. Gives what the reading commands saw.
-    pub fn run(&self, pipeline: &mut Pipeline, now: u64) -> Result<Vec<Reading>> {
+    /// Runs everything, in order; the first refusal ends it. Gives what the reading commands saw, and notes which
+    /// commands had no effect.
+    pub fn run(&self, pipeline: &mut Pipeline, now: u64, notes: &mut Vec<String>) -> Result<Vec<Reading>> {
+        for (line, text) in &self.lines {
+            let command = text.split_whitespace().next().unwrap_or("");
+            notes.extend(no_effect(command).map(|note| format!("{}:{line}: {note}", self.name)));
+        }
         self.run_some(pipeline, now, |_| true)
     }
 

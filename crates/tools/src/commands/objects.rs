@@ -10,8 +10,8 @@ use p4lang::ir::TableId;
 use super::{Answer, Session, count, index};
 use crate::value::{cli, number};
 
-/// Meter rates on the command line are per microsecond.
-const PER_SECOND: f64 = 1e6;
+/// Meter rates on the command line are per microsecond, and thousandths per second inside.
+const RATE: f64 = 1e9;
 
 /// A counter's cell, by name and index; a direct counter's index is the handle of the entry.
 pub fn counter_cell<'a>(
@@ -204,9 +204,9 @@ impl Session<'_> {
             Some(Some(r)) => Ok(format!(
                 "{}[{at}]: {}:{} {}:{}",
                 args[0],
-                r.committed_rate as f64 / PER_SECOND,
+                r.committed_rate as f64 / RATE,
                 r.committed_burst,
-                r.peak_rate as f64 / PER_SECOND,
+                r.peak_rate as f64 / RATE,
                 r.peak_burst
             )),
         }
@@ -250,7 +250,7 @@ fn rates(args: &[&str]) -> Result<MeterRates, String> {
             return Err(format!("{rate} is not a rate; it is in bytes or packets per microsecond"));
         }
         let burst = u64::try_from(number(burst)?).map_err(|_| format!("the burst {burst} is too large"))?;
-        Ok(((rate * PER_SECOND).round() as u64, burst))
+        Ok(((rate * RATE).round() as u64, burst))
     };
     let [committed, peak] = args else { return Err("a meter has two rates".into()) };
     let ((committed_rate, committed_burst), (peak_rate, peak_burst)) = (one(committed)?, one(peak)?);
