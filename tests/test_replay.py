@@ -111,7 +111,7 @@ def test_drops_have_their_reason(tidegate: Run, tmp_path: Path) -> None:
         ("table_add routes drop 10.0.0.0/8", "expected `table_add"),
         ("table_add routes next_hop 10.0.0.0/8 => 512 0 0", "does not fit in 9 bits"),
         ("register_write r 0 0", "no register `r`"),
-        ("set_queue_depth 5", "there are no queues here"),
+        ("port_remove 5", "ports cannot be removed"),
         ("frobnicate", "no command `frobnicate`"),
         ("mc_node_associate 1 0", "there is no multicast group 1"),
     ],
