@@ -208,6 +208,7 @@ class Network:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
+        self._names: set[str] = set()
         self.links: list[Link] = []
         self.flows: list[Flow] = []
         self.changes: list[tuple[int, Link, str, Wire]] = []
@@ -217,12 +218,13 @@ class Network:
         self.sampling: int | None = None
         self.watched: list[Link] = []
 
-    def _free(self, name: str) -> None:
-        if any(node.name == name for node in self.nodes):
+    def _take(self, name: str) -> None:
+        if name in self._names:
             raise TidegateError(f"there is a node {name!r} already; give this one another name")
+        self._names.add(name)
 
     def _node(self, name: str, kind: str) -> Node:
-        self._free(name)
+        self._take(name)
         node = Node(name, len(self.nodes), kind)
         self.nodes.append(node)
         return node
@@ -254,7 +256,7 @@ class Network:
             raise TidegateError(f"the switch {name} has {queues} queues; give it at least one")
         if not isinstance(program, Program):
             program = compile_p4(program)
-        self._free(name)
+        self._take(name)
         node = Switch(name, len(self.nodes), "switch", program, queues, list(commands))
         self.nodes.append(node)
         return node
@@ -309,7 +311,7 @@ class Network:
         """
         name = f"{a.name} - {b.name}"
         for node in (a, b):
-            if node not in self.nodes:
+            if not (node.number < len(self.nodes) and self.nodes[node.number] is node):
                 raise TidegateError(f"the link {name}: {node.name} is of another network")
         bits, wait = units.rate(rate), units.time(delay)
         packets, size = queue_limit(queue, bits, 2 * wait if rtt is None else units.time(rtt), name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 from matplotlib.figure import Figure
 
+from tidegate import topologies
 from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, median, spread
 from tidegate.network import Network
 from tidegate.results import Result, jain
@@ -19,24 +20,16 @@ NS3_GOODPUT_MBPS = 964.0
 def dumbbell_network(flows: int, congestion_control: str, queue: str, ecn: str, mark_above: int) -> Network:
     """N hosts on each side, 10 Gbit/s and 1 ms to their router; 1 Gbit/s and 8 ms between the routers; 20 ms base RTT."""
     net = Network()
-    left, right = net.router("left"), net.router("right")
-    bottleneck = net.link(
-        left,
-        right,
-        rate="1 Gbit/s",
-        delay="8 ms",
-        rtt="20 ms",
-        queue=queue,
-        framing=0,
-        mark_above=mark_above or None,
+    bell = topologies.dumbbell(
+        net,
+        flows,
+        bottleneck={"queue": queue, "rtt": "20 ms", "framing": 0, "mark_above": mark_above or None},
+        access={"framing": 0},
     )
-    for i in range(flows):
-        a, b = net.host(f"a{i}"), net.host(f"b{i}")
-        for host, router in ((a, left), (b, right)):
-            net.link(host, router, rate="10 Gbit/s", delay="1 ms", queue="100000 packets", framing=0)
+    for i, (a, b) in enumerate(bell.pairs):
         start = i * 1_000_000_000_000 // flows
         net.tcp(a, b, congestion_control=congestion_control, start=start, ecn=ecn)
-    net.record("10 ms", queues=[bottleneck])
+    net.record("10 ms", queues=[bell.bottleneck])
     return net
 
 
