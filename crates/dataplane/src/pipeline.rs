@@ -130,6 +130,7 @@ pub struct Pipeline {
     buffers: Vec<Vec<u8>>,
     queue: VecDeque<Next>,
     copies: u32,
+    made: u64,
 }
 
 impl Pipeline {
@@ -167,6 +168,7 @@ impl Pipeline {
             buffers: Vec::new(),
             queue: VecDeque::new(),
             copies: 0,
+            made: 0,
         }
     }
 
@@ -177,6 +179,12 @@ impl Pipeline {
     /// Packets dropped, by reason.
     pub fn drops(&self) -> &BTreeMap<DropReason, u64> {
         &self.drops
+    }
+
+    /// Packets made from others: clones and multicast copies, less the originals that these replace. What came in and this
+    /// is what left, was dropped or is held.
+    pub fn packets_made(&self) -> u64 {
+        self.made
     }
 
     /// Runs a packet through the whole switch at time `now` (picoseconds). Outputs are appended in the order in which
@@ -506,6 +514,7 @@ impl Pipeline {
             if copies.is_empty() {
                 self.drop_packet(DropReason::EmptyGroup, trace.as_deref_mut());
             }
+            let replaced = u64::from(!copies.is_empty());
             for (rid, to) in copies {
                 if !self.may_copy(trace.as_deref_mut()) {
                     break;
@@ -529,6 +538,8 @@ impl Pipeline {
                     ingress_port: port,
                 }));
             }
+            // The copies take the original's place.
+            self.made -= replaced;
             self.frames.push(frame);
             self.recycle(bytes);
             return;
@@ -558,6 +569,7 @@ impl Pipeline {
 
     /// Whether the packet may turn into one more; if not, that and the copies after it are counted as one drop.
     fn may_copy(&mut self, trace: Option<&mut Trace>) -> bool {
+        self.made += 1;
         if self.copies >= MAX_COPIES {
             self.drop_packet(DropReason::Copies, trace);
             return false;
@@ -756,6 +768,7 @@ impl Pipeline {
         for (rid, to, truncate) in targets {
             // A clone that clones itself ends here.
             if passes >= MAX_PASSES {
+                self.made += 1;
                 self.drop_packet(DropReason::Recirculation, trace.as_deref_mut());
                 return;
             }

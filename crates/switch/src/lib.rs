@@ -1,4 +1,4 @@
-//! A whole P4 switch, sans I/O: what the program does to a packet, and the queues that a switch has around it.
+//! A whole P4 switch, sans I/O: what the program does to a packet, and the fixed parts that a switch has around it.
 //!
 //! Packets go in by [`Switch::receive`]; a port that is free to send asks [`Switch::transmit`]. The scheduler picks a queue,
 //! the packet leaves it and runs egress, and either goes out or, if egress drops it, the next one is tried at once: a drop in
@@ -7,10 +7,21 @@
 //! | file | what |
 //! |---|---|
 //! | `queue` | one queue: limits, depth, counts |
-//! | `switch` | ports with queues around a pipeline |
+//! | `scheduler` | which queue is next: strict priority, deficit round robin, time-shifted FIFO |
+//! | `shaper` | how fast a queue or a port may send |
+//! | `generator` | packets on a period |
+//! | `switch` | ports with queues around a pipeline; the controller's side |
 
+mod generator;
 mod queue;
+mod scheduler;
+mod shaper;
 mod switch;
 
-pub use queue::{QueueLimit, QueueStatistics};
-pub use switch::{Config, ConfigError, PortConfig, Switch};
+pub use generator::Generator;
+pub use queue::{QueueConfig, QueueLimit, QueueStatistics};
+pub use scheduler::Scheduler;
+pub use shaper::Shaping;
+pub use switch::{
+    Config, ConfigError, Departure, MAX_PACKET_INS, PacketIn, PortConfig, Statistics, Switch,
+};

@@ -3,13 +3,38 @@
 use std::collections::VecDeque;
 
 use dataplane::pipeline::{Pending, QueueInfo};
-use units::Bytes;
+use units::{Bytes, Time};
+
+use crate::shaper::{Shaper, Shaping};
 
 /// How long a queue may get; a packet that would go beyond is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueLimit {
     pub packets: Option<u64>,
     pub bytes: Option<Bytes>,
+}
+
+/// What is set of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueConfig {
+    pub limit: QueueLimit,
+    /// Share of the port, for deficit round robin.
+    pub weight: u32,
+    /// How much earlier its packets count as having come, for the time-shifted FIFO.
+    pub time_shift: Time,
+    pub shaping: Option<Shaping>,
+}
+
+impl Default for QueueConfig {
+    fn default() -> QueueConfig {
+        QueueConfig { limit: QueueLimit::default(), weight: 1, time_shift: Time::ZERO, shaping: None }
+    }
+}
+
+impl From<QueueLimit> for QueueConfig {
+    fn from(limit: QueueLimit) -> QueueConfig {
+        QueueConfig { limit, ..QueueConfig::default() }
+    }
 }
 
 /// Counts since the start.
@@ -35,24 +60,43 @@ struct Waiting {
     depth: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Queue {
-    pub limit: QueueLimit,
+    pub config: QueueConfig,
+    pub shaper: Option<Shaper>,
+    /// Bytes that deficit round robin still owes.
+    pub deficit: u64,
     waiting: VecDeque<Waiting>,
     bytes: u64,
     pub statistics: QueueStatistics,
 }
 
 impl Queue {
-    pub fn new(limit: QueueLimit) -> Queue {
-        Queue { limit, ..Queue::default() }
+    pub fn new(config: QueueConfig) -> Queue {
+        Queue {
+            config,
+            shaper: config.shaping.map(Shaper::new),
+            deficit: 0,
+            waiting: VecDeque::new(),
+            bytes: 0,
+            statistics: QueueStatistics::default(),
+        }
+    }
+
+    /// Another limit holds for packets that come from now on; a shaper that stays as it is keeps its bucket.
+    pub fn configure(&mut self, config: QueueConfig) {
+        if config.shaping != self.config.shaping {
+            self.shaper = config.shaping.map(Shaper::new);
+        }
+        self.config = config;
     }
 
     /// Takes a packet, or gives it back if the queue is full.
     pub fn push(&mut self, packet: Pending) -> Result<(), Pending> {
         let bytes = packet.wire_len();
-        let full = self.limit.packets.is_some_and(|most| self.waiting.len() as u64 >= most)
-            || self.limit.bytes.is_some_and(|most| self.bytes + bytes > most.get());
+        let limit = &self.config.limit;
+        let full = limit.packets.is_some_and(|most| self.waiting.len() as u64 >= most)
+            || limit.bytes.is_some_and(|most| self.bytes + bytes > most.get());
         if full {
             self.statistics.dropped += 1;
             return Err(packet);
@@ -65,18 +109,37 @@ impl Queue {
         Ok(())
     }
 
-    /// The first packet, with what egress learns of the queue.
-    pub fn pop(&mut self, now: u64) -> Option<(Pending, QueueInfo)> {
+    /// The first packet, with what egress learns of the queue, and how long it waited (picoseconds).
+    pub fn pop(&mut self, now: u64) -> Option<(Pending, QueueInfo, u64)> {
         let Waiting { packet, bytes, depth } = self.waiting.pop_front()?;
         self.bytes -= bytes;
         let wait = now.saturating_sub(packet.enqueued);
         self.statistics.wait_ps += u128::from(wait);
         self.statistics.wait_max_ps = self.statistics.wait_max_ps.max(wait);
-        Some((packet, QueueInfo { enq_qdepth: depth, deq_qdepth: self.waiting.len() as u32 }))
+        let info = QueueInfo { enq_qdepth: depth, deq_qdepth: self.waiting.len() as u32 };
+        Some((packet, info, wait))
+    }
+
+    /// Bytes of the first packet, and when it came (picoseconds).
+    pub fn first(&self) -> Option<(u64, u64)> {
+        self.waiting.front().map(|w| (w.bytes, w.packet.enqueued))
     }
 
     /// Packets and bytes waiting.
     pub fn depth(&self) -> (u64, u64) {
         (self.waiting.len() as u64, self.bytes)
+    }
+
+    /// Takes what waits in another queue, behind what waits here, and its counts.
+    pub fn adopt(&mut self, mut other: Queue) {
+        self.bytes += other.bytes;
+        self.waiting.append(&mut other.waiting);
+        let (mine, its) = (&mut self.statistics, &other.statistics);
+        mine.packets += its.packets;
+        mine.bytes += its.bytes;
+        mine.dropped += its.dropped;
+        mine.dropped_in_egress += its.dropped_in_egress;
+        mine.wait_ps += its.wait_ps;
+        mine.wait_max_ps = mine.wait_max_ps.max(its.wait_max_ps);
     }
 }

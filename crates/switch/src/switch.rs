@@ -1,31 +1,79 @@
 //! Ports with queues around a pipeline.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use dataplane::pipeline::{Output, Pending, Pipeline};
+use dataplane::pipeline::{Pending, Pipeline, QueueInfo};
+use dataplane::state::DigestMessage;
 use p4lang::ir::Program;
 use units::Time;
 
-use crate::queue::{Queue, QueueLimit, QueueStatistics};
+use crate::generator::{Generator, Running};
+use crate::queue::{Queue, QueueConfig, QueueStatistics};
+use crate::scheduler::{Choice, Round, Scheduler, choose};
+use crate::shaper::{Shaper, Shaping};
 
-/// A port's queues.
-#[derive(Debug, Clone)]
+/// Packets that wait for the controller; more are dropped and counted.
+pub const MAX_PACKET_INS: usize = 4096;
+
+/// What is set of a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortConfig {
-    /// One for each priority, from the lowest on: `standard_metadata.priority` chooses, the highest goes first. A priority
-    /// beyond the last queue uses the last.
-    pub queues: Vec<QueueLimit>,
+    /// `standard_metadata.priority` chooses by number; a priority beyond the last queue uses the last.
+    pub queues: Vec<QueueConfig>,
+    pub scheduler: Scheduler,
+    pub shaping: Option<Shaping>,
+}
+
+impl PortConfig {
+    /// Queues by strict priority.
+    pub fn new(queues: impl IntoIterator<Item = impl Into<QueueConfig>>) -> PortConfig {
+        let queues = queues.into_iter().map(Into::into).collect();
+        PortConfig { queues, scheduler: Scheduler::default(), shaping: None }
+    }
+
+    fn check(&self, port: usize) -> Result<(), ConfigError> {
+        if self.queues.is_empty() {
+            return refuse(format!("port {port} has no queue; give it at least one"));
+        }
+        let fast_enough = |shaping: &Option<Shaping>, what: &str| match shaping {
+            Some(s) if s.rate.is_zero() || s.burst.is_zero() => {
+                refuse(format!("the shaper of {what} lets nothing through; give it a rate and a burst above 0"))
+            }
+            _ => Ok(()),
+        };
+        fast_enough(&self.shaping, &format!("port {port}"))?;
+        for (number, queue) in self.queues.iter().enumerate() {
+            let what = format!("queue {number} of port {port}");
+            if queue.limit.packets == Some(0) || queue.limit.bytes.is_some_and(|b| b.is_zero()) {
+                return refuse(format!("{what} holds nothing; give it room for a packet"));
+            }
+            fast_enough(&queue.shaping, &what)?;
+            if queue.weight == 0 {
+                return refuse(format!("{what} has the weight 0; give it one above 0"));
+            }
+        }
+        match self.scheduler {
+            Scheduler::DeficitRoundRobin { quantum } if quantum.is_zero() => {
+                refuse(format!("port {port} has a quantum of 0 bytes; give it about one packet"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A switch's fixed parts.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub ports: Vec<PortConfig>,
+    /// Port number of the controller: what is sent to it becomes a packet-in.
+    pub cpu_port: Option<u32>,
     /// Seed of the program's `random`.
     pub seed: u64,
 }
 
-/// Why there is no such switch; says what would be right.
+/// Why there is no such switch, port or generator; says what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError(String);
 
@@ -37,45 +85,161 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+fn refuse<T>(why: String) -> Result<T, ConfigError> {
+    Err(ConfigError(why))
+}
+
+/// A packet that leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Departure {
+    pub bytes: Vec<u8>,
+    /// Bytes of payload behind `bytes` that are only counted.
+    pub more: u32,
+    pub queue: usize,
+    /// Time in the queue.
+    pub waited: Time,
+}
+
+/// A packet for the controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketIn {
+    pub at: Time,
+    /// With the controller header, if the program puts one on.
+    pub bytes: Vec<u8>,
+    pub more: u32,
+}
+
+/// Where every packet is. What came in (the first four) is what went out (the next two), was dropped, or is held.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Statistics {
+    pub received: u64,
+    pub generated: u64,
+    pub packet_outs: u64,
+    /// Clones and multicast copies, less the originals that copies replace.
+    pub made: u64,
+    pub transmitted: u64,
+    pub packet_ins: u64,
+    /// By reason.
+    pub dropped: Vec<(&'static str, u64)>,
+    pub held: u64,
+}
+
 struct Port {
     queues: Vec<Queue>,
-    /// Packets waiting in all of them.
+    scheduler: Scheduler,
+    shaper: Option<Shaper>,
+    round: Round,
+    /// Packets waiting in all queues.
     waiting: u64,
+    /// Shapers held back what waits when it was last asked for.
+    held_until: Option<Time>,
+}
+
+impl Port {
+    fn new(config: &PortConfig) -> Port {
+        Port {
+            queues: config.queues.iter().map(|q| Queue::new(*q)).collect(),
+            scheduler: config.scheduler,
+            shaper: config.shaping.map(Shaper::new),
+            round: Round::default(),
+            waiting: 0,
+            held_until: None,
+        }
+    }
+
+    fn config(&self) -> PortConfig {
+        PortConfig {
+            queues: self.queues.iter().map(|q| q.config).collect(),
+            scheduler: self.scheduler,
+            shaping: self.shaper.map(|s| s.shaping),
+        }
+    }
+
+    fn configure(&mut self, config: &PortConfig) {
+        for (queue, new) in self.queues.iter_mut().zip(&config.queues) {
+            queue.configure(*new);
+        }
+        for new in config.queues.iter().skip(self.queues.len()) {
+            self.queues.push(Queue::new(*new));
+        }
+        let removed: Vec<Queue> = self.queues.drain(config.queues.len()..).collect();
+        if let Some(last) = self.queues.last_mut() {
+            removed.into_iter().for_each(|queue| last.adopt(queue));
+        }
+        if self.shaper.map(|s| s.shaping) != config.shaping {
+            self.shaper = config.shaping.map(Shaper::new);
+        }
+        self.scheduler = config.scheduler;
+    }
+
+    fn choose(&mut self, now: Time) -> Choice {
+        if self.waiting == 0 {
+            return Choice::Empty;
+        }
+        // The port's shaper goes by what waits; what egress makes of it is charged afterwards.
+        let choice = match self.opens() {
+            at if at > now => Choice::Wait(at),
+            _ => choose(self.scheduler, &mut self.round, &mut self.queues, now),
+        };
+        self.held_until = match choice {
+            Choice::Wait(at) => Some(at),
+            _ => None,
+        };
+        choice
+    }
+
+    /// When the port's own shaper lets the smallest of the first packets through.
+    fn opens(&self) -> Time {
+        let Some(shaper) = &self.shaper else { return Time::ZERO };
+        let smallest = self.queues.iter().filter_map(|q| q.first()).map(|(bytes, _)| bytes).min();
+        shaper.opens(smallest.unwrap_or(0))
+    }
 }
 
 /// A switch.
 pub struct Switch {
     pipeline: Pipeline,
     ports: Vec<Port>,
-    /// Ports that have got something to send since they were last asked for.
+    cpu_port: Option<u32>,
+    generators: Vec<(u32, Running)>,
+    /// Ports that may have got something to send since they were last asked for.
     ready: Vec<u32>,
     pending: Vec<Pending>,
-    /// Packets for ports that the switch does not have.
+    packet_ins: VecDeque<PacketIn>,
+    counts: Statistics,
+    /// Packets for ports that the switch does not have, and for a controller that does not keep up.
     no_port: u64,
+    packet_ins_lost: u64,
 }
 
 impl Switch {
     /// A switch that runs the program as native code, or interpreted where there can be none.
     ///
     /// # Errors
-    /// A port without a queue, a queue that holds nothing.
+    /// A port without a queue, a queue that holds nothing, a shaper without a rate, a weight or quantum of zero.
     pub fn new(program: Arc<Program>, config: &Config) -> Result<Switch, ConfigError> {
-        let mut ports = Vec::new();
         for (number, port) in config.ports.iter().enumerate() {
-            if port.queues.is_empty() {
-                return Err(ConfigError(format!("port {number} has no queue; give it at least one")));
-            }
-            for (queue, limit) in port.queues.iter().enumerate() {
-                if limit.packets == Some(0) || limit.bytes.is_some_and(|b| b.is_zero()) {
-                    let what = format!("queue {queue} of port {number} holds nothing");
-                    return Err(ConfigError(format!("{what}; give it room for a packet")));
-                }
-            }
-            ports.push(Port { queues: port.queues.iter().map(|l| Queue::new(*l)).collect(), waiting: 0 });
+            port.check(number)?;
+        }
+        if let Some(cpu) = config.cpu_port
+            && (cpu as usize) < config.ports.len()
+        {
+            return refuse(format!("port {cpu} is the controller's, and has a wire too; give it another number"));
         }
         let pipeline = Pipeline::compiled(program.clone(), config.seed)
             .unwrap_or_else(|_| Pipeline::interpreted(program, config.seed));
-        Ok(Switch { pipeline, ports, ready: Vec::new(), pending: Vec::new(), no_port: 0 })
+        Ok(Switch {
+            pipeline,
+            ports: config.ports.iter().map(Port::new).collect(),
+            cpu_port: config.cpu_port,
+            generators: Vec::new(),
+            ready: Vec::new(),
+            pending: Vec::new(),
+            packet_ins: VecDeque::new(),
+            counts: Statistics::default(),
+            no_port: 0,
+            packet_ins_lost: 0,
+        })
     }
 
     /// Tables, registers, counters, meters, mirror sessions and multicast groups.
@@ -85,13 +249,44 @@ impl Switch {
 
     /// A packet from Ethernet on has come by a port; `more` bytes of payload, all zero, are behind `bytes`.
     pub fn receive(&mut self, now: Time, port: u32, bytes: &[u8], more: u32) {
+        self.counts.received += 1;
+        self.ingress(now, port, bytes, more);
+    }
+
+    /// A packet from the controller, with the controller header if the program takes one off.
+    ///
+    /// # Errors
+    /// A switch without a port for the controller.
+    pub fn packet_out(&mut self, now: Time, bytes: &[u8]) -> Result<(), ConfigError> {
+        let Some(port) = self.cpu_port else {
+            return refuse("this switch has no port for the controller; give it a cpu_port".to_owned());
+        };
+        self.counts.packet_outs += 1;
+        self.ingress(now, port, bytes, 0);
+        Ok(())
+    }
+
+    fn ingress(&mut self, now: Time, port: u32, bytes: &[u8], more: u32) {
         let mut pending = std::mem::take(&mut self.pending);
         self.pipeline.receive(now.as_ps(), port, bytes, more, &mut pending);
-        self.enqueue(&mut pending);
+        self.enqueue(now, &mut pending);
         self.pending = pending;
     }
 
-    fn enqueue(&mut self, pending: &mut Vec<Pending>) {
+    fn enqueue(&mut self, now: Time, pending: &mut Vec<Pending>) {
+        // What egress makes of packets for the controller is looked at in turn.
+        let mut at = 0;
+        while at < pending.len() {
+            if Some(pending[at].port) == self.cpu_port {
+                let packet = pending.remove(at);
+                let out = self.pipeline.depart(now.as_ps(), packet, QueueInfo::default(), pending);
+                if let Some(out) = out {
+                    self.packet_in(PacketIn { at: now, bytes: out.bytes, more: out.more });
+                }
+            } else {
+                at += 1;
+            }
+        }
         for packet in pending.drain(..) {
             let number = packet.port;
             let Some(port) = self.ports.get_mut(number as usize) else {
@@ -100,10 +295,12 @@ impl Switch {
                 continue;
             };
             let last = port.queues.len() - 1;
-            match port.queues[(packet.priority as usize).min(last)].push(packet) {
+            let queue = &mut port.queues[(packet.priority as usize).min(last)];
+            let was_empty = queue.depth().0 == 0;
+            match queue.push(packet) {
                 Ok(()) => {
                     port.waiting += 1;
-                    if port.waiting == 1 {
+                    if port.waiting == 1 || (was_empty && port.held_until.is_some()) {
                         self.ready.push(number);
                     }
                 }
@@ -112,32 +309,155 @@ impl Switch {
         }
     }
 
-    /// The next packet for a port whose wire is free; its bytes go back by [`Switch::recycle`].
-    pub fn transmit(&mut self, now: Time, number: u32) -> Option<Output> {
-        loop {
-            let port = self.ports.get_mut(number as usize)?;
-            let index = port.queues.iter().rposition(|q| q.depth().0 > 0)?;
-            let (packet, info) = port.queues[index].pop(now.as_ps())?;
-            port.waiting -= 1;
-            let mut pending = std::mem::take(&mut self.pending);
-            let out = self.pipeline.depart(now.as_ps(), packet, info, &mut pending);
-            self.enqueue(&mut pending);
-            self.pending = pending;
-            if out.is_some() {
-                return out;
-            }
-            self.ports[number as usize].queues[index].statistics.dropped_in_egress += 1;
+    fn packet_in(&mut self, packet: PacketIn) {
+        if self.packet_ins.len() < MAX_PACKET_INS {
+            self.counts.packet_ins += 1;
+            self.packet_ins.push_back(packet);
+        } else {
+            self.packet_ins_lost += 1;
+            self.pipeline.recycle(packet.bytes);
         }
     }
 
-    /// Whether packets wait at a port.
-    pub fn has_work(&self, number: u32) -> bool {
-        self.ports.get(number as usize).is_some_and(|p| p.waiting > 0)
+    /// The next packet for a port whose wire is free, if a shaper does not hold it back; its bytes go back by
+    /// [`Switch::recycle`].
+    pub fn transmit(&mut self, now: Time, number: u32) -> Option<Departure> {
+        loop {
+            let port = self.ports.get_mut(number as usize)?;
+            let Choice::Queue(index) = port.choose(now) else { return None };
+            let queue = &mut port.queues[index];
+            let (bytes, _) = queue.first()?;
+            let (packet, info, wait) = queue.pop(now.as_ps())?;
+            port.waiting -= 1;
+            let mut pending = std::mem::take(&mut self.pending);
+            let out = self.pipeline.depart(now.as_ps(), packet, info, &mut pending);
+            self.enqueue(now, &mut pending);
+            self.pending = pending;
+            let port = self.ports.get_mut(number as usize)?;
+            let queue = &mut port.queues[index];
+            let Some(out) = out else {
+                // It costs the port nothing.
+                queue.statistics.dropped_in_egress += 1;
+                if matches!(port.scheduler, Scheduler::DeficitRoundRobin { .. }) {
+                    queue.deficit += bytes;
+                }
+                continue;
+            };
+            let sent = out.bytes.len() as u64 + u64::from(out.more);
+            for shaper in [&mut queue.shaper, &mut port.shaper].into_iter().flatten() {
+                shaper.charge(now, sent);
+            }
+            self.counts.transmitted += 1;
+            return Some(Departure {
+                bytes: out.bytes,
+                more: out.more,
+                queue: index,
+                waited: Time::from_ps(wait),
+            });
+        }
     }
 
-    /// Takes a port that had nothing waiting and now has, whether or not its wire is free.
+    /// From when on a port has something to send, as far as is known since it was last asked; `None`: nothing waits.
+    pub fn next_transmit(&self, number: u32) -> Option<Time> {
+        let port = self.ports.get(number as usize).filter(|p| p.waiting > 0)?;
+        Some(port.held_until.unwrap_or(Time::ZERO))
+    }
+
+    /// Takes a port that may have got something to send, whether or not its wire is free.
     pub fn take_ready(&mut self) -> Option<u32> {
         self.ready.pop()
+    }
+
+    /// When [`Switch::advance`] is due.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        self.generators.iter().map(|(_, running)| running.due).min()
+    }
+
+    /// Makes the generated packets that are due.
+    pub fn advance(&mut self, now: Time) {
+        while let Some(index) =
+            (0..self.generators.len()).filter(|i| self.generators[*i].1.due <= now).min_by_key(|i| self.generators[*i].1.due)
+        {
+            let running = &mut self.generators[index].1;
+            let at = running.due;
+            running.fired();
+            let (port, template) = (running.generator.port, std::mem::take(&mut running.generator.template));
+            self.counts.generated += 1;
+            self.ingress(at, port, &template, 0);
+            self.generators[index].1.generator.template = template;
+        }
+    }
+
+    /// Starts a generator, changes one while it runs, or stops it.
+    ///
+    /// # Errors
+    /// A period of zero, an empty template.
+    pub fn set_generator(&mut self, now: Time, id: u32, generator: Option<Generator>) -> Result<(), ConfigError> {
+        let at = self.generators.iter().position(|(known, _)| *known == id);
+        let Some(generator) = generator else {
+            if let Some(at) = at {
+                self.generators.remove(at);
+            }
+            return Ok(());
+        };
+        if generator.period.is_zero() {
+            return refuse(format!("generator {id} has a period of 0; give it one above 0"));
+        }
+        if generator.template.is_empty() {
+            return refuse(format!("generator {id} has an empty packet; give it some bytes"));
+        }
+        match at {
+            Some(at) => self.generators[at].1.change(now, generator),
+            None => self.generators.push((id, Running::new(now, generator))),
+        }
+        Ok(())
+    }
+
+    /// A generator that runs.
+    pub fn generator(&self, id: u32) -> Option<&Generator> {
+        self.generators.iter().find(|(known, _)| *known == id).map(|(_, running)| &running.generator)
+    }
+
+    /// What is set of a port.
+    ///
+    /// # Errors
+    /// No such port.
+    pub fn port_config(&self, number: u32) -> Result<PortConfig, ConfigError> {
+        self.ports.get(number as usize).map(Port::config).ok_or_else(|| self.no_such_port(number))
+    }
+
+    fn no_such_port(&self, number: u32) -> ConfigError {
+        ConfigError(format!("there is no port {number}; there are {}, from 0 on", self.ports.len()))
+    }
+
+    /// Sets a port anew, while it runs. What waits in a queue that is taken away goes to the last one that is left.
+    ///
+    /// # Errors
+    /// As [`Switch::new`]; and no such port. Nothing is changed then.
+    pub fn configure_port(&mut self, number: u32, config: &PortConfig) -> Result<(), ConfigError> {
+        config.check(number as usize)?;
+        let no_such_port = self.no_such_port(number);
+        let Some(port) = self.ports.get_mut(number as usize) else { return Err(no_such_port) };
+        port.configure(config);
+        if port.waiting > 0 {
+            self.ready.push(number);
+        }
+        Ok(())
+    }
+
+    /// Digests that the program has sent since this was last called.
+    pub fn take_digests(&mut self) -> Vec<DigestMessage> {
+        self.pipeline.state.digests.drain(..).collect()
+    }
+
+    /// Whether there are digests or packets for the controller.
+    pub fn has_news(&self) -> bool {
+        !self.pipeline.state.digests.is_empty() || !self.packet_ins.is_empty()
+    }
+
+    /// The next packet for the controller.
+    pub fn take_packet_in(&mut self) -> Option<PacketIn> {
+        self.packet_ins.pop_front()
     }
 
     /// Gives a packet's bytes back.
@@ -151,9 +471,22 @@ impl Switch {
         Some((queue.depth(), &queue.statistics))
     }
 
-    /// Packets for ports that the switch does not have.
-    pub fn no_port(&self) -> u64 {
-        self.no_port
+    /// How long the first packet of a queue has waited.
+    pub fn head_wait(&self, now: Time, port: u32, queue: usize) -> Option<Time> {
+        let (_, came) = self.ports.get(port as usize)?.queues.get(queue)?.first()?;
+        Some(now.saturating_sub(Time::from_ps(came)))
+    }
+
+    /// Where every packet is.
+    pub fn statistics(&self) -> Statistics {
+        let mut counts = self.counts.clone();
+        counts.made = self.pipeline.packets_made();
+        counts.held = self.ports.iter().map(|p| p.waiting).sum();
+        counts.dropped = self.pipeline.drops().iter().map(|(reason, count)| (reason.name(), *count)).collect();
+        let full = self.ports.iter().flat_map(|p| &p.queues).map(|q| q.statistics.dropped).sum();
+        let fixed = [("queue full", full), ("no such port", self.no_port), ("too many packet-ins", self.packet_ins_lost)];
+        counts.dropped.extend(fixed.into_iter().filter(|(_, count)| *count > 0));
+        counts
     }
 }
 

@@ -1,0 +1,99 @@
+//! Which queue of a port sends next.
+
+use units::{Bytes, Time};
+
+use crate::queue::Queue;
+
+/// How a port chooses among its queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scheduler {
+    /// The queue with the highest number goes first.
+    #[default]
+    StrictPriority,
+    /// Deficit round robin (Shreedhar and Varghese 1995): in a round each queue may send `quantum` times its weight. A queue
+    /// that is empty saves nothing up.
+    DeficitRoundRobin { quantum: Bytes },
+    /// Whichever packet has waited longest, its queue's `time_shift` added (RFC 9332 section 4.1.2 and appendix A).
+    TimeShiftedFifo,
+}
+
+/// What a port may do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Choice {
+    Queue(usize),
+    /// Packets wait, but shapers hold them back until then.
+    Wait(Time),
+    Empty,
+}
+
+/// Where deficit round robin stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Round {
+    turn: usize,
+    /// The queue whose turn it is has got its quantum.
+    credited: bool,
+}
+
+impl Round {
+    fn advance(&mut self, queues: usize) {
+        self.turn = (self.turn + 1) % queues;
+        self.credited = false;
+    }
+}
+
+/// When the queue's first packet may leave; `None` if there is none.
+fn opens(queue: &Queue) -> Option<Time> {
+    queue.first().map(|(bytes, _)| queue.shaper.map_or(Time::ZERO, |s| s.opens(bytes)))
+}
+
+pub(crate) fn choose(scheduler: Scheduler, round: &mut Round, queues: &mut [Queue], now: Time) -> Choice {
+    let mut earliest: Option<Time> = None;
+    for queue in queues.iter() {
+        if let Some(at) = opens(queue) {
+            earliest = Some(earliest.map_or(at, |e| e.min(at)));
+        }
+    }
+    match earliest {
+        None => return Choice::Empty,
+        Some(at) if at > now => return Choice::Wait(at),
+        Some(_) => {}
+    }
+    let ready = |queue: &Queue| opens(queue).is_some_and(|at| at <= now);
+    let chosen = match scheduler {
+        Scheduler::StrictPriority => queues.iter().rposition(ready),
+        Scheduler::DeficitRoundRobin { quantum } => Some(by_deficit(quantum.get(), round, queues, now)),
+        Scheduler::TimeShiftedFifo => {
+            let age = |queue: &Queue| {
+                let came = queue.first().map_or(u64::MAX, |(_, came)| came);
+                now.as_ps().saturating_sub(came).saturating_add(queue.config.time_shift.as_ps())
+            };
+            let candidates = queues.iter().enumerate().filter(|(_, q)| ready(q));
+            candidates.max_by_key(|(_, q)| age(q)).map(|(index, _)| index)
+        }
+    };
+    chosen.map_or(Choice::Empty, Choice::Queue)
+}
+
+/// At least one queue is ready.
+fn by_deficit(quantum: u64, round: &mut Round, queues: &mut [Queue], now: Time) -> usize {
+    round.turn = round.turn.min(queues.len() - 1);
+    loop {
+        let queue = &mut queues[round.turn];
+        match (queue.first(), opens(queue)) {
+            (Some((bytes, _)), Some(at)) if at <= now => {
+                if !round.credited {
+                    queue.deficit = queue.deficit.saturating_add(quantum * u64::from(queue.config.weight));
+                    round.credited = true;
+                }
+                if queue.deficit >= bytes {
+                    queue.deficit -= bytes;
+                    return round.turn;
+                }
+            }
+            (None, _) => queue.deficit = 0,
+            // Its shaper holds it back: it keeps what it has.
+            _ => {}
+        }
+        round.advance(queues.len());
+    }
+}
