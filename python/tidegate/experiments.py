@@ -25,13 +25,12 @@ import polars as pl
 from tidegate import _core, systems
 from tidegate._core import TidegateError
 from tidegate.network import Network
-from tidegate.results import Result
+from tidegate.results import TABLES, Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = dict[str, Any]
-TABLES = ("flows", "queues", "flow_samples", "queue_samples")
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ def _convert(name: str, text: str, default: Any) -> Any:
 
 def _run_case(name: str, parameters: dict[str, Any], quick: bool, index: int, seed: int, backend: str) -> Run:
     case = find(name).plan(**parameters, quick=quick).cases[index]
-    result = case.network.run(case.until, backend=backend, seed=seed)
+    result = case.network.run(case.until, backend=backend, seed=seed, progress=False)
     if result.interrupted:
         raise KeyboardInterrupt
     row = {"case": case.name, "seed": seed, **case.measure(result)}

@@ -19,12 +19,13 @@ Quantities are text with a unit, or whole numbers of the base unit (see `tidegat
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from tidegate import _core, units
+from tidegate import _core, control, units
 from tidegate._core import TidegateError
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
@@ -53,7 +54,9 @@ class Switch(Node):
 
     program: Program = field(repr=False)
     queues: int
+    cpu_port: int | None = None
     commands: list[str] = field(default_factory=list, repr=False)
+    ports: list[tuple[Link, control.Port]] = field(default_factory=list, repr=False)
 
     def __repr__(self) -> str:
         return f"<switch {self.name}>"
@@ -214,6 +217,7 @@ class Network:
         self.changes: list[tuple[int, Link, str, Wire]] = []
         self.actions: list[tuple[int, Action]] = []
         self.routes: list[tuple[Node, Node, Link]] = []
+        self.controllers: list[tuple[control.Controller, tuple[Switch, ...]]] = []
         self.running: Callable[[int, Link, str, Wire], None] | None = None
         self.sampling: int | None = None
         self.watched: list[Link] = []
@@ -243,23 +247,39 @@ class Network:
         program: str | PathLike[str] | Program,
         *,
         queues: int = 1,
+        cpu_port: int | None = None,
         commands: Iterable[str] = (),
     ) -> Switch:
         """A switch that runs a P4 program (a file, or a `tidegate.p4.Program`).
 
         Its ports have the numbers of its links in the order in which they are made, from 0 on. A port has as many `queues` as
         are asked for, each with the limit of its link; `standard_metadata.priority` chooses one, the highest goes first.
-        `commands` set it up before the run, in the language of `simple_switch_CLI`; more can be appended to
-        `Switch.commands`. Hosts have the addresses that `address` and `mac` give.
+        `configure` gives a port other queues and another scheduler. What the program sends to `cpu_port` goes to the
+        controller (`control`). `commands` set the switch up before the run, in the language of `simple_switch_CLI`; more can
+        be appended to `Switch.commands`. Hosts have the addresses that `address` and `mac` give.
         """
         if queues < 1:
             raise TidegateError(f"the switch {name} has {queues} queues; give it at least one")
+        if cpu_port is not None and not 0 <= cpu_port < 511:
+            raise TidegateError(f"the switch {name}: cpu_port {cpu_port} is no port number from 0 to 510")
         if not isinstance(program, Program):
             program = compile_p4(program)
         self._take(name)
-        node = Switch(name, len(self.nodes), "switch", program, queues, list(commands))
+        node = Switch(name, len(self.nodes), "switch", program, queues, cpu_port, list(commands))
         self.nodes.append(node)
         return node
+
+    def configure(self, switch: Switch, link: Link, port: control.Port) -> None:
+        """Give the port of a switch at a link queues, a scheduler and a shaper of its own, from the start of the run on."""
+        self.port(switch, link)
+        switch.ports.append((link, port))
+
+    def control(self, controller: control.Controller, *switches: Switch) -> None:
+        """Let a controller run switches; all of the network if none is given."""
+        for switch in switches:
+            if switch not in self.nodes:
+                raise TidegateError(f"{switch.name} is no switch of this network")
+        self.controllers.append((controller, switches))
 
     def port(self, node: Node, link: Link) -> int:
         """The number of a link's port at one of its nodes."""
@@ -474,15 +494,27 @@ class Network:
         *,
         backend: str = "sim",
         seed: int = 1,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int, int], None] | bool | None = None,
     ) -> Result:
         """Run the network until a time, and give what came of it.
 
-        `progress` is called now and then with the picoseconds done and to do. An interrupt (Ctrl-C) ends the run; the
-        result holds what was recorded until then, and says so in `Result.interrupted`.
+        `progress` is called now and then with the picoseconds done and to do. If it is not given and standard error is a
+        terminal, a bar shows simulated time, speed and estimate when a run takes longer than two seconds; `False`: never,
+        `True`: always. An interrupt (Ctrl-C) ends the run; the result holds what was recorded until then, and says so in
+        `Result.interrupted`.
         """
         if backend != "sim":
             raise TidegateError(f"there is no backend {backend!r}; known: sim")
         from tidegate.backends import sim
+        from tidegate.progress import Bar
 
-        return sim.run(self, units.time(until), seed, progress)
+        if progress is None:
+            progress = sys.stderr.isatty()
+            wait_s = 2.0
+        else:
+            wait_s = 0.0
+        if isinstance(progress, bool):
+            told: Callable[[int, int], None] | None = Bar(wait_s) if progress else None
+        else:
+            told = progress
+        return sim.run(self, units.time(until), seed, told)

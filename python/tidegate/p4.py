@@ -13,25 +13,19 @@ Time is in picoseconds and is yours to say. Everything that is refused raises `T
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from tidegate import _core
-
-Value = int | str
-"""A number, or what the reference switch's command line takes: `10.0.0.1`, `10.0.0.0/8`, `0x0a&&&0xff`, `1->9`."""
-Words = npt.NDArray[np.uint64]
+from tidegate.control import Digest, PipelineApi
 
 
-class Pipeline:
-    """One switch that runs a program. Use it from the thread that made it."""
+class Pipeline(PipelineApi):
+    """One switch that runs a program, without queues. Use it from the thread that made it."""
 
     def __init__(self, core: _core.Pipeline) -> None:
-        self._core = core
+        self._core: _core.Pipeline = core
         self._now = 0
 
     def process(self, now: int, port: int, packet: bytes) -> list[tuple[int, bytes]]:
@@ -48,53 +42,9 @@ class Pipeline:
         """Run one line of the reference switch's command language; return its answer."""
         return self._core.command(self._now, line)
 
-    def table_add(
-        self,
-        table: str,
-        match: Iterable[Value],
-        action: str,
-        values: Iterable[Value] = (),
-        priority: int | None = None,
-    ) -> int:
-        """Add an entry and return its handle. The smaller priority wins."""
-        words = ["table_add", table, action, *match, "=>", *values]
-        if priority is not None:
-            words.append(priority)
-        return int(self.command(_line(words)).rsplit(" ", 1)[1])
-
-    def table_modify(self, table: str, handle: int, action: str, values: Iterable[Value] = ()) -> None:
-        """Change what an entry does."""
-        self.command(_line(["table_modify", table, action, handle, *values]))
-
-    def table_delete(self, table: str, handle: int) -> None:
-        """Remove an entry."""
-        self.command(_line(["table_delete", table, handle]))
-
-    def table_set_default(self, table: str, action: str, values: Iterable[Value] = ()) -> None:
-        """Set what happens on a miss."""
-        self.command(_line(["table_set_default", table, action, *values]))
-
-    def register_read(self, name: str) -> Words:
-        """Read all cells: shape (cells,), or (cells, words) with the least significant word first if wider than 64 bits."""
-        data, words = self._core.register_read(name)
-        cells: Words = np.frombuffer(data, dtype="<u8").astype(np.uint64)
-        return cells if words == 1 else cells.reshape(-1, words)
-
-    def register_write(self, name: str, values: npt.ArrayLike, start: int = 0) -> None:
-        """Write cells from `start` on, in the shape in which `register_read` gives them."""
-        array = np.asarray(values)
-        if array.size and (array.dtype.kind not in "iu" or (array < 0).any()):
-            raise _core.TidegateError("register cells are whole numbers that are not negative")
-        self._core.register_write(name, start, array.astype("<u8").tobytes())
-
-    def counter_read(self, name: str) -> Words:
-        """Read all cells of a counter: shape (cells, 2), packets and bytes."""
-        return np.frombuffer(self._core.counter_read(name), dtype="<u8").astype(np.uint64).reshape(-1, 2)
-
-    @property
-    def drops(self) -> dict[str, int]:
-        """Packets dropped so far, by reason."""
-        return dict(self._core.drops())
+    def digests(self) -> list[Digest]:
+        """Messages that the program has sent with `digest` since this was last called."""
+        return [Digest(name, dict(fields)) for name, fields in self._core.take_digests()]
 
 
 class Program:
@@ -124,11 +74,3 @@ def compile(
 ) -> Program:
     """Compile the program in a file. Raises `TidegateError` with all of the compiler's messages."""
     return Program(_core.Program(path, list(includes), list(defines)))
-
-
-def _line(words: Iterable[Value]) -> str:
-    parts = [str(word) for word in words]
-    for part in parts:
-        if not part or "#" in part or any(c.isspace() for c in part):
-            raise _core.TidegateError(f"{part!r} is not a name or a value")
-    return " ".join(parts)

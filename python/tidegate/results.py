@@ -1,8 +1,9 @@
 """What came of a run: tables.
 
-Every column that has a unit ends in it. `Result.flows` and `Result.queues` have one row for each flow and each direction of
-each link; `Result.flow_samples` and `Result.queue_samples` have one for each of them and sample, if the network was
-recorded.
+Every column that has a unit ends in it. `Result.flows` has one row for each flow, `Result.queues` one for each direction of each
+link, and `number` tells the queues of a P4 switch's port apart; `Result.flow_samples` and `Result.queue_samples` have one for
+each of them and sample, if the network was recorded. In the samples the delay of a plain queue is what a packet that came
+now would wait; of a switch's, how long its first packet has waited.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from tidegate.network import Link, Network
 
 INFINITE_SSTHRESH = 0x7FFF_FFFF
+TABLES = ("flows", "queues", "flow_samples", "queue_samples", "notes")
+
+Note = tuple[int, str, str, float]
+"""Picoseconds, switch, quantity, value."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class Result:
     queues: pl.DataFrame
     flow_samples: pl.DataFrame
     queue_samples: pl.DataFrame
+    notes: pl.DataFrame
+    """What controllers noted (`SwitchApi.note`): time_s, switch, quantity, value."""
     events: int
     """Events that the simulator handled, and packets that it carried over links."""
     hops: int
@@ -44,7 +51,7 @@ class Result:
     def save(self, folder: Path) -> None:
         """Write the tables as Parquet, each whole or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
-        for name in ("flows", "queues", "flow_samples", "queue_samples"):
+        for name in TABLES:
             table: pl.DataFrame = getattr(self, name)
             part = folder / f".{name}.part"
             table.write_parquet(part)
@@ -67,11 +74,12 @@ class Result:
         core: _core.Simulation,
         ports: dict[int, tuple[int, int]],
         watched: list[Link],
-        end: int,
+        notes: list[Note],
         seed: int,
         interrupted: bool,
     ) -> Result:
-        """The tables of a simulation that has ended at `end` picoseconds."""
+        """The tables of a simulation that has ended."""
+        end = core.now()
         events, hops = core.work()
         flow_columns, queue_columns = core.samples()
         return Result(
@@ -82,6 +90,7 @@ class Result:
             queues=_queues(network, core, ports, watched, end),
             flow_samples=_flow_samples(flow_columns),
             queue_samples=_queue_samples(network, ports, queue_columns),
+            notes=_notes(notes),
             events=events,
             hops=hops,
         )
@@ -133,37 +142,47 @@ def _flows(network: Network, core: _core.Simulation, end: int) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides={**schema_hints, **hints, **delays}, infer_schema_length=None)
 
 
+def _notes(notes: list[Note]) -> pl.DataFrame:
+    schema = {"time_s": pl.Float64, "switch": pl.String, "quantity": pl.String, "value": pl.Float64}
+    rows = [(time / PS_PER_S, switch, quantity, value) for time, switch, quantity, value in notes]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
 def _queues(
     network: Network, core: _core.Simulation, ports: dict[int, tuple[int, int]], watched: list[Link], end: int
 ) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for link in network.links:
         for side, port in zip(("there", "back"), ports[link.number], strict=True):
-            s = core.queue(port)
-            # A switch has the queue in front of the wire; what it says of it takes the place of the port's own.
-            of_switch = core.switch_queue(port)
-            if of_switch is not None:
-                s = {**s, **of_switch}
-            quantile = (lambda share, port=port: core.wait_quantile(port, share)) if link in watched else None
-            p50, p99 = (None, None) if quantile is None else (quantile(0.5), quantile(0.99))
+            wire = core.queue(port)
             source, target = (link.a, link.b) if side == "there" else (link.b, link.a)
-            rows.append(
-                {
-                    "queue": f"{source.name} -> {target.name}",
-                    "packets": s["packets"],
-                    "bytes": s["bytes"],
-                    "dropped": s["dropped"],
-                    "dropped_in_egress": s.get("dropped_in_egress", 0),
-                    "too_large": s["too_large"],
-                    "lost": s["lost"],
-                    "marked": s["marked"],
-                    "queue_delay_ms_mean": s["wait_sum"] / s["packets"] / 1e9 if s["packets"] else None,
-                    "queue_delay_ms_p50": None if p50 is None else p50 / 1e9,
-                    "queue_delay_ms_p99": None if p99 is None else p99 / 1e9,
-                    "queue_delay_ms_max": s["wait_max"] / 1e9,
-                    "utilisation": max(0.0, s["busy"] - s["backlog"]) / end if end else None,
-                }
-            )
+            # A switch has its queues in front of the wire; what it says of them takes the place of the port's own.
+            of_switch = core.switch_queues(port)
+            for number, queue in enumerate(of_switch or [{}]):
+                s = {**wire, **queue}
+                p50, p99 = (
+                    core.wait_quantile(port, number, share) if link in watched else None
+                    for share in (0.5, 0.99)
+                )
+                left = s["packets"] - s.get("waiting_packets", 0)
+                rows.append(
+                    {
+                        "queue": f"{source.name} -> {target.name}",
+                        "number": number,
+                        "packets": s["packets"],
+                        "bytes": s["bytes"],
+                        "dropped": s["dropped"],
+                        "dropped_in_egress": s.get("dropped_in_egress", 0),
+                        "too_large": s["too_large"],
+                        "lost": s["lost"],
+                        "marked": s["marked"],
+                        "queue_delay_ms_mean": s["wait_sum"] / left / 1e9 if left else None,
+                        "queue_delay_ms_p50": None if p50 is None else p50 / 1e9,
+                        "queue_delay_ms_p99": None if p99 is None else p99 / 1e9,
+                        "queue_delay_ms_max": s["wait_max"] / 1e9,
+                        "utilisation": max(0.0, s["busy"] - s["backlog"]) / end if end else None,
+                    }
+                )
     floats = ("queue_delay_ms_mean", "queue_delay_ms_p50", "queue_delay_ms_p99", "utilisation")
     return pl.DataFrame(rows, schema_overrides=dict.fromkeys(floats, pl.Float64), infer_schema_length=None)
 
@@ -204,11 +223,12 @@ def _queue_samples(
         names[there] = f"{link.a.name} -> {link.b.name}"
         names[back] = f"{link.b.name} -> {link.a.name}"
     counts = ["packets", "bytes", "sent_bytes", "dropped", "marked"]
-    columns = _columns(parts, ["time", "port", "delay", "busy", *counts])
+    columns = _columns(parts, ["time", "port", "queue", "delay", "busy", *counts])
     return pl.DataFrame(
         {
             "time_s": columns["time"] / PS_PER_S,
             "queue": pl.Series([names[int(port)] for port in columns["port"]], dtype=pl.String),
+            "number": columns["queue"].astype(np.int64),
             "queue_delay_ms": columns["delay"] / 1e9,
             "busy_s": columns["busy"] / PS_PER_S,
             **{name: columns[name].astype(np.int64) for name in counts},

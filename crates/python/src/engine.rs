@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use dataplane::control::resolve;
 use dataplane::pipeline;
 use p4lang::ir;
 use pyo3::prelude::*;
@@ -11,11 +10,8 @@ use pyo3::types::PyBytes;
 use tools::commands::Session;
 use tools::load::Source;
 
-use crate::{TidegateError, raise};
-
-fn refused(why: impl ToString) -> PyErr {
-    TidegateError::new_err(why.to_string())
-}
+use crate::control::{self, refused};
+use crate::raise;
 
 /// A compiled program. Immutable.
 #[pyclass(frozen, module = "tidegate._core")]
@@ -92,55 +88,53 @@ impl Pipeline {
         session.execute(line).unwrap_or_else(|| Ok(String::new())).map_err(refused)
     }
 
-    /// All cells of a register: 64-bit words, least significant first, and the number of words of a cell.
-    fn register_read<'py>(&self, py: Python<'py>, name: &str) -> PyResult<(Bound<'py, PyBytes>, usize)> {
-        let index = self.inner.register_index(name).map_err(refused)?;
-        let register = &self.inner.state.registers[index];
-        let bytes: Vec<u8> = register.cells.iter().flat_map(|word| word.to_le_bytes()).collect();
-        Ok((PyBytes::new(py, &bytes), register.words_per_cell))
+    /// Cells of a register: 64-bit words, least significant first, and the number of words of a cell.
+    fn register_read<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        start: usize,
+        count: Option<usize>,
+    ) -> PyResult<(Bound<'py, PyBytes>, usize)> {
+        control::register_read(py, &self.inner, name, start, count)
     }
 
     /// Sets cells from `start` on.
     fn register_write(&mut self, name: &str, start: usize, words: &[u8]) -> PyResult<()> {
-        let index = self.inner.register_index(name).map_err(refused)?;
-        let register = &mut self.inner.state.registers[index];
-        let per_cell = register.words_per_cell;
-        let words: Vec<u64> = words
-            .chunks_exact(8)
-            .map(|c| c.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)))
-            .collect();
-        if !words.len().is_multiple_of(per_cell) {
-            return Err(refused(format!("a cell of register `{name}` has {per_cell} words of 64 bits")));
-        }
-        let top_bits = register.width - 64 * (per_cell as u32 - 1);
-        if top_bits < 64 && words.chunks(per_cell).any(|cell| cell[per_cell - 1] >> top_bits != 0) {
-            return Err(refused(format!(
-                "a value does not fit in the {} bits of register `{name}`",
-                register.width
-            )));
-        }
-        let at = start.checked_mul(per_cell);
-        let cells = register.cells.len() / per_cell;
-        match at.and_then(|at| register.cells.get_mut(at..at.checked_add(words.len())?)) {
-            Some(slot) => {
-                slot.copy_from_slice(&words);
-                Ok(())
-            }
-            None => Err(refused(format!(
-                "register `{name}` has {cells} cells; {} from {start} on are too many",
-                words.len() / per_cell
-            ))),
-        }
+        control::register_write(&mut self.inner, name, start, words)
     }
 
-    /// Packets and bytes of all cells of a counter, as 64-bit words.
-    fn counter_read<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let infos = self.inner.program().counters.iter().map(|c| &c.info);
-        let index = resolve("counter", name, infos).map_err(refused)?;
-        let cells = &self.inner.state.counters[index];
-        let bytes: Vec<u8> =
-            cells.iter().flat_map(|c| [c.packets, c.bytes]).flat_map(|word| word.to_le_bytes()).collect();
-        Ok(PyBytes::new(py, &bytes))
+    /// Packets and bytes of cells of a counter, as 64-bit words.
+    fn counter_read<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        start: usize,
+        count: Option<usize>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        control::counter_read(py, &self.inner, name, start, count)
+    }
+
+    fn table_entries(&self, name: &str) -> PyResult<Vec<control::Row>> {
+        control::table_entries(&self.inner, name)
+    }
+
+    fn multicast_set(&mut self, group: u32, copies: Vec<(u32, u32)>) {
+        control::multicast_set(&mut self.inner, group, &copies);
+    }
+
+    fn multicast_delete(&mut self, group: u32) {
+        control::multicast_delete(&mut self.inner, group);
+    }
+
+    fn mirror_set(&mut self, session: u32, port: Option<u32>, group: Option<u32>, truncate: Option<u32>) {
+        control::mirror_set(&mut self.inner, session, port, group, truncate);
+    }
+
+    /// Digests that the program has sent since this was last called.
+    fn take_digests(&mut self) -> Vec<control::Digest> {
+        let messages: Vec<_> = self.inner.state.digests.drain(..).collect();
+        messages.into_iter().map(|m| control::digest(&self.inner, m)).collect()
     }
 
     /// Packets dropped, by reason.

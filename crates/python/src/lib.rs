@@ -1,6 +1,7 @@
 //! The Python module `tidegate._core`: a thin skin over [`tools`], the engine and the simulator. No logic of its own.
 
 mod commands;
+mod control;
 mod engine;
 mod network;
 
@@ -28,6 +29,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<engine::Program>()?;
     m.add_class::<engine::Pipeline>()?;
     m.add_class::<network::Simulation>()?;
+    m.add_class::<network::SwitchControl>()?;
     m.add_function(wrap_pyfunction!(network::parse_time, m)?)?;
     m.add_function(wrap_pyfunction!(network::parse_rate, m)?)?;
     m.add_function(wrap_pyfunction!(network::parse_size, m)?)?;

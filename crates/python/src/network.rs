@@ -3,18 +3,21 @@
 
 use std::collections::HashMap;
 
+use dataplane::pipeline::Pipeline;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use sim::{
     BuildError, FlowId, FlowSamples, GilbertElliott, Link, Network, NodeId, Pattern, PortId, QueueLimit,
     QueueSamples, TcpFlow, UdpFlow,
 };
+use switch::{Generator, PortConfig, QueueConfig, Scheduler, Shaping, Switch};
 use tools::commands::Session;
 use transport::segment::Ecn;
 use transport::tcp::{Config, EcnMode};
 use units::{Bytes, Rate, Time};
 
 use crate::TidegateError;
+use crate::control;
 use crate::engine::Program;
 
 fn refuse(error: BuildError) -> PyErr {
@@ -172,36 +175,30 @@ impl Simulation {
     }
 
     /// A P4 switch with so many queues a port.
-    fn switch(&mut self, name: &str, program: &Program, queues: usize) -> u32 {
-        self.nodes.push(self.network.switch(name, program.0.clone(), queues));
+    fn switch(&mut self, name: &str, program: &Program, queues: usize, cpu_port: Option<u32>) -> u32 {
+        self.nodes.push(self.network.switch(name, program.0.clone(), queues, cpu_port));
         self.nodes.len() as u32 - 1
     }
 
-    /// A command for a switch, in the language of `simple_switch_CLI`; gives its answer.
-    fn command(&mut self, node: u32, line: &str) -> PyResult<String> {
-        let (node, now) = (self.node(node)?, self.network.now().as_ps());
-        let pipeline = self.network.pipeline(node).map_err(refuse)?;
-        match (Session { pipeline, now }).execute(line) {
-            None => Ok(String::new()),
-            Some(answer) => answer.map_err(wrong),
-        }
+    /// The control surface of a switch. To be called when all links are there.
+    fn control(slf: Bound<'_, Self>, node: u32) -> PyResult<SwitchControl> {
+        let mut simulation = slf.borrow_mut();
+        let node = simulation.node(node)?;
+        simulation.network.pipeline(node).map_err(refuse)?;
+        Ok(SwitchControl { node, simulation: slf.clone().unbind() })
     }
 
-    /// What waits at a switch's port, and its queues' counts since the start, summed; `None` for a port of another node.
-    fn switch_queue<'py>(&self, py: Python<'py>, port: u32) -> PyResult<Option<Bound<'py, PyDict>>> {
+    /// Whether a run ends early whenever this switch has digests or packets for its controller.
+    fn watch(&mut self, node: u32) -> PyResult<()> {
+        let node = self.node(node)?;
+        self.network.watch(node).map_err(refuse)
+    }
+
+    /// The queues of a switch's port: what waits, and the counts since the start; empty for a port of another node.
+    fn switch_queues<'py>(&self, py: Python<'py>, port: u32) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let id = self.port(port)?;
-        let all: Vec<_> = (0..).map_while(|queue| self.network.switch_queue(id, queue)).collect();
-        if all.is_empty() {
-            return Ok(None);
-        }
-        let sum = |f: fn(&switch::QueueStatistics) -> u64| all.iter().map(|(_, s)| f(s)).sum::<u64>();
-        let out = PyDict::new(py);
-        out.set_item("packets", sum(|s| s.packets))?;
-        out.set_item("dropped", sum(|s| s.dropped))?;
-        out.set_item("dropped_in_egress", sum(|s| s.dropped_in_egress))?;
-        out.set_item("wait_sum", all.iter().map(|(_, s)| s.wait_ps).sum::<u128>() as f64)?;
-        out.set_item("wait_max", all.iter().map(|(_, s)| s.wait_max_ps).max())?;
-        Ok(Some(out))
+        let queues = (0..).map_while(|queue| self.network.switch_queue(id, queue));
+        queues.map(|(depth, counts)| queue_dict(py, depth, &counts)).collect()
     }
 
     /// Connects two nodes; gives the ports at `a` and at `b`.
@@ -277,9 +274,9 @@ impl Simulation {
         Ok(())
     }
 
-    /// Runs until `end`.
-    fn run_until(&mut self, py: Python<'_>, end: u64) -> PyResult<()> {
-        py.detach(|| self.network.run_until(Time::from_ps(end))).map_err(refuse)
+    /// Runs until `end`, or until a watched switch has news; gives the time reached.
+    fn run_until(&mut self, py: Python<'_>, end: u64) -> PyResult<u64> {
+        py.detach(|| self.network.run_until(Time::from_ps(end))).map(Time::as_ps).map_err(refuse)
     }
 
     fn now(&self) -> u64 {
@@ -336,10 +333,11 @@ impl Simulation {
         Ok(out)
     }
 
-    /// The waiting time that a share of the packets did not exceed; `None` if it was not recorded or nothing came.
-    fn wait_quantile(&self, port: u32, share: f64) -> PyResult<Option<u64>> {
+    /// The waiting time in one of a port's queues that a share of the packets did not exceed; `None` if it was not recorded or
+    /// nothing came.
+    fn wait_quantile(&self, port: u32, queue: usize, share: f64) -> PyResult<Option<u64>> {
         let id = self.port(port)?;
-        Ok(self.network.waits(id).and_then(|w| w.quantile(share)).map(Time::as_ps))
+        Ok(self.network.waits(id, queue).and_then(|w| w.quantile(share)).map(Time::as_ps))
     }
 
     /// What the recorders have: for flows and for queues the columns by name, 64-bit little-endian words.
@@ -355,6 +353,240 @@ impl Simulation {
             queues.push(queue_columns(py, queue));
         }
         (flows, queues)
+    }
+}
+
+fn queue_dict<'py>(
+    py: Python<'py>,
+    (packets, bytes): (u64, u64),
+    counts: &switch::QueueStatistics,
+) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("waiting_packets", packets)?;
+    out.set_item("waiting_bytes", bytes)?;
+    out.set_item("packets", counts.packets)?;
+    out.set_item("bytes", counts.bytes)?;
+    out.set_item("dropped", counts.dropped)?;
+    out.set_item("dropped_in_egress", counts.dropped_in_egress)?;
+    out.set_item("wait_sum", counts.wait_ps as f64)?;
+    out.set_item("wait_max", counts.wait_max_ps)?;
+    Ok(out)
+}
+
+/// A shaper: bit/s and bytes.
+type ShaperSpec = Option<(u64, u64)>;
+
+fn shaping(spec: ShaperSpec) -> Option<Shaping> {
+    spec.map(|(rate, burst)| Shaping { rate: Rate::from_bps(rate), burst: Bytes::new(burst) })
+}
+
+fn shaper_spec(shaping: Option<Shaping>) -> ShaperSpec {
+    shaping.map(|s| (s.rate.as_bps(), s.burst.get()))
+}
+
+/// A queue: limit in packets, in bytes, weight, time shift in picoseconds, shaper.
+type QueueSpec = (Option<u64>, Option<u64>, u32, u64, ShaperSpec);
+
+/// A port: scheduler, quantum in bytes (of deficit round robin), shaper, queues.
+type PortSpec = (String, u64, ShaperSpec, Vec<QueueSpec>);
+
+fn port_config((scheduler, quantum, shaper, queues): PortSpec) -> PyResult<PortConfig> {
+    let scheduler = match scheduler.as_str() {
+        "strict priority" => Scheduler::StrictPriority,
+        "deficit round robin" => Scheduler::DeficitRoundRobin { quantum: Bytes::new(quantum) },
+        "time-shifted FIFO" => Scheduler::TimeShiftedFifo,
+        other => {
+            let known = "strict priority, deficit round robin, time-shifted FIFO";
+            return Err(wrong(format!("there is no scheduler `{other}`; known: {known}")));
+        }
+    };
+    let queues = queues.into_iter().map(|(packets, bytes, weight, shift, shaper)| QueueConfig {
+        limit: switch::QueueLimit { packets, bytes: bytes.map(Bytes::new) },
+        weight,
+        time_shift: Time::from_ps(shift),
+        shaping: shaping(shaper),
+    });
+    Ok(PortConfig { scheduler, shaping: shaping(shaper), queues: queues.collect() })
+}
+
+fn port_spec(config: &PortConfig) -> PortSpec {
+    let (scheduler, quantum) = match config.scheduler {
+        Scheduler::StrictPriority => ("strict priority", 0),
+        Scheduler::DeficitRoundRobin { quantum } => ("deficit round robin", quantum.get()),
+        Scheduler::TimeShiftedFifo => ("time-shifted FIFO", 0),
+    };
+    let queue = |q: &QueueConfig| -> QueueSpec {
+        let bytes = q.limit.bytes.map(Bytes::get);
+        (q.limit.packets, bytes, q.weight, q.time_shift.as_ps(), shaper_spec(q.shaping))
+    };
+    (scheduler.to_owned(), quantum, shaper_spec(config.shaping), config.queues.iter().map(queue).collect())
+}
+
+/// A switch of a network, as its control plane sees it.
+#[pyclass(frozen, module = "tidegate._core")]
+pub struct SwitchControl {
+    simulation: Py<Simulation>,
+    node: NodeId,
+}
+
+impl SwitchControl {
+    fn pipeline<T>(&self, py: Python<'_>, act: impl FnOnce(&mut Pipeline) -> PyResult<T>) -> PyResult<T> {
+        let mut simulation = self.simulation.borrow_mut(py);
+        act(simulation.network.pipeline(self.node).map_err(refuse)?)
+    }
+
+    fn switch<T>(&self, py: Python<'_>, act: impl FnOnce(&mut Switch, Time) -> T) -> PyResult<T> {
+        self.simulation.borrow_mut(py).network.control(self.node, act).map_err(refuse)
+    }
+}
+
+#[pymethods]
+impl SwitchControl {
+    /// Picoseconds.
+    fn now(&self, py: Python<'_>) -> u64 {
+        self.simulation.borrow(py).network.now().as_ps()
+    }
+
+    /// A line of the command language of `simple_switch_CLI`; gives its answer.
+    fn command(&self, py: Python<'_>, line: &str) -> PyResult<String> {
+        let now = self.now(py);
+        self.pipeline(py, |pipeline| match (Session { pipeline, now }).execute(line) {
+            None => Ok(String::new()),
+            Some(answer) => answer.map_err(wrong),
+        })
+    }
+
+    fn register_read<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        start: usize,
+        count: Option<usize>,
+    ) -> PyResult<(Bound<'py, PyBytes>, usize)> {
+        self.pipeline(py, |pipeline| control::register_read(py, pipeline, name, start, count))
+    }
+
+    fn register_write(&self, py: Python<'_>, name: &str, start: usize, words: &[u8]) -> PyResult<()> {
+        self.pipeline(py, |pipeline| control::register_write(pipeline, name, start, words))
+    }
+
+    fn counter_read<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        start: usize,
+        count: Option<usize>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        self.pipeline(py, |pipeline| control::counter_read(py, pipeline, name, start, count))
+    }
+
+    fn table_entries(&self, py: Python<'_>, name: &str) -> PyResult<Vec<control::Row>> {
+        self.pipeline(py, |pipeline| control::table_entries(pipeline, name))
+    }
+
+    fn multicast_set(&self, py: Python<'_>, group: u32, copies: Vec<(u32, u32)>) -> PyResult<()> {
+        self.pipeline(py, |pipeline| {
+            control::multicast_set(pipeline, group, &copies);
+            Ok(())
+        })
+    }
+
+    fn multicast_delete(&self, py: Python<'_>, group: u32) -> PyResult<()> {
+        self.pipeline(py, |pipeline| {
+            control::multicast_delete(pipeline, group);
+            Ok(())
+        })
+    }
+
+    fn mirror_set(
+        &self,
+        py: Python<'_>,
+        session: u32,
+        port: Option<u32>,
+        group: Option<u32>,
+        truncate: Option<u32>,
+    ) -> PyResult<()> {
+        self.pipeline(py, |pipeline| {
+            control::mirror_set(pipeline, session, port, group, truncate);
+            Ok(())
+        })
+    }
+
+    /// Packets dropped so far, by reason; those of the queues too.
+    fn drops(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, u64)>> {
+        self.switch(py, |switch, _| switch.statistics().dropped)
+    }
+
+    /// Where every packet is.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let s = self.switch(py, |switch, _| switch.statistics())?;
+        let out = PyDict::new(py);
+        out.set_item("received", s.received)?;
+        out.set_item("generated", s.generated)?;
+        out.set_item("packet_outs", s.packet_outs)?;
+        out.set_item("made", s.made)?;
+        out.set_item("transmitted", s.transmitted)?;
+        out.set_item("packet_ins", s.packet_ins)?;
+        out.set_item("dropped", s.dropped.iter().map(|(_, count)| count).sum::<u64>())?;
+        out.set_item("held", s.held)?;
+        Ok(out)
+    }
+
+    fn take_digests(&self, py: Python<'_>) -> PyResult<Vec<control::Digest>> {
+        self.switch(py, |switch, _| {
+            let messages = switch.take_digests();
+            let pipeline = switch.pipeline();
+            messages.into_iter().map(|m| control::digest(pipeline, m)).collect()
+        })
+    }
+
+    /// The next packet for the controller: when it came, its bytes, and how many bytes of payload are only counted.
+    fn take_packet_in<'py>(&self, py: Python<'py>) -> PyResult<Option<(u64, Bound<'py, PyBytes>, u32)>> {
+        let packet = self.switch(py, |switch, _| switch.take_packet_in())?;
+        Ok(packet.map(|p| (p.at.as_ps(), PyBytes::new(py, &p.bytes), p.more)))
+    }
+
+    fn packet_out(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
+        self.switch(py, |switch, now| switch.packet_out(now, bytes))?.map_err(control::refused)
+    }
+
+    fn port_read(&self, py: Python<'_>, port: u32) -> PyResult<PortSpec> {
+        let config = self.switch(py, |switch, _| switch.port_config(port))?.map_err(control::refused)?;
+        Ok(port_spec(&config))
+    }
+
+    fn port_write(&self, py: Python<'_>, port: u32, spec: PortSpec) -> PyResult<()> {
+        let config = port_config(spec)?;
+        self.switch(py, |switch, _| switch.configure_port(port, &config))?.map_err(control::refused)
+    }
+
+    /// What waits in a queue, its counts, and how long the first packet has waited.
+    fn queue_read<'py>(&self, py: Python<'py>, port: u32, queue: usize) -> PyResult<Bound<'py, PyDict>> {
+        let found = self.switch(py, |switch, now| {
+            let wait = switch.head_wait(now, port, queue).map_or(0, Time::as_ps);
+            switch.queue(port, queue).map(|(depth, counts)| (depth, *counts, wait))
+        })?;
+        let Some((depth, counts, wait)) = found else {
+            return Err(wrong(format!("there is no queue {queue} of port {port}")));
+        };
+        let out = queue_dict(py, depth, &counts)?;
+        out.set_item("head_wait", wait)?;
+        Ok(out)
+    }
+
+    /// Starts a packet generator or changes it: ingress port, packet, period in picoseconds. `None` stops it.
+    fn generator_set(&self, py: Python<'_>, id: u32, generator: Option<(u32, Vec<u8>, u64)>) -> PyResult<()> {
+        let generator = generator.map(|(port, template, period)| Generator {
+            port,
+            template,
+            period: Time::from_ps(period),
+        });
+        self.switch(py, |switch, now| switch.set_generator(now, id, generator))?.map_err(control::refused)
+    }
+
+    fn generator<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Option<(u32, Bound<'py, PyBytes>, u64)>> {
+        let found = self.switch(py, |switch, _| switch.generator(id).cloned())?;
+        Ok(found.map(|g| (g.port, PyBytes::new(py, &g.template), g.period.as_ps())))
     }
 }
 
@@ -386,6 +618,7 @@ fn queue_columns<'py>(py: Python<'py>, s: &QueueSamples) -> HashMap<&'static str
     HashMap::from([
         ("time", long(&s.time)),
         ("port", words(py, s.port.iter().map(|v| u64::from(*v)))),
+        ("queue", words(py, s.queue.iter().map(|v| u64::from(*v)))),
         ("packets", long(&s.packets)),
         ("bytes", long(&s.bytes)),
         ("delay", long(&s.delay)),

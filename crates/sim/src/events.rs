@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Free(u32),
     /// A packet that does not keep the wire's order arrives.
     Stray(u32),
+    /// A switch's packet generator is due.
+    Generate(u32),
 }
 
 impl Event {
@@ -33,6 +35,7 @@ impl Event {
             Event::Udp(id) => (4, id),
             Event::Sample(id) => (5, id),
             Event::Free(id) => (6, id),
+            Event::Generate(id) => (7, id),
         };
         kind << 24 | u64::from(id)
     }
@@ -46,7 +49,8 @@ impl Event {
             3 => Event::Stray(id),
             4 => Event::Udp(id),
             5 => Event::Sample(id),
-            _ => Event::Free(id),
+            6 => Event::Free(id),
+            _ => Event::Generate(id),
         }
     }
 }

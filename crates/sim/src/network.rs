@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use dataplane::pipeline::Pipeline;
 use p4lang::ir::Program;
+use switch::{PortConfig, Switch};
 use transport::cc;
 use transport::tcp::Connection;
 use units::Time;
@@ -76,6 +77,16 @@ enum Kind {
     Udp(u32),
 }
 
+/// A switch that is to be made when its ports are known.
+#[derive(Debug)]
+struct Planned {
+    program: Arc<Program>,
+    /// Queues of each port.
+    queues: usize,
+    cpu_port: Option<u32>,
+    node: NodeId,
+}
+
 /// A network and its state.
 #[derive(Debug)]
 pub struct Network {
@@ -94,8 +105,8 @@ pub struct Network {
     kinds: Vec<Kind>,
     pub(crate) actions: Vec<Action>,
     pub(crate) recorders: Vec<Recorder>,
-    /// What is to become of each switch: program, queues of a port, node; and what has.
-    programs: Vec<(Arc<Program>, usize, NodeId)>,
+    /// What is to become of each switch, and what has.
+    programs: Vec<Planned>,
     pub(crate) switches: Vec<Option<SwitchNode>>,
     /// Bytes of frames that are gone.
     pub(crate) buffers: Vec<Vec<u8>>,
@@ -106,6 +117,8 @@ pub struct Network {
     pub(crate) handled: u64,
     pub(crate) hops: u64,
     pub(crate) unclaimed: u64,
+    /// A switch that is watched has something for its controller.
+    pub(crate) news: bool,
 }
 
 impl Network {
@@ -133,6 +146,7 @@ impl Network {
             handled: 0,
             hops: 0,
             unclaimed: 0,
+            news: false,
         }
     }
 
@@ -148,11 +162,17 @@ impl Network {
     }
 
     /// A switch that runs a P4 program. Its ports have the numbers of its links in the order in which they are made, from 0 on;
-    /// the limits of its links are those of its queues.
-    pub fn switch(&mut self, name: &str, program: Arc<Program>, queues: usize) -> NodeId {
+    /// the limits of its links are those of its queues. `cpu_port` is the port number of its controller.
+    pub fn switch(
+        &mut self,
+        name: &str,
+        program: Arc<Program>,
+        queues: usize,
+        cpu_port: Option<u32>,
+    ) -> NodeId {
         let id = self.node(name, NO_HOST);
         self.nodes[id.0 as usize].switch = self.switches.len() as u32;
-        self.programs.push((program, queues.max(1), id));
+        self.programs.push(Planned { program, queues: queues.max(1), cpu_port, node: id });
         self.switches.push(None);
         id
     }
@@ -162,11 +182,39 @@ impl Network {
     /// # Errors
     /// A node that is no switch.
     pub fn pipeline(&mut self, node: NodeId) -> Result<&mut Pipeline, BuildError> {
+        Ok(self.made(node)?.switch.pipeline())
+    }
+
+    /// Does something to a switch that is not for its pipeline alone: sets a port anew, starts a packet generator, sends a
+    /// packet out. What comes of it happens from now on.
+    ///
+    /// # Errors
+    /// A node that is no switch.
+    pub fn control<T>(
+        &mut self,
+        node: NodeId,
+        act: impl FnOnce(&mut Switch, Time) -> T,
+    ) -> Result<T, BuildError> {
+        let now = self.now();
+        let result = act(&mut self.made(node)?.switch, now);
+        self.attend(self.nodes[node.0 as usize].switch);
+        Ok(result)
+    }
+
+    /// Ends [`Network::run_until`] early whenever this switch has something for its controller.
+    ///
+    /// # Errors
+    /// A node that is no switch.
+    pub fn watch(&mut self, node: NodeId) -> Result<(), BuildError> {
+        self.made(node)?.watched = true;
+        Ok(())
+    }
+
+    fn made(&mut self, node: NodeId) -> Result<&mut SwitchNode, BuildError> {
         self.make_switches()?;
-        let index = self.nodes[node.0 as usize].switch;
-        let name = self.nodes[node.0 as usize].name.clone();
-        match self.switches.get_mut(index as usize) {
-            Some(Some(made)) => Ok(made.switch.pipeline()),
+        let Node { switch, name, .. } = &self.nodes[node.0 as usize];
+        match self.switches.get_mut(*switch as usize) {
+            Some(Some(made)) => Ok(made),
             _ => refuse(format!("{name} is no P4 switch")),
         }
     }
@@ -180,8 +228,8 @@ impl Network {
 
     /// Makes the switches, with the ports that they have by now.
     fn make_switches(&mut self) -> Result<(), BuildError> {
-        for (index, (program, queues, node)) in self.programs.iter().enumerate() {
-            let node = &self.nodes[node.0 as usize];
+        for (index, planned) in self.programs.iter().enumerate() {
+            let node = &self.nodes[planned.node.0 as usize];
             if self.switches[index].as_ref().is_some_and(|made| made.ports.len() == node.ports.len()) {
                 continue;
             }
@@ -189,15 +237,15 @@ impl Network {
                 let limit = self.ports[*port as usize].link.limit;
                 switch::QueueLimit { packets: limit.packets, bytes: limit.bytes }
             };
-            let ports =
-                node.ports.iter().map(|p| switch::PortConfig { queues: vec![limit(p); *queues] }).collect();
-            let config = switch::Config { ports, seed: self.seed ^ index as u64 };
-            let made = switch::Switch::new(program.clone(), &config)
+            let ports = node.ports.iter().map(|p| PortConfig::new(vec![limit(p); planned.queues])).collect();
+            let config = switch::Config { ports, cpu_port: planned.cpu_port, seed: self.seed ^ index as u64 };
+            let made = Switch::new(planned.program.clone(), &config)
                 .map_err(|e| BuildError(format!("switch {}: {e}", node.name)))?;
             for port in &node.ports {
                 self.ports[*port as usize].of_switch = index as u32;
             }
-            self.switches[index] = Some(SwitchNode { switch: made, ports: node.ports.clone() });
+            self.switches[index] =
+                Some(SwitchNode { switch: made, ports: node.ports.clone(), watched: false, timer: u64::MAX });
         }
         Ok(())
     }
@@ -451,11 +499,12 @@ impl Network {
 
     /// Keeps the distribution of waiting times at a port from now on.
     pub fn record_waits(&mut self, port: PortId) {
-        self.ports[port.0 as usize].waits = Some(Box::default());
+        self.ports[port.0 as usize].waits = Some(Vec::new());
     }
 
-    pub fn waits(&self, port: PortId) -> Option<&Histogram> {
-        self.ports[port.0 as usize].waits.as_deref()
+    /// Of one of a port's queues, if they were recorded and any packet has left it; a plain port has queue 0 alone.
+    pub fn waits(&self, port: PortId, queue: usize) -> Option<&Histogram> {
+        self.ports[port.0 as usize].waits.as_ref()?.get(queue)
     }
 
     /// What the recorders have, in the order in which they were made.

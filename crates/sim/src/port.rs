@@ -123,8 +123,8 @@ pub(crate) struct Port {
     /// The wire loses packets or their order: each one arrives by an event of its own, and the ring is only the queue.
     pub strays: bool,
     bad: bool,
-    /// Waiting times, if they are asked for.
-    pub waits: Option<Box<Histogram>>,
+    /// Waiting times by queue, if they are asked for.
+    pub waits: Option<Vec<Histogram>>,
     /// Picoseconds for a byte, if that is a whole number.
     ps_per_byte: Option<u64>,
     pub statistics: QueueStatistics,
@@ -246,14 +246,23 @@ impl Port {
         statistics.wait_ps += u128::from(starts - now);
         statistics.wait_max_ps = statistics.wait_max_ps.max(starts - now);
         statistics.busy_ps += u128::from(takes);
-        if let Some(waits) = &mut self.waits {
-            waits.add(starts - now);
-        }
+        self.note_wait(0, starts - now);
         let arrives = self.free_at + self.link.delay.as_ps();
         let first = self.ring.is_empty().then_some(arrives);
         self.waiting_bytes += u64::from(bytes);
         self.ring.push_back(Flight { arrives, starts, packet: id, bytes });
         if self.strays { Taken::Stray { at: arrives } } else { Taken::Queued { first } }
+    }
+
+    /// Keeps a waiting time, if that is asked for.
+    #[inline]
+    pub fn note_wait(&mut self, queue: usize, wait: u64) {
+        if let Some(waits) = &mut self.waits {
+            if queue >= waits.len() {
+                waits.resize_with(queue + 1, Histogram::default);
+            }
+            waits[queue].add(wait);
+        }
     }
 
     /// Takes the first packet off the wire; gives it and when the next one arrives.

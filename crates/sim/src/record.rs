@@ -79,10 +79,14 @@ pub struct FlowSamples {
 pub struct QueueSamples {
     pub time: Vec<u64>,
     pub port: Vec<u32>,
+    /// Which of the port's queues; a plain port has queue 0 alone.
+    pub queue: Vec<u32>,
     pub packets: Vec<u64>,
     pub bytes: Vec<u64>,
-    /// How long a packet that came now would wait, in picoseconds.
+    /// In picoseconds. Of a plain port: how long a packet that came now would wait. Of a switch, whose queues share the port: how
+    /// long the first packet has waited.
     pub delay: Vec<u64>,
+    /// Of the whole port.
     pub sent_bytes: Vec<u64>,
     pub dropped: Vec<u64>,
     pub marked: Vec<u64>,

@@ -10,7 +10,7 @@ use crate::events::Event;
 use crate::flow::Plan;
 use crate::network::{Action, BuildError, NO_HOST, Network};
 use crate::packet::{Body, Packet, PacketId};
-use crate::port::Taken;
+use crate::port::{Port, QueueLimit, Taken};
 use crate::record::Recorder;
 use crate::switch_node::{self, Frame};
 use crate::udp::Datagram;
@@ -20,11 +20,12 @@ const IP_HEADER: u32 = 20;
 const UDP_HEADERS: u32 = 28;
 
 impl Network {
-    /// Runs until `end`; events at that time are done.
+    /// Runs until `end`, or until a watched switch ([`Network::watch`]) has something for its controller; gives the time
+    /// reached. Events at that time are done, unless there was news.
     ///
     /// # Errors
     /// Only before anything has run: a flow without a way.
-    pub fn run_until(&mut self, end: Time) -> Result<(), BuildError> {
+    pub fn run_until(&mut self, end: Time) -> Result<Time, BuildError> {
         if !self.routed {
             self.route()?;
         }
@@ -36,9 +37,13 @@ impl Network {
             debug_assert!(at >= self.now);
             self.handled += 1;
             self.step(at, event);
+            if self.news {
+                self.news = false;
+                return Ok(self.now());
+            }
         }
         self.now = self.now.max(end);
-        Ok(())
+        Ok(self.now())
     }
 
     /// Handles the first event.
@@ -68,6 +73,7 @@ impl Network {
             Event::Udp(source) => self.on_udp(source),
             Event::Sample(recorder) => self.on_sample(recorder),
             Event::Free(port) => self.pull(port),
+            Event::Generate(switch) => self.generate(switch),
             Event::Stray(packet) => {
                 self.hops += 1;
                 let port = self.packets.get(packet).next;
@@ -164,7 +170,32 @@ impl Network {
         let (Some(frame), Some(node)) = (frame, &mut self.switches[index as usize]) else { return };
         node.switch.receive(Time::from_ps(self.now), port, &frame.bytes, frame.more);
         self.buffers.push(frame.bytes);
+        self.news |= node.watched && node.switch.has_news();
         self.wake_ports(index);
+    }
+
+    /// Sees to what a switch has to do after something was done to it from outside.
+    pub(crate) fn attend(&mut self, index: u32) {
+        if let Some(node) = &mut self.switches[index as usize] {
+            self.news |= node.watched && node.switch.has_news();
+            let due = node.switch.next_wakeup().map_or(u64::MAX, Time::as_ps);
+            if due < node.timer {
+                node.timer = due.max(self.now);
+                self.events.push(node.timer, Event::Generate(index));
+            }
+        }
+        self.wake_ports(index);
+    }
+
+    /// A switch's packet generator is due, unless it was changed meanwhile.
+    fn generate(&mut self, index: u32) {
+        if let Some(node) = &mut self.switches[index as usize]
+            && node.timer == self.now
+        {
+            node.timer = u64::MAX;
+            node.switch.advance(Time::from_ps(self.now));
+            self.attend(index);
+        }
     }
 
     /// Starts the ports of a switch that have got something to send and are free.
@@ -191,6 +222,11 @@ impl Network {
         let (index, number) = (p.of_switch, p.number);
         let Some(node) = self.switches.get_mut(index as usize).and_then(Option::as_mut) else { return };
         let Some(out) = node.switch.transmit(Time::from_ps(self.now), number) else {
+            // Something may wait for a shaper.
+            if let Some(at) = node.switch.next_transmit(number) {
+                self.events.push(at.as_ps().max(self.now + 1), Event::Free(port));
+            }
+            self.news |= node.watched && node.switch.has_news();
             self.wake_ports(index);
             return;
         };
@@ -202,12 +238,14 @@ impl Network {
         let frame = Frame { bytes: buffer, more: out.more };
         let (size, to, hash) = (frame.size(), frame.host().unwrap_or(NO_HOST), frame.hash());
         let body = Body::Frame(frame);
-        let more = node.switch.has_work(number);
+        let next = node.switch.next_transmit(number);
+        self.news |= node.watched && node.switch.has_news();
         let id = self.packets.add(Packet { endpoint: hash, to, next: port, size, body });
         let p = &mut self.ports[port as usize];
+        p.note_wait(out.queue, out.waited.as_ps());
         let (arrives, first) = p.put(self.now, id, size);
-        if more {
-            self.events.push(p.free_at(), Event::Free(port));
+        if let Some(next) = next {
+            self.events.push(p.free_at().max(next.as_ps()), Event::Free(port));
         }
         if p.strays {
             self.stray(port, id, arrives);
@@ -344,7 +382,28 @@ impl Network {
                     self.pump(index);
                 }
             }
-            Action::Change(port, link) => self.ports[*port as usize].change(self.now, (**link).clone()),
+            Action::Change(port, link) => {
+                let (port, link) = (*port as usize, (**link).clone());
+                let before = self.ports[port].link.limit;
+                let after = link.limit;
+                self.ports[port].change(self.now, link);
+                if before != after {
+                    self.limit_queues(port, after);
+                }
+            }
+        }
+    }
+
+    /// The queues of a switch's port have the limit of its link.
+    fn limit_queues(&mut self, port: usize, limit: QueueLimit) {
+        let (index, number) = (self.ports[port].of_switch, self.ports[port].number);
+        let Some(node) = self.switches.get_mut(index as usize).and_then(Option::as_mut) else { return };
+        // The port is there, and the limit was checked when the change was planned.
+        if let Ok(mut config) = node.switch.port_config(number) {
+            for queue in &mut config.queues {
+                queue.limit = switch::QueueLimit { packets: limit.packets, bytes: limit.bytes };
+            }
+            let _ = node.switch.configure_port(number, &config);
         }
     }
 
@@ -423,17 +482,30 @@ impl Network {
         let samples = &mut recorder.queues;
         for port in &recorder.ports {
             let p = &mut self.ports[*port as usize];
-            let (packets, bytes) = p.depth(self.now);
-            samples.time.push(self.now);
-            samples.port.push(*port);
-            samples.packets.push(packets);
-            samples.bytes.push(bytes);
-            samples.delay.push(p.backlog(self.now));
-            samples.sent_bytes.push(p.statistics.bytes);
-            samples.dropped.push(p.statistics.dropped);
-            samples.marked.push(p.statistics.marked);
-            // What is still to be sent has been counted already.
-            samples.busy.push((p.statistics.busy_ps as u64).saturating_sub(p.backlog(self.now)));
+            let mut row = |p: &Port, queue: usize, (packets, bytes): (u64, u64), delay: u64, dropped: u64| {
+                samples.time.push(self.now);
+                samples.port.push(*port);
+                samples.queue.push(queue as u32);
+                samples.packets.push(packets);
+                samples.bytes.push(bytes);
+                samples.delay.push(delay);
+                samples.sent_bytes.push(p.statistics.bytes);
+                samples.dropped.push(dropped);
+                samples.marked.push(p.statistics.marked);
+                // What is still to be sent has been counted already.
+                samples.busy.push((p.statistics.busy_ps as u64).saturating_sub(p.backlog(self.now)));
+            };
+            let Some(Some(node)) = self.switches.get(p.of_switch as usize) else {
+                let (depth, delay) = (p.depth(self.now), p.backlog(self.now));
+                row(p, 0, depth, delay, p.statistics.dropped);
+                continue;
+            };
+            let mut queue = 0;
+            while let Some((depth, counts)) = node.switch.queue(p.number, queue) {
+                let wait = node.switch.head_wait(Time::from_ps(self.now), p.number, queue);
+                row(p, queue, depth, wait.map_or(0, Time::as_ps), counts.dropped);
+                queue += 1;
+            }
         }
         self.events.push(self.now + recorder.period, Event::Sample(index));
         self.recorders[index as usize] = recorder;

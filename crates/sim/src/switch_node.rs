@@ -110,6 +110,10 @@ pub(crate) fn read(frame: &Frame) -> Option<(u32, wire::Body)> {
 pub(crate) struct SwitchNode {
     pub switch: Switch,
     pub ports: Vec<u32>,
+    /// Whoever runs the network wants to know at once of digests and packets for the controller.
+    pub watched: bool,
+    /// Earliest event under way for the packet generator; `u64::MAX`: none.
+    pub timer: u64,
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ fn dumbbell(n: u32, p4: bool) -> (Network, Vec<(NodeId, NodeId)>, PortId) {
     let mut net = Network::new(1);
     let routers = ["left", "right"].map(|name| {
         if p4 {
-            net.switch(name, program("examples/p4/ipv4_router/ipv4_router.p4"), 1)
+            net.switch(name, program("examples/p4/ipv4_router/ipv4_router.p4"), 1, None)
         } else {
             net.router(name)
         }
@@ -113,7 +113,7 @@ fn transfers_end_and_nothing_is_left() {
 fn a_program_marks_and_tcp_answers() {
     let mut net = Network::new(1);
     let (a, b) = (net.host("a"), net.host("b"));
-    let marker = net.switch("marker", program("examples/p4/ecn_marker/ecn_marker.p4"), 1);
+    let marker = net.switch("marker", program("examples/p4/ecn_marker/ecn_marker.p4"), 1, None);
     let fast = wire(Rate::from_gbps(1), Time::from_ms(2), 10_000);
     net.link(a, marker, fast.clone(), fast.clone()).unwrap();
     net.link(marker, b, wire(Rate::from_mbps(50), Time::from_ms(2), 1000), fast).unwrap();

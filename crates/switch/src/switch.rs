@@ -38,9 +38,9 @@ impl PortConfig {
             return refuse(format!("port {port} has no queue; give it at least one"));
         }
         let fast_enough = |shaping: &Option<Shaping>, what: &str| match shaping {
-            Some(s) if s.rate.is_zero() || s.burst.is_zero() => {
-                refuse(format!("the shaper of {what} lets nothing through; give it a rate and a burst above 0"))
-            }
+            Some(s) if s.rate.is_zero() || s.burst.is_zero() => refuse(format!(
+                "the shaper of {what} lets nothing through; give it a rate and a burst above 0"
+            )),
             _ => Ok(()),
         };
         fast_enough(&self.shaping, &format!("port {port}"))?;
@@ -224,7 +224,9 @@ impl Switch {
         if let Some(cpu) = config.cpu_port
             && (cpu as usize) < config.ports.len()
         {
-            return refuse(format!("port {cpu} is the controller's, and has a wire too; give it another number"));
+            return refuse(format!(
+                "port {cpu} is the controller's, and has a wire too; give it another number"
+            ));
         }
         let pipeline = Pipeline::compiled(program.clone(), config.seed)
             .unwrap_or_else(|_| Pipeline::interpreted(program, config.seed));
@@ -375,8 +377,9 @@ impl Switch {
 
     /// Makes the generated packets that are due.
     pub fn advance(&mut self, now: Time) {
-        while let Some(index) =
-            (0..self.generators.len()).filter(|i| self.generators[*i].1.due <= now).min_by_key(|i| self.generators[*i].1.due)
+        while let Some(index) = (0..self.generators.len())
+            .filter(|i| self.generators[*i].1.due <= now)
+            .min_by_key(|i| self.generators[*i].1.due)
         {
             let running = &mut self.generators[index].1;
             let at = running.due;
@@ -392,7 +395,12 @@ impl Switch {
     ///
     /// # Errors
     /// A period of zero, an empty template.
-    pub fn set_generator(&mut self, now: Time, id: u32, generator: Option<Generator>) -> Result<(), ConfigError> {
+    pub fn set_generator(
+        &mut self,
+        now: Time,
+        id: u32,
+        generator: Option<Generator>,
+    ) -> Result<(), ConfigError> {
         let at = self.generators.iter().position(|(known, _)| *known == id);
         let Some(generator) = generator else {
             if let Some(at) = at {
@@ -482,9 +490,14 @@ impl Switch {
         let mut counts = self.counts.clone();
         counts.made = self.pipeline.packets_made();
         counts.held = self.ports.iter().map(|p| p.waiting).sum();
-        counts.dropped = self.pipeline.drops().iter().map(|(reason, count)| (reason.name(), *count)).collect();
+        counts.dropped =
+            self.pipeline.drops().iter().map(|(reason, count)| (reason.name(), *count)).collect();
         let full = self.ports.iter().flat_map(|p| &p.queues).map(|q| q.statistics.dropped).sum();
-        let fixed = [("queue full", full), ("no such port", self.no_port), ("too many packet-ins", self.packet_ins_lost)];
+        let fixed = [
+            ("queue full", full),
+            ("no such port", self.no_port),
+            ("too many packet-ins", self.packet_ins_lost),
+        ];
         counts.dropped.extend(fixed.into_iter().filter(|(_, count)| *count > 0));
         counts
     }

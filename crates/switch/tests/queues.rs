@@ -339,10 +339,10 @@ fn scheduler() -> impl Strategy<Value = Scheduler> {
 }
 
 fn shaping() -> impl Strategy<Value = Option<Shaping>> {
-    prop::option::of((1u64..1000, 1u64..3000).prop_map(|(mbps, burst)| Shaping {
-        rate: Rate::from_mbps(mbps),
-        burst: Bytes::new(burst),
-    }))
+    prop::option::of(
+        (1u64..1000, 1u64..3000)
+            .prop_map(|(mbps, burst)| Shaping { rate: Rate::from_mbps(mbps), burst: Bytes::new(burst) }),
+    )
 }
 
 prop_compose! {

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import heapq
 import time as clock
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
-from tidegate import _core
+from tidegate import _core, units
 from tidegate._core import TidegateError
+from tidegate.control import Controller, Digest, PacketIn, SwitchApi
+from tidegate.control.api import port_spec
 from tidegate.network import Link, Network, Switch, TcpSpec, UdpSpec, Wire
-from tidegate.results import Result
+from tidegate.results import Note, Result
 
 # How often a run looks up: for Ctrl-C and the progress bar.
 SLICE_S = 0.05
+
+Progress = Callable[[int, int], None]
 
 
 def build(network: Network, seed: int) -> tuple[_core.Simulation, dict[int, tuple[int, int]]]:
@@ -19,7 +26,7 @@ def build(network: Network, seed: int) -> tuple[_core.Simulation, dict[int, tupl
     core = _core.Simulation(seed)
     for node in network.nodes:
         if isinstance(node, Switch):
-            core.switch(node.name, node.program.core, node.queues)
+            core.switch(node.name, node.program.core, node.queues, node.cpu_port)
         elif node.kind == "host":
             core.host(node.name)
         else:
@@ -38,17 +45,85 @@ def build(network: Network, seed: int) -> tuple[_core.Simulation, dict[int, tupl
         core.set_route(router.number, to.number, ports[over.number][0 if over.a is router else 1])
     for node in network.nodes:
         if isinstance(node, Switch):
+            surface = core.control(node.number)
+            try:
+                for link, port in node.ports:
+                    surface.port_write(network.port(node, link), port_spec(port))
+            except TidegateError as error:
+                raise TidegateError(f"switch {node.name}: {error}") from None
             for line in node.commands:
                 try:
-                    core.command(node.number, line)
+                    surface.command(line)
                 except TidegateError as error:
                     raise TidegateError(f"switch {node.name}: {line}: {error}") from None
     return core, ports
 
 
-def run(
-    network: Network, until: int, seed: int, progress: Callable[[int, int], None] | None = None
-) -> Result:
+class _Control:
+    """The controllers of a run."""
+
+    def __init__(self, network: Network, core: _core.Simulation) -> None:
+        self.notes: list[Note] = []
+        self._surfaces: list[tuple[_core.SwitchControl, SwitchApi, list[Controller]]] = []
+        by_number: dict[int, tuple[_core.SwitchControl, SwitchApi, list[Controller]]] = {}
+        for controller, asked in network.controllers:
+            switches = asked or tuple(node for node in network.nodes if isinstance(node, Switch))
+            if not switches:
+                name = type(controller).__name__
+                raise TidegateError(
+                    f"the controller {name} has no switch to control; make one with net.switch"
+                )
+            for switch in switches:
+                if switch.number not in by_number:
+                    surface = core.control(switch.number)
+                    api = SwitchApi(switch.name, surface, _neighbours(network, switch), self._note)
+                    by_number[switch.number] = (surface, api, [])
+                    core.watch(switch.number)
+                by_number[switch.number][2].append(controller)
+        self._surfaces = list(by_number.values())
+
+    def _note(self, now: int, switch: str, quantity: str, value: float) -> None:
+        self.notes.append((now, switch, quantity, value))
+
+    def start(self) -> list[tuple[int, Controller, SwitchApi]]:
+        """Starts all; gives the period of each that ticks."""
+        ticking = []
+        for _, api, controllers in self._surfaces:
+            for controller in controllers:
+                controller.start(api)
+                if controller.period is not None:
+                    period = units.time(controller.period)
+                    if period == 0:
+                        raise TidegateError(f"the period of the controller {type(controller).__name__} is 0")
+                    ticking.append((period, controller, api))
+        self.deliver()
+        return ticking
+
+    def deliver(self) -> None:
+        """Hands over what switches have for their controllers, until there is no more."""
+        for surface, api, controllers in self._surfaces:
+            while True:
+                digests = [Digest(name, dict(fields)) for name, fields in surface.take_digests()]
+                packet = surface.take_packet_in()
+                if not digests and packet is None:
+                    break
+                for controller in controllers:
+                    for digest in digests:
+                        controller.on_digest(api.now, api, digest)
+                    if packet is not None:
+                        controller.on_packet_in(api.now, api, PacketIn(*packet))
+
+
+def _tick(controller: Controller, api: SwitchApi) -> None:
+    controller.tick(api.now, api)
+
+
+def _neighbours(network: Network, switch: Switch) -> list[str]:
+    links = [link for link in network.links if switch in (link.a, link.b)]
+    return [(link.b if link.a is switch else link.a).name for link in links]
+
+
+def run(network: Network, until: int, seed: int, progress: Progress | None = None) -> Result:
     """Run until `until` picoseconds."""
     core, ports = build(network, seed)
     watched: list[Link] = list(dict.fromkeys(network.watched)) if network.watched else []
@@ -64,32 +139,57 @@ def run(
     interrupted = False
     planned = len(network.changes)
     network.running = change
-    pending = sorted(((when, order) for order, (when, _) in enumerate(network.actions)), reverse=True)
-    step = max(1, until // 1000)
-    done = 0
+    control = _Control(network, core)
+    shown: AbstractContextManager[object] = (
+        progress if isinstance(progress, AbstractContextManager) else nullcontext()
+    )
     try:
-        while True:
-            end = min(until, done + step)
-            if pending and pending[-1][0] <= end:
-                end = max(done, pending[-1][0])
-            began = clock.perf_counter()
-            core.run_until(end)
-            spent = clock.perf_counter() - began
-            done = end
-            while pending and pending[-1][0] <= done:
-                network.actions[pending.pop()[1]][1]()
-            if progress is not None:
-                progress(done, until)
-            if done >= until:
-                break
-            # Slices of about the same length in real time.
-            if spent < SLICE_S / 2:
-                step *= 2
-            elif spent > SLICE_S * 2:
-                step = max(1, step // 2)
+        with shown:
+            _loop(network, core, control, until, progress)
     except KeyboardInterrupt:
         interrupted = True
     finally:
         network.running = None
         del network.changes[planned:]
-    return Result.of_simulation(network, core, ports, watched, core.now(), seed, interrupted)
+    return Result.of_simulation(network, core, ports, watched, control.notes, seed, interrupted)
+
+
+def _loop(
+    network: Network, core: _core.Simulation, control: _Control, until: int, progress: Progress | None
+) -> None:
+    # What is to be called when: time, order, what, and the period if it is called again.
+    agenda: list[tuple[int, int, Callable[[], None], int | None]] = []
+    for when, action in network.actions:
+        agenda.append((when, len(agenda), action, None))
+    for period, controller, api in control.start():
+        agenda.append((period, len(agenda), partial(_tick, controller, api), period))
+    heapq.heapify(agenda)
+    order = len(agenda)
+    step = max(1, until // 1000)
+    done = 0
+    while True:
+        end = min(until, done + step)
+        if agenda and agenda[0][0] <= end:
+            end = max(done, agenda[0][0])
+        began = clock.perf_counter()
+        done = core.run_until(end)
+        spent = clock.perf_counter() - began
+        control.deliver()
+        if done < end:
+            continue
+        while agenda and agenda[0][0] <= done:
+            when, _, call, again = heapq.heappop(agenda)
+            call()
+            if again is not None:
+                heapq.heappush(agenda, (when + again, order, call, again))
+                order += 1
+            control.deliver()
+        if progress is not None:
+            progress(done, until)
+        if done >= until:
+            break
+        # Slices of about the same length in real time.
+        if spent < SLICE_S / 2:
+            step = min(step * 2, until)
+        elif spent > SLICE_S * 2:
+            step = max(1, step // 2)

@@ -17,7 +17,7 @@ pub fn p4_router() -> Arc<Program> {
 
 fn router(net: &mut Network, name: &str, program: Option<&Arc<Program>>) -> NodeId {
     match program {
-        Some(program) => net.switch(name, program.clone(), 1),
+        Some(program) => net.switch(name, program.clone(), 1, None),
         None => net.router(name),
     }
 }

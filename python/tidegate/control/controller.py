@@ -1,0 +1,29 @@
+"""What a controller is."""
+
+from __future__ import annotations
+
+from tidegate import units
+from tidegate.control.api import Digest, PacketIn, SwitchApi
+
+
+class Controller:
+    """The slow loop of a switch. Overrides what it needs; what is not overridden does nothing.
+
+    One object can serve several switches, and can be run again: `start` begins anew. It keeps nothing that it could not read
+    back from the switch, so that it can be started again while the switch runs. An exception ends the run.
+    """
+
+    period: units.Time | None = None
+    """Time from tick to tick; `None`: no ticks."""
+
+    def start(self, switch: SwitchApi) -> None:
+        """Called at the beginning of a run, when the switch has its ports."""
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        """Called every `period`, for the first time one period after the start. `now` is in picoseconds."""
+
+    def on_digest(self, now: int, switch: SwitchApi, digest: Digest) -> None:
+        """Called for each message that the program sends with `digest`."""
+
+    def on_packet_in(self, now: int, switch: SwitchApi, packet: PacketIn) -> None:
+        """Called for each packet that comes to the switch's `cpu_port`."""
