@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from tidegate import _core, control, units
+from tidegate import _core, control, units, workloads
 from tidegate._core import TidegateError
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
@@ -131,14 +131,41 @@ class Link:
 
 @dataclass(frozen=True)
 class Flow:
-    """A TCP or UDP flow."""
+    """A TCP or UDP flow, or a connection of a page; `kind` is `tcp`, `udp` or `page`."""
 
     number: int
     kind: str
     source: Node
     target: Node
     label: str
-    spec: TcpSpec | UdpSpec = field(repr=False)
+    spec: TcpSpec | UdpSpec | PageSpec = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A client that asks a server, several times in turn."""
+
+    number: int
+    label: str
+    flows: tuple[Flow, ...]
+    """Its connections."""
+
+
+class TcpOptions(TypedDict, total=False):
+    """What `Network.tcp` takes besides ends, times and size, by the same names."""
+
+    congestion_control: str
+    mss: int
+    ecn: str
+    initial_cwnd: int
+    rto_min: units.Time
+    delayed_ack: units.Time
+    segmentation_offload: units.Size | None
+    receive_buffer_max: units.Size
+    sack: bool
+    timestamps: bool
+    pacing: bool
+    extra_delay: units.Time
 
 
 @dataclass(frozen=True)
@@ -161,6 +188,20 @@ class TcpSpec:
     sack: bool
     timestamps: bool
     pacing: bool
+    extra_delay: int
+
+
+@dataclass(frozen=True)
+class PageSpec:
+    """A page, in the units of the simulator."""
+
+    connection: TcpSpec
+    request: int
+    response: int
+    objects: int
+    think: int
+    persistent: bool
+    stop: int | None = None
 
 
 @dataclass(frozen=True)
@@ -178,6 +219,9 @@ class UdpSpec:
     off: int
     ecn: int
 
+
+# More flows than this are refused: a description of them would take gigabytes.
+_MOST_FLOWS = 4_000_000
 
 _ECN = {"not-ect": 0, "ect1": 1, "ect0": 2}
 
@@ -214,6 +258,7 @@ class Network:
         self._names: set[str] = set()
         self.links: list[Link] = []
         self.flows: list[Flow] = []
+        self.pages: list[Page] = []
         self.changes: list[tuple[int, Link, str, Wire]] = []
         self.actions: list[tuple[int, Action]] = []
         self.routes: list[tuple[Node, Node, Link]] = []
@@ -401,11 +446,13 @@ class Network:
         sack: bool = True,
         timestamps: bool = True,
         pacing: bool = False,
+        extra_delay: units.Time = 0,
     ) -> Flow:
         """A TCP flow over a connection of its own: `size` bytes, or as much as goes through until `stop`.
 
         `ecn` is `off`, `passive`, `on` (RFC 3168) or `accurate`; `mss` is the MTU less 40, `segmentation_offload` the
-        largest burst that the host hands down, `None` for single segments. The other names are Linux's.
+        largest burst that the host hands down, `None` for single segments. `extra_delay` makes the round trip of this flow
+        longer: what the source sends waits so long in it. The other names are Linux's.
         """
         name = self._ends(source, target, "TCP")
         known = _core.congestion_controls()
@@ -430,8 +477,129 @@ class Network:
             sack=sack,
             timestamps=timestamps,
             pacing=pacing,
+            extra_delay=units.time(extra_delay),
         )
         return self._flow("tcp", source, target, label or f"{congestion_control} {name}", spec)
+
+    def transfers(
+        self,
+        flows: Iterable[tuple[units.Time, units.Size, Node, Node]],
+        **options: Unpack[TcpOptions],
+    ) -> list[Flow]:
+        """TCP flows by a list of start, size, source and target; `options` as for `tcp`, for all of them."""
+        made: list[Flow] = []
+        template: TcpSpec | None = None
+        for start, size, source, target in flows:
+            if template is None:
+                made.append(self.tcp(source, target, start=start, size=size, **options))
+                spec = made[0].spec
+                assert isinstance(spec, TcpSpec)
+                template = spec
+                continue
+            label = f"{template.congestion_control} {self._ends(source, target, 'TCP')}"
+            spec = replace(
+                template,
+                source=source.number,
+                target=target.number,
+                start=units.time(start),
+                size=units.size(size),
+            )
+            made.append(self._flow("tcp", source, target, label, spec))
+        return made
+
+    def workload(
+        self,
+        ends: Sequence[Node] | Sequence[tuple[Node, Node]],
+        *,
+        load: float,
+        rate: units.Rate,
+        stop: units.Time,
+        start: units.Time = 0,
+        sizes: str | PathLike[str] | _core.Sizes = "web-search",
+        seed: int = 1,
+        **options: Unpack[TcpOptions],
+    ) -> list[Flow]:
+        """TCP flows that come as a Poisson process from `start` to `stop`, with sizes of an empirical distribution.
+
+        `ends` are hosts (each flow goes from one of them to another, all alike) or pairs of source and target. The flows'
+        bytes make `load` of `rate`, on average and in total: for a load of hosts' links, give the sum of their rates.
+        `sizes` is `web-search`, `data-mining`, or a file (see `tidegate.workloads`). The flows depend on `seed` alone, not
+        on that of the run. `options` are those of `tcp`.
+        """
+        pairs = [end for end in ends if not isinstance(end, Node)]
+        hosts = [end for end in ends if isinstance(end, Node)]
+        if (pairs and hosts) or not (pairs or len(hosts) > 1):
+            raise TidegateError("a workload needs two hosts or more, or pairs of hosts (and not both)")
+        bits, first, last = units.rate(rate), units.time(start), units.time(stop)
+        if not (load > 0 and bits > 0):
+            raise TidegateError(
+                f"a workload with a load of {load} of {units.show_rate(bits)} makes no flows; give both above 0"
+            )
+        if last <= first:
+            raise TidegateError(
+                f"the workload stops at {units.show_time(last)}, before it starts at {units.show_time(first)}"
+            )
+        distribution = workloads.sizes(sizes)
+        gap = distribution.mean() * 8 * units.PS_PER_S / (load * bits)
+        expected = (last - first) / gap
+        if expected > _MOST_FLOWS:
+            raise TidegateError(
+                f"the workload makes about {expected:.0f} flows, more than {_MOST_FLOWS}; make it shorter"
+            )
+        others = len(hosts) - 1
+
+        def pair(number: int) -> tuple[Node, Node]:
+            if pairs:
+                return pairs[number]
+            a, b = divmod(number, others)
+            return hosts[a], hosts[b + (b >= a)]
+
+        count = len(pairs) or len(hosts) * others
+        flows = distribution.poisson(max(1, round(gap)), first, last, count, seed)
+        return self.transfers(((at, size, *pair(number)) for at, size, number in flows), **options)
+
+    def page(
+        self,
+        client: Node,
+        server: Node,
+        *,
+        request: units.Size = "500 B",
+        response: units.Size = "100 kB",
+        objects: int = 1,
+        think: units.Time = 0,
+        connections: str = "persistent",
+        start: units.Time = 0,
+        label: str | None = None,
+        **options: Unpack[TcpOptions],
+    ) -> Page:
+        """A client asks and a server answers, `objects` times in turn, with `think` between an answer and the next question.
+
+        `connections` is `persistent`, one for all, or `new`, one for each. `Result.pages` has the times; in `Result.flows` a
+        page's bytes and retransmissions are those of the answers. `options` are those of `tcp`.
+        """
+        name = label or f"page {self._ends(client, server, 'page')}"
+        if connections not in ("persistent", "new"):
+            raise TidegateError(f"the {name}: connections are persistent or new, not {connections!r}")
+        if not isinstance(objects, int) or not 1 <= objects <= _MOST_FLOWS:
+            raise TidegateError(f"the {name} has {objects!r} objects; give a whole number of at least 1")
+        # Checks the options as those of a flow; the flow itself is not wanted.
+        flow = self.tcp(client, server, start=start, **options)
+        self.flows.pop()
+        assert isinstance(flow.spec, TcpSpec)
+        spec = PageSpec(
+            connection=flow.spec,
+            request=units.size(request),
+            response=units.size(response),
+            objects=objects,
+            think=units.time(think),
+            persistent=connections == "persistent",
+        )
+        flows = tuple(
+            self._flow("page", client, server, name, spec) for _ in range(1 if spec.persistent else objects)
+        )
+        page = Page(len(self.pages), name, flows)
+        self.pages.append(page)
+        return page
 
     def udp(
         self,
@@ -472,7 +640,9 @@ class Network:
         )
         return self._flow("udp", source, target, label or f"udp {name}", spec)
 
-    def _flow(self, kind: str, source: Node, target: Node, label: str, spec: TcpSpec | UdpSpec) -> Flow:
+    def _flow(
+        self, kind: str, source: Node, target: Node, label: str, spec: TcpSpec | UdpSpec | PageSpec
+    ) -> Flow:
         flow = Flow(len(self.flows), kind, source, target, label, spec)
         self.flows.append(flow)
         return flow

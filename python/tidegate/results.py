@@ -4,6 +4,7 @@ Every column that has a unit ends in it. `Result.flows` has one row for each flo
 link, and `number` tells the queues of a P4 switch's port apart; `Result.flow_samples` and `Result.queue_samples` have one for
 each of them and sample, if the network was recorded. In the samples the delay of a plain queue is what a packet that came
 now would wait; of a switch's, how long its first packet has waited.
+`Result.pages` has one row for each question of a page.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tidegate.network import Link, Network
 
 INFINITE_SSTHRESH = 0x7FFF_FFFF
-TABLES = ("flows", "queues", "flow_samples", "queue_samples", "notes")
+TABLES = ("flows", "queues", "flow_samples", "queue_samples", "notes", "pages")
 
 Note = tuple[int, str, str, float]
 """Picoseconds, switch, quantity, value."""
@@ -44,6 +45,7 @@ class Result:
     queue_samples: pl.DataFrame
     notes: pl.DataFrame
     """What controllers noted (`SwitchApi.note`): time_s, switch, quantity, value."""
+    pages: pl.DataFrame
     events: int
     """Events that the simulator handled, and packets that it carried over links."""
     hops: int
@@ -91,6 +93,7 @@ class Result:
             flow_samples=_flow_samples(flow_columns),
             queue_samples=_queue_samples(network, ports, queue_columns),
             notes=_notes(notes),
+            pages=_pages(network, core),
             events=events,
             hops=hops,
         )
@@ -111,6 +114,8 @@ def _flows(network: Network, core: _core.Simulation, end: int) -> pl.DataFrame:
         stop = flow.spec.stop
         if finished is None and stop is not None:
             last = min(last, stop)
+        took = None if finished is None or started is None else finished - started
+        ideal = came["ideal"]
         spent = None if started is None or last <= started else (last - started) / PS_PER_S
         received = came["datagrams_received"] if flow.kind == "udp" else None
         rows.append(
@@ -122,6 +127,10 @@ def _flows(network: Network, core: _core.Simulation, end: int) -> pl.DataFrame:
                 "target": flow.target.name,
                 "start_s": None if started is None else started / PS_PER_S,
                 "finish_s": None if finished is None else finished / PS_PER_S,
+                "size_bytes": getattr(flow.spec, "size", None),
+                "completion_ms": None if took is None else took / 1e9,
+                "ideal_ms": None if ideal is None else ideal / 1e9,
+                "slowdown": None if took is None or not ideal else took / ideal,
                 "bytes_received": came["bytes_received"],
                 "goodput_mbps": None if spent is None else came["bytes_received"] * 8 / spent / 1e6,
                 "retransmits": came["retransmits"],
@@ -137,7 +146,8 @@ def _flows(network: Network, core: _core.Simulation, end: int) -> pl.DataFrame:
             }
         )
     schema_hints = {"finish_s": pl.Float64, "start_s": pl.Float64, "goodput_mbps": pl.Float64}
-    hints = {"datagrams_sent": pl.Int64, "datagrams_received": pl.Int64}
+    schema_hints |= {"completion_ms": pl.Float64, "ideal_ms": pl.Float64, "slowdown": pl.Float64}
+    hints = {"datagrams_sent": pl.Int64, "datagrams_received": pl.Int64, "size_bytes": pl.Int64}
     delays = {"delay_ms_mean": pl.Float64, "delay_ms_max": pl.Float64}
     return pl.DataFrame(rows, schema_overrides={**schema_hints, **hints, **delays}, infer_schema_length=None)
 
@@ -146,6 +156,24 @@ def _notes(notes: list[Note]) -> pl.DataFrame:
     schema = {"time_s": pl.Float64, "switch": pl.String, "quantity": pl.String, "value": pl.Float64}
     rows = [(time / PS_PER_S, switch, quantity, value) for time, switch, quantity, value in notes]
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _pages(network: Network, core: _core.Simulation) -> pl.DataFrame:
+    rows = [
+        (
+            page.label,
+            number,
+            flow,
+            asked / PS_PER_S,
+            None if answered is None else answered / PS_PER_S,
+            None if answered is None else (answered - asked) / 1e9,
+        )
+        for page in network.pages
+        for number, (flow, asked, answered) in enumerate(core.exchanges(page.number))
+    ]
+    schema = {"page": pl.String, "object": pl.Int64, "flow": pl.Int64}
+    times = dict.fromkeys(("start_s", "finish_s", "response_ms"), pl.Float64)
+    return pl.DataFrame(rows, schema={**schema, **times}, orient="row")
 
 
 def _queues(

@@ -30,6 +30,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<engine::Pipeline>()?;
     m.add_class::<network::Simulation>()?;
     m.add_class::<network::SwitchControl>()?;
+    m.add_class::<network::Sizes>()?;
     m.add_function(wrap_pyfunction!(network::parse_time, m)?)?;
     m.add_function(wrap_pyfunction!(network::parse_rate, m)?)?;
     m.add_function(wrap_pyfunction!(network::parse_size, m)?)?;

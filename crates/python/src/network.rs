@@ -7,8 +7,8 @@ use dataplane::pipeline::Pipeline;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use sim::{
-    BuildError, FlowId, FlowSamples, GilbertElliott, Link, Network, NodeId, Pattern, PortId, QueueLimit,
-    QueueSamples, TcpFlow, UdpFlow,
+    BuildError, FlowId, FlowSamples, GilbertElliott, Link, Network, NodeId, PageFlow, PageId, Pattern,
+    PortId, QueueLimit, QueueSamples, SizeDistribution, TcpFlow, UdpFlow, poisson,
 };
 use switch::{Generator, PortConfig, QueueConfig, Scheduler, Shaping, Switch};
 use tools::commands::Session;
@@ -88,6 +88,18 @@ pub struct TcpSpec {
     sack: bool,
     timestamps: bool,
     pacing: bool,
+    extra_delay: u64,
+}
+
+/// A page, as `tidegate.network` resolves it.
+#[derive(FromPyObject)]
+pub struct PageSpec {
+    connection: TcpSpec,
+    request: u64,
+    response: u64,
+    objects: u32,
+    think: u64,
+    persistent: bool,
 }
 
 impl TcpSpec {
@@ -141,9 +153,25 @@ pub struct Simulation {
     nodes: Vec<NodeId>,
     ports: Vec<PortId>,
     flows: Vec<FlowId>,
+    pages: Vec<PageId>,
 }
 
 impl Simulation {
+    fn tcp_flow(&self, flow: &TcpSpec) -> PyResult<TcpFlow> {
+        let config = flow.config()?;
+        Ok(TcpFlow {
+            from: self.node(flow.source)?,
+            to: self.node(flow.target)?,
+            start: Time::from_ps(flow.start),
+            size: flow.size.map(Bytes::new),
+            stop: flow.stop.map(Time::from_ps),
+            congestion_control: flow.congestion_control.clone(),
+            receiver_config: config.clone(),
+            config,
+            extra_delay: Time::from_ps(flow.extra_delay),
+        })
+    }
+
     fn node(&self, id: u32) -> PyResult<NodeId> {
         self.nodes.get(id as usize).copied().ok_or_else(|| wrong(format!("there is no node {id}")))
     }
@@ -161,7 +189,8 @@ impl Simulation {
 impl Simulation {
     #[new]
     fn new(seed: u64) -> Simulation {
-        Simulation { network: Network::new(seed), nodes: Vec::new(), ports: Vec::new(), flows: Vec::new() }
+        let (nodes, ports, flows, pages) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Simulation { network: Network::new(seed), nodes, ports, flows, pages }
     }
 
     fn host(&mut self, name: &str) -> u32 {
@@ -220,19 +249,35 @@ impl Simulation {
     }
 
     fn tcp(&mut self, flow: TcpSpec) -> PyResult<u32> {
-        let config = flow.config()?;
-        let id = self.network.tcp(TcpFlow {
-            from: self.node(flow.source)?,
-            to: self.node(flow.target)?,
-            start: Time::from_ps(flow.start),
-            size: flow.size.map(Bytes::new),
-            stop: flow.stop.map(Time::from_ps),
-            congestion_control: flow.congestion_control.clone(),
-            receiver_config: config.clone(),
-            config,
-        });
-        self.flows.push(id.map_err(refuse)?);
+        let flow = self.tcp_flow(&flow)?;
+        self.flows.push(self.network.tcp(flow).map_err(refuse)?);
         Ok(self.flows.len() as u32 - 1)
+    }
+
+    /// A page; gives its number. Its flows are the next ones, as many as it has connections.
+    fn page(&mut self, page: PageSpec) -> PyResult<usize> {
+        let flow = self.tcp_flow(&page.connection)?;
+        let (id, flows) = self
+            .network
+            .page(PageFlow {
+                flow,
+                request: Bytes::new(page.request),
+                response: Bytes::new(page.response),
+                objects: page.objects,
+                think: Time::from_ps(page.think),
+                persistent: page.persistent,
+            })
+            .map_err(refuse)?;
+        self.flows.extend(flows);
+        self.pages.push(id);
+        Ok(self.pages.len() - 1)
+    }
+
+    /// Of a page so far, for each question its flow, when it was asked, and when it was answered.
+    fn exchanges(&self, page: usize) -> PyResult<Vec<(usize, u64, Option<u64>)>> {
+        let id = self.pages.get(page).ok_or_else(|| wrong(format!("there is no page {page}")))?;
+        let all = self.network.exchanges(*id).iter();
+        Ok(all.map(|e| (e.flow.index(), e.asked.as_ps(), e.answered.map(Time::as_ps))).collect())
     }
 
     fn udp(&mut self, flow: UdpSpec) -> PyResult<u32> {
@@ -295,6 +340,7 @@ impl Simulation {
         let out = PyDict::new(py);
         out.set_item("started", outcome.started.map(Time::as_ps))?;
         out.set_item("finished", outcome.finished.map(Time::as_ps))?;
+        out.set_item("ideal", outcome.ideal.map(Time::as_ps))?;
         out.set_item("bytes_received", outcome.bytes_received)?;
         let s = outcome.statistics;
         out.set_item("segments_sent", s.segments_sent)?;
@@ -627,6 +673,35 @@ fn queue_columns<'py>(py: Python<'py>, s: &QueueSamples) -> HashMap<&'static str
         ("marked", long(&s.marked)),
         ("busy", long(&s.busy)),
     ])
+}
+
+/// A distribution of flow sizes; see [`sim::SizeDistribution`] for the text's form.
+#[pyclass(frozen)]
+pub struct Sizes(SizeDistribution);
+
+#[pymethods]
+impl Sizes {
+    #[new]
+    fn new(text: &str) -> PyResult<Sizes> {
+        text.parse().map(Sizes).map_err(wrong)
+    }
+
+    /// In bytes.
+    fn mean(&self) -> f64 {
+        self.0.mean()
+    }
+
+    /// The size in bytes that a share of the flows does not exceed.
+    fn quantile(&self, share: f64) -> u64 {
+        self.0.quantile(share).get()
+    }
+
+    /// Start, size and number of the pair of each flow of a Poisson process with this mean gap.
+    fn poisson(&self, gap: u64, start: u64, stop: u64, pairs: u32, seed: u64) -> Vec<(u64, u64, u32)> {
+        let [gap, start, stop] = [gap, start, stop].map(Time::from_ps);
+        let flows = poisson(&self.0, gap, start, stop, pairs, seed);
+        flows.map(|f| (f.start.as_ps(), f.size.get(), f.pair)).collect()
+    }
 }
 
 /// Reads `20 ms` as picoseconds.

@@ -29,6 +29,8 @@ pub struct TcpFlow {
     pub congestion_control: String,
     pub config: Config,
     pub receiver_config: Config,
+    /// What the sender sends waits this long in its host: a longer way, for this flow alone.
+    pub extra_delay: Time,
 }
 
 impl TcpFlow {
@@ -43,6 +45,7 @@ impl TcpFlow {
             congestion_control: congestion_control.to_owned(),
             config: Config::default(),
             receiver_config: Config::default(),
+            extra_delay: Time::ZERO,
         }
     }
 }
@@ -53,9 +56,12 @@ pub struct Outcome {
     pub started: Option<Time>,
     /// When the receiving application had all of a flow with a size.
     pub finished: Option<Time>,
-    /// Read by the receiving application.
+    /// How long a flow with a size would take with the network to itself and windows that never limit: the handshake, then all
+    /// its segments back to back over its way, with the links as they are at its start.
+    pub ideal: Option<Time>,
+    /// Read by the receiving application; for a page, by the client.
     pub bytes_received: u64,
-    /// Of the sending side; for UDP zero.
+    /// Of the side that sends the data; for UDP zero.
     pub statistics: Statistics,
 }
 
@@ -68,9 +74,16 @@ pub(crate) struct Endpoint {
     pub peer_host: u32,
     /// For splitting ties between ways.
     pub hash: u32,
+    /// Page that it is of, or [`NO_PAGE`].
+    pub page: u32,
     /// Earliest timer event under way; `u64::MAX`: none.
     pub timer: u64,
+    /// What it sends waits this long before it comes to the host's port.
+    pub hold: u64,
 }
+
+/// In place of a page's number: a plain transfer.
+pub(crate) const NO_PAGE: u32 = u32::MAX;
 
 /// What is planned of a flow; its endpoints are those with twice its number, and one more.
 #[derive(Debug)]

@@ -10,7 +10,8 @@
 //! | `events` | the queue of events |
 //! | `packet` | packets and their pool |
 //! | `port` | an output queue with the wire behind it |
-//! | `flow`, `udp` | what hosts send |
+//! | `flow`, `page`, `udp` | what hosts send |
+//! | `workload` | flows at random: sizes by a distribution, starts by a Poisson process |
 //! | `switch_node` | P4 switches: packets become bytes and are read again |
 //! | `record` | samples and distributions |
 //! | `routes` | shortest paths, with ties split by flow |
@@ -20,6 +21,7 @@ mod events;
 mod flow;
 mod network;
 mod packet;
+mod page;
 mod port;
 mod random;
 mod record;
@@ -27,10 +29,13 @@ mod routes;
 mod run;
 mod switch_node;
 mod udp;
+mod workload;
 
 pub use flow::{FlowId, Outcome, TcpFlow};
 pub use network::{BuildError, Network, NodeId};
+pub use page::{Exchange, PageFlow, PageId};
 pub use port::{GilbertElliott, Link, PortId, QueueLimit, QueueStatistics};
 pub use record::{FlowSamples, Histogram, QueueSamples};
 pub use switch_node::{ipv4, mac};
 pub use udp::{Pattern, UdpFlow, UdpStatistics};
+pub use workload::{Arrival, SizeDistribution, poisson};

@@ -11,8 +11,9 @@ use transport::tcp::Connection;
 use units::Time;
 
 use crate::events::{Event, Events, MAX_ID};
-use crate::flow::{Endpoint, FlowId, Outcome, Plan, TcpFlow};
+use crate::flow::{Endpoint, FlowId, NO_PAGE, Outcome, Plan, TcpFlow};
 use crate::packet::Pool;
+use crate::page::Page;
 use crate::port::{Link, Port, PortId, QueueStatistics};
 use crate::random::Random;
 use crate::record::{FlowSamples, Histogram, QueueSamples, Recorder};
@@ -39,7 +40,7 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-fn refuse<T>(why: String) -> Result<T, BuildError> {
+pub(crate) fn refuse<T>(why: String) -> Result<T, BuildError> {
     Err(BuildError(why))
 }
 
@@ -67,6 +68,8 @@ pub(crate) struct Ways {
 pub(crate) enum Action {
     Start(u32),
     Stop(u32),
+    /// A page's next request.
+    Ask(u32),
     Change(u32, Box<Link>),
 }
 
@@ -102,6 +105,7 @@ pub struct Network {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) plans: Vec<Plan>,
     pub(crate) sources: Vec<Source>,
+    pub(crate) pages: Vec<Page>,
     kinds: Vec<Kind>,
     pub(crate) actions: Vec<Action>,
     pub(crate) recorders: Vec<Recorder>,
@@ -134,6 +138,7 @@ impl Network {
             endpoints: Vec::new(),
             plans: Vec::new(),
             sources: Vec::new(),
+            pages: Vec::new(),
             kinds: Vec::new(),
             actions: Vec::new(),
             recorders: Vec::new(),
@@ -308,6 +313,17 @@ impl Network {
     /// # Errors
     /// Ends that are not two different hosts, a size of zero, a stop before the start, an unknown congestion control.
     pub fn tcp(&mut self, flow: TcpFlow) -> Result<FlowId, BuildError> {
+        let (start, stop) = (flow.start, flow.stop);
+        let (id, plan) = self.add_tcp(flow, NO_PAGE)?;
+        self.plan(start, Action::Start(plan));
+        if let Some(stop) = stop {
+            self.plan(stop, Action::Stop(plan));
+        }
+        Ok(id)
+    }
+
+    /// Adds a TCP flow that is still to be started; gives its plan too.
+    pub(crate) fn add_tcp(&mut self, flow: TcpFlow, page: u32) -> Result<(FlowId, u32), BuildError> {
         let number = self.check_ends(flow.from, flow.to, flow.start, flow.stop)?;
         if flow.size.is_some_and(|size| size.is_zero()) {
             return refuse(format!("flow {number} has the size 0; give it a size above 0"));
@@ -327,16 +343,14 @@ impl Network {
         let host = |node: NodeId| self.nodes[node.0 as usize].host;
         let (from, to) = (host(flow.from), host(flow.to));
         let hash = (self.random.next() >> 32) as u32;
-        for (host, peer_host) in [(from, to), (to, from)] {
-            self.endpoints.push(Endpoint { connection: None, host, peer_host, hash, timer: u64::MAX });
-        }
-        self.plan(flow.start, Action::Start(plan));
-        if let Some(stop) = flow.stop {
-            self.plan(stop, Action::Stop(plan));
+        let extra = flow.extra_delay.as_ps();
+        for (host, peer_host, hold) in [(from, to, extra), (to, from, 0)] {
+            let timer = u64::MAX;
+            self.endpoints.push(Endpoint { connection: None, host, peer_host, hash, page, timer, hold });
         }
         self.plans.push(Plan { number, flow, outcome: Outcome::default() });
         self.kinds.push(Kind::Tcp(plan));
-        Ok(FlowId(number))
+        Ok((FlowId(number), plan))
     }
 
     /// Adds a UDP flow.
@@ -401,7 +415,7 @@ impl Network {
         Ok(())
     }
 
-    fn plan(&mut self, at: Time, action: Action) {
+    pub(crate) fn plan(&mut self, at: Time, action: Action) {
         self.actions.push(action);
         self.events.push(at.as_ps().max(self.now), Event::Action(self.actions.len() as u32 - 1));
     }
@@ -558,19 +572,25 @@ impl Network {
 
     pub(crate) fn tcp_outcome(&self, plan: u32) -> Outcome {
         let mut outcome = self.plans[plan as usize].outcome;
-        if let Some(sender) = &self.endpoints[2 * plan as usize].connection {
+        let sender = self.sender(plan);
+        if let Some(sender) = &self.endpoints[sender].connection {
             outcome.statistics = *sender.statistics();
         }
-        if let Some(receiver) = &self.endpoints[2 * plan as usize + 1].connection {
+        if let Some(receiver) = &self.endpoints[sender ^ 1].connection {
             outcome.bytes_received = receiver.bytes_received();
         }
         outcome
     }
 
+    /// The endpoint that sends a flow's data: of a page the server.
+    pub(crate) fn sender(&self, plan: u32) -> usize {
+        2 * plan as usize + usize::from(self.endpoints[2 * plan as usize].page != NO_PAGE)
+    }
+
     /// The sending side of a TCP flow that is under way.
     pub fn connection(&self, flow: FlowId) -> Option<&Connection> {
         match self.kinds[flow.index()] {
-            Kind::Tcp(plan) => self.endpoints[2 * plan as usize].connection.as_deref(),
+            Kind::Tcp(plan) => self.endpoints[self.sender(plan)].connection.as_deref(),
             Kind::Udp(_) => None,
         }
     }

@@ -7,6 +7,9 @@ use crate::udp::Datagram;
 
 pub(crate) type PacketId = u32;
 
+/// Of a packet that waits in its host.
+pub(crate) const HELD: u32 = 1 << 31;
+
 /// What a packet carries.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
@@ -23,7 +26,7 @@ pub(crate) struct Packet {
     pub endpoint: u32,
     /// Index of the host that it is for.
     pub to: u32,
-    /// Node that it comes to next, where no port keeps that.
+    /// Port that it is on the wire of, where no port keeps that; with [`HELD`], port that it is to be sent by.
     pub next: u32,
     /// Bytes from the IP header on.
     pub size: u32,

@@ -2,6 +2,11 @@
 
 use std::collections::VecDeque;
 
+use transport::segment::{Segment, SynOptions};
+use units::{Bytes, Time};
+
+use crate::network::Network;
+
 /// `links[node]` lists (port, node at its other end). Gives, for each node, the ports that lead to `target` by a shortest
 /// way, in order of their numbers; empty where there is none.
 pub(crate) fn towards(
@@ -35,6 +40,71 @@ pub(crate) fn towards(
             .collect()
     };
     (0..links.len() as u32).map(next).collect()
+}
+
+/// Longer ways are taken for circles.
+const MAX_HOPS: usize = 64;
+const IP_HEADER: u32 = 20;
+
+impl Network {
+    /// Ports on the way from one host to another of a flow with this hash, by the shortest ways and those set by hand.
+    fn way(&self, from: u32, to: u32, hash: u32) -> Option<Vec<u32>> {
+        let (mut node, target) = (self.hosts[from as usize], self.hosts[to as usize]);
+        let mut way = Vec::new();
+        while node != target {
+            let ways = self.nodes[node as usize].routes.get(to as usize).filter(|w| w.count > 0)?;
+            let port = match ways.count {
+                1 => ways.first,
+                count => self.ways[(ways.first + hash % count) as usize],
+            };
+            if way.len() == MAX_HOPS {
+                return None;
+            }
+            way.push(port);
+            node = self.ports[port as usize].to;
+        }
+        Some(way)
+    }
+
+    /// How long a plan's flow would take with the network to itself; see [`crate::Outcome::ideal`]. `None` without a size.
+    pub(crate) fn ideal(&self, plan: u32) -> Option<Time> {
+        let flow = &self.plans[plan as usize].flow;
+        let size = flow.size?.get();
+        let end = &self.endpoints[2 * plan as usize];
+        let there = self.way(end.host, end.peer_host, end.hash)?;
+        let back = self.way(end.peer_host, end.host, end.hash)?;
+        let on_link = |port: u32, bytes: u32| {
+            let link = &self.ports[port as usize].link;
+            link.rate.time_for(Bytes::new(u64::from(bytes + link.framing))).as_ps()
+        };
+        let one_way = |way: &[u32], bytes: u32| -> u64 {
+            way.iter().map(|p| on_link(*p, bytes) + self.ports[*p as usize].link.delay.as_ps()).sum()
+        };
+        let (a, b) = (&flow.config, &flow.receiver_config);
+        let timestamps = (a.timestamps && b.timestamps).then_some((0, 0));
+        let data = Segment { timestamps, ..Segment::default() };
+        let options = SynOptions { mss: 0, window_scale: Some(0), sack_permitted: a.sack && b.sack };
+        let syn = IP_HEADER + Segment { syn: Some(options), ..data }.header_len();
+        let headers = IP_HEADER + data.header_len();
+        let mss = u64::from((a.mss.min(b.mss) + IP_HEADER + 20 - headers).max(88));
+        let (segments, last) = (size.div_ceil(mss), ((size - 1) % mss) as u32 + 1 + headers);
+        let full = mss as u32 + headers;
+        // On every link the segments follow each other: when the last one and the one before it, which is full, leave it.
+        let (mut before, mut slowest, mut done) = (0u64, 0, 0);
+        for port in &there {
+            let takes = on_link(*port, full);
+            slowest = slowest.max(takes);
+            if segments > 1 {
+                before += takes;
+                done = done.max(before.saturating_add((segments - 2).saturating_mul(slowest)));
+            }
+            done = done.saturating_add(on_link(*port, last));
+        }
+        let delays: u64 = there.iter().map(|p| self.ports[*p as usize].link.delay.as_ps()).sum();
+        let transfer = done.saturating_add(delays);
+        let handshake = one_way(&there, syn) + one_way(&back, syn);
+        Some(Time::from_ps(handshake.saturating_add(transfer).saturating_add(2 * end.hold)))
+    }
 }
 
 #[cfg(test)]

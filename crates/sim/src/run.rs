@@ -7,9 +7,9 @@ use transport::wire;
 use units::Time;
 
 use crate::events::Event;
-use crate::flow::Plan;
+use crate::flow::{NO_PAGE, Plan};
 use crate::network::{Action, BuildError, NO_HOST, Network};
-use crate::packet::{Body, Packet, PacketId};
+use crate::packet::{Body, HELD, Packet, PacketId};
 use crate::port::{Port, QueueLimit, Taken};
 use crate::record::Recorder;
 use crate::switch_node::{self, Frame};
@@ -75,8 +75,12 @@ impl Network {
             Event::Free(port) => self.pull(port),
             Event::Generate(switch) => self.generate(switch),
             Event::Stray(packet) => {
-                self.hops += 1;
                 let port = self.packets.get(packet).next;
+                if port & HELD != 0 {
+                    self.send(port & !HELD, packet);
+                    return;
+                }
+                self.hops += 1;
                 let p = &self.ports[port as usize];
                 self.deliver(p.to, p.to_port, packet);
             }
@@ -257,13 +261,18 @@ impl Network {
 
     /// A segment has come to its endpoint.
     fn receive(&mut self, index: u32, segment: &Segment) {
-        let Some(connection) = &mut self.endpoints[index as usize].connection else {
+        let endpoint = &mut self.endpoints[index as usize];
+        let Some(connection) = &mut endpoint.connection else {
             self.unclaimed += 1;
             return;
         };
         connection.receive(Time::from_ps(self.now), segment);
+        let page = endpoint.page;
         if index % 2 == 1 && connection.peer_closed() {
             self.on_peer_closed(index);
+        }
+        if page != NO_PAGE {
+            self.on_page(page, index);
         }
         self.pump(index);
         if segment.flags.any(Flags::FIN | Flags::RST) || self.closing(index) {
@@ -280,11 +289,9 @@ impl Network {
     fn on_peer_closed(&mut self, index: u32) {
         let now = Time::from_ps(self.now);
         let outcome = &mut self.plans[index as usize / 2].outcome;
-        if outcome.finished.is_none() {
-            outcome.finished = Some(now);
-            if let Some(connection) = &mut self.endpoints[index as usize].connection {
-                connection.close();
-            }
+        outcome.finished.get_or_insert(now);
+        if let Some(connection) = &mut self.endpoints[index as usize].connection {
+            connection.close();
         }
     }
 
@@ -335,18 +342,22 @@ impl Network {
     }
 
     /// Sends what an endpoint has to send, and sets its timer.
-    fn pump(&mut self, index: u32) {
+    pub(crate) fn pump(&mut self, index: u32) {
         let now = Time::from_ps(self.now);
         let endpoint = &mut self.endpoints[index as usize];
-        let (to, node) = (endpoint.peer_host, self.hosts[endpoint.host as usize]);
+        let (to, node, hold) = (endpoint.peer_host, self.hosts[endpoint.host as usize], endpoint.hold);
         loop {
             let Some(connection) = &mut self.endpoints[index as usize].connection else { return };
             let Some(segment) = connection.transmit(now) else { break };
             let size = IP_HEADER + segment.header_len() + segment.payload;
             let body = Body::Tcp(segment);
-            let id = self.packets.add(Packet { endpoint: index ^ 1, to, next: 0, size, body });
             let port = self.nodes[node as usize].ports[0];
-            self.send(port, id);
+            let id = self.packets.add(Packet { endpoint: index ^ 1, to, next: port | HELD, size, body });
+            if hold == 0 {
+                self.send(port, id);
+            } else {
+                self.events.push(self.now + hold, Event::Stray(id));
+            }
         }
         let endpoint = &mut self.endpoints[index as usize];
         let Some(connection) = &endpoint.connection else { return };
@@ -375,6 +386,7 @@ impl Network {
     fn on_action(&mut self, action: u32) {
         match &self.actions[action as usize] {
             Action::Start(plan) => self.start(*plan),
+            Action::Ask(page) => self.ask(*page),
             Action::Stop(plan) => {
                 let index = 2 * *plan;
                 if let Some(connection) = &mut self.endpoints[index as usize].connection {
@@ -409,8 +421,10 @@ impl Network {
 
     fn start(&mut self, plan: u32) {
         let now = Time::from_ps(self.now);
+        let ideal = self.ideal(plan);
         let Plan { flow, outcome, .. } = &mut self.plans[plan as usize];
         outcome.started = Some(now);
+        outcome.ideal = ideal;
         // The name was checked when the flow was added.
         let (Some(control), Some(mirror)) =
             (cc::by_name(&flow.congestion_control), cc::by_name(&flow.congestion_control))
@@ -418,14 +432,21 @@ impl Network {
             return;
         };
         let mut sender = Connection::connect(flow.config.clone(), control);
-        sender.write(flow.size.map_or(u64::MAX, |size| size.get()));
+        let page = self.endpoints[2 * plan as usize].page;
+        if page == NO_PAGE {
+            sender.write(flow.size.map_or(u64::MAX, |size| size.get()));
+        }
         if flow.size.is_some() {
             sender.close();
         }
         let receiver = Connection::listen(flow.receiver_config.clone(), mirror);
         self.endpoints[2 * plan as usize].connection = Some(Box::new(sender));
         self.endpoints[2 * plan as usize + 1].connection = Some(Box::new(receiver));
-        self.pump(2 * plan);
+        if page == NO_PAGE {
+            self.pump(2 * plan);
+        } else {
+            self.ask(page);
+        }
     }
 
     fn on_udp(&mut self, index: u32) {
@@ -463,7 +484,7 @@ impl Network {
         );
         if let Some(samples) = &mut recorder.flows {
             for plan in 0..self.plans.len() as u32 {
-                let Some(sender) = &self.endpoints[2 * plan as usize].connection else { continue };
+                let Some(sender) = &self.endpoints[self.sender(plan)].connection else { continue };
                 let flow = sender.flow();
                 samples.time.push(self.now);
                 samples.flow.push(self.plans[plan as usize].number);

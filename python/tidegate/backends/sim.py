@@ -12,7 +12,7 @@ from tidegate import _core, units
 from tidegate._core import TidegateError
 from tidegate.control import Controller, Digest, PacketIn, SwitchApi
 from tidegate.control.api import port_spec
-from tidegate.network import Link, Network, Switch, TcpSpec, UdpSpec, Wire
+from tidegate.network import Link, Network, PageSpec, Switch, TcpSpec, UdpSpec, Wire
 from tidegate.results import Note, Result
 
 # How often a run looks up: for Ctrl-C and the progress bar.
@@ -34,11 +34,15 @@ def build(network: Network, seed: int) -> tuple[_core.Simulation, dict[int, tupl
     ports = {
         link.number: core.link(link.a.number, link.b.number, link.there, link.back) for link in network.links
     }
+    # The first flow of a page makes them all.
+    pages = {page.flows[0].number for page in network.pages}
     for flow in network.flows:
         if isinstance(flow.spec, TcpSpec):
             core.tcp(flow.spec)
         elif isinstance(flow.spec, UdpSpec):
             core.udp(flow.spec)
+        elif isinstance(flow.spec, PageSpec) and flow.number in pages:
+            core.page(flow.spec)
     for when, link, side, wire in network.changes:
         core.change_link(when, ports[link.number][0 if side == "there" else 1], wire)
     for router, to, over in network.routes:

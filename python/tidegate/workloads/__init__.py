@@ -1,0 +1,38 @@
+"""Distributions of flow sizes, for `Network.workload`.
+
+A distribution is a file of two columns: a size in bytes, and the share of flows that are not larger. Sizes between two lines
+are spread evenly; the last share is 1; `#` begins a comment. `web-search` and `data-mining` come with Tidegate.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from tidegate._core import Sizes, TidegateError
+
+FOLDER = Path(__file__).parent
+
+
+def known() -> list[str]:
+    """Names of the distributions that come with Tidegate."""
+    return sorted(path.stem for path in FOLDER.glob("*.cdf"))
+
+
+def sizes(which: str | PathLike[str] | Sizes) -> Sizes:
+    """The distribution of that name, or of that file; raises `TidegateError` if there is none."""
+    if isinstance(which, Sizes):
+        return which
+    path = FOLDER / f"{which}.cdf" if which in known() else Path(which)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        raise TidegateError(
+            f"there is no distribution of flow sizes {str(which)!r}; known: {', '.join(known())}, or a file"
+        ) from None
+    except ValueError:
+        raise TidegateError(f"{path}: is not text") from None
+    try:
+        return Sizes(text)
+    except TidegateError as error:
+        raise TidegateError(f"{path}: {error}") from None
