@@ -23,6 +23,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from tidegate import _core, control, units, workloads
@@ -266,6 +267,7 @@ class Network:
         self.running: Callable[[int, Link, str, Wire], None] | None = None
         self.sampling: int | None = None
         self.watched: list[Link] = []
+        self.captures: list[tuple[Link, Node, Path, int]] = []
 
     def _take(self, name: str) -> None:
         if name in self._names:
@@ -657,6 +659,24 @@ class Network:
         if self.sampling == 0:
             raise TidegateError("the period of recording is 0; give one above 0")
         self.watched.extend(queues)
+
+    def capture(
+        self, link: Link, node: Node, path: str | PathLike[str], *, snap: units.Size = "256 KiB"
+    ) -> None:
+        """Capture what goes over a link, both ways, as `node` sees it at its end: a pcap file with times in nanoseconds.
+
+        What the node sends has the time of its first bit on the wire, after the queue; what comes, that of its last. `snap`
+        cuts packets to a length: headers need at most 94 bytes, and payload is zero bytes anyway. The file is there when
+        the run has ended, and takes the place of one of that name.
+        """
+        if node not in (link.a, link.b):
+            raise TidegateError(f"the capture {path}: {node.name} is at no end of {link.name}")
+        length, file = units.size(snap), Path(path)
+        if not 1 <= length <= 256 * 1024:
+            raise TidegateError(f"the capture {path}: a snap length of {length} bytes; give 1 B to 256 KiB")
+        if any(file == other for *_, other, _ in self.captures):
+            raise TidegateError(f"the capture {path}: there is one with that name already")
+        self.captures.append((link, node, file, length))
 
     def run(
         self,

@@ -2,6 +2,8 @@
 //! sizes bytes; ids count from 0 in the order of making.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::path::PathBuf;
 
 use dataplane::pipeline::Pipeline;
 use pyo3::prelude::*;
@@ -317,6 +319,19 @@ impl Simulation {
         let port = self.port(port)?;
         self.network.record_waits(port);
         Ok(())
+    }
+
+    /// Captures what goes over a port, both ways, to a pcap file: of each packet its first `snap` bytes.
+    fn capture(&mut self, port: u32, path: PathBuf, snap: u32) -> PyResult<()> {
+        let port = self.port(port)?;
+        let file =
+            File::create(&path).map_err(|e| wrong(format!("{}: cannot be written: {e}", path.display())))?;
+        self.network.capture(port, Box::new(file), snap).map_err(refuse)
+    }
+
+    /// Writes out what was captured until now; gives for each capture what went wrong, if anything did.
+    fn flush_captures(&mut self) -> Vec<Option<String>> {
+        self.network.flush_captures().into_iter().map(|done| done.err().map(|e| e.to_string())).collect()
     }
 
     /// Runs until `end`, or until a watched switch has news; gives the time reached.

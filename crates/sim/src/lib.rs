@@ -13,10 +13,12 @@
 //! | `flow`, `page`, `udp` | what hosts send |
 //! | `workload` | flows at random: sizes by a distribution, starts by a Poisson process |
 //! | `switch_node` | P4 switches: packets become bytes and are read again |
+//! | `capture` | pcap files of what goes over a port |
 //! | `record` | samples and distributions |
 //! | `routes` | shortest paths, with ties split by flow |
 //! | `random` | the seeded source of random numbers |
 
+mod capture;
 mod events;
 mod flow;
 mod network;
@@ -31,6 +33,7 @@ mod switch_node;
 mod udp;
 mod workload;
 
+pub use capture::Sink;
 pub use flow::{FlowId, Outcome, TcpFlow};
 pub use network::{BuildError, Network, NodeId};
 pub use page::{Exchange, PageFlow, PageId};

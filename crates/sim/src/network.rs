@@ -10,6 +10,7 @@ use transport::cc;
 use transport::tcp::Connection;
 use units::Time;
 
+use crate::capture::Capture;
 use crate::events::{Event, Events, MAX_ID};
 use crate::flow::{Endpoint, FlowId, NO_PAGE, Outcome, Plan, TcpFlow};
 use crate::packet::Pool;
@@ -109,6 +110,7 @@ pub struct Network {
     kinds: Vec<Kind>,
     pub(crate) actions: Vec<Action>,
     pub(crate) recorders: Vec<Recorder>,
+    pub(crate) captures: Vec<Capture>,
     /// What is to become of each switch, and what has.
     programs: Vec<Planned>,
     pub(crate) switches: Vec<Option<SwitchNode>>,
@@ -142,6 +144,7 @@ impl Network {
             kinds: Vec::new(),
             actions: Vec::new(),
             recorders: Vec::new(),
+            captures: Vec::new(),
             programs: Vec::new(),
             switches: Vec::new(),
             buffers: Vec::new(),

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use units::{Bytes, Rate, Time};
 
+use crate::capture::NO_CAPTURE;
 use crate::packet::{Packet, PacketId};
 use crate::random::Random;
 use crate::record::Histogram;
@@ -123,6 +124,9 @@ pub(crate) struct Port {
     /// The wire loses packets or their order: each one arrives by an event of its own, and the ring is only the queue.
     pub strays: bool,
     bad: bool,
+    /// Captures of what it sends, and of what comes out of its wire at the other end.
+    pub captures_sent: u32,
+    pub captures_come: u32,
     /// Waiting times by queue, if they are asked for.
     pub waits: Option<Vec<Histogram>>,
     /// Picoseconds for a byte, if that is a whole number.
@@ -159,6 +163,8 @@ impl Port {
             free_at: 0,
             strays: false,
             bad: false,
+            captures_sent: NO_CAPTURE,
+            captures_come: NO_CAPTURE,
             waits: None,
             ps_per_byte: None,
             statistics: QueueStatistics::default(),
@@ -204,6 +210,11 @@ impl Port {
     pub fn depth(&mut self, now: u64) -> (u64, u64) {
         self.settle(now);
         ((self.ring.len() - self.begun) as u64, self.waiting_bytes)
+    }
+
+    /// When each packet that is here was sent or will be, in order.
+    pub fn starts(&self) -> impl DoubleEndedIterator<Item = u64> {
+        self.ring.iter().map(|flight| flight.starts)
     }
 
     /// How long a packet that came now would wait.

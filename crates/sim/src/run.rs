@@ -6,6 +6,7 @@ use transport::tcp::{Connection, Phase};
 use transport::wire;
 use units::Time;
 
+use crate::capture::NO_CAPTURE;
 use crate::events::Event;
 use crate::flow::{NO_PAGE, Plan};
 use crate::network::{Action, BuildError, NO_HOST, Network};
@@ -52,7 +53,7 @@ impl Network {
         self.now = at;
         if let Event::Arrive(port) = event {
             let p = &mut self.ports[port as usize];
-            let (to, to_port) = (p.to, p.to_port);
+            let (to, to_port, capture) = (p.to, p.to_port, p.captures_come);
             let Some((packet, next)) = p.arrive(at) else {
                 self.events.drop_first();
                 return;
@@ -62,6 +63,9 @@ impl Network {
                 None => self.events.drop_first(),
             }
             self.hops += 1;
+            if capture != NO_CAPTURE {
+                self.capture_come(capture, packet);
+            }
             self.deliver(to, to_port, packet);
             return;
         }
@@ -82,7 +86,11 @@ impl Network {
                 }
                 self.hops += 1;
                 let p = &self.ports[port as usize];
-                self.deliver(p.to, p.to_port, packet);
+                let (to, to_port) = (p.to, p.to_port);
+                if p.captures_come != NO_CAPTURE {
+                    self.capture_come(p.captures_come, packet);
+                }
+                self.deliver(to, to_port, packet);
             }
         }
     }
@@ -161,12 +169,7 @@ impl Network {
             Body::Frame(_) => self.packets.take_frame(id),
             _ => {
                 let buffer = self.buffers.pop().unwrap_or_default();
-                let packet = self.packets.get(id);
-                let from = match packet.body {
-                    Body::Tcp(_) => self.endpoints[(packet.endpoint ^ 1) as usize].host,
-                    _ => self.sources[packet.endpoint as usize].host,
-                };
-                let frame = switch_node::to_frame(packet, from, buffer);
+                let frame = self.frame(self.packets.get(id), buffer);
                 self.packets.free(id);
                 Some(frame)
             }
@@ -248,6 +251,11 @@ impl Network {
         let p = &mut self.ports[port as usize];
         p.note_wait(out.queue, out.waited.as_ps());
         let (arrives, first) = p.put(self.now, id, size);
+        if p.captures_sent != NO_CAPTURE {
+            let capture = p.captures_sent;
+            self.capture_sent(capture, self.now, id);
+        }
+        let p = &mut self.ports[port as usize];
         if let Some(next) = next {
             self.events.push(p.free_at().max(next.as_ps()), Event::Free(port));
         }
@@ -310,7 +318,12 @@ impl Network {
     #[inline]
     fn send(&mut self, port: u32, id: PacketId) {
         let p = &mut self.ports[port as usize];
-        match p.push(self.now, id, self.packets.get_mut(id)) {
+        let taken = p.push(self.now, id, self.packets.get_mut(id));
+        if p.captures_sent != NO_CAPTURE && !matches!(taken, Taken::Dropped) {
+            let (capture, at) = (p.captures_sent, p.starts().next_back().unwrap_or(self.now));
+            self.capture_sent(capture, at, id);
+        }
+        match taken {
             Taken::Queued { first: None } => {}
             Taken::Queued { first: Some(at) } => self.events.push(at, Event::Arrive(port)),
             Taken::Dropped => self.packets.free(id),
@@ -399,6 +412,7 @@ impl Network {
                 let before = self.ports[port].link.limit;
                 let after = link.limit;
                 self.ports[port].change(self.now, link);
+                self.capture_changed(port as u32);
                 if before != after {
                     self.limit_queues(port, after);
                 }

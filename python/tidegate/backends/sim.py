@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 import time as clock
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
 from tidegate import _core, units
@@ -148,7 +148,7 @@ def run(network: Network, until: int, seed: int, progress: Progress | None = Non
         progress if isinstance(progress, AbstractContextManager) else nullcontext()
     )
     try:
-        with shown:
+        with shown, _captures(network, core, ports):
             _loop(network, core, control, until, progress)
     except KeyboardInterrupt:
         interrupted = True
@@ -156,6 +156,29 @@ def run(network: Network, until: int, seed: int, progress: Progress | None = Non
         network.running = None
         del network.changes[planned:]
     return Result.of_simulation(network, core, ports, watched, control.notes, seed, interrupted)
+
+
+@contextmanager
+def _captures(network: Network, core: _core.Simulation, ports: dict[int, tuple[int, int]]) -> Iterator[None]:
+    """Captures to files under other names, which get their own when the run has ended, however it has."""
+    files = [(path, path.with_name(f".{path.name}.part")) for _, _, path, _ in network.captures]
+    try:
+        for (link, node, path, snap), (_, part) in zip(network.captures, files, strict=True):
+            try:
+                core.capture(ports[link.number][0 if link.a is node else 1], part, snap)
+            except TidegateError as error:
+                raise TidegateError(f"the capture {path}: {error}") from None
+    except TidegateError:
+        for _, part in files:
+            part.unlink(missing_ok=True)
+        raise
+    try:
+        yield
+    finally:
+        for (path, part), failure in zip(files, core.flush_captures(), strict=True):
+            if failure is not None:
+                raise TidegateError(f"{path}: cannot be written: {failure}; what there is of it is in {part}")
+            part.replace(path)
 
 
 def _loop(

@@ -11,8 +11,6 @@ use crate::{Failure, Result};
 
 /// Bytes that wait in memory, over all ports, before they go to the files.
 const FLUSH: usize = 16 << 20;
-const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
-const SNAP_LEN: u32 = 262_144;
 
 struct Port {
     temporary: PathBuf,
@@ -57,21 +55,10 @@ impl Outputs {
         let (dir, link_type) = (&self.dir, self.link_type);
         let out = self.ports.entry(port).or_insert_with(|| {
             let temporary = dir.join(format!(".port{port}.{}.part", std::process::id()));
-            let mut buffer = Vec::new();
-            for word in [MAGIC_NANOSECONDS, 4 << 16 | 2, 0, 0, SNAP_LEN, link_type] {
-                buffer.extend_from_slice(&word.to_le_bytes());
-            }
+            let buffer = pcap::file_header(link_type, pcap::WHOLE).to_vec();
             Port { temporary, buffer, made: false, packets: 0, bytes: 0 }
         });
-        let head = [
-            (time / 1_000_000_000) as u32,
-            (time % 1_000_000_000) as u32,
-            bytes.len() as u32,
-            wire_len.max(bytes.len() as u32),
-        ];
-        for word in head {
-            out.buffer.extend_from_slice(&word.to_le_bytes());
-        }
+        out.buffer.extend_from_slice(&pcap::packet_header(time, bytes.len() as u32, wire_len));
         out.buffer.extend_from_slice(bytes);
         out.packets += 1;
         out.bytes += bytes.len() as u64;
