@@ -120,7 +120,7 @@ def test_faults_on_a_wire() -> None:
         (lambda net, a, b: net.tcp(a, net.nodes[2]), "r is a router; a flow ends at hosts"),
         (
             lambda net, a, b: net.tcp(a, b, congestion_control="best"),
-            "no congestion control 'best'; known: reno, cubic",
+            "no congestion control 'best'; known: reno, cubic, ",
         ),
         (lambda net, a, b: net.tcp(a, b, ecn="maybe"), "there is no ECN mode `maybe`"),
         (lambda net, a, b: net.tcp(a, b, size="0 B"), "flow 0 has the size 0"),

@@ -1,4 +1,5 @@
-//! N flows through one bottleneck: `dumbbell [N] [congestion control] [seed]`. Prints goodput, fairness, queue and cost.
+//! N flows through one bottleneck: `dumbbell [N] [congestion control] [seed] [K]`, with CE marks above K packets.
+//! Prints goodput, fairness, queue and cost.
 
 use std::time::Instant;
 
@@ -10,12 +11,17 @@ fn main() {
     let n: u64 = args.next().map_or(10, |a| a.parse().expect("number of flows"));
     let control = args.next().unwrap_or_else(|| "cubic".to_owned());
     let seed = args.next().map_or(1, |a| a.parse().expect("seed"));
+    let mark_above = args.next().map(|a| a.parse().expect("packets"));
     let mut net = Network::new(seed);
     let limit = |packets| QueueLimit { packets: Some(packets), bytes: None };
     let access =
         Link { limit: limit(100_000), framing: 0, ..Link::new(Rate::from_gbps(10), Time::from_ms(1)) };
-    let bottleneck =
-        Link { limit: limit(1667), framing: 0, ..Link::new(Rate::from_gbps(1), Time::from_ms(8)) };
+    let bottleneck = Link {
+        limit: limit(1667),
+        framing: 0,
+        mark_above,
+        ..Link::new(Rate::from_gbps(1), Time::from_ms(8))
+    };
     let (left, right) = (net.router("left"), net.router("right"));
     let (queue, _) = net.link(left, right, bottleneck.clone(), bottleneck).unwrap();
     let flows: Vec<_> = (0..n)
@@ -50,10 +56,11 @@ fn main() {
         flows.iter().map(|i| f(&net.outcome(*i).statistics)).sum::<u64>()
     };
     println!(
-        "{control} N={n}: goodput {sum:.1} Mbit/s, Jain {:.3}, queue {:.2} ms (per packet {wait:.2}), drops {}, retransmits {}, timeouts {}, recoveries {}, undos {}, probes {}",
+        "{control} N={n}: goodput {sum:.1} Mbit/s, Jain {:.3}, queue {:.2} ms (per packet {wait:.2}), drops {}, marks {}, retransmits {}, timeouts {}, recoveries {}, undos {}, probes {}",
         sum * sum / (n as f64 * squares),
         backlog / samples as f64 * 1e3,
         q.dropped,
+        q.marked,
         count(|s| s.retransmits),
         count(|s| s.timeouts),
         count(|s| s.fast_recoveries),

@@ -116,7 +116,7 @@ pub struct Network {
     pub(crate) switches: Vec<Option<SwitchNode>>,
     /// Bytes of frames that are gone.
     pub(crate) buffers: Vec<Vec<u8>>,
-    seed: u64,
+    pub(crate) seed: u64,
     pub(crate) random: Random,
     pub(crate) routed: bool,
     /// Events handled, packets carried over links, packets for connections that are gone.

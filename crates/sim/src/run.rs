@@ -445,7 +445,9 @@ impl Network {
         else {
             return;
         };
-        let mut sender = Connection::connect(flow.config.clone(), control);
+        let mut config = flow.config.clone();
+        config.seed ^= self.seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ u64::from(plan);
+        let mut sender = Connection::connect(config, control);
         let page = self.endpoints[2 * plan as usize].page;
         if page == NO_PAGE {
             sender.write(flow.size.map_or(u64::MAX, |size| size.get()));

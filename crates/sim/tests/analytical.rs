@@ -163,7 +163,7 @@ proptest! {
         delay_us in 0u64..40_000,
         queue in 2u64..200,
         size in 1u64..400_000,
-        control in prop::sample::select(vec!["reno", "cubic"]),
+        control in prop::sample::select(transport::cc::NAMES.to_vec()),
         sack: bool,
         timestamps: bool,
         offload: bool,

@@ -16,6 +16,8 @@ struct Pair {
     ends: [Connection; 2],
     wires: [VecDeque<(Time, Segment)>; 2],
     logs: [Log; 2],
+    /// Segments of one time are answered one by one, not together.
+    one_by_one: bool,
 }
 
 const DELAY: Time = Time::from_ms(10);
@@ -25,7 +27,7 @@ impl Pair {
         let control = || by_name(control).expect("congestion control");
         let ends =
             [Connection::connect(config.clone(), control()), Connection::listen(config.clone(), control())];
-        Pair { now: Time::ZERO, ends, wires: Default::default(), logs: Default::default() }
+        Pair { now: Time::ZERO, ends, wires: Default::default(), logs: Default::default(), one_by_one: false }
     }
 
     /// Runs until `end`, or until nothing is left to do.
@@ -52,6 +54,9 @@ impl Pair {
                 while self.wires[side].front().is_some_and(|(at, _)| *at <= next) {
                     if let Some((_, segment)) = self.wires[side].pop_front() {
                         self.ends[1 - side].receive(next, &segment);
+                    }
+                    if self.one_by_one {
+                        break;
                     }
                 }
                 if self.ends[side].next_wakeup(next) <= next {
@@ -265,4 +270,29 @@ fn a_reset_ends_both_sides() {
     pair.run(Time::from_ms(300), everything);
     assert_eq!(pair.ends.each_ref().map(|e| e.phase()), [Phase::Reset, Phase::Reset]);
     assert_eq!(pair.ends[0].next_wakeup(pair.now), Time::MAX);
+}
+
+#[test]
+fn dctcp_receivers_echo_every_mark() {
+    // RFC 8257 section 3.2: an ACK for two packets never mixes a marked one with another, so that each mark is counted once.
+    let mut pair = Pair::new(&plain(), "dctcp");
+    pair.one_by_one = true;
+    pair.ends[0].write(400 * u64::from(MSS));
+    let mut marked = 0;
+    pair.run(Time::from_secs(5), |side, number, segment| {
+        let mut passed = *segment;
+        // Runs of marks of different lengths, and single ones.
+        if side == 0 && segment.payload > 0 && [1, 2, 3, 5, 8].contains(&(number % 11)) {
+            assert_eq!(segment.ecn, Ecn::Ect0);
+            passed.ecn = Ecn::Ce;
+            marked += 1;
+        }
+        Some(passed)
+    });
+    let [sender, receiver] = &pair.ends;
+    assert_eq!(receiver.bytes_received(), 400 * u64::from(MSS));
+    assert_eq!(receiver.statistics().ce_received, marked);
+    assert_eq!(sender.flow().delivered_ce, marked);
+    // Where the state stays, ACKs are delayed as ever.
+    assert!(pair.logs[1].len() < 390, "{} ACKs", pair.logs[1].len());
 }

@@ -4,11 +4,19 @@
 //! control sets the window, the threshold and the pacing rate in [`Flow`]. Windows count packets, as in Linux.
 
 mod cubic;
+mod dctcp;
+mod htcp;
 mod reno;
+#[cfg(test)]
+mod testing;
+mod vegas;
 
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
+pub use htcp::Htcp;
 pub use reno::Reno;
 use units::{Rate, Time};
+pub use vegas::Vegas;
 
 /// No threshold known yet.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
@@ -56,6 +64,8 @@ pub struct Flow {
     pub pacing_rate: Rate,
     /// Whether sending is spaced by the pacing rate.
     pub paced: bool,
+    /// State of [`Flow::random_below`].
+    pub random: u64,
 
     // Kept by the connection.
     pub cwnd_clamp: u32,
@@ -96,9 +106,59 @@ pub struct Flow {
     pub ecn: bool,
     pub accurate_ecn: bool,
     pub last_sent: Time,
+    /// With pacing: not before this time will the next packet leave (`tcp_wstamp_ns`).
+    pub pacing_until: Time,
 }
 
 impl Flow {
+    /// Before anything is sent, with the first window and the size of packets.
+    pub fn new(cwnd: u32, mss: u32) -> Flow {
+        Flow {
+            cwnd,
+            cwnd_cnt: 0,
+            ssthresh: INFINITE_SSTHRESH,
+            pacing_rate: Rate::ZERO,
+            paced: false,
+            random: 0,
+            cwnd_clamp: u32::MAX / 4,
+            mss,
+            state: State::Open,
+            srtt: Time::ZERO,
+            min_rtt: Time::MAX,
+            last_rtt: Time::ZERO,
+            packets_out: 0,
+            sacked_out: 0,
+            lost_out: 0,
+            retrans_out: 0,
+            delivered: 0,
+            delivered_ce: 0,
+            lost: 0,
+            delivered_at: Time::ZERO,
+            first_sent: Time::ZERO,
+            app_limited: 0,
+            is_cwnd_limited: false,
+            max_packets_out: 0,
+            prior_cwnd: 0,
+            prior_ssthresh: 0,
+            snd_una: 0,
+            snd_nxt: 0,
+            high_seq: 0,
+            ecn: false,
+            accurate_ecn: false,
+            last_sent: Time::ZERO,
+            pacing_until: Time::ZERO,
+        }
+    }
+
+    /// A random number below `end` (SplitMix64); the sequence is the flow's own.
+    pub fn random_below(&mut self, end: u64) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(z ^ (z >> 31)) * u128::from(end)) >> 64) as u64
+    }
+
     pub fn in_flight(&self) -> u32 {
         (self.packets_out + self.retrans_out).saturating_sub(self.sacked_out + self.lost_out)
     }
@@ -250,19 +310,22 @@ pub trait CongestionControl: Send + Sync + std::fmt::Debug {
     }
 
     /// Smallest number of packets of a burst, if not the default two (`min_tso_segs`).
-    fn min_tso_segs(&self) -> u32 {
+    fn min_tso_segs(&self, _flow: &Flow) -> u32 {
         2
     }
 }
 
 /// Names that [`by_name`] knows.
-pub const NAMES: &[&str] = &["reno", "cubic"];
+pub const NAMES: &[&str] = &["reno", "cubic", "dctcp", "htcp", "vegas"];
 
 /// A new control of that name.
 pub fn by_name(name: &str) -> Option<Box<dyn CongestionControl>> {
     Some(match name {
         "reno" => Box::new(Reno::default()),
         "cubic" => Box::new(Cubic::default()),
+        "dctcp" => Box::new(Dctcp::default()),
+        "htcp" => Box::new(Htcp::default()),
+        "vegas" => Box::new(Vegas::default()),
         _ => return None,
     })
 }

@@ -151,7 +151,9 @@ impl Sender {
         let sample =
             self.rate_sample(now, &tally, rtt, prior_in_flight, (self.flow.lost - prior_lost) as u32);
         ack.in_flight = self.flow.in_flight();
-        self.set_window(now, &ack, &sample, tally.flag);
+        if prior_packets > 0 {
+            self.set_window(now, &ack, &sample, tally.flag);
+        }
         self.set_timer_after_ack(now, tally.flag, prior_packets);
     }
 

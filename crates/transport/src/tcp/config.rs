@@ -53,6 +53,8 @@ pub struct Config {
     pub pacing: bool,
     /// First sequence number.
     pub initial_seq: u32,
+    /// Of the congestion control's random numbers.
+    pub seed: u64,
 }
 
 impl Default for Config {
@@ -77,6 +79,7 @@ impl Default for Config {
             retries: 15,
             pacing: false,
             initial_seq: 0,
+            seed: 0,
         }
     }
 }

@@ -263,8 +263,9 @@ impl Connection {
             _ => return None,
         }
         if let Some((nxt, ce)) = self.receiver.owed.take() {
-            let mut segment = self.segment(now, self.sender.flow.snd_nxt);
-            segment.ack = self.irs.wrapping_add(nxt as u32);
+            // It does not stand for what came since: that is acknowledged on its own.
+            let window = self.receiver.offered(nxt);
+            let mut segment = self.segment_with(now, self.sender.flow.snd_nxt, nxt, window);
             segment.flags =
                 if ce { segment.flags | Flags::ECE } else { Flags(segment.flags.0 & !Flags::ECE.0) };
             self.sender.statistics.acks_sent += 1;
@@ -328,6 +329,10 @@ impl Connection {
     fn segment(&mut self, now: Time, seq: u64) -> Segment {
         let ack = self.receiver.nxt;
         let window = self.receiver.ack_sent();
+        self.segment_with(now, seq, ack, window)
+    }
+
+    fn segment_with(&self, now: Time, seq: u64, ack: u64, window: u16) -> Segment {
         let mut flags = Flags::ACK;
         match self.ecn {
             EcnState::Off => {}

@@ -7,7 +7,7 @@ use super::connection::Statistics;
 use super::rack::Rack;
 use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, Sent, mark};
-use crate::cc::{CongestionControl, EcnUse, Event, Flow, INFINITE_SSTHRESH, State};
+use crate::cc::{CongestionControl, EcnUse, Event, Flow, State};
 
 /// The one timer of the sending side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,8 +82,6 @@ pub(super) struct Sender {
     pub lost_again: Vec<u64>,
 
     pub timer: Option<(Timer, Time)>,
-    /// Paced sending goes on at this time.
-    pub pacing_until: Time,
     data_segments: u64,
     /// Segments of the current burst still to go.
     burst: u32,
@@ -98,39 +96,9 @@ pub(super) struct Sender {
 impl Sender {
     pub fn new(config: &Config, mss: u32, cc: Box<dyn CongestionControl>) -> Sender {
         let paced = config.pacing || cc.needs_pacing();
-        let flow = Flow {
-            cwnd: config.initial_cwnd,
-            cwnd_cnt: 0,
-            ssthresh: INFINITE_SSTHRESH,
-            pacing_rate: Rate::ZERO,
-            paced,
-            cwnd_clamp: u32::MAX / 4,
-            mss,
-            state: State::Open,
-            srtt: Time::ZERO,
-            min_rtt: Time::MAX,
-            last_rtt: Time::ZERO,
-            packets_out: 0,
-            sacked_out: 0,
-            lost_out: 0,
-            retrans_out: 0,
-            delivered: 0,
-            delivered_ce: 0,
-            lost: 0,
-            delivered_at: Time::ZERO,
-            first_sent: Time::ZERO,
-            app_limited: 0,
-            is_cwnd_limited: false,
-            max_packets_out: 0,
-            prior_cwnd: 0,
-            prior_ssthresh: 0,
-            snd_una: 0,
-            snd_nxt: 0,
-            high_seq: 0,
-            ecn: false,
-            accurate_ecn: false,
-            last_sent: Time::ZERO,
-        };
+        let mut flow = Flow::new(config.initial_cwnd, mss);
+        flow.paced = paced;
+        flow.random = config.seed;
         Sender {
             flow,
             cc,
@@ -167,7 +135,6 @@ impl Sender {
             lost_now: Vec::new(),
             lost_again: Vec::new(),
             timer: None,
-            pacing_until: Time::ZERO,
             data_segments: 0,
             burst: 0,
             sent_now: 0,
@@ -211,7 +178,7 @@ impl Sender {
 
     /// When sending goes on without an ACK: the pacing time, if that is what holds it.
     pub fn paced_wakeup(&self, now: Time) -> Option<Time> {
-        (self.pacing_until > now && self.has_work()).then_some(self.pacing_until)
+        (self.flow.pacing_until > now && self.has_work()).then_some(self.flow.pacing_until)
     }
 
     fn has_work(&self) -> bool {
@@ -231,7 +198,7 @@ impl Sender {
         if self.flow.packets_out == 0 && self.flow.snd_nxt < self.end() {
             self.restart(now);
         }
-        let held = self.flow.paced && self.pacing_until > now;
+        let held = self.flow.paced && self.flow.pacing_until > now;
         if !held {
             if self.retransmit
                 && let Some(piece) = self.retransmission(now)
@@ -293,7 +260,7 @@ impl Sender {
             bytes += max.get() >> shift;
         }
         let bytes = bytes.min(max.get().saturating_sub(320));
-        ((bytes / u64::from(self.flow.mss)) as u32).max(self.cc.min_tso_segs())
+        ((bytes / u64::from(self.flow.mss)) as u32).max(self.cc.min_tso_segs(&self.flow))
     }
 
     /// Whether to wait for a larger burst (`tcp_tso_should_defer`).
@@ -323,9 +290,9 @@ impl Sender {
         let bytes = Bytes::new(u64::from(segments) * u64::from(self.flow.mss));
         let mut length = rate.time_for(bytes);
         // What timers were late is given back, at most half.
-        let credit = now.saturating_sub(self.pacing_until);
+        let credit = now.saturating_sub(self.flow.pacing_until);
         length -= credit.min(length / 2);
-        self.pacing_until = self.pacing_until.max(now) + length;
+        self.flow.pacing_until = self.flow.pacing_until.max(now) + length;
     }
 
     fn send_new(&mut self, now: Time) -> Piece {
@@ -537,7 +504,7 @@ impl Sender {
     /// `tcp_update_pacing_rate`: twice the window per round trip in slow start, else 1.2 times.
     pub fn update_pacing_rate(&mut self) {
         let srtt = self.flow.srtt;
-        if srtt.is_zero() {
+        if srtt.is_zero() || self.cc.takes_over() {
             return;
         }
         let ratio = if self.flow.cwnd < self.flow.ssthresh / 2 { 200 } else { 120 };

@@ -331,6 +331,12 @@ impl Receiver {
         (window >> self.window_shift).min(65_535) as u16
     }
 
+    /// The window that was offered last, as one writes it next to an ACK of `nxt`.
+    pub fn offered(&self, nxt: u64) -> u16 {
+        let window = (self.wup + self.wnd).saturating_sub(nxt);
+        (window >> self.window_shift).min(65_535) as u16
+    }
+
     /// The window on a SYN is not scaled.
     pub fn syn_window(&self) -> u16 {
         self.wnd.min(65_535) as u16

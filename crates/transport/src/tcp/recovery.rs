@@ -172,7 +172,7 @@ impl Sender {
         self.rtt.backoff += 1;
         self.retransmit = true;
         // The head goes out again whatever the pacing says.
-        self.pacing_until = now;
+        self.flow.pacing_until = now;
         self.set_timer(Timer::Retransmit, now + self.rtt.rto());
     }
 

@@ -1,0 +1,218 @@
+//! The congestion controls in a dumbbell: each one's steady state against its source, and against what other simulators measured.
+
+use sim::{FlowId, Link, Network, PortId, QueueLimit, TcpFlow};
+use transport::tcp::EcnMode;
+use units::{Rate, Time};
+
+/// Bytes of a full packet and of its payload.
+const PACKET: f64 = 1500.0;
+const PAYLOAD: f64 = 1448.0;
+
+/// N flows through one bottleneck. Round trips are without queues; the queue is in packets.
+struct Dumbbell {
+    control: &'static str,
+    flows: u64,
+    rate: Rate,
+    rtt: Time,
+    queue: u64,
+    mark_above: Option<u64>,
+    ecn: EcnMode,
+    /// Flow i starts at i/N of it.
+    start_within: Time,
+    /// Segmentation-offload bursts.
+    offload: bool,
+    /// A round trip of its own for each flow, in place of `rtt`.
+    rtts: Vec<Time>,
+}
+
+impl Dumbbell {
+    /// 100 Mbit/s, 20 ms, a queue of one BDP.
+    fn new(control: &'static str) -> Dumbbell {
+        Dumbbell {
+            control,
+            flows: 1,
+            rate: Rate::from_mbps(100),
+            rtt: Time::from_ms(20),
+            queue: 167,
+            mark_above: None,
+            ecn: EcnMode::default(),
+            start_within: Time::from_secs(1),
+            offload: true,
+            rtts: Vec::new(),
+        }
+    }
+
+    /// The one that other simulators were measured on: 1 Gbit/s, 20 ms, a queue of one BDP.
+    fn reference(control: &'static str, flows: u64) -> Dumbbell {
+        Dumbbell { flows, rate: Rate::from_gbps(1), queue: 1667, ..Dumbbell::new(control) }
+    }
+
+    fn build(&self) -> Run {
+        let mut net = Network::new(1);
+        let limit = |packets| QueueLimit { packets: Some(packets), bytes: None };
+        let bottleneck = Link {
+            limit: limit(self.queue),
+            mark_above: self.mark_above,
+            framing: 0,
+            ..Link::new(self.rate, self.rtt * 4 / 10)
+        };
+        let (left, right) = (net.router("left"), net.router("right"));
+        let (queue, _) = net.link(left, right, bottleneck.clone(), bottleneck).unwrap();
+        let flows = (0..self.flows)
+            .map(|i| {
+                let rtt = self.rtts.get(i as usize).copied().unwrap_or(self.rtt);
+                // What the bottleneck's two directions do not take, four wires have.
+                let delay = (rtt - self.rtt * 8 / 10) / 4;
+                let access = Link { limit: limit(100_000), framing: 0, ..Link::new(self.rate * 10, delay) };
+                let (a, b) = (net.host(&format!("a{i}")), net.host(&format!("b{i}")));
+                net.link(a, left, access.clone(), access.clone()).unwrap();
+                net.link(right, b, access.clone(), access).unwrap();
+                let start = self.start_within * i / self.flows;
+                let mut flow = TcpFlow { start, ..TcpFlow::new(a, b, self.control) };
+                flow.config.ecn = self.ecn;
+                flow.receiver_config.ecn = self.ecn;
+                if !self.offload {
+                    flow.config.segmentation_offload = None;
+                }
+                net.tcp(flow).unwrap()
+            })
+            .collect();
+        Run { net, queue, flows }
+    }
+}
+
+struct Run {
+    net: Network,
+    queue: PortId,
+    flows: Vec<FlowId>,
+}
+
+/// What was seen in a part of a run.
+#[derive(Debug)]
+struct Seen {
+    /// Mbit/s.
+    goodput: f64,
+    jain: f64,
+    /// Milliseconds of queue, sampled each millisecond; and packets, at each sample.
+    delay_ms: f64,
+    depths: Vec<u64>,
+    dropped: u64,
+    marked: u64,
+}
+
+impl Run {
+    fn received(&self) -> Vec<u64> {
+        self.flows.iter().map(|f| self.net.outcome(*f).bytes_received).collect()
+    }
+
+    fn watch(&mut self, from: Time, to: Time) -> Seen {
+        self.net.run_until(from).unwrap();
+        let (before, queue) = (self.received(), *self.net.queue(self.queue));
+        let (mut delay_ms, mut depths) = (0.0, Vec::new());
+        for ms in from.as_ms()..to.as_ms() {
+            self.net.run_until(Time::from_ms(ms + 1)).unwrap();
+            delay_ms += self.net.backlog(self.queue).as_secs_f64() * 1e3;
+            depths.push(self.net.depth(self.queue).0);
+        }
+        let seconds = (to - from).as_secs_f64();
+        let rate = |(now, then): (u64, u64)| (now - then) as f64 * 8e-6 / seconds;
+        let each: Vec<f64> = self.received().into_iter().zip(before).map(rate).collect();
+        let goodput: f64 = each.iter().sum();
+        let squares: f64 = each.iter().map(|r| r * r).sum();
+        let after = *self.net.queue(self.queue);
+        Seen {
+            jain: goodput * goodput / (each.len() as f64 * squares),
+            goodput,
+            delay_ms: delay_ms / depths.len() as f64,
+            depths,
+            dropped: after.dropped - queue.dropped,
+            marked: after.marked - queue.marked,
+        }
+    }
+}
+
+const fn s(seconds: u64) -> Time {
+    Time::from_secs(seconds)
+}
+
+/// Goodput that a link can carry.
+fn most(rate: Rate) -> f64 {
+    rate.as_mbps_f64() * PAYLOAD / PACKET
+}
+
+#[test]
+fn each_alone_fills_the_link() {
+    // DCTCP's K: above a seventh of the BDP (section 3.4 of its paper).
+    for (control, mark_above) in
+        [("reno", None), ("cubic", None), ("htcp", None), ("vegas", None), ("dctcp", Some(30))]
+    {
+        let seen = Dumbbell { mark_above, ..Dumbbell::new(control) }.build().watch(s(5), s(20));
+        let share = seen.goodput / most(Rate::from_mbps(100));
+        assert!(share > 0.9, "{control} fills {share:.3} of the link");
+        assert_eq!(seen.marked > 0, mark_above.is_some(), "{control}");
+    }
+}
+
+#[test]
+fn vegas_keeps_two_to_four_packets_waiting() {
+    let seen = Dumbbell { offload: false, ..Dumbbell::new("vegas") }.build().watch(s(20), s(30));
+    // An ACK for two packets sends two, and the packet that is being sent is not in the queue.
+    let mean = seen.depths.iter().sum::<u64>() as f64 / seen.depths.len() as f64;
+    assert!((1.5..=5.5).contains(&mean), "{mean} packets");
+    assert_eq!(seen.dropped, 0);
+}
+
+#[test]
+fn htcp_takes_less_time_to_a_full_queue_than_reno() {
+    // After a loss at 2 BDP, Reno needs about 140 round trips of 20 to 40 ms; H-TCP's increase grows with time.
+    let losses = |control| {
+        let mut run = Dumbbell { rtt: Time::from_ms(100), queue: 833, ..Dumbbell::new(control) }.build();
+        run.watch(s(20), s(120));
+        run.net.outcome(run.flows[0]).statistics.fast_recoveries
+    };
+    let (htcp, reno) = (losses("htcp"), losses("reno"));
+    assert!(htcp > 2 * reno, "{htcp} {reno}");
+}
+
+/// Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.3: the queue of N synchronised flows goes up to K + N and
+/// down by A = 1/2 sqrt(2 N (C RTT + K)) packets from there.
+#[test]
+fn dctcp_queue_against_its_analysis() {
+    // C RTT: packets of 1500 bytes.
+    for (rate, rtt, k) in [
+        (Rate::from_mbps(100), Time::from_ms(20), 60),
+        (Rate::from_gbps(1), Time::from_ms(4), 120),
+        (Rate::from_gbps(10), Time::from_us(100), 65),
+    ] {
+        let setup = Dumbbell {
+            rate,
+            rtt,
+            queue: 2000,
+            mark_above: Some(k),
+            offload: false,
+            ..Dumbbell::new("dctcp")
+        };
+        let seen = setup.build().watch(s(4), s(6));
+        let bdp = rate.as_bps() as f64 * rtt.as_secs_f64() / (8.0 * PACKET);
+        let amplitude = 0.5 * (2.0 * (bdp + k as f64)).sqrt();
+        let mut depths = seen.depths.clone();
+        depths.sort_unstable();
+        // Without the bursts on the way to the queue.
+        let (low, high) = (depths[depths.len() / 50] as f64, depths[depths.len() * 49 / 50] as f64);
+        let what = format!("{rate}, {rtt}: queue {low} to {high} packets, K {k}, A {amplitude:.1}");
+        assert!(seen.goodput > 0.99 * most(rate), "{what}: {} Mbit/s", seen.goodput);
+        assert_eq!(seen.dropped, 0, "{what}");
+        assert!(high > k as f64 - 2.0 && high < k as f64 + 4.0, "{what}");
+        assert!(high - low > amplitude && high - low < 2.0 * amplitude, "{what}");
+    }
+}
+
+/// ns-3's DCTCP on this dumbbell: 964.0 Mbit/s, 2.89 ms, no drops, 86 906 marks.
+#[test]
+fn ten_dctcp_flows_as_ns_3_has_them() {
+    let seen =
+        Dumbbell { mark_above: Some(280), ..Dumbbell::reference("dctcp", 10) }.build().watch(s(2), s(10));
+    assert!((seen.goodput - 965.3).abs() < 2.0, "{}", seen.goodput);
+    assert!((seen.delay_ms - 2.89).abs() < 0.4, "{}", seen.delay_ms);
+    assert!(seen.jain > 0.7 && seen.dropped == 0, "{} {}", seen.jain, seen.dropped);
+}
