@@ -3,6 +3,7 @@
 //! The shape is Linux's `struct tcp_congestion_ops`: a connection calls a control at fixed points of its ACK processing, and the
 //! control sets the window, the threshold and the pacing rate in [`Flow`]. Windows count packets, as in Linux.
 
+mod bbr;
 mod cubic;
 mod dctcp;
 mod htcp;
@@ -11,6 +12,7 @@ mod reno;
 mod testing;
 mod vegas;
 
+pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use htcp::Htcp;
@@ -316,7 +318,7 @@ pub trait CongestionControl: Send + Sync + std::fmt::Debug {
 }
 
 /// Names that [`by_name`] knows.
-pub const NAMES: &[&str] = &["reno", "cubic", "dctcp", "htcp", "vegas"];
+pub const NAMES: &[&str] = &["reno", "cubic", "dctcp", "htcp", "vegas", "bbr"];
 
 /// A new control of that name.
 pub fn by_name(name: &str) -> Option<Box<dyn CongestionControl>> {
@@ -326,6 +328,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn CongestionControl>> {
         "dctcp" => Box::new(Dctcp::default()),
         "htcp" => Box::new(Htcp::default()),
         "vegas" => Box::new(Vegas::default()),
+        "bbr" => Box::new(Bbr::default()),
         _ => return None,
     })
 }

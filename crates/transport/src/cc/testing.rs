@@ -41,30 +41,39 @@ impl Driver {
     /// Sends what the window allows.
     pub fn send(&mut self) {
         while self.flow.in_flight() < self.flow.cwnd {
-            let flow = &mut self.flow;
-            if flow.packets_out == 0 {
-                flow.first_sent = self.now;
-                flow.delivered_at = self.now;
-            }
-            flow.packets_out += 1;
-            flow.snd_nxt += u64::from(MSS);
-            flow.max_packets_out = flow.max_packets_out.max(flow.packets_out);
-            flow.last_sent = self.now;
-            self.sent.push_back(Sent {
-                at: self.now,
-                first_sent: flow.first_sent,
-                delivered: flow.delivered,
-                delivered_at: flow.delivered_at,
-                delivered_ce: flow.delivered_ce,
-                lost: flow.lost,
-                in_flight: flow.packets_out,
-            });
+            self.send_one();
         }
+    }
+
+    fn send_one(&mut self) {
+        let flow = &mut self.flow;
+        if flow.packets_out == 0 {
+            flow.first_sent = self.now;
+            flow.delivered_at = self.now;
+        }
+        flow.packets_out += 1;
+        flow.snd_nxt += u64::from(MSS);
+        flow.max_packets_out = flow.max_packets_out.max(flow.packets_out);
+        flow.last_sent = self.now;
+        self.sent.push_back(Sent {
+            at: self.now,
+            first_sent: flow.first_sent,
+            delivered: flow.delivered,
+            delivered_at: flow.delivered_at,
+            delivered_ce: flow.delivered_ce,
+            lost: flow.lost,
+            in_flight: flow.in_flight(),
+        });
     }
 
     /// The first `count` packets out are acknowledged at `at`, some of them marked; what the window allows is sent.
     pub fn ack(&mut self, control: &mut dyn CongestionControl, at: Time, count: u32, ce: u32) {
         self.send();
+        self.acked(control, at, count, ce);
+        self.send();
+    }
+
+    fn acked(&mut self, control: &mut dyn CongestionControl, at: Time, count: u32, ce: u32) {
         self.now = at;
         let prior_in_flight = self.flow.in_flight();
         let count = count.min(self.flow.packets_out);
@@ -115,7 +124,6 @@ impl Driver {
         } else {
             control.cong_avoid(flow, &ack);
         }
-        self.send();
     }
 
     /// A round trip: all that is out is acknowledged packet by packet, evenly spaced from `rtt` after now on; the first `ce` of
@@ -127,6 +135,60 @@ impl Driver {
         for i in 0..packets {
             let at = start + rtt * u64::from(i) / u64::from(packets) / 1000;
             self.ack(control, at, 1, u32::from(i < ce));
+        }
+    }
+}
+
+/// A path without losses: packets leave it one after the other, and their ACKs come a round trip after they had left.
+#[derive(Debug)]
+pub struct Pipe {
+    /// Time between two packets at the bottleneck.
+    pub spacing: Time,
+    /// Round trip without queue.
+    pub rtt: Time,
+    free_at: Time,
+    acks: std::collections::VecDeque<Time>,
+}
+
+impl Pipe {
+    pub fn new(spacing: Time, rtt: Time) -> Pipe {
+        Pipe { spacing, rtt, free_at: Time::ZERO, acks: Default::default() }
+    }
+
+    /// Packets waiting for the bottleneck.
+    pub fn queue(&self, now: Time) -> u64 {
+        self.free_at.saturating_sub(now).as_ps() / self.spacing.as_ps()
+    }
+
+    /// Runs a control over the path, with pacing, until a time; `see` looks after each ACK.
+    pub fn run<C: CongestionControl>(
+        &mut self,
+        driver: &mut Driver,
+        control: &mut C,
+        until: Time,
+        mut see: impl FnMut(&Driver, &C, u64),
+    ) {
+        while driver.now < until {
+            let sends = (driver.flow.in_flight() < driver.flow.cwnd)
+                .then(|| driver.flow.pacing_until.max(driver.now));
+            match (sends, self.acks.front().copied()) {
+                (Some(at), next) if next.is_none_or(|ack| at < ack) => {
+                    driver.now = at;
+                    driver.flow.is_cwnd_limited = false;
+                    driver.send_one();
+                    let gap = driver.flow.pacing_rate.time_for(units::Bytes::new(u64::from(MSS)));
+                    driver.flow.pacing_until = at + gap;
+                    self.free_at = self.free_at.max(at) + self.spacing;
+                    self.acks.push_back(self.free_at + self.rtt);
+                }
+                (_, Some(at)) => {
+                    self.acks.pop_front();
+                    driver.flow.is_cwnd_limited = sends.is_none();
+                    driver.acked(control, at, 1, 0);
+                    see(driver, control, self.queue(at));
+                }
+                (_, None) => return,
+            }
         }
     }
 }
