@@ -15,6 +15,21 @@ pub enum Through {
     Egress { port: u32, result: Result<(), DropReason> },
     /// The whole frame is in `ctx.out`, for this port.
     Out { port: u32 },
+    /// Ingress has run, and the packet is for this port's queue of this priority.
+    Queue { port: u32, priority: u32 },
+}
+
+/// What egress learns of a packet that leaves its queue.
+#[derive(Debug, Clone, Copy)]
+pub struct Departure {
+    pub port: u32,
+    pub rid: u32,
+    /// `standard_metadata.instance_type`.
+    pub instance: u32,
+    /// Picoseconds.
+    pub enqueued: u64,
+    pub enq_qdepth: u32,
+    pub deq_qdepth: u32,
 }
 
 /// Runs blocks on a [`Context`]. Both executors behave alike in all that can be observed.
@@ -29,6 +44,18 @@ pub trait Executor: Send + Sync {
     /// queue, and stops where its path leaves that of ordinary packets. The frame need not be zeroed.
     fn through(&self, ctx: &mut Context<'_>, port: u32) -> Through {
         let _ = (ctx, port);
+        Through::Unsupported
+    }
+
+    /// The first half of [`Executor::through`], up to a queue.
+    fn receive(&self, ctx: &mut Context<'_>, port: u32) -> Through {
+        let _ = (ctx, port);
+        Through::Unsupported
+    }
+
+    /// The second half, from a queue on. The frame is as ingress left it.
+    fn depart(&self, ctx: &mut Context<'_>, departure: &Departure) -> Through {
+        let _ = (ctx, departure);
         Through::Unsupported
     }
 }

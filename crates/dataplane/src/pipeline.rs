@@ -10,7 +10,7 @@ use std::sync::Arc;
 use p4lang::ir::{Architecture, CloneKind, Program, StandardMetadata, V1Model, VarHome, VarId};
 
 use crate::context::{Context, DropReason, Requests};
-use crate::executor::{Executor, Through};
+use crate::executor::{Departure, Executor, Through};
 use crate::interp::Interpreter;
 use crate::jit::{Jit, JitError};
 use crate::layout::Layout;
@@ -23,6 +23,8 @@ use crate::trace::{Event, Trace};
 pub const DROP_PORT: u32 = 511;
 /// Resubmissions and recirculations that one packet may make.
 pub const MAX_PASSES: u32 = 64;
+/// Buffers that are kept for packets to come.
+const MAX_BUFFERS: usize = 4096;
 /// Packets that one packet may turn into.
 pub const MAX_COPIES: u32 = 4096;
 
@@ -223,15 +225,60 @@ impl Pipeline {
         self.drain(now, outputs, trace);
     }
 
-    /// Ingress alone, for a switch with queues: what is for its queues is appended to `pending`. The packet has `more` bytes
-    /// behind `bytes` that are zero: they count for lengths and are carried along, but cannot be parsed.
-    pub fn receive(&mut self, now: u64, port: u32, bytes: &[u8], more: u32, pending: &mut Vec<Pending>) {
+    /// Ingress alone, for a switch with queues: an ordinary packet is given back for its queue; whatever else is for queues
+    /// is appended to `pending`. The packet has `more` bytes behind `bytes` that are zero: they count for lengths and are
+    /// carried along, but cannot be parsed.
+    pub fn receive(
+        &mut self,
+        now: u64,
+        port: u32,
+        bytes: Vec<u8>,
+        more: u32,
+        pending: &mut Vec<Pending>,
+    ) -> Option<Pending> {
         self.copies = 0;
-        let mut buffer = self.buffer();
-        buffer.extend_from_slice(bytes);
-        let first = Incoming { port, bytes: buffer, more, instance: Instance::Normal, kept: None, passes: 0 };
-        self.ingress(now, first, None);
+        let mut frame = self.frames.pop().unwrap_or_else(|| self.layout.frame());
+        let mut out = Vec::new();
+        let mut ctx = Context {
+            frame: &mut frame,
+            packet: &bytes,
+            cursor: 0,
+            out: &mut out,
+            state: &mut self.state,
+            now,
+            wire_len: wire_len(&bytes, more),
+            loop_budget: 0,
+            requests: Requests::default(),
+            rng: &mut self.rng,
+            trace: None,
+        };
+        let came = self.executor.receive(&mut ctx, port);
+        let Context { requests, cursor, .. } = ctx;
+        if let Through::Queue { port: to, priority } = came {
+            return Some(Pending {
+                port: to,
+                priority,
+                bytes,
+                more,
+                cursor,
+                frame,
+                instance: Instance::Normal,
+                rid: 0,
+                truncate: None,
+                passes: 0,
+                enqueued: now,
+                ingress_port: port,
+            });
+        }
+        let incoming = Incoming { port, bytes, more, instance: Instance::Normal, kept: None, passes: 0 };
+        if let Through::Ingress(result) = came {
+            self.after_ingress(now, incoming, frame, (result, requests, cursor), None);
+        } else {
+            self.frames.push(frame);
+            self.ingress(now, incoming, None);
+        }
         self.drain_to_queues(now, pending);
+        None
     }
 
     /// Egress of a packet that has left its queue; what leaves, if anything. Clones and what goes through ingress once more
@@ -244,7 +291,61 @@ impl Pipeline {
         pending: &mut Vec<Pending>,
     ) -> Option<Output> {
         self.copies = 0;
+        if packet.truncate.is_none() {
+            return self.depart_whole(now, packet, queue, pending);
+        }
         self.egress(now, packet, queue, None);
+        self.drain_to_queues(now, pending)
+    }
+
+    /// [`Pipeline::depart`] in one go, if the executor has it.
+    fn depart_whole(
+        &mut self,
+        now: u64,
+        mut packet: Pending,
+        queue: QueueInfo,
+        pending: &mut Vec<Pending>,
+    ) -> Option<Output> {
+        let mut out = self.buffer();
+        let mut ctx = Context {
+            frame: &mut packet.frame,
+            packet: &packet.bytes,
+            cursor: packet.cursor,
+            out: &mut out,
+            state: &mut self.state,
+            now,
+            wire_len: wire_len(&packet.bytes, packet.more),
+            loop_budget: 0,
+            requests: Requests::default(),
+            rng: &mut self.rng,
+            trace: None,
+        };
+        let departure = Departure {
+            port: packet.port,
+            rid: packet.rid,
+            instance: packet.instance as u32,
+            enqueued: packet.enqueued,
+            enq_qdepth: queue.enq_qdepth,
+            deq_qdepth: queue.deq_qdepth,
+        };
+        let came = self.executor.depart(&mut ctx, &departure);
+        let Context { requests, cursor, .. } = ctx;
+        match came {
+            Through::Out { port } => {
+                let Pending { bytes, more, frame, .. } = packet;
+                self.frames.push(frame);
+                self.recycle(bytes);
+                return Some(Output { port, bytes: out, more });
+            }
+            Through::Egress { result, .. } => {
+                out.clear();
+                self.after_egress(now, packet, out, (result, requests, cursor), None);
+            }
+            _ => {
+                self.recycle(out);
+                self.egress(now, packet, queue, None);
+            }
+        }
         self.drain_to_queues(now, pending)
     }
 
@@ -292,7 +393,7 @@ impl Pipeline {
                 outputs.push(Output { port, bytes: out, more: 0 });
                 return true;
             }
-            Through::Unsupported => {
+            Through::Unsupported | Through::Queue { .. } => {
                 self.frames.push(frame);
                 self.recycle(out);
                 return false;
@@ -348,11 +449,14 @@ impl Pipeline {
 
     /// Gives an output's buffer back, so that the next packet needs no new one.
     pub fn recycle(&mut self, mut bytes: Vec<u8>) {
-        bytes.clear();
-        self.buffers.push(bytes);
+        if self.buffers.len() < MAX_BUFFERS {
+            bytes.clear();
+            self.buffers.push(bytes);
+        }
     }
 
-    fn buffer(&mut self) -> Vec<u8> {
+    /// An empty buffer for a packet.
+    pub fn buffer(&mut self) -> Vec<u8> {
         self.buffers.pop().unwrap_or_default()
     }
 

@@ -86,6 +86,18 @@ impl Pool {
         }
     }
 
+    /// As [`Pool::add`], for what a P4 switch sends; writes no more than it must.
+    pub fn add_frame(&mut self, to: u32, next: u32, frame: Frame) -> PacketId {
+        let size = frame.size();
+        let Some(id) = self.free.pop() else {
+            return self.add(Packet { endpoint: 0, to, next, size, body: Body::Frame(frame) });
+        };
+        let packet = &mut self.packets[id as usize];
+        (packet.to, packet.next, packet.size) = (to, next, size);
+        packet.body = Body::Frame(frame);
+        id
+    }
+
     pub fn get(&self, id: PacketId) -> &Packet {
         &self.packets[id as usize]
     }

@@ -114,10 +114,10 @@ impl Network {
             let port = if ways.count == 1 {
                 ways.first
             } else {
-                let hash = match packet.body {
+                let hash = match &packet.body {
                     Body::Tcp(_) => self.endpoints[packet.endpoint as usize].hash,
                     Body::Udp(_) => self.sources[packet.endpoint as usize].hash,
-                    Body::Frame(_) => packet.endpoint,
+                    Body::Frame(frame) => frame.hash(),
                 };
                 self.ways[(ways.first + hash % ways.count) as usize]
             };
@@ -175,8 +175,7 @@ impl Network {
             }
         };
         let (Some(frame), Some(node)) = (frame, &mut self.switches[index as usize]) else { return };
-        node.switch.receive(Time::from_ps(self.now), port, &frame.bytes, frame.more);
-        self.buffers.push(frame.bytes);
+        node.switch.receive_owned(Time::from_ps(self.now), port, frame.bytes, frame.more);
         self.news |= node.watched && node.switch.has_news();
         self.wake_ports(index);
     }
@@ -237,17 +236,11 @@ impl Network {
             self.wake_ports(index);
             return;
         };
-        // The bytes change places with a buffer of ours, so that both sides keep as many as they need.
-        let mut buffer = self.buffers.pop().unwrap_or_default();
-        buffer.clear();
-        buffer.extend_from_slice(&out.bytes);
-        node.switch.recycle(out.bytes);
-        let frame = Frame { bytes: buffer, more: out.more };
-        let (size, to, hash) = (frame.size(), frame.host().unwrap_or(NO_HOST), frame.hash());
-        let body = Body::Frame(frame);
+        let frame = Frame { bytes: out.bytes, more: out.more };
+        let (size, to) = (frame.size(), frame.host().unwrap_or(NO_HOST));
         let next = node.switch.next_transmit(number);
         self.news |= node.watched && node.switch.has_news();
-        let id = self.packets.add(Packet { endpoint: hash, to, next: port, size, body });
+        let id = self.packets.add_frame(to, port, frame);
         let p = &mut self.ports[port as usize];
         p.note_wait(out.queue, out.waited.as_ps());
         let (arrives, first) = p.put(self.now, id, size);

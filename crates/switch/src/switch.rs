@@ -176,6 +176,12 @@ impl Port {
         if self.waiting == 0 {
             return Choice::Empty;
         }
+        if let [queue] = &self.queues[..]
+            && queue.shaper.is_none()
+            && self.shaper.is_none()
+        {
+            return Choice::Queue(0);
+        }
         // The port's shaper goes by what waits; what egress makes of it is charged afterwards.
         let choice = match self.opens() {
             at if at > now => Choice::Wait(at),
@@ -251,6 +257,13 @@ impl Switch {
 
     /// A packet from Ethernet on has come by a port; `more` bytes of payload, all zero, are behind `bytes`.
     pub fn receive(&mut self, now: Time, port: u32, bytes: &[u8], more: u32) {
+        let mut buffer = self.pipeline.buffer();
+        buffer.extend_from_slice(bytes);
+        self.receive_owned(now, port, buffer, more);
+    }
+
+    /// As [`Switch::receive`], for bytes that need not be copied.
+    pub fn receive_owned(&mut self, now: Time, port: u32, bytes: Vec<u8>, more: u32) {
         self.counts.received += 1;
         self.ingress(now, port, bytes, more);
     }
@@ -264,23 +277,42 @@ impl Switch {
             return refuse("this switch has no port for the controller; give it a cpu_port".to_owned());
         };
         self.counts.packet_outs += 1;
-        self.ingress(now, port, bytes, 0);
+        self.ingress(now, port, bytes.to_vec(), 0);
         Ok(())
     }
 
-    fn ingress(&mut self, now: Time, port: u32, bytes: &[u8], more: u32) {
-        let mut pending = std::mem::take(&mut self.pending);
-        self.pipeline.receive(now.as_ps(), port, bytes, more, &mut pending);
-        self.enqueue(now, &mut pending);
-        self.pending = pending;
+    fn ingress(&mut self, now: Time, port: u32, bytes: Vec<u8>, more: u32) {
+        if let Some(packet) = self.pipeline.receive(now.as_ps(), port, bytes, more, &mut self.pending) {
+            if Some(packet.port) != self.cpu_port {
+                self.enqueue_one(packet);
+                return;
+            }
+            self.pending.push(packet);
+        }
+        self.enqueue_pending(now);
+    }
+
+    /// Puts what the pipeline has made where it belongs.
+    fn enqueue_pending(&mut self, now: Time) {
+        if !self.pending.is_empty() {
+            let mut pending = std::mem::take(&mut self.pending);
+            self.enqueue(now, &mut pending);
+            self.pending = pending;
+        }
     }
 
     fn enqueue(&mut self, now: Time, pending: &mut Vec<Pending>) {
-        // What egress makes of packets for the controller is looked at in turn.
-        let mut at = 0;
+        // What egress makes of packets for the controller is looked at in turn. A program may make clones of clones.
+        let (mut at, mut budget) = (0, MAX_PACKET_INS);
         while at < pending.len() {
             if Some(pending[at].port) == self.cpu_port {
                 let packet = pending.remove(at);
+                if budget == 0 {
+                    self.packet_ins_lost += 1;
+                    self.pipeline.discard(packet);
+                    continue;
+                }
+                budget -= 1;
                 let out = self.pipeline.depart(now.as_ps(), packet, QueueInfo::default(), pending);
                 if let Some(out) = out {
                     self.packet_in(PacketIn { at: now, bytes: out.bytes, more: out.more });
@@ -290,24 +322,29 @@ impl Switch {
             }
         }
         for packet in pending.drain(..) {
-            let number = packet.port;
-            let Some(port) = self.ports.get_mut(number as usize) else {
-                self.no_port += 1;
-                self.pipeline.discard(packet);
-                continue;
-            };
-            let last = port.queues.len() - 1;
-            let queue = &mut port.queues[(packet.priority as usize).min(last)];
-            let was_empty = queue.depth().0 == 0;
-            match queue.push(packet) {
-                Ok(()) => {
-                    port.waiting += 1;
-                    if port.waiting == 1 || (was_empty && port.held_until.is_some()) {
-                        self.ready.push(number);
-                    }
+            self.enqueue_one(packet);
+        }
+    }
+
+    /// Puts a packet in its queue.
+    fn enqueue_one(&mut self, packet: Pending) {
+        let number = packet.port;
+        let Some(port) = self.ports.get_mut(number as usize) else {
+            self.no_port += 1;
+            self.pipeline.discard(packet);
+            return;
+        };
+        let last = port.queues.len() - 1;
+        let queue = &mut port.queues[(packet.priority as usize).min(last)];
+        let was_empty = queue.first().is_none();
+        match queue.push(packet) {
+            Ok(()) => {
+                port.waiting += 1;
+                if port.waiting == 1 || (was_empty && port.held_until.is_some()) {
+                    self.ready.push(number);
                 }
-                Err(packet) => self.pipeline.discard(packet),
             }
+            Err(packet) => self.pipeline.discard(packet),
         }
     }
 
@@ -331,10 +368,8 @@ impl Switch {
             let (bytes, _) = queue.first()?;
             let (packet, info, wait) = queue.pop(now.as_ps())?;
             port.waiting -= 1;
-            let mut pending = std::mem::take(&mut self.pending);
-            let out = self.pipeline.depart(now.as_ps(), packet, info, &mut pending);
-            self.enqueue(now, &mut pending);
-            self.pending = pending;
+            let out = self.pipeline.depart(now.as_ps(), packet, info, &mut self.pending);
+            self.enqueue_pending(now);
             let port = self.ports.get_mut(number as usize)?;
             let queue = &mut port.queues[index];
             let Some(out) = out else {
@@ -384,10 +419,9 @@ impl Switch {
             let running = &mut self.generators[index].1;
             let at = running.due;
             running.fired();
-            let (port, template) = (running.generator.port, std::mem::take(&mut running.generator.template));
+            let (port, packet) = (running.generator.port, running.generator.template.clone());
             self.counts.generated += 1;
-            self.ingress(at, port, &template, 0);
-            self.generators[index].1.generator.template = template;
+            self.ingress(at, port, packet, 0);
         }
     }
 

@@ -93,54 +93,62 @@ fn fold(mut total: u64) -> u16 {
 
 /// Writes the headers of a packet from Ethernet on; gives the length of the payload that follows them.
 pub fn emit(addresses: &Addresses, body: &Body, ttl: u8, out: &mut Vec<u8>) -> u32 {
-    out.clear();
-    out.extend_from_slice(&addresses.mac_to);
-    out.extend_from_slice(&addresses.mac_from);
-    out.extend_from_slice(&TYPE_IPV4.to_be_bytes());
+    const ABOVE: usize = ETHERNET + IPV4;
     let (header, payload, ecn, protocol) = match body {
         Body::Tcp(segment) => (segment.header_len(), segment.payload, segment.ecn, PROTOCOL_TCP),
         Body::Udp { payload, ecn } => (8, *payload, *ecn, PROTOCOL_UDP),
     };
+    // All that has a fixed place goes into one array and out in one go.
+    let mut fixed = [0u8; ABOVE + 20];
+    fixed[..6].copy_from_slice(&addresses.mac_to);
+    fixed[6..12].copy_from_slice(&addresses.mac_from);
+    put16(&mut fixed, 12, TYPE_IPV4);
     let total = IPV4 as u32 + header + payload;
-    out.extend_from_slice(&[0x45, ecn as u8]);
-    out.extend_from_slice(&(total as u16).to_be_bytes());
+    fixed[14] = 0x45;
+    fixed[15] = ecn as u8;
+    put16(&mut fixed, 16, total as u16);
     // Don't fragment.
-    out.extend_from_slice(&[0, 0, 0x40, 0, ttl, protocol, 0, 0]);
-    out.extend_from_slice(&addresses.from);
-    out.extend_from_slice(&addresses.to);
-    let check = fold(sum(&out[ETHERNET..]));
-    out[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&check.to_be_bytes());
-    let start = out.len();
-    out.extend_from_slice(&addresses.port_from.to_be_bytes());
-    out.extend_from_slice(&addresses.port_to.to_be_bytes());
+    fixed[20] = 0x40;
+    fixed[22] = ttl;
+    fixed[23] = protocol;
+    fixed[26..30].copy_from_slice(&addresses.from);
+    fixed[30..34].copy_from_slice(&addresses.to);
+    let check = fold(sum(&fixed[ETHERNET..ABOVE]));
+    put16(&mut fixed, ETHERNET + 10, check);
+    put16(&mut fixed, ABOVE, addresses.port_from);
+    put16(&mut fixed, ABOVE + 2, addresses.port_to);
+    out.clear();
     let at = match body {
         Body::Tcp(segment) => {
-            emit_tcp(segment, header, out);
+            fixed[ABOVE + 4..ABOVE + 8].copy_from_slice(&segment.seq.to_be_bytes());
+            fixed[ABOVE + 8..ABOVE + 12].copy_from_slice(&segment.ack.to_be_bytes());
+            put16(&mut fixed, ABOVE + 12, (header as u16 / 4) << 12 | segment.flags.0);
+            put16(&mut fixed, ABOVE + 14, segment.window);
+            out.extend_from_slice(&fixed);
+            emit_options(segment, out);
             16
         }
         Body::Udp { payload, .. } => {
-            out.extend_from_slice(&((8 + payload) as u16).to_be_bytes());
-            out.extend_from_slice(&[0, 0]);
+            put16(&mut fixed, ABOVE + 4, (8 + payload) as u16);
+            out.extend_from_slice(&fixed[..ABOVE + 8]);
             6
         }
     };
     let pseudo =
         sum(&addresses.from) + sum(&addresses.to) + u64::from(protocol) + u64::from(header + payload);
-    let mut check = fold(sum(&out[start..]) + pseudo);
+    let mut check = fold(sum(&out[ABOVE..]) + pseudo);
     if check == 0 && protocol == PROTOCOL_UDP {
         check = 0xffff;
     }
-    out[start + at..start + at + 2].copy_from_slice(&check.to_be_bytes());
+    put16(out, ABOVE + at, check);
     payload
 }
 
-fn emit_tcp(segment: &Segment, header: u32, out: &mut Vec<u8>) {
-    out.extend_from_slice(&segment.seq.to_be_bytes());
-    out.extend_from_slice(&segment.ack.to_be_bytes());
-    let flags = (header as u16 / 4) << 12 | segment.flags.0;
-    out.extend_from_slice(&flags.to_be_bytes());
-    out.extend_from_slice(&segment.window.to_be_bytes());
-    out.extend_from_slice(&[0, 0, 0, 0]);
+fn put16(bytes: &mut [u8], at: usize, value: u16) {
+    bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+fn emit_options(segment: &Segment, out: &mut Vec<u8>) {
     if let Some(syn) = segment.syn {
         out.extend_from_slice(&[2, 4]);
         out.extend_from_slice(&syn.mss.to_be_bytes());
@@ -151,10 +159,10 @@ fn emit_tcp(segment: &Segment, header: u32, out: &mut Vec<u8>) {
     if let Some((val, ecr)) = segment.timestamps {
         // SACK-permitted takes the place of the padding.
         let lead = if segment.syn.is_some_and(|s| s.sack_permitted) { [4, 2] } else { [1, 1] };
-        out.extend_from_slice(&lead);
-        out.extend_from_slice(&[8, 10]);
-        out.extend_from_slice(&val.to_be_bytes());
-        out.extend_from_slice(&ecr.to_be_bytes());
+        let (val, ecr) = (val.to_be_bytes(), ecr.to_be_bytes());
+        out.extend_from_slice(&[
+            lead[0], lead[1], 8, 10, val[0], val[1], val[2], val[3], ecr[0], ecr[1], ecr[2], ecr[3],
+        ]);
     }
     if let Some(shift) = segment.syn.and_then(|s| s.window_scale) {
         out.extend_from_slice(&[1, 3, 3, shift]);

@@ -36,9 +36,15 @@ pub(crate) struct Compiled {
     pub parser: BlockFn,
     /// By control; `None` for those that the architecture does not run.
     pub controls: Vec<Option<BlockFn>>,
-    /// The path of an ordinary packet.
-    pub through: Option<BlockFn>,
+    /// The path of an ordinary packet: the whole of it, and up to and from a queue.
+    pub paths: Option<Paths>,
     module: Option<JITModule>,
+}
+
+pub(crate) struct Paths {
+    pub through: BlockFn,
+    pub receive: BlockFn,
+    pub depart: BlockFn,
 }
 
 /// What the lookup helper knows of a table.
@@ -110,6 +116,9 @@ enum Source {
     Control(ControlId),
     /// All blocks in turn.
     Through,
+    /// Those before a queue, and those after.
+    Receive,
+    Depart,
 }
 
 impl Compiled {
@@ -156,18 +165,26 @@ impl Compiled {
                     Ok((*id, define(&name, Source::Control(*id))?))
                 })
                 .collect::<Result<Vec<_>, JitError>>()?;
-            // Without it packets take the blocks one by one.
-            let through = match define("through", Source::Through) {
-                Err(JitError::TooLarge) => None,
-                other => Some(other?),
+            // Without them packets take the blocks one by one.
+            let mut path = |name: &str, source: Source| match define(name, source) {
+                Err(JitError::TooLarge) => Ok(None),
+                other => other.map(Some),
             };
-            Ok((parser, controls, through))
+            let paths = match path("through", Source::Through)? {
+                None => None,
+                Some(through) => {
+                    let receive = path("receive", Source::Receive)?;
+                    let depart = path("depart", Source::Depart)?;
+                    receive.zip(depart).map(|(receive, depart)| (through, receive, depart))
+                }
+            };
+            Ok((parser, controls, paths))
         });
         let finished = defined.and_then(|defined| {
             module.finalize_definitions().map_err(|error| JitError::Codegen(error.to_string()))?;
             Ok(defined)
         });
-        let (parser, ids, through) = match finished {
+        let (parser, ids, paths) = match finished {
             Ok(finished) => finished,
             Err(error) => {
                 // SAFETY: no code of it was ever handed out.
@@ -185,18 +202,12 @@ impl Compiled {
             controls[control.index()] = Some(function(id));
         }
         let parser = function(parser);
-        let through = through.map(function);
-        Ok(Compiled {
-            program,
-            layout,
-            errors,
-            tables,
-            zeros,
-            parser,
-            controls,
-            through,
-            module: Some(module),
-        })
+        let paths = paths.map(|(through, receive, depart)| Paths {
+            through: function(through),
+            receive: function(receive),
+            depart: function(depart),
+        });
+        Ok(Compiled { program, layout, errors, tables, zeros, parser, controls, paths, module: Some(module) })
     }
 }
 
@@ -234,9 +245,13 @@ fn build(
     match source {
         Source::Parser(id) => g.parser(&program[*id])?,
         Source::Control(id) => g.stmts(&program[*id].body)?,
-        Source::Through => {
+        Source::Through | Source::Receive | Source::Depart => {
             let Architecture::V1Model(blocks) = &program.arch;
-            g.through(blocks)?;
+            match source {
+                Source::Receive => g.receive(blocks)?,
+                Source::Depart => g.depart(blocks)?,
+                _ => g.through(blocks)?,
+            }
         }
     }
     if g.alive {

@@ -6,9 +6,9 @@ use p4lang::ir::{Architecture, ControlId, LOOP_BUDGET, ParserId, Program};
 
 use super::JitError;
 use super::compile::{BlockFn, Compiled};
-use super::native::{Native, drop_reason, stage};
+use super::native::{Departing, Native, drop_reason, stage};
 use crate::context::{Context, DropReason};
-use crate::executor::{Executor, Through};
+use crate::executor::{Departure, Executor, Through};
 use crate::layout::Layout;
 
 /// A program as native code.
@@ -23,7 +23,7 @@ impl Jit {
     }
 
     #[inline]
-    fn run(&self, ctx: &mut Context<'_>, block: BlockFn, port: u32) -> Native {
+    fn run(&self, ctx: &mut Context<'_>, block: BlockFn, port: u32, departing: Departing) -> Native {
         let program = &self.compiled.program;
         assert!(
             ctx.state.registers.len() == program.registers.len()
@@ -54,7 +54,8 @@ impl Jit {
             port: u64::from(port),
             now: ctx.now / 1_000_000,
             stage: 0,
-            padding: 0,
+            priority: 0,
+            departing,
             registers: ctx.state.registers.as_ptr(),
             counters: ctx.state.counters.as_ptr(),
             compiled: &self.compiled,
@@ -76,7 +77,7 @@ impl Executor for Jit {
         let Architecture::V1Model(blocks) = &self.compiled.program.arch;
         assert_eq!(parser, blocks.parser, "only the architecture's blocks are compiled");
         ctx.cursor = 0;
-        let native = self.run(ctx, self.compiled.parser, 0);
+        let native = self.run(ctx, self.compiled.parser, 0, Departing::default());
         ctx.cursor = native.cursor as usize;
         drop_reason(native.dropped)?;
         Ok(native.parser_error)
@@ -85,20 +86,51 @@ impl Executor for Jit {
     fn control(&self, ctx: &mut Context<'_>, control: ControlId) -> Result<(), DropReason> {
         let block = self.compiled.controls[control.index()];
         let block = block.expect("only the architecture's blocks are compiled");
-        let native = self.run(ctx, block, 0);
+        let native = self.run(ctx, block, 0, Departing::default());
         drop_reason(native.dropped)
     }
 
     fn through(&self, ctx: &mut Context<'_>, port: u32) -> Through {
-        let Some(block) = self.compiled.through else {
+        let Some(paths) = &self.compiled.paths else {
             return Through::Unsupported;
         };
         ctx.cursor = 0;
-        let native = self.run(ctx, block, port);
+        self.path(ctx, paths.through, port, Departing::default())
+    }
+
+    fn receive(&self, ctx: &mut Context<'_>, port: u32) -> Through {
+        let Some(paths) = &self.compiled.paths else {
+            return Through::Unsupported;
+        };
+        ctx.cursor = 0;
+        self.path(ctx, paths.receive, port, Departing::default())
+    }
+
+    fn depart(&self, ctx: &mut Context<'_>, departure: &Departure) -> Through {
+        let Some(paths) = &self.compiled.paths else {
+            return Through::Unsupported;
+        };
+        let departing = Departing {
+            rid: u64::from(departure.rid),
+            instance: u64::from(departure.instance),
+            enq_timestamp: departure.enqueued / 1_000_000,
+            deq_timedelta: ctx.now.saturating_sub(departure.enqueued) / 1_000_000,
+            enq_qdepth: u64::from(departure.enq_qdepth),
+            deq_qdepth: u64::from(departure.deq_qdepth),
+        };
+        self.path(ctx, paths.depart, departure.port, departing)
+    }
+}
+
+impl Jit {
+    /// Runs a path, and says where the packet left it.
+    fn path(&self, ctx: &mut Context<'_>, block: BlockFn, port: u32, departing: Departing) -> Through {
+        let native = self.run(ctx, block, port, departing);
         ctx.cursor = native.cursor as usize;
         let port = native.port as u32;
         match u64::from(native.stage) {
             stage::OUT => Through::Out { port },
+            stage::QUEUE => Through::Queue { port, priority: native.priority },
             stage::INGRESS => Through::Ingress(drop_reason(native.dropped)),
             stage::EGRESS => Through::Egress { port, result: drop_reason(native.dropped) },
             // After egress only a drop ends the path.

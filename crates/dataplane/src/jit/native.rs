@@ -19,12 +19,14 @@ pub(crate) struct Native {
     pub loop_budget: u64,
     /// 1 once the program has asked the architecture for something (a clone, another pass, truncation).
     pub requested: u64,
-    /// For the whole path: the port that the packet came in by, then the one that it leaves by; microseconds; how far
-    /// it came.
+    /// For whole paths: the port that the packet came in by, then the one that it leaves by; microseconds; how far it came; the
+    /// queue that the program chose.
     pub port: u64,
     pub now: u64,
     pub stage: u32,
-    pub padding: u32,
+    pub priority: u32,
+    /// What egress learns of a packet that was in a queue.
+    pub departing: Departing,
     /// The deparser's output, how much of it is written and how much fits.
     pub out: *mut u8,
     pub out_len: u64,
@@ -38,12 +40,26 @@ pub(crate) struct Native {
     pub context: *mut Context<'static>,
 }
 
+/// Standard metadata of a packet that leaves its queue, in words; times in microseconds.
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct Departing {
+    pub rid: u64,
+    pub instance: u64,
+    pub enq_timestamp: u64,
+    pub deq_timedelta: u64,
+    pub enq_qdepth: u64,
+    pub deq_qdepth: u64,
+}
+
 /// Values of [`Native::stage`]: where a packet is, or where it left the path.
 pub(super) mod stage {
     pub const INGRESS: u64 = 0;
     pub const EGRESS: u64 = 1;
     pub const DEPARSE: u64 = 2;
     pub const OUT: u64 = 3;
+    /// Ready for its queue.
+    pub const QUEUE: u64 = 4;
 }
 
 pub(super) const LOOP_BUDGET: u64 = 1;

@@ -1,5 +1,5 @@
-//! The whole path of an ordinary packet as one function: from the first bit of the parser to the last of the deparser, with the
-//! standard metadata set as the pipeline does.
+//! The path of an ordinary packet as one function, or as two with a queue between: from the first bit of the parser to the last of
+//! the deparser, with the standard metadata set as the pipeline does.
 //!
 //! Where the packet turns out not to be ordinary (dropped, to be cloned, multicast, resubmitted...) the function returns, and the
 //! pipeline goes on from there. [`Stage`] says where that is.
@@ -13,7 +13,7 @@ use p4lang::ir::{ControlId, LOOP_BUDGET, Place, V1Model, VarId};
 
 use super::JitError;
 use super::function::Gen;
-use super::native::{Native, stage};
+use super::native::{Departing, Native, stage};
 use super::{helpers, packet};
 use crate::pipeline::DROP_PORT;
 
@@ -21,13 +21,68 @@ use crate::pipeline::DROP_PORT;
 const INLINE_ZERO: u32 = 1024;
 
 impl Gen<'_, '_> {
-    /// The body of the function.
+    /// The body of the function for the whole path.
     pub fn through(&mut self, v1: &V1Model) -> Result<(), JitError> {
+        self.first_half(v1)?;
+        if !self.alive {
+            return Ok(());
+        }
+        let standard = &v1.standard;
+        let zero = self.iconst(0);
+        for var in [
+            standard.egress_rid,
+            standard.instance_type,
+            standard.deq_timedelta,
+            standard.enq_qdepth,
+            standard.deq_qdepth,
+        ] {
+            self.set_standard(var, zero);
+        }
+        let now = self.load_ctx(offset_of!(Native, now), 8);
+        self.set_standard(standard.enq_timestamp, now);
+        self.second_half(v1)
+    }
+
+    /// The body of the function for ingress alone.
+    pub fn receive(&mut self, v1: &V1Model) -> Result<(), JitError> {
+        self.first_half(v1)?;
+        if !self.alive {
+            return Ok(());
+        }
+        if let Some(priority) = v1.standard.priority {
+            let priority = self.standard(priority);
+            self.store_ctx(offset_of!(Native, priority), 4, priority);
+        }
+        self.set_stage(stage::QUEUE);
+        Ok(())
+    }
+
+    /// The body of the function for a packet that leaves its queue.
+    pub fn depart(&mut self, v1: &V1Model) -> Result<(), JitError> {
+        let standard = &v1.standard;
+        for (var, offset) in [
+            (standard.egress_rid, offset_of!(Departing, rid)),
+            (standard.instance_type, offset_of!(Departing, instance)),
+            (standard.enq_timestamp, offset_of!(Departing, enq_timestamp)),
+            (standard.deq_timedelta, offset_of!(Departing, deq_timedelta)),
+            (standard.enq_qdepth, offset_of!(Departing, enq_qdepth)),
+            (standard.deq_qdepth, offset_of!(Departing, deq_qdepth)),
+        ] {
+            if var.is_some() {
+                let value = self.load_ctx(offset_of!(Native, departing) + offset, 8);
+                self.set_standard(var, value);
+            }
+        }
+        self.second_half(v1)
+    }
+
+    /// Up to where the packet is for a queue, its port in [`Native::port`].
+    fn first_half(&mut self, v1: &V1Model) -> Result<(), JitError> {
         let standard = &v1.standard;
         self.zero_frame();
         self.set_stage(stage::INGRESS);
         let port = self.load_ctx(offset_of!(Native, port), 8);
-        let length = self.load_ctx(offset_of!(Native, packet_len), 8);
+        let length = self.load_ctx(offset_of!(Native, wire_len), 8);
         let now = self.load_ctx(offset_of!(Native, now), 8);
         self.set_standard(standard.ingress_port, port);
         self.set_standard(standard.packet_length, length);
@@ -55,21 +110,19 @@ impl Gen<'_, '_> {
         let spec = self.truncate(spec, 32);
         let kept = self.b.ins().icmp_imm_s(IntCC::NotEqual, spec, i64::from(DROP_PORT));
         self.go_on_if(kept);
-        self.set_stage(stage::EGRESS);
         self.store_ctx(offset_of!(Native, port), 8, spec);
+        Ok(())
+    }
+
+    /// From where the packet has left its queue; what egress learns of that is set already.
+    fn second_half(&mut self, v1: &V1Model) -> Result<(), JitError> {
+        let standard = &v1.standard;
+        self.set_stage(stage::EGRESS);
+        let port = self.load_ctx(offset_of!(Native, port), 8);
+        let now = self.load_ctx(offset_of!(Native, now), 8);
         let zero = self.iconst(0);
-        self.set_standard(standard.egress_port, spec);
-        for var in [
-            standard.egress_spec,
-            standard.egress_rid,
-            standard.instance_type,
-            standard.deq_timedelta,
-            standard.enq_qdepth,
-            standard.deq_qdepth,
-        ] {
-            self.set_standard(var, zero);
-        }
-        self.set_standard(standard.enq_timestamp, now);
+        self.set_standard(standard.egress_port, port);
+        self.set_standard(standard.egress_spec, zero);
         self.set_standard(standard.egress_global_timestamp, now);
         self.control(v1.egress)?;
         if !self.alive {

@@ -1,6 +1,8 @@
 //! Packets and table entries made from a program, so that random tests reach its states and hit its tables.
 
-use dataplane::pipeline::Pipeline;
+use std::collections::VecDeque;
+
+use dataplane::pipeline::{Output, Pipeline, QueueInfo};
 use dataplane::replication::Session;
 use dataplane::rng::Rng;
 use dataplane::state::meter::MeterRates;
@@ -246,4 +248,20 @@ pub fn fill(pipelines: &mut [Pipeline], rng: &mut Rng) {
             cell.configure(Some(rates), 0);
         }
     }
+}
+
+/// Runs a packet through a switch with one queue, which it waits 5 us in; every third has payload that is only counted.
+pub fn queued(pipeline: &mut Pipeline, now: u64, port: u32, bytes: &[u8]) -> Vec<Output> {
+    let more = if (now / 1_000_000).is_multiple_of(3) { 100 } else { 0 };
+    let (mut pending, mut out) = (Vec::new(), Vec::new());
+    let first = pipeline.receive(now, port, bytes.to_vec(), more, &mut pending);
+    let mut queue: VecDeque<_> = first.into_iter().chain(pending.drain(..)).collect();
+    while let Some(packet) = queue.pop_front() {
+        let info = QueueInfo { enq_qdepth: 3, deq_qdepth: queue.len() as u32 };
+        out.extend(pipeline.depart(now + 5_000_000, packet, info, &mut pending));
+        queue.extend(pending.drain(..));
+        // As any queue it is full some time: a program that clones clones would go on for ever.
+        queue.truncate(100);
+    }
+    out
 }

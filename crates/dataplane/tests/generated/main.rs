@@ -60,8 +60,13 @@ fn interpreter_and_jit_agree() {
                 if common::coin(&mut rng) { noise(&mut rng) } else { common::packet(&program, &mut rng) };
             let port = rng.between(0, 3) as u32;
             let (mut a, mut b) = (Vec::new(), Vec::new());
-            interp.process(round * 1_000_000, port, &bytes, &mut a);
-            jit.process(round * 1_000_000, port, &bytes, &mut b);
+            if round % 2 == 0 {
+                interp.process(round * 1_000_000, port, &bytes, &mut a);
+                jit.process(round * 1_000_000, port, &bytes, &mut b);
+            } else {
+                a = common::queued(interp, round * 1_000_000, port, &bytes);
+                b = common::queued(jit, round * 1_000_000, port, &bytes);
+            }
             copies += a.len().saturating_sub(1);
             let same = a == b
                 && interp.state.registers.iter().zip(&jit.state.registers).all(|(x, y)| x.cells == y.cells)
