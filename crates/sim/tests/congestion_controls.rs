@@ -143,9 +143,15 @@ fn most(rate: Rate) -> f64 {
 #[test]
 fn each_alone_fills_the_link() {
     // DCTCP's K: above a seventh of the BDP (section 3.4 of its paper).
-    for (control, mark_above) in
-        [("reno", None), ("cubic", None), ("htcp", None), ("vegas", None), ("dctcp", Some(30)), ("bbr", None)]
-    {
+    for (control, mark_above) in [
+        ("reno", None),
+        ("cubic", None),
+        ("htcp", None),
+        ("vegas", None),
+        ("dctcp", Some(30)),
+        ("bbr", None),
+        ("bbr3", None),
+    ] {
         let seen = Dumbbell { mark_above, ..Dumbbell::new(control) }.build().watch(s(5), s(20));
         let share = seen.goodput / most(Rate::from_mbps(100));
         assert!(share > 0.9, "{control} fills {share:.3} of the link");
@@ -251,5 +257,51 @@ fn bbr_probes_for_the_round_trip_every_ten_seconds() {
     assert_eq!(small.len(), 4, "{small:?}");
     for pair in small.windows(2) {
         assert!((9_900..10_800).contains(&(pair[1] - pair[0])), "{small:?}");
+    }
+}
+
+#[test]
+fn bbr3_loses_less_than_bbr_in_a_shallow_queue() {
+    // A tenth of the BDP, and two flows: version 1 does not heed losses, version 3 keeps them near its threshold of 2 %.
+    let lost = |control| {
+        let setup = Dumbbell { flows: 2, queue: 17, ..Dumbbell::new(control) };
+        let mut run = setup.build();
+        let seen = run.watch(s(5), s(25));
+        let sent = run.net.queue(run.queue).packets as f64;
+        assert!(seen.goodput > 0.8 * most(Rate::from_mbps(100)), "{control}: {}", seen.goodput);
+        run.net.queue(run.queue).dropped as f64 / sent
+    };
+    let (first, third) = (lost("bbr"), lost("bbr3"));
+    assert!(third < 0.025 && first > 3.0 * third, "{first:.4} {third:.4}");
+}
+
+#[test]
+fn two_bbr3_flows_share() {
+    let setup = Dumbbell { flows: 2, queue: 334, ..Dumbbell::new("bbr3") };
+    let seen = setup.build().watch(s(20), s(80));
+    assert!(seen.jain > 0.9, "{}", seen.jain);
+    assert!(seen.goodput > 0.95 * most(Rate::from_mbps(100)), "{}", seen.goodput);
+}
+
+#[test]
+fn bbr3_keeps_a_marked_queue_short() {
+    // A path of 2 ms: marks count. Without them the queue holds what probing leaves.
+    let queue = |mark_above, ecn| {
+        let setup = Dumbbell {
+            flows: 4,
+            rtt: Time::from_ms(2),
+            queue: 500,
+            mark_above,
+            ecn,
+            ..Dumbbell::new("bbr3")
+        };
+        let seen = setup.build().watch(s(5), s(15));
+        assert!(seen.goodput > 0.9 * most(Rate::from_mbps(100)), "{}", seen.goodput);
+        seen.delay_ms
+    };
+    let plain = queue(None, EcnMode::Passive);
+    for ecn in [EcnMode::On, EcnMode::Accurate] {
+        let marked = queue(Some(5), ecn);
+        assert!(marked < 0.8 * plain, "{ecn:?}: {marked} {plain}");
     }
 }

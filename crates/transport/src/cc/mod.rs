@@ -4,6 +4,7 @@
 //! control sets the window, the threshold and the pacing rate in [`Flow`]. Windows count packets, as in Linux.
 
 mod bbr;
+mod bbr3;
 mod cubic;
 mod dctcp;
 mod htcp;
@@ -13,6 +14,7 @@ mod testing;
 mod vegas;
 
 pub use bbr::Bbr;
+pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use htcp::Htcp;
@@ -251,11 +253,21 @@ pub struct Ack {
     pub advanced: bool,
 }
 
+/// A packet that was just marked lost: what was in flight and had been lost when it was sent.
+#[derive(Debug, Clone, Copy)]
+pub struct LostPacket {
+    pub tx_in_flight: u32,
+    pub prior_lost: u64,
+    pub is_app_limited: bool,
+}
+
 /// Which ECN a control asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EcnUse {
     /// As the connection is configured.
     Classic,
+    /// As the connection is configured, but marks are echoed exactly (BBR).
+    Exact,
     /// Needs ECN, and its own response to marks (DCTCP).
     Own,
     /// Needs accurate ECN, and sends ECT(1) (L4S).
@@ -293,6 +305,9 @@ pub trait CongestionControl: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Sees every packet that is marked lost (`skb_marked_lost`).
+    fn packet_lost(&mut self, _flow: &mut Flow, _packet: &LostPacket) {}
+
     fn set_state(&mut self, _flow: &mut Flow, _state: State, _now: Time) {}
 
     fn cwnd_event(&mut self, _flow: &mut Flow, _event: Event, _now: Time) {}
@@ -318,7 +333,7 @@ pub trait CongestionControl: Send + Sync + std::fmt::Debug {
 }
 
 /// Names that [`by_name`] knows.
-pub const NAMES: &[&str] = &["reno", "cubic", "dctcp", "htcp", "vegas", "bbr"];
+pub const NAMES: &[&str] = &["reno", "cubic", "dctcp", "htcp", "vegas", "bbr", "bbr3"];
 
 /// A new control of that name.
 pub fn by_name(name: &str) -> Option<Box<dyn CongestionControl>> {
@@ -329,6 +344,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn CongestionControl>> {
         "htcp" => Box::new(Htcp::default()),
         "vegas" => Box::new(Vegas::default()),
         "bbr" => Box::new(Bbr::default()),
+        "bbr3" => Box::new(Bbr3::default()),
         _ => return None,
     })
 }

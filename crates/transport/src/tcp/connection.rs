@@ -289,7 +289,7 @@ impl Connection {
         let mut segment = self.segment(now, seq);
         let (irs, room) = (self.irs, if self.timestamps { 3 } else { 4 });
         segment.sack = self.receiver.sack_blocks(room, |offset| irs.wrapping_add(offset as u32));
-        if self.sender.ecn_use() != EcnUse::Classic {
+        if self.every_segment_ect() {
             segment.ecn = self.ect();
         }
         self.sender.statistics.acks_sent += 1;
@@ -306,7 +306,7 @@ impl Connection {
         if piece.push {
             segment.flags |= Flags::PSH;
         }
-        if self.ecn != EcnState::Off && (!piece.again || self.sender.ecn_use() != EcnUse::Classic) {
+        if self.ecn != EcnState::Off && (!piece.again || self.every_segment_ect()) {
             segment.ecn = self.ect();
         }
         if self.ecn == EcnState::Classic && !piece.again && self.sender.queue_cwr {
@@ -315,6 +315,11 @@ impl Connection {
         }
         self.sender.statistics.segments_sent += 1;
         segment
+    }
+
+    /// Retransmissions and pure ACKs too, not only new data.
+    fn every_segment_ect(&self) -> bool {
+        matches!(self.sender.ecn_use(), EcnUse::Own | EcnUse::L4s)
     }
 
     fn ect(&self) -> Ecn {
@@ -537,7 +542,8 @@ impl Connection {
         flow.ecn = self.ecn != EcnState::Off;
         flow.accurate_ecn = self.ecn == EcnState::Accurate;
         flow.delivered_at = now;
-        self.receiver.exact_ce = self.ecn == EcnState::Classic && self.sender.cc.ecn() == EcnUse::Own;
+        self.receiver.exact_ce =
+            self.ecn == EcnState::Classic && matches!(self.sender.cc.ecn(), EcnUse::Own | EcnUse::Exact);
         if self.syn_retries == 0 {
             let rtt = now - self.syn_sent;
             self.sender.rtt.sample(now, rtt, rtt, 1, 1);

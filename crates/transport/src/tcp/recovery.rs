@@ -5,7 +5,7 @@ use units::Time;
 
 use super::output::{Sender, Timer};
 use super::scoreboard::mark;
-use crate::cc::{Event, INFINITE_SSTHRESH, State};
+use crate::cc::{Event, INFINITE_SSTHRESH, LostPacket, State};
 
 /// What an ACK brought (`FLAG_*`).
 pub(super) mod ack_flag {
@@ -179,27 +179,26 @@ impl Sender {
     /// A packet counts as lost (`tcp_mark_skb_lost`).
     pub(super) fn mark_lost(&mut self, id: u64) {
         let Some(p) = self.board.get_mut(id) else { return };
-        if p.has(mark::SACKED) {
+        let copy_under_way = p.has(mark::RETRANS);
+        if p.has(mark::SACKED) || (p.has(mark::LOST) && !copy_under_way) {
             return;
         }
-        if p.has(mark::LOST) {
-            // The copy is lost as well.
-            if p.has(mark::RETRANS) {
-                p.marks &= !mark::RETRANS;
-                self.flow.retrans_out -= 1;
-                self.flow.lost += 1;
-                self.board.retransmit_from = self.board.retransmit_from.min(id);
-            }
-            return;
-        }
-        p.marks |= mark::LOST;
-        if p.has(mark::RETRANS) {
+        if copy_under_way {
             p.marks &= !mark::RETRANS;
             self.flow.retrans_out -= 1;
         }
-        self.flow.lost_out += 1;
+        if !p.has(mark::LOST) {
+            p.marks |= mark::LOST;
+            self.flow.lost_out += 1;
+        }
+        let packet = LostPacket {
+            tx_in_flight: p.tx_in_flight,
+            prior_lost: u64::from(p.lost),
+            is_app_limited: p.has(mark::APP_LIMITED),
+        };
         self.flow.lost += 1;
         self.board.retransmit_from = self.board.retransmit_from.min(id);
+        self.cc.packet_lost(&mut self.flow, &packet);
     }
 
     fn packet_delayed(&self) -> bool {
