@@ -58,9 +58,15 @@ fn compare(name: &str, program: &Arc<Program>, packets: u32, seed: u64) {
 fn sources() -> Vec<std::path::PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
-    let mut folders = ["tests/data", "../../examples/p4", "../p4lang/tests/data", "../p4lang/tests/accept"]
-        .map(|f| here.join(f))
-        .to_vec();
+    let mut folders = [
+        "tests/data",
+        "../../examples/p4",
+        "../../python/tidegate/systems",
+        "../p4lang/tests/data",
+        "../p4lang/tests/accept",
+    ]
+    .map(|f| here.join(f))
+    .to_vec();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("the folder is part of the repository") {
             let path = entry.expect("readable").path();
