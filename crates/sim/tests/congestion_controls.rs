@@ -90,7 +90,8 @@ struct Run {
 /// What was seen in a part of a run.
 #[derive(Debug)]
 struct Seen {
-    /// Mbit/s.
+    /// Goodput of each flow and of all, in Mbit/s.
+    each: Vec<f64>,
     goodput: f64,
     jain: f64,
     /// Milliseconds of queue, sampled each millisecond; and packets, at each sample.
@@ -123,6 +124,7 @@ impl Run {
         Seen {
             jain: goodput * goodput / (each.len() as f64 * squares),
             goodput,
+            each,
             delay_ms: delay_ms / depths.len() as f64,
             depths,
             dropped: after.dropped - queue.dropped,
@@ -304,4 +306,25 @@ fn bbr3_keeps_a_marked_queue_short() {
         let marked = queue(Some(5), ecn);
         assert!(marked < 0.8 * plain, "{ecn:?}: {marked} {plain}");
     }
+}
+
+/// draft-briscoe-iccrg-prague-congestion-control section 2.4.4: flows with round trips below 25 ms get about the same rate. With
+/// DCTCP, as with CUBIC, the longer round trip gets less.
+#[test]
+fn prague_does_not_depend_on_the_round_trip_where_others_do() {
+    let ratio = |control, mark_above| {
+        let rtts = vec![Time::from_ms(5), Time::from_ms(20)];
+        let rtt = Time::from_ms(5);
+        let setup = Dumbbell { flows: 2, rtt, rtts, mark_above, ..Dumbbell::new(control) };
+        let seen = setup.build().watch(s(20), s(80));
+        assert!(seen.goodput > 0.9 * most(Rate::from_mbps(100)), "{control}: {}", seen.goodput);
+        seen.each[0] / seen.each[1]
+    };
+    let prague = ratio("prague", Some(10));
+    assert!((0.6..1.4).contains(&prague), "{prague}");
+    let dctcp = ratio("dctcp", Some(10));
+    assert!(dctcp > 2.5, "{dctcp}");
+    // The queue of 20 ms, in both round trips, takes some of it away.
+    let cubic = ratio("cubic", None);
+    assert!(cubic > 1.2 && cubic < dctcp, "{cubic}");
 }

@@ -8,6 +8,7 @@ mod bbr3;
 mod cubic;
 mod dctcp;
 mod htcp;
+mod prague;
 mod reno;
 #[cfg(test)]
 mod testing;
@@ -18,6 +19,7 @@ pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use htcp::Htcp;
+pub use prague::Prague;
 pub use reno::Reno;
 use units::{Rate, Time};
 pub use vegas::Vegas;
@@ -326,6 +328,11 @@ pub trait CongestionControl: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Packets of a burst, if not as many as Linux's autosizing makes of the pacing rate.
+    fn burst(&self, _flow: &Flow) -> Option<u32> {
+        None
+    }
+
     /// Smallest number of packets of a burst, if not the default two (`min_tso_segs`).
     fn min_tso_segs(&self, _flow: &Flow) -> u32 {
         2
@@ -333,7 +340,7 @@ pub trait CongestionControl: Send + Sync + std::fmt::Debug {
 }
 
 /// Names that [`by_name`] knows.
-pub const NAMES: &[&str] = &["reno", "cubic", "dctcp", "htcp", "vegas", "bbr", "bbr3"];
+pub const NAMES: &[&str] = &["reno", "cubic", "dctcp", "htcp", "vegas", "bbr", "bbr3", "prague"];
 
 /// A new control of that name.
 pub fn by_name(name: &str) -> Option<Box<dyn CongestionControl>> {
@@ -345,6 +352,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn CongestionControl>> {
         "vegas" => Box::new(Vegas::default()),
         "bbr" => Box::new(Bbr::default()),
         "bbr3" => Box::new(Bbr3::default()),
+        "prague" => Box::new(Prague::default()),
         _ => return None,
     })
 }

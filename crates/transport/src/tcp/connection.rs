@@ -325,7 +325,7 @@ impl Connection {
     fn ect(&self) -> Ecn {
         match self.ecn {
             EcnState::Off => Ecn::NotEct,
-            _ if self.sender.ecn_use() == EcnUse::L4s => Ecn::Ect1,
+            EcnState::Accurate if self.sender.ecn_use() == EcnUse::L4s => Ecn::Ect1,
             _ => Ecn::Ect0,
         }
     }

@@ -254,6 +254,9 @@ impl Sender {
     /// Segments of a burst (`tcp_tso_autosize`): what the rate sends in a millisecond, more on short paths.
     fn tso_segments(&self) -> u32 {
         let Some(max) = self.tso_max else { return 1 };
+        if let Some(packets) = self.cc.burst(&self.flow) {
+            return packets;
+        }
         let mut bytes = self.flow.pacing_rate.as_bps() / 8 / 1024;
         let shift = self.rtt.min().as_us() >> 9;
         if shift < 32 {
