@@ -189,13 +189,15 @@ def test_weights_share_a_port(punt: p4.Program) -> None:
     net.udp(b, a, rate="90 Mbit/s", payload=1472)
     net.udp(c, a, rate="90 Mbit/s", payload=1472, ecn="ect0")
     result = net.run("2 s")
+    full = result.drops.filter(pl.col("reason") == "queue full").row(0, named=True)
+    assert (full["switch"], full["packets"]) == ("s", result.queues["dropped"].sum())
     low, high = result.flows["datagrams_received"].to_list()
     assert high / low == pytest.approx(3, rel=0.02)
     assert low + high == pytest.approx(2 * 100e6 / 8 / 1514, rel=0.01)
 
 
 def test_what_is_set_can_be_read_back(punt: p4.Program) -> None:
-    net, switch, (a, _), links = star(punt)
+    net, switch, (a, _), _ = star(punt)
     seen: dict[str, object] = {}
 
     class Reader(Controller):
@@ -243,7 +245,6 @@ def test_what_is_set_can_be_read_back(punt: p4.Program) -> None:
     net.control(Reader(), switch)
     net.run("2 ms")
     assert seen["received"] == seen["transmitted"] == 0
-    del links
 
 
 @pytest.mark.parametrize(

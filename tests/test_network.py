@@ -1,8 +1,10 @@
 """Networks: built, refused, run; the same seed gives the same result."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import polars as pl
@@ -275,3 +277,29 @@ def test_a_switch_needs_a_program(tmp_path: Path) -> None:
     wrong.write_text("control c() { apply { x = 1; } }")
     with pytest.raises(TidegateError, match="`x` is not declared"):
         Network().switch("s", wrong)
+
+
+@pytest.mark.parametrize("flows", ["1", "1,2,3"])
+def test_an_interrupt_leaves_the_tables_up_to_then(flows: str, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    settings = ["--set", "duration_s=100000", "--set", f"flows={flows}", "--out", str(out)]
+    command = [sys.executable, "-m", "tidegate.cli", "run", "reference.dumbbell", *settings]
+    # A shell may start background jobs with the signal ignored.
+    restore = "import signal, runpy, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    restore += "sys.argv = sys.argv[1:]; runpy.run_module('tidegate.cli', run_name='__main__')"
+    process = subprocess.Popen(
+        [sys.executable, "-c", restore, *command[2:]], stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted with 0 of" in errors
+    assert str(out) in errors
+    about = json.loads((out / "run.json").read_text())
+    assert about["interrupted"] is True
+    assert about["rows"] == about["claims"] == []
+    samples = pl.read_parquet(out / "tables" / "n1-1" / "flow_samples.parquet")
+    assert 0 < samples["time_s"].max() < 100_000  # type: ignore[operator]
+    with pytest.raises(TidegateError, match="holds a run that was interrupted"):
+        replot(out)

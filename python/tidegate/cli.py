@@ -316,16 +316,22 @@ def run(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(experiment, total=None)
-        answer = experiments.run(
-            experiment,
-            parameters,
-            backend=backend,
-            seeds=list(range(seed, seed + repeat)),
-            quick=quick,
-            out=out if out is not None else Path("runs") / experiment,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-            processes=os.cpu_count() or 1,
-        )
+        try:
+            answer = experiments.run(
+                experiment,
+                parameters,
+                backend=backend,
+                seeds=list(range(seed, seed + repeat)),
+                quick=quick,
+                out=out if out is not None else Path("runs") / experiment,
+                progress=lambda done, total: bar.update(task, completed=done, total=total),
+                processes=os.cpu_count() or 1,
+            )
+        except experiments.Interrupted as stopped:
+            # The command line's parser turns the exception into an exit without its text.
+            bar.stop()
+            sys.stderr.write(f"{stopped}\n")
+            raise
     if as_json:
         _print_json(answer)
         return
@@ -370,8 +376,8 @@ def main() -> None:
     except _core.TidegateError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(FAILED)
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
+    except KeyboardInterrupt as stopped:
+        sys.stderr.write(f"{stopped or 'interrupted'}\n")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has gone; there is nobody to tell.

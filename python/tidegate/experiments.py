@@ -10,13 +10,16 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import multiprocessing
 import pkgutil
 import platform
 import shutil
+import signal
 import statistics
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
+from multiprocessing.synchronize import Event as EventType
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +34,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = dict[str, Any]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C; what there was is saved, and the text says where."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,8 @@ class Run:
 
     case: str
     seed: int
-    row: Row
+    row: Row | None
+    """`None`: the run was interrupted, and its tables end where it was."""
     tables: dict[str, pl.DataFrame] = field(repr=False)
 
 
@@ -148,13 +156,65 @@ def _convert(name: str, text: str, default: Any) -> Any:
     return text
 
 
+# Set in a worker process when it is to end early.
+_stop: EventType | None = None
+
+
+def _begin(stop: EventType) -> None:
+    """In a worker process: Ctrl-C is for the parent, which sets `stop`."""
+    global _stop
+    _stop = stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _look_up(done: int, total: int) -> None:
+    if _stop is not None and _stop.is_set():
+        raise KeyboardInterrupt
+
+
 def _run_case(name: str, parameters: dict[str, Any], quick: bool, index: int, seed: int, backend: str) -> Run:
     case = find(name).plan(**parameters, quick=quick).cases[index]
-    result = case.network.run(case.until, backend=backend, seed=seed, progress=False)
-    if result.interrupted:
-        raise KeyboardInterrupt
-    row = {"case": case.name, "seed": seed, **case.measure(result)}
+    result = case.network.run(case.until, backend=backend, seed=seed, progress=_look_up)
+    row = None if result.interrupted else {"case": case.name, "seed": seed, **case.measure(result)}
     return Run(case.name, seed, row, {table: getattr(result, table) for table in TABLES})
+
+
+def _run_all(
+    jobs: list[tuple[Any, ...]], processes: int, progress: Callable[[int, int], None] | None
+) -> tuple[list[Run], bool]:
+    """The runs, and whether they were interrupted: then those that had begun, up to where they were."""
+    runs: list[Run] = []
+
+    def tell() -> None:
+        if progress is not None:
+            progress(len(runs), len(jobs))
+
+    if processes == 1 or len(jobs) == 1:
+        for job in jobs:
+            runs.append(_run_case(*job))
+            if runs[-1].row is None:
+                return runs, True
+            tell()
+        return runs, False
+    stop = multiprocessing.Event()
+    interrupted = False
+    with ProcessPoolExecutor(min(processes, len(jobs)), initializer=_begin, initargs=(stop,)) as pool:
+        pending = {pool.submit(_run_case, *job) for job in jobs}
+        while pending:
+            try:
+                # Looks up now and then: a library's signal handler may restart the wait when Ctrl-C comes.
+                done, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
+                runs.extend(future.result() for future in done)
+                tell()
+            except KeyboardInterrupt:
+                interrupted = True
+                stop.set()
+                pending = {future for future in pending if not future.cancel()}
+            except BaseException:
+                stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    return runs, interrupted
 
 
 def run(
@@ -171,61 +231,53 @@ def run(
     """Run every case with every seed, write the folder `out`, and give what `--json` prints.
 
     The folder holds `run.json` (parameters, seeds, versions, rows, claims), the tables of every run, and the figure. It
-    appears when all is done; one that is there is replaced if it is of this kind, and refused otherwise.
+    appears when all is done; one that is there is replaced if it is of this kind, and refused otherwise. On Ctrl-C the
+    folder holds the tables up to then, `run.json` says `"interrupted": true`, and `Interrupted` is raised.
     """
     one = find(name)
     plan = one.plan(**parameters, quick=quick)
     if out.exists() and not (out / "run.json").exists() and any(out.iterdir()):
         raise TidegateError(f"{out} is there and holds no earlier run; give another folder with --out")
-    jobs = [(index, seed) for seed in seeds for index in range(len(plan.cases))]
-    runs: list[Run] = []
-    if processes > 1 and len(jobs) > 1:
-        with ProcessPoolExecutor(min(processes, len(jobs))) as pool:
-            todo = {pool.submit(_run_case, name, parameters, quick, *job, backend): job for job in jobs}
-            pending = set(todo)
-            try:
-                while pending:
-                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                    runs.extend(future.result() for future in done)
-                    if progress is not None:
-                        progress(len(runs), len(jobs))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-    else:
-        for job in jobs:
-            runs.append(_run_case(name, parameters, quick, *job, backend))
-            if progress is not None:
-                progress(len(runs), len(jobs))
+    jobs = [
+        (name, parameters, quick, index, seed, backend) for seed in seeds for index in range(len(plan.cases))
+    ]
+    runs, interrupted = _run_all(jobs, processes, progress)
     order = {case.name: index for index, case in enumerate(plan.cases)}
     runs.sort(key=lambda r: (r.seed, order[r.case]))
-    rows = [r.row for r in runs]
+    rows = [r.row for r in runs if r.row is not None]
     answer = {
         "experiment": name,
         "backend": backend,
         "parameters": {**parameters, "quick": quick},
         "seeds": seeds,
         "rows": rows,
-        "claims": [asdict(claim) for claim in plan.claims(rows)],
+        "claims": [] if interrupted else [asdict(claim) for claim in plan.claims(rows)],
         "out": str(out),
     }
-    _write(out, answer, runs, plan)
+    _write(out, answer, runs, None if interrupted else plan)
+    if interrupted:
+        raise Interrupted(
+            f"interrupted with {len(rows)} of {len(jobs)} runs done; tables up to then are in {out}"
+        )
     return answer
 
 
-def _write(out: Path, answer: dict[str, Any], runs: list[Run], plan: Plan) -> None:
+def _write(out: Path, answer: dict[str, Any], runs: list[Run], plan: Plan | None) -> None:
+    """Without a plan, for runs that were interrupted, there is no figure."""
     part = out.with_name(f".{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
         part.mkdir(parents=True)
         versions = {"tidegate": _core.__version__, "python": platform.python_version()}
-        (part / "run.json").write_text(json.dumps({**answer, "versions": versions}, indent=1) + "\n")
+        about = {**answer, "interrupted": plan is None, "versions": versions}
+        (part / "run.json").write_text(json.dumps(about, indent=1) + "\n")
         for one in runs:
             folder = part / "tables" / f"{one.case}-{one.seed}"
             folder.mkdir(parents=True)
             for table, frame in one.tables.items():
                 frame.write_parquet(folder / f"{table}.parquet")
-        plan.draw(runs).savefig(part / "figure.png", dpi=150)
+        if plan is not None:
+            plan.draw(runs).savefig(part / "figure.png", dpi=150)
         shutil.rmtree(out, ignore_errors=True)
         part.rename(out)
     except BaseException:
@@ -239,6 +291,8 @@ def replot(folder: Path) -> Path:
         answer = json.loads((folder / "run.json").read_text())
     except (OSError, ValueError) as error:
         raise TidegateError(f"{folder} holds no run: {error}") from None
+    if answer.get("interrupted"):
+        raise TidegateError(f"{folder} holds a run that was interrupted; run it again to draw it")
     plan = find(answer["experiment"]).plan(**_tuples(answer["parameters"]))
     runs = []
     for row in answer["rows"]:

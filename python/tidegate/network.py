@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from tidegate import _core, control, units, workloads
 from tidegate._core import TidegateError
@@ -105,7 +105,13 @@ class Link:
         rate: units.Rate | None = None,
         delay: units.Time | None = None,
         queue: str | None = None,
+        mark_above: int | None = None,
         loss: float | None = None,
+        jitter: units.Time | None = None,
+        reorder: float | None = None,
+        reorder_by: units.Time | None = None,
+        duplicate: float | None = None,
+        mtu: int | None = None,
         direction: str = "both",
     ) -> None:
         """Change the link at a time: what is not given stays. `direction` is `both`, `there` (from a to b) or `back`."""
@@ -116,12 +122,18 @@ class Link:
             if direction not in ("both", side):
                 continue
             wire = self.network.wire_at(self, side, when)
-            new = replace(
-                wire,
-                rate=wire.rate if rate is None else units.rate(rate),
-                delay=wire.delay if delay is None else units.time(delay),
-                loss=wire.loss if loss is None else float(loss),
-            )
+            changes: dict[str, Any] = {
+                "rate": None if rate is None else units.rate(rate),
+                "delay": None if delay is None else units.time(delay),
+                "mark_above": mark_above,
+                "loss": None if loss is None else float(loss),
+                "jitter": None if jitter is None else units.time(jitter),
+                "reorder": None if reorder is None else float(reorder),
+                "reorder_by": None if reorder_by is None else units.time(reorder_by),
+                "duplicate": None if duplicate is None else float(duplicate),
+                "mtu": mtu,
+            }
+            new = replace(wire, **{name: value for name, value in changes.items() if value is not None})
             if queue is not None:
                 packets, size = queue_limit(queue, new.rate, 2 * new.delay, self.name)
                 new = replace(new, packets=packets, bytes=size)

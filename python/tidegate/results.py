@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidegate.network import Link, Network
 
 INFINITE_SSTHRESH = 0x7FFF_FFFF
-TABLES = ("flows", "queues", "flow_samples", "queue_samples", "notes", "pages")
+TABLES = ("flows", "queues", "drops", "flow_samples", "queue_samples", "notes", "pages")
 
 Note = tuple[int, str, str, float]
 """Picoseconds, switch, quantity, value."""
@@ -41,6 +41,8 @@ class Result:
     """The run was stopped before its time."""
     flows: pl.DataFrame
     queues: pl.DataFrame
+    drops: pl.DataFrame
+    """Packets that P4 switches dropped, in their queues too: switch, reason, packets."""
     flow_samples: pl.DataFrame
     queue_samples: pl.DataFrame
     notes: pl.DataFrame
@@ -90,6 +92,7 @@ class Result:
             interrupted=interrupted,
             flows=_flows(network, core, end),
             queues=_queues(network, core, ports, watched, end),
+            drops=_drops(network, core),
             flow_samples=_flow_samples(flow_columns),
             queue_samples=_queue_samples(network, ports, queue_columns),
             notes=_notes(notes),
@@ -174,6 +177,13 @@ def _pages(network: Network, core: _core.Simulation) -> pl.DataFrame:
     schema = {"page": pl.String, "object": pl.Int64, "flow": pl.Int64}
     times = dict.fromkeys(("start_s", "finish_s", "response_ms"), pl.Float64)
     return pl.DataFrame(rows, schema={**schema, **times}, orient="row")
+
+
+def _drops(network: Network, core: _core.Simulation) -> pl.DataFrame:
+    schema = {"switch": pl.String, "reason": pl.String, "packets": pl.Int64}
+    switches = [node for node in network.nodes if node.kind == "switch"]
+    rows = [(node.name, *drop) for node in switches for drop in core.control(node.number).drops()]
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _queues(
