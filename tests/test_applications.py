@@ -64,6 +64,15 @@ def test_a_flow_with_a_round_trip_of_its_own() -> None:
     assert smallest["srtt_ms"][1] - smallest["srtt_ms"][0] == pytest.approx(30, abs=1)
 
 
+def test_a_list_with_round_trips_of_their_own() -> None:
+    net, a, b = pair("10 Gbit/s")
+    net.transfers([("0 s", "1 kB", a, b, "20 ms"), (0, 1000, a, b), (0, 1000, a, b, 0)], extra_delay="5 ms")
+    table = net.run("1 s").flows
+    # SYN and data wait: twice the extra delay on top of one and a half round trips.
+    assert table["completion_ms"].to_list() == pytest.approx([55, 25, 15], abs=0.1)
+    assert table["slowdown"].to_list() == pytest.approx([1, 1, 1], abs=1e-3)
+
+
 def test_a_workload_makes_its_load() -> None:
     net = Network()
     fabric = leaf_spine(net, 2, 2, 4)

@@ -497,19 +497,25 @@ class Network:
 
     def transfers(
         self,
-        flows: Iterable[tuple[units.Time, units.Size, Node, Node]],
+        flows: Iterable[
+            tuple[units.Time, units.Size, Node, Node] | tuple[units.Time, units.Size, Node, Node, units.Time]
+        ],
         **options: Unpack[TcpOptions],
     ) -> list[Flow]:
-        """TCP flows by a list of start, size, source and target; `options` as for `tcp`, for all of them."""
+        """TCP flows by a list of start, size, source, target and, where its round trip is to be longer, extra delay.
+
+        `options` are those of `tcp`, for all of them.
+        """
         made: list[Flow] = []
         template: TcpSpec | None = None
-        for start, size, source, target in flows:
+        extra = units.time(options.get("extra_delay", 0))
+        for start, size, source, target, *more in flows:
             if template is None:
-                made.append(self.tcp(source, target, start=start, size=size, **options))
-                spec = made[0].spec
+                # Checks the options, which are the same for all; the flow itself is made below.
+                spec = self.tcp(source, target, **options).spec
+                self.flows.pop()
                 assert isinstance(spec, TcpSpec)
                 template = spec
-                continue
             label = f"{template.congestion_control} {self._ends(source, target, 'TCP')}"
             spec = replace(
                 template,
@@ -517,6 +523,7 @@ class Network:
                 target=target.number,
                 start=units.time(start),
                 size=units.size(size),
+                extra_delay=units.time(more[0]) if more else extra,
             )
             made.append(self._flow("tcp", source, target, label, spec))
         return made
