@@ -328,3 +328,23 @@ fn prague_does_not_depend_on_the_round_trip_where_others_do() {
     let cubic = ratio("cubic", None);
     assert!(cubic > 1.2 && cubic < dctcp, "{cubic}");
 }
+
+/// The datacentre that TIMELY is for: 10 Gbit/s, 20 us.
+#[test]
+fn timely_keeps_the_queue_below_t_low() {
+    for flows in [1, 4, 10] {
+        let setup = Dumbbell {
+            flows,
+            rate: Rate::from_gbps(10),
+            rtt: Time::from_us(20),
+            queue: 5_000,
+            start_within: Time::from_ms(10),
+            ..Dumbbell::new("timely")
+        };
+        let seen = setup.build().watch(Time::from_ms(200), Time::from_ms(700));
+        // Bursts of 16 KiB that meet are taken for congestion: the more flows, the more is lost by it.
+        assert!(seen.goodput > 0.7 * most(Rate::from_gbps(10)), "{flows}: {}", seen.goodput);
+        assert!(seen.jain > 0.9 && seen.dropped == 0, "{flows}: {} {}", seen.jain, seen.dropped);
+        assert!(seen.delay_ms < 0.05, "{flows}: {} ms", seen.delay_ms);
+    }
+}

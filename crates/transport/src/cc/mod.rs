@@ -12,6 +12,7 @@ mod prague;
 mod reno;
 #[cfg(test)]
 mod testing;
+mod timely;
 mod vegas;
 
 pub use bbr::Bbr;
@@ -21,6 +22,7 @@ pub use dctcp::Dctcp;
 pub use htcp::Htcp;
 pub use prague::Prague;
 pub use reno::Reno;
+pub use timely::Timely;
 use units::{Rate, Time};
 pub use vegas::Vegas;
 
@@ -340,7 +342,7 @@ pub trait CongestionControl: Send + Sync + std::fmt::Debug {
 }
 
 /// Names that [`by_name`] knows.
-pub const NAMES: &[&str] = &["reno", "cubic", "dctcp", "htcp", "vegas", "bbr", "bbr3", "prague"];
+pub const NAMES: &[&str] = &["reno", "cubic", "dctcp", "htcp", "vegas", "bbr", "bbr3", "prague", "timely"];
 
 /// A new control of that name.
 pub fn by_name(name: &str) -> Option<Box<dyn CongestionControl>> {
@@ -353,6 +355,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn CongestionControl>> {
         "bbr" => Box::new(Bbr::default()),
         "bbr3" => Box::new(Bbr3::default()),
         "prague" => Box::new(Prague::default()),
+        "timely" => Box::new(Timely::default()),
         _ => return None,
     })
 }
