@@ -47,7 +47,7 @@ def segments(path: Path) -> tuple[list[Data], list[int]]:
 def test_the_collapse_is_whole_windows_lost_and_timeouts_of_200_ms(
     tmp_path: Path, rate: int, rtt_us: int
 ) -> None:
-    net = policer_network(rate, rtt_us, 128, "cubic")
+    net = policer_network(rate, rtt_us)
     a, b = net.nodes[0], net.nodes[1]
     net.capture(net.links[0], a, tmp_path / "a.pcap", snap="66 B")
     net.capture(net.links[1], b, tmp_path / "b.pcap", snap="66 B")
@@ -71,7 +71,7 @@ def test_the_collapse_is_whole_windows_lost_and_timeouts_of_200_ms(
 
 
 def test_a_round_trip_of_a_millisecond_loses_packets_and_not_the_rate() -> None:
-    flow = policer_network(100, 1000, 128, "cubic").run("5 s").flows.row(0, named=True)
+    flow = policer_network(100, 1000).run("5 s").flows.row(0, named=True)
     assert flow["goodput_mbps"] == pytest.approx(95.6, abs=1)
     assert flow["retransmits"] > 1000
     assert (flow["timeouts"], flow["undos"]) == (0, 0)

@@ -156,8 +156,14 @@ LINUX_MBPS = {
 }
 
 
-def policer_network(rate_mbps: int, round_trip_us: int, bucket_kib: int, congestion_control: str) -> Network:
-    """Two hosts at a switch that polices what the first one sends; links of 10 Gbit/s."""
+def policer_network(
+    rate_mbps: int,
+    round_trip_us: int,
+    bucket_kib: int = 128,
+    congestion_control: str = "cubic",
+    link_rate: str = "10 Gbit/s",
+) -> Network:
+    """Two hosts at a switch that polices what the first one sends."""
     net = Network()
     a, b = net.host("a"), net.host("b")
     bits = bucket_kib * 1024 * 8
@@ -165,7 +171,7 @@ def policer_network(rate_mbps: int, round_trip_us: int, bucket_kib: int, congest
     commands = [f"register_write PolicerIngress.{name} 0 {value}" for name, value in registers.items()]
     policer = net.switch("policer", compile_p4(POLICER), commands=commands)
     for host in (a, b):
-        net.link(host, policer, rate="10 Gbit/s", delay=round_trip_us * 1_000_000 // 4, queue="10000 packets")
+        net.link(host, policer, rate=link_rate, delay=round_trip_us * 1_000_000 // 4, queue="10000 packets")
     net.tcp(a, b, congestion_control=congestion_control, ecn="on")
     net.record("1 ms")
     return net
@@ -177,6 +183,7 @@ def policer(
     round_trips_us: tuple[int, ...] = (12, 100, 1000),
     bucket_kib: int = 128,
     congestion_control: str = "cubic",
+    link_rate: str = "10 Gbit/s",
     duration_s: int = 12,
     quick: bool = False,
 ) -> Plan:
@@ -266,7 +273,12 @@ def policer(
         return figure
 
     cases = [
-        Case(case, policer_network(rate, rtt, bucket_kib, congestion_control), f"{duration_s} s", measure)
+        Case(
+            case,
+            policer_network(rate, rtt, bucket_kib, congestion_control, link_rate),
+            f"{duration_s} s",
+            measure,
+        )
         for (rtt, rate), case in names.items()
     ]
     return Plan(cases, claims, draw)
