@@ -237,9 +237,11 @@ def policer(
         panels = figure.subplots(len(round_trips_us), 2, squeeze=False, width_ratios=[3, 2])
         for (left, right), rtt in zip(panels, round_trips_us, strict=True):
             for index, rate in enumerate(rates_mbps):
-                run = first[names[rtt, rate]]
-                share = run.row["goodput_mbps"] / rate
-                right.bar(index, share, color=f"C{index}", width=0.6)
+                run = first.get(names[rtt, rate])
+                if run is None:
+                    continue
+                if run.row is not None:
+                    right.bar(index, run.row["goodput_mbps"] / rate, color=f"C{index}", width=0.6)
                 known = LINUX_MBPS.get((rtt, rate))
                 if known is not None:
                     low, middle, high = (value / rate for value in known)
