@@ -25,7 +25,7 @@ def test_a_page_over_one_connection_and_over_many() -> None:
     assert (len(one.flows), len(many.flows)) == (1, 4)
     result = net.run("3 s")
     pages = result.pages
-    assert pages["page"].to_list() == ["page a0 -> b0"] * 4 + ["cold"] * 4
+    assert pages["label"].to_list() == ["page a0 -> b0"] * 4 + ["cold"] * 4
     assert pages["object"].to_list() == [0, 1, 2, 3] * 2
     assert pages["flow"].to_list() == [0, 0, 0, 0, 1, 2, 3, 4]
     # A round trip of 10 ms, and one more for a handshake.
@@ -34,6 +34,10 @@ def test_a_page_over_one_connection_and_over_many() -> None:
     assert pages["start_s"][5] == pytest.approx(pages["finish_s"][4])
     assert result.flows["bytes_received"].to_list() == [40_000, 10_000, 10_000, 10_000, 10_000]
     assert result.flows["kind"].unique().to_list() == ["page"]
+    times = result.page_times()
+    assert times["page"].to_list() == [0, 1]
+    assert times["answers"].to_list() == [4, 4]
+    assert times["page_ms"].to_list() == pytest.approx([20 + 3 * 60, 80], abs=1)
 
 
 def test_a_page_that_is_not_done_at_the_end() -> None:

@@ -72,6 +72,20 @@ class Result:
             .sort("flow")
         )
 
+    def page_times(self) -> pl.DataFrame:
+        """Of each page that was begun: when its first question was asked, its answers so far, and the time from the first
+        question to the last answer.
+        """
+        return (
+            self.pages.group_by("page", "label", maintain_order=True)
+            .agg(
+                pl.col("start_s").min(),
+                pl.col("finish_s").count().alias("answers"),
+                ((pl.col("finish_s").max() - pl.col("start_s").min()) * 1e3).alias("page_ms"),
+            )
+            .sort("page")
+        )
+
     @staticmethod
     def of_simulation(
         network: Network,
@@ -164,6 +178,7 @@ def _notes(notes: list[Note]) -> pl.DataFrame:
 def _pages(network: Network, core: _core.Simulation) -> pl.DataFrame:
     rows = [
         (
+            page.number,
             page.label,
             number,
             flow,
@@ -174,7 +189,7 @@ def _pages(network: Network, core: _core.Simulation) -> pl.DataFrame:
         for page in network.pages
         for number, (flow, asked, answered) in enumerate(core.exchanges(page.number))
     ]
-    schema = {"page": pl.String, "object": pl.Int64, "flow": pl.Int64}
+    schema = {"page": pl.Int64, "label": pl.String, "object": pl.Int64, "flow": pl.Int64}
     times = dict.fromkeys(("start_s", "finish_s", "response_ms"), pl.Float64)
     return pl.DataFrame(rows, schema={**schema, **times}, orient="row")
 
