@@ -296,3 +296,15 @@ def test_an_error_of_a_controller_ends_the_run(punt: p4.Program) -> None:
     net.control(Fails())
     with pytest.raises(TidegateError, match="not negative"):
         net.run("1 s")
+
+
+def test_the_example_of_the_documentation_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = EXAMPLES.parent.parent
+    text = (root / "docs" / "control.md").read_text()
+    code = text.split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(root)
+    names: dict[str, object] = {}
+    exec(compile(code, "docs/control.md", "exec"), names)
+    net = names["net"]
+    assert isinstance(net, Network)
+    assert net.run("1 s").flows["bytes_received"].to_list() == [10_000_000]
