@@ -69,14 +69,21 @@ impl Network {
             self.deliver(to, to_port, packet);
             return;
         }
+        if let Event::Free(port) = event {
+            // The event goes on if the port does.
+            match self.pull(port) {
+                Some(next) => self.events.replace_first(next, event),
+                None => self.events.drop_first(),
+            }
+            return;
+        }
         self.events.drop_first();
         match event {
-            Event::Arrive(_) => {}
+            Event::Arrive(_) | Event::Free(_) => {}
             Event::Timer(endpoint) => self.on_timer(endpoint),
             Event::Action(action) => self.on_action(action),
             Event::Udp(source) => self.on_udp(source),
             Event::Sample(recorder) => self.on_sample(recorder),
-            Event::Free(port) => self.pull(port),
             Event::Generate(switch) => self.generate(switch),
             Event::Stray(packet) => {
                 let port = self.packets.get(packet).next;
@@ -211,30 +218,27 @@ impl Network {
         {
             let port = node.ports[number as usize];
             let free_at = self.ports[port as usize].free_at();
-            if free_at > self.now {
-                self.events.push(free_at, Event::Free(port));
-            } else {
-                self.pull(port);
+            let next = if free_at > self.now { Some(free_at) } else { self.pull(port) };
+            if let Some(next) = next {
+                self.events.push(next, Event::Free(port));
             }
         }
     }
 
-    /// A switch's port may be free: sends the next packet, if there is one.
-    fn pull(&mut self, port: u32) {
+    /// A switch's port may be free: sends the next packet, if there is one. Gives when to look at it again.
+    fn pull(&mut self, port: u32) -> Option<u64> {
         let p = &self.ports[port as usize];
         if p.free_at() > self.now {
-            return;
+            return None;
         }
         let (index, number) = (p.of_switch, p.number);
-        let Some(node) = self.switches.get_mut(index as usize).and_then(Option::as_mut) else { return };
+        let node = self.switches.get_mut(index as usize).and_then(Option::as_mut)?;
         let Some(out) = node.switch.transmit(Time::from_ps(self.now), number) else {
             // Something may wait for a shaper.
-            if let Some(at) = node.switch.next_transmit(number) {
-                self.events.push(at.as_ps().max(self.now + 1), Event::Free(port));
-            }
+            let next = node.switch.next_transmit(number).map(|at| at.as_ps().max(self.now + 1));
             self.news |= node.watched && node.switch.has_news();
             self.wake_ports(index);
-            return;
+            return next;
         };
         let frame = Frame { bytes: out.bytes, more: out.more };
         let (size, to) = (frame.size(), frame.host().unwrap_or(NO_HOST));
@@ -249,15 +253,14 @@ impl Network {
             self.capture_sent(capture, self.now, id);
         }
         let p = &mut self.ports[port as usize];
-        if let Some(next) = next {
-            self.events.push(p.free_at().max(next.as_ps()), Event::Free(port));
-        }
+        let next = next.map(|next| p.free_at().max(next.as_ps()));
         if p.strays {
             self.stray(port, id, arrives);
         } else if first {
             self.events.push(arrives, Event::Arrive(port));
         }
         self.wake_ports(index);
+        next
     }
 
     /// A segment has come to its endpoint.
