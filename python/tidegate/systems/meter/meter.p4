@@ -1,0 +1,455 @@
+// A TCP-friendly meter: holds flows, prefixes or ports to a rate in IP bytes, without starving TCP.
+//
+// Source: S.-Y. Wang, H.-W. Hu, Y.-B. Lin, "Design and Implementation of TCP-Friendly Meters in P4 Switches", IEEE/ACM
+// Transactions on Networking 28(4), 2020: the token bucket (Fig. 2), early marking (Fig. 5), the second chance (Fig. 6).
+// Ours: refill computed from the arrival time, an averaged level, and the account behind the bucket.
+//
+// A meter has a bucket of tokens; a token lets a byte of IP pass. Tokens come
+//   - lazily: rate times the time since the last packet, or
+//   - by timer: from packets of the switch's packet generator, which carry the meter's number and how many; or
+//   - from an account, which is filled at `rate` up to `depth`: the bucket then takes from the account, at `peak` at most.
+// The account saves what TCP leaves unused while it recovers, and gives it out afterwards. So the mean rate reaches `rate`
+// and never goes beyond it by more than `depth`, while a burst stays as small as the bucket.
+//
+// Levels are in 1/65536 byte, rates in 1/65536 byte a microsecond.
+
+#include <core.p4>
+#include <v1model.p4>
+
+const bit<32> METERS = 65536;
+
+const bit<16> TYPE_IPV4   = 0x0800;
+const bit<16> TYPE_IPV6   = 0x86dd;
+const bit<16> TYPE_VLAN   = 0x8100;
+const bit<16> TYPE_REFILL = 0x0880;
+
+const bit<8> PROTOCOL_TCP = 6;
+const bit<8> PROTOCOL_UDP = 17;
+
+const bit<2> CE = 3;
+
+typedef bit<16> meter_t;
+// Bytes, in 1/65536.
+typedef bit<64> level_t;
+
+header ethernet_t {
+    bit<48> dst;
+    bit<48> src;
+    bit<16> type;
+}
+
+header vlan_t {
+    bit<16> tag;
+    bit<16> type;
+}
+
+header ipv4_t {
+    bit<4>  version;
+    bit<4>  ihl;
+    bit<6>  dscp;
+    bit<2>  ecn;
+    bit<16> total_length;
+    bit<16> identification;
+    bit<3>  flags;
+    bit<13> fragment_offset;
+    bit<8>  ttl;
+    bit<8>  protocol;
+    bit<16> checksum;
+    bit<32> src;
+    bit<32> dst;
+}
+
+header ipv6_t {
+    bit<4>   version;
+    bit<6>   dscp;
+    bit<2>   ecn;
+    bit<20>  flow_label;
+    bit<16>  payload_length;
+    bit<8>   next_header;
+    bit<8>   hop_limit;
+    bit<128> src;
+    bit<128> dst;
+}
+
+header ports_t {
+    bit<16> src;
+    bit<16> dst;
+}
+
+// What the packet generator's packets carry.
+header refill_t {
+    meter_t meter;
+    bit<32> tokens;
+}
+
+struct headers_t {
+    ethernet_t ethernet;
+    vlan_t     vlan;
+    ipv4_t     ipv4;
+    ipv6_t     ipv6;
+    ports_t    ports;
+    refill_t   refill;
+}
+
+struct metadata_t {
+    meter_t  meter;
+    bit<2>   ecn;
+    bit<16>  length;
+    // The meter's configuration.
+    level_t  burst;
+    level_t  depth;
+    level_t  mark_below;
+    bit<17>  mark_probability;
+    bit<6>   average_shift;
+    bit<1>   marks;
+    bit<1>   second_chance;
+    bit<1>   averages;
+    bit<1>   timer;
+    bit<1>   account;
+}
+
+parser MeterParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    state start {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.type) {
+            TYPE_IPV4: ipv4;
+            TYPE_IPV6: ipv6;
+            TYPE_VLAN: vlan;
+            TYPE_REFILL: refill;
+            default: accept;
+        }
+    }
+
+    state vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.type) {
+            TYPE_IPV4: ipv4;
+            TYPE_IPV6: ipv6;
+            default: accept;
+        }
+    }
+
+    state ipv4 {
+        packet.extract(hdr.ipv4);
+        // Ports are where they are expected only without options, and in the first fragment.
+        transition select(hdr.ipv4.ihl, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
+            (5, 0, PROTOCOL_TCP): ports;
+            (5, 0, PROTOCOL_UDP): ports;
+            default: accept;
+        }
+    }
+
+    state ipv6 {
+        packet.extract(hdr.ipv6);
+        transition select(hdr.ipv6.next_header) {
+            PROTOCOL_TCP: ports;
+            PROTOCOL_UDP: ports;
+            default: accept;
+        }
+    }
+
+    state ports {
+        packet.extract(hdr.ports);
+        transition accept;
+    }
+
+    state refill {
+        packet.extract(hdr.refill);
+        transition accept;
+    }
+}
+
+control MeterVerify(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    // Tokens in the bucket, and in the account behind it; a moving average of the bucket's level.
+    register<level_t>(METERS) level;
+    register<level_t>(METERS) account;
+    register<level_t>(METERS) average;
+    // Microseconds of the last refill.
+    register<bit<48>>(METERS) updated;
+    // What the controller sets each period: tokens a microsecond into the account (or the bucket, without account), and from the
+    // account into the bucket.
+    register<bit<32>>(METERS) rate;
+    register<bit<32>>(METERS) peak;
+    // What is asked of the meter. The controller keeps it here, to find it again after a restart.
+    register<bit<32>>(METERS) target;
+
+    counter(METERS, CounterType.packets_and_bytes) passed;
+    counter(METERS, CounterType.packets_and_bytes) dropped;
+    counter(METERS, CounterType.packets) marked;
+    counter(METERS, CounterType.packets) spared;
+
+    action drop() {
+        mark_to_drop(standard_metadata);
+    }
+
+    action to_port(bit<9> port) {
+        standard_metadata.egress_spec = port;
+    }
+
+    action flood(bit<16> group) {
+        standard_metadata.mcast_grp = group;
+    }
+
+    table forward {
+        key = { hdr.ethernet.dst : exact; }
+        actions = { to_port; flood; drop; }
+        default_action = drop();
+        size = 65536;
+    }
+
+    // From packets to meters: the first table that knows the packet decides; a packet that none knows is not metered.
+    action use(meter_t meter) {
+        meta.meter = meter;
+    }
+
+    action pass() { }
+
+    table flows4 {
+        key = {
+            hdr.ipv4.src : exact;
+            hdr.ipv4.dst : exact;
+            hdr.ipv4.protocol : exact;
+            hdr.ports.src : exact;
+            hdr.ports.dst : exact;
+        }
+        actions = { use; pass; }
+        default_action = pass();
+        size = 65536;
+    }
+
+    table flows6 {
+        key = {
+            hdr.ipv6.src : exact;
+            hdr.ipv6.dst : exact;
+            hdr.ipv6.next_header : exact;
+            hdr.ports.src : exact;
+            hdr.ports.dst : exact;
+        }
+        actions = { use; pass; }
+        default_action = pass();
+        size = 65536;
+    }
+
+    table sources4 {
+        key = { hdr.ipv4.src : lpm; }
+        actions = { use; pass; }
+        default_action = pass();
+        size = 65536;
+    }
+
+    table sources6 {
+        key = { hdr.ipv6.src : lpm; }
+        actions = { use; pass; }
+        default_action = pass();
+        size = 65536;
+    }
+
+    table targets4 {
+        key = { hdr.ipv4.dst : lpm; }
+        actions = { use; pass; }
+        default_action = pass();
+        size = 65536;
+    }
+
+    table targets6 {
+        key = { hdr.ipv6.dst : lpm; }
+        actions = { use; pass; }
+        default_action = pass();
+        size = 65536;
+    }
+
+    table ports {
+        key = { standard_metadata.ingress_port : exact; }
+        actions = { use; pass; }
+        default_action = pass();
+        size = 512;
+    }
+
+    action configure(level_t burst, level_t depth, level_t mark_below, bit<17> mark_probability, bit<6> average_shift,
+                     bit<1> marks, bit<1> second_chance, bit<1> averages, bit<1> timer, bit<1> with_account) {
+        meta.burst = burst;
+        meta.depth = depth;
+        meta.mark_below = mark_below;
+        meta.mark_probability = mark_probability;
+        meta.average_shift = average_shift;
+        meta.marks = marks;
+        meta.second_chance = second_chance;
+        meta.averages = averages;
+        meta.timer = timer;
+        meta.account = with_account;
+    }
+
+    // A meter without an entry lets everything pass.
+    table meters {
+        key = { meta.meter : exact; }
+        actions = { configure; pass; }
+        default_action = pass();
+        size = 65536;
+    }
+
+    // Ports that packets of the generator come from; from others they are no orders.
+    table generators {
+        key = { standard_metadata.ingress_port : exact; }
+        actions = { pass; }
+        size = 8;
+    }
+
+    // The bucket's level with what has come since the last packet.
+    action fill(in bit<48> now, inout level_t tokens) {
+        bit<48> then;
+        bit<32> per_us;
+        updated.read(then, (bit<32>) meta.meter);
+        rate.read(per_us, (bit<32>) meta.meter);
+        updated.write((bit<32>) meta.meter, now);
+        bit<48> elapsed = now - then;
+        // Longer than an hour is as good as an hour.
+        elapsed = elapsed > 0xffffffff ? 48w0xffffffff : elapsed;
+        level_t more = (level_t) elapsed * (level_t) per_us;
+        if (meta.account == 1) {
+            bit<32> most_per_us;
+            level_t saved;
+            peak.read(most_per_us, (bit<32>) meta.meter);
+            account.read(saved, (bit<32>) meta.meter);
+            saved = saved + more;
+            saved = saved > meta.depth ? meta.depth : saved;
+            more = (level_t) elapsed * (level_t) most_per_us;
+            more = more > saved ? saved : more;
+            level_t room = meta.burst - tokens;
+            more = more > room ? room : more;
+            account.write((bit<32>) meta.meter, saved - more);
+        }
+        tokens = tokens + more;
+        tokens = tokens > meta.burst ? meta.burst : tokens;
+    }
+
+    // RFC 3168: what can be marked is marked, and nothing else. The checksum as in RFC 1624.
+    action mark() {
+        if (hdr.ipv4.isValid()) {
+            bit<32> sum = (bit<32>) (~hdr.ipv4.checksum) + (bit<32>) (CE - hdr.ipv4.ecn);
+            sum = (sum & 0xffff) + (sum >> 16);
+            hdr.ipv4.checksum = ~((bit<16>) sum);
+            hdr.ipv4.ecn = CE;
+        } else {
+            hdr.ipv6.ecn = CE;
+        }
+    }
+
+    apply {
+        if (hdr.refill.isValid() && generators.apply().hit) {
+            level_t tokens;
+            meta.meter = hdr.refill.meter;
+            if (meters.apply().hit) {
+                level.read(tokens, (bit<32>) meta.meter);
+                tokens = tokens + ((level_t) hdr.refill.tokens << 16);
+                tokens = tokens > meta.burst ? meta.burst : tokens;
+                level.write((bit<32>) meta.meter, tokens);
+            }
+            drop();
+            exit;
+        }
+        forward.apply();
+        bool known = false;
+        meta.length = (bit<16>) (standard_metadata.packet_length - 14);
+        if (hdr.vlan.isValid()) {
+            meta.length = meta.length - 4;
+        }
+        if (hdr.ipv4.isValid()) {
+            meta.ecn = hdr.ipv4.ecn;
+            if (hdr.ports.isValid()) {
+                known = flows4.apply().hit;
+            }
+            if (!known) {
+                known = sources4.apply().hit;
+            }
+            if (!known) {
+                known = targets4.apply().hit;
+            }
+        } else if (hdr.ipv6.isValid()) {
+            meta.ecn = hdr.ipv6.ecn;
+            if (hdr.ports.isValid()) {
+                known = flows6.apply().hit;
+            }
+            if (!known) {
+                known = sources6.apply().hit;
+            }
+            if (!known) {
+                known = targets6.apply().hit;
+            }
+        } else {
+            exit;
+        }
+        if (!known) {
+            known = ports.apply().hit;
+        }
+        if (known && meters.apply().hit) {
+            level_t tokens;
+            level.read(tokens, (bit<32>) meta.meter);
+            if (meta.timer == 0) {
+                fill(standard_metadata.ingress_global_timestamp, tokens);
+            }
+            // Early marking (Fig. 5).
+            bool marks = false;
+            if (meta.marks == 1) {
+                level_t seen = tokens;
+                if (meta.averages == 1) {
+                    average.read(seen, (bit<32>) meta.meter);
+                    if (tokens > seen) {
+                        seen = seen + ((tokens - seen) >> meta.average_shift);
+                    } else {
+                        seen = seen - ((seen - tokens) >> meta.average_shift);
+                    }
+                    average.write((bit<32>) meta.meter, seen);
+                }
+                if (seen < meta.mark_below && (meta.ecn == 1 || meta.ecn == 2)) {
+                    bit<17> dice;
+                    random(dice, 17w0, 17w65535);
+                    marks = dice < meta.mark_probability;
+                }
+                if (marks) {
+                    mark();
+                    meta.ecn = CE;
+                }
+            }
+            // The bucket (Fig. 2), and the second chance of what is marked (Fig. 6), which takes what is left.
+            level_t cost = (level_t) meta.length << 16;
+            bool green = tokens >= cost;
+            if (green) {
+                tokens = tokens - cost;
+            } else if (meta.second_chance == 1 && meta.ecn == CE && tokens > (cost >> 1)) {
+                green = true;
+                tokens = 0;
+                spared.count((bit<32>) meta.meter);
+            }
+            level.write((bit<32>) meta.meter, tokens);
+            if (green) {
+                passed.count((bit<32>) meta.meter);
+                if (marks) {
+                    marked.count((bit<32>) meta.meter);
+                }
+            } else {
+                dropped.count((bit<32>) meta.meter);
+                drop();
+            }
+        }
+    }
+}
+
+control MeterEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    apply { }
+}
+
+control MeterCompute(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control MeterDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr);
+    }
+}
+
+V1Switch(MeterParser(), MeterVerify(), MeterIngress(), MeterEgress(), MeterCompute(), MeterDeparser()) main;
