@@ -103,10 +103,9 @@ impl Cubic {
         }
         if self.options.tcp_friendliness {
             let delta = ((cwnd * FRIENDLY_SCALE) >> 3).max(1);
-            self.tcp_cwnd += self.ack_cnt / delta;
-            if self.ack_cnt > delta {
-                self.ack_cnt %= delta;
-            }
+            let packets = self.ack_cnt.saturating_sub(1) / delta;
+            self.ack_cnt -= packets * delta;
+            self.tcp_cwnd += packets;
             if self.tcp_cwnd > cwnd {
                 self.cnt = self.cnt.min(cwnd / (self.tcp_cwnd - cwnd));
             }
@@ -254,6 +253,7 @@ impl CongestionControl for Cubic {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::Driver;
     use super::*;
 
     #[test]
@@ -261,6 +261,47 @@ mod tests {
         for a in [0, 1, 7, 8, 26, 27, 1 << 40, 999_999, 1_000_000, 2_681_735_677 * 100_000] {
             let root = cube_root(a);
             assert!(root.pow(3) <= a && (root + 1).pow(3) > a, "{a}: {root}");
+        }
+    }
+
+    /// RFC 9438 section 4.2, without losses from a reduction on; Reno's window, where it is larger (section 4.3), for comparison.
+    #[test]
+    fn the_window_follows_its_function() {
+        for (rtt_ms, w_max) in [(20, 500), (50, 400), (100, 2000), (10, 60)] {
+            let rtt = Time::from_ms(rtt_ms);
+            let mut control = Cubic::new(Options { tcp_friendliness: false, ..Options::default() });
+            let mut driver = Driver::new(w_max, rtt);
+            driver.flow.ssthresh = control.ssthresh(&mut driver.flow, driver.now);
+            driver.flow.cwnd = driver.flow.ssthresh;
+            let start = driver.now + rtt;
+            let w_max = f64::from(w_max);
+            let k = ((w_max - f64::from(driver.flow.cwnd)) / 0.4).cbrt();
+            while driver.now.saturating_sub(start) < Time::from_secs_f64(2.0 * k) {
+                driver.round(&mut control, rtt, 0);
+                let t = (driver.now - start).as_secs_f64();
+                let expected = 0.4 * (t - k).powi(3) + w_max;
+                let cwnd = f64::from(driver.flow.cwnd);
+                assert!(
+                    (cwnd - expected).abs() < 2.0 + expected * 0.02,
+                    "{rtt} {t:.2} s: {cwnd} {expected:.1}"
+                );
+            }
+        }
+    }
+
+    /// RFC 9438 section 4.3: where Reno with the same average window would have more, it has as much.
+    #[test]
+    fn on_short_paths_it_is_as_fast_as_reno() {
+        let rtt = Time::from_ms(10);
+        let mut control = Cubic::default();
+        let mut driver = Driver::new(40, rtt);
+        driver.flow.ssthresh = control.ssthresh(&mut driver.flow, driver.now);
+        driver.flow.cwnd = driver.flow.ssthresh;
+        for round in 1..=60 {
+            driver.round(&mut control, rtt, 0);
+            // alpha = 3 (1 - 0.7) / (1 + 0.7) per round trip.
+            let expected = 28.0 + 9.0 / 17.0 * f64::from(round);
+            assert!((f64::from(driver.flow.cwnd) - expected).abs() < 3.5, "{round}: {}", driver.flow.cwnd);
         }
     }
 }

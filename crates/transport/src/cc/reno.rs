@@ -22,3 +22,30 @@ impl CongestionControl for Reno {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Driver;
+    use super::*;
+
+    /// RFC 5681 section 3.1: twice the window per round trip in slow start, one packet more beyond it; half after congestion.
+    #[test]
+    fn it_grows_and_shrinks_by_its_equations() {
+        let rtt = Time::from_ms(20);
+        let mut control = Reno::default();
+        let mut driver = Driver::new(10, rtt);
+        driver.flow.ssthresh = 80;
+        for expected in [20, 40, 80] {
+            driver.round(&mut control, rtt, 0);
+            assert_eq!(driver.flow.cwnd, expected);
+        }
+        for round in 1..=50 {
+            driver.round(&mut control, rtt, 0);
+            assert!(driver.flow.cwnd.abs_diff(80 + round) <= 1, "{round}: {}", driver.flow.cwnd);
+        }
+        driver.flow.cwnd = 101;
+        assert_eq!(control.ssthresh(&mut driver.flow, driver.now), 50);
+        driver.flow.cwnd = 3;
+        assert_eq!(control.ssthresh(&mut driver.flow, driver.now), 2);
+    }
+}
