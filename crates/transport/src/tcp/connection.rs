@@ -578,8 +578,13 @@ impl Connection {
                 if segment.ecn == Ecn::Ce {
                     self.sender.statistics.ce_received += 1;
                 }
-                if segment.flags.has(Flags::CWR) && !self.receiver.exact_ce {
-                    self.receiver.demand_cwr = false;
+                // Classic ECN only: the same bits are a counter in accurate ECN.
+                if self.ecn == EcnState::Classic && segment.flags.has(Flags::CWR) {
+                    if !self.receiver.exact_ce {
+                        self.receiver.demand_cwr = false;
+                    }
+                    // The sender's window may be down to one packet (`tcp_ecn_accept_cwr`).
+                    self.receiver.due |= segment.payload > 0;
                 }
                 self.receiver.ecn(segment.ecn, segment.payload);
             }
