@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from tidegate import _core, control, units, workloads
 from tidegate._core import TidegateError
@@ -140,6 +140,16 @@ class Link:
             self.network.changes.append((when, self, side, new))
             if self.network.running is not None:
                 self.network.running(when, self, side, new)
+
+
+class FiveTuple(NamedTuple):
+    """What tells a flow's packets from others, in the direction from its source."""
+
+    source: str
+    target: str
+    protocol: int
+    source_port: int
+    target_port: int
 
 
 @dataclass(frozen=True)
@@ -355,6 +365,14 @@ class Network:
         """The Ethernet address of a host."""
         number = self._host_number(host) + 1
         return "02:00:" + ":".join(f"{number >> shift & 255:02x}" for shift in (24, 16, 8, 0))
+
+    def five_tuple(self, flow: Flow) -> FiveTuple:
+        """Addresses, protocol and ports of a flow's packets."""
+        # As the simulator gives them: TCP and UDP are counted apart.
+        udp = flow.kind == "udp"
+        number = sum((other.kind == "udp") == udp for other in self.flows[: flow.number])
+        ends = (self.address(flow.source), self.address(flow.target))
+        return FiveTuple(*ends, 17 if udp else 6, 10_000 + number % 50_000, 5_000 + number // 50_000)
 
     def _host_number(self, host: Node) -> int:
         hosts = [node for node in self.nodes if node.kind == "host"]

@@ -99,6 +99,7 @@ struct metadata_t {
     level_t  burst;
     level_t  depth;
     level_t  mark_below;
+    level_t  mark_saved;
     bit<17>  mark_probability;
     bit<6>   average_shift;
     bit<1>   marks;
@@ -106,6 +107,8 @@ struct metadata_t {
     bit<1>   averages;
     bit<1>   timer;
     bit<1>   account;
+    // What is left in the account.
+    level_t  saved;
 }
 
 parser MeterParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
@@ -269,11 +272,13 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
         size = 512;
     }
 
-    action configure(level_t burst, level_t depth, level_t mark_below, bit<17> mark_probability, bit<6> average_shift,
-                     bit<1> marks, bit<1> second_chance, bit<1> averages, bit<1> timer, bit<1> with_account) {
+    action configure(level_t burst, level_t depth, level_t mark_below, level_t mark_saved, bit<17> mark_probability,
+                     bit<6> average_shift, bit<1> marks, bit<1> second_chance, bit<1> averages, bit<1> timer,
+                     bit<1> with_account) {
         meta.burst = burst;
         meta.depth = depth;
         meta.mark_below = mark_below;
+        meta.mark_saved = mark_saved;
         meta.mark_probability = mark_probability;
         meta.average_shift = average_shift;
         meta.marks = marks;
@@ -320,7 +325,8 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
             more = more > saved ? saved : more;
             level_t room = meta.burst - tokens;
             more = more > room ? room : more;
-            account.write((bit<32>) meta.meter, saved - more);
+            meta.saved = saved - more;
+            account.write((bit<32>) meta.meter, meta.saved);
         }
         tokens = tokens + more;
         tokens = tokens > meta.burst ? meta.burst : tokens;
@@ -404,11 +410,16 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
                     }
                     average.write((bit<32>) meta.meter, seen);
                 }
-                if (seen < meta.mark_below && (meta.ecn == 1 || meta.ecn == 2)) {
-                    bit<17> dice;
-                    random(dice, 17w0, 17w65535);
-                    marks = dice < meta.mark_probability;
+                bit<17> dice;
+                random(dice, 17w0, 17w65535);
+                marks = seen < meta.mark_below && dice < meta.mark_probability;
+                // The emptier the account, the more: none at `mark_saved`, all that the bucket would mark where there is nothing left.
+                if (meta.account == 1 && meta.saved < meta.mark_saved) {
+                    level_t lacking = (meta.mark_saved - meta.saved) >> 16;
+                    level_t whole = meta.mark_saved >> 16;
+                    marks = marks || (level_t) dice * whole < lacking * (level_t) meta.mark_probability;
                 }
+                marks = marks && (meta.ecn == 1 || meta.ecn == 2);
                 if (marks) {
                     mark();
                     meta.ecn = CE;

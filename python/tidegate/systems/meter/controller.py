@@ -1,0 +1,445 @@
+"""The slow loop of the TCP-friendly meter: one object for all meters of a switch.
+
+Each period it reads how many bytes of IP every meter let pass, and sets how fast tokens come. Two laws are there:
+
+- `Pid`, the paper's (section IV-C): rate = target + Kp e + Ki (sum of e) + Kd (change of e).
+- `Trim`, ours: the account in the data plane does the work, and the law takes out what is left of the error, by a factor.
+
+Meters are kept as arrays, so that ten thousand of them cost one read and one write a period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate import units
+from tidegate._core import TidegateError
+from tidegate.control import Controller, SwitchApi
+from tidegate.network import FiveTuple
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+METERS = 65_536
+# Of an untagged Ethernet frame: counters count frames, rates are of IP.
+FRAME_BYTES = 14
+# A level of the data plane is in 1/65536 byte, a rate in 1/65536 byte a microsecond.
+SCALE = 65_536
+BPS_TO_RATE = SCALE / 8e6
+MOST_BPS = 0xFFFF_FFFF / BPS_TO_RATE
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Packets from or to a prefix (`10.0.0.0/8`, `2001:db8::/32`)."""
+
+    prefix: str
+    direction: Literal["from", "to"] = "from"
+
+
+@dataclass(frozen=True)
+class IngressPort:
+    """Packets that come in by a port of the switch."""
+
+    port: int
+
+
+Match = FiveTuple | Prefix | IngressPort
+
+
+@dataclass(frozen=True)
+class Meter:
+    """What is asked of a meter."""
+
+    number: int
+    """0 to 65535."""
+    target: units.Rate
+    """Bytes of IP, as RFC 2697 and RFC 2698 count."""
+    matches: tuple[Match, ...]
+    """Whose packets it meters. A flow goes before a prefix, a prefix (the one they are from first) before a port."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """How the data plane's bucket is set. The defaults are those of the friendly meter."""
+
+    burst: units.Size = "128 KiB"
+    refill: Literal["account", "lazy", "timer"] = "account"
+    depth: units.Time = "400 ms"
+    """What the account saves at most: the target's bytes of this time. Bounds how far the rate goes beyond the target."""
+    peak: float = 16.0
+    """How fast the account may fill the bucket, in targets."""
+    marks: bool = True
+    threshold: float = 0.5
+    """R: packets are marked when less than this share of the bucket is full."""
+    saved_threshold: float = 0.5
+    """The same for the account; from there down to an empty one the probability grows from 0 to `probability`."""
+    probability: float = 0.2
+    """P_M: the share of those packets that are."""
+    second_chance: bool = True
+    averages: bool = False
+    """Whether a moving average of the level is compared with the threshold, with weight 2^-`average_shift`."""
+    average_shift: int = 6
+    tokens: int = 128
+    """N: tokens a packet of the generator, for `timer`."""
+
+    def check(self) -> None:
+        """Raise `TidegateError` if a value makes no sense."""
+        shares = ("threshold", "saved_threshold", "probability")
+        for name, value in ((name, getattr(self, name)) for name in shares):
+            if not 0 <= value <= 1:
+                raise TidegateError(f"the bucket's {name} is {value}; give a share from 0 to 1")
+        if units.size(self.burst) == 0 or units.size(self.burst) >= 2**32:
+            raise TidegateError(
+                f"the bucket's burst is {self.burst}; give it at least a packet, and less than 4 GiB"
+            )
+        if self.refill not in ("account", "lazy", "timer"):
+            raise TidegateError(f"there is no refill {self.refill!r}; known: account, lazy, timer")
+        if self.peak < 1:
+            raise TidegateError(f"the bucket's peak is {self.peak} targets; give at least 1")
+        if not 0 <= self.average_shift < 64 or self.tokens < 1:
+            raise TidegateError("the bucket's average_shift must be 0 to 63, its tokens at least 1")
+
+
+PLAIN = Bucket(refill="lazy", marks=False, second_chance=False)
+"""The paper's two-colour meter without help (Fig. 2)."""
+PAPER = Bucket(refill="lazy")
+"""The paper's meter with RED_ECN."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a period was like, by meter: bit/s of IP, and whether the meter held its flows back lately."""
+
+    target: Floats
+    achieved: Floats
+    limited: Bools
+    seconds: float
+
+
+class Law(Protocol):
+    """How the rate follows from what was achieved. Keeps arrays by meter number in `state`."""
+
+    def begin(self, target: float, rate: float) -> dict[str, float]:
+        """The state of a meter that has this rate now: the target for a new one, something else after a restart."""
+        ...
+
+    def rates(self, state: dict[str, Floats], seen: Seen) -> Floats:
+        """New rates in bit/s; changes the state."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Tokens come at the target, always."""
+
+    def begin(self, target: float, rate: float) -> dict[str, float]:
+        """Nothing to remember."""
+        return {}
+
+    def rates(self, state: dict[str, Floats], seen: Seen) -> Floats:
+        """The targets."""
+        return seen.target
+
+
+@dataclass(frozen=True)
+class Pid:
+    """The paper's controller, with its parameters, and bounds that the paper does not speak of.
+
+    A meter that holds nobody back (its flows are idle, or limited elsewhere) does not add to the integral; nor does one whose
+    rate is at its bound, in that direction.
+    """
+
+    kp: float = 0.7
+    ki: float = 0.15
+    kd: float = 0.0
+    least: float = 0.1
+    most: float = 8.0
+    """Bounds of the rate, in targets."""
+
+    def begin(self, target: float, rate: float) -> dict[str, float]:
+        """Such that the rate stays as it is while the error is zero."""
+        return {"integral": (rate - target) / self.ki if self.ki else 0.0, "error": 0.0}
+
+    def rates(self, state: dict[str, Floats], seen: Seen) -> Floats:
+        """Equations (4) to (7) of the paper."""
+        error = seen.target - seen.achieved
+        integral = state["integral"] + error * seen.seconds
+        change = (error - state["error"]) / seen.seconds
+
+        def rate(integral: Floats) -> Floats:
+            return seen.target + self.kp * error + self.ki * integral + self.kd * change
+
+        wanted = rate(integral)
+        low, high = self.least * seen.target, self.most * seen.target
+        # No winding up: beyond the bounds, and where there is nothing to control.
+        stays = (
+            ((wanted > high) & (error > 0)) | ((wanted < low) & (error < 0)) | ~(seen.limited | (error < 0))
+        )
+        integral = np.where(stays, state["integral"], integral)
+        state["integral"], state["error"] = integral, error
+        return np.clip(rate(integral), low, high)
+
+
+@dataclass(frozen=True)
+class Trim:
+    """A factor on the target that moves slowly up while flows that are held back stay below it, and quickly down.
+
+    Works on logarithms, so that it behaves alike at every rate.
+    """
+
+    up: float = 0.1
+    down: float = 0.5
+    least: float = 1.0
+    most: float = 2.0
+    """Bounds of the factor."""
+
+    def begin(self, target: float, rate: float) -> dict[str, float]:
+        """The factor that there is, and what was achieved so far."""
+        return {"factor": float(np.clip(rate / target, self.least, self.most)), "achieved": target}
+
+    def rates(self, state: dict[str, Floats], seen: Seen) -> Floats:
+        """The targets times their factors."""
+        achieved = np.maximum(seen.achieved, 0.01 * seen.target)
+        error = np.log(seen.target / achieved)
+        gain = np.where(error > 0, np.where(seen.limited, self.up, 0.0), self.down) * min(seen.seconds, 1.0)
+        factor = np.clip(state["factor"] * np.exp(gain * np.clip(error, -1, 1)), self.least, self.most)
+        state["factor"], state["achieved"] = factor, achieved
+        rates: Floats = factor * seen.target
+        return rates
+
+
+class MeterController(Controller):
+    """Keeps the meters of one switch at their targets.
+
+    `ports` says where packets go: a port for each Ethernet address (`forwarding` makes it of a network). Meters can be added,
+    removed and given other targets while it runs. What it needs to go on after a restart is in the switch.
+    """
+
+    def __init__(
+        self,
+        meters: Iterable[Meter] = (),
+        *,
+        ports: Mapping[str, int] | None = None,
+        bucket: Bucket = Bucket(),
+        law: Law | None = None,
+        period: units.Time = "1 s",
+        patience: units.Time = "10 s",
+        generator_port: int = 500,
+    ) -> None:
+        bucket.check()
+        self.period = period
+        self._meters = list(meters)
+        self._ports = dict(ports or {})
+        self._bucket = bucket
+        self._law: Law = Trim() if law is None else law
+        self._patience_s = units.time(patience) / units.PS_PER_S
+        self._generator_port = generator_port
+
+    def start(self, switch: SwitchApi) -> None:
+        """Fill the tables, or find again what is there."""
+        self._targets: dict[int, float] = {}
+        self._handles: dict[int, list[tuple[str, int]]] = {}
+        self._state: dict[str, Floats] = {}
+        self._previous: dict[str, Any] = {}
+        self._quiet = np.zeros(METERS)
+        self._then: int | None = None
+        known = {entry.match[0].value for entry in switch.table_entries("forward")}
+        for address, port in self._ports.items():
+            if int(address.replace(":", ""), 16) not in known:
+                switch.table_add("forward", [address], "to_port", [port])
+        self._adopt(switch)
+        if self._bucket.refill == "timer" and not switch.table_entries("generators"):
+            switch.table_add("generators", [self._generator_port], "pass")
+        for meter in self._meters:
+            if meter.number in self._targets:
+                self.retarget(switch, meter.number, meter.target)
+            else:
+                self.add(switch, meter)
+        self._note_counts(switch)
+
+    def _adopt(self, switch: SwitchApi) -> None:
+        """Takes over the meters that the switch has."""
+        present = [int(entry.match[0].value or 0) for entry in switch.table_entries("meters")]
+        if not present:
+            return
+        size = max(present) + 1
+        targets, rates = switch.register_read("target", 0, size), switch.register_read("rate", 0, size)
+        for number in present:
+            self._remember(number, targets[number] / BPS_TO_RATE, rates[number] / BPS_TO_RATE)
+        for entry in switch.table_entries("meters"):
+            self._handles.setdefault(int(entry.match[0].value or 0), []).append(("meters", entry.handle))
+        for table in ("flows4", "flows6", "sources4", "sources6", "targets4", "targets6", "ports"):
+            for entry in switch.table_entries(table):
+                self._handles.setdefault(entry.values[0], []).append((table, entry.handle))
+
+    def _remember(self, number: int, target: float, rate: float) -> None:
+        self._targets[number] = target
+        for name, value in self._law.begin(target, rate).items():
+            self._state.setdefault(name, np.zeros(METERS))[number] = value
+        # A new meter counts as one that holds back, until it is seen not to.
+        self._quiet[number] = 0.0
+
+    def add(self, switch: SwitchApi, meter: Meter) -> None:
+        """Begin to meter."""
+        number, bucket = meter.number, self._bucket
+        target = units.rate(meter.target)
+        if not 0 <= number < METERS:
+            raise TidegateError(f"there is no meter {number}; there are 0 to {METERS - 1}")
+        if number in self._targets:
+            raise TidegateError(
+                f"meter {number} is there already; remove it first, or give it another target"
+            )
+        if not 0 < target <= MOST_BPS / bucket.peak:
+            most = units.show_rate(int(MOST_BPS / bucket.peak))
+            raise TidegateError(
+                f"the target of meter {number} is {meter.target}; give one above 0 and up to {most}"
+            )
+        burst = units.size(bucket.burst) * SCALE
+        switch.register_write("level", [burst], number)
+        switch.register_write("average", [burst], number)
+        switch.register_write("updated", [switch.now // 1_000_000], number)
+        self._set(switch, number, target)
+        switch.register_write("account", [self._depth(target)], number)
+        handles = [("meters", switch.table_add("meters", [number], "configure", self._configuration(target)))]
+        handles.extend(
+            (table, switch.table_add(table, key, "use", [number]))
+            for table, key in map(_entry, meter.matches)
+        )
+        self._handles[number] = handles
+        self._remember(number, target, target)
+        if bucket.refill == "timer":
+            self._set_timer(switch, number, target)
+
+    def remove(self, switch: SwitchApi, number: int) -> None:
+        """Meter no more; its packets pass."""
+        if number not in self._targets:
+            raise TidegateError(f"there is no meter {number} to remove")
+        for table, handle in reversed(self._handles.pop(number)):
+            switch.table_delete(table, handle)
+        if self._bucket.refill == "timer":
+            switch.generator_stop(number)
+        switch.register_write("target", [0], number)
+        del self._targets[number]
+
+    def retarget(self, switch: SwitchApi, number: int, target: units.Rate) -> None:
+        """Ask another rate of a meter, from now on."""
+        if number not in self._targets:
+            raise TidegateError(f"there is no meter {number} to give another target")
+        bits = units.rate(target)
+        if bits == self._targets[number]:
+            return
+        ((_, handle),) = [entry for entry in self._handles[number] if entry[0] == "meters"]
+        switch.table_modify("meters", handle, "configure", self._configuration(bits))
+        self._set(switch, number, bits)
+        self._remember(number, bits, bits)
+        if self._bucket.refill == "timer":
+            self._set_timer(switch, number, bits)
+
+    def _set(self, switch: SwitchApi, number: int, target: float) -> None:
+        rate = round(target * BPS_TO_RATE)
+        switch.register_write("target", [rate], number)
+        switch.register_write("rate", [rate], number)
+        switch.register_write("peak", [min(round(rate * self._bucket.peak), 0xFFFF_FFFF)], number)
+
+    def _set_timer(self, switch: SwitchApi, number: int, rate: float) -> None:
+        """The packet generator: `tokens` each period, equation (1) of the paper."""
+        tokens = self._bucket.tokens
+        packet = bytes(12) + b"\x08\x80" + number.to_bytes(2) + tokens.to_bytes(4)
+        period = max(round(tokens * 8 * units.PS_PER_S / rate), 1)
+        switch.generator_set(number, port=self._generator_port, packet=packet, period=period)
+
+    def _depth(self, target: float) -> int:
+        return round(target / 8 * units.time(self._bucket.depth) / units.PS_PER_S * SCALE)
+
+    def _configuration(self, target: float) -> list[int]:
+        bucket = self._bucket
+        burst = units.size(bucket.burst) * SCALE
+        return [
+            burst,
+            self._depth(target),
+            round(bucket.threshold * burst),
+            round(bucket.saved_threshold * self._depth(target)),
+            round(bucket.probability * 65_536),
+            bucket.average_shift,
+            int(bucket.marks),
+            int(bucket.second_chance),
+            int(bucket.averages),
+            int(bucket.refill == "timer"),
+            int(bucket.refill == "account"),
+        ]
+
+    def _note_counts(self, switch: SwitchApi) -> Any:
+        """Counts since the last call, by meter: bytes of IP passed, packets dropped and marked."""
+        size = max(self._targets, default=-1) + 1
+        now = {
+            name: switch.counter_read(name, 0, size).astype(np.int64)
+            for name in ("passed", "dropped", "marked")
+        }
+        before, self._previous = self._previous, now
+        seconds = 0.0 if self._then is None else (switch.now - self._then) / units.PS_PER_S
+        self._then = switch.now
+
+        def since(name: str) -> npt.NDArray[np.int64]:
+            change = now[name].copy()
+            known = before.get(name, change[:0])[:size]
+            change[: len(known)] -= known
+            return change
+
+        passed = since("passed")
+        return (
+            seconds,
+            passed[:, 1] - FRAME_BYTES * passed[:, 0],
+            since("dropped")[:, 0] + since("marked")[:, 0],
+        )
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        """Read what passed, set what comes."""
+        seconds, passed, signals = self._note_counts(switch)
+        numbers = np.array(sorted(self._targets), dtype=np.int64)
+        if not len(numbers) or seconds <= 0:
+            return
+        quiet = np.where(signals[numbers] > 0, 0.0, self._quiet[numbers] + seconds)
+        self._quiet[numbers] = quiet
+        seen = Seen(
+            target=np.array([self._targets[number] for number in numbers]),
+            achieved=passed[numbers] * 8 / seconds,
+            limited=quiet <= self._patience_s,
+            seconds=seconds,
+        )
+        state = {name: values[numbers] for name, values in self._state.items()}
+        rates = self._law.rates(state, seen)
+        for name, values in state.items():
+            self._state[name][numbers] = values
+        self._write(switch, numbers, rates)
+        for number, rate in zip(numbers[:16], rates, strict=False):
+            switch.note(f"rate_{number}_mbps", rate / 1e6)
+
+    def _write(self, switch: SwitchApi, numbers: npt.NDArray[np.int64], rates: Floats) -> None:
+        if self._bucket.refill == "timer":
+            for number, rate in zip(numbers.tolist(), rates.tolist(), strict=True):
+                switch.generator_period(
+                    number, max(round(self._bucket.tokens * 8 * units.PS_PER_S / rate), 1)
+                )
+        first, last = int(numbers[0]), int(numbers[-1]) + 1
+        words = switch.register_read("rate", first, last - first)
+        words[numbers - first] = np.clip(np.round(rates * BPS_TO_RATE), 1, 0xFFFF_FFFF).astype(np.uint64)
+        switch.register_write("rate", words, first)
+
+
+def _entry(match: Match) -> tuple[str, list[str | int]]:
+    """The table and key of a match."""
+    if isinstance(match, FiveTuple):
+        table = "flows6" if ":" in match.source else "flows4"
+        return table, [match.source, match.target, match.protocol, match.source_port, match.target_port]
+    if isinstance(match, IngressPort):
+        return "ports", [match.port]
+    if match.direction not in ("from", "to"):
+        raise TidegateError(f"a prefix is one that packets are from or to, not {match.direction!r}")
+    family = "6" if ":" in match.prefix else "4"
+    return ("sources" if match.direction == "from" else "targets") + family, [match.prefix]
