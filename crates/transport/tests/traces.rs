@@ -296,3 +296,19 @@ fn dctcp_receivers_echo_every_mark() {
     // Where the state stays, ACKs are delayed as ever.
     assert!(pair.logs[1].len() < 390, "{} ACKs", pair.logs[1].len());
 }
+
+#[test]
+fn samples_after_an_idle_time_count_as_application_limited() {
+    let mut pair = Pair::new(&plain(), "bbr");
+    pair.ends[0].write(20 * u64::from(MSS));
+    pair.run(Time::from_secs(1), everything);
+    let flow = pair.ends[0].flow();
+    assert_eq!(flow.packets_out, 0);
+    assert!(flow.app_limited >= flow.delivered);
+    // The bubble is in the samples until what was written after it has been delivered.
+    pair.ends[0].write(1_000_000);
+    pair.run(Time::from_ms(1_005), everything);
+    assert!(pair.ends[0].flow().app_limited > 0);
+    pair.run(Time::from_ms(1_050), everything);
+    assert_eq!(pair.ends[0].flow().app_limited, 0);
+}

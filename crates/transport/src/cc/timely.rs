@@ -81,7 +81,7 @@ impl Timely {
         // Twice what the rate has out in a round trip, and two segments.
         let out = u128::from(self.rate) * u128::from(flow.srtt.as_ps()) / 8_000_000_000_000;
         let bytes = 2 * out + 2 * u128::from(SEGMENT);
-        flow.cwnd = ((bytes / u128::from(flow.mss)) as u32).clamp(10, flow.cwnd_clamp);
+        flow.cwnd = (bytes / u128::from(flow.mss)).clamp(10, u128::from(flow.cwnd_clamp)) as u32;
     }
 }
 

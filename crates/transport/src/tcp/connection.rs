@@ -167,8 +167,8 @@ impl Connection {
     /// The application writes `bytes` more; after [`Connection::close`] nothing happens.
     pub fn write(&mut self, bytes: u64) {
         if !self.sender.closing {
+            self.sender.check_app_limited();
             self.sender.write_end = self.sender.write_end.saturating_add(bytes).min(u64::MAX / 4);
-            self.sender.flow.app_limited = 0;
         }
     }
 

@@ -462,7 +462,11 @@ impl Sender {
             self.schedule_probe(now, false);
         }
         self.limited_now = false;
-        // Nothing left to send, and the window not full: the next samples of the rate say little.
+        self.check_app_limited();
+    }
+
+    /// Nothing left to send, and the window not full: the next samples of the rate say little (`tcp_rate_check_app_limited`).
+    pub fn check_app_limited(&mut self) {
         let flow = &mut self.flow;
         if self.write_end.saturating_sub(flow.snd_nxt) < u64::from(flow.mss)
             && flow.in_flight() < flow.cwnd
