@@ -18,6 +18,7 @@ struct Dumbbell {
     queue: u64,
     mark_above: Option<u64>,
     ecn: EcnMode,
+    seed: u64,
     /// Flow i starts at i/N of it.
     start_within: Time,
     /// Segmentation-offload bursts.
@@ -37,6 +38,7 @@ impl Dumbbell {
             queue: 167,
             mark_above: None,
             ecn: EcnMode::default(),
+            seed: 1,
             start_within: Time::from_secs(1),
             offload: true,
             rtts: Vec::new(),
@@ -49,7 +51,7 @@ impl Dumbbell {
     }
 
     fn build(&self) -> Run {
-        let mut net = Network::new(1);
+        let mut net = Network::new(self.seed);
         let limit = |packets| QueueLimit { packets: Some(packets), bytes: None };
         let bottleneck = Link {
             limit: limit(self.queue),
@@ -443,4 +445,17 @@ fn cubic_follows_its_window_function() {
         }
     }
     assert!(compared > 5_000, "{compared}");
+}
+
+#[test]
+fn random_phases_come_from_the_seed() {
+    for control in ["bbr", "bbr3"] {
+        let received = |seed| {
+            let mut run = Dumbbell { flows: 2, seed, ..Dumbbell::new(control) }.build();
+            run.net.run_until(s(10)).unwrap();
+            run.received()
+        };
+        assert_eq!(received(5), received(5), "{control}");
+        assert_ne!(received(5), received(6), "{control}");
+    }
 }
