@@ -43,7 +43,7 @@ pub enum State {
     Loss,
 }
 
-/// `enum tcp_ca_event`.
+/// `enum tcp_ca_event`. What a receiver does with CE is in the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// First packet after all were acknowledged.
@@ -54,9 +54,6 @@ pub enum Event {
     CompleteCwr,
     /// Retransmission timeout.
     Loss,
-    /// A packet with and without CE came in (receiver side).
-    EcnIsCe,
-    EcnNoCe,
 }
 
 /// What a congestion control sees of its connection, and the three things it sets.
