@@ -4,31 +4,14 @@
 //!
 //! Known deviations: the random phase in which PROBE_BW begins comes from the flow's seed.
 
-use units::{Rate, Time};
+use units::Time;
 
+use super::bbr_long_term::{Change, LongTerm};
+use super::bbr_model::{
+    self, AckAggregation, CWND_MIN_TARGET, EXTRA_ACKED_WIN_RTTS, FULL_BW_COUNT, FULL_BW_THRESH, INIT_CWND,
+    MIN_RTT_WINDOW, PROBE_RTT_TIME, SCALE, UNIT, bandwidth, bdp, initial_rate, pacing_rate, tso_segs_goal,
+};
 use super::{Ack, CongestionControl, Event, Flow, INFINITE_SSTHRESH, RateSample, State};
-
-/// Bandwidth is packets per microsecond, times 2^24; gains are 256ths.
-pub(super) const BW_SCALE: u32 = 24;
-pub(super) const BW_UNIT: u64 = 1 << BW_SCALE;
-pub(super) const SCALE: u32 = 8;
-pub(super) const UNIT: u32 = 1 << SCALE;
-
-pub(super) const INIT_CWND: u32 = 10;
-pub(super) const CWND_MIN_TARGET: u32 = 4;
-pub(super) const MIN_RTT_WINDOW: Time = Time::from_secs(10);
-pub(super) const PROBE_RTT_TIME: Time = Time::from_ms(200);
-/// Paces this much below the bandwidth, in per cent.
-const PACING_MARGIN: u64 = 1;
-/// Below this rate bursts are single packets.
-const MIN_TSO_RATE: Rate = Rate::from_kbps(1_200);
-/// Largest aggregate of ACKs allowed for.
-pub(super) const EXTRA_ACKED_MAX_US: u64 = 100_000;
-pub(super) const EXTRA_ACKED_WIN_RTTS: u32 = 5;
-pub(super) const ACK_EPOCH_RESET: u32 = 1 << 20;
-/// Startup is over when bandwidth has not grown by a quarter in three rounds.
-pub(super) const FULL_BW_THRESH: u64 = UNIT as u64 * 5 / 4;
-pub(super) const FULL_BW_COUNT: u32 = 3;
 
 /// Window of the bandwidth filter in round trips.
 const BW_RTTS: u32 = CYCLE_LEN as u32 + 2;
@@ -40,14 +23,6 @@ const CYCLE_LEN: usize = 8;
 const PACING_GAIN: [u32; CYCLE_LEN] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
 /// Phases among which PROBE_BW's first is drawn.
 const CYCLE_RAND: u64 = 7;
-
-// Long-term sampling, which finds policers: intervals of at least four rounds in which a fifth is lost; two of them that agree
-// within an eighth or 4 kbit/s are a policer, for 48 rounds.
-const LT_INTERVAL_MIN_RTTS: u32 = 4;
-const LT_LOSS_THRESH: u64 = 50;
-const LT_BW_RATIO: u64 = UNIT as u64 / 8;
-const LT_BW_DIFF: u64 = 4_000;
-const LT_BW_MAX_RTTS: u32 = 48;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -93,132 +68,6 @@ impl WindowedMax {
         } else if s[2].0 == s[1].0 && age > window / 2 {
             s[2] = new;
         }
-    }
-}
-
-/// Bandwidth of packets delivered over a time; `None` without a whole microsecond.
-pub(super) fn bandwidth(delivered: u64, interval: Time) -> Option<u64> {
-    (delivered * BW_UNIT).checked_div(interval.as_us())
-}
-
-/// Pacing rate for a bandwidth and a gain.
-pub(super) fn rate_of(flow: &Flow, bw: u64, gain: u32, margin: u64) -> Rate {
-    let bytes = (u128::from(bw) * u128::from(flow.mss) * u128::from(gain)) >> SCALE;
-    let per_second = (bytes * u128::from(1_000_000 / 100 * (100 - margin))) >> BW_SCALE;
-    Rate::from_bps((per_second * 8).min(u128::from(u64::MAX / 8)) as u64)
-}
-
-/// Pacing rate before there is a sample of the bandwidth: the first window per round trip, or per millisecond.
-pub(super) fn initial_rate(flow: &Flow, gain: u32) -> Rate {
-    let rtt_us = if flow.srtt.is_zero() { 1_000 } else { flow.srtt.as_us().max(1) };
-    rate_of(flow, u64::from(flow.cwnd) * BW_UNIT / rtt_us, gain, PACING_MARGIN)
-}
-
-/// Pacing rate for a bandwidth and a gain, less the margin.
-pub(super) fn pacing_rate(flow: &Flow, bw: u64, gain: u32) -> Rate {
-    rate_of(flow, bw, gain, PACING_MARGIN)
-}
-
-pub(super) fn min_tso_segs(flow: &Flow) -> u32 {
-    if flow.pacing_rate < MIN_TSO_RATE { 1 } else { 2 }
-}
-
-/// Packets of a burst at the pacing rate.
-pub(super) fn tso_segs_goal(flow: &Flow) -> u32 {
-    let bytes = (flow.pacing_rate.as_bps() / 8 / 1024).min(65_536 - 1 - 320);
-    ((bytes / u64::from(flow.mss)) as u32).max(min_tso_segs(flow)).min(0x7f)
-}
-
-/// Packets that a bandwidth and a round trip make, times a gain.
-pub(super) fn bdp(bw: u64, min_rtt: Time, gain: u32) -> u32 {
-    if min_rtt == Time::MAX {
-        return INIT_CWND;
-    }
-    let packets = (u128::from(bw) * u128::from(min_rtt.as_us()) * u128::from(gain)) >> SCALE;
-    packets.div_ceil(u128::from(BW_UNIT)).min(u128::from(u32::MAX / 8)) as u32
-}
-
-/// Packets in the network when the next one leaves (`bbr_packets_in_net_at_edt`).
-pub(super) fn in_network_at_departure(flow: &Flow, now: Time, in_flight: u32, bw: u64, probing: bool) -> u32 {
-    let wait_us = flow.pacing_until.saturating_sub(now).as_us();
-    let delivered = ((bw * wait_us) >> BW_SCALE) as u32;
-    let more = if probing { tso_segs_goal(flow) } else { 0 };
-    (in_flight + more).saturating_sub(delivered)
-}
-
-/// Packets that were acknowledged beyond what the bandwidth explains: largest of this window of rounds, and of the one before.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct AckAggregation {
-    epoch_start: Time,
-    epoch_acked: u32,
-    extra_acked: [u32; 2],
-    win_rtts: u32,
-    win_idx: usize,
-}
-
-impl AckAggregation {
-    pub fn new(now: Time) -> AckAggregation {
-        AckAggregation { epoch_start: now, epoch_acked: 0, extra_acked: [0; 2], win_rtts: 0, win_idx: 0 }
-    }
-
-    pub fn restart(&mut self, now: Time) {
-        self.epoch_start = now;
-        self.epoch_acked = 0;
-    }
-
-    /// An ACK for `acked` packets; `window`: rounds that a window has.
-    pub fn update(&mut self, flow: &Flow, now: Time, acked: u32, bw: u64, round_start: bool, window: u32) {
-        if round_start {
-            self.win_rtts = (self.win_rtts + 1).min(0x1f);
-            if self.win_rtts >= window {
-                self.win_rtts = 0;
-                self.win_idx ^= 1;
-                self.extra_acked[self.win_idx] = 0;
-            }
-        }
-        let expected =
-            |start: Time| ((u128::from(bw) * u128::from((now - start).as_us())) >> BW_SCALE) as u32;
-        let mut due = expected(self.epoch_start);
-        if self.epoch_acked <= due || self.epoch_acked + acked >= ACK_EPOCH_RESET {
-            self.restart(now);
-            due = 0;
-        }
-        self.epoch_acked = (self.epoch_acked + acked).min(ACK_EPOCH_RESET - 1);
-        let extra = self.epoch_acked.saturating_sub(due).min(flow.cwnd);
-        let slot = &mut self.extra_acked[self.win_idx];
-        *slot = (*slot).max(extra);
-    }
-
-    /// What the window allows for it.
-    pub fn allowance(&self, bw: u64) -> u32 {
-        let most = ((bw * EXTRA_ACKED_MAX_US) >> BW_SCALE).min(u64::from(u32::MAX / 8)) as u32;
-        self.extra_acked[0].max(self.extra_acked[1]).min(most)
-    }
-}
-
-/// Long-term sampling of the bandwidth, for policers.
-#[derive(Debug, Clone, Copy, Default)]
-struct LongTerm {
-    sampling: bool,
-    in_use: bool,
-    rtts: u32,
-    bw: u64,
-    last_at: Time,
-    last_delivered: u64,
-    last_lost: u64,
-}
-
-impl LongTerm {
-    fn start_interval(&mut self, flow: &Flow) {
-        self.last_at = flow.delivered_at;
-        self.last_delivered = flow.delivered;
-        self.last_lost = flow.lost;
-        self.rtts = 0;
-    }
-
-    fn reset(&mut self, flow: &Flow) {
-        *self = LongTerm::default();
-        self.start_interval(flow);
     }
 }
 
@@ -286,7 +135,7 @@ impl Bbr {
 
     /// Of sending: the policed rate, if one was found, else the largest of the last rounds.
     fn bandwidth(&self) -> u64 {
-        if self.long_term.in_use { self.long_term.bw } else { self.bw.get() }
+        self.long_term.bandwidth().unwrap_or(self.bw.get())
     }
 
     fn set_pacing_rate(&mut self, flow: &mut Flow, bw: u64, gain: u32) {
@@ -323,10 +172,10 @@ impl Bbr {
     }
 
     fn in_network(&self, flow: &Flow, now: Time, in_flight: u32) -> u32 {
-        in_network_at_departure(flow, now, in_flight, self.bandwidth(), self.pacing_gain > UNIT)
+        bbr_model::in_network_at_departure(flow, now, in_flight, self.bandwidth(), self.pacing_gain > UNIT)
     }
 
-    fn update_bw(&mut self, flow: &Flow, sample: &RateSample) {
+    fn update_bw(&mut self, flow: &mut Flow, sample: &RateSample) {
         self.round_start = false;
         let Some(bw) = sample.interval.and_then(|t| bandwidth(sample.delivered, t)) else { return };
         if sample.prior_delivered >= self.next_rtt_delivered {
@@ -341,68 +190,13 @@ impl Bbr {
         }
     }
 
-    fn sample_long_term(&mut self, flow: &Flow, losses: bool, app_limited: bool) {
-        let lt = &mut self.long_term;
-        if lt.in_use {
-            if self.mode == Mode::ProbeBw && self.round_start {
-                lt.rtts += 1;
-                if lt.rtts >= LT_BW_MAX_RTTS {
-                    lt.reset(flow);
-                    // The phase is drawn when the gains are set next: this needs the flow's random numbers.
-                    self.cycle_idx = CYCLE_LEN;
-                }
-            }
-            return;
+    fn sample_long_term(&mut self, flow: &mut Flow, losses: bool, app_limited: bool) {
+        let probing = self.mode == Mode::ProbeBw;
+        match self.long_term.sample(flow, losses, app_limited, self.round_start, probing) {
+            Change::None => {}
+            Change::Found => self.pacing_gain = UNIT,
+            Change::Over => self.enter_probe_bw(flow),
         }
-        // Sampling begins and ends with a loss, so that the policer's tokens are used up at both ends.
-        if !lt.sampling {
-            if !losses {
-                return;
-            }
-            lt.start_interval(flow);
-            lt.sampling = true;
-        }
-        if app_limited {
-            lt.reset(flow);
-            return;
-        }
-        if self.round_start {
-            lt.rtts += 1;
-        }
-        if lt.rtts < LT_INTERVAL_MIN_RTTS {
-            return;
-        }
-        if lt.rtts > 4 * LT_INTERVAL_MIN_RTTS {
-            lt.reset(flow);
-            return;
-        }
-        if !losses {
-            return;
-        }
-        let lost = flow.lost - lt.last_lost;
-        let delivered = flow.delivered - lt.last_delivered;
-        if delivered == 0 || (lost << SCALE) < LT_LOSS_THRESH * delivered {
-            return;
-        }
-        // Whole milliseconds, and at least one of them.
-        let ms = flow.delivered_at.saturating_sub(lt.last_at).as_ms();
-        if ms < 1 {
-            return;
-        }
-        let bw = delivered * BW_UNIT / (ms * 1_000);
-        if lt.bw > 0 {
-            let diff = bw.abs_diff(lt.bw);
-            let rate = rate_of(flow, diff, UNIT, PACING_MARGIN).as_bps();
-            if diff * u64::from(UNIT) <= LT_BW_RATIO * lt.bw || rate <= LT_BW_DIFF {
-                lt.bw = (bw + lt.bw) / 2;
-                lt.in_use = true;
-                lt.rtts = 0;
-                self.pacing_gain = UNIT;
-                return;
-            }
-        }
-        lt.bw = bw;
-        lt.start_interval(flow);
     }
 
     fn advance_cycle(&mut self, flow: &Flow) {
@@ -432,9 +226,6 @@ impl Bbr {
     }
 
     fn update_cycle(&mut self, flow: &mut Flow, now: Time, sample: &RateSample) {
-        if self.cycle_idx == CYCLE_LEN {
-            self.enter_probe_bw(flow);
-        }
         if self.mode == Mode::ProbeBw && self.is_next_phase(flow, now, sample) {
             self.advance_cycle(flow);
         }
@@ -516,8 +307,8 @@ impl Bbr {
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
             Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
-            Mode::ProbeBw if self.long_term.in_use => (UNIT, CWND_GAIN),
-            Mode::ProbeBw => (PACING_GAIN[self.cycle_idx % CYCLE_LEN], CWND_GAIN),
+            Mode::ProbeBw if self.long_term.bandwidth().is_some() => (UNIT, CWND_GAIN),
+            Mode::ProbeBw => (PACING_GAIN[self.cycle_idx], CWND_GAIN),
             Mode::ProbeRtt => (UNIT, UNIT),
         };
     }
@@ -652,13 +443,14 @@ impl CongestionControl for Bbr {
     }
 
     fn min_tso_segs(&self, flow: &Flow) -> u32 {
-        min_tso_segs(flow)
+        bbr_model::min_tso_segs(flow)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Driver, MSS, Pipe};
+    use super::bbr_model::BW_UNIT;
     use super::*;
 
     const RTT: Time = Time::from_ms(40);
@@ -793,66 +585,6 @@ mod tests {
         flow.state = State::Open;
         control.set_cwnd(flow, &sample, bw);
         assert!(flow.cwnd >= before.min(400), "{} {before}", flow.cwnd);
-    }
-
-    #[test]
-    fn two_lossy_intervals_that_agree_are_a_policer() {
-        let (mut driver, mut control, _) = start();
-        let flow = &mut driver.flow;
-        control.mode = Mode::ProbeBw;
-        // 100 packets per round of 40 ms are delivered, 30 lost, from the first loss on.
-        let mut rounds = 0;
-        while !control.long_term.in_use {
-            rounds += 1;
-            control.round_start = true;
-            flow.delivered += 100;
-            flow.delivered_at += RTT;
-            flow.lost += 30;
-            control.sample_long_term(flow, true, false);
-            assert!(rounds < 20);
-        }
-        assert_eq!(rounds, 1 + 3 + 4);
-        assert!((per_second(control.bandwidth()) / 2_500.0 - 1.0).abs() < 0.01);
-        control.update_gains();
-        assert_eq!(control.pacing_gain, UNIT);
-        // It counts for 48 rounds of PROBE_BW.
-        for round in 1..=48 {
-            assert!(control.long_term.in_use, "{round}");
-            control.sample_long_term(flow, false, false);
-        }
-        assert!(!control.long_term.in_use);
-        // A loss rate below a fifth is none.
-        for _ in 0..20 {
-            flow.delivered += 100;
-            flow.delivered_at += RTT;
-            flow.lost += 15;
-            control.sample_long_term(flow, true, false);
-        }
-        assert!(!control.long_term.in_use);
-    }
-
-    #[test]
-    fn aggregated_acks_widen_the_window() {
-        let mut flow = Flow::new(200, MSS);
-        let mut aggregation = AckAggregation::new(Time::ZERO);
-        let bw = bandwidth(200, RTT).unwrap();
-        // 50 packets at once every 10 ms: as many as expected, but all but none of them early.
-        for burst in 1..=40u64 {
-            let now = Time::from_ms(10 * burst);
-            for _ in 0..25 {
-                aggregation.update(&flow, now, 2, bw, false, EXTRA_ACKED_WIN_RTTS);
-            }
-        }
-        let allowance = aggregation.allowance(bw);
-        assert!((48..=100).contains(&allowance), "{allowance}");
-        // At most 100 ms of the bandwidth, and two windows of five rounds are remembered.
-        flow.cwnd = 10_000;
-        assert_eq!(aggregation.allowance(bandwidth(1, RTT).unwrap()), 2);
-        for ack in 1..=800u64 {
-            let now = Time::from_ms(400) + SPACING * ack * 6 / 5;
-            aggregation.update(&flow, now, 1, bw, ack % 20 == 0, EXTRA_ACKED_WIN_RTTS);
-        }
-        assert!(aggregation.allowance(bw) < 5, "{}", aggregation.allowance(bw));
     }
 
     #[test]

@@ -5,9 +5,12 @@
 //! Known deviations: ECN counts wherever it was negotiated and the round trip is at most 5 ms, without a mark on the route; the
 //! fast path, which skips the model on ACKs that change nothing, and PLB are not there.
 
+mod bounds;
+
+use bounds::{Flight, inflight_at_loss, part};
 use units::Time;
 
-use super::bbr::{
+use super::bbr_model::{
     self, AckAggregation, CWND_MIN_TARGET, EXTRA_ACKED_WIN_RTTS, FULL_BW_COUNT, FULL_BW_THRESH, INIT_CWND,
     MIN_RTT_WINDOW, PROBE_RTT_TIME, SCALE, UNIT, bandwidth, bdp, pacing_rate, tso_segs_goal,
 };
@@ -67,16 +70,6 @@ enum AckPhase {
     ProbeStarting,
     ProbeFeedback,
     ProbeStopping,
-}
-
-/// What is known to be too much is judged by: packets in flight when one was sent, and lost, marked and delivered since.
-#[derive(Debug, Clone, Copy, Default)]
-struct Flight {
-    tx_in_flight: u32,
-    lost: u64,
-    delivered: u64,
-    delivered_ce: u64,
-    is_app_limited: bool,
 }
 
 #[derive(Debug)]
@@ -198,11 +191,6 @@ impl Default for Bbr3 {
     }
 }
 
-/// A share of packets, in 256ths.
-fn part(packets: u32, share: u64) -> u32 {
-    ((u64::from(packets) * share) >> SCALE) as u32
-}
-
 impl Bbr3 {
     pub fn mode(&self) -> Mode {
         self.mode
@@ -227,7 +215,7 @@ impl Bbr3 {
     fn set_pacing_rate(&mut self, flow: &mut Flow, bw: u64, gain: u32) {
         if !self.has_seen_rtt && !flow.srtt.is_zero() {
             self.has_seen_rtt = true;
-            flow.pacing_rate = bbr::initial_rate(flow, STARTUP_PACING_GAIN);
+            flow.pacing_rate = bbr_model::initial_rate(flow, STARTUP_PACING_GAIN);
         }
         let rate = pacing_rate(flow, bw, gain);
         if self.full_bw_reached || rate > flow.pacing_rate {
@@ -270,39 +258,11 @@ impl Bbr3 {
     }
 
     fn in_network(&self, flow: &Flow, now: Time, in_flight: u32) -> u32 {
-        bbr::in_network_at_departure(flow, now, in_flight, self.bandwidth(), self.pacing_gain > UNIT)
+        bbr_model::in_network_at_departure(flow, now, in_flight, self.bandwidth(), self.pacing_gain > UNIT)
     }
 
     fn start_round(&mut self, flow: &Flow) {
         self.next_rtt_delivered = flow.delivered;
-    }
-
-    // ECN.
-
-    /// Once per round: share of packets marked, smoothed as DCTCP does.
-    fn update_ecn_alpha(&mut self, flow: &Flow) {
-        self.ecn_eligible |= flow.ecn && self.min_rtt <= ECN_MAX_RTT;
-        if !self.ecn_eligible {
-            return;
-        }
-        let delivered = flow.delivered - self.alpha_last_delivered;
-        let marked = flow.delivered_ce - self.alpha_last_delivered_ce;
-        if delivered == 0 {
-            return;
-        }
-        let ratio = (marked << SCALE) / delivered;
-        let unit = u64::from(UNIT);
-        let alpha = ((unit - ECN_ALPHA_GAIN) * self.ecn_alpha + ECN_ALPHA_GAIN * ratio) >> SCALE;
-        self.ecn_alpha = alpha.min(unit);
-        self.alpha_last_delivered = flow.delivered;
-        self.alpha_last_delivered_ce = flow.delivered_ce;
-        if self.full_bw_reached {
-            return;
-        }
-        self.startup_ecn_rounds = if ratio >= ECN_THRESH { self.startup_ecn_rounds + 1 } else { 0 };
-        if self.startup_ecn_rounds >= FULL_ECN_COUNT {
-            self.queue_too_high_in_startup(flow);
-        }
     }
 
     // Startup.
@@ -367,155 +327,6 @@ impl Bbr3 {
         {
             self.start_down(flow);
         }
-    }
-
-    // Congestion, and the lower bounds that follow from it.
-
-    fn update_latest_delivery(&mut self, flow: &Flow, sample: &RateSample, bw: u64) {
-        self.loss_round_start = false;
-        if sample.interval.is_none() || sample.acked_sacked == 0 {
-            return;
-        }
-        self.bw_latest = self.bw_latest.max(bw);
-        self.inflight_latest = self.inflight_latest.max(sample.delivered as u32);
-        if sample.prior_delivered >= self.loss_round_delivered {
-            self.loss_round_delivered = flow.delivered;
-            self.loss_round_start = true;
-        }
-    }
-
-    fn update_congestion_signals(&mut self, flow: &Flow, sample: &RateSample, bw: u64) {
-        if sample.interval.is_none() || sample.acked_sacked == 0 {
-            return;
-        }
-        if !sample.is_app_limited || bw >= self.max_bw() {
-            self.bw_hi[1] = self.bw_hi[1].max(bw);
-        }
-        self.loss_in_round |= sample.losses > 0;
-        if self.loss_round_start {
-            self.adapt_lower_bounds(flow);
-            self.loss_in_round = false;
-            self.ecn_in_round = false;
-        }
-    }
-
-    /// Once per round that saw congestion, when not probing.
-    fn adapt_lower_bounds(&mut self, flow: &Flow) {
-        if self.is_probing_bandwidth() {
-            return;
-        }
-        let mut ecn_inflight_lo = NONE;
-        if self.ecn_in_round {
-            self.init_lower_bounds(flow, false);
-            let cut = u64::from(UNIT) - ((self.ecn_alpha * ECN_FACTOR) >> SCALE);
-            ecn_inflight_lo = part(self.inflight_lo, cut);
-        }
-        if self.loss_in_round {
-            self.init_lower_bounds(flow, true);
-            let keep = u64::from(UNIT) - BETA;
-            self.bw_lo = self.bw_latest.max((self.bw_lo * keep) >> SCALE);
-            self.inflight_lo = self.inflight_latest.max(part(self.inflight_lo, keep));
-        }
-        self.inflight_lo = self.inflight_lo.min(ecn_inflight_lo);
-        self.bw_lo = self.bw_lo.max(1);
-    }
-
-    fn init_lower_bounds(&mut self, flow: &Flow, bw: bool) {
-        if bw && self.bw_lo == u64::MAX {
-            self.bw_lo = self.max_bw();
-        }
-        if self.inflight_lo == NONE {
-            self.inflight_lo = flow.cwnd;
-        }
-    }
-
-    fn reset_lower_bounds(&mut self) {
-        self.bw_lo = u64::MAX;
-        self.inflight_lo = NONE;
-    }
-
-    fn reset_congestion_signals(&mut self) {
-        self.loss_in_round = false;
-        self.ecn_in_round = false;
-        self.bw_latest = 0;
-        self.inflight_latest = 0;
-    }
-
-    // The upper bound, which probing moves.
-
-    fn is_inflight_too_high(&self, flight: &Flight) -> bool {
-        let too_lossy = flight.lost > 0
-            && flight.tx_in_flight > 0
-            && flight.lost > (u64::from(flight.tx_in_flight) * LOSS_THRESH) >> SCALE;
-        let too_marked = self.ecn_eligible
-            && flight.delivered > 0
-            && flight.delivered_ce > 0
-            && flight.delivered_ce > (flight.delivered * ECN_THRESH) >> SCALE;
-        too_lossy || too_marked
-    }
-
-    fn handle_inflight_too_high(&mut self, flow: &mut Flow, flight: &Flight) {
-        self.prev_probe_too_high = true;
-        self.bw_probe_samples = false;
-        if !flight.is_app_limited {
-            let least = part(self.target_inflight(flow), u64::from(UNIT) - BETA);
-            self.inflight_hi = flight.tx_in_flight.max(least);
-        }
-        if self.mode == Mode::ProbeBw(Phase::Up) {
-            self.start_down(flow);
-        }
-    }
-
-    fn raise_slope(&mut self, flow: &Flow) {
-        let growth = 1 << self.bw_probe_up_rounds;
-        self.bw_probe_up_rounds = (self.bw_probe_up_rounds + 1).min(30);
-        self.bw_probe_up_cnt = (flow.cwnd / growth).max(1);
-    }
-
-    fn probe_upward(&mut self, flow: &Flow, sample: &RateSample) {
-        if !flow.is_cwnd_limited || flow.cwnd < self.inflight_hi {
-            return;
-        }
-        self.bw_probe_up_acks += sample.acked_sacked;
-        if self.bw_probe_up_acks >= self.bw_probe_up_cnt {
-            let delta = self.bw_probe_up_acks / self.bw_probe_up_cnt;
-            self.bw_probe_up_acks -= delta * self.bw_probe_up_cnt;
-            self.inflight_hi = self.inflight_hi.saturating_add(delta);
-        }
-        if self.round_start {
-            self.raise_slope(flow);
-        }
-    }
-
-    /// Gives whether the phase was decided.
-    fn adapt_upper_bounds(&mut self, flow: &mut Flow, sample: &RateSample, flight: &Flight) -> bool {
-        if self.ack_phase == AckPhase::ProbeStarting && self.round_start {
-            self.ack_phase = AckPhase::ProbeFeedback;
-        }
-        if self.ack_phase == AckPhase::ProbeStopping && self.round_start {
-            // The last ACK of what was sent while probing is in: a cycle of the bandwidth filter is over.
-            self.bw_probe_samples = false;
-            self.ack_phase = AckPhase::Init;
-            if self.in_probe_bw() && !sample.is_app_limited && self.bw_hi[1] > 0 {
-                self.bw_hi = [self.bw_hi[1], 0];
-            }
-            // The bound was reached without harm: probe again, beyond it.
-            if self.in_probe_bw() && self.stopped_risky_probe && !self.prev_probe_too_high {
-                self.start_refill(flow);
-                return true;
-            }
-        }
-        if self.is_inflight_too_high(flight) {
-            if self.bw_probe_samples {
-                self.handle_inflight_too_high(flow, flight);
-            }
-        } else if self.inflight_hi != NONE {
-            self.inflight_hi = self.inflight_hi.max(sample.tx_in_flight);
-            if self.mode == Mode::ProbeBw(Phase::Up) {
-                self.probe_upward(flow, sample);
-            }
-        }
-        false
     }
 
     // Phases of PROBE_BW.
@@ -713,15 +524,6 @@ impl Bbr3 {
     }
 }
 
-/// Packets in flight at which a lost packet's flight had lost too much.
-fn inflight_at_loss(flight: &Flight) -> u32 {
-    let inflight_prev = u64::from(flight.tx_in_flight.saturating_sub(1));
-    let lost_prev = flight.lost.saturating_sub(1);
-    let budget = (inflight_prev * LOSS_THRESH + u64::from(UNIT) - 1) >> SCALE;
-    let prefix = (budget.saturating_sub(lost_prev) << SCALE) / (u64::from(UNIT) - LOSS_THRESH);
-    (inflight_prev + prefix) as u32
-}
-
 impl CongestionControl for Bbr3 {
     fn name(&self) -> &'static str {
         "bbr3"
@@ -740,7 +542,7 @@ impl CongestionControl for Bbr3 {
         self.alpha_last_delivered = flow.delivered;
         self.alpha_last_delivered_ce = flow.delivered_ce;
         self.aggregation = AckAggregation::new(now);
-        flow.pacing_rate = bbr::initial_rate(flow, STARTUP_PACING_GAIN);
+        flow.pacing_rate = bbr_model::initial_rate(flow, STARTUP_PACING_GAIN);
     }
 
     fn ssthresh(&mut self, flow: &mut Flow, _now: Time) -> u32 {
@@ -863,265 +665,9 @@ impl CongestionControl for Bbr3 {
     }
 
     fn min_tso_segs(&self, flow: &Flow) -> u32 {
-        bbr::min_tso_segs(flow)
+        bbr_model::min_tso_segs(flow)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::testing::{Driver, Pipe};
-    use super::bbr::BW_UNIT;
-    use super::*;
-
-    const RTT: Time = Time::from_ms(40);
-    /// 5000 packets per second: 200 in a round trip.
-    const SPACING: Time = Time::from_us(200);
-
-    fn start() -> (Driver, Bbr3, Pipe) {
-        let mut driver = Driver::new(10, RTT);
-        driver.flow.random = 3;
-        let mut control = Bbr3::default();
-        control.init(&mut driver.flow, driver.now);
-        (driver, control, Pipe::new(SPACING, RTT))
-    }
-
-    /// In PROBE_BW with 5000 packets per second and 40 ms.
-    fn steady(phase: Phase) -> (Driver, Bbr3) {
-        let (mut driver, mut control, _) = start();
-        driver.flow.cwnd = 400;
-        control.bw_hi = [5 * BW_UNIT / 1_000; 2];
-        control.full_bw_reached = true;
-        control.mode = Mode::ProbeBw(phase);
-        (driver, control)
-    }
-
-    #[test]
-    fn the_phases_follow_each_other_and_probes_come_every_two_to_three_seconds() {
-        let (mut driver, mut control, mut pipe) = start();
-        driver.flow.min_rtt = RTT;
-        let mut phases: Vec<(Mode, Time)> = Vec::new();
-        let mut deepest = 0;
-        pipe.run(&mut driver, &mut control, Time::from_secs(20), |driver, control, queue| {
-            if phases.last().is_none_or(|p| p.0 != control.mode) {
-                phases.push((control.mode, driver.now));
-            }
-            if driver.now > Time::from_secs(3) {
-                deepest = deepest.max(queue);
-            }
-        });
-        let bw = control.max_bw() as f64 * 1e6 / BW_UNIT as f64;
-        assert!((bw / 5_000.0 - 1.0).abs() < 0.02, "{bw}");
-        assert_eq!(phases[0].0, Mode::Startup);
-        assert_eq!(phases[1].0, Mode::Drain);
-        let cycle = [Phase::Down, Phase::Cruise, Phase::Refill, Phase::Up].map(Mode::ProbeBw);
-        for pair in phases[1..].windows(2) {
-            let (from, to) = (pair[0].0, pair[1].0);
-            let expected = match from {
-                Mode::ProbeBw(Phase::Down) => cycle[1],
-                Mode::ProbeBw(Phase::Cruise) => cycle[2],
-                Mode::ProbeBw(Phase::Refill) => cycle[3],
-                _ => cycle[0],
-            };
-            // A probe for the round trip may come at any time, and ends in cruising.
-            assert!(
-                to == expected || to == Mode::ProbeRtt || (from == Mode::ProbeRtt && to == cycle[1]),
-                "{from:?} {to:?}"
-            );
-        }
-        let (mut waits, mut since) = (Vec::new(), Time::ZERO);
-        for (mode, at) in &phases {
-            match mode {
-                // The wait begins with draining and, after a probe for the round trip, with cruising.
-                Mode::ProbeBw(Phase::Down) | Mode::ProbeRtt => since = *at,
-                Mode::ProbeBw(Phase::Refill) => waits.push(*at - since),
-                _ => {}
-            }
-        }
-        assert!(waits.len() >= 4, "{}", waits.len());
-        for wait in waits {
-            assert!(wait >= Time::from_secs(2) && wait < Time::from_ms(3_400), "{wait}");
-        }
-        let rtt_probes = phases.iter().filter(|p| p.0 == Mode::ProbeRtt).count();
-        assert!((3..=4).contains(&rtt_probes), "{rtt_probes}");
-        // Three rounds without growth at a gain of 1.25, but never more than the window of 2.25 BDP.
-        assert!((50..=260).contains(&deepest), "{deepest}");
-    }
-
-    #[test]
-    fn too_much_is_more_than_2_per_cent_lost_or_half_marked() {
-        let (_, mut control) = steady(Phase::Up);
-        control.ecn_eligible = true;
-        let flight = |lost, delivered_ce| Flight {
-            tx_in_flight: 400,
-            lost,
-            delivered: 300,
-            delivered_ce,
-            is_app_limited: false,
-        };
-        // 2 % are 5/256.
-        for (lost, marked, expected) in
-            [(0, 0, false), (7, 0, false), (8, 0, true), (0, 150, false), (0, 151, true)]
-        {
-            assert_eq!(control.is_inflight_too_high(&flight(lost, marked)), expected, "{lost} {marked}");
-        }
-        control.ecn_eligible = false;
-        assert!(!control.is_inflight_too_high(&flight(0, 300)));
-    }
-
-    #[test]
-    fn what_was_in_flight_when_losses_became_too_many() {
-        // (lost_prev + prefix) / (inflight_prev + prefix) is the threshold.
-        for (tx_in_flight, lost) in [(400, 8), (400, 100), (50, 1)] {
-            let flight = Flight { tx_in_flight, lost, ..Flight::default() };
-            let threshold = LOSS_THRESH as f64 / 256.0;
-            let (inflight_prev, lost_prev) = (f64::from(tx_in_flight) - 1.0, lost as f64 - 1.0);
-            let prefix = ((threshold * inflight_prev - lost_prev) / (1.0 - threshold)).max(0.0);
-            let found = f64::from(inflight_at_loss(&flight));
-            assert!((found - inflight_prev - prefix).abs() <= 1.1, "{found}");
-        }
-    }
-
-    #[test]
-    fn a_probe_that_lost_too_much_sets_the_upper_bound_and_ends() {
-        let (mut driver, mut control) = steady(Phase::Up);
-        control.bw_probe_samples = true;
-        driver.flow.lost = 20;
-        let packet = LostPacket { tx_in_flight: 260, prior_lost: 0, is_app_limited: false };
-        control.packet_lost(&mut driver.flow, &packet);
-        assert_eq!(control.mode, Mode::ProbeBw(Phase::Down));
-        assert_eq!(control.inflight_hi, 259);
-        // Only once per probe; and never below 0.7 of the BDP of 200.
-        let packet = LostPacket { tx_in_flight: 50, ..packet };
-        control.packet_lost(&mut driver.flow, &packet);
-        assert_eq!(control.inflight_hi, 259);
-        control.bw_probe_samples = true;
-        control.packet_lost(&mut driver.flow, &packet);
-        assert_eq!(control.inflight_hi, part(200, 256 - BETA));
-        // Cruising leaves 15 % of it free.
-        control.mode = Mode::ProbeBw(Phase::Cruise);
-        control.inflight_hi = 259;
-        driver.flow.cwnd = 400;
-        control.bound_cwnd(&mut driver.flow);
-        assert_eq!(driver.flow.cwnd, 259 - part(259, INFLIGHT_HEADROOM));
-    }
-
-    #[test]
-    fn the_upper_bound_grows_twice_as_fast_each_round() {
-        let (mut driver, mut control) = steady(Phase::Refill);
-        control.inflight_hi = 400;
-        control.start_up(&driver.flow, 1);
-        let mut growth = Vec::new();
-        for _ in 0..4 {
-            let before = control.inflight_hi;
-            driver.flow.cwnd = control.inflight_hi;
-            control.round_start = false;
-            let sample = RateSample { acked_sacked: 1, ..RateSample::default() };
-            for ack in 0..400 {
-                control.round_start = ack == 399;
-                control.probe_upward(&driver.flow, &sample);
-            }
-            growth.push(control.inflight_hi - before);
-        }
-        assert_eq!(growth[0], 1);
-        for pair in growth.windows(2) {
-            assert!(pair[1] >= 2 * pair[0] - 1 && pair[1] <= 2 * pair[0] + 1, "{growth:?}");
-        }
-    }
-
-    #[test]
-    fn losses_outside_of_probes_cut_the_lower_bounds() {
-        let (driver, mut control) = steady(Phase::Cruise);
-        control.loss_in_round = true;
-        control.bw_latest = control.max_bw() / 2;
-        control.inflight_latest = 100;
-        control.adapt_lower_bounds(&driver.flow);
-        assert_eq!(control.bandwidth(), (control.max_bw() * (256 - BETA)) >> 8);
-        assert_eq!(control.inflight_lo, part(400, 256 - BETA));
-        // Not below what still gets through.
-        control.inflight_latest = 350;
-        control.adapt_lower_bounds(&driver.flow);
-        assert_eq!(control.inflight_lo, 350);
-        // While probing they do not count, and a refill forgets them.
-        control.start_refill(&driver.flow);
-        control.adapt_lower_bounds(&driver.flow);
-        assert_eq!((control.inflight_lo, control.bandwidth()), (NONE, control.max_bw()));
-    }
-
-    #[test]
-    fn marks_cut_the_window_by_a_third_of_alpha() {
-        let (mut driver, mut control) = steady(Phase::Cruise);
-        control.min_rtt = Time::from_ms(1);
-        let mut expected = 1.0;
-        for _ in 0..60 {
-            driver.flow.delivered += 100;
-            driver.flow.delivered_ce += 25;
-            control.update_ecn_alpha(&driver.flow);
-            expected = expected * 15.0 / 16.0 + 0.25 / 16.0;
-            let alpha = control.ecn_alpha as f64 / 256.0;
-            // Rounded down by up to 1/256 each time, of which 16 add up.
-            assert!(alpha <= expected + 0.001 && alpha > expected - 0.063, "{alpha} {expected}");
-        }
-        control.ecn_in_round = true;
-        control.adapt_lower_bounds(&driver.flow);
-        let cut = control.ecn_alpha as f64 / 256.0 * (85.0 / 256.0);
-        assert!((f64::from(control.inflight_lo) - 400.0 * (1.0 - cut)).abs() < 2.0);
-        assert_eq!(control.bw_lo, u64::MAX);
-        // On long paths ECN is not heeded.
-        let (mut driver, mut control) = steady(Phase::Cruise);
-        driver.flow.delivered += 100;
-        driver.flow.delivered_ce += 100;
-        control.update_ecn_alpha(&driver.flow);
-        assert!(!control.ecn_eligible);
-    }
-
-    #[test]
-    fn startup_ends_by_losses_or_marks() {
-        let (mut driver, mut control, _) = start();
-        let sample = RateSample { losses: 1, ..RateSample::default() };
-        let flight = Flight { tx_in_flight: 100, lost: 8, ..Flight::default() };
-        driver.flow.state = State::Recovery;
-        control.inflight_latest = 77;
-        for event in 1..=6 {
-            assert!(!control.full_bw_reached);
-            control.loss_round_start = event == 6;
-            control.check_loss_in_startup(&driver.flow, &sample, &flight);
-        }
-        assert!(control.full_bw_reached);
-        assert_eq!(control.inflight_hi, 77);
-        let (mut driver, mut control, _) = start();
-        control.min_rtt = Time::from_ms(1);
-        for round in 1..=2 {
-            assert!(!control.full_bw_reached, "{round}");
-            driver.flow.delivered += 100;
-            driver.flow.delivered_ce += 60;
-            control.update_ecn_alpha(&driver.flow);
-        }
-        assert!(control.full_bw_reached);
-    }
-
-    #[test]
-    fn probing_the_round_trip_halves_the_window() {
-        let (mut driver, mut control) = steady(Phase::Cruise);
-        driver.flow.packets_out = 200;
-        let sample = RateSample { rtt: Some(RTT * 2), delivered: 1, ..RateSample::default() };
-        control.update_min_rtt(&mut driver.flow, driver.now + Time::from_ms(5_001), &sample);
-        assert_eq!(control.mode, Mode::ProbeRtt);
-        control.set_cwnd(&mut driver.flow, &sample, control.bandwidth());
-        assert_eq!(driver.flow.cwnd, 100);
-        // The smallest round trip of ten seconds is not forgotten in five.
-        assert_eq!(control.min_rtt, RTT);
-    }
-
-    #[test]
-    fn a_spurious_recovery_gives_the_bounds_back() {
-        let (mut driver, mut control) = steady(Phase::Cruise);
-        control.inflight_hi = 300;
-        control.ssthresh(&mut driver.flow, driver.now);
-        control.inflight_hi = 100;
-        control.inflight_lo = 50;
-        control.bw_lo = 1;
-        driver.flow.cwnd = 50;
-        assert_eq!(control.undo_cwnd(&mut driver.flow), 400);
-        assert_eq!((control.inflight_hi, control.inflight_lo, control.bw_lo), (300, NONE, u64::MAX));
-    }
-}
+mod tests;

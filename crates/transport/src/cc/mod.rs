@@ -5,6 +5,8 @@
 
 mod bbr;
 mod bbr3;
+mod bbr_long_term;
+mod bbr_model;
 mod cubic;
 mod dctcp;
 mod htcp;
