@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from conftest import EXAMPLES, Run
+from conftest import EXAMPLES, ROOT, Run
 
 ROUTER = EXAMPLES / "ipv4_router" / "ipv4_router.p4"
-TESTS = sorted(EXAMPLES.glob("*/*.stf"))
+TESTS = sorted([*EXAMPLES.glob("*/*.stf"), *(ROOT / "python" / "tidegate" / "systems").glob("*/*.stf")])
 ETHERNET = "000000000001 000000000002 0800"
 PACKET = f"{ETHERNET} 4500001c00000000401164cd0a0000010a010203 1111222233334444"
 LEAVES = "020000000004 020000000003 0800 4500001c000000003f1165cd0a0000010a010203 1111222233334444"
@@ -16,7 +16,7 @@ ROUTE = "add routes hdr.ipv4.dst:0x0a010000/16 next_hop(port:3, src:0x0200000000
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize("test", TESTS, ids=lambda p: p.stem)
-def test_examples_pass(tidegate: Run, test: Path, engine: str) -> None:
+def test_programs_pass(tidegate: Run, test: Path, engine: str) -> None:
     ran = tidegate("stf", test.with_suffix(".p4"), test, "--engine", engine)
     assert (ran.code, ran.err) == (0, "")
     assert "passed" in ran.out

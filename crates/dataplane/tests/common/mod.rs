@@ -154,7 +154,7 @@ fn target(program: &Program, table: &Table, rng: &mut Rng) -> Target {
     Target::Action { action: action as u32, args: args.into() }
 }
 
-/// The same random entries, members, groups, sessions and groups of ports in all of the pipelines.
+/// The same random entries, cells of registers, members, groups, sessions and groups of ports in all of the pipelines.
 pub fn fill(pipelines: &mut [Pipeline], rng: &mut Rng) {
     let program = pipelines[0].program().clone();
     for (id, table) in program.tables.iter().enumerate() {
@@ -215,6 +215,25 @@ pub fn fill(pipelines: &mut [Pipeline], rng: &mut Rng) {
                 let table = &mut p.state.tables[id];
                 if table.find(&matches, priority).is_none() {
                     table.insert(matches.clone(), priority, target.clone(), false);
+                }
+            }
+        }
+        // What stands behind a table that drops what it does not know is to be reached, too.
+        if table.implementation.is_none() && !table.const_default && coin(rng) {
+            let default = target(&program, table, rng);
+            for p in pipelines.iter_mut() {
+                p.state.tables[id].set_default(default.clone());
+            }
+        }
+    }
+    for id in 0..pipelines[0].state.registers.len() {
+        let width = pipelines[0].state.registers[id].width;
+        for index in 0..8 {
+            let mut value = number(rng, width).to_u64_digits();
+            value.resize(width.div_ceil(64) as usize, 0);
+            for p in pipelines.iter_mut() {
+                if let Some(cell) = p.state.registers[id].cell_mut(index) {
+                    cell.copy_from_slice(&value);
                 }
             }
         }

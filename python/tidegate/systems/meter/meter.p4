@@ -11,7 +11,10 @@
 // The account saves what TCP leaves unused while it recovers, and gives it out afterwards. So the mean rate reaches `rate`
 // and never goes beyond it by more than `depth`, while a burst stays as small as the bucket.
 //
-// Levels are in 1/65536 byte, rates in 1/65536 byte a microsecond.
+// Levels are in 1/65536 byte, rates in 1/65536 byte a microsecond. A packet costs all that follows its Ethernet header and VLAN tag.
+//
+// Not seen: ports behind IP options or IPv6 extension headers and in later fragments (such packets are known by their addresses
+// alone), IP in other protocols, IP behind two VLAN tags (passes unmetered).
 
 #include <core.p4>
 #include <v1model.p4>
@@ -93,8 +96,8 @@ struct headers_t {
 
 struct metadata_t {
     meter_t  meter;
+    bit<1>   metered;
     bit<2>   ecn;
-    bit<16>  length;
     // The meter's configuration.
     level_t  burst;
     level_t  depth;
@@ -107,8 +110,6 @@ struct metadata_t {
     bit<1>   averages;
     bit<1>   timer;
     bit<1>   account;
-    // What is left in the account.
-    level_t  saved;
 }
 
 parser MeterParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
@@ -204,9 +205,10 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
         size = 65536;
     }
 
-    // From packets to meters: the first table that knows the packet decides; a packet that none knows is not metered.
+    // From packets to meters: the first table that knows the packet decides, `pass` too; a packet that none knows is not metered.
     action use(meter_t meter) {
         meta.meter = meter;
+        meta.metered = 1;
     }
 
     action pass() { }
@@ -291,7 +293,7 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
     // A meter without an entry lets everything pass.
     table meters {
         key = { meta.meter : exact; }
-        actions = { configure; pass; }
+        actions = { configure; @defaultonly pass; }
         default_action = pass();
         size = 65536;
     }
@@ -303,146 +305,161 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
         size = 8;
     }
 
-    // The bucket's level with what has come since the last packet.
-    action fill(in bit<48> now, inout level_t tokens) {
-        bit<48> then;
-        bit<32> per_us;
-        updated.read(then, (bit<32>) meta.meter);
-        rate.read(per_us, (bit<32>) meta.meter);
-        updated.write((bit<32>) meta.meter, now);
-        bit<48> elapsed = now - then;
-        // Longer than an hour is as good as an hour.
-        elapsed = elapsed > 0xffffffff ? 48w0xffffffff : elapsed;
-        level_t more = (level_t) elapsed * (level_t) per_us;
-        if (meta.account == 1) {
-            bit<32> most_per_us;
-            level_t saved;
-            peak.read(most_per_us, (bit<32>) meta.meter);
-            account.read(saved, (bit<32>) meta.meter);
-            saved = saved + more;
-            saved = saved > meta.depth ? meta.depth : saved;
-            more = (level_t) elapsed * (level_t) most_per_us;
-            more = more > saved ? saved : more;
-            level_t room = meta.burst - tokens;
-            more = more > room ? room : more;
-            meta.saved = saved - more;
-            account.write((bit<32>) meta.meter, meta.saved);
-        }
-        tokens = tokens + more;
-        tokens = tokens > meta.burst ? meta.burst : tokens;
+    // RFC 3168: what can be marked is marked, and nothing else. The checksum as in RFC 1624.
+    action mark4() {
+        bit<32> sum = (bit<32>) (~hdr.ipv4.checksum) + (bit<32>) (CE - hdr.ipv4.ecn);
+        sum = (sum & 0xffff) + (sum >> 16);
+        hdr.ipv4.checksum = ~((bit<16>) sum);
+        hdr.ipv4.ecn = CE;
     }
 
-    // RFC 3168: what can be marked is marked, and nothing else. The checksum as in RFC 1624.
-    action mark() {
-        if (hdr.ipv4.isValid()) {
-            bit<32> sum = (bit<32>) (~hdr.ipv4.checksum) + (bit<32>) (CE - hdr.ipv4.ecn);
-            sum = (sum & 0xffff) + (sum >> 16);
-            hdr.ipv4.checksum = ~((bit<16>) sum);
-            hdr.ipv4.ecn = CE;
-        } else {
-            hdr.ipv6.ecn = CE;
-        }
+    action mark6() {
+        hdr.ipv6.ecn = CE;
     }
 
     apply {
-        if (hdr.refill.isValid() && generators.apply().hit) {
-            level_t tokens;
+        bool refill = false;
+        if (hdr.refill.isValid()) {
+            refill = generators.apply().hit;
+        }
+        if (refill) {
             meta.meter = hdr.refill.meter;
-            if (meters.apply().hit) {
-                level.read(tokens, (bit<32>) meta.meter);
-                tokens = tokens + ((level_t) hdr.refill.tokens << 16);
-                tokens = tokens > meta.burst ? meta.burst : tokens;
-                level.write((bit<32>) meta.meter, tokens);
-            }
+            meta.metered = 1;
             drop();
-            exit;
-        }
-        forward.apply();
-        bool known = false;
-        meta.length = (bit<16>) (standard_metadata.packet_length - 14);
-        if (hdr.vlan.isValid()) {
-            meta.length = meta.length - 4;
-        }
-        if (hdr.ipv4.isValid()) {
-            meta.ecn = hdr.ipv4.ecn;
-            if (hdr.ports.isValid()) {
-                known = flows4.apply().hit;
-            }
-            if (!known) {
-                known = sources4.apply().hit;
-            }
-            if (!known) {
-                known = targets4.apply().hit;
-            }
-        } else if (hdr.ipv6.isValid()) {
-            meta.ecn = hdr.ipv6.ecn;
-            if (hdr.ports.isValid()) {
-                known = flows6.apply().hit;
-            }
-            if (!known) {
-                known = sources6.apply().hit;
-            }
-            if (!known) {
-                known = targets6.apply().hit;
-            }
         } else {
-            exit;
+            switch (forward.apply().action_run) {
+                // What goes nowhere takes no tokens.
+                drop: { exit; }
+                default: { }
+            }
+            // What is not IP is not metered.
+            bool known = true;
+            if (hdr.ipv4.isValid()) {
+                known = false;
+                meta.ecn = hdr.ipv4.ecn;
+                if (hdr.ports.isValid()) {
+                    known = flows4.apply().hit;
+                }
+                if (!known) {
+                    known = sources4.apply().hit;
+                }
+                if (!known) {
+                    known = targets4.apply().hit;
+                }
+            } else if (hdr.ipv6.isValid()) {
+                known = false;
+                meta.ecn = hdr.ipv6.ecn;
+                if (hdr.ports.isValid()) {
+                    known = flows6.apply().hit;
+                }
+                if (!known) {
+                    known = sources6.apply().hit;
+                }
+                if (!known) {
+                    known = targets6.apply().hit;
+                }
+            }
+            if (!known) {
+                ports.apply();
+            }
         }
-        if (!known) {
-            known = ports.apply().hit;
-        }
-        if (known && meters.apply().hit) {
+        if (meta.metered == 1 && meters.apply().hit) {
+            bit<32> meter = (bit<32>) meta.meter;
             level_t tokens;
-            level.read(tokens, (bit<32>) meta.meter);
-            if (meta.timer == 0) {
-                fill(standard_metadata.ingress_global_timestamp, tokens);
+            level.read(tokens, meter);
+            level_t more = 0;
+            level_t saved = 0;
+            if (refill) {
+                more = meta.timer == 1 ? (level_t) hdr.refill.tokens << 16 : 0;
+            } else if (meta.timer == 0) {
+                bit<48> now = standard_metadata.ingress_global_timestamp;
+                bit<48> then;
+                bit<32> per_us;
+                updated.read(then, meter);
+                rate.read(per_us, meter);
+                updated.write(meter, now);
+                bit<48> elapsed = now - then;
+                // Longer than half an hour is as good as half an hour, and no sum below overflows.
+                elapsed = elapsed > 0x7fffffff ? 48w0x7fffffff : elapsed;
+                more = (level_t) elapsed * (level_t) per_us;
+                if (meta.account == 1) {
+                    bit<32> most_per_us;
+                    peak.read(most_per_us, meter);
+                    account.read(saved, meter);
+                    saved = saved + more;
+                    more = (level_t) elapsed * (level_t) most_per_us;
+                    more = more > saved ? saved : more;
+                    // Nothing, where the controller has just made the bucket smaller than its level.
+                    level_t room = meta.burst |-| tokens;
+                    more = more > room ? room : more;
+                    // What the bucket takes leaves the account before it can overflow.
+                    saved = saved - more;
+                    saved = saved > meta.depth ? meta.depth : saved;
+                    account.write(meter, saved);
+                }
+            }
+            tokens = tokens + more;
+            tokens = tokens > meta.burst ? meta.burst : tokens;
+            if (refill) {
+                level.write(meter, tokens);
+                exit;
             }
             // Early marking (Fig. 5).
             bool marks = false;
             if (meta.marks == 1) {
                 level_t seen = tokens;
                 if (meta.averages == 1) {
-                    average.read(seen, (bit<32>) meta.meter);
+                    average.read(seen, meter);
                     if (tokens > seen) {
                         seen = seen + ((tokens - seen) >> meta.average_shift);
                     } else {
                         seen = seen - ((seen - tokens) >> meta.average_shift);
                     }
-                    average.write((bit<32>) meta.meter, seen);
+                    average.write(meter, seen);
                 }
-                bit<17> dice;
-                random(dice, 17w0, 17w65535);
-                marks = seen < meta.mark_below && dice < meta.mark_probability;
-                // The emptier the account, the more: none at `mark_saved`, all that the bucket would mark where there is nothing left.
-                if (meta.account == 1 && meta.saved < meta.mark_saved) {
-                    level_t lacking = (meta.mark_saved - meta.saved) >> 16;
-                    level_t whole = meta.mark_saved >> 16;
-                    marks = marks || (level_t) dice * whole < lacking * (level_t) meta.mark_probability;
+                if (meta.ecn == 1 || meta.ecn == 2) {
+                    bit<17> dice;
+                    random(dice, 17w0, 17w65535);
+                    marks = seen < meta.mark_below && dice < meta.mark_probability;
+                    // The emptier the account, the more: none at `mark_saved`, all that the bucket would mark where there is
+                    // nothing left.
+                    if (meta.account == 1 && meta.timer == 0 && saved < meta.mark_saved) {
+                        level_t lacking = (meta.mark_saved - saved) >> 16;
+                        level_t whole = meta.mark_saved >> 16;
+                        marks = marks || (level_t) dice * whole < lacking * (level_t) meta.mark_probability;
+                    }
                 }
-                marks = marks && (meta.ecn == 1 || meta.ecn == 2);
                 if (marks) {
-                    mark();
+                    if (hdr.ipv4.isValid()) {
+                        mark4();
+                    } else {
+                        mark6();
+                    }
                     meta.ecn = CE;
                 }
             }
             // The bucket (Fig. 2), and the second chance of what is marked (Fig. 6), which takes what is left.
-            level_t cost = (level_t) meta.length << 16;
+            bit<32> length = standard_metadata.packet_length - 14;
+            if (hdr.vlan.isValid()) {
+                length = length - 4;
+            }
+            level_t cost = (level_t) length << 16;
             bool green = tokens >= cost;
             if (green) {
                 tokens = tokens - cost;
             } else if (meta.second_chance == 1 && meta.ecn == CE && tokens > (cost >> 1)) {
                 green = true;
                 tokens = 0;
-                spared.count((bit<32>) meta.meter);
+                spared.count(meter);
             }
-            level.write((bit<32>) meta.meter, tokens);
+            level.write(meter, tokens);
             if (green) {
-                passed.count((bit<32>) meta.meter);
+                passed.count(meter);
                 if (marks) {
-                    marked.count((bit<32>) meta.meter);
+                    marked.count(meter);
                 }
             } else {
-                dropped.count((bit<32>) meta.meter);
+                dropped.count(meter);
                 drop();
             }
         }
