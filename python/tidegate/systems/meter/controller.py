@@ -69,18 +69,24 @@ class Bucket:
     """How the data plane's bucket is set. The defaults are those of the friendly meter."""
 
     burst: units.Size = "128 KiB"
+    burst_time: units.Time = "50 ms"
+    """The bucket holds `burst`, or what the target is in this time if that is more: a window that comes in one piece passes."""
     refill: Literal["account", "lazy", "timer"] = "account"
     depth: units.Time = "400 ms"
     """What the account saves at most: the target's bytes of this time. Bounds how far the rate goes beyond the target."""
-    peak: float = 16.0
-    """How fast the account may fill the bucket, in targets."""
+    peak: float = 4.0
+    peak_least: units.Rate = "2500 Mbit/s"
+    """How fast the account may fill the bucket: so many targets, and at least that. TCP sends no less than two packets in a
+    round trip: 2400 Mbit/s, if that is 0.01 ms."""
     marks: bool = True
     threshold: float = 0.5
     """R: packets are marked when less than this share of the bucket is full."""
-    saved_threshold: float = 0.5
-    """The same for the account; from there down to an empty one the probability grows from 0 to `probability`."""
     probability: float = 0.2
     """P_M: the share of those packets that are."""
+    step: float = 0.16
+    """A packet is marked whenever the account has fallen by this share of its depth since it was highest, or last marked."""
+    saved_threshold: float = 0.25
+    """Below this share of its depth the account marks more and more packets, `probability` of them when it is empty."""
     second_chance: bool = True
     averages: bool = False
     """Whether a moving average of the level is compared with the threshold, with weight 2^-`average_shift`."""
@@ -88,16 +94,22 @@ class Bucket:
     tokens: int = 128
     """N: tokens a packet of the generator, for `timer`."""
 
+    def bytes(self, target: float) -> int:
+        """Bytes that the bucket holds at a target in bit/s."""
+        return max(units.size(self.burst), round(target / 8 * units.time(self.burst_time) / units.PS_PER_S))
+
+    def saved_bytes(self, target: float) -> int:
+        """Bytes that the account holds at a target in bit/s."""
+        return round(target / 8 * units.time(self.depth) / units.PS_PER_S)
+
     def check(self) -> None:
         """Raise `TidegateError` if a value makes no sense."""
-        shares = ("threshold", "saved_threshold", "probability")
+        shares = ("threshold", "saved_threshold", "step", "probability")
         for name, value in ((name, getattr(self, name)) for name in shares):
             if not 0 <= value <= 1:
                 raise TidegateError(f"the bucket's {name} is {value}; give a share from 0 to 1")
-        if units.size(self.burst) == 0 or units.size(self.burst) >= 2**32:
-            raise TidegateError(
-                f"the bucket's burst is {self.burst}; give it at least a packet, and less than 4 GiB"
-            )
+        if units.size(self.burst) == 0:
+            raise TidegateError(f"the bucket's burst is {self.burst}; give it at least a packet")
         if self.refill not in ("account", "lazy", "timer"):
             raise TidegateError(f"there is no refill {self.refill!r}; known: account, lazy, timer")
         if self.peak < 1:
@@ -106,9 +118,9 @@ class Bucket:
             raise TidegateError("the bucket's average_shift must be 0 to 63, its tokens at least 1")
 
 
-PLAIN = Bucket(refill="lazy", marks=False, second_chance=False)
+PLAIN = Bucket(burst_time=0, refill="lazy", marks=False, second_chance=False)
 """The paper's two-colour meter without help (Fig. 2)."""
-PAPER = Bucket(refill="lazy")
+PAPER = Bucket(burst_time=0, refill="lazy")
 """The paper's meter with RED_ECN."""
 
 
@@ -300,12 +312,13 @@ class MeterController(Controller):
             raise TidegateError(
                 f"the target of meter {number} is {meter.target}; give one above 0 and up to {most}"
             )
-        burst = units.size(bucket.burst) * SCALE
+        burst = bucket.bytes(target) * SCALE
         switch.register_write("level", [burst], number)
         switch.register_write("average", [burst], number)
         switch.register_write("updated", [switch.now // 1_000_000], number)
         self._set(switch, number, target)
-        switch.register_write("account", [self._depth(target)], number)
+        switch.register_write("account", [bucket.saved_bytes(target) * SCALE], number)
+        switch.register_write("step_mark", [0], number)
         handles = [("meters", switch.table_add("meters", [number], "configure", self._configuration(target)))]
         handles.extend(
             (table, switch.table_add(table, key, "use", [number]))
@@ -345,7 +358,8 @@ class MeterController(Controller):
         rate = round(target * BPS_TO_RATE)
         switch.register_write("target", [rate], number)
         switch.register_write("rate", [rate], number)
-        switch.register_write("peak", [min(round(rate * self._bucket.peak), 0xFFFF_FFFF)], number)
+        peak = max(target * self._bucket.peak, units.rate(self._bucket.peak_least))
+        switch.register_write("peak", [min(round(peak * BPS_TO_RATE), 0xFFFF_FFFF)], number)
 
     def _set_timer(self, switch: SwitchApi, number: int, rate: float) -> None:
         """The packet generator: `tokens` each period, equation (1) of the paper."""
@@ -354,17 +368,15 @@ class MeterController(Controller):
         period = max(round(tokens * 8 * units.PS_PER_S / rate), 1)
         switch.generator_set(number, port=self._generator_port, packet=packet, period=period)
 
-    def _depth(self, target: float) -> int:
-        return round(target / 8 * units.time(self._bucket.depth) / units.PS_PER_S * SCALE)
-
     def _configuration(self, target: float) -> list[int]:
         bucket = self._bucket
-        burst = units.size(bucket.burst) * SCALE
+        burst, depth = bucket.bytes(target) * SCALE, bucket.saved_bytes(target) * SCALE
         return [
             burst,
-            self._depth(target),
+            depth,
             round(bucket.threshold * burst),
-            round(bucket.saved_threshold * self._depth(target)),
+            round(bucket.saved_threshold * depth),
+            round(bucket.step * depth),
             round(bucket.probability * 65_536),
             bucket.average_shift,
             int(bucket.marks),

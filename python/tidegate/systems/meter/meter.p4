@@ -9,7 +9,7 @@
 //   - by timer: from packets of the switch's packet generator, which carry the meter's number and how many; or
 //   - from an account, which is filled at `rate` up to `depth`: the bucket then takes from the account, at `peak` at most.
 // The account saves what TCP leaves unused while it recovers, and gives it out afterwards. So the mean rate reaches `rate`
-// and never goes beyond it by more than `depth`, while a burst stays as small as the bucket.
+// and never goes beyond it by more than `depth`, while a burst stays as small as the bucket. Packets are marked while it falls.
 //
 // Levels are in 1/65536 byte, rates in 1/65536 byte a microsecond. A packet costs all that follows its Ethernet header and VLAN tag.
 //
@@ -103,6 +103,7 @@ struct metadata_t {
     level_t  depth;
     level_t  mark_below;
     level_t  mark_saved;
+    level_t  mark_step;
     bit<17>  mark_probability;
     bit<6>   average_shift;
     bit<1>   marks;
@@ -172,6 +173,8 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
     register<level_t>(METERS) level;
     register<level_t>(METERS) account;
     register<level_t>(METERS) average;
+    // The account's level at which a packet is marked.
+    register<level_t>(METERS) step_mark;
     // Microseconds of the last refill.
     register<bit<48>>(METERS) updated;
     // What the controller sets each period: tokens a microsecond into the account (or the bucket, without account), and from the
@@ -274,13 +277,14 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
         size = 512;
     }
 
-    action configure(level_t burst, level_t depth, level_t mark_below, level_t mark_saved, bit<17> mark_probability,
+    action configure(level_t burst, level_t depth, level_t mark_below, level_t mark_saved, level_t mark_step, bit<17> mark_probability,
                      bit<6> average_shift, bit<1> marks, bit<1> second_chance, bit<1> averages, bit<1> timer,
                      bit<1> with_account) {
         meta.burst = burst;
         meta.depth = depth;
         meta.mark_below = mark_below;
         meta.mark_saved = mark_saved;
+        meta.mark_step = mark_step;
         meta.mark_probability = mark_probability;
         meta.average_shift = average_shift;
         meta.marks = marks;
@@ -419,14 +423,33 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
                 }
                 if (meta.ecn == 1 || meta.ecn == 2) {
                     bit<17> dice;
+                    bool with_account = meta.account == 1 && meta.timer == 0;
                     random(dice, 17w0, 17w65535);
-                    marks = seen < meta.mark_below && dice < meta.mark_probability;
-                    // The emptier the account, the more: none at `mark_saved`, all that the bucket would mark where there is
-                    // nothing left.
-                    if (meta.account == 1 && meta.timer == 0 && saved < meta.mark_saved) {
-                        level_t lacking = (meta.mark_saved - saved) >> 16;
-                        level_t whole = meta.mark_saved >> 16;
-                        marks = marks || (level_t) dice * whole < lacking * (level_t) meta.mark_probability;
+                    // What an account will fill again need not be marked for.
+                    marks = seen < meta.mark_below && dice < meta.mark_probability && (!with_account || saved < meta.mark_saved);
+                    if (with_account) {
+                        // One packet for each step that the account falls, counted from where it was highest or last marked: a
+                        // sender with a large window is told once, and not again while it recovers.
+                        level_t mark_at;
+                        step_mark.read(mark_at, meter);
+                        level_t step_below = saved |-| meta.mark_step;
+                        mark_at = mark_at < step_below ? step_below : mark_at;
+                        if (saved < mark_at) {
+                            marks = true;
+                            mark_at = step_below;
+                        }
+                        step_mark.write(meter, mark_at);
+                        // In its last part the more the emptier it is, with the third power of what is lacking: three dice.
+                        if (saved < meta.mark_saved && dice < meta.mark_probability) {
+                            bit<17> second;
+                            bit<17> third;
+                            random(dice, 17w0, 17w65535);
+                            random(second, 17w0, 17w65535);
+                            random(third, 17w0, 17w65535);
+                            dice = second > dice ? second : dice;
+                            dice = third > dice ? third : dice;
+                            marks = marks || (level_t) dice * (meta.mark_saved >> 16) < meta.mark_saved - saved;
+                        }
                     }
                 }
                 if (marks) {

@@ -43,6 +43,8 @@ class Config:
     peak: int = 0
     mark_below: Fraction = Fraction(0)
     mark_saved: int = 0
+    # So large that the account never falls by it.
+    mark_step: int = 2**40
     probability: int = UNIT
     shift: int = 0
     marks: bool = False
@@ -59,6 +61,7 @@ class Config:
             self.depth * UNIT,
             int(self.mark_below * UNIT),
             self.mark_saved * UNIT,
+            self.mark_step * UNIT,
             self.probability,
             self.shift,
         ]
@@ -422,9 +425,53 @@ def test_the_emptier_the_account_the_more_marks(engine: Engine, probability: int
     for _ in range(packets):
         meter.send(0, udp(100, ECT1))
     assert meter.read("account") == saved
-    chance = probability / UNIT * max(0.0, 1 - saved / 100_000)
+    chance = probability / UNIT * max(0.0, 1 - saved / 100_000) ** 3
     marks = meter.counts()[2]
     assert abs(marks - packets * chance) <= 5 * math.sqrt(packets * chance * (1 - chance))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_one_mark_for_each_step_that_the_account_falls(engine: Engine) -> None:
+    # 1000 bytes a millisecond come; the bucket is so small that each packet comes out of the account.
+    config = Config(
+        rate=UNIT, peak=2**32 - 1, burst=1_000, depth=100_000, marks=True, account=True, mark_step=10_000
+    )
+    meter = Meter(config, engine, level=1_000, saved=100_000)
+    now = 0
+
+    def marks(packets: int, gap: int) -> list[int]:
+        """Which of the packets are marked that come every so many microseconds."""
+        nonlocal now
+        marked = []
+        for number in range(packets):
+            now += gap * 1_000_000
+            if meter.send(now, udp(1_000, ECT0)) == udp(1_000, CE):
+                marked.append(number)
+        return marked
+
+    # At the rate the account stays full; at twice the rate it falls by 500 bytes a packet, by more than 10 000 in 21.
+    assert marks(50, 1_000) == []
+    falling = marks(70, 500)
+    assert [after - before for before, after in itertools.pairwise(falling)] == [21, 21]
+    # While it rises nothing is marked, wherever it is; when it falls again the step counts from where it turned.
+    assert marks(20, 1_500) == []
+    assert len(marks(19, 500)) == 0
+    assert len(marks(4, 500)) == 1
+    # Packets that cannot be marked do not use a step up.
+    meter.switch.register_write("account", [50_000 * UNIT], meter.index)
+    meter.switch.register_write("step_mark", [60_000 * UNIT], meter.index)
+    now += 1_000_000_000
+    assert meter.send(now, udp(1_000)) == udp(1_000)
+    assert marks(1, 1_000) == [0]
+
+
+def test_a_bucket_that_the_account_will_fill_is_not_marked_for() -> None:
+    config = Config(
+        burst=10_000, depth=100_000, marks=True, account=True, mark_below=Fraction(10_000), mark_saved=50_000
+    )
+    assert Meter(config, level=2_000, saved=100_000).send(0, udp(1_000, ECT0)) == udp(1_000, ECT0)
+    # The account alone would mark one in 10^15.
+    assert Meter(config, level=2_000, saved=49_999).send(0, udp(1_000, ECT0)) == udp(1_000, CE)
 
 
 def test_without_account_nothing_is_marked_by_it() -> None:
@@ -688,6 +735,7 @@ CONFIGS = st.builds(
     peak=st.integers(0, 2**32 - 1),
     mark_below=st.fractions(0, 10_000),
     mark_saved=st.integers(0, 2**47),
+    mark_step=st.integers(0, 2**47),
     probability=st.integers(0, 2**17 - 1),
     shift=st.integers(0, 63),
     marks=st.booleans(),
@@ -696,7 +744,7 @@ CONFIGS = st.builds(
     timer=st.booleans(),
     account=st.booleans(),
 )
-CELLS = st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 2**64 - 1), min_size=3, max_size=3)
+CELLS = st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 2**64 - 1), min_size=4, max_size=4)
 
 
 @given(
@@ -720,7 +768,7 @@ def test_both_engines_agree(
         switch.table_add("targets6", ["::/0"], "use", [index])
         switch.table_add("generators", [GENERATOR], "pass")
         switch.table_add("meters", [index], "configure", config.values)
-        for register, cell in zip(("level", "account", "average"), cells, strict=True):
+        for register, cell in zip(("level", "account", "average", "step_mark"), cells, strict=True):
             switch.register_write(register, [cell], index)
         switch.register_write("rate", [config.rate], index)
         switch.register_write("peak", [config.peak], index)
@@ -731,7 +779,7 @@ def test_both_engines_agree(
             outputs.append(switch.process(now, GENERATOR if kind == 2 else 0, packet))
         state = [
             int(switch.register_read(name, index, 1)[0])
-            for name in ("level", "account", "average", "updated")
+            for name in ("level", "account", "average", "step_mark", "updated")
         ]
         counts = [
             switch.counter_read(name, index, 1).tolist() for name in ("passed", "dropped", "marked", "spared")
