@@ -5,12 +5,16 @@ use dataplane::state::lpm::Lpm;
 
 use crate::setup::Route;
 
-fn be16(bytes: &[u8], at: usize) -> u16 {
+pub fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-fn be32(bytes: &[u8], at: usize) -> u32 {
+pub fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+pub fn be48(bytes: &[u8], at: usize) -> u64 {
+    u64::from(be16(bytes, at)) << 32 | u64::from(be32(bytes, at + 2))
 }
 
 /// Internet checksum of an IPv4 header without options, its checksum field left out.

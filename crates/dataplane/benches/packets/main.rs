@@ -5,6 +5,7 @@
 
 mod by_hand;
 mod load;
+mod meter;
 mod setup;
 mod stages;
 mod tables;
@@ -161,6 +162,7 @@ fn main() {
     let mut figures = Vec::new();
     router(&mut figures);
     registers(&mut figures);
+    meter::measure(&mut figures);
     stages::measure(&mut figures);
     tables::measure(&mut figures);
     load::measure(&mut figures);

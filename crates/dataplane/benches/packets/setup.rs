@@ -53,15 +53,27 @@ pub fn routes() -> Vec<Route> {
     routes
 }
 
+/// Adds an entry.
+pub fn add(pipeline: &mut Pipeline, table: &str, matches: Vec<EntryMatch>, action: &str, args: &[u64]) {
+    let table = pipeline.table_id(table).expect("the program has the table");
+    let action = pipeline.action_index(table, action).expect("the table has the action");
+    let args: Vec<_> = args.iter().map(|arg| (*arg).into()).collect();
+    let target = pipeline.action_target(table, action, &args).expect("the data fits");
+    pipeline.table_add(table, matches, 0, target).expect("the entry is new");
+}
+
 pub fn add_routes(pipeline: &mut Pipeline, routes: &[Route]) {
-    let table = pipeline.table_id("routes").expect("the router has the table");
-    let action = pipeline.action_index(table, "next_hop").expect("the table has the action");
     for route in routes {
-        let args = [route.port.into(), route.src.into(), route.dst.into()];
-        let target = pipeline.action_target(table, action, &args).expect("the data fits");
         let matches = vec![EntryMatch::Lpm { value: route.prefix.into(), prefix_len: route.length }];
-        pipeline.table_add(table, matches, 0, target).expect("the entry is new");
+        add(pipeline, "routes", matches, "next_hop", &[route.port.into(), route.src, route.dst]);
     }
+}
+
+/// Makes the checksum of a frame's IPv4 header right.
+pub fn set_checksum(frame: &mut [u8]) {
+    frame[24..26].fill(0);
+    let sum = csum16(&frame[14..34]) as u16;
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
 }
 
 /// 4096 frames of 64 bytes to addresses under the routes.
@@ -75,8 +87,7 @@ pub fn packets(routes: &[Route]) -> Vec<Vec<u8>> {
         bytes[14..24].copy_from_slice(&[0x45, 0, 0, 50, 0, 1, 0, 0, 64, 17]);
         bytes[26..30].copy_from_slice(&(rng.next_u64() as u32).to_be_bytes());
         bytes[30..34].copy_from_slice(&(route.prefix | host).to_be_bytes());
-        let sum = csum16(&bytes[14..34]) as u16;
-        bytes[24..26].copy_from_slice(&sum.to_be_bytes());
+        set_checksum(&mut bytes);
         bytes
     };
     (0..4096).map(packet).collect()
