@@ -50,6 +50,7 @@ struct Hand {
     configs: Vec<Config>,
     level: Vec<u64>,
     account: Vec<u64>,
+    step_mark: Vec<u64>,
     updated: Vec<u64>,
     rate: Vec<u32>,
     peak: Vec<u32>,
@@ -66,6 +67,7 @@ struct Config {
     depth: u64,
     mark_below: u64,
     mark_saved: u64,
+    mark_step: u64,
     mark_probability: u64,
     marks: bool,
     second_chance: bool,
@@ -114,10 +116,19 @@ impl Hand {
         let mut marks = false;
         if config.marks && matches!(ecn, 1 | 2) {
             let dice = self.rng.between(0, 65535);
-            marks = tokens < config.mark_below && dice < config.mark_probability;
-            if config.account && saved < config.mark_saved {
-                let lacking = (config.mark_saved - saved) >> 16;
-                marks |= dice * (config.mark_saved >> 16) < lacking * config.mark_probability;
+            let chosen = dice < config.mark_probability;
+            let lacks = saved < config.mark_saved;
+            marks = tokens < config.mark_below && chosen && (!config.account || lacks);
+            if config.account {
+                let below = saved.saturating_sub(config.mark_step);
+                let step = self.step_mark[meter].max(below);
+                let falls = saved < step;
+                self.step_mark[meter] = if falls { below } else { step };
+                marks |= falls;
+                if lacks && chosen {
+                    let dice = (0..3).map(|_| self.rng.between(0, 65535)).max().unwrap_or(0);
+                    marks |= dice * (config.mark_saved >> 16) < config.mark_saved - saved;
+                }
             }
         }
         let cost = (frame.len() as u64 - 14) << 16;
@@ -162,6 +173,7 @@ fn contenders(packets: &[Vec<u8>], by_flow: bool) -> (Pipeline, Hand) {
         configs: Vec::new(),
         level: vec![0; METERS],
         account: vec![0; METERS],
+        step_mark: vec![0; METERS],
         updated: vec![0; METERS],
         rate: vec![0; METERS],
         peak: vec![0; METERS],
@@ -200,13 +212,14 @@ fn contenders(packets: &[Vec<u8>], by_flow: bool) -> (Pipeline, Hand) {
         depth: DEPTH,
         mark_below: BURST / 2,
         mark_saved: DEPTH / 2,
+        mark_step: DEPTH / 10,
         mark_probability: PROBABILITY,
         marks: true,
         second_chance: true,
         account: true,
     };
     for meter in 0..FLOWS {
-        let values = [BURST, DEPTH, BURST / 2, DEPTH / 2, PROBABILITY, 6, 1, 1, 0, 0, 1];
+        let values = [BURST, DEPTH, BURST / 2, DEPTH / 2, DEPTH / 10, PROBABILITY, 6, 1, 1, 0, 0, 1];
         setup::add(&mut jit, "meters", exact(&[meter as u64]), "configure", &values);
         hand.meters.insert(&[meter as u64], meter as u32);
         hand.configs.push(config);
