@@ -47,9 +47,15 @@ pub trait Executor: Send + Sync {
         Through::Unsupported
     }
 
-    /// The first half of [`Executor::through`], up to a queue.
-    fn receive(&self, ctx: &mut Context<'_>, port: u32) -> Through {
-        let _ = (ctx, port);
+    /// The first half of [`Executor::through`], up to a queue. If `at_once` says that a packet for this port and of this
+    /// priority need not wait, the second half follows, as of a packet that leaves an empty queue when it comes.
+    fn receive(
+        &self,
+        ctx: &mut Context<'_>,
+        port: u32,
+        at_once: &mut dyn FnMut(u32, u32) -> bool,
+    ) -> Through {
+        let _ = (ctx, port, at_once);
         Through::Unsupported
     }
 

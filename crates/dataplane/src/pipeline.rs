@@ -112,6 +112,17 @@ pub struct QueueInfo {
     pub deq_qdepth: u32,
 }
 
+/// What came of a packet that a switch with queues took.
+#[derive(Debug)]
+pub enum Received {
+    /// It is for its queue.
+    Queue(Pending),
+    /// It has left already.
+    Out(Output),
+    /// It has turned into others, or was dropped.
+    Other,
+}
+
 /// What came of a pass through ingress or egress.
 enum Next {
     Ingress(Incoming),
@@ -123,7 +134,7 @@ pub struct Pipeline {
     program: Arc<Program>,
     layout: Arc<Layout>,
     v1: V1Model,
-    executor: Box<dyn Executor>,
+    executor: Arc<dyn Executor>,
     pub state: State,
     pub replication: Replication,
     rng: Rng,
@@ -139,21 +150,21 @@ impl Pipeline {
     /// A switch that runs the program with the interpreter. `seed` is for `random`.
     pub fn interpreted(program: Arc<Program>, seed: u64) -> Pipeline {
         let layout = Arc::new(Layout::new(&program));
-        let executor = Box::new(Interpreter::new(program.clone(), layout.clone()));
+        let executor = Arc::new(Interpreter::new(program.clone(), layout.clone()));
         Pipeline::with_executor(program, layout, executor, seed)
     }
 
     /// A switch that runs the program as native code.
     pub fn compiled(program: Arc<Program>, seed: u64) -> Result<Pipeline, JitError> {
         let layout = Arc::new(Layout::new(&program));
-        let executor = Box::new(Jit::new(program.clone(), layout.clone())?);
+        let executor = Arc::new(Jit::new(program.clone(), layout.clone())?);
         Ok(Pipeline::with_executor(program, layout, executor, seed))
     }
 
     pub fn with_executor(
         program: Arc<Program>,
         layout: Arc<Layout>,
-        executor: Box<dyn Executor>,
+        executor: Arc<dyn Executor>,
         seed: u64,
     ) -> Pipeline {
         let Architecture::V1Model(v1) = &program.arch;
@@ -172,6 +183,11 @@ impl Pipeline {
             copies: 0,
             made: 0,
         }
+    }
+
+    /// A switch of its own that runs the same program, with the same code.
+    pub fn another(&self, seed: u64) -> Pipeline {
+        Pipeline::with_executor(self.program.clone(), self.layout.clone(), self.executor.clone(), seed)
     }
 
     pub fn program(&self) -> &Arc<Program> {
@@ -198,7 +214,7 @@ impl Pipeline {
     /// As [`Pipeline::process`], recording every step.
     pub fn process_traced(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) -> Trace {
         let mut trace = Trace::default();
-        let interpreter = Box::new(Interpreter::new(self.program.clone(), self.layout.clone()));
+        let interpreter = Arc::new(Interpreter::new(self.program.clone(), self.layout.clone()));
         let executor = std::mem::replace(&mut self.executor, interpreter);
         self.run(now, port, bytes, outputs, Some(&mut trace));
         self.executor = executor;
@@ -227,7 +243,8 @@ impl Pipeline {
 
     /// Ingress alone, for a switch with queues: an ordinary packet is given back for its queue; whatever else is for queues
     /// is appended to `pending`. The packet has `more` bytes behind `bytes` that are zero: they count for lengths and are
-    /// carried along, but cannot be parsed.
+    /// carried along, but cannot be parsed. Where `at_once` says that a packet for this port and of this priority need not
+    /// wait, egress follows at once.
     pub fn receive(
         &mut self,
         now: u64,
@@ -235,10 +252,11 @@ impl Pipeline {
         bytes: Vec<u8>,
         more: u32,
         pending: &mut Vec<Pending>,
-    ) -> Option<Pending> {
+        at_once: &mut dyn FnMut(u32, u32) -> bool,
+    ) -> Received {
         self.copies = 0;
         let mut frame = self.frames.pop().unwrap_or_else(|| self.layout.frame());
-        let mut out = Vec::new();
+        let mut out = self.buffer();
         let mut ctx = Context {
             frame: &mut frame,
             packet: &bytes,
@@ -252,33 +270,52 @@ impl Pipeline {
             rng: &mut self.rng,
             trace: None,
         };
-        let came = self.executor.receive(&mut ctx, port);
+        let came = self.executor.receive(&mut ctx, port, at_once);
         let Context { requests, cursor, .. } = ctx;
-        if let Through::Queue { port: to, priority } = came {
-            return Some(Pending {
-                port: to,
-                priority,
-                bytes,
-                more,
-                cursor,
-                frame,
-                instance: Instance::Normal,
-                rid: 0,
-                truncate: None,
-                passes: 0,
-                enqueued: now,
-                ingress_port: port,
-            });
+        let queued = |port: u32, to: u32, priority: u32, bytes: Vec<u8>, frame: Box<[u8]>| Pending {
+            port: to,
+            priority,
+            bytes,
+            more,
+            cursor,
+            frame,
+            instance: Instance::Normal,
+            rid: 0,
+            truncate: None,
+            passes: 0,
+            enqueued: now,
+            ingress_port: port,
+        };
+        match came {
+            Through::Out { port } => {
+                self.frames.push(frame);
+                self.recycle(bytes);
+                return Received::Out(Output { port, bytes: out, more });
+            }
+            Through::Queue { port: to, priority } => {
+                self.recycle(out);
+                return Received::Queue(queued(port, to, priority, bytes, frame));
+            }
+            Through::Egress { port: to, result } => {
+                out.clear();
+                let packet = queued(port, to, 0, bytes, frame);
+                self.after_egress(now, packet, out, (result, requests, cursor), None);
+            }
+            Through::Ingress(result) => {
+                self.recycle(out);
+                let incoming =
+                    Incoming { port, bytes, more, instance: Instance::Normal, kept: None, passes: 0 };
+                self.after_ingress(now, incoming, frame, (result, requests, cursor), None);
+            }
+            Through::Unsupported => {
+                self.recycle(out);
+                self.frames.push(frame);
+                let incoming =
+                    Incoming { port, bytes, more, instance: Instance::Normal, kept: None, passes: 0 };
+                self.ingress(now, incoming, None);
+            }
         }
-        let incoming = Incoming { port, bytes, more, instance: Instance::Normal, kept: None, passes: 0 };
-        if let Through::Ingress(result) = came {
-            self.after_ingress(now, incoming, frame, (result, requests, cursor), None);
-        } else {
-            self.frames.push(frame);
-            self.ingress(now, incoming, None);
-        }
-        self.drain_to_queues(now, pending);
-        None
+        self.drain_to_queues(now, pending).map_or(Received::Other, Received::Out)
     }
 
     /// Egress of a packet that has left its queue; what leaves, if anything. Clones and what goes through ingress once more

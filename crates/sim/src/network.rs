@@ -247,8 +247,14 @@ impl Network {
             };
             let ports = node.ports.iter().map(|p| PortConfig::new(vec![limit(p); planned.queues])).collect();
             let config = switch::Config { ports, cpu_port: planned.cpu_port, seed: self.seed ^ index as u64 };
-            let made = Switch::new(planned.program.clone(), &config)
-                .map_err(|e| BuildError(format!("switch {}: {e}", node.name)))?;
+            // Switches of one program share its code.
+            let same = |other: &usize| Arc::ptr_eq(&self.programs[*other].program, &planned.program);
+            let twin = (0..index).find(same).and_then(|other| self.switches[other].as_ref());
+            let made = match twin {
+                Some(twin) => twin.switch.another(&config),
+                None => Switch::new(planned.program.clone(), &config),
+            };
+            let made = made.map_err(|e| BuildError(format!("switch {}: {e}", node.name)))?;
             for port in &node.ports {
                 self.ports[*port as usize].of_switch = index as u32;
             }

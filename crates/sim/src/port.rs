@@ -259,10 +259,20 @@ impl Port {
         statistics.busy_ps += u128::from(takes);
         self.note_wait(0, starts - now);
         let arrives = self.free_at + self.link.delay.as_ps();
-        let first = self.ring.is_empty().then_some(arrives);
+        let first = self.begin().then_some(arrives);
         self.waiting_bytes += u64::from(bytes);
         self.ring.push_back(Flight { arrives, starts, packet: id, bytes });
         if self.strays { Taken::Stray { at: arrives } } else { Taken::Queued { first } }
+    }
+
+    /// Whether the ring is empty; it begins at its front again then, whose memory is in the cache.
+    #[inline]
+    fn begin(&mut self) -> bool {
+        let empty = self.ring.is_empty();
+        if empty {
+            self.ring.clear();
+        }
+        empty
     }
 
     /// Keeps a waiting time, if that is asked for.
@@ -334,7 +344,7 @@ impl Port {
         self.statistics.bytes += u64::from(bytes);
         self.statistics.busy_ps += u128::from(takes);
         let arrives = self.free_at + self.link.delay.as_ps();
-        let first = self.ring.is_empty();
+        let first = self.begin();
         if !self.strays {
             self.ring.push_back(Flight { arrives, starts: now, packet: id, bytes });
             self.begun += 1;

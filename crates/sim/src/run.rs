@@ -1,5 +1,6 @@
 //! The loop that runs a network.
 
+use switch::Departure;
 use transport::cc;
 use transport::segment::{Flags, Segment};
 use transport::tcp::{Connection, Phase};
@@ -182,8 +183,14 @@ impl Network {
             }
         };
         let (Some(frame), Some(node)) = (frame, &mut self.switches[index as usize]) else { return };
-        node.switch.receive_owned(Time::from_ps(self.now), port, frame.bytes, frame.more);
+        let (ports, now) = (&self.ports, self.now);
+        let free = |number: u32| ports[node.ports[number as usize] as usize].free_at() <= now;
+        let out = node.switch.forward(Time::from_ps(now), port, frame.bytes, frame.more, free);
         self.news |= node.watched && node.switch.has_news();
+        if let Some((number, out)) = out {
+            let port = node.ports[number as usize];
+            self.emit(port, out);
+        }
         self.wake_ports(index);
     }
 
@@ -240,10 +247,18 @@ impl Network {
             self.wake_ports(index);
             return next;
         };
-        let frame = Frame { bytes: out.bytes, more: out.more };
-        let (size, to) = (frame.size(), frame.host().unwrap_or(NO_HOST));
         let next = node.switch.next_transmit(number);
         self.news |= node.watched && node.switch.has_news();
+        self.emit(port, out);
+        let free_at = self.ports[port as usize].free_at();
+        self.wake_ports(index);
+        next.map(|next| free_at.max(next.as_ps()))
+    }
+
+    /// Sends what a switch has given for a port whose wire is free.
+    fn emit(&mut self, port: u32, out: Departure) {
+        let frame = Frame { bytes: out.bytes, more: out.more };
+        let (size, to) = (frame.size(), frame.host().unwrap_or(NO_HOST));
         let id = self.packets.add_frame(to, port, frame);
         let p = &mut self.ports[port as usize];
         p.note_wait(out.queue, out.waited.as_ps());
@@ -252,15 +267,11 @@ impl Network {
             let capture = p.captures_sent;
             self.capture_sent(capture, self.now, id);
         }
-        let p = &mut self.ports[port as usize];
-        let next = next.map(|next| p.free_at().max(next.as_ps()));
-        if p.strays {
+        if self.ports[port as usize].strays {
             self.stray(port, id, arrives);
         } else if first {
             self.events.push(arrives, Event::Arrive(port));
         }
-        self.wake_ports(index);
-        next
     }
 
     /// A segment has come to its endpoint.

@@ -91,13 +91,28 @@ impl Queue {
         self.config = config;
     }
 
+    /// Whether it has no room for a packet of that many bytes.
+    fn full(&self, bytes: u64) -> bool {
+        let limit = &self.config.limit;
+        limit.packets.is_some_and(|most| self.waiting.len() as u64 >= most)
+            || limit.bytes.is_some_and(|most| self.bytes + bytes > most.get())
+    }
+
+    /// Whether a packet of that many bytes would be the only one, and free to leave.
+    pub fn open(&self, bytes: u64) -> bool {
+        self.waiting.is_empty() && self.shaper.is_none() && !self.full(bytes)
+    }
+
+    /// Counts a packet that left when it came.
+    pub fn passed(&mut self, bytes: u64) {
+        self.statistics.packets += 1;
+        self.statistics.bytes += bytes;
+    }
+
     /// Takes a packet, or gives it back if the queue is full.
     pub fn push(&mut self, packet: Pending) -> Result<(), Pending> {
         let bytes = packet.wire_len();
-        let limit = &self.config.limit;
-        let full = limit.packets.is_some_and(|most| self.waiting.len() as u64 >= most)
-            || limit.bytes.is_some_and(|most| self.bytes + bytes > most.get());
-        if full {
+        if self.full(bytes) {
             self.statistics.dropped += 1;
             return Err(packet);
         }
@@ -105,6 +120,10 @@ impl Queue {
         self.statistics.bytes += bytes;
         self.bytes += bytes;
         let depth = self.waiting.len() as u32;
+        if depth == 0 {
+            // Begins at the front again, whose memory is in the cache.
+            self.waiting.clear();
+        }
         self.waiting.push_back(Waiting { packet, bytes, depth });
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use dataplane::pipeline::{Pending, Pipeline, QueueInfo};
+use dataplane::pipeline::{Output, Pending, Pipeline, QueueInfo, Received};
 use dataplane::state::DigestMessage;
 use p4lang::ir::Program;
 use units::Time;
@@ -194,6 +194,22 @@ impl Port {
         choice
     }
 
+    /// The queue that a packet would go through without waiting, if the wire is free: there is nothing to wait for, and no
+    /// turn to keep.
+    fn open(&self, priority: u32, bytes: u64) -> Option<usize> {
+        let in_turn = matches!(self.scheduler, Scheduler::DeficitRoundRobin { .. }) && self.queues.len() > 1;
+        if self.waiting > 0 || self.shaper.is_some() || in_turn {
+            return None;
+        }
+        let index = self.queue_of(priority);
+        self.queues[index].open(bytes).then_some(index)
+    }
+
+    /// The queue that packets of a priority wait in.
+    fn queue_of(&self, priority: u32) -> usize {
+        (priority as usize).min(self.queues.len() - 1)
+    }
+
     /// When the port's own shaper lets the smallest of the first packets through.
     fn opens(&self) -> Time {
         let Some(shaper) = &self.shaper else { return Time::ZERO };
@@ -224,6 +240,20 @@ impl Switch {
     /// # Errors
     /// A port without a queue, a queue that holds nothing, a shaper without a rate, a weight or quantum of zero.
     pub fn new(program: Arc<Program>, config: &Config) -> Result<Switch, ConfigError> {
+        let pipeline = Pipeline::compiled(program.clone(), config.seed)
+            .unwrap_or_else(|_| Pipeline::interpreted(program, config.seed));
+        Switch::around(pipeline, config)
+    }
+
+    /// A switch that runs this one's program, with the same code.
+    ///
+    /// # Errors
+    /// As [`Switch::new`].
+    pub fn another(&self, config: &Config) -> Result<Switch, ConfigError> {
+        Switch::around(self.pipeline.another(config.seed), config)
+    }
+
+    fn around(pipeline: Pipeline, config: &Config) -> Result<Switch, ConfigError> {
         for (number, port) in config.ports.iter().enumerate() {
             port.check(number)?;
         }
@@ -234,8 +264,6 @@ impl Switch {
                 "port {cpu} is the controller's, and has a wire too; give it another number"
             ));
         }
-        let pipeline = Pipeline::compiled(program.clone(), config.seed)
-            .unwrap_or_else(|_| Pipeline::interpreted(program, config.seed));
         Ok(Switch {
             pipeline,
             ports: config.ports.iter().map(Port::new).collect(),
@@ -259,13 +287,21 @@ impl Switch {
     pub fn receive(&mut self, now: Time, port: u32, bytes: &[u8], more: u32) {
         let mut buffer = self.pipeline.buffer();
         buffer.extend_from_slice(bytes);
-        self.receive_owned(now, port, buffer, more);
+        self.forward(now, port, buffer, more, |_| false);
     }
 
-    /// As [`Switch::receive`], for bytes that need not be copied.
-    pub fn receive_owned(&mut self, now: Time, port: u32, bytes: Vec<u8>, more: u32) {
+    /// As [`Switch::receive`], for bytes that need not be copied; and a packet for a port whose wire is `free`, and at which it
+    /// would not wait either, leaves at once: that port, and the packet.
+    pub fn forward(
+        &mut self,
+        now: Time,
+        port: u32,
+        bytes: Vec<u8>,
+        more: u32,
+        free: impl Fn(u32) -> bool,
+    ) -> Option<(u32, Departure)> {
         self.counts.received += 1;
-        self.ingress(now, port, bytes, more);
+        self.ingress(now, port, bytes, more, free)
     }
 
     /// A packet from the controller, with the controller header if the program takes one off.
@@ -277,19 +313,49 @@ impl Switch {
             return refuse("this switch has no port for the controller; give it a cpu_port".to_owned());
         };
         self.counts.packet_outs += 1;
-        self.ingress(now, port, bytes.to_vec(), 0);
+        self.ingress(now, port, bytes.to_vec(), 0, |_| false);
         Ok(())
     }
 
-    fn ingress(&mut self, now: Time, port: u32, bytes: Vec<u8>, more: u32) {
-        if let Some(packet) = self.pipeline.receive(now.as_ps(), port, bytes, more, &mut self.pending) {
-            if Some(packet.port) != self.cpu_port {
+    fn ingress(
+        &mut self,
+        now: Time,
+        port: u32,
+        bytes: Vec<u8>,
+        more: u32,
+        free: impl Fn(u32) -> bool,
+    ) -> Option<(u32, Departure)> {
+        let came = bytes.len() as u64 + u64::from(more);
+        let ports = &self.ports;
+        let mut passed = None;
+        let mut at_once = |number: u32, priority: u32| {
+            let open = ports.get(number as usize).and_then(|port| port.open(priority, came));
+            passed = open.filter(|_| free(number)).map(|index| (number, index));
+            passed.is_some()
+        };
+        let out = match self.pipeline.receive(now.as_ps(), port, bytes, more, &mut self.pending, &mut at_once)
+        {
+            Received::Queue(packet) if Some(packet.port) != self.cpu_port => {
                 self.enqueue_one(packet);
-                return;
+                return None;
             }
-            self.pending.push(packet);
-        }
+            Received::Queue(packet) => {
+                self.pending.push(packet);
+                None
+            }
+            Received::Out(out) => Some(out),
+            Received::Other => None,
+        };
         self.enqueue_pending(now);
+        let (number, index) = passed?;
+        let queue = &mut self.ports[number as usize].queues[index];
+        queue.passed(came);
+        let Some(Output { bytes, more, .. }) = out else {
+            queue.statistics.dropped_in_egress += 1;
+            return None;
+        };
+        self.counts.transmitted += 1;
+        Some((number, Departure { bytes, more, queue: index, waited: Time::ZERO }))
     }
 
     /// Puts what the pipeline has made where it belongs.
@@ -334,8 +400,8 @@ impl Switch {
             self.pipeline.discard(packet);
             return;
         };
-        let last = port.queues.len() - 1;
-        let queue = &mut port.queues[(packet.priority as usize).min(last)];
+        let index = port.queue_of(packet.priority);
+        let queue = &mut port.queues[index];
         let was_empty = queue.first().is_none();
         match queue.push(packet) {
             Ok(()) => {
@@ -421,7 +487,7 @@ impl Switch {
             running.fired();
             let (port, packet) = (running.generator.port, running.generator.template.clone());
             self.counts.generated += 1;
-            self.ingress(at, port, packet, 0);
+            self.ingress(at, port, packet, 0, |_| false);
         }
     }
 

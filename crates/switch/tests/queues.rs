@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use p4lang::{Options, compile_str};
 use proptest::prelude::*;
-use switch::{Config, Generator, PortConfig, QueueConfig, QueueLimit, Scheduler, Shaping, Switch};
+use switch::{Config, Departure, Generator, PortConfig, QueueConfig, QueueLimit, Scheduler, Shaping, Switch};
 use units::{Bytes, Rate, Time};
 
 /// The packet says where it goes, with which priority, and whether egress drops or clones it; egress writes what it sees.
@@ -361,7 +361,57 @@ prop_compose! {
     }
 }
 
+/// Sends what the ready ports have while their wires are free.
+fn serve(switch: &mut Switch, now: Time, free: &mut [bool; 2], sent: &mut Vec<(u32, Departure)>) {
+    while let Some(number) = switch.take_ready() {
+        if std::mem::take(&mut free[number as usize]) {
+            sent.extend(switch.transmit(now, number).map(|out| (number, out)));
+        }
+    }
+}
+
 proptest! {
+    /// A packet that leaves at once leaves as it would through its queue, and counts as it would there.
+    #[test]
+    fn at_once_as_through_the_queue(
+        ports in prop::collection::vec(port(), 2),
+        steps in prop::collection::vec(
+            (0u8..3, 0u8..4, prop::sample::select(vec![0u8, 0, 1, 2, 3, 4, 9]), any::<[bool; 2]>()), 1..100),
+    ) {
+        let (mut queued, mut passed) = (of(ports.clone()), of(ports));
+        for switch in [&mut queued, &mut passed] {
+            switch.pipeline().replication.create_group(3);
+            let node = switch.pipeline().replication.create_node(0, vec![0, 1]);
+            switch.pipeline().replication.associate(3, node);
+        }
+        for (at, (port, priority, what, wires)) in steps.into_iter().enumerate() {
+            let now = Time::from_us(at as u64 * 2);
+            let packet = [if port == 2 { 100 } else { port }, priority, what, 0];
+            let (mut expected, mut seen) = (Vec::new(), Vec::new());
+            let mut free = wires;
+            queued.receive(now, 0, &packet, 50);
+            serve(&mut queued, now, &mut free, &mut expected);
+            let mut free = wires;
+            if let Some((number, out)) = passed.forward(now, 0, packet.to_vec(), 50, |n| wires[n as usize]) {
+                prop_assert!(std::mem::take(&mut free[number as usize]));
+                seen.push((number, out));
+            }
+            serve(&mut passed, now, &mut free, &mut seen);
+            prop_assert_eq!(expected, seen);
+            prop_assert_eq!(queued.statistics(), passed.statistics());
+            for port in 0..2 {
+                let at = |switch: &Switch| switch.queue(port, 0).map(|(depth, counts)| (depth, *counts));
+                prop_assert_eq!(at(&queued), at(&passed));
+                let next = passed.next_transmit(port);
+                prop_assert_eq!(queued.next_transmit(port), next);
+                // Now and then what waits is sent.
+                if wires[port as usize] && next.is_some() {
+                    prop_assert_eq!(queued.transmit(now, port), passed.transmit(now, port));
+                }
+            }
+        }
+    }
+
     /// What came in or was made is what went out, was dropped for a counted reason, or is held: with any ports, changed while they run.
     #[test]
     fn no_packet_is_forgotten(

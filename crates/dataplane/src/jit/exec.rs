@@ -24,6 +24,21 @@ impl Jit {
 
     #[inline]
     fn run(&self, ctx: &mut Context<'_>, block: BlockFn, port: u32, departing: Departing) -> Native {
+        self.run_with(ctx, port, departing, |native| {
+            // SAFETY: `run_with` fills the structure in for the program's blocks.
+            unsafe { block(native) }
+        })
+    }
+
+    /// Lets `blocks` run blocks on what they see of a context.
+    #[inline(always)]
+    fn run_with(
+        &self,
+        ctx: &mut Context<'_>,
+        port: u32,
+        departing: Departing,
+        blocks: impl FnOnce(&mut Native),
+    ) -> Native {
         let program = &self.compiled.program;
         assert!(
             ctx.state.registers.len() == program.registers.len()
@@ -61,13 +76,11 @@ impl Jit {
             compiled: &self.compiled,
             context: std::ptr::from_mut(ctx).cast(),
         };
-        // SAFETY: the frame has the layout that the code was compiled for, the state is that of the program, and all
-        // pointers are valid while the context is borrowed, which it is until this function returns.
-        unsafe {
-            block(&mut native);
-            // What the block appended is initialised and within the capacity.
-            ctx.out.set_len(native.out_len as usize);
-        }
+        // The frame has the layout that the code was compiled for, the state is that of the program, and all pointers are
+        // valid while the context is borrowed, which it is until this function returns.
+        blocks(&mut native);
+        // SAFETY: what the blocks appended is initialised and within the capacity.
+        unsafe { ctx.out.set_len(native.out_len as usize) };
         native
     }
 }
@@ -98,12 +111,28 @@ impl Executor for Jit {
         self.path(ctx, paths.through, port, Departing::default())
     }
 
-    fn receive(&self, ctx: &mut Context<'_>, port: u32) -> Through {
+    fn receive(
+        &self,
+        ctx: &mut Context<'_>,
+        port: u32,
+        at_once: &mut dyn FnMut(u32, u32) -> bool,
+    ) -> Through {
         let Some(paths) = &self.compiled.paths else {
             return Through::Unsupported;
         };
         ctx.cursor = 0;
-        self.path(ctx, paths.receive, port, Departing::default())
+        let native = self.run_with(ctx, port, Departing::default(), |native| {
+            // SAFETY: `run_with` fills the structure in for the program's blocks, and the first half leaves it as the second
+            // expects it.
+            unsafe {
+                (paths.receive)(native);
+                if u64::from(native.stage) == stage::QUEUE && at_once(native.port as u32, native.priority) {
+                    native.departing.enq_timestamp = native.now;
+                    (paths.depart)(native);
+                }
+            }
+        });
+        left(ctx, &native)
     }
 
     fn depart(&self, ctx: &mut Context<'_>, departure: &Departure) -> Through {
@@ -126,18 +155,24 @@ impl Jit {
     /// Runs a path, and says where the packet left it.
     fn path(&self, ctx: &mut Context<'_>, block: BlockFn, port: u32, departing: Departing) -> Through {
         let native = self.run(ctx, block, port, departing);
-        ctx.cursor = native.cursor as usize;
-        let port = native.port as u32;
-        match u64::from(native.stage) {
-            stage::OUT => Through::Out { port },
-            stage::QUEUE => Through::Queue { port, priority: native.priority },
-            stage::INGRESS => Through::Ingress(drop_reason(native.dropped)),
-            stage::EGRESS => Through::Egress { port, result: drop_reason(native.dropped) },
-            // After egress only a drop ends the path.
-            _ => Through::Egress {
-                port,
-                result: Err(drop_reason(native.dropped).err().unwrap_or(DropReason::LoopBudget)),
-            },
-        }
+        left(ctx, &native)
+    }
+}
+
+/// Where the packet left a path.
+#[inline(always)]
+fn left(ctx: &mut Context<'_>, native: &Native) -> Through {
+    ctx.cursor = native.cursor as usize;
+    let port = native.port as u32;
+    match u64::from(native.stage) {
+        stage::OUT => Through::Out { port },
+        stage::QUEUE => Through::Queue { port, priority: native.priority },
+        stage::INGRESS => Through::Ingress(drop_reason(native.dropped)),
+        stage::EGRESS => Through::Egress { port, result: drop_reason(native.dropped) },
+        // After egress only a drop ends the path.
+        _ => Through::Egress {
+            port,
+            result: Err(drop_reason(native.dropped).err().unwrap_or(DropReason::LoopBudget)),
+        },
     }
 }

@@ -55,6 +55,19 @@ struct Parts {
     room: u32,
 }
 
+/// The bytes that all longer prefixes begin with: the way from the root to the first node that has a choice. Keys of up to 64
+/// bits that begin with them start there.
+#[derive(Debug, Clone, Copy, Default)]
+struct Way {
+    /// With the key's top bit as that of the word.
+    bytes: u64,
+    mask: u64,
+    levels: u32,
+    /// Where the way leads to, and the last value on it.
+    at: u32,
+    best: u32,
+}
+
 /// Prefixes of values of one width, each with a number.
 #[derive(Debug, Clone)]
 pub struct Lpm {
@@ -64,6 +77,7 @@ pub struct Lpm {
     /// What an update reads. The first is the root, whose place in `words` is `root`.
     parts: Vec<Parts>,
     root: u32,
+    way: Way,
     free: Vec<u32>,
     /// Places in `words` that are free, by their size in grains.
     spare: Vec<Vec<u32>>,
@@ -71,12 +85,20 @@ pub struct Lpm {
 
 impl Lpm {
     pub fn new(width: u32) -> Lpm {
-        let mut lpm =
-            Lpm { width, words: Vec::new(), parts: Vec::new(), root: 0, free: Vec::new(), spare: Vec::new() };
+        let mut lpm = Lpm {
+            width,
+            words: Vec::new(),
+            parts: Vec::new(),
+            root: 0,
+            way: Way::default(),
+            free: Vec::new(),
+            spare: Vec::new(),
+        };
         let (empty, _) = lpm.encode(&Parts::default());
         lpm.words.extend(empty);
         lpm.words.resize(lpm.words.len().next_multiple_of(GRAIN), 0);
         lpm.new_node(NONE);
+        lpm.find_way();
         lpm
     }
 
@@ -88,7 +110,14 @@ impl Lpm {
         let levels = self.width.div_ceil(8);
         if self.width <= 64 {
             let mut key = *key.first()? << (64 - self.width);
-            for _ in 0..levels {
+            let mut left = levels;
+            let way = &self.way;
+            if key & way.mask == way.bytes {
+                (best, at) = (way.best, way.at);
+                left -= way.levels;
+                key <<= 8 * way.levels;
+            }
+            for _ in 0..left {
                 let run = self.run(at, (key >> 56) as u8);
                 best = if run.value == NONE { best } else { run.value };
                 at = run.child;
@@ -169,6 +198,7 @@ impl Lpm {
             None => prefixes.push((first, bits, value)),
         }
         self.rebuild(at);
+        self.find_way();
     }
 
     /// Removes a prefix and gives its value.
@@ -195,7 +225,27 @@ impl Lpm {
             self.free.push(last as u32);
             path.pop();
         }
+        self.find_way();
         Some(value)
+    }
+
+    /// Follows the nodes that go on with one byte only.
+    fn find_way(&mut self) {
+        let mut way = Way { at: self.root, best: NONE, ..Way::default() };
+        let mut parts = &self.parts[0];
+        while let [(byte, child)] = parts.children[..]
+            && self.width <= 64
+        {
+            let run = self.run(way.at, byte);
+            way.best = if run.value == NONE { way.best } else { run.value };
+            way.at = run.child;
+            let shift = 56 - 8 * way.levels;
+            way.bytes |= u64::from(byte) << shift;
+            way.mask |= 0xff << shift;
+            way.levels += 1;
+            parts = &self.parts[child as usize];
+        }
+        self.way = way;
     }
 
     /// First byte and length within the byte of a prefix, in the node where it ends.
@@ -367,6 +417,34 @@ mod tests {
             }
         }
         assert_eq!(lpm.lookup(&[0x2a_0000]), None);
+    }
+
+    /// The way that all keys share gets longer and shorter; what leaves it is found too.
+    #[test]
+    fn a_common_beginning() {
+        let mut lpm = Lpm::new(32);
+        let prefixes = [(0x0a00_0001, 32), (0x0a00_0002, 32), (0x0a00_0000, 8), (0, 0), (0x0a05_0100, 24)];
+        let keys = [0x0a00_0001, 0x0a00_0002, 0x0a00_0003, 0x0a05_0101, 0x0b00_0001];
+        let mut list: Vec<(u128, u32, u32)> = Vec::new();
+        let mut levels = Vec::new();
+        let mut check = |lpm: &Lpm, list: &[(u128, u32, u32)]| {
+            levels.push(lpm.way.levels);
+            for key in keys {
+                assert_eq!(lpm.lookup(&[key]), slow(list, 32, u128::from(key)), "{key:x}");
+            }
+        };
+        for (number, (value, length)) in prefixes.into_iter().enumerate() {
+            lpm.insert(&[value], length, number as u32);
+            list.push((u128::from(value), length, number as u32));
+            check(&lpm, &list);
+        }
+        lpm.remove(&[0x0a00_0001], 32);
+        list.remove(0);
+        check(&lpm, &list);
+        lpm.remove(&[0x0a05_0100], 24);
+        list.pop();
+        check(&lpm, &list);
+        assert_eq!(levels, [3, 3, 3, 3, 1, 1, 3]);
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use dataplane::pipeline::{Output, Pipeline, QueueInfo};
+use dataplane::pipeline::{Output, Pipeline, QueueInfo, Received};
 use dataplane::replication::Session;
 use dataplane::rng::Rng;
 use dataplane::state::meter::MeterRates;
@@ -269,15 +269,24 @@ pub fn fill(pipelines: &mut [Pipeline], rng: &mut Rng) {
     }
 }
 
-/// Runs a packet through a switch with one queue, which it waits 5 us in; every third has payload that is only counted.
-pub fn queued(pipeline: &mut Pipeline, now: u64, port: u32, bytes: &[u8]) -> Vec<Output> {
+/// Runs a packet through a switch with one queue, which it waits 5 us in, or finds empty and leaves at once; every third has
+/// payload that is only counted.
+pub fn queued(pipeline: &mut Pipeline, now: u64, port: u32, bytes: &[u8], at_once: bool) -> Vec<Output> {
     let more = if (now / 1_000_000).is_multiple_of(3) { 100 } else { 0 };
     let (mut pending, mut out) = (Vec::new(), Vec::new());
-    let first = pipeline.receive(now, port, bytes.to_vec(), more, &mut pending);
-    let mut queue: VecDeque<_> = first.into_iter().chain(pending.drain(..)).collect();
+    let mut queue = VecDeque::new();
+    match pipeline.receive(now, port, bytes.to_vec(), more, &mut pending, &mut |_, _| at_once) {
+        Received::Queue(packet) => queue.push_back(packet),
+        Received::Out(packet) => out.push(packet),
+        Received::Other => {}
+    }
+    queue.extend(pending.drain(..));
     while let Some(packet) = queue.pop_front() {
-        let info = QueueInfo { enq_qdepth: 3, deq_qdepth: queue.len() as u32 };
-        out.extend(pipeline.depart(now + 5_000_000, packet, info, &mut pending));
+        let (wait, info) = match at_once {
+            true => (0, QueueInfo::default()),
+            false => (5_000_000, QueueInfo { enq_qdepth: 3, deq_qdepth: queue.len() as u32 }),
+        };
+        out.extend(pipeline.depart(now + wait, packet, info, &mut pending));
         queue.extend(pending.drain(..));
         // As any queue it is full some time: a program that clones clones would go on for ever.
         queue.truncate(100);

@@ -64,8 +64,8 @@ fn interpreter_and_jit_agree() {
                 interp.process(round * 1_000_000, port, &bytes, &mut a);
                 jit.process(round * 1_000_000, port, &bytes, &mut b);
             } else {
-                a = common::queued(interp, round * 1_000_000, port, &bytes);
-                b = common::queued(jit, round * 1_000_000, port, &bytes);
+                a = common::queued(interp, round * 1_000_000, port, &bytes, round % 4 == 1);
+                b = common::queued(jit, round * 1_000_000, port, &bytes, round % 4 == 1);
             }
             copies += a.len().saturating_sub(1);
             let same = a == b
