@@ -164,12 +164,12 @@ fn contenders(packets: &[Vec<u8>], by_flow: bool) -> (Pipeline, Hand) {
     let program = setup::program("../../python/tidegate/systems/meter/meter.p4");
     let mut jit = Pipeline::compiled(program, 1).expect("the meter compiles");
     let mut hand = Hand {
-        forward: Exact::new(1),
-        flows: Exact::new(2),
+        forward: Exact::new(&[48]),
+        flows: Exact::new(&[64, 56]),
         sources: Lpm::new(32),
         targets: Lpm::new(32),
-        ports: Exact::new(1),
-        meters: Exact::new(1),
+        ports: Exact::new(&[9]),
+        meters: Exact::new(&[16]),
         configs: Vec::new(),
         level: vec![0; METERS],
         account: vec![0; METERS],

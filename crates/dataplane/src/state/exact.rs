@@ -1,26 +1,34 @@
-//! Exact match: a hash map, keys of one or two words in its buckets, longer ones beside.
+//! Exact match: a hash map, keys of one or two words in its buckets, longer ones beside. Several narrow words are made two.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use super::words::WordHasher;
+use super::words::{WordHasher, words};
 
 type Map<K> = HashMap<K, u32, BuildHasherDefault<WordHasher>>;
 
-/// Keys of one length, each with a number.
+/// Keys of one shape, each with a number.
 #[derive(Debug, Clone)]
 pub enum Exact {
     One(Map<u64>),
     Two(Map<[u64; 2]>),
+    /// More words of together at most 128 bits, and the bits of each.
+    Packed(Box<[u8]>, Map<[u64; 2]>),
     Many(Map<Box<[u64]>>),
 }
 
 impl Exact {
-    /// For keys of so many words.
-    pub fn new(words: usize) -> Exact {
-        match words {
+    /// For keys of values of these widths, each in its own words, least significant first.
+    pub fn new(widths: &[u32]) -> Exact {
+        match widths.iter().map(|width| words(*width)).sum() {
             1 => Exact::One(Map::default()),
             2 => Exact::Two(Map::default()),
+            _ if widths.iter().sum::<u32>() <= 128 => {
+                let low = |width: u32| (0..width / 64).map(|_| 64);
+                let high = |width: u32| (width % 64 > 0).then_some((width % 64) as u8);
+                let bits = widths.iter().flat_map(|width| low(*width).chain(high(*width)));
+                Exact::Packed(bits.collect(), Map::default())
+            }
             _ => Exact::Many(Map::default()),
         }
     }
@@ -30,6 +38,7 @@ impl Exact {
         match self {
             Exact::One(map) => map.get(key.first()?).copied(),
             Exact::Two(map) => map.get(key.first_chunk::<2>()?).copied(),
+            Exact::Packed(bits, map) => map.get(&packed(bits, key)).copied(),
             Exact::Many(map) => map.get(key).copied(),
         }
     }
@@ -42,6 +51,9 @@ impl Exact {
             }
             (Exact::Two(map), [one, two]) => {
                 map.insert([*one, *two], value);
+            }
+            (Exact::Packed(bits, map), key) if bits.len() == key.len() => {
+                map.insert(packed(bits, key), value);
             }
             (Exact::Many(map), key) => {
                 map.insert(key.into(), value);
@@ -58,10 +70,69 @@ impl Exact {
             (Exact::Two(map), [one, two]) => {
                 map.remove(&[*one, *two]);
             }
+            (Exact::Packed(bits, map), key) if bits.len() == key.len() => {
+                map.remove(&packed(bits, key));
+            }
             (Exact::Many(map), key) => {
                 map.remove(key);
             }
             _ => debug_assert!(false, "keys of a table have one length"),
+        }
+    }
+}
+
+/// The words behind each other, without the zeros above their bits.
+#[inline]
+fn packed(bits: &[u8], key: &[u64]) -> [u64; 2] {
+    let all = bits.iter().zip(key).fold(0u128, |all, (bits, word)| all << *bits | u128::from(*word));
+    [all as u64, (all >> 64) as u64]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn as_a_list(
+            widths in prop::sample::select(vec![
+                vec![9], vec![64], vec![48, 16], vec![65], vec![32, 32, 8, 16, 16], vec![1, 1, 1], vec![64, 63, 1],
+                vec![65, 63], vec![128, 1], vec![64, 64, 1],
+            ]),
+            changes in prop::collection::vec((prop::collection::vec(any::<u64>(), 5), any::<bool>(), 0u32..3), 1..40),
+        ) {
+            let mut list: Vec<(Vec<u64>, u32)> = Vec::new();
+            let mut exact = Exact::new(&widths);
+            for (number, (values, remove, near)) in changes.into_iter().enumerate() {
+                let mut key = Vec::new();
+                for width in &widths {
+                    for word in 0..words(*width) {
+                        let bits = (*width - 64 * word as u32).min(64);
+                        // Few different values, so that keys come again, in the highest bits or the lowest.
+                        let value = values[key.len()];
+                        key.push(match near {
+                            0 => value >> (64 - bits),
+                            1 => value & 1,
+                            _ => (value & 1) << (bits - 1),
+                        });
+                    }
+                }
+                let at = list.iter().position(|(known, _)| *known == key);
+                prop_assert_eq!(exact.get(&key), at.map(|at| list[at].1));
+                if let Some(at) = at {
+                    list.swap_remove(at);
+                }
+                if remove {
+                    exact.remove(&key);
+                } else {
+                    exact.insert(&key, number as u32);
+                    list.push((key, number as u32));
+                }
+                for (key, number) in &list {
+                    prop_assert_eq!(exact.get(key), Some(*number));
+                }
+            }
         }
     }
 }

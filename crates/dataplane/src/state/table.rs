@@ -230,6 +230,9 @@ impl TableState {
     /// The handle of the entry that matches.
     #[inline]
     fn search(&self, key: &[u64]) -> Option<u32> {
+        if self.live == 0 {
+            return None;
+        }
         match &self.index {
             Index::Exact(map) => map.get(key),
             Index::Trie(trie) => trie.lookup(key),
@@ -399,7 +402,7 @@ fn empty_index(widths: &[u32], kinds: &[MatchKind]) -> Index {
     let lpm: Vec<usize> =
         kinds.iter().enumerate().filter(|(_, k)| **k == MatchKind::Lpm).map(|(i, _)| i).collect();
     match lpm[..] {
-        [] => Index::Exact(Exact::new(widths.iter().map(|w| words(*w)).sum())),
+        [] => Index::Exact(Exact::new(widths)),
         [only] if kinds.len() == 1 => Index::Trie(Lpm::new(widths[only])),
         [only] => Index::Lpm {
             at: widths[..only].iter().map(|w| words(*w)).sum(),
