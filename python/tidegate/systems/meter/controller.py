@@ -202,18 +202,20 @@ class Pid:
 class Trim:
     """A factor on the target that moves slowly up while flows that are held back stay below it, and quickly down.
 
-    Works on logarithms, so that it behaves alike at every rate.
+    Works on logarithms, so that it behaves alike at every rate. It is for what the account is too small for: windows that take
+    longer than its depth to grow again. Moved faster, or further, it would bring those nearer to the target on the average, and
+    beyond it for ten seconds on end.
     """
 
     up: float = 0.1
     down: float = 0.5
     least: float = 1.0
-    most: float = 2.0
+    most: float = 1.25
     """Bounds of the factor."""
 
     def begin(self, target: float, rate: float) -> dict[str, float]:
-        """The factor that there is, and what was achieved so far."""
-        return {"factor": float(np.clip(rate / target, self.least, self.most)), "achieved": target}
+        """The factor that there is."""
+        return {"factor": float(np.clip(rate / target, self.least, self.most))}
 
     def rates(self, state: dict[str, Floats], seen: Seen) -> Floats:
         """The targets times their factors."""
@@ -221,7 +223,7 @@ class Trim:
         error = np.log(seen.target / achieved)
         gain = np.where(error > 0, np.where(seen.limited, self.up, 0.0), self.down) * min(seen.seconds, 1.0)
         factor = np.clip(state["factor"] * np.exp(gain * np.clip(error, -1, 1)), self.least, self.most)
-        state["factor"], state["achieved"] = factor, achieved
+        state["factor"] = factor
         rates: Floats = factor * seen.target
         return rates
 
