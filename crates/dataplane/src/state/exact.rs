@@ -25,7 +25,7 @@ impl Exact {
             2 => Exact::Two(Map::default()),
             _ if widths.iter().sum::<u32>() <= 128 => {
                 let low = |width: u32| (0..width / 64).map(|_| 64);
-                let high = |width: u32| (width % 64 > 0).then_some((width % 64) as u8);
+                let high = |width: u32| Some((width % 64) as u8).filter(|bits| *bits > 0);
                 let bits = widths.iter().flat_map(|width| low(*width).chain(high(*width)));
                 Exact::Packed(bits.collect(), Map::default())
             }
