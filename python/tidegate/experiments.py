@@ -8,6 +8,7 @@ folder can be drawn again without running anything.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import json
 import multiprocessing
@@ -112,7 +113,9 @@ def experiment(name: str) -> Callable[[Callable[..., Plan]], Callable[..., Plan]
 def all_experiments() -> dict[str, Experiment]:
     """Every experiment of every system, by name."""
     for module in pkgutil.iter_modules(systems.__path__):
-        importlib.import_module(f"{systems.__name__}.{module.name}.experiments")
+        name = f"{systems.__name__}.{module.name}.experiments"
+        if importlib.util.find_spec(name) is not None:
+            importlib.import_module(name)
     return dict(sorted(_registry.items()))
 
 
