@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 METERS = 65_536
-# Of an untagged Ethernet frame: counters count frames, rates are of IP.
+# Of an untagged Ethernet frame: counters count frames, rates are of IP. A VLAN tag counts as four bytes of IP here.
 FRAME_BYTES = 14
 # A level of the data plane is in 1/65536 byte, a rate in 1/65536 byte a microsecond.
 SCALE = 65_536
@@ -290,7 +290,9 @@ class MeterController(Controller):
             self._handles.setdefault(int(entry.match[0].value or 0), []).append(("meters", entry.handle))
         for table in ("flows4", "flows6", "sources4", "sources6", "targets4", "targets6", "ports"):
             for entry in switch.table_entries(table):
-                self._handles.setdefault(entry.values[0], []).append((table, entry.handle))
+                # Others are exemptions that somebody else has made.
+                if entry.values:
+                    self._handles.setdefault(entry.values[0], []).append((table, entry.handle))
 
     def _remember(self, number: int, target: float, rate: float) -> None:
         self._targets[number] = target
