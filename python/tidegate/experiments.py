@@ -20,6 +20,7 @@ import statistics
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from multiprocessing.synchronize import Event as EventType
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,21 +55,21 @@ class Claim:
 
 @dataclass(frozen=True)
 class Case:
-    """One network of an experiment; `measure` makes a row of the table from what came of it."""
+    """One network of an experiment; `measure` makes a row of the table from what came of it, or several (one a flow, say)."""
 
     name: str
     network: Network
     until: str
-    measure: Callable[[Result], Row]
+    measure: Callable[[Result], Row | list[Row]]
 
 
 @dataclass(frozen=True)
 class Run:
-    """What is left of a case that has run: its row, and its tables."""
+    """What is left of a case that has run: its rows, and its tables."""
 
     case: str
     seed: int
-    row: Row | None
+    rows: list[Row] | None
     """`None`: the run was interrupted, and its tables end where it was."""
     tables: dict[str, pl.DataFrame] = field(repr=False)
 
@@ -178,8 +179,12 @@ def _look_up(done: int, total: int) -> None:
 def _run_case(name: str, parameters: dict[str, Any], quick: bool, index: int, seed: int, backend: str) -> Run:
     case = find(name).plan(**parameters, quick=quick).cases[index]
     result = case.network.run(case.until, backend=backend, seed=seed, progress=_look_up)
-    row = None if result.interrupted else {"case": case.name, "seed": seed, **case.measure(result)}
-    return Run(case.name, seed, row, {table: getattr(result, table) for table in TABLES})
+    rows = None
+    if not result.interrupted:
+        measured = case.measure(result)
+        each = measured if isinstance(measured, list) else [measured]
+        rows = [{"case": case.name, "seed": seed, **row} for row in each]
+    return Run(case.name, seed, rows, {table: getattr(result, table) for table in TABLES})
 
 
 def _run_all(
@@ -195,7 +200,7 @@ def _run_all(
     if processes == 1 or len(jobs) == 1:
         for job in jobs:
             runs.append(_run_case(*job))
-            if runs[-1].row is None:
+            if runs[-1].rows is None:
                 return runs, True
             tell()
         return runs, False
@@ -247,7 +252,8 @@ def run(
     runs, interrupted = _run_all(jobs, processes, progress)
     order = {case.name: index for index, case in enumerate(plan.cases)}
     runs.sort(key=lambda r: (r.seed, order[r.case]))
-    rows = [r.row for r in runs if r.row is not None]
+    rows = [row for r in runs if r.rows is not None for row in r.rows]
+    done = sum(r.rows is not None for r in runs)
     answer = {
         "experiment": name,
         "backend": backend,
@@ -259,9 +265,7 @@ def run(
     }
     _write(out, answer, runs, None if interrupted else plan)
     if interrupted:
-        raise Interrupted(
-            f"interrupted with {len(rows)} of {len(jobs)} runs done; tables up to then are in {out}"
-        )
+        raise Interrupted(f"interrupted with {done} of {len(jobs)} runs done; tables up to then are in {out}")
     return answer
 
 
@@ -298,10 +302,10 @@ def replot(folder: Path) -> Path:
         raise TidegateError(f"{folder} holds a run that was interrupted; run it again to draw it")
     plan = find(answer["experiment"]).plan(**_tuples(answer["parameters"]))
     runs = []
-    for row in answer["rows"]:
-        tables = folder / "tables" / f"{row['case']}-{row['seed']}"
+    for (case, seed), rows in groupby(answer["rows"], key=lambda row: (row["case"], row["seed"])):
+        tables = folder / "tables" / f"{case}-{seed}"
         frames = {table: pl.read_parquet(tables / f"{table}.parquet") for table in TABLES}
-        runs.append(Run(row["case"], row["seed"], row, frames))
+        runs.append(Run(case, seed, list(rows), frames))
     figure = folder / "figure.png"
     plan.draw(runs).savefig(figure, dpi=150)
     return figure

@@ -240,8 +240,8 @@ def policer(
                 run = first.get(names[rtt, rate])
                 if run is None:
                     continue
-                if run.row is not None:
-                    right.bar(index, run.row["goodput_mbps"] / rate, color=f"C{index}", width=0.6)
+                if run.rows is not None:
+                    right.bar(index, run.rows[0]["goodput_mbps"] / rate, color=f"C{index}", width=0.6)
                 known = LINUX_MBPS.get((rtt, rate))
                 if known is not None:
                     low, middle, high = (value / rate for value in known)

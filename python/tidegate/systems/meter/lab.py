@@ -1,0 +1,251 @@
+"""What the meter's experiments have in common: hosts at a switch that meters, what is counted there, how it is judged.
+
+Rates are of IP bytes, as RFC 2697 and RFC 2698 count; goodput, what an application has of them, is at most 1448 of 1500.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tidegate import units
+from tidegate.control import Controller, SwitchApi
+from tidegate.experiments import Claim, Row
+from tidegate.network import Flow, Network, Node, Switch
+from tidegate.p4 import Program
+from tidegate.p4 import compile as compile_p4
+from tidegate.results import Result
+from tidegate.systems.meter.controller import (
+    FRAME_BYTES,
+    PAPER,
+    PLAIN,
+    Bucket,
+    Fixed,
+    Law,
+    Meter,
+    MeterController,
+    Pid,
+    Trim,
+    forwarding,
+)
+
+Floats = npt.NDArray[np.float64]
+
+# What the paper does not count, because it reports means over 180 s: the time in which a controller finds its rate.
+SETTLED_S = 10
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A way to meter."""
+
+    text: str
+    colour: str
+    marker: str
+    bucket: Bucket
+    law: Law
+
+
+SCHEMES = {
+    "plain": Scheme("plain meter", "C3", "v", PLAIN, Fixed()),
+    "paper": Scheme("the paper's", "C0", "o", PAPER, Pid()),
+    # With a bucket as large as the paper's.
+    "friendly": Scheme("friendly", "C2", "s", Bucket(burst_time=0), Trim()),
+    "default": Scheme("friendly, default bucket", "C2", "s", Bucket(), Trim()),
+    # Of the ablation.
+    "red_ecn": Scheme("meter, RED_ECN", "C1", "^", PAPER, Fixed()),
+    "controller": Scheme("meter, controller", "C4", "D", PLAIN, Pid()),
+}
+
+
+@cache
+def program() -> Program:
+    """The data plane."""
+    return compile_p4(Path(__file__).with_name("meter.p4"))
+
+
+class Counts(Controller):
+    """Notes on a period what the meters from 0 on have counted."""
+
+    def __init__(self, meters: int, period: units.Time = "1 s") -> None:
+        self.period = period
+        self._meters = meters
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        """Note it."""
+        passed, dropped, marked = (
+            switch.counter_read(name, 0, self._meters).astype(np.int64)
+            for name in ("passed", "dropped", "marked")
+        )
+        for number in range(self._meters):
+            packets, frames = passed[number].tolist()
+            switch.note(f"meter_{number}_ip_bytes", frames - FRAME_BYTES * packets)
+            switch.note(f"meter_{number}_dropped_packets", dropped[number, 0])
+            switch.note(f"meter_{number}_marked_packets", marked[number, 0])
+
+
+@dataclass(frozen=True)
+class Star:
+    """Hosts at a switch."""
+
+    network: Network
+    switch: Switch
+    hosts: list[Node]
+
+    def meter(
+        self,
+        meters: Iterable[Meter],
+        scheme: str,
+        *,
+        make: Callable[..., MeterController] = MeterController,
+        count_period: units.Time = "1 s",
+    ) -> None:
+        """Meter so, and note the counts."""
+        asked, way = list(meters), SCHEMES[scheme]
+        ports = forwarding(self.network, self.switch)
+        self.network.control(make(asked, ports=ports, bucket=way.bucket, law=way.law))
+        self.network.control(Counts(len(asked), count_period))
+
+
+def star(base_rtt_ms: float, *, hosts: int = 2, link_rate: units.Rate = "10 Gbit/s") -> Star:
+    """Hosts at a switch with the meters' program, a base round trip from each to each."""
+    net = Network()
+    ends = [net.host(f"h{number}") for number in range(hosts)]
+    switch = net.switch("meter", program())
+    for host in ends:
+        delay = round(base_rtt_ms * 1e9 / 4)
+        net.link(host, switch, rate=link_rate, delay=delay, queue="10000 packets")
+    return Star(net, switch, ends)
+
+
+def metered_flows(
+    scheme: str,
+    base_rtt_ms: float,
+    targets_mbps: Sequence[int],
+    *,
+    congestion_control: str = "cubic",
+    ecn: str = "on",
+    link_rate: units.Rate = "10 Gbit/s",
+    receive_buffer_max: units.Size = "32 MiB",
+) -> Network:
+    """TCP flows from a host to another, each through a meter of its own (Fig. 8 of the paper)."""
+    lab = star(base_rtt_ms, link_rate=link_rate)
+    net, (a, b) = lab.network, lab.hosts
+    flows = [
+        net.tcp(a, b, congestion_control=congestion_control, ecn=ecn, receive_buffer_max=receive_buffer_max)
+        for _ in targets_mbps
+    ]
+    lab.meter(meters_of(net, flows, targets_mbps), scheme)
+    return net
+
+
+def meters_of(net: Network, flows: Sequence[Flow], targets_mbps: Sequence[int]) -> list[Meter]:
+    """A meter for each flow."""
+    pairs = zip(flows, targets_mbps, strict=True)
+    return [Meter(n, mbps * 1_000_000, (net.five_tuple(flow),)) for n, (flow, mbps) in enumerate(pairs)]
+
+
+@dataclass(frozen=True)
+class History:
+    """What a meter let pass: IP bytes since the start, at times."""
+
+    time_s: Floats
+    ip_bytes: Floats
+
+    def mbps(self, since_s: float = 0.0) -> float:
+        """The mean rate from a time to the end."""
+        kept = self.time_s >= since_s - 1e-9
+        time, came = self.time_s[kept], self.ip_bytes[kept]
+        return float((came[-1] - came[0]) * 8e-6 / (time[-1] - time[0]))
+
+    def windows_mbps(self, window_s: float, since_s: float = 0.0) -> Floats:
+        """The rate over every window of that length from a time on; of all of the time, if that is less."""
+        kept = self.time_s >= since_s - 1e-9
+        time, came = self.time_s[kept], self.ip_bytes[kept]
+        steps = min(round(window_s / (time[1] - time[0])), len(time) - 1)
+        rates: Floats = (came[steps:] - came[:-steps]) * 8e-6 / (time[steps:] - time[:-steps])
+        return rates
+
+
+def history(notes: pl.DataFrame, meter: int) -> History:
+    """From what `Counts` noted."""
+    table = notes.filter(pl.col("quantity") == f"meter_{meter}_ip_bytes")
+    times, values = table["time_s"].to_numpy(), table["value"].to_numpy()
+    return History(np.concatenate(([0.0], times)), np.concatenate(([0.0], values)))
+
+
+def last(notes: pl.DataFrame, quantity: str) -> int:
+    """The last value noted."""
+    return int(notes.filter(pl.col("quantity") == quantity)["value"][-1])
+
+
+def flow_rows(result: Result, scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int]) -> list[Row]:
+    """A row for each flow of `metered_flows`; errors are shares of the target."""
+    rows: list[Row] = []
+    for number, target in enumerate(targets_mbps):
+        passed = history(result.notes, number)
+        flow = result.flows.row(number, named=True)
+        settled = min(SETTLED_S, float(passed.time_s[-1]) / 2)
+        errors_30 = passed.windows_mbps(30, settled) / target - 1
+        rows.append(
+            {
+                "scheme": scheme,
+                "base_rtt_ms": base_rtt_ms,
+                "target_mbps": target,
+                "flow": number,
+                "achieved_mbps": passed.mbps(),
+                "goodput_mbps": flow["goodput_mbps"],
+                "relative_error": passed.mbps() / target - 1,
+                "settled_error": passed.mbps(settled) / target - 1,
+                "settled_error_30_s": float(errors_30[np.abs(errors_30).argmax()]),
+                "settled_excess_10_s": float(passed.windows_mbps(10, settled).max()) / target - 1,
+                "drops": last(result.notes, f"meter_{number}_dropped_packets"),
+                "ce_marks": last(result.notes, f"meter_{number}_marked_packets"),
+                "timeouts": flow["timeouts"],
+                "timeouts_per_s": flow["timeouts"] / float(passed.time_s[-1]),
+            }
+        )
+    return rows
+
+
+def medians(rows: Iterable[Row], column: str, label: Callable[[Row], str]) -> dict[str, float]:
+    """The medians of a column over the rows of one label (that is, over the seeds)."""
+    groups: dict[str, list[float]] = {}
+    for row in rows:
+        groups.setdefault(label(row), []).append(row[column])
+    return {name: float(statistics.median(values)) for name, values in groups.items()}
+
+
+def percent(share: float) -> str:
+    """`-9.1 %`."""
+    return f"{100 * share:+.1f} %"
+
+
+def percents(shares: Iterable[float]) -> str:
+    """`-9.1 % to -2.0 %`, or one figure for one value."""
+    values = list(shares)
+    low, high = percent(min(values)), percent(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def within(
+    id: str,
+    statement: str,
+    published: str,
+    values: dict[str, float],
+    low: float = -1.0,
+    high: float = float("inf"),
+) -> Claim:
+    """The claim that all of these shares are from `low` to `high`. What was measured names those that are not."""
+    beyond = {name: value for name, value in values.items() if not low <= value <= high}
+    measured = percents(values.values())
+    if beyond:
+        measured += "; beyond: " + ", ".join(f"{name} ({percent(value)})" for name, value in beyond.items())
+    return Claim(id, statement, published, measured, holds=not beyond)
