@@ -117,8 +117,8 @@ pub struct QueueInfo {
 pub enum Received {
     /// It is for its queue.
     Queue(Pending),
-    /// It has left already.
-    Out(Output),
+    /// It has left already: its bytes are those that left, and `more` are behind them.
+    Out { more: u32 },
     /// It has turned into others, or was dropped.
     Other,
 }
@@ -244,12 +244,12 @@ impl Pipeline {
     /// Ingress alone, for a switch with queues: an ordinary packet is given back for its queue; whatever else is for queues
     /// is appended to `pending`. The packet has `more` bytes behind `bytes` that are zero: they count for lengths and are
     /// carried along, but cannot be parsed. Where `at_once` says that a packet for this port and of this priority need not
-    /// wait, egress follows at once.
+    /// wait, egress follows at once. `bytes` are taken, or replaced by those that have left.
     pub fn receive(
         &mut self,
         now: u64,
         port: u32,
-        bytes: Vec<u8>,
+        bytes: &mut Vec<u8>,
         more: u32,
         pending: &mut Vec<Pending>,
         at_once: &mut dyn FnMut(u32, u32) -> bool,
@@ -259,12 +259,12 @@ impl Pipeline {
         let mut out = self.buffer();
         let mut ctx = Context {
             frame: &mut frame,
-            packet: &bytes,
+            packet: bytes,
             cursor: 0,
             out: &mut out,
             state: &mut self.state,
             now,
-            wire_len: wire_len(&bytes, more),
+            wire_len: wire_len(bytes, more),
             loop_budget: 0,
             requests: Requests::default(),
             rng: &mut self.rng,
@@ -272,7 +272,7 @@ impl Pipeline {
         };
         let came = self.executor.receive(&mut ctx, port, at_once);
         let Context { requests, cursor, .. } = ctx;
-        let queued = |port: u32, to: u32, priority: u32, bytes: Vec<u8>, frame: Box<[u8]>| Pending {
+        let queued = |to: u32, priority: u32, bytes: Vec<u8>, frame: Box<[u8]>| Pending {
             port: to,
             priority,
             bytes,
@@ -286,36 +286,38 @@ impl Pipeline {
             enqueued: now,
             ingress_port: port,
         };
+        let incoming =
+            |bytes| Incoming { port, bytes, more, instance: Instance::Normal, kept: None, passes: 0 };
         match came {
-            Through::Out { port } => {
+            Through::Out { .. } => {
                 self.frames.push(frame);
-                self.recycle(bytes);
-                return Received::Out(Output { port, bytes: out, more });
+                std::mem::swap(bytes, &mut out);
+                self.recycle(out);
+                return Received::Out { more };
             }
             Through::Queue { port: to, priority } => {
                 self.recycle(out);
-                return Received::Queue(queued(port, to, priority, bytes, frame));
+                return Received::Queue(queued(to, priority, std::mem::take(bytes), frame));
             }
             Through::Egress { port: to, result } => {
                 out.clear();
-                let packet = queued(port, to, 0, bytes, frame);
+                let packet = queued(to, 0, std::mem::take(bytes), frame);
                 self.after_egress(now, packet, out, (result, requests, cursor), None);
             }
             Through::Ingress(result) => {
                 self.recycle(out);
-                let incoming =
-                    Incoming { port, bytes, more, instance: Instance::Normal, kept: None, passes: 0 };
+                let incoming = incoming(std::mem::take(bytes));
                 self.after_ingress(now, incoming, frame, (result, requests, cursor), None);
             }
             Through::Unsupported => {
                 self.recycle(out);
                 self.frames.push(frame);
-                let incoming =
-                    Incoming { port, bytes, more, instance: Instance::Normal, kept: None, passes: 0 };
-                self.ingress(now, incoming, None);
+                self.ingress(now, incoming(std::mem::take(bytes)), None);
             }
         }
-        self.drain_to_queues(now, pending).map_or(Received::Other, Received::Out)
+        let Some(out) = self.drain_to_queues(now, pending) else { return Received::Other };
+        *bytes = out.bytes;
+        Received::Out { more: out.more }
     }
 
     /// Egress of a packet that has left its queue; what leaves, if anything. Clones and what goes through ingress once more

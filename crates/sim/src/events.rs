@@ -1,8 +1,10 @@
-//! The queue of events: a four-ary heap over 16-byte entries.
+//! The queue of events: a four-ary heap over 16-byte entries, four to a line of the cache.
 //!
 //! Ports keep their packets in order themselves, so that the heap holds one entry per busy wire and timer, not one per
 //! packet: it is small, and most of it stays in the processor's first cache. Entries of one time come out in the order in
 //! which they went in.
+
+use std::hint::select_unpredictable;
 
 /// What is to happen; the number says to which port, flow, ...
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,77 +60,110 @@ impl Event {
 /// Ids are below this.
 pub(crate) const MAX_ID: u32 = 0xff_ffff;
 
-/// Time, then order of making (37 bits) with kind and id (27 bits) below.
-type Entry = (u64, u64);
+/// Time (64 bits), then order of making (37) with kind and id (27) below.
+type Entry = u128;
 
 const ORDER_SHIFT: u32 = 27;
 
-#[derive(Debug, Default)]
+/// In place of an entry where there is none: later than all.
+const NONE: Entry = Entry::MAX;
+
+/// Four siblings, in one line of the cache.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Four([Entry; 4]);
+
+impl Four {
+    /// The least, and which it is. No branches: which is the least cannot be predicted.
+    #[inline(always)]
+    fn least(&self) -> (usize, Entry) {
+        let less = |a: (usize, Entry), b: (usize, Entry)| select_unpredictable(b.1 < a.1, b, a);
+        let [a, b, c, d] = self.0;
+        less(less((0, a), (1, b)), less((2, c), (3, d)))
+    }
+}
+
+/// The first entry is the last of the first four, and those behind it are the others, four by four: the children of `slot` are
+/// the four number `slot - 2`.
+const ROOT: usize = 3;
+
+#[derive(Debug)]
 pub(crate) struct Events {
-    heap: Vec<Entry>,
+    fours: Vec<Four>,
+    /// Behind the last entry.
+    end: usize,
     made: u64,
 }
 
+impl Default for Events {
+    fn default() -> Events {
+        Events { fours: vec![Four([NONE; 4])], end: ROOT, made: 0 }
+    }
+}
+
 impl Events {
-    pub fn push(&mut self, at: u64, event: Event) {
-        let entry = (at, self.made << ORDER_SHIFT | event.pack());
+    fn entry(&mut self, at: u64, event: Event) -> Entry {
+        let order = self.made << ORDER_SHIFT | event.pack();
         self.made += 1;
-        let mut hole = self.heap.len();
-        self.heap.push(entry);
-        while hole > 0 {
-            let parent = (hole - 1) / 4;
-            if self.heap[parent] <= entry {
-                break;
-            }
-            self.heap[hole] = self.heap[parent];
-            hole = parent;
-        }
-        self.heap[hole] = entry;
+        Entry::from(at) << 64 | Entry::from(order)
     }
 
+    fn slot(&mut self, slot: usize) -> &mut Entry {
+        &mut self.fours[slot / 4].0[slot % 4]
+    }
+
+    pub fn push(&mut self, at: u64, event: Event) {
+        let entry = self.entry(at, event);
+        let mut hole = self.end;
+        self.end += 1;
+        if hole == 4 * self.fours.len() {
+            self.fours.push(Four([NONE; 4]));
+        }
+        while hole > ROOT {
+            let parent = hole / 4 + 2;
+            let above = *self.slot(parent);
+            if above <= entry {
+                break;
+            }
+            *self.slot(hole) = above;
+            hole = parent;
+        }
+        *self.slot(hole) = entry;
+    }
+
+    #[inline]
     pub fn first(&self) -> Option<(u64, Event)> {
-        self.heap.first().map(|(at, word)| (*at, Event::unpack(*word)))
+        let first = self.fours[0].0[ROOT];
+        (first != NONE).then(|| ((first >> 64) as u64, Event::unpack(first as u64)))
     }
 
     pub fn drop_first(&mut self) {
-        if let Some(last) = self.heap.pop()
-            && !self.heap.is_empty()
-        {
-            self.sift_down(last);
+        if self.end > ROOT {
+            self.end -= 1;
+            let last = std::mem::replace(self.slot(self.end), NONE);
+            if self.end > ROOT {
+                self.sift_down(last);
+            }
         }
     }
 
     /// Puts another event in the place of the first one, which is cheaper than taking one out and putting one in.
     pub fn replace_first(&mut self, at: u64, event: Event) {
-        let entry = (at, self.made << ORDER_SHIFT | event.pack());
-        self.made += 1;
+        let entry = self.entry(at, event);
         self.sift_down(entry);
     }
 
     fn sift_down(&mut self, entry: Entry) {
-        let heap = &mut self.heap[..];
-        let len = heap.len();
-        let mut hole = 0;
-        loop {
-            let child = 4 * hole + 1;
-            if child >= len {
+        let mut hole = ROOT;
+        while let Some(children) = self.fours.get(hole - 2) {
+            let (which, least) = children.least();
+            if entry <= least {
                 break;
             }
-            let mut least = child;
-            let mut value = heap[child];
-            for (index, candidate) in heap.iter().enumerate().take((child + 4).min(len)).skip(child + 1) {
-                if *candidate < value {
-                    least = index;
-                    value = *candidate;
-                }
-            }
-            if entry <= value {
-                break;
-            }
-            heap[hole] = value;
-            hole = least;
+            *self.slot(hole) = least;
+            hole = 4 * (hole - 2) + which;
         }
-        heap[hole] = entry;
+        *self.slot(hole) = entry;
     }
 }
 

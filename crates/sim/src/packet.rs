@@ -94,7 +94,10 @@ impl Pool {
         };
         let packet = &mut self.packets[id as usize];
         (packet.to, packet.next, packet.size) = (to, next, size);
-        packet.body = Body::Frame(frame);
+        match &mut packet.body {
+            Body::Frame(empty) => *empty = frame,
+            other => *other = Body::Frame(frame),
+        }
         id
     }
 
@@ -109,8 +112,8 @@ impl Pool {
     /// Takes a frame out of its packet, which goes back to the pool.
     pub fn take_frame(&mut self, id: PacketId) -> Option<Frame> {
         self.free.push(id);
-        match std::mem::replace(&mut self.packets[id as usize].body, Body::Udp(Datagram::default())) {
-            Body::Frame(frame) => Some(frame),
+        match &mut self.packets[id as usize].body {
+            Body::Frame(frame) => Some(std::mem::take(frame)),
             _ => None,
         }
     }

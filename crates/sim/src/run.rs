@@ -1,6 +1,6 @@
 //! The loop that runs a network.
 
-use switch::Departure;
+use switch::Passed;
 use transport::cc;
 use transport::segment::{Flags, Segment};
 use transport::tcp::{Connection, Phase};
@@ -173,23 +173,26 @@ impl Network {
 
     /// A packet has come to a switch.
     fn deliver_to_switch(&mut self, index: u32, port: u32, id: PacketId) {
-        let frame = match self.packets.get(id).body {
-            Body::Frame(_) => self.packets.take_frame(id),
-            _ => {
-                let buffer = self.buffers.pop().unwrap_or_default();
-                let frame = self.frame(self.packets.get(id), buffer);
-                self.packets.free(id);
-                Some(frame)
-            }
+        if !matches!(self.packets.get(id).body, Body::Frame(_)) {
+            let buffer = self.buffers.pop().unwrap_or_default();
+            let frame = self.frame(self.packets.get(id), buffer);
+            self.packets.get_mut(id).body = Body::Frame(frame);
+        }
+        let packet = self.packets.get_mut(id);
+        let (Body::Frame(frame), Some(node)) = (&mut packet.body, &mut self.switches[index as usize]) else {
+            return;
         };
-        let (Some(frame), Some(node)) = (frame, &mut self.switches[index as usize]) else { return };
         let (ports, now) = (&self.ports, self.now);
         let free = |number: u32| ports[node.ports[number as usize] as usize].free_at() <= now;
-        let out = node.switch.forward(Time::from_ps(now), port, frame.bytes, frame.more, free);
+        let passed = node.switch.forward(Time::from_ps(now), port, &mut frame.bytes, frame.more, free);
         self.news |= node.watched && node.switch.has_news();
-        if let Some((number, out)) = out {
-            let port = node.ports[number as usize];
-            self.emit(port, out);
+        if let Some(Passed { port, queue, more }) = passed {
+            frame.more = more;
+            (packet.size, packet.to) = (frame.size(), frame.host().unwrap_or(NO_HOST));
+            let port = node.ports[port as usize];
+            self.emit(port, id, queue, 0);
+        } else {
+            self.packets.free(id);
         }
         self.wake_ports(index);
     }
@@ -249,19 +252,20 @@ impl Network {
         };
         let next = node.switch.next_transmit(number);
         self.news |= node.watched && node.switch.has_news();
-        self.emit(port, out);
+        let frame = Frame { bytes: out.bytes, more: out.more };
+        let to = frame.host().unwrap_or(NO_HOST);
+        let id = self.packets.add_frame(to, port, frame);
+        self.emit(port, id, out.queue, out.waited.as_ps());
         let free_at = self.ports[port as usize].free_at();
         self.wake_ports(index);
         next.map(|next| free_at.max(next.as_ps()))
     }
 
-    /// Sends what a switch has given for a port whose wire is free.
-    fn emit(&mut self, port: u32, out: Departure) {
-        let frame = Frame { bytes: out.bytes, more: out.more };
-        let (size, to) = (frame.size(), frame.host().unwrap_or(NO_HOST));
-        let id = self.packets.add_frame(to, port, frame);
+    /// Sends a packet of a switch by a port whose wire is free.
+    fn emit(&mut self, port: u32, id: PacketId, queue: usize, waited: u64) {
+        let size = self.packets.get(id).size;
         let p = &mut self.ports[port as usize];
-        p.note_wait(out.queue, out.waited.as_ps());
+        p.note_wait(queue, waited);
         let (arrives, first) = p.put(self.now, id, size);
         if p.captures_sent != NO_CAPTURE {
             let capture = p.captures_sent;

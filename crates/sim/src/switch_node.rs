@@ -9,7 +9,7 @@ use transport::wire::{self, Addresses};
 use crate::packet::{Body, Packet};
 
 /// A frame: headers from Ethernet on, and how many bytes of payload follow.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Frame {
     pub bytes: Vec<u8>,
     pub more: u32,

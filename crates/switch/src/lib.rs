@@ -22,4 +22,6 @@ pub use generator::Generator;
 pub use queue::{QueueConfig, QueueLimit, QueueStatistics};
 pub use scheduler::Scheduler;
 pub use shaper::Shaping;
-pub use switch::{Config, ConfigError, Departure, MAX_PACKET_INS, PacketIn, PortConfig, Statistics, Switch};
+pub use switch::{
+    Config, ConfigError, Departure, MAX_PACKET_INS, PacketIn, Passed, PortConfig, Statistics, Switch,
+};

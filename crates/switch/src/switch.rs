@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use dataplane::pipeline::{Output, Pending, Pipeline, QueueInfo, Received};
+use dataplane::pipeline::{Pending, Pipeline, QueueInfo, Received};
 use dataplane::state::DigestMessage;
 use p4lang::ir::Program;
 use units::Time;
@@ -98,6 +98,15 @@ pub struct Departure {
     pub queue: usize,
     /// Time in the queue.
     pub waited: Time,
+}
+
+/// A packet that has left without waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passed {
+    pub port: u32,
+    pub queue: usize,
+    /// Bytes of payload behind those that are there.
+    pub more: u32,
 }
 
 /// A packet for the controller.
@@ -287,19 +296,19 @@ impl Switch {
     pub fn receive(&mut self, now: Time, port: u32, bytes: &[u8], more: u32) {
         let mut buffer = self.pipeline.buffer();
         buffer.extend_from_slice(bytes);
-        self.forward(now, port, buffer, more, |_| false);
+        self.forward(now, port, &mut buffer, more, |_| false);
     }
 
     /// As [`Switch::receive`], for bytes that need not be copied; and a packet for a port whose wire is `free`, and at which it
-    /// would not wait either, leaves at once: that port, and the packet.
+    /// would not wait either, leaves at once: `bytes` are then what leaves. Otherwise they are taken.
     pub fn forward(
         &mut self,
         now: Time,
         port: u32,
-        bytes: Vec<u8>,
+        bytes: &mut Vec<u8>,
         more: u32,
         free: impl Fn(u32) -> bool,
-    ) -> Option<(u32, Departure)> {
+    ) -> Option<Passed> {
         self.counts.received += 1;
         self.ingress(now, port, bytes, more, free)
     }
@@ -313,7 +322,7 @@ impl Switch {
             return refuse("this switch has no port for the controller; give it a cpu_port".to_owned());
         };
         self.counts.packet_outs += 1;
-        self.ingress(now, port, bytes.to_vec(), 0, |_| false);
+        self.ingress(now, port, &mut bytes.to_vec(), 0, |_| false);
         Ok(())
     }
 
@@ -321,10 +330,10 @@ impl Switch {
         &mut self,
         now: Time,
         port: u32,
-        bytes: Vec<u8>,
+        bytes: &mut Vec<u8>,
         more: u32,
         free: impl Fn(u32) -> bool,
-    ) -> Option<(u32, Departure)> {
+    ) -> Option<Passed> {
         let came = bytes.len() as u64 + u64::from(more);
         let ports = &self.ports;
         let mut passed = None;
@@ -343,19 +352,19 @@ impl Switch {
                 self.pending.push(packet);
                 None
             }
-            Received::Out(out) => Some(out),
+            Received::Out { more } => Some(more),
             Received::Other => None,
         };
         self.enqueue_pending(now);
         let (number, index) = passed?;
         let queue = &mut self.ports[number as usize].queues[index];
         queue.passed(came);
-        let Some(Output { bytes, more, .. }) = out else {
+        let Some(more) = out else {
             queue.statistics.dropped_in_egress += 1;
             return None;
         };
         self.counts.transmitted += 1;
-        Some((number, Departure { bytes, more, queue: index, waited: Time::ZERO }))
+        Some(Passed { port: number, queue: index, more })
     }
 
     /// Puts what the pipeline has made where it belongs.
@@ -485,9 +494,9 @@ impl Switch {
             let running = &mut self.generators[index].1;
             let at = running.due;
             running.fired();
-            let (port, packet) = (running.generator.port, running.generator.template.clone());
+            let (port, mut packet) = (running.generator.port, running.generator.template.clone());
             self.counts.generated += 1;
-            self.ingress(at, port, packet, 0, |_| false);
+            self.ingress(at, port, &mut packet, 0, |_| false);
         }
     }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use p4lang::{Options, compile_str};
 use proptest::prelude::*;
-use switch::{Config, Departure, Generator, PortConfig, QueueConfig, QueueLimit, Scheduler, Shaping, Switch};
+use switch::{
+    Config, Departure, Generator, Passed, PortConfig, QueueConfig, QueueLimit, Scheduler, Shaping, Switch,
+};
 use units::{Bytes, Rate, Time};
 
 /// The packet says where it goes, with which priority, and whether egress drops or clones it; egress writes what it sees.
@@ -386,15 +388,17 @@ proptest! {
         }
         for (at, (port, priority, what, wires)) in steps.into_iter().enumerate() {
             let now = Time::from_us(at as u64 * 2);
-            let packet = [if port == 2 { 100 } else { port }, priority, what, 0];
+            let mut packet = vec![if port == 2 { 100 } else { port }, priority, what, 0];
             let (mut expected, mut seen) = (Vec::new(), Vec::new());
             let mut free = wires;
             queued.receive(now, 0, &packet, 50);
             serve(&mut queued, now, &mut free, &mut expected);
             let mut free = wires;
-            if let Some((number, out)) = passed.forward(now, 0, packet.to_vec(), 50, |n| wires[n as usize]) {
-                prop_assert!(std::mem::take(&mut free[number as usize]));
-                seen.push((number, out));
+            if let Some(Passed { port, queue, more }) =
+                passed.forward(now, 0, &mut packet, 50, |n| wires[n as usize])
+            {
+                prop_assert!(std::mem::take(&mut free[port as usize]));
+                seen.push((port, Departure { bytes: packet, more, queue, waited: Time::ZERO }));
             }
             serve(&mut passed, now, &mut free, &mut seen);
             prop_assert_eq!(expected, seen);

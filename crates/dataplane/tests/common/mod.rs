@@ -275,9 +275,15 @@ pub fn queued(pipeline: &mut Pipeline, now: u64, port: u32, bytes: &[u8], at_onc
     let more = if (now / 1_000_000).is_multiple_of(3) { 100 } else { 0 };
     let (mut pending, mut out) = (Vec::new(), Vec::new());
     let mut queue = VecDeque::new();
-    match pipeline.receive(now, port, bytes.to_vec(), more, &mut pending, &mut |_, _| at_once) {
+    let mut bytes = bytes.to_vec();
+    let mut to = 0;
+    let mut open = |port: u32, _: u32| {
+        to = port;
+        at_once
+    };
+    match pipeline.receive(now, port, &mut bytes, more, &mut pending, &mut open) {
         Received::Queue(packet) => queue.push_back(packet),
-        Received::Out(packet) => out.push(packet),
+        Received::Out { more } => out.push(Output { port: to, bytes, more }),
         Received::Other => {}
     }
     queue.extend(pending.drain(..));
