@@ -326,7 +326,7 @@ class MeterController(Controller):
         handles = [("meters", switch.table_add("meters", [number], "configure", self._configuration(target)))]
         handles.extend(
             (table, switch.table_add(table, key, "use", [number]))
-            for table, key in map(_entry, meter.matches)
+            for table, key in map(table_entry, meter.matches)
         )
         self._handles[number] = handles
         self._remember(number, target, target)
@@ -464,7 +464,7 @@ def forwarding(network: Network, switch: Switch) -> dict[str, int]:
     return {network.mac(node): port for node, port in towards.items() if node.kind == "host"}
 
 
-def _entry(match: Match) -> tuple[str, list[str | int]]:
+def table_entry(match: Match) -> tuple[str, list[str | int]]:
     """The table and key of a match."""
     if isinstance(match, FiveTuple):
         table = "flows6" if ":" in match.source else "flows4"

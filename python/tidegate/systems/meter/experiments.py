@@ -46,7 +46,7 @@ def _measure(scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int]) -> Ca
 def rates(
     rates_mbps: tuple[int, ...] = (100, 200, 300, 400, 500, 600, 700, 800),
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),
-    schemes: tuple[str, ...] = ("plain", "paper", "friendly"),
+    schemes: tuple[str, ...] = ("plain", "rfc2697", "rfc2698", "paper", "friendly", "shaper"),
     congestion_control: str = "cubic",
     ecn: str = "on",
     duration_s: int = 180,
@@ -118,7 +118,7 @@ def _rate_claims(rows: list[Row], scheme: str, rtt: float) -> list[Claim]:
     errors = medians(rows, "relative_error", _mbps)
     settled = medians(rows, "settled_error", _mbps)
     where, id = f"{SCHEMES[scheme].text}, {rtt:g} ms", f"{scheme}-{rtt:g}ms"
-    if scheme == "plain":
+    if scheme in ("plain", "rfc2697", "rfc2698"):
         return _plain_claims(rows, errors, where, id, rtt)
     if scheme == "paper":
         return [within(id, f"{where}: from -2 % to -10 % at every rate", PAPER_BAND, errors, -0.10, -0.02)]

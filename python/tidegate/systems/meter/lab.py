@@ -16,16 +16,18 @@ import numpy.typing as npt
 import polars as pl
 
 from tidegate import units
-from tidegate.control import Controller, SwitchApi
+from tidegate.control import Controller, Port, Queue, Shaper, SwitchApi
 from tidegate.experiments import Claim, Row
 from tidegate.network import Flow, Network, Node, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
 from tidegate.results import Result
 from tidegate.systems.meter.controller import (
+    BPS_TO_RATE,
     FRAME_BYTES,
     PAPER,
     PLAIN,
+    SCALE,
     Bucket,
     Fixed,
     Law,
@@ -34,6 +36,7 @@ from tidegate.systems.meter.controller import (
     Pid,
     Trim,
     forwarding,
+    table_entry,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -62,33 +65,38 @@ SCHEMES = {
     # Of the ablation.
     "red_ecn": Scheme("meter, RED_ECN", "C1", "^", PAPER, Fixed()),
     "controller": Scheme("meter, controller", "C4", "D", PLAIN, Pid()),
+    # Others' meters, of `standard.p4`.
+    "rfc2697": Scheme("RFC 2697", "C5", "<", PLAIN, Fixed()),
+    "rfc2698": Scheme("RFC 2698", "C8", ">", PLAIN, Fixed()),
+    "shaper": Scheme("shaped queue", "0.5", "x", PLAIN, Fixed()),
 }
+STANDARD = ("rfc2697", "rfc2698", "shaper")
 
 
 @cache
-def program() -> Program:
-    """The data plane."""
-    return compile_p4(Path(__file__).with_name("meter.p4"))
+def program(name: str = "meter") -> Program:
+    """A data plane of this folder."""
+    return compile_p4(Path(__file__).with_name(f"{name}.p4"))
 
 
 class Counts(Controller):
     """Notes on a period what the meters from 0 on have counted."""
 
-    def __init__(self, meters: int, period: units.Time = "1 s") -> None:
+    def __init__(self, meters: int, period: units.Time = "1 s", counters: Sequence[str] = ()) -> None:
         self.period = period
         self._meters = meters
+        self._counters = counters or ("passed", "dropped", "marked")
 
     def tick(self, now: int, switch: SwitchApi) -> None:
         """Note it."""
-        passed, dropped, marked = (
-            switch.counter_read(name, 0, self._meters).astype(np.int64)
-            for name in ("passed", "dropped", "marked")
-        )
+        counts = {
+            name: switch.counter_read(name, 0, self._meters).astype(np.int64) for name in self._counters
+        }
         for number in range(self._meters):
-            packets, frames = passed[number].tolist()
+            packets, frames = counts["passed"][number].tolist()
             switch.note(f"meter_{number}_ip_bytes", frames - FRAME_BYTES * packets)
-            switch.note(f"meter_{number}_dropped_packets", dropped[number, 0])
-            switch.note(f"meter_{number}_marked_packets", marked[number, 0])
+            for name in self._counters[1:]:
+                switch.note(f"meter_{number}_{name}_packets", counts[name][number, 0])
 
 
 @dataclass(frozen=True)
@@ -110,15 +118,22 @@ class Star:
         """Meter so, and note the counts."""
         asked, way = list(meters), SCHEMES[scheme]
         ports = forwarding(self.network, self.switch)
+        if scheme in STANDARD:
+            burst = units.size(way.bucket.burst)
+            self.network.control(StandardMeters(asked, ports=ports, scheme=scheme, burst=burst))
+            self.network.control(Counts(len(asked), count_period, ("passed", "dropped")))
+            return
         self.network.control(make(asked, ports=ports, bucket=way.bucket, law=way.law))
         self.network.control(Counts(len(asked), count_period))
 
 
-def star(base_rtt_ms: float, *, hosts: int = 2, link_rate: units.Rate = "10 Gbit/s") -> Star:
+def star(
+    base_rtt_ms: float, *, hosts: int = 2, link_rate: units.Rate = "10 Gbit/s", data_plane: str = "meter"
+) -> Star:
     """Hosts at a switch with the meters' program, a base round trip from each to each."""
     net = Network()
     ends = [net.host(f"h{number}") for number in range(hosts)]
-    switch = net.switch("meter", program())
+    switch = net.switch("meter", program(data_plane))
     for host in ends:
         delay = round(base_rtt_ms * 1e9 / 4)
         net.link(host, switch, rate=link_rate, delay=delay, queue="10000 packets")
@@ -136,12 +151,14 @@ def metered_flows(
     receive_buffer_max: units.Size = "32 MiB",
 ) -> Network:
     """TCP flows from a host to another, each through a meter of its own (Fig. 8 of the paper)."""
-    lab = star(base_rtt_ms, link_rate=link_rate)
+    lab = star(base_rtt_ms, link_rate=link_rate, data_plane="standard" if scheme in STANDARD else "meter")
     net, (a, b) = lab.network, lab.hosts
     flows = [
         net.tcp(a, b, congestion_control=congestion_control, ecn=ecn, receive_buffer_max=receive_buffer_max)
         for _ in targets_mbps
     ]
+    if scheme == "shaper":
+        net.configure(lab.switch, net.links[1], shaped_port(targets_mbps))
     lab.meter(meters_of(net, flows, targets_mbps), scheme)
     return net
 
@@ -206,8 +223,13 @@ def flow_rows(result: Result, scheme: str, base_rtt_ms: float, targets_mbps: Seq
                 "settled_error": passed.mbps(settled) / target - 1,
                 "settled_error_30_s": float(errors_30[np.abs(errors_30).argmax()]),
                 "settled_excess_10_s": float(passed.windows_mbps(10, settled).max()) / target - 1,
-                "drops": last(result.notes, f"meter_{number}_dropped_packets"),
-                "ce_marks": last(result.notes, f"meter_{number}_marked_packets"),
+                # A shaper drops in its queue.
+                "drops": last(result.notes, f"meter_{number}_dropped_packets")
+                if scheme != "shaper"
+                else int(result.queues.filter(pl.col("number") == number)["dropped"].sum()),
+                "ce_marks": last(result.notes, f"meter_{number}_marked_packets")
+                if scheme not in STANDARD
+                else 0,
                 "timeouts": flow["timeouts"],
                 "timeouts_per_s": flow["timeouts"] / float(passed.time_s[-1]),
             }
@@ -249,3 +271,41 @@ def within(
     if beyond:
         measured += "; beyond: " + ", ".join(f"{name} ({percent(value)})" for name, value in beyond.items())
     return Claim(id, statement, published, measured, holds=not beyond)
+
+
+class StandardMeters(Controller):
+    """The meters to compare with (`standard.p4`): RFC 2697, RFC 2698, or a shaped queue for each flow."""
+
+    def __init__(self, meters: Sequence[Meter], *, ports: dict[str, int], scheme: str, burst: int) -> None:
+        self._meters = meters
+        self._ports = ports
+        self._scheme = scheme
+        self._burst = burst
+
+    def start(self, switch: SwitchApi) -> None:
+        """Fill tables and buckets."""
+        for address, port in self._ports.items():
+            switch.table_add("forward", [address], "to_port", [port])
+        burst = self._burst * SCALE
+        for meter in self._meters:
+            number, rate = meter.number, round(units.rate(meter.target) * BPS_TO_RATE)
+            for register, value in (("cir", rate), ("pir", rate)):
+                switch.register_write(register, [value], number)
+            for register in ("tc", "te", "tp"):
+                switch.register_write(register, [burst], number)
+            switch.register_write("updated", [switch.now // 1_000_000], number)
+            # RFC 2697 with all of the burst committed; RFC 2698 with two equal rates and bursts, as the paper's baseline.
+            way, values = {
+                "rfc2697": ("rfc2697", [burst, 0]),
+                "rfc2698": ("rfc2698", [burst, burst]),
+                "shaper": ("shape", [number]),
+            }[self._scheme]
+            switch.table_add("meters", [number], way, values)
+            for table, key in map(table_entry, meter.matches):
+                switch.table_add(table, key, "use", [number])
+
+
+def shaped_port(targets_mbps: Sequence[int]) -> Port:
+    """A queue for each flow, which lets full packets through at its rate; a shaper counts frames, the target is of IP."""
+    rates = [round(mbps * 1_000_000 * (1500 + FRAME_BYTES) / 1500) for mbps in targets_mbps]
+    return Port(tuple(Queue(packets=1000, shaper=Shaper(rate, "1514 B")) for rate in rates))
