@@ -75,26 +75,37 @@ def rates(
         return out
 
     def draw(runs: list[Run]) -> Figure:
-        figure = Figure(figsize=(1.5 + 3.4 * len(base_rtts_ms), 6.5), layout="constrained")
-        panels = figure.subplots(2, len(base_rtts_ms), squeeze=False, sharex=True, sharey="row")
-        rows = [row for run in runs for row in run.rows or ()]
-        for rtt, upper, lower in zip(base_rtts_ms, panels[0], panels[1], strict=True):
-            upper.plot(rates_mbps, rates_mbps, linestyle=":", color="0.4", label="target")
-            for scheme in schemes:
-                _curves(upper, lower, _of(rows, scheme, rtt), scheme)
-            upper.set(title=f"base round trip {rtt:g} ms", ylim=(0, 1.12 * max(rates_mbps)))
-            lower.set(xlabel="target rate (Mbit/s)", ylim=(-103, 13))
-            lower.axhline(0, linestyle=":", color="0.4")
-            lower.axhspan(-5, 5, color="0.93", zorder=0)
-            for panel in (upper, lower):
-                panel.grid(alpha=0.3)
-        panels[0][0].set_ylabel("achieved rate, IP bytes (Mbit/s)")
-        panels[1][0].set_ylabel("relative error (%); grey: 5 %")
-        panels[0][0].legend(loc="upper left", fontsize="small")
-        figure.suptitle(f"One {congestion_control.upper()} flow through a meter, mean of {duration_s} s")
-        return figure
+        title = f"One {congestion_control.upper()} flow through a meter, mean of {duration_s} s"
+        return _draw_rates(runs, rates_mbps, base_rtts_ms, schemes, title)
 
     return Plan(cases, claims, draw)
+
+
+def _draw_rates(
+    runs: list[Run],
+    rates_mbps: Sequence[int],
+    base_rtts_ms: Sequence[float],
+    schemes: Sequence[str],
+    title: str,
+) -> Figure:
+    figure = Figure(figsize=(1.5 + 3.4 * len(base_rtts_ms), 6.5), layout="constrained")
+    panels = figure.subplots(2, len(base_rtts_ms), squeeze=False, sharex=True, sharey="row")
+    rows = [row for run in runs for row in run.rows or ()]
+    for rtt, upper, lower in zip(base_rtts_ms, panels[0], panels[1], strict=True):
+        upper.plot(rates_mbps, rates_mbps, linestyle=":", color="0.4", label="target")
+        for scheme in schemes:
+            _curves(upper, lower, _of(rows, scheme, rtt), scheme)
+        upper.set(title=f"base round trip {rtt:g} ms", ylim=(0, 1.12 * max(rates_mbps)))
+        lower.set(xlabel="target rate (Mbit/s)", ylim=(-103, 13))
+        lower.axhline(0, linestyle=":", color="0.4")
+        lower.axhspan(-5, 5, color="0.93", zorder=0)
+        for panel in (upper, lower):
+            panel.grid(alpha=0.3)
+    panels[0][0].set_ylabel("achieved rate, IP bytes (Mbit/s)")
+    panels[1][0].set_ylabel("relative error (%); grey: 5 %")
+    panels[0][0].legend(loc="upper left", fontsize="small")
+    figure.suptitle(title)
+    return figure
 
 
 def _curves(upper: Axes, lower: Axes, rows: list[Row], scheme: str) -> None:
@@ -187,3 +198,162 @@ def _plain_claims(rows: list[Row], errors: dict[str, float], where: str, id: str
         )
     )
     return out
+
+
+@experiment("meter.ablation")
+def ablation(
+    rates_mbps: tuple[int, ...] = (100, 200, 400, 800),
+    base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5),
+    duration_s: int = 180,
+    quick: bool = False,
+) -> Plan:
+    """What each part of the paper's meter does: none, RED_ECN, the controller, both (Table I, Figs. 11 and 12)."""
+    if quick:
+        duration_s = QUICK_S
+    schemes = ("plain", "red_ecn", "controller", "paper")
+
+    def claims(rows: list[Row]) -> list[Claim]:
+        out = []
+        for rtt in base_rtts_ms:
+            errors = {scheme: medians(_of(rows, scheme, rtt), "relative_error", _mbps) for scheme in schemes}
+            for scheme, published in (("red_ecn", "Exp. 1"), ("controller", "Exp. 2"), ("paper", "Exp. 3")):
+                gained = {name: error - errors["plain"][name] for name, error in errors[scheme].items()}
+                statement = f"{SCHEMES[scheme].text}, {rtt:g} ms: nearer to the target than the plain meter"
+                out.append(within(f"{scheme}-{rtt:g}ms-helps", statement, published, gained, low=0.0))
+            for scheme, figure in (("controller", -0.20), ("paper", -0.10)):
+                if "100 Mbit/s" in errors[scheme]:
+                    one = {"100 Mbit/s": errors[scheme]["100 Mbit/s"]}
+                    statement = (
+                        f"{SCHEMES[scheme].text}, {rtt:g} ms, 100 Mbit/s: within 10 points of the paper's"
+                    )
+                    low, high = figure - 0.1, figure + 0.1
+                    out.append(within(f"{scheme}-{rtt:g}ms-100", statement, percent(figure), one, low, high))
+        return out
+
+    def draw(runs: list[Run]) -> Figure:
+        title = f"The parts of the paper's meter, mean of {duration_s} s"
+        return _draw_rates(runs, rates_mbps, base_rtts_ms, schemes, title)
+
+    return Plan(_grid(schemes, base_rtts_ms, [[rate] for rate in rates_mbps], duration_s), claims, draw)
+
+
+def _grid(
+    schemes: Sequence[str], base_rtts_ms: Sequence[float], sets: Sequence[Sequence[int]], duration_s: int
+) -> list[Case]:
+    """A case for each scheme, round trip and set of targets."""
+    return [
+        Case(
+            f"{scheme}-{rtt:g}ms-{'-'.join(map(str, targets))}",
+            metered_flows(scheme, rtt, targets),
+            f"{duration_s} s",
+            _measure(scheme, rtt, targets),
+        )
+        for rtt in base_rtts_ms
+        for scheme in schemes
+        for targets in sets
+    ]
+
+
+def _flow_claims(rows: list[Row], schemes: Sequence[str], base_rtts_ms: Sequence[float]) -> list[Claim]:
+    """Each flow by itself: near its target with the friendly meters."""
+    out = []
+    for rtt in base_rtts_ms:
+        for scheme in schemes:
+            settled = medians(
+                _of(rows, scheme, rtt), "settled_error", lambda row: f"{row['case']}, flow {row['flow']}"
+            )
+            where = f"{SCHEMES[scheme].text}, {rtt:g} ms"
+            if scheme == "friendly":
+                statement = f"{where}: every flow at most 5 % from its target, from the 10th second on"
+                out.append(within(f"{scheme}-{rtt:g}ms", statement, "about its target", settled, -0.05, 0.05))
+            elif scheme == "paper":
+                statement = f"{where}: every flow from -2 % to -10 %, from the 10th second on"
+                out.append(
+                    within(f"{scheme}-{rtt:g}ms", statement, "about its target", settled, -0.10, -0.02)
+                )
+        if "plain" in schemes:
+            plain = medians(
+                _of(rows, "plain", rtt), "relative_error", lambda row: f"{row['case']}, {row['flow']}"
+            )
+            statement = f"plain meter, {rtt:g} ms: far below the targets, -40 % or worse"
+            out.append(
+                within(f"plain-{rtt:g}ms", statement, "far below, Figs. 14-16 and 18-20", plain, high=-0.4)
+            )
+    return out
+
+
+def _draw_flows(
+    runs: list[Run],
+    schemes: Sequence[str],
+    base_rtts_ms: Sequence[float],
+    sets: Sequence[Sequence[int]],
+    title: str,
+) -> Figure:
+    """Bars: what each flow achieved, a group for each set of targets."""
+    figure = Figure(figsize=(2 + 2.9 * len(schemes), 1 + 2.6 * len(base_rtts_ms)), layout="constrained")
+    panels = figure.subplots(len(base_rtts_ms), len(schemes), squeeze=False, sharex=True, sharey=True)
+    rows = [row for run in runs for row in run.rows or ()]
+    for line, rtt in zip(panels, base_rtts_ms, strict=True):
+        for panel, scheme in zip(line, schemes, strict=True):
+            achieved = medians(
+                _of(rows, scheme, rtt), "achieved_mbps", lambda row: f"{row['case']} {row['flow']}"
+            )
+            for place, targets in enumerate(sets):
+                case = f"{scheme}-{rtt:g}ms-{'-'.join(map(str, targets))}"
+                for flow, target in enumerate(targets):
+                    at = place + 0.8 * ((flow + 0.5) / len(targets) - 0.5)
+                    width = 0.7 / len(targets)
+                    panel.bar(at, achieved.get(f"{case} {flow}", 0.0), width, color=f"C{flow}")
+                    ends = [at - width / 2, at + width / 2]
+                    panel.plot(ends, [target, target], color="black", linewidth=1.2)
+            panel.set(title=f"{SCHEMES[scheme].text}, {rtt:g} ms", xticks=range(len(sets)))
+            panel.set_xticklabels([", ".join(map(str, targets)) for targets in sets], fontsize="x-small")
+            panel.grid(axis="y", alpha=0.3)
+        line[0].set_ylabel("achieved (Mbit/s); black: target")
+    for panel in panels[-1]:
+        panel.set_xlabel("targets of the flows (Mbit/s)")
+    figure.suptitle(title)
+    return figure
+
+
+@experiment("meter.flows")
+def flows(
+    most: int = 4,
+    target_mbps: int = 400,
+    base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),
+    schemes: tuple[str, ...] = ("plain", "paper", "friendly"),
+    duration_s: int = 180,
+    quick: bool = False,
+) -> Plan:
+    """One to four flows at once, a meter each, all with the same target (Figs. 13 to 16)."""
+    if quick:
+        duration_s = QUICK_S
+    sets = [[target_mbps] * number for number in range(1, most + 1)]
+    title = f"1 to {most} flows with a meter of {target_mbps} Mbit/s each, mean of {duration_s} s"
+    return Plan(
+        _grid(schemes, base_rtts_ms, sets, duration_s),
+        lambda rows: _flow_claims(rows, schemes, base_rtts_ms),
+        lambda runs: _draw_flows(runs, schemes, base_rtts_ms, sets, title),
+    )
+
+
+@experiment("meter.targets")
+def targets(
+    low_mbps: tuple[int, ...] = (100, 200, 300, 400),
+    high_mbps: tuple[int, ...] = (400, 500, 600, 700),
+    base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),
+    schemes: tuple[str, ...] = ("plain", "paper", "friendly"),
+    duration_s: int = 180,
+    quick: bool = False,
+) -> Plan:
+    """Four flows at once with different targets (Figs. 17 to 22)."""
+    if quick:
+        duration_s = QUICK_S
+    sets = [low_mbps, high_mbps]
+    return Plan(
+        _grid(schemes, base_rtts_ms, sets, duration_s),
+        lambda rows: _flow_claims(rows, schemes, base_rtts_ms),
+        lambda runs: _draw_flows(
+            runs, schemes, base_rtts_ms, sets, f"Four flows, four targets, mean of {duration_s} s"
+        ),
+    )
