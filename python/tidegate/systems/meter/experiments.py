@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
 from tidegate.results import Result
+from tidegate.systems.meter import beyond as beyond  # Its experiments are known by being imported.
 from tidegate.systems.meter.lab import (
     SCHEMES,
     flow_rows,
