@@ -338,7 +338,7 @@ def udp(
                     label=SCHEMES[scheme].text,
                 )
             panel.set(xscale="log", title=pattern, xlabel="offered / target", ylim=(0, None))
-            panel.set_xticks(offered, [f"{share:g}" for share in offered])
+            panel.set_xticks(offered, [f"{share:g}" for share in offered], rotation=60, fontsize="small")
             panel.minorticks_off()
             panel.grid(alpha=0.3)
         panels[0].set_ylabel("passed / target")

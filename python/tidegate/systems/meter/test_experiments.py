@@ -1,0 +1,259 @@
+"""What the meters do to flows, in short runs; and the controller: restarts, idle flows, changes while it runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tidegate import TidegateError
+from tidegate.control import SwitchApi
+from tidegate.experiments import run as run_experiment
+from tidegate.network import Network
+from tidegate.results import Result
+from tidegate.systems.meter.controller import (
+    PAPER,
+    Bucket,
+    Fixed,
+    IngressPort,
+    Meter,
+    MeterController,
+    Pid,
+    Prefix,
+    Seen,
+    Trim,
+    forwarding,
+)
+from tidegate.systems.meter.lab import Counts, flow_rows, history, metered_flows, program, star
+
+SECOND = 1_000_000_000_000
+
+
+def settled_error(
+    scheme: str, rtt_ms: float, target: int, seconds: int = 20, control: str = "cubic"
+) -> float:
+    network = metered_flows(scheme, rtt_ms, [target], congestion_control=control)
+    (row,) = flow_rows(network.run(f"{seconds} s"), scheme, rtt_ms, [target])
+    error: float = row["settled_error"]
+    return error
+
+
+@pytest.mark.parametrize("target", [100, 400])
+def test_the_plain_meter_starves_tcp_where_two_packets_a_round_trip_are_more(target: int) -> None:
+    network = metered_flows("plain", 0.012, [target])
+    (row,) = flow_rows(network.run("10 s"), "plain", 0.012, [target])
+    assert row["relative_error"] < -0.75
+    # Most of the time it waits for timeouts of 200 ms.
+    assert row["timeouts_per_s"] > 3
+
+
+@pytest.mark.parametrize("rtt_ms", [0.012, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("target", [100, 500])
+def test_the_friendly_meter_gives_tcp_its_rate(rtt_ms: float, target: int) -> None:
+    assert abs(settled_error("friendly", rtt_ms, target)) < 0.05
+
+
+@pytest.mark.parametrize("control", ["reno", "bbr", "bbr3", "htcp", "dctcp", "vegas"])
+def test_it_does_so_for_other_congestion_controls(control: str) -> None:
+    assert abs(settled_error("default", 1.0, 100, control=control)) < 0.05
+
+
+def test_a_shaped_queue_and_the_standard_meters() -> None:
+    assert abs(settled_error("shaper", 1.0, 100)) < 0.01
+    assert settled_error("rfc2698", 1.0, 500) == settled_error("plain", 1.0, 500)
+
+
+class Lab:
+    """Two flows, of which the second stops for a while, and a controller."""
+
+    def __init__(
+        self,
+        make: Callable[..., MeterController] = MeterController,
+        targets: Sequence[int] = (100, 50),
+        stop: str | None = None,
+        **settings: object,
+    ) -> None:
+        lab = star(0.5)
+        self.net, (a, b) = lab.network, lab.hosts
+        flows = [self.net.tcp(a, b, ecn="on"), self.net.tcp(a, b, ecn="on", stop=stop)]
+        self.meters = [
+            Meter(n, target * 1_000_000, (self.net.five_tuple(flow),))
+            for n, (flow, target) in enumerate(zip(flows, targets, strict=True))
+        ]
+        self.controller = make(self.meters, ports=forwarding(self.net, lab.switch), **settings)
+        self.net.control(self.controller)
+        self.net.control(Counts(2))
+
+    def run(self, seconds: int) -> Result:
+        return self.net.run(f"{seconds} s")
+
+
+def rate(result: Result, meter: int, since: float, until: float) -> float:
+    passed = history(result.notes, meter)
+    since_at, until_at = np.searchsorted(passed.time_s, [since - 1e-9, until - 1e-9])
+    return float(
+        (passed.ip_bytes[until_at] - passed.ip_bytes[since_at])
+        * 8e-6
+        / (passed.time_s[until_at] - passed.time_s[since_at])
+    )
+
+
+@pytest.mark.parametrize(("bucket", "law"), [(Bucket(), Trim()), (PAPER, Pid())])
+def test_a_second_controller_goes_on_where_the_first_died(bucket: Bucket, law: Trim | Pid) -> None:
+    class Dies(MeterController):
+        """Is replaced after ten seconds by one that knows nothing but what it was configured with."""
+
+        def tick(self, now: int, switch: SwitchApi) -> None:
+            if now == 10 * SECOND:
+                self.rate = int(switch.register_read("rate", 0, 1)[0])
+                entries = len(switch.table_entries("flows4"))
+                self.__init__(lab.meters, ports=ports, bucket=bucket, law=law)  # type: ignore[misc]
+                self.start(switch)
+                assert int(switch.register_read("rate", 0, 1)[0]) == self.rate
+                assert len(switch.table_entries("flows4")) == entries == 2
+            else:
+                super().tick(now, switch)
+                # It goes on from there, not from the target.
+                if now == 11 * SECOND and isinstance(law, Pid):
+                    after = int(switch.register_read("rate", 0, 1)[0])
+                    assert abs(after - self.rate) < 0.25 * self.rate
+
+    lab = Lab(Dies, bucket=bucket, law=law)
+    ports = lab.controller._ports
+    result = lab.run(20)
+    before, after = rate(result, 0, 5, 10), rate(result, 0, 11, 20)
+    assert after == pytest.approx(before, rel=0.15)
+
+
+def test_an_idle_flow_does_not_wind_the_controller_up() -> None:
+    lab = Lab(stop="3 s", bucket=PAPER, law=Pid(), patience="2 s")
+    result = lab.run(60)
+    wound = result.notes.filter(result.notes["quantity"] == "rate_1_mbps")["value"].to_numpy()
+    # With an integral that goes on it would be at its bound of eight targets after some 40 s.
+    assert wound.max() < 3 * 50
+    assert wound[-20:].max() - wound[-20:].min() < 1
+
+
+def test_meters_come_go_and_change_while_they_run() -> None:
+    class Changes(MeterController):
+        def tick(self, now: int, switch: SwitchApi) -> None:
+            super().tick(now, switch)
+            match now // SECOND:
+                case 5:
+                    self.retarget(switch, 0, "200 Mbit/s")
+                case 10:
+                    self.remove(switch, 0)
+                case 15:
+                    self.add(switch, lab.meters[0])
+
+    lab = Lab(Changes)
+    result = lab.run(20)
+    assert rate(result, 0, 2, 5) == pytest.approx(100, rel=0.05)
+    assert rate(result, 0, 7, 10) == pytest.approx(200, rel=0.05)
+    # While it is gone its packets pass, and are not counted.
+    assert rate(result, 0, 11, 15) == 0
+    assert rate(result, 0, 17, 20) == pytest.approx(100, rel=0.06)
+    assert rate(result, 1, 5, 20) == pytest.approx(50, rel=0.05)
+
+
+def test_the_timer_refills_as_the_paper_says() -> None:
+    network = metered_flows("plain", 1.0, [20])
+    (controller, switches), counts = network.controllers
+    assert isinstance(controller, MeterController)
+    controller._bucket = Bucket(burst_time=0, refill="timer", marks=False, second_chance=False)
+    lazy, timer = metered_flows("plain", 1.0, [20]).run("5 s"), network.run("5 s")
+    assert rate(timer, 0, 1, 5) == pytest.approx(rate(lazy, 0, 1, 5), rel=0.02)
+    del switches, counts
+
+
+def test_prefixes_and_ports() -> None:
+    lab = star(0.5, hosts=3)
+    net, (a, b, c) = lab.network, lab.hosts
+    net.udp(a, c, rate="50 Mbit/s")
+    net.udp(b, c, rate="50 Mbit/s")
+    meters = [
+        Meter(0, "10 Mbit/s", (Prefix(f"{net.address(a)}/32"),)),
+        Meter(1, "20 Mbit/s", (IngressPort(net.port(lab.switch, net.links[1])),)),
+    ]
+    lab.meter(meters, "friendly")
+    result = net.run("5 s")
+    assert rate(result, 0, 1, 5) == pytest.approx(10, rel=0.01)
+    assert rate(result, 1, 1, 5) == pytest.approx(20, rel=0.01)
+
+
+def test_the_papers_controller_is_its_equations() -> None:
+    law = Pid(kp=0.7, ki=0.15, kd=0.1, least=0.0, most=100.0)
+    state = {name: np.array([value]) for name, value in law.begin(100.0, 100.0).items()}
+    total, before = 0.0, 0.0
+    for achieved in (20.0, 50.0, 90.0, 120.0, 100.0):
+        seen = Seen(np.array([100.0]), np.array([achieved]), np.array([True]), 1.0)
+        error = 100.0 - achieved
+        total += error
+        expected = 100 + 0.7 * error + 0.15 * total + 0.1 * (error - before)
+        assert law.rates(state, seen)[0] == pytest.approx(expected)
+        before = error
+
+
+@pytest.mark.parametrize("law", [Pid(), Trim(), Fixed()])
+def test_a_law_stays_within_its_bounds(law: Pid | Trim | Fixed) -> None:
+    state = {name: np.array([value]) for name, value in law.begin(100.0, 100.0).items()}
+    for achieved in [0.0] * 300 + [1000.0] * 300:
+        seen = Seen(np.array([100.0]), np.array([achieved]), np.array([True]), 1.0)
+        (got,) = law.rates(state, seen)
+        assert math.isfinite(got)
+        assert 10 - 1e-9 <= got <= 800 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: MeterController(bucket=Bucket(threshold=1.5)),
+            "the bucket's threshold is 1.5; give a share from 0 to 1",
+        ),
+        (lambda: MeterController(bucket=Bucket(burst="0 B")), "the bucket's burst is 0 B"),
+        (
+            lambda: MeterController(bucket=Bucket(peak=0.5)),
+            "the bucket's peak is 0.5 targets; give at least 1",
+        ),
+        (lambda: run_meters(Meter(70_000, "1 Mbit/s", ())), "there is no meter 70000; there are 0 to 65535"),
+        (lambda: run_meters(Meter(1, 0, ())), "the target of meter 1 is 0; give one above 0"),
+        (lambda: run_meters(Meter(1, "1 Mbit/s", (Prefix("10.0.0.0/40"),))), "prefix"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(TidegateError, match=message):
+        make()
+
+
+def run_meters(*meters: Meter) -> None:
+    lab = star(1.0)
+    lab.network.control(MeterController(meters))
+    lab.network.run("1 ms")
+
+
+def test_an_experiment_with_rows_for_each_flow(tmp_path: Path) -> None:
+    settings = {
+        "low_mbps": (20, 40),
+        "high_mbps": (30,),
+        "base_rtts_ms": (1.0,),
+        "schemes": ("friendly",),
+        "duration_s": 15,
+    }
+    answer = run_experiment("meter.targets", settings, seeds=[1], out=tmp_path / "run")
+    assert [(row["target_mbps"], row["flow"]) for row in answer["rows"]] == [(20, 0), (40, 1), (30, 0)]
+    assert all(claim["holds"] for claim in answer["claims"])
+    assert (tmp_path / "run" / "figure.png").stat().st_size > 10_000
+
+
+def test_forwarding_finds_hosts_behind_routers() -> None:
+    net = Network()
+    switch, router = net.switch("s", program()), net.router("r")
+    near, far = net.host("near"), net.host("far")
+    net.link(switch, near, rate="1 Gbit/s", delay="1 us")
+    net.link(switch, router, rate="1 Gbit/s", delay="1 us")
+    net.link(router, far, rate="1 Gbit/s", delay="1 us")
+    assert forwarding(net, switch) == {net.mac(near): 0, net.mac(far): 1}
