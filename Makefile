@@ -1,4 +1,4 @@
-# make demo   builds everything and shows a packet going through a program, step by step
+# make demo   builds everything and runs the main job: TCP through a plain meter, the paper's, and the friendly one
 # make test   all tests            make bench  the performance figures in the README
 # make lint   formatters, linters  make setup  .venv with the `tidegate` command
 #
@@ -7,14 +7,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.p4' -o -name Cargo.toml) Cargo.toml Cargo.lock
-EXAMPLE := examples/p4/ipv4_router/ipv4_router
+DEMO := meter.rates --quick --set rates_mbps=100,200,400,800 --set base_rtts_ms=0.012,0.1,1 --set schemes=plain,paper,friendly
 
 .PHONY: demo test setup bench lint clean
 .DELETE_ON_ERROR:
 
 demo: setup
-	$(BIN)/tidegate check $(EXAMPLE).p4
-	$(BIN)/tidegate stf $(EXAMPLE).p4 $(EXAMPLE).stf --trace
+	$(BIN)/tidegate run $(DEMO) --out runs/demo
 
 setup: .venv/.built
 

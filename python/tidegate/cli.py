@@ -335,7 +335,7 @@ def run(
     if as_json:
         _print_json(answer)
         return
-    _print_rows(answer["rows"])
+    _print_rows(answer["rows"], one.table)
     for claim in answer["claims"]:
         verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
         print(f"{verdict}: {claim['statement']}: {claim['measured']} (published {claim['published']})")
@@ -352,12 +352,14 @@ def plot(
     print(replot(folder))
 
 
-def _print_rows(rows: list[dict[str, Any]]) -> None:
+def _print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
     table = Table()
-    for name in rows[0]:
+    names = columns or tuple(rows[0])
+    for name in names:
         table.add_column(name, justify="left" if isinstance(rows[0][name], str) else "right")
     for row in rows:
-        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
+        values = [row[name] for name in names]
+        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in values))
     # A file or a pipe has no width to fit into.
     (Console() if sys.stdout.isatty() else Console(width=240)).print(table)
 

@@ -90,6 +90,8 @@ class Experiment:
     name: str
     summary: str
     plan: Callable[..., Plan]
+    table: tuple[str, ...] = ()
+    """Columns that a terminal shows; all if there are none."""
 
     def parameters(self) -> dict[str, Any]:
         """Names and defaults; `quick` is given by the option of that name."""
@@ -100,12 +102,14 @@ class Experiment:
 _registry: dict[str, Experiment] = {}
 
 
-def experiment(name: str) -> Callable[[Callable[..., Plan]], Callable[..., Plan]]:
-    """Makes a function an experiment; the first line of its docstring says what it shows."""
+def experiment(
+    name: str, table: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Plan]], Callable[..., Plan]]:
+    """Makes a function an experiment; the first line of its docstring says what it shows, `table` which columns a terminal shows."""
 
     def register(plan: Callable[..., Plan]) -> Callable[..., Plan]:
         summary = (plan.__doc__ or "").strip().splitlines()[0]
-        _registry[name] = Experiment(name, summary, plan)
+        _registry[name] = Experiment(name, summary, plan, table)
         return plan
 
     return register

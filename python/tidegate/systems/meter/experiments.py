@@ -24,6 +24,16 @@ from tidegate.systems.meter.lab import (
 )
 
 QUICK_S = 40
+TABLE = (
+    "scheme",
+    "base_rtt_ms",
+    "target_mbps",
+    "achieved_mbps",
+    "relative_error",
+    "drops",
+    "ce_marks",
+    "timeouts",
+)
 # Relative errors that the paper has from 100 to 800 Mbit/s (section V-A).
 PAPER_BAND = "-2 % to -9 %"
 TOFINO_BAND = "-78 % to -90 % (Tofino's RFC 2698 meter), -85 % to -90 % (Netgear), -42 % to -83 % (Edge-Core)"
@@ -43,7 +53,7 @@ def _measure(scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int]) -> Ca
     return lambda result: flow_rows(result, scheme, base_rtt_ms, targets_mbps)
 
 
-@experiment("meter.rates")
+@experiment("meter.rates", TABLE)
 def rates(
     rates_mbps: tuple[int, ...] = (100, 200, 300, 400, 500, 600, 700, 800),
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),
@@ -201,7 +211,7 @@ def _plain_claims(rows: list[Row], errors: dict[str, float], where: str, id: str
     return out
 
 
-@experiment("meter.ablation")
+@experiment("meter.ablation", TABLE)
 def ablation(
     rates_mbps: tuple[int, ...] = (100, 200, 400, 800),
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5),
@@ -317,7 +327,7 @@ def _draw_flows(
     return figure
 
 
-@experiment("meter.flows")
+@experiment("meter.flows", ("case", "flow", *TABLE[2:]))
 def flows(
     most: int = 4,
     target_mbps: int = 400,
@@ -338,7 +348,7 @@ def flows(
     )
 
 
-@experiment("meter.targets")
+@experiment("meter.targets", ("case", "flow", *TABLE[2:]))
 def targets(
     low_mbps: tuple[int, ...] = (100, 200, 300, 400),
     high_mbps: tuple[int, ...] = (400, 500, 600, 700),
