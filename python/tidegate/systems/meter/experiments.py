@@ -293,6 +293,13 @@ def _flow_claims(rows: list[Row], schemes: Sequence[str], base_rtts_ms: Sequence
     return out
 
 
+def _together(targets: Sequence[int]) -> str:
+    """`4 x 400`, or each by itself if they differ."""
+    if len(set(targets)) == 1:
+        return f"{len(targets)} x {targets[0]}"
+    return ", ".join(map(str, targets))
+
+
 def _draw_flows(
     runs: list[Run],
     schemes: Sequence[str],
@@ -318,7 +325,7 @@ def _draw_flows(
                     ends = [at - width / 2, at + width / 2]
                     panel.plot(ends, [target, target], color="black", linewidth=1.2)
             panel.set(title=f"{SCHEMES[scheme].text}, {rtt:g} ms", xticks=range(len(sets)))
-            panel.set_xticklabels([", ".join(map(str, targets)) for targets in sets], fontsize="x-small")
+            panel.set_xticklabels([_together(targets) for targets in sets], fontsize="x-small")
             panel.grid(axis="y", alpha=0.3)
         line[0].set_ylabel("achieved (Mbit/s); black: target")
     for panel in panels[-1]:
