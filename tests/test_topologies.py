@@ -132,3 +132,28 @@ def test_what_makes_no_sense_is_refused(build: Callable[[Network], object], mess
     with pytest.raises(TidegateError) as error:
         build(Network())
     assert message in str(error.value)
+
+
+def test_ways_are_what_p4_switches_need() -> None:
+    """P4 switches filled in by `Network.ways` carry every host's flows; ties are all of the shortest ports."""
+    net = Network()
+    fabric = leaf_spine(net, 3, 2, 2, switch=lambda net, name: net.switch(name, ROUTER))
+    leaf, spine = fabric.leaves[0], fabric.spines[0]
+    near, far = fabric.hosts[0], fabric.hosts[-1]
+    assert set(net.ways(leaf)) == set(fabric.hosts)
+    assert len(net.ways(leaf)[far]) == 2
+    assert len(net.ways(leaf)[near]) == len(net.ways(spine)[far]) == 1
+    for node in (*fabric.leaves, *fabric.spines):
+        for number, (host, ports) in enumerate(net.ways(node).items()):
+            # A port of the ties for each host.
+            port, mac = ports[number % len(ports)], net.mac(host)
+            node.commands.append(
+                f"table_add routes next_hop {net.address(host)}/32 => {port} 02:00:00:00:ff:00 {mac}"
+            )
+    flows = [net.tcp(a, b, size="100 kB") for a, b in zip(fabric.hosts, reversed(fabric.hosts), strict=True)]
+    result = net.run("1 s")
+    assert result.flows["bytes_received"].to_list() == [100_000] * len(flows)
+    # A host that is not connected is not reached, and a host is no way to another.
+    alone = net.host("alone")
+    assert alone not in net.ways(leaf)
+    assert net.ways(near)[far] == (0,)

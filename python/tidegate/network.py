@@ -107,6 +107,7 @@ class Link:
         queue: str | None = None,
         mark_above: int | None = None,
         loss: float | None = None,
+        burst_loss: tuple[float, float, float, float] | None = None,
         jitter: units.Time | None = None,
         reorder: float | None = None,
         reorder_by: units.Time | None = None,
@@ -127,6 +128,7 @@ class Link:
                 "delay": None if delay is None else units.time(delay),
                 "mark_above": mark_above,
                 "loss": None if loss is None else float(loss),
+                "burst_loss": burst_loss,
                 "jitter": None if jitter is None else units.time(jitter),
                 "reorder": None if reorder is None else float(reorder),
                 "reorder_by": None if reorder_by is None else units.time(reorder_by),
@@ -438,6 +440,37 @@ class Network:
             if changed is link and which == side and when <= at:
                 wire = new
         return wire
+
+    def ways(self, node: Node) -> dict[Node, tuple[int, ...]]:
+        """For each host that a node can reach, its ports on the shortest ways there, as plain routers use them.
+
+        To fill a P4 switch's tables with; a host with more than one port is for whoever spreads flows over them.
+        """
+        neighbours: dict[Node, list[tuple[int, Node]]] = {each: [] for each in self.nodes}
+        for link in self.links:
+            for one, other in ((link.a, link.b), (link.b, link.a)):
+                neighbours[one].append((len(neighbours[one]), other))
+        found: dict[Node, tuple[int, ...]] = {}
+        for host in self.nodes:
+            if host.kind != "host" or host is node:
+                continue
+            # Hops to the host; other hosts do not forward.
+            distance, edge = {host: 0}, [host]
+            for one in edge:
+                for _, other in neighbours[one]:
+                    if other not in distance:
+                        distance[other] = distance[one] + 1
+                        if other.kind != "host":
+                            edge.append(other)
+            if node in distance:
+                nearer = distance[node] - 1
+                ports = [
+                    port
+                    for port, other in neighbours[node]
+                    if distance.get(other) == nearer and (other is host or other.kind != "host")
+                ]
+                found[host] = tuple(ports)
+        return found
 
     def route(self, router: Node, to: Node, over: Link) -> None:
         """Send packets for host `to` over that link of a router, whatever the shortest way is."""

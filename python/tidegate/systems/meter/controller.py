@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import Controller, SwitchApi
-from tidegate.network import FiveTuple, Network, Node, Switch
+from tidegate.network import FiveTuple, Network, Switch
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -450,18 +450,7 @@ class MeterController(Controller):
 
 def forwarding(network: Network, switch: Switch) -> dict[str, int]:
     """For each host of a network by its Ethernet address, the port of a switch that leads there the shortest way."""
-    towards: dict[Node, int] = {}
-    reached: list[Node] = [switch]
-    for node in reached:
-        # A host is the end of its way.
-        for link in network.links if node.kind != "host" else ():
-            if node not in (link.a, link.b):
-                continue
-            other = link.b if link.a is node else link.a
-            if other is not switch and other not in towards:
-                towards[other] = network.port(switch, link) if node is switch else towards[node]
-                reached.append(other)
-    return {network.mac(node): port for node, port in towards.items() if node.kind == "host"}
+    return {network.mac(host): ports[0] for host, ports in network.ways(switch).items()}
 
 
 def table_entry(match: Match) -> tuple[str, list[str | int]]:
