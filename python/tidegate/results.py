@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from tidegate import _core
@@ -240,26 +241,31 @@ def _queues(
     return pl.DataFrame(rows, schema_overrides=dict.fromkeys(floats, pl.Float64), infer_schema_length=None)
 
 
-def _columns(
-    parts: list[dict[str, bytes]], names: list[str]
-) -> dict[str, np.ndarray[Any, np.dtype[np.uint64]]]:
-    return {name: np.frombuffer(b"".join(part[name] for part in parts), dtype="<u8") for name in names}
+def _columns(parts: list[_core.Columns], names: list[str]) -> pl.DataFrame:
+    """What the recorders have, one after the other; all columns are unsigned numbers."""
+    if not parts:
+        return pl.DataFrame(schema=dict.fromkeys(names, pl.UInt64))
+    return pl.concat([pl.DataFrame(part) for part in parts]).select(names)
 
 
-def _flow_samples(parts: list[dict[str, bytes]]) -> pl.DataFrame:
+def _scaled(column: pl.Series, unit: float) -> npt.NDArray[np.float64]:
+    """In a larger unit. Divided, so that a whole second is one: Polars would multiply by the inverse."""
+    scaled: npt.NDArray[np.float64] = column.to_numpy() / unit
+    return scaled
+
+
+def _flow_samples(parts: list[_core.Columns]) -> pl.DataFrame:
     counts = ["bytes_received", "cwnd", "ssthresh", "in_flight", "retransmits", "timeouts", "delivered_ce"]
+    packets = ("cwnd", "ssthresh", "in_flight")
     columns = _columns(parts, ["time", "flow", "srtt", "rto", "pacing_rate", *counts])
     frame = pl.DataFrame(
         {
-            "time_s": columns["time"] / PS_PER_S,
-            "flow": columns["flow"].astype(np.int64),
-            "srtt_ms": columns["srtt"] / 1e9,
-            "rto_ms": columns["rto"] / 1e9,
-            "pacing_rate_mbps": columns["pacing_rate"] / 1e6,
-            **{
-                f"{n}_packets" if n in ("cwnd", "ssthresh", "in_flight") else n: columns[n].astype(np.int64)
-                for n in counts
-            },
+            "time_s": _scaled(columns["time"], PS_PER_S),
+            "flow": columns["flow"].cast(pl.Int64),
+            "srtt_ms": _scaled(columns["srtt"], 1e9),
+            "rto_ms": _scaled(columns["rto"], 1e9),
+            "pacing_rate_mbps": _scaled(columns["pacing_rate"], 1e6),
+            **{f"{n}_packets" if n in packets else n: columns[n].cast(pl.Int64) for n in counts},
         }
     )
     # No threshold is known before the first congestion.
@@ -268,7 +274,7 @@ def _flow_samples(parts: list[dict[str, bytes]]) -> pl.DataFrame:
 
 
 def _queue_samples(
-    network: Network, ports: dict[int, tuple[int, int]], parts: list[dict[str, bytes]]
+    network: Network, ports: dict[int, tuple[int, int]], parts: list[_core.Columns]
 ) -> pl.DataFrame:
     names = {}
     for link in network.links:
@@ -279,11 +285,11 @@ def _queue_samples(
     columns = _columns(parts, ["time", "port", "queue", "delay", "busy", *counts])
     return pl.DataFrame(
         {
-            "time_s": columns["time"] / PS_PER_S,
-            "queue": pl.Series([names[int(port)] for port in columns["port"]], dtype=pl.String),
-            "number": columns["queue"].astype(np.int64),
-            "queue_delay_ms": columns["delay"] / 1e9,
-            "busy_s": columns["busy"] / PS_PER_S,
-            **{name: columns[name].astype(np.int64) for name in counts},
+            "time_s": _scaled(columns["time"], PS_PER_S),
+            "queue": pl.Series([names[port] for port in columns["port"]], dtype=pl.String),
+            "number": columns["queue"].cast(pl.Int64),
+            "queue_delay_ms": _scaled(columns["delay"], 1e9),
+            "busy_s": _scaled(columns["busy"], PS_PER_S),
+            **{name: columns[name].cast(pl.Int64) for name in counts},
         }
     )

@@ -1,5 +1,6 @@
 //! The Python module `tidegate._core`: a thin skin over [`tools`], the engine and the simulator. No logic of its own.
 
+mod arrow;
 mod commands;
 mod control;
 mod engine;
@@ -30,6 +31,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<engine::Pipeline>()?;
     m.add_class::<network::Simulation>()?;
     m.add_class::<network::SwitchControl>()?;
+    m.add_class::<arrow::Columns>()?;
     m.add_class::<network::Sizes>()?;
     m.add_function(wrap_pyfunction!(network::parse_time, m)?)?;
     m.add_function(wrap_pyfunction!(network::parse_rate, m)?)?;

@@ -1,7 +1,6 @@
 //! The simulator: a network that is built object by object, run until a time, and asked. Times are picoseconds, rates bit/s,
 //! sizes bytes; ids count from 0 in the order of making.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -19,6 +18,7 @@ use transport::tcp::{Config, EcnMode};
 use units::{Bytes, Rate, Time};
 
 use crate::TidegateError;
+use crate::arrow::Columns;
 use crate::control;
 use crate::engine::Program;
 
@@ -401,17 +401,12 @@ impl Simulation {
         Ok(self.network.waits(id, queue).and_then(|w| w.quantile(share)).map(Time::as_ps))
     }
 
-    /// What the recorders have: for flows and for queues the columns by name, 64-bit little-endian words.
-    #[allow(clippy::type_complexity)]
-    fn samples<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> (Vec<HashMap<&'static str, Bound<'py, PyBytes>>>, Vec<HashMap<&'static str, Bound<'py, PyBytes>>>)
-    {
+    /// What the recorders have, for flows and for queues.
+    fn samples(&self) -> (Vec<Columns>, Vec<Columns>) {
         let (mut flows, mut queues) = (Vec::new(), Vec::new());
         for (flow, queue) in self.network.recorded() {
-            flows.extend(flow.map(|f| flow_columns(py, f)));
-            queues.push(queue_columns(py, queue));
+            flows.extend(flow.map(flow_columns));
+            queues.push(queue_columns(queue));
         }
         (flows, queues)
     }
@@ -651,42 +646,39 @@ impl SwitchControl {
     }
 }
 
-fn words<'py>(py: Python<'py>, values: impl Iterator<Item = u64>) -> Bound<'py, PyBytes> {
-    PyBytes::new(py, &values.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
+fn widened(column: &[u32]) -> Vec<u64> {
+    column.iter().map(|v| u64::from(*v)).collect()
 }
 
-fn flow_columns<'py>(py: Python<'py>, s: &FlowSamples) -> HashMap<&'static str, Bound<'py, PyBytes>> {
-    let long = |column: &[u64]| words(py, column.iter().copied());
-    let short = |column: &[u32]| words(py, column.iter().map(|v| u64::from(*v)));
-    HashMap::from([
-        ("time", long(&s.time)),
-        ("flow", short(&s.flow)),
-        ("bytes_received", long(&s.bytes_received)),
-        ("cwnd", short(&s.cwnd)),
-        ("ssthresh", short(&s.ssthresh)),
-        ("in_flight", short(&s.in_flight)),
-        ("srtt", long(&s.srtt)),
-        ("rto", long(&s.rto)),
-        ("pacing_rate", long(&s.pacing_rate)),
-        ("retransmits", long(&s.retransmits)),
-        ("timeouts", long(&s.timeouts)),
-        ("delivered_ce", long(&s.delivered_ce)),
+fn flow_columns(s: &FlowSamples) -> Columns {
+    Columns::new(vec![
+        ("time", s.time.clone()),
+        ("flow", widened(&s.flow)),
+        ("bytes_received", s.bytes_received.clone()),
+        ("cwnd", widened(&s.cwnd)),
+        ("ssthresh", widened(&s.ssthresh)),
+        ("in_flight", widened(&s.in_flight)),
+        ("srtt", s.srtt.clone()),
+        ("rto", s.rto.clone()),
+        ("pacing_rate", s.pacing_rate.clone()),
+        ("retransmits", s.retransmits.clone()),
+        ("timeouts", s.timeouts.clone()),
+        ("delivered_ce", s.delivered_ce.clone()),
     ])
 }
 
-fn queue_columns<'py>(py: Python<'py>, s: &QueueSamples) -> HashMap<&'static str, Bound<'py, PyBytes>> {
-    let long = |column: &[u64]| words(py, column.iter().copied());
-    HashMap::from([
-        ("time", long(&s.time)),
-        ("port", words(py, s.port.iter().map(|v| u64::from(*v)))),
-        ("queue", words(py, s.queue.iter().map(|v| u64::from(*v)))),
-        ("packets", long(&s.packets)),
-        ("bytes", long(&s.bytes)),
-        ("delay", long(&s.delay)),
-        ("sent_bytes", long(&s.sent_bytes)),
-        ("dropped", long(&s.dropped)),
-        ("marked", long(&s.marked)),
-        ("busy", long(&s.busy)),
+fn queue_columns(s: &QueueSamples) -> Columns {
+    Columns::new(vec![
+        ("time", s.time.clone()),
+        ("port", widened(&s.port)),
+        ("queue", widened(&s.queue)),
+        ("packets", s.packets.clone()),
+        ("bytes", s.bytes.clone()),
+        ("delay", s.delay.clone()),
+        ("sent_bytes", s.sent_bytes.clone()),
+        ("dropped", s.dropped.clone()),
+        ("marked", s.marked.clone()),
+        ("busy", s.busy.clone()),
     ])
 }
 
