@@ -374,7 +374,9 @@ class Network:
         udp = flow.kind == "udp"
         number = sum((other.kind == "udp") == udp for other in self.flows[: flow.number])
         ends = (self.address(flow.source), self.address(flow.target))
-        return FiveTuple(*ends, 17 if udp else 6, 10_000 + number % 50_000, 5_000 + number // 50_000)
+        high, low = divmod(number, 16_000)
+        receiver = (42_000 if udp else 26_000) + (low + high) % 16_000
+        return FiveTuple(*ends, 17 if udp else 6, 10_000 + low, receiver)
 
     def _host_number(self, host: Node) -> int:
         hosts = [node for node in self.nodes if node.kind == "host"]

@@ -48,36 +48,38 @@ pub fn mac(host: u32) -> [u8; 6] {
     [2, 0, n[0], n[1], n[2], n[3]]
 }
 
-/// Sources have ports from here on, so that they are never taken for a receiver's.
-const SOURCE_PORTS: u32 = 10_000;
-const PORTS_PER_RECEIVER: u32 = 50_000;
-const RECEIVER_PORTS: u32 = 5_000;
+/// Ports of one kind: those of sources, of TCP's receivers, of UDP's.
+const SPAN: u32 = 16_000;
+const SOURCES: u32 = 10_000;
+const TCP_RECEIVERS: u32 = SOURCES + SPAN;
+const UDP_RECEIVERS: u32 = TCP_RECEIVERS + SPAN;
 
-/// Ports of a flow, TCP or UDP: the sending side's and the receiving side's together tell its number.
-fn ports(number: u32) -> (u16, u16) {
-    let (high, low) = (number / PORTS_PER_RECEIVER, number % PORTS_PER_RECEIVER);
-    ((SOURCE_PORTS + low) as u16, (RECEIVER_PORTS + high) as u16)
+/// Ports of a flow, the sending side's and the receiving side's, together tell its number among the TCP or the UDP flows. Flows
+/// that are not thousands apart have different ones on both sides: a real receiver (iperf3) needs a port for itself.
+fn ports(number: u32, receivers: u32) -> (u16, u16) {
+    let (high, low) = (number / SPAN, number % SPAN);
+    ((SOURCES + low) as u16, (receivers + (low + high) % SPAN) as u16)
 }
 
 /// The number of the flow with these ports.
-fn number(source: u16, receiver: u16) -> Option<u32> {
-    let low = u32::from(source).checked_sub(SOURCE_PORTS)?;
-    let high = u32::from(receiver).checked_sub(RECEIVER_PORTS)?;
-    Some(high * PORTS_PER_RECEIVER + low)
+fn number(source: u16, receiver: u16, receivers: u32) -> Option<u32> {
+    let low = u32::from(source).checked_sub(SOURCES).filter(|low| *low < SPAN)?;
+    let place = u32::from(receiver).checked_sub(receivers).filter(|place| *place < SPAN)?;
+    Some((place + SPAN - low) % SPAN * SPAN + low)
 }
 
 /// What a packet that has not been bytes yet looks like on the wire. `buffer` is used for the bytes.
 pub(crate) fn to_frame(packet: &Packet, from: u32, mut buffer: Vec<u8>) -> Frame {
     let (body, (port_from, port_to)) = match &packet.body {
         Body::Tcp(segment) => {
-            let (sender, receiver) = ports(packet.endpoint / 2);
+            let (sender, receiver) = ports(packet.endpoint / 2, TCP_RECEIVERS);
             // An endpoint with an odd number is a receiver: the packet is for it.
             let way = if packet.endpoint % 2 == 1 { (sender, receiver) } else { (receiver, sender) };
             (wire::Body::Tcp(*segment), way)
         }
         Body::Udp(datagram) => {
             let body = wire::Body::Udp { payload: datagram.payload, ecn: datagram.ecn };
-            (body, ports(packet.endpoint))
+            (body, ports(packet.endpoint, UDP_RECEIVERS))
         }
         Body::Frame(frame) => return frame.clone(),
     };
@@ -98,9 +100,9 @@ pub(crate) fn read(frame: &Frame) -> Option<(u32, wire::Body)> {
     let (addresses, body) = wire::parse(&frame.bytes, frame.bytes.len() as u32 + frame.more).ok()?;
     let (from, to) = (addresses.port_from, addresses.port_to);
     let endpoint = match body {
-        wire::Body::Tcp(_) if u32::from(to) < SOURCE_PORTS => 2 * number(from, to)? + 1,
-        wire::Body::Tcp(_) => 2 * number(to, from)?,
-        wire::Body::Udp { .. } => number(from, to)?,
+        wire::Body::Tcp(_) if u32::from(to) >= TCP_RECEIVERS => 2 * number(from, to, TCP_RECEIVERS)? + 1,
+        wire::Body::Tcp(_) => 2 * number(to, from, TCP_RECEIVERS)?,
+        wire::Body::Udp { .. } => number(from, to, UDP_RECEIVERS)?,
     };
     Some((endpoint, body))
 }
@@ -124,7 +126,7 @@ mod tests {
 
     #[test]
     fn frames_find_their_endpoints() {
-        for endpoint in [0, 1, 2, 131_070, 131_071, 400_001, 10_000, 10_001] {
+        for endpoint in [0, 1, 2, 31_998, 32_000, 32_001, 131_070, 131_071, 400_001, 10_000, 10_001] {
             let body = Body::Tcp(Segment { payload: 100, ..Segment::default() });
             let packet = Packet { endpoint, to: 300, next: 0, size: 0, body };
             let frame = to_frame(&packet, 2, Vec::new());
