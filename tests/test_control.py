@@ -253,7 +253,7 @@ def test_what_is_set_can_be_read_back(punt: p4.Program) -> None:
         (lambda net, s, link: net.configure(s, link, Port(())), "switch s: port 0 has no queue"),
         (
             lambda net, s, link: net.configure(s, link, Port((Queue(),), "fair")),
-            "there is no scheduler `fair`; known: strict priority, deficit round robin, time-shifted FIFO",
+            "there is no scheduler `fair`; known: strict priority, deficit round robin, weighted round robin, time-shifted FIFO",
         ),
         (
             lambda net, s, link: net.configure(s, link, Port((Queue(shaper=Shaper(0)),))),

@@ -443,16 +443,17 @@ fn shaper_spec(shaping: Option<Shaping>) -> ShaperSpec {
 /// A queue: limit in packets, in bytes, weight, time shift in picoseconds, shaper.
 type QueueSpec = (Option<u64>, Option<u64>, u32, u64, ShaperSpec);
 
-/// A port: scheduler, quantum in bytes (of deficit round robin), shaper, queues.
+/// A port: scheduler, quantum in bytes (of the round robins), shaper, queues.
 type PortSpec = (String, u64, ShaperSpec, Vec<QueueSpec>);
 
 fn port_config((scheduler, quantum, shaper, queues): PortSpec) -> PyResult<PortConfig> {
     let scheduler = match scheduler.as_str() {
         "strict priority" => Scheduler::StrictPriority,
         "deficit round robin" => Scheduler::DeficitRoundRobin { quantum: Bytes::new(quantum) },
+        "weighted round robin" => Scheduler::WeightedRoundRobin { quantum: Bytes::new(quantum) },
         "time-shifted FIFO" => Scheduler::TimeShiftedFifo,
         other => {
-            let known = "strict priority, deficit round robin, time-shifted FIFO";
+            let known = "strict priority, deficit round robin, weighted round robin, time-shifted FIFO";
             return Err(wrong(format!("there is no scheduler `{other}`; known: {known}")));
         }
     };
@@ -469,6 +470,7 @@ fn port_spec(config: &PortConfig) -> PortSpec {
     let (scheduler, quantum) = match config.scheduler {
         Scheduler::StrictPriority => ("strict priority", 0),
         Scheduler::DeficitRoundRobin { quantum } => ("deficit round robin", quantum.get()),
+        Scheduler::WeightedRoundRobin { quantum } => ("weighted round robin", quantum.get()),
         Scheduler::TimeShiftedFifo => ("time-shifted FIFO", 0),
     };
     let queue = |q: &QueueConfig| -> QueueSpec {

@@ -7,7 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `queue` | one queue: limits, depth, counts |
-//! | `scheduler` | which queue is next: strict priority, deficit round robin, time-shifted FIFO |
+//! | `scheduler` | which queue is next: strict priority, deficit and weighted round robin, time-shifted FIFO |
 //! | `shaper` | how fast a queue or a port may send |
 //! | `generator` | packets on a period |
 //! | `switch` | ports with queues around a pipeline; the controller's side |

@@ -18,7 +18,7 @@ pub struct QueueLimit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueConfig {
     pub limit: QueueLimit,
-    /// Share of the port, for deficit round robin.
+    /// Share of the port, for the round robins.
     pub weight: u32,
     /// How much earlier its packets count as having come, for the time-shifted FIFO.
     pub time_shift: Time,

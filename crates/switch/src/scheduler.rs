@@ -13,6 +13,10 @@ pub enum Scheduler {
     /// Deficit round robin (Shreedhar and Varghese 1995): in a round each queue may send `quantum` times its weight. A queue
     /// that is empty saves nothing up.
     DeficitRoundRobin { quantum: Bytes },
+    /// For two queues, of which the one with the higher number goes first as long as it leaves the other its share by weights
+    /// (RFC 9332 section 4.2.2 and appendix A.1). Shares count only while packets wait in both, and anew when none has waited: the
+    /// first queue may then send `quantum` times its weight before the other has a turn.
+    WeightedRoundRobin { quantum: Bytes },
     /// Whichever packet has waited longest, its queue's `time_shift` added (RFC 9332 section 4.1.2 and appendix A).
     TimeShiftedFifo,
 }
@@ -26,12 +30,14 @@ pub(crate) enum Choice {
     Empty,
 }
 
-/// Where deficit round robin stands.
+/// Where the round robins stand.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Round {
     turn: usize,
     /// The queue whose turn it is has got its quantum.
     credited: bool,
+    /// Of the weighted round robin: bytes times weight that are queue 0's by right, if above 0; `None`: no packet has waited since.
+    pub credit: Option<i64>,
 }
 
 impl Round {
@@ -62,6 +68,10 @@ pub(crate) fn choose(scheduler: Scheduler, round: &mut Round, queues: &mut [Queu
     let chosen = match scheduler {
         Scheduler::StrictPriority => queues.iter().rposition(ready),
         Scheduler::DeficitRoundRobin { quantum } => Some(by_deficit(quantum.get(), round, queues, now)),
+        Scheduler::WeightedRoundRobin { quantum } => {
+            let ready = [ready(&queues[0]), queues.get(1).is_some_and(ready)];
+            Some(by_credit(quantum.get(), round, queues, ready))
+        }
         Scheduler::TimeShiftedFifo => {
             let age = |queue: &Queue| {
                 let came = queue.first().map_or(u64::MAX, |(_, came)| came);
@@ -96,4 +106,20 @@ fn by_deficit(quantum: u64, round: &mut Round, queues: &mut [Queue], now: Time) 
         }
         round.advance(queues.len());
     }
+}
+
+/// Of two queues, at least one of which is ready.
+fn by_credit(quantum: u64, round: &mut Round, queues: &[Queue], ready: [bool; 2]) -> usize {
+    if ready != [true, true] {
+        return usize::from(ready[1]);
+    }
+    let weight = |index: usize| i64::from(queues[index].config.weight);
+    let quantum = i64::try_from(quantum).unwrap_or(i64::MAX);
+    let credit = round.credit.unwrap_or_else(|| quantum.saturating_mul(weight(0) - weight(1)).min(0));
+    let index = usize::from(credit <= 0);
+    let bytes = queues[index].first().map_or(0, |(bytes, _)| i64::try_from(bytes).unwrap_or(i64::MAX));
+    let change = bytes.saturating_mul(weight(1 - index));
+    round.credit =
+        Some(if index == 1 { credit.saturating_add(change) } else { credit.saturating_sub(change) });
+    index
 }

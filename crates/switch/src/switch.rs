@@ -55,9 +55,15 @@ impl PortConfig {
             }
         }
         match self.scheduler {
-            Scheduler::DeficitRoundRobin { quantum } if quantum.is_zero() => {
+            Scheduler::DeficitRoundRobin { quantum } | Scheduler::WeightedRoundRobin { quantum }
+                if quantum.is_zero() =>
+            {
                 refuse(format!("port {port} has a quantum of 0 bytes; give it about one packet"))
             }
+            Scheduler::WeightedRoundRobin { .. } if self.queues.len() != 2 => refuse(format!(
+                "port {port} has {} queues; the weighted round robin is for two",
+                self.queues.len()
+            )),
             _ => Ok(()),
         }
     }
@@ -415,6 +421,9 @@ impl Switch {
         match queue.push(packet) {
             Ok(()) => {
                 port.waiting += 1;
+                if port.waiting == 1 {
+                    port.round.credit = None;
+                }
                 if port.waiting == 1 || (was_empty && port.held_until.is_some()) {
                     self.ready.push(number);
                 }
@@ -438,6 +447,7 @@ impl Switch {
     pub fn transmit(&mut self, now: Time, number: u32) -> Option<Departure> {
         loop {
             let port = self.ports.get_mut(number as usize)?;
+            let credit = port.round.credit;
             let Choice::Queue(index) = port.choose(now) else { return None };
             let queue = &mut port.queues[index];
             let (bytes, _) = queue.first()?;
@@ -450,8 +460,10 @@ impl Switch {
             let Some(out) = out else {
                 // It costs the port nothing.
                 queue.statistics.dropped_in_egress += 1;
-                if matches!(port.scheduler, Scheduler::DeficitRoundRobin { .. }) {
-                    queue.deficit += bytes;
+                match port.scheduler {
+                    Scheduler::DeficitRoundRobin { .. } => queue.deficit += bytes,
+                    Scheduler::WeightedRoundRobin { .. } => port.round.credit = credit,
+                    Scheduler::StrictPriority | Scheduler::TimeShiftedFifo => {}
                 }
                 continue;
             };

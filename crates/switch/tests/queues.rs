@@ -209,6 +209,80 @@ fn a_packet_dropped_in_egress_costs_its_queue_nothing() {
     assert_eq!(share(&left[..20], 0), 10, "{left:?}");
 }
 
+/// Queue 1 with 15 times the weight of queue 0, and 1000 bytes a packet.
+fn switch_of_l_and_c() -> Switch {
+    let mut port = PortConfig::new([packets(1000), packets(1000)]);
+    port.scheduler = Scheduler::WeightedRoundRobin { quantum: Bytes::new(1000) };
+    port.queues[1].weight = 15;
+    of(vec![port])
+}
+
+#[test]
+fn the_weighted_round_robin_leaves_the_other_queue_its_share() {
+    let mut switch = switch_of_l_and_c();
+    for _ in 0..60 {
+        switch.receive(Time::ZERO, 0, &[0, 0, 0, 0], 996);
+        switch.receive(Time::ZERO, 0, &[0, 1, 0, 1], 996);
+    }
+    let left: Vec<u8> =
+        drain(&mut switch, 0, Time::ZERO, Time::from_us(1)).into_iter().map(|(mark, _)| mark).collect();
+    // Fifteen of queue 1, one of queue 0, and so on; then what is left of queue 0.
+    let turns: Vec<usize> =
+        left.iter().take(64).enumerate().filter(|(_, m)| **m == 0).map(|(i, _)| i).collect();
+    assert_eq!(turns, [15, 31, 47, 63]);
+    assert!(left[64..].iter().all(|mark| *mark == 0) && left.len() == 120, "{left:?}");
+}
+
+#[test]
+fn credit_changes_only_while_packets_wait_in_both_queues() {
+    let mut switch = switch_of_l_and_c();
+    for _ in 0..100 {
+        switch.receive(Time::ZERO, 0, &[0, 0, 0, 0], 996);
+    }
+    let mut turns = Vec::new();
+    for at in 1..60 {
+        switch.receive(Time::from_us(at), 0, &[0, 1, 0, 1], 996);
+        let queue = switch.transmit(Time::from_us(at), 0).map(|out| out.queue);
+        if queue == Some(0) {
+            turns.push(at);
+            assert_eq!(switch.transmit(Time::from_us(at), 0).map(|out| out.queue), Some(1));
+        }
+        // What queue 0 sends alone is not set against its share.
+        for _ in 0..usize::from(at == 20) * 3 {
+            assert_eq!(switch.transmit(Time::from_us(at), 0).map(|out| out.queue), Some(0));
+        }
+    }
+    assert_eq!(turns, [16, 31, 46]);
+}
+
+#[test]
+fn credit_begins_anew_when_nothing_waits_and_costs_nothing_for_what_egress_drops() {
+    let mut switch = switch_of_l_and_c();
+    let mut first_turn = |dropped: u8| {
+        for _ in 0..40 {
+            switch.receive(Time::ZERO, 0, &[0, 0, 0, 0], 996);
+        }
+        for index in 0..40 {
+            // Some of queue 1 are dropped before queue 0 has its turn.
+            switch.receive(Time::ZERO, 0, &[0, 1, u8::from(index < dropped), 1], 996);
+        }
+        let left = drain(&mut switch, 0, Time::ZERO, Time::from_us(1));
+        left.iter().position(|(mark, _)| *mark == 0)
+    };
+    assert_eq!(first_turn(0), Some(15));
+    assert_eq!(first_turn(7), Some(15));
+}
+
+#[test]
+fn the_weighted_round_robin_is_for_two_queues() {
+    let mut port = PortConfig::new([packets(10)]);
+    port.scheduler = Scheduler::WeightedRoundRobin { quantum: Bytes::new(1000) };
+    let compiled = compile_str("queues.p4", PROGRAM, None, &Options::default());
+    let config = Config { ports: vec![port], ..Config::default() };
+    let refused = Switch::new(Arc::new(compiled.program.unwrap()), &config).unwrap_err().to_string();
+    assert_eq!(refused, "port 0 has 1 queues; the weighted round robin is for two");
+}
+
 #[test]
 fn the_time_shifted_fifo_goes_by_age() {
     let mut port = PortConfig::new([packets(100), packets(100)]);
@@ -336,6 +410,7 @@ fn scheduler() -> impl Strategy<Value = Scheduler> {
     prop_oneof![
         Just(Scheduler::StrictPriority),
         (1u64..3000).prop_map(|quantum| Scheduler::DeficitRoundRobin { quantum: Bytes::new(quantum) }),
+        (1u64..3000).prop_map(|quantum| Scheduler::WeightedRoundRobin { quantum: Bytes::new(quantum) }),
         Just(Scheduler::TimeShiftedFifo),
     ]
 }
@@ -359,7 +434,11 @@ prop_compose! {
             time_shift: Time::from_us(shift),
             shaping,
         });
-        PortConfig { scheduler, shaping, ..PortConfig::new(queues) }
+        let mut port = PortConfig { scheduler, shaping, ..PortConfig::new(queues) };
+        if matches!(scheduler, Scheduler::WeightedRoundRobin { .. }) {
+            port.queues.resize(2, QueueConfig::from(packets(3)));
+        }
+        port
     }
 }
 

@@ -20,7 +20,7 @@ Value = int | str
 """A number, or what the reference switch's command line takes: `10.0.0.1`, `10.0.0.0/8`, `0x0a&&&0xff`, `1->9`."""
 Words = npt.NDArray[np.uint64]
 MatchKind = Literal["exact", "lpm", "ternary", "range", "optional"]
-Scheduler = Literal["strict priority", "deficit round robin", "time-shifted FIFO"]
+Scheduler = Literal["strict priority", "deficit round robin", "weighted round robin", "time-shifted FIFO"]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Queue:
     bytes: units.Size | None = None
     """Limits; a packet that would go beyond is dropped."""
     weight: int = 1
-    """Share of the port, for deficit round robin."""
+    """Share of the port, for the round robins."""
     time_shift: units.Time = 0
     """How much longer its packets count as having waited, for the time-shifted FIFO."""
     shaper: Shaper | None = None
@@ -97,9 +97,10 @@ class Port:
 
     queues: tuple[Queue, ...]
     scheduler: Scheduler = "strict priority"
-    """Strict priority: the highest number first. Time-shifted FIFO: RFC 9332 section 4.1.2."""
+    """Strict priority: the highest number first. Weighted round robin, for two queues: queue 1 first, within its share (RFC 9332
+    appendix A.1). Time-shifted FIFO: whoever has waited longest, time shift included (RFC 9332 appendix A.2)."""
     quantum: units.Size = "1514 B"
-    """Bytes a round and unit of weight, for deficit round robin."""
+    """Bytes a round and unit of weight, for the round robins."""
     shaper: Shaper | None = None
 
 
