@@ -1,0 +1,436 @@
+// What `pi2.p4` and `dualpi2.p4` have in common: headers, what is remembered of a port and its queues, the PI controller, the two
+// ways to say "with this likelihood", marks, and statistics.
+//
+// Units: times in microseconds, sizes in bytes of Ethernet frames, probabilities in 1/2^32 (ONE is 1).
+// A queue has a slot: twice its port's number, plus one for the L queue.
+
+#include <core.p4>
+#include <v1model.p4>
+
+const bit<32> PORTS = 512;
+const bit<32> SLOTS = 1024;
+const bit<32> MTU = 1514;
+// Bins of a queue's delays; which delay falls in which bin is in the table `delays`.
+const bit<32> BINS = 256;
+
+const bit<16> TYPE_IPV4 = 0x0800;
+const bit<16> TYPE_IPV6 = 0x86dd;
+const bit<16> TYPE_VLAN = 0x8100;
+
+typedef bit<32> time_t;
+typedef bit<64> prob_t;
+
+const prob_t ONE = 0x1_0000_0000;
+// Longer than a second counts as a second: with gains of 23 bits no sum of the PI controller overflows.
+const bit<48> MOST_TIME = 0xf_ffff;
+const bit<8> ALPHA_SHIFT = 20;
+
+// RFC 3168, RFC 9331.
+const bit<2> NOT_ECT = 0;
+const bit<2> ECT1 = 1;
+const bit<2> ECT0 = 2;
+const bit<2> CE = 3;
+
+header ethernet_t {
+    bit<48> dst;
+    bit<48> src;
+    bit<16> type;
+}
+
+header vlan_t {
+    bit<16> tag;
+    bit<16> type;
+}
+
+header ipv4_t {
+    bit<4>  version;
+    bit<4>  ihl;
+    bit<6>  dscp;
+    bit<2>  ecn;
+    bit<16> total_length;
+    bit<16> identification;
+    bit<3>  flags;
+    bit<13> fragment_offset;
+    bit<8>  ttl;
+    bit<8>  protocol;
+    bit<16> checksum;
+    bit<32> src;
+    bit<32> dst;
+}
+
+header ipv6_t {
+    bit<4>   version;
+    bit<6>   dscp;
+    bit<2>   ecn;
+    bit<20>  flow_label;
+    bit<16>  payload_length;
+    bit<8>   next_header;
+    bit<8>   hop_limit;
+    bit<128> src;
+    bit<128> dst;
+}
+
+struct headers_t {
+    ethernet_t ethernet;
+    vlan_t     vlan;
+    ipv4_t     ipv4;
+    ipv6_t     ipv6;
+}
+
+struct metadata_t {
+    // The packet goes to a port whose queues are managed, and counts in `backlog`.
+    bit<1>  managed;
+    // For the L queue.
+    bit<1>  low;
+    bit<1>  l4s;
+    bit<2>  ecn;
+    bit<6>  dscp;
+    bit<32> limit;
+}
+
+// How a port's queues are managed.
+struct config_t {
+    // Of the PI controller in the program. A period of 0: the control plane sets p'.
+    time_t  period;
+    // Gains for a microsecond of delay, in 1/2^32: alpha for each microsecond that has gone by, too, and in 1/2^20 of that.
+    time_t  target;
+    bit<23> alpha;
+    bit<23> beta;
+    // Coupling factor in 1/16, and one over it in 1/65536; and from which p' on there is overload.
+    bit<8>  k;
+    bit<24> one_by_k;
+    prob_t  p_max;
+    // The native AQM of the L queue: a ramp from `min_th` to `max_th`, `slope` for each microsecond; not for a packet behind which
+    // at most `th_len` wait.
+    time_t  min_th;
+    time_t  max_th;
+    prob_t  slope;
+    bit<19> th_len;
+    // Random numbers, or RFC 9332's recurrence.
+    bit<1>  dice;
+    // Something else polices the L queue: packets in it that are not ECN-capable are left alone.
+    bit<1>  policed;
+    // While less than two packets wait, the PI controller's signals are held back.
+    bit<1>  spares_two;
+}
+
+// Bytes that wait; how long the last packet waited (0: none waits any more).
+register<bit<32>>(SLOTS) backlog;
+register<time_t>(SLOTS) delay;
+// p', from which everything else follows. The control plane writes it, or the PI controller in the program.
+register<prob_t>(PORTS) p;
+register<time_t>(PORTS) previous_delay;
+register<bit<48>>(PORTS) updated;
+// What RFC 9332's recurrence has added up.
+register<prob_t>(SLOTS) signals;
+
+// Statistics (RFC 9332 section 2.5.2.2). `arrived` less `presented` and what waits is tail drop.
+counter(SLOTS, CounterType.packets_and_bytes) arrived;
+counter(SLOTS, CounterType.packets) overflowed;
+counter(SLOTS, CounterType.packets) presented;
+counter(SLOTS, CounterType.packets_and_bytes) forwarded;
+counter(SLOTS, CounterType.packets) marked;
+counter(SLOTS, CounterType.packets) dropped_not_ect;
+counter(SLOTS, CounterType.packets) dropped_ect;
+register<bit<64>>(SLOTS) delay_sum;
+counter(SLOTS * BINS, CounterType.packets) delay_histogram;
+
+parser AqmParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    state start {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.type) {
+            TYPE_IPV4: ipv4;
+            TYPE_IPV6: ipv6;
+            TYPE_VLAN: vlan;
+            default: accept;
+        }
+    }
+
+    state vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.type) {
+            TYPE_IPV4: ipv4;
+            TYPE_IPV6: ipv6;
+            default: accept;
+        }
+    }
+
+    state ipv4 {
+        packet.extract(hdr.ipv4);
+        meta.ecn = hdr.ipv4.ecn;
+        meta.dscp = hdr.ipv4.dscp;
+        transition accept;
+    }
+
+    state ipv6 {
+        packet.extract(hdr.ipv6);
+        meta.ecn = hdr.ipv6.ecn;
+        meta.dscp = hdr.ipv6.dscp;
+        transition accept;
+    }
+}
+
+control AqmVerify(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control AqmCompute(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control AqmDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr);
+    }
+}
+
+// Where a packet goes, and whether queues are managed there.
+control Forwarding(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    action drop() {
+        mark_to_drop(standard_metadata);
+    }
+
+    action to_port(bit<9> port) {
+        standard_metadata.egress_spec = port;
+    }
+
+    // Copies go to queues unmanaged.
+    action flood(bit<16> group) {
+        standard_metadata.mcast_grp = group;
+    }
+
+    table forward {
+        key = { hdr.ethernet.dst : exact; }
+        actions = { to_port; flood; drop; }
+        default_action = drop();
+        size = 65536;
+    }
+
+    action manage(bit<32> limit, bit<1> l4s) {
+        meta.managed = 1;
+        meta.limit = limit;
+        meta.l4s = l4s;
+    }
+
+    action leave() { }
+
+    // Bytes that a port's queues hold together; and whether there is L4S at all. Ports without an entry are not managed.
+    table buffers {
+        key = { standard_metadata.egress_spec : exact; }
+        actions = { manage; leave; }
+        default_action = leave();
+        size = 512;
+    }
+
+    apply {
+        switch (forward.apply().action_run) {
+            to_port: { buffers.apply(); }
+            default: { }
+        }
+    }
+}
+
+// How the queues of a packet's port are managed; `there`: somebody has said so.
+control Configuration(in standard_metadata_t standard_metadata, out config_t config, out bool there) {
+    action configure(
+        time_t period, time_t target, bit<23> alpha, bit<23> beta, bit<8> k, bit<24> one_by_k, prob_t p_max, time_t min_th,
+        time_t max_th, prob_t slope, bit<19> th_len, bit<1> dice, bit<1> policed, bit<1> spares_two
+    ) {
+        config.period = period;
+        config.target = target;
+        config.alpha = alpha;
+        config.beta = beta;
+        config.k = k;
+        config.one_by_k = one_by_k;
+        config.p_max = p_max;
+        config.min_th = min_th;
+        config.max_th = max_th;
+        config.slope = slope;
+        config.th_len = th_len;
+        config.dice = dice;
+        config.policed = policed;
+        config.spares_two = spares_two;
+    }
+
+    action none() { }
+
+    table aqm {
+        key = { standard_metadata.egress_port : exact; }
+        actions = { configure; none; }
+        default_action = none();
+        size = 512;
+    }
+
+    apply {
+        there = aqm.apply().hit;
+    }
+}
+
+// Takes a packet into the buffer that a port's queues share, or drops it (RFC 9332 Fig. 3): there must be room for an MTU.
+control Buffer(inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    apply {
+        bit<32> slot = (bit<32>) standard_metadata.egress_spec << 1 | (bit<32>) meta.low;
+        bit<32> own;
+        bit<32> other;
+        arrived.count(slot);
+        backlog.read(own, slot);
+        backlog.read(other, slot ^ 1);
+        if (own + other + MTU > meta.limit) {
+            overflowed.count(slot);
+            meta.managed = 0;
+            mark_to_drop(standard_metadata);
+        } else {
+            backlog.write(slot, own + standard_metadata.packet_length);
+        }
+    }
+}
+
+// Takes a packet out of the buffer. `waiting`: bytes that waited, this packet included; `waited`: the longer delay of both queues,
+// that of the packet's own being the packet's.
+control Dequeue(in bit<32> slot, in standard_metadata_t standard_metadata, out bit<32> waiting, out time_t waited) {
+    bit<8> found;
+
+    action bin(bit<8> number) {
+        found = number;
+    }
+
+    // Edges of the bins are prefixes of the time in microseconds.
+    table delays {
+        key = { standard_metadata.deq_timedelta : lpm; }
+        actions = { bin; }
+        default_action = bin(0);
+        size = 256;
+    }
+
+    apply {
+        bit<32> own;
+        backlog.read(own, slot);
+        backlog.read(waiting, slot ^ 1);
+        waiting = waiting + own;
+        delay.read(waited, slot ^ 1);
+        time_t time = standard_metadata.deq_timedelta;
+        waited = time > waited ? time : waited;
+        // An empty queue has no bytes and no delay, whatever has been lost on the way.
+        if (standard_metadata.deq_qdepth == 0) {
+            backlog.write(slot, 0);
+            delay.write(slot, 0);
+        } else {
+            backlog.write(slot, own |-| standard_metadata.packet_length);
+            delay.write(slot, time);
+        }
+        bit<64> sum;
+        delay_sum.read(sum, slot);
+        delay_sum.write(slot, sum + (bit<64>) time);
+        presented.count(slot);
+        delays.apply();
+        delay_histogram.count(slot << 8 | (bit<32>) found);
+    }
+}
+
+// The PI controller (RFC 9332 Fig. 8), run by a packet that leaves when a period is over: p' from the longer delay of both queues.
+// The integral part goes with the time since the last run, as alpha goes with Tupdate, so that packets need not come on the period.
+control Pi(in bit<32> port, in config_t config, in time_t waited, in bit<48> now, out prob_t base) {
+    apply {
+        p.read(base, port);
+        if (config.period != 0) {
+            bit<48> then;
+            updated.read(then, port);
+            bit<48> elapsed = now - then;
+            if (elapsed >= (bit<48>) config.period) {
+                time_t before;
+                previous_delay.read(before, port);
+                elapsed = elapsed > MOST_TIME ? MOST_TIME : elapsed;
+                int<64> time = (int<64>) (bit<64>) (waited > (time_t) MOST_TIME ? (time_t) MOST_TIME : waited);
+                int<64> above = time - (int<64>) (bit<64>) config.target;
+                int<64> change = time - (int<64>) (bit<64>) before;
+                int<64> integral = (int<64>) (bit<64>) elapsed * (int<64>) (bit<64>) config.alpha * above;
+                int<64> next = (int<64>) base + (integral >> ALPHA_SHIFT) + (int<64>) (bit<64>) config.beta * change;
+                next = next < 0 ? 64s0 : next;
+                base = (prob_t) next;
+                base = base > ONE ? ONE : base;
+                p.write(port, base);
+                previous_delay.write(port, (time_t) (bit<64>) time);
+                updated.write(port, now);
+            }
+        }
+    }
+}
+
+// k p', one at most (RFC 9332 equation 3).
+control Coupled(in config_t config, in prob_t base, out prob_t coupled) {
+    apply {
+        coupled = base * (prob_t) config.k >> 4;
+        coupled = coupled > ONE ? ONE : coupled;
+    }
+}
+
+// Whether a signal is due that has this likelihood.
+control Linear(in config_t config, in bit<32> slot, in prob_t likelihood, out bool due) {
+    apply {
+        if (config.dice == 1) {
+            bit<32> die;
+            random(die, 32w0, 32w0xffffffff);
+            due = (prob_t) die < likelihood;
+        } else {
+            // recur() of RFC 9332 Fig. 4.
+            prob_t sum;
+            signals.read(sum, slot);
+            sum = sum + likelihood;
+            due = sum > ONE;
+            sum = due ? sum - ONE : sum;
+            signals.write(slot, sum);
+        }
+    }
+}
+
+// The same with the square of a likelihood: the larger of two random numbers has to be below it.
+control Squared(in config_t config, in bit<32> slot, in prob_t root, out bool due) {
+    apply {
+        if (config.dice == 1) {
+            bit<32> die;
+            bit<32> second;
+            random(die, 32w0, 32w0xffffffff);
+            random(second, 32w0, 32w0xffffffff);
+            die = second > die ? second : die;
+            due = (prob_t) die < root;
+        } else {
+            prob_t sum;
+            signals.read(sum, slot);
+            // 1 itself has no room for its square.
+            sum = sum + (root == ONE ? ONE : root * root >> 32);
+            due = sum > ONE;
+            sum = due ? sum - ONE : sum;
+            signals.write(slot, sum);
+        }
+    }
+}
+
+// What is to become of a packet, done: CE, gone, or neither; and counted. Only what is ECN-capable is marked (RFC 3168). Packets
+// with CE stay as they are (RFC 9331 section 5.1). The checksum as in RFC 1624.
+control Signal(
+    in bit<32> slot, in bool marks, in bool drops, inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata
+) {
+    apply {
+        if (drops) {
+            if (meta.ecn == NOT_ECT) {
+                dropped_not_ect.count(slot);
+            } else {
+                dropped_ect.count(slot);
+            }
+            mark_to_drop(standard_metadata);
+        } else {
+            if (marks && (meta.ecn == ECT0 || meta.ecn == ECT1)) {
+                marked.count(slot);
+                if (hdr.ipv4.isValid()) {
+                    bit<32> sum = (bit<32>) (~hdr.ipv4.checksum) + (bit<32>) (CE - hdr.ipv4.ecn);
+                    sum = (sum & 0xffff) + (sum >> 16);
+                    hdr.ipv4.checksum = ~((bit<16>) sum);
+                    hdr.ipv4.ecn = CE;
+                } else {
+                    hdr.ipv6.ecn = CE;
+                }
+            }
+            forwarded.count(slot);
+        }
+    }
+}

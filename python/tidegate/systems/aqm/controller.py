@@ -1,0 +1,294 @@
+"""The slow loop of PI2 and DualPI2: tables and limits, the PI controller if it is at home here, and the watch for overload.
+
+The PI controller has two homes. In the control plane, as in the paper, `AqmController` reads the queues' delays each `period` and
+writes p'. In the data plane the program does that itself, and `AqmController` only sets it up and watches. RFC 9332 appendix A
+names the quantities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tidegate import units
+from tidegate._core import TidegateError
+from tidegate.control import Controller, Port, Queue, SwitchApi
+from tidegate.control.api import Scheduler
+from tidegate.network import Link, Network, Switch
+
+Home = Literal["control plane", "data plane"]
+
+# Of the data plane: a probability of 1; alpha has 20 more bits behind the point; a coupling factor of 1.
+ONE = 1 << 32
+ALPHA_SCALE = 1 << 20
+K_ONE = 16
+BINS = 256
+MTU = 1514
+LOW = 1
+"""The L queue's number at its port; the C queue has 0."""
+
+
+@dataclass(frozen=True)
+class Aqm:
+    """How a port's queues are managed. The defaults are those of RFC 9332 appendix A."""
+
+    home: Home = "data plane"
+    """Where the PI controller is."""
+    target: units.Time = "15 ms"
+    """Of the C queue's delay."""
+    rtt_max: units.Time = "100 ms"
+    """The longest round trip for which the PI controller is to be stable."""
+    period: units.Time | None = None
+    """Tupdate; without it the smaller of the target and a third of `rtt_max`."""
+    k: float = 2.0
+    """Coupling factor: what scalable traffic's likelihood of a mark is of p'."""
+    p_c_max: float | None = None
+    """Likelihood of a classic drop from which on there is overload; without it 1/k^2."""
+    ramp_from: units.Time = "800 us"
+    ramp: units.Time = "400 us"
+    """The L queue's own marks begin at `ramp_from` of delay, and are certain from `ramp` later on; 0: a step."""
+    ramp_packets: int = 1
+    """A packet behind which at most so many wait gets no mark of the L queue's own."""
+    limit: units.Time = "250 ms"
+    """What both queues hold together, in time at the port's rate."""
+    random: bool = False
+    """Signals at random, as the paper's; otherwise by RFC 9332's recurrence."""
+    policed: bool = False
+    """Something else keeps traffic that builds queues out of the L queue: what is not ECN-capable is left alone there."""
+    spares_two: bool = True
+    """No signals of the PI controller while less than two full packets wait."""
+    l4s: bool = True
+    """RFC 9331 section 5.1: without, ECT(1) is treated as not ECN-capable."""
+
+    @property
+    def tupdate(self) -> int:
+        """The period in picoseconds."""
+        if self.period is not None:
+            return units.time(self.period)
+        return min(units.time(self.target), units.time(self.rtt_max) // 3)
+
+    @property
+    def alpha(self) -> float:
+        """Integral gain, in Hz."""
+        return 0.1 * (self.tupdate / units.PS_PER_S) / (units.time(self.rtt_max) / units.PS_PER_S) ** 2
+
+    @property
+    def beta(self) -> float:
+        """Proportional gain, in Hz."""
+        return 0.3 / (units.time(self.rtt_max) / units.PS_PER_S)
+
+    @property
+    def p_max(self) -> float:
+        """p' from which on there is overload."""
+        return 1 / self.k if self.p_c_max is None else min(self.p_c_max**0.5, 1.0)
+
+    def check(self) -> None:
+        """Raise `TidegateError` if a value makes no sense, or does not fit in the data plane."""
+        if self.home not in ("control plane", "data plane"):
+            raise TidegateError(
+                f"the PI controller's home is 'control plane' or 'data plane', not {self.home!r}"
+            )
+        if not 1 <= self.k < 16:
+            raise TidegateError(f"the coupling factor is {self.k}; give one from 1 to below 16")
+        if self.p_c_max is not None and not 0 < self.p_c_max <= 1:
+            raise TidegateError(f"p_c_max is {self.p_c_max}; give a likelihood above 0 and up to 1")
+        for name in ("target", "rtt_max", "limit"):
+            if units.time(getattr(self, name)) == 0:
+                raise TidegateError(f"the queue management's {name} is 0; give one above 0")
+        if not _US <= self.tupdate < units.PS_PER_S:
+            raise TidegateError(
+                f"the PI controller's period is {units.show_time(self.tupdate)}; give 1 us to 1 s"
+            )
+        if max(self._gains()) >= 1 << 23:
+            raise TidegateError(
+                f"the gains for an rtt_max of {self.rtt_max} are too large; give at least 8 ms"
+            )
+        if not 0 <= self.ramp_packets < 1 << 19:
+            raise TidegateError(f"ramp_packets is {self.ramp_packets}; give 0 to {2**19 - 1}")
+
+    def _gains(self) -> tuple[int, int]:
+        """Alpha and beta of the data plane: for a microsecond of delay."""
+        per_us = ONE * ALPHA_SCALE / 1e6
+        return round(self.alpha / (self.tupdate / _US) * per_us), round(self.beta * ONE / 1e6)
+
+    def values(self) -> list[int]:
+        """What the data plane's action `configure` takes."""
+        low = units.time(self.ramp_from) // _US
+        width = units.time(self.ramp) // _US
+        return [
+            self.tupdate // _US if self.home == "data plane" else 0,
+            units.time(self.target) // _US,
+            *self._gains(),
+            round(self.k * K_ONE),
+            round(65_536 / self.k),
+            round(self.p_max * ONE),
+            low,
+            low + width,
+            ONE // width if width else 0,
+            self.ramp_packets,
+            int(self.random),
+            int(self.policed),
+            int(self.spares_two),
+        ]
+
+
+_US = 1_000_000
+
+PAPER = Aqm(
+    home="control plane",
+    target="20 ms",
+    period="16 ms",
+    ramp_from="1 ms",
+    ramp=0,
+    random=True,
+    spares_two=False,
+)
+"""As the paper has it: 20 ms, every 16 ms, a step at 1 ms, random numbers."""
+
+
+def delay_bins() -> list[tuple[str, int]]:
+    """Bins for delays in microseconds, as prefixes: one for each up to 7, then eight for each doubling."""
+    bins = [(f"{us}/32", us) for us in range(1, 8)]
+    for shift in range(28):
+        for eighth in range(8):
+            bins.append((f"{(8 + eighth) << shift}/{32 - shift}", 8 + 8 * shift + eighth))
+    return bins
+
+
+def bin_edges_us(number: int) -> tuple[int, int]:
+    """From where on, and up to where, delays are in a bin."""
+    if number < 8:
+        return number, number + 1
+    shift, eighth = divmod(number - 8, 8)
+    return (8 + eighth) << shift, (9 + eighth) << shift
+
+
+def dual_port(
+    scheduler: Scheduler = "weighted round robin", *, weight: int = 15, time_shift: units.Time = "50 ms"
+) -> Port:
+    """The two queues of a port for `dualpi2.p4`.
+
+    `weight` is the L queue's, beside 1 of the C queue, for the round robins; `time_shift` is for the time-shifted FIFO. The
+    queues themselves are without limit: the program's is for both together.
+    """
+    return Port((Queue(), Queue(weight=weight, time_shift=time_shift)), scheduler)
+
+
+@dataclass
+class _Managed:
+    """A port while it is managed."""
+
+    rate: int
+    previous_us: int = 0
+    # Overload: since when, how long since the last report, and until when no report is due.
+    since: int | None = None
+    total: int = 0
+    quiet_until: int = 0
+
+
+class AqmController(Controller):
+    """Manages ports of a switch: `rates` has their rates by number, which the buffer's limit is computed from.
+
+    `ports` says where packets go: a port for each Ethernet address. What it needs to go on after a restart is in the switch. Notes
+    p' of each port it manages, and overload when it ends: its duration, no more than one report in `hysteresis`
+    (RFC 9332 section 2.5.2.3).
+    """
+
+    def __init__(
+        self,
+        rates: Mapping[int, units.Rate],
+        aqm: Aqm = Aqm(),
+        *,
+        ports: Mapping[str, int] | None = None,
+        watch: units.Time = "100 ms",
+        hysteresis: units.Time = "5 s",
+    ) -> None:
+        aqm.check()
+        self.aqm = aqm
+        self.period = aqm.tupdate if aqm.home == "control plane" else units.time(watch)
+        self._ports = dict(ports or {})
+        self._rates = {port: units.rate(rate) for port, rate in rates.items()}
+        self._hysteresis = units.time(hysteresis)
+
+    def start(self, switch: SwitchApi) -> None:
+        """Fill the tables; what is there already stays as it is, and p' too."""
+        self._managed = {port: _Managed(rate) for port, rate in self._rates.items()}
+        known = {entry.match[0].value for entry in switch.table_entries("forward")}
+        for address, port in self._ports.items():
+            if int(address.replace(":", ""), 16) not in known:
+                switch.table_add("forward", [address], "to_port", [port])
+        if not switch.table_entries("delays"):
+            for prefix, number in delay_bins():
+                switch.table_add("delays", [prefix], "bin", [number])
+        for port, managed in self._managed.items():
+            limit = max(units.time(self.aqm.limit) * managed.rate // (8 * units.PS_PER_S), 2 * MTU)
+            _set(switch, "buffers", port, "manage", [min(limit, 2**32 - 1), int(self.aqm.l4s)])
+            _set(switch, "aqm", port, "configure", self.aqm.values())
+            managed.previous_us = int(switch.register_read("previous_delay", port, 1)[0])
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        """The PI controller, if it is at home here; and what is to be noted."""
+        for port, managed in self._managed.items():
+            if self.aqm.home == "control plane":
+                p = self._update(switch, port, managed)
+            else:
+                p = int(switch.register_read("p", port, 1)[0]) / ONE
+            switch.note(f"p_{port}", p)
+            self._watch(now, switch, port, managed, p >= self.aqm.p_max)
+
+    def _update(self, switch: SwitchApi, port: int, managed: _Managed) -> float:
+        """dualpi2_update() of RFC 9332 Fig. 8."""
+        delay_us = max(switch.register_read("delay", 2 * port, 2).tolist())
+        target_us = units.time(self.aqm.target) / _US
+        change = self.aqm.alpha * (delay_us - target_us) + self.aqm.beta * (delay_us - managed.previous_us)
+        now = int(switch.register_read("p", port, 1)[0]) / ONE
+        p: float = min(max(now + change / 1e6, 0.0), 1.0)
+        switch.register_write("p", [round(p * ONE)], port)
+        # For whoever takes over.
+        switch.register_write("previous_delay", [delay_us], port)
+        managed.previous_us = delay_us
+        return p
+
+    def _watch(self, now: int, switch: SwitchApi, port: int, managed: _Managed, overload: bool) -> None:
+        if overload and managed.since is None:
+            managed.since = now
+        elif not overload and managed.since is not None:
+            managed.total += now - managed.since
+            managed.since = None
+        if managed.since is None and managed.total and now >= managed.quiet_until:
+            switch.note(f"overload_{port}_s", managed.total / units.PS_PER_S)
+            managed.total = 0
+            managed.quiet_until = now + self._hysteresis
+
+
+def _set(switch: SwitchApi, table: str, port: int, action: str, values: list[int]) -> None:
+    """An entry for a port, in place of the one there is."""
+    for entry in switch.table_entries(table):
+        if entry.match[0].value == port:
+            switch.table_modify(table, entry.handle, action, values)
+            return
+    switch.table_add(table, [port], action, values)
+
+
+def manage(
+    network: Network,
+    switch: Switch,
+    link: Link,
+    aqm: Aqm = Aqm(),
+    *,
+    port: Port | None = None,
+    **options: Any,
+) -> AqmController:
+    """Manage the queues of a switch in front of a link: gives the port its queues, and the network a controller.
+
+    `port` is `dual_port()` for `dualpi2.p4` unless it is given, or one queue for `pi2.p4`; the number of queues tells them
+    apart. `options` are those of `AqmController`.
+    """
+    number = network.port(switch, link)
+    network.configure(switch, link, dual_port() if port is None else port)
+    addresses = {network.mac(host): ways[0] for host, ways in network.ways(switch).items()}
+    rate = (link.there if link.a is switch else link.back).rate
+    controller = AqmController({number: rate}, aqm, ports=addresses, **options)
+    network.control(controller, switch)
+    return controller

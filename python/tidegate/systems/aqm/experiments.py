@@ -1,0 +1,263 @@
+"""The paper's experiments: phases of growing load (Figs. 4 and 5), and static mixes of CUBIC and Prague (Figs. 6 to 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.results import Result
+from tidegate.systems.aqm.lab import (
+    WAYS,
+    Bottleneck,
+    Noted,
+    begun,
+    bottleneck,
+    classic_flows,
+    expected_p,
+    l4s_flows,
+    rows_of,
+    series,
+)
+
+TABLE = (
+    "case",
+    "control",
+    "flows",
+    "goodput_mbps",
+    "error_mean",
+    "delay_ms_mean",
+    "delay_ms_p99",
+    "p_mean",
+    "utilisation",
+)
+TARGET_MS = 20.0
+COLOURS = {"cubic": "C0", "prague": "C1"}
+
+
+def over_seeds(rows: Sequence[Row], column: str, label: Callable[[Row], str]) -> dict[str, float]:
+    """Medians of a column over the seeds, by label."""
+    groups: dict[str, list[float]] = {}
+    for row in rows:
+        groups.setdefault(label(row), []).append(row[column])
+    return {name: float(np.median(values)) for name, values in groups.items()}
+
+
+def between(
+    id: str, statement: str, published: str, values: dict[str, float], low: float, high: float
+) -> Claim:
+    """The claim that all of these values are from `low` to `high`. What was measured names those that are not."""
+    beyond = {name: value for name, value in values.items() if not low <= value <= high}
+    measured = series(list(values.values())) if values else "nothing to measure"
+    if beyond:
+        measured += "; beyond: " + ", ".join(f"{name} ({value:.3g})" for name, value in beyond.items())
+    return Claim(id, statement, published, measured, holds=bool(values) and not beyond)
+
+
+# Phases.
+
+PHASES = (1, 2, 10, 25)
+
+
+def phased(way: str, capacity_mbps: int, base_rtt_ms: float, phase_s: int) -> Bottleneck:
+    """In each phase new flows come, of both kinds."""
+    lab = bottleneck(way, capacity_mbps, base_rtt_ms)
+    there = 0
+    for phase, number in enumerate(PHASES):
+        classic_flows(lab, number - there, phase * phase_s)
+        l4s_flows(lab, number - there, phase * phase_s)
+        there = number
+    lab.network.record("250 ms", queues=[lab.link])
+    return lab
+
+
+def _phase_rows(lab: Bottleneck, about: Row, phase_s: int) -> Callable[[Result], list[Row]]:
+    def measure(result: Result) -> list[Row]:
+        rows = []
+        for phase, number in enumerate(PHASES):
+            # A third of a phase is for finding the way.
+            begin, end = (phase + 1 / 3) * phase_s, (phase + 1) * phase_s
+            here = {**about, "phase": phase, "classic": number, "l4s": number}
+            rows += rows_of(result, lab, here, begin, end, flows=begun(lab, begin))
+        return rows
+
+    return measure
+
+
+@experiment("aqm.phases", (*TABLE[:1], "phase", *TABLE[1:]))
+def phases(
+    ways: tuple[str, ...] = ("pi2", "dualpi2"),
+    capacities_mbps: tuple[int, ...] = (120, 1000),
+    base_rtts_ms: tuple[float, ...] = (10.0, 50.0),
+    phase_s: int = 30,
+    quick: bool = False,
+) -> Plan:
+    """1-1, 2-2, 10-10 and 25-25 flows of CUBIC and Prague, one phase after the other (Figs. 4 and 5)."""
+    if quick:
+        phase_s = 9
+    cases = []
+    for way in ways:
+        for capacity in capacities_mbps:
+            for rtt in base_rtts_ms:
+                lab = phased(way, capacity, rtt, phase_s)
+                about = {"capacity_mbps": capacity, "base_rtt_ms": rtt}
+                name = f"{way}-{capacity}-{rtt:g}ms"
+                cases.append(Case(name, lab.network, f"{4 * phase_s} s", _phase_rows(lab, about, phase_s)))
+
+    def claims(rows: list[Row]) -> list[Claim]:
+        return [claim for way in ways for claim in _phase_claims([r for r in rows if r["way"] == way], way)]
+
+    def draw(runs: list[Run]) -> Figure:
+        return _draw_phases(runs, ways, capacities_mbps, base_rtts_ms, phase_s)
+
+    return Plan(cases, claims, draw)
+
+
+def _where(row: Row) -> str:
+    where = f"{row['capacity_mbps']} Mbit/s, {row['base_rtt_ms']:g} ms"
+    return f"{where}, {row['classic']}-{row['l4s']}"
+
+
+def _phase_claims(rows: list[Row], way: str) -> list[Claim]:
+    text = WAYS[way].text
+    classic = [row for row in rows if row["control"] == "cubic"]
+    l4s = [row for row in rows if row["control"] == "prague"]
+    near = over_seeds([r for r in classic if r["base_rtt_ms"] <= 20], "delay_ms_mean", _where)
+    many = [row for row in classic if row["classic"] + row["l4s"] >= 10]
+    out = [
+        between(
+            f"{way}-target",
+            f"{text}: mean classic queue delay within 15 % of 20 ms at round trips of up to 20 ms",
+            "around the target (Figs. 4 and 5)",
+            near,
+            0.85 * TARGET_MS,
+            1.15 * TARGET_MS,
+        ),
+        between(
+            f"{way}-utilisation",
+            f"{text}: utilisation at least 0.97 with 10 flows or more",
+            "no figure",
+            over_seeds(many, "utilisation", _where),
+            0.97,
+            1.01,
+        ),
+        between(
+            f"{way}-fair",
+            f"{text}: with 10-10 and 25-25 flows a CUBIC flow has from 0.5 to 1.5 of a fair share",
+            "fairness gets better with more flows (Fig. 4)",
+            {name: 1 + value for name, value in over_seeds(many, "error_mean", _where).items()},
+            0.5,
+            1.5,
+        ),
+    ]
+    if WAYS[way].queues == 2:
+        for capacity, limit in ((120, 1.5), (1000, 1.0)):
+            slow = [row for row in l4s if row["capacity_mbps"] == capacity]
+            if slow:
+                out.append(
+                    between(
+                        f"{way}-l4s-{capacity}",
+                        f"{text}: p99 of the L queue's delay below {limit:g} ms at {capacity} Mbit/s",
+                        "sub-millisecond (Fig. 5)",
+                        over_seeds(slow, "delay_ms_p99", _where),
+                        0.0,
+                        limit,
+                    )
+                )
+    else:
+        out += _law_claims(classic, way)
+    return out
+
+
+def _law_claims(classic: list[Row], way: str) -> list[Claim]:
+    many: dict[str, float] = {}
+    few: dict[str, float] = {}
+    for name, p in over_seeds(classic, "p_mean", _where).items():
+        row = next(row for row in classic if _where(row) == name)
+        rtt = row["base_rtt_ms"] + over_seeds(classic, "delay_ms_mean", _where)[name]
+        ratio = p / expected_p(row["capacity_mbps"], rtt, rtt, row["classic"], row["l4s"])
+        (many if row["classic"] >= 10 else few)[name] = ratio
+    statement = f"{WAYS[way].text}: p' over what the window laws of CUBIC and Prague give, from 0.75 to 1.33"
+    published = "p' as the PI2 paper reports it"
+    return [
+        between(f"{way}-law", f"{statement}, 10-10 and 25-25 flows", published, many, 0.75, 1.33),
+        between(
+            f"{way}-law-few",
+            f"{statement}, 1-1 and 2-2 flows, whose sawteeth are longer than a phase at 1 Gbit/s",
+            published,
+            few,
+            0.75,
+            1.33,
+        ),
+    ]
+
+
+def _draw_phases(
+    runs: list[Run],
+    ways: Sequence[str],
+    capacities: Sequence[int],
+    rtts: Sequence[float],
+    phase_s: int,
+) -> Figure:
+    columns = [(capacity, rtt) for capacity in capacities for rtt in rtts]
+    figure = Figure(figsize=(1 + 3.9 * len(columns), 0.8 + 7.2 * len(ways)), layout="constrained")
+    panels = figure.subplots(3 * len(ways), len(columns), squeeze=False)
+    first = {run.case: run for run in reversed(runs)}
+    for group, way in enumerate(ways):
+        for column, (capacity, rtt) in enumerate(columns):
+            run = first[f"{way}-{capacity}-{rtt:g}ms"]
+            upper, middle, lower = (panels[3 * group + line][column] for line in range(3))
+            _goodput_panel(upper, run, capacity, phase_s)
+            p = run.tables["notes"].filter(pl.col("quantity").str.starts_with("p_"))
+            middle.plot(p["time_s"], 100 * p["value"], color="0.4", linewidth=0.5)
+            middle.set(ylim=(0, None), xlim=(0, 4 * phase_s), xlabel="time (s)")
+            _delay_panel(lower, run, WAYS[way].queues, phase_s)
+            upper.set_title(f"{WAYS[way].text}, {capacity} Mbit/s, {rtt:g} ms", fontsize="small")
+            if column == 0:
+                upper.set_ylabel("goodput of a flow (Mbit/s)")
+                middle.set_ylabel("p' (%)")
+                lower.set_ylabel("share of packets")
+            for panel in (upper, middle, lower):
+                panel.grid(alpha=0.3)
+    panels[0][0].legend(fontsize="x-small", loc="upper right")
+    panels[2][-1].legend(fontsize="x-small", loc="lower right")
+    if len(ways) > 1:
+        panels[-1][-1].legend(fontsize="x-small", loc="lower right")
+    return figure
+
+
+def _goodput_panel(panel: Axes, run: Run, capacity: int, phase_s: int) -> None:
+    labels = run.tables["flows"].select("flow", "label").sort("flow")["label"].to_list()
+    named = set()
+    for (flow,), samples in run.tables["flow_samples"].partition_by("flow", as_dict=True).items():
+        time, received = samples["time_s"].to_numpy(), samples["bytes_received"].to_numpy()
+        # Over a second each.
+        steps = max(1, round(1 / (time[1] - time[0]))) if len(time) > 1 else 1
+        if len(time) <= steps:
+            continue
+        rate = (received[steps:] - received[:-steps]) * 8e-6 / (time[steps:] - time[:-steps])
+        control = labels[int(str(flow))].split()[0]
+        name = None if control in named else {"cubic": "CUBIC", "prague": "Prague"}[control]
+        named.add(control)
+        panel.plot(time[steps:], rate, color=COLOURS[control], linewidth=0.6, alpha=0.6, label=name)
+    for phase, number in enumerate(PHASES):
+        fair = capacity * 1448 / 1514 / (2 * number)
+        panel.plot([phase * phase_s, (phase + 1) * phase_s], [fair, fair], color="black", linestyle=":")
+    panel.set(yscale="log", ylim=(capacity / 1000, capacity * 1.2), xlim=(0, 4 * phase_s), xlabel="time (s)")
+
+
+def _delay_panel(panel: Axes, run: Run, queues: int, phase_s: int) -> None:
+    noted = Noted(run.tables["notes"])
+    for phase, number in enumerate(PHASES):
+        for queue in range(queues):
+            delays = noted.delays(queue, (phase + 1 / 3) * phase_s, (phase + 1) * phase_s)
+            share = np.concatenate(([0.0], delays.shares.cumsum()))
+            style = "--" if queue == 1 else "-"
+            name = f"{number}-{number}" + ("" if queues == 1 else ", L" if queue == 1 else ", C")
+            panel.plot(delays.edges_ms, share, color=f"C{phase + 2}", linestyle=style, label=name)
+    panel.axvline(TARGET_MS, color="0.6", linestyle=":")
+    panel.set(xlim=(0, 50), ylim=(0, 1.02), xlabel="queue delay (ms)")

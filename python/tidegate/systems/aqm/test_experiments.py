@@ -1,0 +1,85 @@
+"""What PI2 and DualPI2 do to flows, in short runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tidegate.experiments import Row
+from tidegate.systems.aqm.controller import PAPER, Aqm
+from tidegate.systems.aqm.lab import (
+    WAYS,
+    Bottleneck,
+    bottleneck,
+    classic_flows,
+    expected_p,
+    l4s_flows,
+    rows_of,
+)
+
+
+def mixed(
+    way: str, flows: int = 10, rtt_ms: float = 10, mbps: float = 120, aqm: Aqm | None = None
+) -> Bottleneck:
+    lab = bottleneck(way, mbps, rtt_ms, aqm=aqm)
+    classic_flows(lab, flows)
+    l4s_flows(lab, flows)
+    lab.network.record("500 ms", queues=[lab.link])
+    return lab
+
+
+def measured(lab: Bottleneck, seconds: int = 12, seed: int = 1) -> tuple[Row, Row]:
+    """Rows of CUBIC and of Prague, without the first third."""
+    result = lab.network.run(f"{seconds} s", seed=seed)
+    cubic, prague = rows_of(result, lab, {}, seconds / 3, seconds)
+    assert (cubic["control"], prague["control"]) == ("cubic", "prague")
+    return cubic, prague
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_the_classic_queue_is_at_its_target_and_flows_are_fair(way: str) -> None:
+    cubic, prague = measured(mixed(way))
+    target = 15.0 if way.startswith("rfc") else 20.0
+    assert abs(cubic["delay_ms_mean"] / target - 1) < 0.15
+    assert cubic["utilisation"] > 0.97
+    assert 0.6 < cubic["goodput_mbps"] / prague["goodput_mbps"] < 1.7
+    if WAYS[way].queues == 2:
+        assert prague["delay_ms_p99"] < 1.5
+    # Nothing that is ECN-capable is dropped.
+    assert prague["dropped_share"] == 0 or WAYS[way].queues == 1
+
+
+@pytest.mark.parametrize(("flows", "rtt_ms"), [(5, 10.0), (10, 10.0), (25, 10.0), (10, 50.0)])
+def test_p_is_what_the_window_laws_give(flows: int, rtt_ms: float) -> None:
+    cubic, _ = measured(mixed("pi2", flows, rtt_ms), seconds=20)
+    rtt = rtt_ms + cubic["delay_ms_mean"]
+    expected = expected_p(120, rtt, rtt, flows, flows)
+    assert 0.75 < cubic["p_mean"] / expected < 1.33
+
+
+@pytest.mark.parametrize("way", ["pi2", "dualpi2"])
+def test_both_homes_of_the_controller_have_the_same_steady_state(way: str) -> None:
+    ends = [mixed(name, flows=20) for name in (way, f"{way}-inside")]
+    (outside, _), (inside, _) = (measured(lab, seconds=20) for lab in ends)
+    for column in ("delay_ms_mean", "p_mean"):
+        assert abs(inside[column] / outside[column] - 1) < 0.05, column
+
+
+def test_at_0_p_nothing_is_signalled_and_without_l4s_prague_is_dropped() -> None:
+    # A link that is never full.
+    lab = bottleneck("dualpi2", 120, 10)
+    classic_flows(lab, 1, size="100 kB")
+    l4s_flows(lab, 1, size="100 kB")
+    lab.network.record("500 ms", queues=[lab.link])
+    result = lab.network.run("2 s")
+    counts = {row["quantity"]: row["value"] for row in result.notes.iter_rows(named=True)}
+    assert counts["q0_presented_packets"] > 60
+    assert counts["q0_dropped_not_ect_packets"] == 0
+    assert result.flows["finish_s"].null_count() == 0
+    without = mixed("dualpi2", aqm=replace(PAPER, l4s=False))
+    last = {row["quantity"]: row["value"] for row in without.network.run("5 s").notes.iter_rows(named=True)}
+    assert last["q1_presented_packets"] == 0
+    # As if not ECN-capable: dropped, which `dropped_ect` counts, as the code point is there.
+    assert last["q0_marked_packets"] == 0
+    assert last["q0_dropped_ect_packets"] > 0
