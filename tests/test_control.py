@@ -228,7 +228,7 @@ def test_what_is_set_can_be_read_back(punt: p4.Program) -> None:
                     lambda: switch.register_read("seen", 3, 2),
                     "register `seen` has 4 cells; 2 from 3 on are too many",
                 ),
-                (lambda: switch.port_read(9), "there is no port 9; there are 2, from 0 on"),
+                (lambda: switch.port_read(9), "there is no port 9; the ports are 0, 1"),
                 (lambda: switch.queue_write(0, 5, weight=1), "port 0 of s has 1 queues; there is no queue 5"),
                 (lambda: switch.queue_write(0, 0, weight=0), "queue 0 of port 0 has the weight 0"),
                 (lambda: switch.queue_write(0, 0, size=1), "a queue has no such setting"),

@@ -4,6 +4,7 @@ mod arrow;
 mod commands;
 mod control;
 mod engine;
+mod live;
 mod network;
 
 use pyo3::prelude::*;

@@ -3,8 +3,11 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use dataplane::pipeline::Pipeline;
+use live::Wiring;
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use sim::{
@@ -21,6 +24,7 @@ use crate::TidegateError;
 use crate::arrow::Columns;
 use crate::control;
 use crate::engine::Program;
+use crate::live::Running;
 
 fn refuse(error: BuildError) -> PyErr {
     TidegateError::new_err(error.to_string())
@@ -148,17 +152,45 @@ pub struct UdpSpec {
     ecn: u8,
 }
 
-/// A network in virtual time.
-#[pyclass]
-pub struct Simulation {
-    network: Network,
+/// What Python's numbers stand for.
+#[derive(Default)]
+struct Ids {
     nodes: Vec<NodeId>,
     ports: Vec<PortId>,
     flows: Vec<FlowId>,
     pages: Vec<PageId>,
 }
 
+/// A network in virtual time; or, from `go_live` to `end_live`, in real time.
+#[pyclass(frozen)]
+pub struct Simulation {
+    network: Arc<Mutex<Network>>,
+    ids: Mutex<Ids>,
+    live: Running,
+}
+
 impl Simulation {
+    /// Does something to the network, between packets if it is live.
+    fn with<T>(&self, act: impl FnOnce(&mut Network) -> T) -> T {
+        let Some(shared) = self.live.shared() else { return act(&mut self.network.lock()) };
+        let mut network = shared.enter();
+        let result = act(&mut network);
+        shared.leave(network);
+        result
+    }
+
+    fn add_node(&self, add: impl FnOnce(&mut Network) -> NodeId) -> u32 {
+        let mut ids = self.ids.lock();
+        ids.nodes.push(self.with(add));
+        ids.nodes.len() as u32 - 1
+    }
+
+    fn add_flow(&self, add: impl FnOnce(&mut Network) -> Result<FlowId, BuildError>) -> PyResult<u32> {
+        let mut ids = self.ids.lock();
+        ids.flows.push(self.with(add).map_err(refuse)?);
+        Ok(ids.flows.len() as u32 - 1)
+    }
+
     fn tcp_flow(&self, flow: &TcpSpec) -> PyResult<TcpFlow> {
         let config = flow.config()?;
         Ok(TcpFlow {
@@ -175,15 +207,15 @@ impl Simulation {
     }
 
     fn node(&self, id: u32) -> PyResult<NodeId> {
-        self.nodes.get(id as usize).copied().ok_or_else(|| wrong(format!("there is no node {id}")))
+        self.ids.lock().nodes.get(id as usize).copied().ok_or_else(|| wrong(format!("there is no node {id}")))
     }
 
     fn port(&self, id: u32) -> PyResult<PortId> {
-        self.ports.get(id as usize).copied().ok_or_else(|| wrong(format!("there is no port {id}")))
+        self.ids.lock().ports.get(id as usize).copied().ok_or_else(|| wrong(format!("there is no port {id}")))
     }
 
     fn flow(&self, id: u32) -> PyResult<FlowId> {
-        self.flows.get(id as usize).copied().ok_or_else(|| wrong(format!("there is no flow {id}")))
+        self.ids.lock().flows.get(id as usize).copied().ok_or_else(|| wrong(format!("there is no flow {id}")))
     }
 }
 
@@ -191,98 +223,109 @@ impl Simulation {
 impl Simulation {
     #[new]
     fn new(seed: u64) -> Simulation {
-        let (nodes, ports, flows, pages) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Simulation { network: Network::new(seed), nodes, ports, flows, pages }
+        let network = Arc::new(Mutex::new(Network::new(seed)));
+        Simulation { network, ids: Mutex::default(), live: Running::default() }
     }
 
-    fn host(&mut self, name: &str) -> u32 {
-        self.nodes.push(self.network.host(name));
-        self.nodes.len() as u32 - 1
+    fn host(&self, name: &str) -> u32 {
+        self.add_node(|network| network.host(name))
     }
 
-    fn router(&mut self, name: &str) -> u32 {
-        self.nodes.push(self.network.router(name));
-        self.nodes.len() as u32 - 1
+    fn router(&self, name: &str) -> u32 {
+        self.add_node(|network| network.router(name))
     }
 
     /// A P4 switch with so many queues a port.
-    fn switch(&mut self, name: &str, program: &Program, queues: usize, cpu_port: Option<u32>) -> u32 {
-        self.nodes.push(self.network.switch(name, program.0.clone(), queues, cpu_port));
-        self.nodes.len() as u32 - 1
+    fn switch(&self, name: &str, program: &Program, queues: usize, cpu_port: Option<u32>) -> u32 {
+        self.add_node(|network| network.switch(name, program.0.clone(), queues, cpu_port))
     }
 
     /// The control surface of a switch. To be called when all links are there.
     fn control(slf: Bound<'_, Self>, node: u32) -> PyResult<SwitchControl> {
-        let mut simulation = slf.borrow_mut();
+        let simulation = slf.get();
         let node = simulation.node(node)?;
-        simulation.network.pipeline(node).map_err(refuse)?;
+        simulation.with(|network| network.pipeline(node).map(|_| ())).map_err(refuse)?;
         Ok(SwitchControl { node, simulation: slf.clone().unbind() })
     }
 
     /// Whether a run ends early whenever this switch has digests or packets for its controller.
-    fn watch(&mut self, node: u32) -> PyResult<()> {
+    fn watch(&self, node: u32) -> PyResult<()> {
         let node = self.node(node)?;
-        self.network.watch(node).map_err(refuse)
+        self.with(|network| network.watch(node)).map_err(refuse)
     }
 
     /// The queues of a switch's port: what waits, and the counts since the start; empty for a port of another node.
     fn switch_queues<'py>(&self, py: Python<'py>, port: u32) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let id = self.port(port)?;
-        let queues = (0..).map_while(|queue| self.network.switch_queue(id, queue));
-        queues.map(|(depth, counts)| queue_dict(py, depth, &counts)).collect()
+        let queues: Vec<_> =
+            self.with(|network| (0..).map_while(|queue| network.switch_queue(id, queue)).collect());
+        queues.into_iter().map(|(depth, counts)| queue_dict(py, depth, &counts)).collect()
     }
 
-    /// Connects two nodes; gives the ports at `a` and at `b`.
-    fn link(&mut self, a: u32, b: u32, there: LinkSpec, back: LinkSpec) -> PyResult<(u32, u32)> {
+    /// Connects two nodes, by ports of these numbers if they are given; gives the ports at `a` and at `b`.
+    #[pyo3(signature = (a, b, there, back, a_number=None, b_number=None))]
+    fn link(
+        &self,
+        a: u32,
+        b: u32,
+        there: LinkSpec,
+        back: LinkSpec,
+        a_number: Option<u32>,
+        b_number: Option<u32>,
+    ) -> PyResult<(u32, u32)> {
         let (a, b) = (self.node(a)?, self.node(b)?);
-        let (there, back) = self.network.link(a, b, there.link(), back.link()).map_err(refuse)?;
-        self.ports.extend([there, back]);
-        Ok((self.ports.len() as u32 - 2, self.ports.len() as u32 - 1))
+        let numbers = [a_number, b_number];
+        let mut ids = self.ids.lock();
+        let link = |network: &mut Network| network.link_at(a, b, there.link(), back.link(), numbers);
+        let (there, back) = self.with(link).map_err(refuse)?;
+        ids.ports.extend([there, back]);
+        Ok((ids.ports.len() as u32 - 2, ids.ports.len() as u32 - 1))
     }
 
-    fn change_link(&mut self, at: u64, port: u32, link: LinkSpec) -> PyResult<()> {
+    fn change_link(&self, at: u64, port: u32, link: LinkSpec) -> PyResult<()> {
         let port = self.port(port)?;
-        self.network.change_link(Time::from_ps(at), port, link.link()).map_err(refuse)
+        self.with(|network| network.change_link(Time::from_ps(at), port, link.link())).map_err(refuse)
     }
 
-    fn set_route(&mut self, router: u32, to: u32, port: u32) -> PyResult<()> {
+    fn set_route(&self, router: u32, to: u32, port: u32) -> PyResult<()> {
         let (router, to, port) = (self.node(router)?, self.node(to)?, self.port(port)?);
-        self.network.set_route(router, to, port).map_err(refuse)
+        self.with(|network| network.set_route(router, to, port)).map_err(refuse)
     }
 
-    fn tcp(&mut self, flow: TcpSpec) -> PyResult<u32> {
+    fn tcp(&self, flow: TcpSpec) -> PyResult<u32> {
         let flow = self.tcp_flow(&flow)?;
-        self.flows.push(self.network.tcp(flow).map_err(refuse)?);
-        Ok(self.flows.len() as u32 - 1)
+        self.add_flow(|network| network.tcp(flow))
     }
 
     /// A page; gives its number. Its flows are the next ones, as many as it has connections.
-    fn page(&mut self, page: PageSpec) -> PyResult<usize> {
+    fn page(&self, page: PageSpec) -> PyResult<usize> {
         let flow = self.tcp_flow(&page.connection)?;
-        let (id, flows) = self
-            .network
-            .page(PageFlow {
-                flow,
-                request: Bytes::new(page.request),
-                response: Bytes::new(page.response),
-                objects: page.objects,
-                think: Time::from_ps(page.think),
-                persistent: page.persistent,
-            })
-            .map_err(refuse)?;
-        self.flows.extend(flows);
-        self.pages.push(id);
-        Ok(self.pages.len() - 1)
+        let page = PageFlow {
+            flow,
+            request: Bytes::new(page.request),
+            response: Bytes::new(page.response),
+            objects: page.objects,
+            think: Time::from_ps(page.think),
+            persistent: page.persistent,
+        };
+        let mut ids = self.ids.lock();
+        let (id, flows) = self.with(|network| network.page(page)).map_err(refuse)?;
+        ids.flows.extend(flows);
+        ids.pages.push(id);
+        Ok(ids.pages.len() - 1)
     }
 
     /// Of a page so far, for each question its flow, when it was asked, and when it was answered.
     fn exchanges(&self, page: usize) -> PyResult<Vec<(usize, u64, Option<u64>)>> {
-        let id = self.pages.get(page).ok_or_else(|| wrong(format!("there is no page {page}")))?;
-        let all = self.network.exchanges(*id).iter();
-        Ok(all.map(|e| (e.flow.index(), e.asked.as_ps(), e.answered.map(Time::as_ps))).collect())
+        let id = self.ids.lock().pages.get(page).copied();
+        let id = id.ok_or_else(|| wrong(format!("there is no page {page}")))?;
+        self.with(|network| {
+            let all = network.exchanges(id).iter();
+            Ok(all.map(|e| (e.flow.index(), e.asked.as_ps(), e.answered.map(Time::as_ps))).collect())
+        })
     }
 
-    fn udp(&mut self, flow: UdpSpec) -> PyResult<u32> {
+    fn udp(&self, flow: UdpSpec) -> PyResult<u32> {
         let pattern = match flow.pattern.as_str() {
             "constant" => Pattern::Constant,
             "poisson" => Pattern::Poisson,
@@ -296,7 +339,7 @@ impl Simulation {
                 return Err(wrong(format!("there is no pattern `{other}`; known: {known}")));
             }
         };
-        let id = self.network.udp(UdpFlow {
+        let flow = UdpFlow {
             from: self.node(flow.source)?,
             to: self.node(flow.target)?,
             start: Time::from_ps(flow.start),
@@ -305,53 +348,82 @@ impl Simulation {
             payload: flow.payload,
             pattern,
             ecn: Ecn::from_bits(flow.ecn),
-        });
-        self.flows.push(id.map_err(refuse)?);
-        Ok(self.flows.len() as u32 - 1)
+        };
+        self.add_flow(|network| network.udp(flow))
     }
 
-    fn record(&mut self, period: u64, flows: bool, ports: Vec<u32>) -> PyResult<()> {
+    fn record(&self, period: u64, flows: bool, ports: Vec<u32>) -> PyResult<()> {
         let ports: Vec<PortId> = ports.into_iter().map(|p| self.port(p)).collect::<PyResult<_>>()?;
-        self.network.record(Time::from_ps(period), flows, &ports).map_err(refuse)
+        self.with(|network| network.record(Time::from_ps(period), flows, &ports)).map_err(refuse)
     }
 
-    fn record_waits(&mut self, port: u32) -> PyResult<()> {
+    fn record_waits(&self, port: u32) -> PyResult<()> {
         let port = self.port(port)?;
-        self.network.record_waits(port);
+        self.with(|network| network.record_waits(port));
         Ok(())
     }
 
     /// Captures what goes over a port, both ways, to a pcap file: of each packet its first `snap` bytes.
-    fn capture(&mut self, port: u32, path: PathBuf, snap: u32) -> PyResult<()> {
+    fn capture(&self, port: u32, path: PathBuf, snap: u32) -> PyResult<()> {
         let port = self.port(port)?;
         let file =
             File::create(&path).map_err(|e| wrong(format!("{}: cannot be written: {e}", path.display())))?;
-        self.network.capture(port, Box::new(file), snap).map_err(refuse)
+        self.with(|network| network.capture(port, Box::new(file), snap)).map_err(refuse)
     }
 
     /// Writes out what was captured until now; gives for each capture what went wrong, if anything did.
-    fn flush_captures(&mut self) -> Vec<Option<String>> {
-        self.network.flush_captures().into_iter().map(|done| done.err().map(|e| e.to_string())).collect()
+    fn flush_captures(&self) -> Vec<Option<String>> {
+        let done = self.with(Network::flush_captures);
+        done.into_iter().map(|done| done.err().map(|e| e.to_string())).collect()
     }
 
     /// Runs until `end`, or until a watched switch has news; gives the time reached.
-    fn run_until(&mut self, py: Python<'_>, end: u64) -> PyResult<u64> {
-        py.detach(|| self.network.run_until(Time::from_ps(end))).map(Time::as_ps).map_err(refuse)
+    fn run_until(&self, py: Python<'_>, end: u64) -> PyResult<u64> {
+        if self.live.shared().is_some() {
+            return Err(wrong("the network is live, and runs by itself; wait with live_until".to_owned()));
+        }
+        py.detach(|| self.network.lock().run_until(Time::from_ps(end))).map(Time::as_ps).map_err(refuse)
+    }
+
+    /// Lets the network run by the clock, between real hosts: of each port the host that it stands for, the file of its network
+    /// namespace (`None`: this process's), its interface, and its kind.
+    fn go_live(&self, py: Python<'_>, ports: Vec<(u32, Option<PathBuf>, String, String)>) -> PyResult<()> {
+        let wiring = |(host, netns, interface, kind): (u32, Option<PathBuf>, String, String)| {
+            let (host, kind) = (self.node(host)?, kind.parse().map_err(wrong)?);
+            Ok(Wiring { host, netns, interface, kind })
+        };
+        let ports = ports.into_iter().map(wiring).collect::<PyResult<_>>()?;
+        self.live.start(py, &self.network, ports)
+    }
+
+    /// Waits until `end`, or until a watched switch has news; gives the time reached.
+    fn live_until(&self, py: Python<'_>, end: u64) -> PyResult<u64> {
+        self.live.until(py, Time::from_ps(end))
+    }
+
+    /// What the ports have done, how late frames left, and how often the thread has woken up.
+    fn live_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.live.statistics(py)
+    }
+
+    /// Ends what `go_live` began; the network stays as it is.
+    fn end_live(&self, py: Python<'_>) {
+        self.live.end(py);
     }
 
     fn now(&self) -> u64 {
-        self.network.now().as_ps()
+        self.with(|network| network.now()).as_ps()
     }
 
     /// Events handled, and packets carried over links.
     fn work(&self) -> (u64, u64) {
-        self.network.work()
+        self.with(|network| network.work())
     }
 
     /// What came of a flow so far.
     fn outcome<'py>(&self, py: Python<'py>, flow: u32) -> PyResult<Bound<'py, PyDict>> {
         let id = self.flow(flow)?;
-        let outcome = self.network.outcome(id);
+        let (outcome, udp) = self.with(|network| (network.outcome(id), network.udp_statistics(id)));
         let out = PyDict::new(py);
         out.set_item("started", outcome.started.map(Time::as_ps))?;
         out.set_item("finished", outcome.finished.map(Time::as_ps))?;
@@ -365,7 +437,7 @@ impl Simulation {
         out.set_item("tail_loss_probes", s.probes)?;
         out.set_item("undos", s.undos)?;
         out.set_item("ece_received", s.ece_received)?;
-        if let Some(udp) = self.network.udp_statistics(id) {
+        if let Some(udp) = udp {
             out.set_item("datagrams_sent", udp.sent)?;
             out.set_item("datagrams_received", udp.received)?;
             out.set_item("reordered", udp.reordered)?;
@@ -379,7 +451,7 @@ impl Simulation {
     /// Counts of a port's queue since the start.
     fn queue<'py>(&self, py: Python<'py>, port: u32) -> PyResult<Bound<'py, PyDict>> {
         let id = self.port(port)?;
-        let s = self.network.queue(id);
+        let (s, backlog) = self.with(|network| (*network.queue(id), network.backlog(id)));
         let out = PyDict::new(py);
         out.set_item("packets", s.packets)?;
         out.set_item("bytes", s.bytes)?;
@@ -390,7 +462,7 @@ impl Simulation {
         out.set_item("wait_sum", s.wait_ps as f64)?;
         out.set_item("wait_max", s.wait_max_ps)?;
         out.set_item("busy", s.busy_ps as f64)?;
-        out.set_item("backlog", self.network.backlog(id).as_ps())?;
+        out.set_item("backlog", backlog.as_ps())?;
         Ok(out)
     }
 
@@ -398,16 +470,19 @@ impl Simulation {
     /// nothing came.
     fn wait_quantile(&self, port: u32, queue: usize, share: f64) -> PyResult<Option<u64>> {
         let id = self.port(port)?;
-        Ok(self.network.waits(id, queue).and_then(|w| w.quantile(share)).map(Time::as_ps))
+        let wait = self.with(|network| network.waits(id, queue).and_then(|w| w.quantile(share)));
+        Ok(wait.map(Time::as_ps))
     }
 
     /// What the recorders have, for flows and for queues.
     fn samples(&self) -> (Vec<Columns>, Vec<Columns>) {
         let (mut flows, mut queues) = (Vec::new(), Vec::new());
-        for (flow, queue) in self.network.recorded() {
-            flows.extend(flow.map(flow_columns));
-            queues.push(queue_columns(queue));
-        }
+        self.with(|network| {
+            for (flow, queue) in network.recorded() {
+                flows.extend(flow.map(flow_columns));
+                queues.push(queue_columns(queue));
+            }
+        });
         (flows, queues)
     }
 }
@@ -488,21 +563,20 @@ pub struct SwitchControl {
 }
 
 impl SwitchControl {
-    fn pipeline<T>(&self, py: Python<'_>, act: impl FnOnce(&mut Pipeline) -> PyResult<T>) -> PyResult<T> {
-        let mut simulation = self.simulation.borrow_mut(py);
-        act(simulation.network.pipeline(self.node).map_err(refuse)?)
+    fn pipeline<T>(&self, _py: Python<'_>, act: impl FnOnce(&mut Pipeline) -> PyResult<T>) -> PyResult<T> {
+        self.simulation.get().with(|network| act(network.pipeline(self.node).map_err(refuse)?))
     }
 
-    fn switch<T>(&self, py: Python<'_>, act: impl FnOnce(&mut Switch, Time) -> T) -> PyResult<T> {
-        self.simulation.borrow_mut(py).network.control(self.node, act).map_err(refuse)
+    fn switch<T>(&self, _py: Python<'_>, act: impl FnOnce(&mut Switch, Time) -> T) -> PyResult<T> {
+        self.simulation.get().with(|network| network.control(self.node, act)).map_err(refuse)
     }
 }
 
 #[pymethods]
 impl SwitchControl {
     /// Picoseconds.
-    fn now(&self, py: Python<'_>) -> u64 {
-        self.simulation.borrow(py).network.now().as_ps()
+    fn now(&self, _py: Python<'_>) -> u64 {
+        self.simulation.get().with(|network| network.now()).as_ps()
     }
 
     /// A line of the command language of `simple_switch_CLI`; gives its answer.

@@ -80,7 +80,7 @@ impl Network {
     pub fn capture(&mut self, port: PortId, out: Sink, snap: u32) -> Result<(), BuildError> {
         let number = self.captures.len() as u32;
         let p = &self.ports[port.0 as usize];
-        let (back, far) = (self.nodes[p.to as usize].ports[p.to_port as usize], p.to);
+        let (back, far) = (self.at(p.to, p.to_port), p.to);
         if p.captures_sent != NO_CAPTURE {
             let here = self.ports[back as usize].to;
             let [here, far] = [here, far].map(|n| &self.nodes[n as usize].name);
@@ -95,6 +95,13 @@ impl Network {
         self.ports[back as usize].captures_come = number;
         self.captures.push(Capture { out, snap, waiting: VecDeque::new(), error: None });
         Ok(())
+    }
+
+    /// The port of a node with a number, which it has.
+    fn at(&self, node: u32, number: u32) -> u32 {
+        let ports = &self.nodes[node as usize].ports;
+        let found = ports.iter().find(|p| self.ports[**p as usize].number == number);
+        *found.unwrap_or(&ports[0])
     }
 
     /// Writes out what was captured until now; gives what went wrong, for each capture in the order of making.

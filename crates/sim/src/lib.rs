@@ -12,6 +12,7 @@
 //! | `port` | an output queue with the wire behind it |
 //! | `flow`, `page`, `udp` | what hosts send |
 //! | `workload` | flows at random: sizes by a distribution, starts by a Poisson process |
+//! | `outside` | hosts that are not simulated: frames come in and go out |
 //! | `switch_node` | P4 switches: packets become bytes and are read again |
 //! | `capture` | pcap files of what goes over a port |
 //! | `record` | samples and distributions |
@@ -22,6 +23,7 @@ mod capture;
 mod events;
 mod flow;
 mod network;
+mod outside;
 mod packet;
 mod page;
 mod port;
@@ -36,6 +38,7 @@ mod workload;
 pub use capture::Sink;
 pub use flow::{FlowId, Outcome, TcpFlow};
 pub use network::{BuildError, Network, NodeId};
+pub use outside::Outgoing;
 pub use page::{Exchange, PageFlow, PageId};
 pub use port::{GilbertElliott, Link, PortId, QueueLimit, QueueStatistics};
 pub use record::{FlowSamples, Histogram, QueueSamples};

@@ -13,18 +13,26 @@ use units::Time;
 use crate::capture::Capture;
 use crate::events::{Event, Events, MAX_ID};
 use crate::flow::{Endpoint, FlowId, NO_PAGE, Outcome, Plan, TcpFlow};
+use crate::outside::Outside;
 use crate::packet::Pool;
 use crate::page::Page;
 use crate::port::{Link, Port, PortId, QueueStatistics};
 use crate::random::Random;
 use crate::record::{FlowSamples, Histogram, QueueSamples, Recorder};
 use crate::routes::towards;
-use crate::switch_node::SwitchNode;
+use crate::switch_node::{NO_PORT, SwitchNode};
 use crate::udp::{Source, UdpFlow, UdpStatistics};
 
 /// A node's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    /// Nodes count from 0 in the order of making.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// In place of a host's index: a router.
 pub(crate) const NO_HOST: u32 = u32::MAX;
@@ -40,6 +48,9 @@ impl fmt::Display for BuildError {
 }
 
 impl std::error::Error for BuildError {}
+
+/// The last port number that v1model can send to: one more means that a packet is dropped.
+const LAST_PORT: u32 = 510;
 
 pub(crate) fn refuse<T>(why: String) -> Result<T, BuildError> {
     Err(BuildError(why))
@@ -116,6 +127,7 @@ pub struct Network {
     pub(crate) switches: Vec<Option<SwitchNode>>,
     /// Bytes of frames that are gone.
     pub(crate) buffers: Vec<Vec<u8>>,
+    pub(crate) outside: Outside,
     pub(crate) seed: u64,
     pub(crate) random: Random,
     pub(crate) routed: bool,
@@ -148,6 +160,7 @@ impl Network {
             programs: Vec::new(),
             switches: Vec::new(),
             buffers: Vec::new(),
+            outside: Outside::default(),
             seed,
             random: Random::new(seed),
             routed: false,
@@ -169,8 +182,9 @@ impl Network {
         self.node(name, NO_HOST)
     }
 
-    /// A switch that runs a P4 program. Its ports have the numbers of its links in the order in which they are made, from 0 on;
-    /// the limits of its links are those of its queues. `cpu_port` is the port number of its controller.
+    /// A switch that runs a P4 program. Its ports have the numbers of its links in the order in which they are made, from 0 on,
+    /// unless [`Network::link_at`] gives them others; the limits of its links are those of its queues. `cpu_port` is the port number
+    /// of its controller.
     pub fn switch(
         &mut self,
         name: &str,
@@ -238,14 +252,19 @@ impl Network {
     fn make_switches(&mut self) -> Result<(), BuildError> {
         for (index, planned) in self.programs.iter().enumerate() {
             let node = &self.nodes[planned.node.0 as usize];
-            if self.switches[index].as_ref().is_some_and(|made| made.ports.len() == node.ports.len()) {
+            if self.switches[index].as_ref().is_some_and(|made| made.links == node.ports.len()) {
                 continue;
             }
-            let limit = |port: &u32| {
-                let limit = self.ports[*port as usize].link.limit;
-                switch::QueueLimit { packets: limit.packets, bytes: limit.bytes }
-            };
-            let ports = node.ports.iter().map(|p| PortConfig::new(vec![limit(p); planned.queues])).collect();
+            let numbers = |port: &u32| self.ports[*port as usize].number;
+            let count = node.ports.iter().map(numbers).max().map_or(0, |most| most as usize + 1);
+            let mut by_number = vec![NO_PORT; count];
+            let mut ports = vec![None; count];
+            for port in &node.ports {
+                let p = &self.ports[*port as usize];
+                let limit = switch::QueueLimit { packets: p.link.limit.packets, bytes: p.link.limit.bytes };
+                by_number[p.number as usize] = *port;
+                ports[p.number as usize] = Some(PortConfig::new(vec![limit; planned.queues]));
+            }
             let config = switch::Config { ports, cpu_port: planned.cpu_port, seed: self.seed ^ index as u64 };
             // Switches of one program share its code.
             let same = |other: &usize| Arc::ptr_eq(&self.programs[*other].program, &planned.program);
@@ -258,8 +277,13 @@ impl Network {
             for port in &node.ports {
                 self.ports[*port as usize].of_switch = index as u32;
             }
-            self.switches[index] =
-                Some(SwitchNode { switch: made, ports: node.ports.clone(), watched: false, timer: u64::MAX });
+            self.switches[index] = Some(SwitchNode {
+                switch: made,
+                ports: by_number,
+                links: node.ports.len(),
+                watched: false,
+                timer: u64::MAX,
+            });
         }
         Ok(())
     }
@@ -291,6 +315,21 @@ impl Network {
         there: Link,
         back: Link,
     ) -> Result<(PortId, PortId), BuildError> {
+        self.link_at(a, b, there, back, [None, None])
+    }
+
+    /// As [`Network::link`], with the numbers of the ports at `a` and at `b`, where they are switches.
+    ///
+    /// # Errors
+    /// As [`Network::link`]; and a number that the node has given to another link, or that v1model does not have.
+    pub fn link_at(
+        &mut self,
+        a: NodeId,
+        b: NodeId,
+        there: Link,
+        back: Link,
+        numbers: [Option<u32>; 2],
+    ) -> Result<(PortId, PortId), BuildError> {
         let names = format!("the link {} - {}", self.name(a), self.name(b));
         if a == b {
             return refuse(format!("{names} connects a node to itself"));
@@ -305,9 +344,32 @@ impl Network {
                 ));
             }
         }
+        let mut given = [0, 0];
+        for (node, (number, given)) in [a, b].into_iter().zip(numbers.into_iter().zip(&mut given)) {
+            *given = self.number(node, number)?;
+        }
+        let numbers = given;
         self.routed = false;
-        let numbers = [a, b].map(|n| self.nodes[n.0 as usize].ports.len() as u32);
         Ok((self.port(a, b, there, numbers), self.port(b, a, back, [numbers[1], numbers[0]])))
+    }
+
+    /// The number of a node's next port: the one that is asked for, or the one behind the last.
+    fn number(&self, node: NodeId, asked: Option<u32>) -> Result<u32, BuildError> {
+        let mut taken = self.nodes[node.0 as usize].ports.iter().map(|p| self.ports[*p as usize].number);
+        let Some(number) = asked else { return Ok(taken.max().map_or(0, |last| last + 1)) };
+        if taken.any(|other| other == number) {
+            return refuse(format!(
+                "{} has a port {number} already; give it another number",
+                self.name(node)
+            ));
+        }
+        if number > LAST_PORT {
+            return refuse(format!(
+                "{} cannot have a port {number}; the last is {LAST_PORT}",
+                self.name(node)
+            ));
+        }
+        Ok(number)
     }
 
     fn port(&mut self, from: NodeId, to: NodeId, link: Link, [number, to_port]: [u32; 2]) -> PortId {
@@ -394,6 +456,9 @@ impl Network {
         for node in [from, to] {
             if !self.is_host(node) {
                 return refuse(format!("flow {number} ends at {}, which is no host", self.name(node)));
+            }
+            if self.outside.has(self.nodes[node.0 as usize].host) {
+                return refuse(format!("flow {number} ends at {}, which is not simulated", self.name(node)));
             }
         }
         if from == to {

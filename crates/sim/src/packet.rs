@@ -34,6 +34,14 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
+    /// Bytes of VLAN tags, which do not count for an MTU.
+    #[cold]
+    pub fn tags(&self) -> u32 {
+        let Body::Frame(frame) = &self.body else { return 0 };
+        let kinds = frame.bytes.get(12..).unwrap_or(&[]).chunks_exact(4);
+        4 * kinds.take_while(|tag| matches!(tag[..2], [0x81, 0] | [0x88, 0xa8])).count() as u32
+    }
+
     /// Marks CE, if the packet says that it can be marked. Gives whether it was not marked before.
     pub fn mark_ce(&mut self) -> bool {
         let ecn = match &mut self.body {

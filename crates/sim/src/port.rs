@@ -241,7 +241,7 @@ impl Port {
                 return Taken::Dropped;
             }
         }
-        if packet.size > self.link.mtu {
+        if packet.size > self.link.mtu && packet.size > self.link.mtu + packet.tags() {
             self.statistics.too_large += 1;
             return Taken::Dropped;
         }

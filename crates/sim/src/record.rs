@@ -35,7 +35,7 @@ impl Histogram {
         (1 << top) + step * width + width / 2
     }
 
-    pub(crate) fn add(&mut self, ps: u64) {
+    pub fn add(&mut self, ps: u64) {
         self.counts[Self::bucket(ps / 1000)] += 1;
         self.total += 1;
     }

@@ -48,6 +48,23 @@ impl Network {
         Ok(self.now())
     }
 
+    /// Runs until `end`, whatever watched switches have; gives whether any of them has had something for its controller.
+    ///
+    /// # Errors
+    /// As [`Network::run_until`].
+    pub fn run_through(&mut self, end: Time) -> Result<bool, BuildError> {
+        if !self.routed {
+            self.route()?;
+        }
+        let end = end.as_ps();
+        while let Some((at, event)) = self.events.first().filter(|(at, _)| *at <= end) {
+            self.handled += 1;
+            self.step(at, event);
+        }
+        self.now = self.now.max(end);
+        Ok(std::mem::take(&mut self.news))
+    }
+
     /// Handles the first event.
     #[inline]
     fn step(&mut self, at: u64, event: Event) {
@@ -154,8 +171,12 @@ impl Network {
     /// A frame has come to a host.
     fn receive_frame(&mut self, host: u32, id: PacketId) {
         let Some(frame) = self.packets.take_frame(id) else { return };
+        if self.outside.has(host) {
+            self.outside.put(host, self.now, frame);
+            return;
+        }
         let found = if frame.host() == Some(host) { switch_node::read(&frame) } else { None };
-        self.buffers.push(frame.bytes);
+        self.recycle(frame.bytes);
         match found {
             Some((endpoint, wire::Body::Tcp(segment)))
                 if self.endpoints.get(endpoint as usize).is_some_and(|e| e.host == host) =>
@@ -327,7 +348,7 @@ impl Network {
 
     /// Hands a packet to a port.
     #[inline]
-    fn send(&mut self, port: u32, id: PacketId) {
+    pub(crate) fn send(&mut self, port: u32, id: PacketId) {
         let p = &mut self.ports[port as usize];
         let taken = p.push(self.now, id, self.packets.get_mut(id));
         if p.captures_sent != NO_CAPTURE && !matches!(taken, Taken::Dropped) {

@@ -107,11 +107,16 @@ pub(crate) fn read(frame: &Frame) -> Option<(u32, wire::Body)> {
     Some((endpoint, body))
 }
 
+/// In place of a network's port: the switch has no port of that number.
+pub(crate) const NO_PORT: u32 = u32::MAX;
+
 /// A switch and, by its port numbers, the network's ports.
 #[derive(Debug)]
 pub(crate) struct SwitchNode {
     pub switch: Switch,
     pub ports: Vec<u32>,
+    /// How many ports there are.
+    pub links: usize,
     /// Whoever runs the network wants to know at once of digests and packets for the controller.
     pub watched: bool,
     /// Earliest event under way for the packet generator; `u64::MAX`: none.

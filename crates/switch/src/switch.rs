@@ -72,7 +72,8 @@ impl PortConfig {
 /// A switch's fixed parts.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    pub ports: Vec<PortConfig>,
+    /// By number; there may be gaps.
+    pub ports: Vec<Option<PortConfig>>,
     /// Port number of the controller: what is sent to it becomes a packet-in.
     pub cpu_port: Option<u32>,
     /// Seed of the program's `random`.
@@ -236,7 +237,8 @@ impl Port {
 /// A switch.
 pub struct Switch {
     pipeline: Pipeline,
-    ports: Vec<Port>,
+    /// By number.
+    ports: Vec<Option<Port>>,
     cpu_port: Option<u32>,
     generators: Vec<(u32, Running)>,
     /// Ports that may have got something to send since they were last asked for.
@@ -270,10 +272,10 @@ impl Switch {
 
     fn around(pipeline: Pipeline, config: &Config) -> Result<Switch, ConfigError> {
         for (number, port) in config.ports.iter().enumerate() {
-            port.check(number)?;
+            port.as_ref().map_or(Ok(()), |port| port.check(number))?;
         }
         if let Some(cpu) = config.cpu_port
-            && (cpu as usize) < config.ports.len()
+            && let Some(Some(_)) = config.ports.get(cpu as usize)
         {
             return refuse(format!(
                 "port {cpu} is the controller's, and has a wire too; give it another number"
@@ -281,7 +283,7 @@ impl Switch {
         }
         Ok(Switch {
             pipeline,
-            ports: config.ports.iter().map(Port::new).collect(),
+            ports: config.ports.iter().map(|port| port.as_ref().map(Port::new)).collect(),
             cpu_port: config.cpu_port,
             generators: Vec::new(),
             ready: Vec::new(),
@@ -344,7 +346,8 @@ impl Switch {
         let ports = &self.ports;
         let mut passed = None;
         let mut at_once = |number: u32, priority: u32| {
-            let open = ports.get(number as usize).and_then(|port| port.open(priority, came));
+            let port = ports.get(number as usize).and_then(Option::as_ref);
+            let open = port.and_then(|port| port.open(priority, came));
             passed = open.filter(|_| free(number)).map(|index| (number, index));
             passed.is_some()
         };
@@ -363,7 +366,7 @@ impl Switch {
         };
         self.enqueue_pending(now);
         let (number, index) = passed?;
-        let queue = &mut self.ports[number as usize].queues[index];
+        let queue = &mut self.port_mut(number)?.queues[index];
         queue.passed(came);
         let Some(more) = out else {
             queue.statistics.dropped_in_egress += 1;
@@ -410,7 +413,7 @@ impl Switch {
     /// Puts a packet in its queue.
     fn enqueue_one(&mut self, packet: Pending) {
         let number = packet.port;
-        let Some(port) = self.ports.get_mut(number as usize) else {
+        let Some(port) = self.ports.get_mut(number as usize).and_then(Option::as_mut) else {
             self.no_port += 1;
             self.pipeline.discard(packet);
             return;
@@ -446,7 +449,7 @@ impl Switch {
     /// [`Switch::recycle`].
     pub fn transmit(&mut self, now: Time, number: u32) -> Option<Departure> {
         loop {
-            let port = self.ports.get_mut(number as usize)?;
+            let port = self.port_mut(number)?;
             let credit = port.round.credit;
             let Choice::Queue(index) = port.choose(now) else { return None };
             let queue = &mut port.queues[index];
@@ -455,7 +458,7 @@ impl Switch {
             port.waiting -= 1;
             let out = self.pipeline.depart(now.as_ps(), packet, info, &mut self.pending);
             self.enqueue_pending(now);
-            let port = self.ports.get_mut(number as usize)?;
+            let port = self.port_mut(number)?;
             let queue = &mut port.queues[index];
             let Some(out) = out else {
                 // It costs the port nothing.
@@ -483,7 +486,7 @@ impl Switch {
 
     /// From when on a port has something to send, as far as is known since it was last asked; `None`: nothing waits.
     pub fn next_transmit(&self, number: u32) -> Option<Time> {
-        let port = self.ports.get(number as usize).filter(|p| p.waiting > 0)?;
+        let port = self.port(number).filter(|p| p.waiting > 0)?;
         Some(port.held_until.unwrap_or(Time::ZERO))
     }
 
@@ -552,11 +555,21 @@ impl Switch {
     /// # Errors
     /// No such port.
     pub fn port_config(&self, number: u32) -> Result<PortConfig, ConfigError> {
-        self.ports.get(number as usize).map(Port::config).ok_or_else(|| self.no_such_port(number))
+        self.port(number).map(Port::config).ok_or_else(|| self.no_such_port(number))
     }
 
     fn no_such_port(&self, number: u32) -> ConfigError {
-        ConfigError(format!("there is no port {number}; there are {}, from 0 on", self.ports.len()))
+        let there: Vec<String> =
+            (0..self.ports.len()).filter(|n| self.ports[*n].is_some()).map(|n| n.to_string()).collect();
+        ConfigError(format!("there is no port {number}; the ports are {}", there.join(", ")))
+    }
+
+    fn port(&self, number: u32) -> Option<&Port> {
+        self.ports.get(number as usize)?.as_ref()
+    }
+
+    fn port_mut(&mut self, number: u32) -> Option<&mut Port> {
+        self.ports.get_mut(number as usize)?.as_mut()
     }
 
     /// Sets a port anew, while it runs. What waits in a queue that is taken away goes to the last one that is left.
@@ -565,8 +578,7 @@ impl Switch {
     /// As [`Switch::new`]; and no such port. Nothing is changed then.
     pub fn configure_port(&mut self, number: u32, config: &PortConfig) -> Result<(), ConfigError> {
         config.check(number as usize)?;
-        let no_such_port = self.no_such_port(number);
-        let Some(port) = self.ports.get_mut(number as usize) else { return Err(no_such_port) };
+        let Some(port) = self.port_mut(number) else { return Err(self.no_such_port(number)) };
         port.configure(config);
         if port.waiting > 0 {
             self.ready.push(number);
@@ -596,13 +608,13 @@ impl Switch {
 
     /// Packets and bytes waiting in a queue, and its counts.
     pub fn queue(&self, port: u32, queue: usize) -> Option<((u64, u64), &QueueStatistics)> {
-        let queue = self.ports.get(port as usize)?.queues.get(queue)?;
+        let queue = self.port(port)?.queues.get(queue)?;
         Some((queue.depth(), &queue.statistics))
     }
 
     /// How long the first packet of a queue has waited.
     pub fn head_wait(&self, now: Time, port: u32, queue: usize) -> Option<Time> {
-        let (_, came) = self.ports.get(port as usize)?.queues.get(queue)?.first()?;
+        let (_, came) = self.port(port)?.queues.get(queue)?.first()?;
         Some(now.saturating_sub(Time::from_ps(came)))
     }
 
@@ -610,10 +622,11 @@ impl Switch {
     pub fn statistics(&self) -> Statistics {
         let mut counts = self.counts.clone();
         counts.made = self.pipeline.packets_made();
-        counts.held = self.ports.iter().map(|p| p.waiting).sum();
+        counts.held = self.ports.iter().flatten().map(|p| p.waiting).sum();
         counts.dropped =
             self.pipeline.drops().iter().map(|(reason, count)| (reason.name(), *count)).collect();
-        let full = self.ports.iter().flat_map(|p| &p.queues).map(|q| q.statistics.dropped).sum();
+        let queues = self.ports.iter().flatten().flat_map(|p| &p.queues);
+        let full = queues.map(|q| q.statistics.dropped).sum();
         let fixed = [
             ("queue full", full),
             ("no such port", self.no_port),
@@ -626,6 +639,6 @@ impl Switch {
 
 impl fmt::Debug for Switch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Switch with {} ports", self.ports.len())
+        write!(f, "Switch with {} ports", self.ports.iter().flatten().count())
     }
 }

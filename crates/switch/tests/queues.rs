@@ -47,7 +47,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 fn switch(ports: &[&[QueueLimit]]) -> Switch {
     let compiled = compile_str("queues.p4", PROGRAM, None, &Options::default());
     let program = Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)));
-    let ports = ports.iter().map(|queues| PortConfig::new(queues.to_vec())).collect();
+    let ports = ports.iter().map(|queues| Some(PortConfig::new(queues.to_vec()))).collect();
     let mut switch = Switch::new(program, &Config { ports, ..Config::default() }).unwrap();
     let mirror = dataplane::replication::Session { port: Some(1), ..Default::default() };
     switch.pipeline().replication.set_session(5, mirror);
@@ -132,7 +132,7 @@ fn what_holds_nothing_is_refused() {
         (vec![], "port 0 has no queue; give it at least one"),
         (vec![packets(0)], "queue 0 of port 0 holds nothing; give it room for a packet"),
     ] {
-        let config = Config { ports: vec![PortConfig::new(queues)], ..Config::default() };
+        let config = Config { ports: vec![Some(PortConfig::new(queues))], ..Config::default() };
         assert_eq!(Switch::new(program.clone(), &config).unwrap_err().to_string(), message);
     }
 }
@@ -184,7 +184,7 @@ fn deficit_round_robin_shares_bytes_by_weight() {
 fn of(ports: Vec<PortConfig>) -> Switch {
     let compiled = compile_str("queues.p4", PROGRAM, None, &Options::default());
     let program = Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)));
-    let config = Config { ports, cpu_port: Some(100), seed: 0 };
+    let config = Config { ports: ports.into_iter().map(Some).collect(), cpu_port: Some(100), seed: 0 };
     let mut switch = Switch::new(program, &config).unwrap();
     let mirror = dataplane::replication::Session { port: Some(1), ..Default::default() };
     switch.pipeline().replication.set_session(5, mirror);
@@ -278,7 +278,7 @@ fn the_weighted_round_robin_is_for_two_queues() {
     let mut port = PortConfig::new([packets(10)]);
     port.scheduler = Scheduler::WeightedRoundRobin { quantum: Bytes::new(1000) };
     let compiled = compile_str("queues.p4", PROGRAM, None, &Options::default());
-    let config = Config { ports: vec![port], ..Config::default() };
+    let config = Config { ports: vec![Some(port)], ..Config::default() };
     let refused = Switch::new(Arc::new(compiled.program.unwrap()), &config).unwrap_err().to_string();
     assert_eq!(refused, "port 0 has 1 queues; the weighted round robin is for two");
 }
@@ -358,7 +358,7 @@ fn ports_are_set_anew_while_they_run() {
     let refused = switch.configure_port(0, &config).unwrap_err().to_string();
     assert_eq!(refused, "queue 0 of port 0 has the weight 0; give it one above 0");
     let refused = switch.configure_port(9, &PortConfig::new([packets(1)])).unwrap_err().to_string();
-    assert_eq!(refused, "there is no port 9; there are 1, from 0 on");
+    assert_eq!(refused, "there is no port 9; the ports are 0");
 }
 
 #[test]

@@ -1,0 +1,49 @@
+//! The network's time: picoseconds since it went live, by the monotonic clock.
+
+use units::Time;
+
+/// Nanoseconds of one of the system's clocks.
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a timespec to be written to.
+    unsafe { libc::clock_gettime(clock, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Nanoseconds of the monotonic clock.
+pub fn monotonic() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// How far the wall clock, which the kernel stamps packets by, is ahead of the monotonic one, in nanoseconds.
+pub fn wall_ahead() -> i64 {
+    read(libc::CLOCK_REALTIME) as i64 - monotonic() as i64
+}
+
+/// What the network's time is at which time of the monotonic clock.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    /// Nanoseconds at the network's time zero; negative if the network has run before.
+    zero: i64,
+}
+
+impl Clock {
+    /// A clock that says `network` now.
+    pub fn starting_at(network: Time) -> Clock {
+        Clock { zero: monotonic() as i64 - (network.as_ps() / 1000) as i64 }
+    }
+
+    pub fn now(&self) -> Time {
+        self.at(monotonic())
+    }
+
+    /// The network's time at a time of the monotonic clock.
+    pub fn at(&self, nanoseconds: u64) -> Time {
+        Time::from_ns((nanoseconds as i64 - self.zero).max(0) as u64)
+    }
+
+    /// The time of the monotonic clock from which on `time` has come.
+    pub fn when(&self, time: Time) -> u64 {
+        (time.as_ps().div_ceil(1000) as i64 + self.zero).max(0) as u64
+    }
+}

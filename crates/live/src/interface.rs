@@ -1,0 +1,188 @@
+//! An interface in a namespace: found by its name, claimed for this process, and asked.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+/// Why a port cannot be opened; says what would be right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure(pub String);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+pub fn fail<T>(why: String) -> Result<T, Failure> {
+    Err(Failure(why))
+}
+
+/// Runs something in a network namespace, on a thread of its own; sockets that it opens stay there. `None`: where this process is.
+pub fn within<T: Send>(
+    netns: Option<&Path>,
+    act: impl FnOnce() -> Result<T, Failure> + Send,
+) -> Result<T, Failure> {
+    let Some(path) = netns else { return act() };
+    let there = || {
+        let refused =
+            |e: io::Error| Failure(format!("the network namespace {}: {}", path.display(), plain(&e)));
+        let file = File::open(path).map_err(refused)?;
+        // SAFETY: no memory is involved; it changes this thread, which ends here.
+        if unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+            return Err(refused(io::Error::last_os_error()));
+        }
+        act()
+    };
+    std::thread::scope(|scope| match scope.spawn(there).join() {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+/// What went wrong, without the number of the error; and what rights are missing if it is that.
+pub fn plain(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "not allowed; a live network needs root (CAP_NET_ADMIN, CAP_NET_RAW, and CAP_BPF for AF_XDP)"
+                .to_owned()
+        }
+        _ => {
+            let text = error.to_string();
+            text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+        }
+    }
+}
+
+/// A new descriptor, or what went wrong.
+pub fn descriptor(fd: libc::c_int) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it has just been made, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The result of a system call that gives nothing.
+pub fn done(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+pub fn socket(domain: libc::c_int, kind: libc::c_int, protocol: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is involved.
+    descriptor(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) })
+}
+
+/// Sets an option of a socket.
+pub fn set<T>(fd: RawFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` is as long as is said.
+    done(unsafe { libc::setsockopt(fd, level, option, std::ptr::from_ref(value).cast(), length) })
+}
+
+/// An interface, claimed for this process while this lives.
+#[derive(Debug)]
+pub struct Interface {
+    pub name: String,
+    pub index: i32,
+    /// For questions; it stays in the interface's namespace.
+    control: OwnedFd,
+    /// Whoever has this name has the interface; it goes with the process.
+    _claim: OwnedFd,
+}
+
+impl Interface {
+    /// To be called in its namespace.
+    pub fn open(name: &str, netns: Option<&Path>) -> Result<Interface, Failure> {
+        let refused = |e: io::Error| Failure(format!("interface {name}: {}", plain(&e)));
+        let control = socket(libc::AF_INET, libc::SOCK_DGRAM, 0).map_err(refused)?;
+        let mut request = request(name)?;
+        if ask(&control, libc::SIOCGIFINDEX, &mut request).is_err() {
+            let place = netns.map_or_else(String::new, |n| format!(" in {}", n.display()));
+            return fail(format!("there is no interface {name}{place}; `ip link` lists those there are"));
+        }
+        // SAFETY: the call has filled this field in.
+        let index = unsafe { request.ifr_ifru.ifru_ifindex };
+        let interface = Interface { name: name.to_owned(), index, control, _claim: claim(name, index)? };
+        interface.bring_up().map_err(refused)?;
+        Ok(interface)
+    }
+
+    fn request(&self) -> libc::ifreq {
+        // It was a name when the interface was opened.
+        request(&self.name).unwrap_or_else(|_| unreachable!("{} was a name", self.name))
+    }
+
+    fn bring_up(&self) -> io::Result<()> {
+        let mut request = self.request();
+        ask(&self.control, libc::SIOCGIFFLAGS, &mut request)?;
+        // SAFETY: the call has filled this field in.
+        let flags = unsafe { request.ifr_ifru.ifru_flags };
+        if i32::from(flags) & libc::IFF_UP == 0 {
+            request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as i16;
+            ask(&self.control, libc::SIOCSIFFLAGS, &mut request)?;
+        }
+        Ok(())
+    }
+
+    /// Longest packet, from the IP header on.
+    pub fn mtu(&self) -> u32 {
+        let mut request = self.request();
+        match ask(&self.control, libc::SIOCGIFMTU, &mut request) {
+            // SAFETY: the call has filled this field in.
+            Ok(()) => unsafe { request.ifr_ifru.ifru_mtu as u32 },
+            // It is gone; nothing can be sent there.
+            Err(_) => 0,
+        }
+    }
+}
+
+/// A request that names an interface.
+fn request(name: &str) -> Result<libc::ifreq, Failure> {
+    // SAFETY: all zeros is a value of this type.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let fits = !name.is_empty() && name.len() < request.ifr_name.len();
+    if !fits || name.bytes().any(|b| b == b'/' || b.is_ascii_whitespace() || b == 0) {
+        return fail(format!(
+            "{name:?} is not the name of an interface: 1 to 15 characters, no space and no /"
+        ));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn ask(control: &OwnedFd, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    // SAFETY: these requests read and write an ifreq.
+    done(unsafe { libc::ioctl(control.as_raw_fd(), what, std::ptr::from_mut(request)) })
+}
+
+/// Claims an interface in the namespace of this thread, by an abstract name: those are per namespace.
+fn claim(name: &str, index: i32) -> Result<OwnedFd, Failure> {
+    let refused = |e: io::Error| Failure(format!("interface {name}: {}", plain(&e)));
+    let claim = socket(libc::AF_UNIX, libc::SOCK_DGRAM, 0).map_err(refused)?;
+    // SAFETY: all zeros is a value of this type.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let text = format!("tidegate-interface-{index}");
+    for (to, from) in address.sun_path[1..].iter_mut().zip(text.bytes()) {
+        *to = from as libc::c_char;
+    }
+    let length = size_of::<libc::sa_family_t>() + 1 + text.len();
+    // SAFETY: the address is as long as is said.
+    let bound = done(unsafe {
+        libc::bind(claim.as_raw_fd(), std::ptr::from_ref(&address).cast(), length as libc::socklen_t)
+    });
+    match bound {
+        Ok(()) => Ok(claim),
+        Err(e) if e.raw_os_error() == Some(libc::EADDRINUSE) => {
+            fail(format!("interface {name} is taken: it is a port of a running Tidegate already"))
+        }
+        Err(e) => Err(refused(e)),
+    }
+}

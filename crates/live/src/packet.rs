@@ -1,0 +1,251 @@
+//! Ports by AF_PACKET: they work on every interface. Batches by `recvmmsg` and `sendmmsg`; no ring, because rings cut frames off
+//! that are longer than their slots.
+//!
+//! The kernel says of each packet when it came, whether its checksum is still to be computed, whether it is several packets in
+//! one, and which VLAN tag it took off.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::ptr::null_mut;
+
+use libc::{c_int, c_void, iovec, mmsghdr};
+
+use crate::checksum;
+use crate::clock;
+use crate::interface::{Failure, Interface, done, plain, set, socket};
+use crate::port::{BATCH, Counts, Port};
+
+/// `struct virtio_net_hdr`, which precedes each packet.
+const VNET_HEADER: usize = 10;
+/// Of its flags and kinds.
+const NEEDS_CHECKSUM: u8 = 1;
+const ONE_PACKET: u8 = 0;
+/// Room for a VLAN tag that is put back, and the longest frame, segmentation offload included.
+const TAG: usize = 4;
+const LONGEST: usize = 65_536 + 64;
+/// A slot, and room for what the kernel says about a packet.
+const SLOT: usize = TAG + LONGEST + 60;
+const CONTROL: usize = 256;
+/// Packets that wait for this thread while it does something else.
+const RECEIVE_BUFFER: c_int = 32 << 20;
+
+/// Reads and writes through raw pointers into memory of its own.
+pub struct PacketPort {
+    interface: Interface,
+    receiver: OwnedFd,
+    sender: OwnedFd,
+    slots: Vec<u8>,
+    /// Frames of the last batch: time, where in `slots`, how long.
+    frames: Vec<(u64, usize, usize)>,
+    counts: Counts,
+}
+
+impl PacketPort {
+    /// To be called in the interface's namespace.
+    pub fn open(interface: Interface) -> Result<PacketPort, Failure> {
+        let name = interface.name.clone();
+        let open = || -> io::Result<(OwnedFd, OwnedFd)> {
+            let receiver = socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)?;
+            let fd = receiver.as_raw_fd();
+            set(fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
+            set(fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
+            set(fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1)?;
+            set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)?;
+            set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER)?;
+            // SAFETY: all zeros is a value of this type.
+            let mut all: libc::packet_mreq = unsafe { std::mem::zeroed() };
+            all.mr_ifindex = interface.index;
+            all.mr_type = libc::PACKET_MR_PROMISC as u16;
+            set(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)?;
+            bind(fd, interface.index, libc::ETH_P_ALL)?;
+            // Another socket, so that frames go out without a header before them. It receives nothing.
+            let sender = socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)?;
+            set(sender.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
+            bind(sender.as_raw_fd(), interface.index, 0)?;
+            Ok((receiver, sender))
+        };
+        let (receiver, sender) = open().map_err(|e| Failure(format!("interface {name}: {}", plain(&e))))?;
+        let (slots, frames) = (vec![0; BATCH * SLOT], Vec::with_capacity(BATCH));
+        Ok(PacketPort { interface, receiver, sender, slots, frames, counts: Counts::default() })
+    }
+}
+
+const PACKET_IGNORE_OUTGOING: c_int = 23;
+
+fn bind(fd: RawFd, interface: i32, protocol: c_int) -> io::Result<()> {
+    // SAFETY: all zeros is a value of this type.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (protocol as u16).to_be();
+    address.sll_ifindex = interface;
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the address is as long as is said.
+    done(unsafe { libc::bind(fd, std::ptr::from_ref(&address).cast(), length) })
+}
+
+/// What the kernel says about a packet.
+#[derive(Default)]
+struct Ancillary {
+    /// By the wall clock.
+    nanoseconds: Option<u64>,
+    /// The VLAN tag that was taken off: protocol and control information.
+    tag: Option<(u16, u16)>,
+}
+
+fn ancillary(header: &libc::msghdr) -> Ancillary {
+    let mut found = Ancillary::default();
+    // SAFETY: the kernel has filled in the control messages that `header` points to, and these macros stay within them; what
+    // they hold is read without regard to alignment.
+    unsafe {
+        let mut at = libc::CMSG_FIRSTHDR(header);
+        while let Some(message) = at.as_ref() {
+            let data = libc::CMSG_DATA(at);
+            match (message.cmsg_level, message.cmsg_type) {
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                    let time: libc::timespec = data.cast::<libc::timespec>().read_unaligned();
+                    found.nanoseconds = Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
+                }
+                (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
+                    let auxiliary = data.cast::<libc::tpacket_auxdata>().read_unaligned();
+                    if auxiliary.tp_status & libc::TP_STATUS_VLAN_VALID != 0 {
+                        let known = auxiliary.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+                        let protocol = if known { auxiliary.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
+                        found.tag = Some((protocol, auxiliary.tp_vlan_tci));
+                    }
+                }
+                _ => {}
+            }
+            at = libc::CMSG_NXTHDR(header, at);
+        }
+    }
+    found
+}
+
+impl Port for PacketPort {
+    fn fd(&self) -> RawFd {
+        self.receiver.as_raw_fd()
+    }
+
+    fn receive(&mut self) -> usize {
+        self.frames.clear();
+        let mut headers = [[0u8; VNET_HEADER]; BATCH];
+        let mut control = [[0u64; CONTROL / 8]; BATCH];
+        let none = iovec { iov_base: null_mut(), iov_len: 0 };
+        let mut parts = [[none; 2]; BATCH];
+        // SAFETY: all zeros is a value of this type.
+        let mut messages: [mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+        for (index, message) in messages.iter_mut().enumerate() {
+            let slot = &mut self.slots[index * SLOT + TAG..(index + 1) * SLOT];
+            parts[index] = [
+                iovec { iov_base: headers[index].as_mut_ptr().cast(), iov_len: VNET_HEADER },
+                iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: LONGEST },
+            ];
+            message.msg_hdr.msg_iov = parts[index].as_mut_ptr();
+            message.msg_hdr.msg_iovlen = 2;
+            message.msg_hdr.msg_control = control[index].as_mut_ptr().cast::<c_void>();
+            message.msg_hdr.msg_controllen = CONTROL as _;
+        }
+        let fd = self.receiver.as_raw_fd();
+        // SAFETY: each message points to a header, a slot and room for control messages of its own, as long as is said.
+        let came = unsafe {
+            libc::recvmmsg(fd, messages.as_mut_ptr(), BATCH as u32, libc::MSG_DONTWAIT as _, null_mut())
+        };
+        // Nothing there, or the interface is down.
+        let Ok(came) = usize::try_from(came) else { return 0 };
+        let (ahead, now) = (clock::wall_ahead(), clock::monotonic());
+        for (index, message) in messages[..came].iter().enumerate() {
+            let found = ancillary(&message.msg_hdr);
+            let (start, length) = (index * SLOT + TAG, message.msg_len as usize);
+            let Some(length) = length.checked_sub(VNET_HEADER) else { continue };
+            if message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
+                self.counts.truncated += 1;
+                continue;
+            }
+            let at = found.nanoseconds.map_or(now, |wall| (wall as i64 - ahead) as u64).min(now);
+            let header = &headers[index];
+            let number = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
+            if header[1] != ONE_PACKET {
+                self.counts.truncated += 1;
+                continue;
+            }
+            if header[0] & NEEDS_CHECKSUM != 0 {
+                let frame = &mut self.slots[start..start + length];
+                self.counts.completed += u64::from(checksum::complete(frame, number(6), number(8)));
+            }
+            let (mut start, mut length) = (start, length);
+            if let Some((protocol, tag)) = found.tag
+                && length >= 12
+            {
+                // Back to where it was: behind the addresses.
+                self.slots.copy_within(start..start + 12, start - TAG);
+                self.slots[start + 8..start + 10].copy_from_slice(&protocol.to_be_bytes());
+                self.slots[start + 10..start + 12].copy_from_slice(&tag.to_be_bytes());
+                (start, length) = (start - TAG, length + TAG);
+            }
+            self.counts.received += 1;
+            self.counts.received_bytes += length as u64;
+            self.frames.push((at, start, length));
+        }
+        self.frames.len()
+    }
+
+    fn frame(&self, index: usize) -> (u64, &[u8]) {
+        let (at, start, length) = self.frames[index];
+        (at, &self.slots[start..start + length])
+    }
+
+    fn send(&mut self, frames: &[Vec<u8>]) {
+        for batch in frames.chunks(BATCH) {
+            let mut parts = [iovec { iov_base: null_mut(), iov_len: 0 }; BATCH];
+            // SAFETY: all zeros is a value of this type.
+            let mut messages: [mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+            for ((message, part), frame) in messages.iter_mut().zip(&mut parts).zip(batch) {
+                *part = iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
+                message.msg_hdr.msg_iov = part;
+                message.msg_hdr.msg_iovlen = 1;
+            }
+            let mut first = 0;
+            while first < batch.len() {
+                let left = (batch.len() - first) as u32;
+                let fd = self.sender.as_raw_fd();
+                // SAFETY: each message points to a frame as long as is said, which the kernel only reads.
+                let sent = unsafe {
+                    libc::sendmmsg(fd, messages[first..].as_mut_ptr(), left, libc::MSG_DONTWAIT as _)
+                };
+                let Ok(sent) = usize::try_from(sent) else {
+                    // The first of them was not taken; the others may be.
+                    let error = io::Error::last_os_error().raw_os_error();
+                    let size = matches!(error, Some(libc::EMSGSIZE | libc::EINVAL));
+                    let count = if size { &mut self.counts.wrong_size } else { &mut self.counts.refused };
+                    *count += 1;
+                    first += 1;
+                    continue;
+                };
+                self.counts.sent += sent as u64;
+                self.counts.sent_bytes +=
+                    batch[first..first + sent].iter().map(|frame| frame.len() as u64).sum::<u64>();
+                first += sent;
+            }
+        }
+    }
+
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn counts(&mut self) -> Counts {
+        // SAFETY: all zeros is a value of this type.
+        let mut dropped: libc::tpacket_stats = unsafe { std::mem::zeroed() };
+        let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        let fd = self.receiver.as_raw_fd();
+        // SAFETY: `dropped` is as long as is said. The kernel's counts begin anew each time they are read.
+        let read = unsafe {
+            let to = std::ptr::from_mut(&mut dropped).cast();
+            libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, to, &mut length)
+        };
+        if read == 0 {
+            self.counts.overrun += u64::from(dropped.tp_drops);
+        }
+        self.counts
+    }
+}

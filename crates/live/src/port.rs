@@ -1,0 +1,95 @@
+//! What a port is: frames come in batches, and go out in batches.
+
+use std::fmt;
+use std::os::fd::RawFd;
+use std::str::FromStr;
+
+use crate::interface::Interface;
+
+/// Frames that a port takes in or gives out at a time.
+pub const BATCH: usize = 64;
+
+/// How frames get from an interface and to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Whatever is best on this interface.
+    Auto,
+    /// AF_PACKET.
+    Packet,
+}
+
+impl Kind {
+    const ALL: [(&'static str, Kind); 2] = [("auto", Kind::Auto), ("packet", Kind::Packet)];
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Kind::ALL.iter().find(|(_, kind)| kind == self).map_or("", |(name, _)| name);
+        f.write_str(name)
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Kind, String> {
+        let found = Kind::ALL.iter().find(|(name, _)| *name == text).map(|(_, kind)| *kind);
+        found.ok_or_else(|| {
+            let known = Kind::ALL.map(|(name, _)| name).join(", ");
+            format!("there is no kind of port `{text}`; known: {known}")
+        })
+    }
+}
+
+/// What a port has done since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub received: u64,
+    pub received_bytes: u64,
+    pub sent: u64,
+    pub sent_bytes: u64,
+    /// Frames that came and were longer than a port can take.
+    pub truncated: u64,
+    /// Frames that came faster than they were taken.
+    pub overrun: u64,
+    /// Frames to be sent that are longer than the interface's MTU or shorter than an Ethernet header.
+    pub wrong_size: u64,
+    /// Frames that the kernel did not take.
+    pub refused: u64,
+    /// Checksums that the sender had left to its hardware.
+    pub completed: u64,
+    /// Frames that came in one piece and went on as several.
+    pub segmented: u64,
+}
+
+impl Counts {
+    /// By the names that users see.
+    pub fn named(&self) -> [(&'static str, u64); 10] {
+        [
+            ("received", self.received),
+            ("received_bytes", self.received_bytes),
+            ("sent", self.sent),
+            ("sent_bytes", self.sent_bytes),
+            ("truncated", self.truncated),
+            ("overrun", self.overrun),
+            ("wrong_size", self.wrong_size),
+            ("refused", self.refused),
+            ("completed", self.completed),
+            ("segmented", self.segmented),
+        ]
+    }
+}
+
+/// A real interface.
+pub trait Port: Send {
+    /// Readable when there are frames.
+    fn fd(&self) -> RawFd;
+    /// Takes the next frames in, in place of the last ones; gives how many there are.
+    fn receive(&mut self) -> usize;
+    /// One of them, from Ethernet on, and when it came, by the monotonic clock in nanoseconds.
+    fn frame(&self, index: usize) -> (u64, &[u8]);
+    /// Sends frames.
+    fn send(&mut self, frames: &[Vec<u8>]);
+    fn counts(&mut self) -> Counts;
+    fn interface(&self) -> &Interface;
+}
