@@ -760,15 +760,15 @@ class Network:
     ) -> Result:
         """Run the network until a time, and give what came of it.
 
-        `progress` is called now and then with the picoseconds done and to do. If it is not given and standard error is a
-        terminal, a bar shows simulated time, speed and estimate when a run takes longer than two seconds; `False`: never,
-        `True`: always. An interrupt (Ctrl-C) ends the run; the result holds what was recorded until then, and says so in
+        `backend` is `sim`, the simulator, or `live`: real Linux hosts, by the clock (docs/live.md). `progress` is called now
+        and then with the picoseconds done and to do. If it is not given and standard error is a terminal, a bar shows
+        simulated time, speed and estimate when a run takes longer than two seconds; `False`: never, `True`: always. An interrupt (Ctrl-C) ends the run; the result holds what was recorded until then, and says so in
         `Result.interrupted`.
         """
-        if backend != "sim":
-            raise TidegateError(f"there is no backend {backend!r}; known: sim")
-        from tidegate.backends import sim
+        from tidegate import backends
         from tidegate.progress import Bar
+
+        chosen = backends.find(backend)
 
         if progress is None:
             progress = sys.stderr.isatty()
@@ -779,4 +779,4 @@ class Network:
             told: Callable[[int, int], None] | None = Bar(wait_s) if progress else None
         else:
             told = progress
-        return sim.run(self, units.time(until), seed, told)
+        return chosen(self, units.time(until), seed, told)

@@ -5,11 +5,14 @@ link, and `number` tells the queues of a P4 switch's port apart; `Result.flow_sa
 each of them and sample, if the network was recorded. In the samples the delay of a plain queue is what a packet that came
 now would wait; of a switch's, how long its first packet has waited.
 `Result.pages` has one row for each question of a page.
+
+The live backend gives the same tables; what a real kernel does not say is null there. `Result.live` is its own: how late packets
+were, and what went through the hosts' interfaces.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +27,63 @@ if TYPE_CHECKING:
     from tidegate.network import Link, Network
 
 INFINITE_SSTHRESH = 0x7FFF_FFFF
-TABLES = ("flows", "queues", "drops", "flow_samples", "queue_samples", "notes", "pages")
+TABLES = ("flows", "queues", "drops", "flow_samples", "queue_samples", "notes", "pages", "live")
 
 Note = tuple[int, str, str, float]
 """Picoseconds, switch, quantity, value."""
+
+Measurement = tuple[str, str, float]
+"""Where, quantity, value."""
+
+Schema = dict[str, type[pl.DataType]]
+
+FLOWS: Schema = {
+    "flow": pl.Int64,
+    **dict.fromkeys(("label", "kind", "source", "target"), pl.String),
+    **dict.fromkeys(("start_s", "finish_s"), pl.Float64),
+    "size_bytes": pl.Int64,
+    **dict.fromkeys(("completion_ms", "ideal_ms", "slowdown"), pl.Float64),
+    "bytes_received": pl.Int64,
+    "goodput_mbps": pl.Float64,
+    **dict.fromkeys(
+        (
+            "retransmits",
+            "timeouts",
+            "fast_recoveries",
+            "tail_loss_probes",
+            "undos",
+            "ece_received",
+            "datagrams_sent",
+            "datagrams_received",
+        ),
+        pl.Int64,
+    ),
+    **dict.fromkeys(("delay_ms_mean", "delay_ms_max"), pl.Float64),
+}
+FLOW_SAMPLES: Schema = {
+    "time_s": pl.Float64,
+    "flow": pl.Int64,
+    **dict.fromkeys(("srtt_ms", "rto_ms", "pacing_rate_mbps", "delivery_rate_mbps"), pl.Float64),
+    **dict.fromkeys(
+        (
+            "bytes_received",
+            "bytes_acked",
+            "cwnd_packets",
+            "ssthresh_packets",
+            "in_flight_packets",
+            "retransmits",
+            "timeouts",
+            "delivered_ce",
+        ),
+        pl.Int64,
+    ),
+}
+PAGES: Schema = {
+    "page": pl.Int64,
+    "label": pl.String,
+    **dict.fromkeys(("object", "flow"), pl.Int64),
+    **dict.fromkeys(("start_s", "finish_s", "response_ms"), pl.Float64),
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +105,10 @@ class Result:
     notes: pl.DataFrame
     """What controllers noted (`SwitchApi.note`): time_s, switch, quantity, value."""
     pages: pl.DataFrame
+    live: pl.DataFrame
+    """Of the live backend: where (a host, or nothing), quantity, value."""
+    warnings: tuple[str, ...]
+    """What the live backend found that makes figures doubtful."""
     events: int
     """Events that the simulator handled, and packets that it carried over links."""
     hops: int
@@ -98,23 +158,51 @@ class Result:
         interrupted: bool,
     ) -> Result:
         """The tables of a simulation that has ended."""
+        flow_columns, _ = core.samples()
+        return replace(
+            Result.of_network(network, core, ports, watched, notes, seed, interrupted),
+            flows=_flows(network, core, core.now()),
+            flow_samples=_flow_samples(flow_columns),
+            pages=_pages(network, core),
+        )
+
+    @staticmethod
+    def of_network(
+        network: Network,
+        core: _core.Simulation,
+        ports: dict[int, tuple[int, int]],
+        watched: list[Link],
+        notes: list[Note],
+        seed: int,
+        interrupted: bool,
+    ) -> Result:
+        """The tables of a network as it is now, but for those of its flows."""
         end = core.now()
         events, hops = core.work()
-        flow_columns, queue_columns = core.samples()
+        _, queue_columns = core.samples()
         return Result(
             seed=seed,
             end_s=end / PS_PER_S,
             interrupted=interrupted,
-            flows=_flows(network, core, end),
+            flows=pl.DataFrame(schema=FLOWS),
             queues=_queues(network, core, ports, watched, end),
             drops=_drops(network, core),
-            flow_samples=_flow_samples(flow_columns),
+            flow_samples=pl.DataFrame(schema=FLOW_SAMPLES),
             queue_samples=_queue_samples(network, ports, queue_columns),
             notes=_notes(notes),
-            pages=_pages(network, core),
+            pages=pl.DataFrame(schema=PAGES),
+            live=live_table([]),
+            warnings=(),
             events=events,
             hops=hops,
         )
+
+
+def live_table(rows: list[Measurement]) -> pl.DataFrame:
+    """`Result.live`."""
+    return pl.DataFrame(
+        rows, schema={"where": pl.String, "quantity": pl.String, "value": pl.Float64}, orient="row"
+    )
 
 
 def jain(rates: pl.Series) -> float:
@@ -163,11 +251,7 @@ def _flows(network: Network, core: _core.Simulation, end: int) -> pl.DataFrame:
                 "delay_ms_max": came["delay_max"] / 1e9 if received else None,
             }
         )
-    schema_hints = {"finish_s": pl.Float64, "start_s": pl.Float64, "goodput_mbps": pl.Float64}
-    schema_hints |= {"completion_ms": pl.Float64, "ideal_ms": pl.Float64, "slowdown": pl.Float64}
-    hints = {"datagrams_sent": pl.Int64, "datagrams_received": pl.Int64, "size_bytes": pl.Int64}
-    delays = {"delay_ms_mean": pl.Float64, "delay_ms_max": pl.Float64}
-    return pl.DataFrame(rows, schema_overrides={**schema_hints, **hints, **delays}, infer_schema_length=None)
+    return pl.DataFrame(rows, schema=FLOWS)
 
 
 def _notes(notes: list[Note]) -> pl.DataFrame:
@@ -190,9 +274,7 @@ def _pages(network: Network, core: _core.Simulation) -> pl.DataFrame:
         for page in network.pages
         for number, (flow, asked, answered) in enumerate(core.exchanges(page.number))
     ]
-    schema = {"page": pl.Int64, "label": pl.String, "object": pl.Int64, "flow": pl.Int64}
-    times = dict.fromkeys(("start_s", "finish_s", "response_ms"), pl.Float64)
-    return pl.DataFrame(rows, schema={**schema, **times}, orient="row")
+    return pl.DataFrame(rows, schema=PAGES, orient="row")
 
 
 def _drops(network: Network, core: _core.Simulation) -> pl.DataFrame:
@@ -268,9 +350,16 @@ def _flow_samples(parts: list[_core.Columns]) -> pl.DataFrame:
             **{f"{n}_packets" if n in packets else n: columns[n].cast(pl.Int64) for n in counts},
         }
     )
+    return flow_samples(frame)
+
+
+def flow_samples(frame: pl.DataFrame) -> pl.DataFrame:
+    """`Result.flow_samples`: the columns in their order, null those that are not known."""
     # No threshold is known before the first congestion.
     known = pl.when(pl.col("ssthresh_packets") < INFINITE_SSTHRESH).then(pl.col("ssthresh_packets"))
-    return frame.with_columns(known.alias("ssthresh_packets"))
+    missing = [pl.lit(None).alias(name) for name in FLOW_SAMPLES if name not in frame.columns]
+    whole = frame.with_columns(known.alias("ssthresh_packets"), *missing)
+    return whole.select(pl.col(name).cast(kind) for name, kind in FLOW_SAMPLES.items())
 
 
 def _queue_samples(

@@ -1,0 +1,145 @@
+"""Runs a network between real Linux TCP stacks: hosts are namespaces, the rest runs by the real clock."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+from tidegate import _core
+from tidegate.backends import common
+from tidegate.lab import kernel
+from tidegate.lab.lab import SWITCH, Lab
+from tidegate.lab.messages import Finish, Go, MakeLinks, Report
+from tidegate.lab.plan import HostPlan, plan
+from tidegate.lab.tables import flow_tables
+from tidegate.network import Network
+from tidegate.results import Measurement, Result, live_table
+from tidegate.units import PS_PER_S
+
+PS_PER_NS = 1000
+
+# From here on a packet that is late by so much, or one in a hundred by that, is told of.
+LATE_MS = 5.0
+LATE_P99_MS = 1.0
+
+
+def run(network: Network, until: int, seed: int, progress: common.Progress | None = None) -> Result:
+    """Run until `until` picoseconds."""
+    kernel.demand_privilege()
+    hosts = plan(network, seed)
+    core, ports = common.build(network, seed, with_flows=False)
+    control = common.Control(network, core)
+    watched = common.watched_links(network)
+    interrupted = False
+    with Lab(host.node.name for host in hosts) as lab:
+        names = dict(zip(lab.hosts, hosts, strict=True))
+        _set_up(lab, names)
+        ticking = control.start()
+
+        def advance(end: int) -> int:
+            lab.check()
+            return core.live_until(end)
+
+        with (
+            common.changing(network, core, ports),
+            common.captures(network, core, ports),
+            _live(core, lab, names),
+        ):
+            try:
+                origin = clock.monotonic_ns() - core.now() // PS_PER_NS
+                lab.ask_all(dict.fromkeys(names, Go(origin, until // PS_PER_NS)))
+                with common.shown(progress):
+                    common.loop(network, control, ticking, advance, until, progress)
+            except KeyboardInterrupt:
+                interrupted = True
+            end = min(until, core.now())
+            # Before the flows' ends say goodbye to each other.
+            result = Result.of_network(network, core, ports, watched, control.notes, seed, interrupted)
+            reports = lab.ask_all(dict.fromkeys(names, Finish()))
+            statistics = core.live_statistics()
+    flows, samples = flow_tables(network, reports.values(), end)
+    return replace(
+        result,
+        end_s=end / PS_PER_S,
+        flows=flows,
+        flow_samples=samples,
+        live=live_table(_measurements(statistics, hosts)),
+        warnings=tuple(_warnings(network, statistics, reports)),
+    )
+
+
+def _interface(number: int) -> str:
+    """The switches' end of the link of a host."""
+    return f"host{number}"
+
+
+def _set_up(lab: Lab, hosts: dict[str, HostPlan]) -> None:
+    """Links, addresses, and whoever listens."""
+    pairs = [
+        (_interface(number), lab.pid(name), host.mtu)
+        for number, (name, host) in enumerate(hosts.items())
+        if host.link is not None
+    ]
+    lab.ask(SWITCH, MakeLinks(tuple(pairs)))
+    lab.ask_all({name: host.set_up for name, host in hosts.items()})
+    lab.ask_all({name: host.prepare for name, host in hosts.items()})
+
+
+@contextmanager
+def _live(core: _core.Simulation, lab: Lab, hosts: dict[str, HostPlan]) -> Iterator[None]:
+    """While this lasts, the network runs by the clock."""
+    namespace = lab.namespace(SWITCH)
+    wiring: list[tuple[int, str | PathLike[str] | None, str, str]] = [
+        (host.node.number, namespace, _interface(number), "auto")
+        for number, host in enumerate(hosts.values())
+        if host.link is not None
+    ]
+    core.go_live(wiring)
+    try:
+        yield
+    finally:
+        core.end_live()
+
+
+def _ms(ps: int | None) -> float:
+    return (ps or 0) / 1e9
+
+
+def _measurements(statistics: dict[str, Any], hosts: list[HostPlan]) -> list[Measurement]:
+    """How late frames were, and what the interfaces counted."""
+    late = statistics["lateness"]
+    rows: list[Measurement] = [("", "frames", late["frames"])]
+    rows += [("", f"lateness_ms_{name}", _ms(late[name])) for name in ("p50", "p90", "p99", "p999", "max")]
+    linked = [host.node.name for host in hosts if host.link is not None]
+    for name, port in zip(linked, statistics["ports"], strict=True):
+        counts = ((quantity, value) for quantity, value in port.items() if isinstance(value, int))
+        rows += [(name, quantity, float(value)) for quantity, value in counts if quantity != "mtu"]
+    return rows
+
+
+def _warnings(network: Network, statistics: dict[str, Any], reports: dict[str, Report]) -> Iterator[str]:
+    """What makes the figures doubtful."""
+    late = statistics["lateness"]
+    most, p99 = _ms(late["max"]), _ms(late["p99"])
+    if most > LATE_MS or p99 > LATE_P99_MS:
+        yield (
+            f"the machine was busy with other things: one packet in a hundred was late by {p99:.2f} ms or more, "
+            f"one by {most:.1f} ms"
+        )
+    for port in statistics["ports"]:
+        for quantity, what in (
+            ("overrun", "came faster than they were taken"),
+            ("refused", "were not taken"),
+        ):
+            if port[quantity]:
+                yield f"{port['interface']}: {port[quantity]} packets {what}"
+    for name, report in reports.items():
+        if report.late_samples:
+            yield f"{name}: {report.late_samples} samples of its flows were left out, the machine was too slow"
+        for flow in report.sent:
+            if flow.problem is not None:
+                yield f"{network.flows[flow.number].label}: {flow.problem}"

@@ -1,0 +1,20 @@
+"""The lab: real Linux hosts in namespaces of their own, for `backend="live"`.
+
+    lab.py         starts and ends a lab; the rest runs in processes of its own
+    keeper.py      the process that the lab's other processes hang on
+    agent.py       one process for each host: it is in the host's namespace, and does there what is asked
+    loop.py        its loop
+    interfaces.py  links, addresses, neighbours, routes, sysctls
+    iperf.py       flows by iperf3
+    traffic.py     flows of its own, where iperf3 cannot
+    tcp_info.py    what the kernel knows of its connections
+    sampler.py     samples of that
+    messages.py    what lab and agents say to each other
+    plan.py        from a `Network` to what each host is to do; refuses what a kernel cannot
+    kernel.py      what this kernel and machine have
+    names.py       names in /run/netns
+    death.py       processes that do not outlive the one that started them
+
+A namespace lives as long as the process in it. The agents end when the lab's process closes its sockets, however that ends, and
+the kernel takes namespaces and interfaces away with them: there is nothing to clean but names.
+"""

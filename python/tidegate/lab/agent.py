@@ -1,0 +1,211 @@
+"""A host's process: it is in the host's namespace, sets it up, runs the host's ends of the flows, and samples its connections."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import time
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+from pyroute2.netlink.exceptions import NetlinkError
+
+from tidegate.lab import interfaces, iperf, names, traffic
+from tidegate.lab.loop import Loop
+from tidegate.lab.messages import (
+    Failed,
+    Finish,
+    FlowPlan,
+    FlowReport,
+    Go,
+    MakeLinks,
+    Prepare,
+    Ready,
+    Report,
+    SetUp,
+)
+from tidegate.lab.sampler import Sampler
+
+
+class End(Protocol):
+    """One end of a flow."""
+
+    def start(self) -> None:
+        """Begin. Called when the flow starts; of a receiver, when it is prepared."""
+
+    def stop(self) -> None:
+        """Send no more. Not called for receivers."""
+
+    def finish(self, sampler: Sampler) -> FlowReport | None:
+        """The run is over: what came of it; `None`: not known yet, ask again."""
+
+
+SENDERS: dict[tuple[str, str], Callable[..., End]] = {
+    ("tcp", "iperf3"): iperf.Client,
+    ("udp", "iperf3"): iperf.Client,
+    ("tcp", "own"): traffic.TcpSender,
+    ("udp", "own"): traffic.UdpSender,
+}
+RECEIVERS: dict[tuple[str, str], Callable[..., End]] = {
+    ("tcp", "iperf3"): iperf.Server,
+    ("udp", "iperf3"): iperf.Server,
+    ("tcp", "own"): traffic.TcpReceiver,
+    ("udp", "own"): traffic.UdpReceiver,
+}
+
+
+class Agent:
+    """What it has to do, and what came of it."""
+
+    def __init__(self, lab: Connection) -> None:
+        self._lab = lab
+        self._loop = Loop()
+        self._loop.watch(lab.fileno(), selectors.EVENT_READ, self._hear)
+        self._sampler = Sampler()
+        self._sends: list[tuple[FlowPlan, End]] = []
+        self._receives: list[tuple[FlowPlan, End]] = []
+        self._period: int | None = None
+        self._ended = False
+
+    def run(self) -> None:
+        """Until the lab is gone."""
+        while True:
+            try:
+                self._loop.turn()
+            except Exception:
+                self._fail()
+                return
+
+    def _fail(self) -> None:
+        """Tell the lab of a bug; it is the answer to whatever it asks next."""
+        self._lab.send(Failed(f"this is a bug in Tidegate:\n{traceback.format_exc()}"))
+
+    def _hear(self) -> None:
+        try:
+            message = self._lab.recv()
+        except (EOFError, ConnectionResetError):
+            raise SystemExit from None
+        try:
+            self._do(message)
+        except (OSError, NetlinkError) as error:
+            self._lab.send(Failed(str(error)))
+
+    def _do(self, message: Any) -> None:
+        if isinstance(message, MakeLinks):
+            interfaces.make_links(message)
+            self._lab.send(None)
+        elif isinstance(message, SetUp):
+            interfaces.set_up(message)
+            self._lab.send(None)
+        elif isinstance(message, Prepare):
+            self._prepare(message)
+            self._lab.send(None)
+        elif isinstance(message, Go):
+            self._go(message)
+            self._lab.send(None)
+        elif isinstance(message, Finish):
+            self._end()
+            self._finish([], [])
+        else:
+            raise ValueError(f"an agent does not know {message!r}")
+
+    def _prepare(self, request: Prepare) -> None:
+        self._period = request.period
+        for plan in request.sends:
+            self._sends.append((plan, SENDERS[plan.kind, plan.tool](plan, self._loop)))
+            if plan.kind == "tcp":
+                self._sampler.add_sender(plan)
+        for plan in request.receives:
+            end = RECEIVERS[plan.kind, plan.tool](plan, self._loop)
+            self._receives.append((plan, end))
+            if plan.kind == "tcp":
+                self._sampler.add_receiver(plan)
+            end.start()
+        iperf.wait_for_listeners([plan.target_port for plan in request.receives if plan.tool == "iperf3"])
+
+    def _go(self, request: Go) -> None:
+        origin = request.origin
+        self._sampler.begin(origin)
+        for plan, end in self._sends:
+            if plan.start >= request.end:
+                continue
+            self._loop.at(origin + plan.start, end.start)
+            if plan.tool == "iperf3" and plan.kind == "tcp":
+                self._loop.at(origin + plan.start, self._look_for(plan, 1_000_000))
+            if plan.stop is not None and plan.stop < request.end:
+                self._loop.at(origin + plan.stop, self._stop(plan, end))
+        for plan, _ in self._receives:
+            if plan.tool == "iperf3" and plan.kind == "tcp" and plan.stop is not None:
+                # What it had when the sender stopped: the server does not stay for what is on its way.
+                self._loop.at(origin + plan.stop, self._look)
+        if self._period is not None:
+            self._loop.at(origin + self._period, self._sample)
+        self._loop.at(origin + request.end, self._end)
+
+    def _look_for(self, plan: FlowPlan, wait: int) -> Callable[[], None]:
+        """Finds out when iperf3's data connection is there; looks more and more seldom."""
+
+        def look() -> None:
+            self._sampler.look()
+            if not self._ended and not self._sampler.seen(plan.number):
+                self._loop.at(time.monotonic_ns() + wait, self._look_for(plan, min(2 * wait, 50_000_000)))
+
+        return look
+
+    def _look(self) -> None:
+        self._sampler.look()
+
+    def _stop(self, plan: FlowPlan, end: End) -> Callable[[], None]:
+        def stop() -> None:
+            if plan.kind == "tcp":
+                self._sampler.look()
+            end.stop()
+
+        return stop
+
+    def _sample(self) -> None:
+        assert self._period is not None
+        if not self._ended:
+            self._loop.at(self._sampler.sample(self._period), self._sample)
+
+    def _end(self) -> None:
+        """Nothing is sent any more, and no more samples are taken."""
+        if self._ended:
+            return
+        self._ended = True
+        if self._period is None:
+            self._sampler.look()
+        else:
+            self._sampler.sample(self._period)
+        for _, end in self._sends:
+            end.stop()
+
+    def _finish(self, sent: list[FlowReport], received: list[FlowReport]) -> None:
+        """Asks all ends until they know what came of their flows, then tells the lab."""
+        for ends, reports in ((self._sends, sent), (self._receives, received)):
+            while ends:
+                report = ends[0][1].finish(self._sampler)
+                if report is None:
+                    self._loop.at(time.monotonic_ns() + 5_000_000, lambda: self._finish(sent, received))
+                    return
+                reports.append(report)
+                ends.pop(0)
+        sampler = self._sampler
+        self._lab.send(Report(sent, received, sampler.sender_rows, sampler.receiver_rows, sampler.late))
+
+
+def serve(number: int, name: str, failure: str | None) -> None:
+    """Be the agent of this name at a socket, until its other end is gone."""
+    lab = Connection(number)
+    try:
+        if failure is not None:
+            raise OSError(failure)
+        interfaces.silence()
+        names.link(name, os.getpid())
+    except OSError as error:
+        lab.send(Failed(str(error)))
+        return
+    lab.send(Ready(os.getpid()))
+    Agent(lab).run()

@@ -1,0 +1,19 @@
+"""Processes that do not outlive the one that started them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+
+PR_SET_PDEATHSIG = 1
+
+_libc = ctypes.CDLL(None)
+
+
+def die_with(parent: int) -> None:
+    """Let the kernel kill this process when its parent is gone. To be called first thing after a fork."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    # It may be gone already.
+    if os.getppid() != parent:
+        os._exit(1)

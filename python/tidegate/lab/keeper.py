@@ -1,0 +1,94 @@
+"""The process that a lab's agents hang on: starts one for each namespace, and ends them when the lab's process is gone.
+
+Nothing here needs the lab to say goodbye. The lab holds the other ends of the sockets; when it ends, however it does, the agents
+and the keeper read the end of file. If the keeper is killed, the kernel kills the agents, and with an agent what it has started.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+
+from tidegate.lab import names
+from tidegate.lab.agent import serve
+from tidegate.lab.death import die_with
+
+PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 15, 36
+CLONE_NEWNET = 0x4000_0000
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _call_it(name: str) -> None:
+    _libc.prctl(PR_SET_NAME, name[:15].encode(), 0, 0, 0)
+
+
+def _unshare() -> str | None:
+    """A network namespace for this process; gives what went wrong."""
+    if _libc.unshare(CLONE_NEWNET) == 0:
+        return None
+    return f"no network namespace: {os.strerror(ctypes.get_errno())}"
+
+
+def main() -> None:
+    """Arguments: the lab's name, the number of its socket, and a name and a socket for each agent."""
+    run, mine, *rest = sys.argv[1:]
+    lab = socket.socket(fileno=int(mine))
+    sockets = {name: int(number) for name, number in zip(rest[::2], rest[1::2], strict=True)}
+    _call_it("tidegate-keeper")
+    # What agents have started comes to the keeper when they are gone, so that it can wait for the end of all.
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    keeper = os.getpid()
+    agents: dict[int, str] = {}
+    try:
+        for name in list(sockets):
+            pid = os.fork()
+            if pid == 0:
+                _agent(run, name, keeper, lab, sockets)
+            agents[pid] = name
+            os.close(sockets.pop(name))
+        _wait(lab, list(agents))
+    finally:
+        for pid in agents:
+            os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
+        names.unlink(run)
+
+
+def _agent(run: str, name: str, keeper: int, lab: socket.socket, sockets: dict[str, int]) -> None:
+    """The rest of a child's life."""
+    status = 1
+    try:
+        die_with(keeper)
+        lab.close()
+        for other, number in sockets.items():
+            if other != name:
+                os.close(number)
+        _call_it(f"tg-{name}")
+        serve(sockets[name], f"{run}-{name}", _unshare())
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _wait(lab: socket.socket, agents: list[int]) -> None:
+    """Until the lab is gone, or one of its agents: without it there is no lab, and the lab learns so by its socket."""
+    poll = select.poll()
+    poll.register(lab, select.POLLIN)
+    handles = [os.pidfd_open(pid) for pid in agents]
+    for handle in handles:
+        poll.register(handle, select.POLLIN)
+    poll.poll()
+    for handle in handles:
+        os.close(handle)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""What this machine and its kernel have: read, not assumed."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from tidegate._core import TidegateError
+
+NET_ADMIN, NET_RAW, SYS_ADMIN = 12, 13, 21
+RUN_ELSEWHERE = "--backend sim (or net.run without a backend) needs none of this"
+
+
+def may_make_namespaces() -> bool:
+    """Whether this process may make network namespaces and what is in them."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return False
+    line = next((line for line in status.splitlines() if line.startswith("CapEff:")), "CapEff: 0")
+    held = int(line.split()[1], 16)
+    return all(held >> capability & 1 for capability in (NET_ADMIN, NET_RAW, SYS_ADMIN))
+
+
+def demand_privilege() -> None:
+    """Refuse unless the lab can be made here."""
+    if sys.platform != "linux":
+        raise TidegateError(
+            f"the live backend runs on Linux alone, and this is {sys.platform}; {RUN_ELSEWHERE}"
+        )
+    if not may_make_namespaces():
+        raise TidegateError(
+            "the live backend makes network namespaces, for which it needs root "
+            f"(CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW): run it with sudo; {RUN_ELSEWHERE}"
+        )
+
+
+def missing_program(name: str) -> str | None:
+    """What to do if a program is not there."""
+    if shutil.which(name) is not None:
+        return None
+    return f"{name} is not installed; on Debian and Ubuntu: apt install {name}"
+
+
+def congestion_controls(asked: Iterable[str]) -> set[str]:
+    """Those of these that the kernel has; one in a module is loaded by being asked for."""
+    there = set()
+    for name in asked:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as one:
+            try:
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+            except OSError:
+                continue
+            there.add(name)
+    return there
+
+
+def known_congestion_controls() -> str:
+    """Those that the kernel has at hand, for a message."""
+    path = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+    return ", ".join(sorted(path.read_text().split()))

@@ -1,0 +1,139 @@
+"""A lab: the keeper, an agent for each host and one for the switches' side, and how they are spoken to."""
+
+from __future__ import annotations
+
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any
+
+from tidegate._core import TidegateError
+from tidegate.lab import names
+from tidegate.lab.messages import Failed, Ready
+
+SWITCH = "switch"
+# Setting up a host, or the end of iperf3, does not take so long on any machine.
+PATIENCE_S = 60.0
+LAST_WAIT_S = 10.0
+
+
+class Lab:
+    """Namespaces for hosts, as long as the context lasts.
+
+    An agent's name is its host's, as far as it can be part of a file's name; `SWITCH` is the other side of all links.
+    """
+
+    def __init__(self, hosts: Iterable[str]) -> None:
+        self.hosts = names.host_names(hosts)
+        self._agents: dict[str, Connection] = {}
+        self._pids: dict[str, int] = {}
+
+    def __enter__(self) -> Lab:
+        names.remove_dead()
+        self.run = names.new_run()
+        self._socket, keepers = socket.socketpair()
+        theirs: dict[str, socket.socket] = {}
+        for name in (*self.hosts, SWITCH):
+            mine, theirs[name] = socket.socketpair()
+            self._agents[name] = Connection(mine.detach())
+        passed = [keepers, *theirs.values()]
+        arguments = [part for name, one in theirs.items() for part in (name, str(one.fileno()))]
+        try:
+            # -P: what lies in the working directory is not to be taken for a module.
+            self._keeper = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "tidegate.lab.keeper",
+                    self.run,
+                    str(keepers.fileno()),
+                    *arguments,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[one.fileno() for one in passed],
+                # Ctrl-C is for the lab's process, which ends the others.
+                start_new_session=True,
+            )
+        finally:
+            for one in passed:
+                one.close()
+        try:
+            for name in self._agents:
+                ready = self._hear(name)
+                assert isinstance(ready, Ready)
+                self._pids[name] = ready.pid
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all that is in the lab, and wait until it has ended."""
+        for connection in self._agents.values():
+            connection.close()
+        self._socket.close()
+        try:
+            self._keeper.wait(LAST_WAIT_S)
+        except subprocess.TimeoutExpired:
+            # With it the kernel kills the others.
+            self._keeper.kill()
+            self._keeper.wait()
+        names.unlink(self.run)
+
+    def namespace(self, name: str) -> str:
+        """A path to an agent's namespace."""
+        return f"/proc/{self._pids[name]}/ns/net"
+
+    def pid(self, name: str) -> int:
+        """The process that is in a namespace."""
+        return self._pids[name]
+
+    def ask(self, name: str, message: Any) -> Any:
+        """Ask an agent for something, and wait until it is done."""
+        return self.ask_all({name: message})[name]
+
+    def ask_all(self, messages: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask several agents at the same time."""
+        for name, message in messages.items():
+            with suppress(BrokenPipeError):
+                self._agents[name].send(message)
+        return {name: self._hear(name) for name in messages}
+
+    def _hear(self, name: str) -> Any:
+        connection = self._agents[name]
+        try:
+            if not connection.poll(PATIENCE_S):
+                raise TidegateError(f"the lab: {name} does not answer; the machine may be overloaded")
+            answer = connection.recv()
+        except (EOFError, ConnectionResetError):
+            raise self._end() from None
+        if isinstance(answer, Failed):
+            raise TidegateError(f"the lab: {name}: {answer.why}")
+        return answer
+
+    def check(self) -> None:
+        """Raise `TidegateError` if the lab has ended."""
+        if select.select([self._socket], [], [], 0)[0]:
+            raise self._end()
+
+    def _end(self) -> TidegateError:
+        """Why the lab has ended by itself: all end when one does, and that one may have said why."""
+        for name, connection in self._agents.items():
+            with suppress(EOFError, OSError):
+                while connection.poll():
+                    last = connection.recv()
+                    if isinstance(last, Failed):
+                        return TidegateError(f"the lab: {name}: {last.why}")
+        return TidegateError("the lab was ended from outside: its keeper or one of its agents is gone")

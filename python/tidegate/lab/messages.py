@@ -1,0 +1,160 @@
+"""What a lab and its agents say to each other. Times are nanoseconds since the start of the run, unless said otherwise."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+
+SENDER_COLUMNS = (
+    "tick",
+    "time",
+    "flow",
+    "cwnd",
+    "ssthresh",
+    "in_flight",
+    "srtt_us",
+    "rto_us",
+    "pacing_rate",
+    "retransmits",
+    "timeouts",
+    "delivered_ce",
+    "delivery_rate",
+    "bytes_acked",
+)
+RECEIVER_COLUMNS = ("tick", "time", "flow", "bytes_received")
+
+UNKNOWN = 2**64 - 1
+"""In a column: the kernel does not say."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An agent has its namespace."""
+
+    pid: int
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What was asked could not be done."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class MakeLinks:
+    """For the agent of the switches' side: a veth pair to each host, by the process that holds its namespace.
+
+    The end here has the name given, the other is `eth0`.
+    """
+
+    pairs: tuple[tuple[str, int, int], ...]
+    """Name, process, MTU."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """What the way to another host has of its own; `None`: as the kernel has it."""
+
+    to: str
+    congestion_control: str | None = None
+    ecn: bool = False
+    initial_cwnd: int | None = None
+    rto_min_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """For the agent of a host: its end of the link."""
+
+    address: str
+    mac: str
+    mtu: int
+    gso_max_segments: int | None
+    gso_max_bytes: int | None
+    neighbours: tuple[tuple[str, str], ...]
+    """Address and MAC of all other hosts: nobody answers ARP."""
+    routes: tuple[Route, ...]
+    sysctls: tuple[tuple[str, str], ...]
+    """Names below /proc/sys/net, and values."""
+
+
+@dataclass(frozen=True)
+class FlowPlan:
+    """A flow, for the agents at both of its ends."""
+
+    number: int
+    label: str
+    kind: str
+    tool: str
+    """`iperf3` or `own`."""
+    source: str
+    target: str
+    source_port: int
+    target_port: int
+    start: int
+    stop: int | None
+    size: int | None = None
+    congestion_control: str = ""
+    mss: int | None = None
+    pacing: bool = False
+    rate: int = 0
+    payload: int = 0
+    pattern: str = ""
+    on: int = 0
+    off: int = 0
+    tos: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """The flows that an agent's host sends and receives; receivers listen when the agent answers."""
+
+    sends: tuple[FlowPlan, ...]
+    receives: tuple[FlowPlan, ...]
+    period: int | None
+    """Of samples."""
+
+
+@dataclass(frozen=True)
+class Go:
+    """The run has started."""
+
+    origin: int
+    """When, by the monotonic clock."""
+    end: int
+
+
+@dataclass(frozen=True)
+class Finish:
+    """End what still runs, and answer with a `Report`."""
+
+
+@dataclass
+class FlowReport:
+    """What one end knows of a flow. `None`: it does not."""
+
+    number: int
+    started: int | None = None
+    finished: int | None = None
+    bytes: int | None = None
+    retransmits: int | None = None
+    timeouts: int | None = None
+    datagrams: int | None = None
+    delay_sum: int | None = None
+    delay_max: int | None = None
+    problem: str | None = None
+
+
+@dataclass
+class Report:
+    """What an agent has to tell at the end."""
+
+    sent: list[FlowReport]
+    received: list[FlowReport]
+    sender_samples: array[int] = field(default_factory=lambda: array("Q"))
+    """Rows of `SENDER_COLUMNS`, one after the other."""
+    receiver_samples: array[int] = field(default_factory=lambda: array("Q"))
+    late_samples: int = 0
+    """Samples that were left out because an earlier one took its time."""

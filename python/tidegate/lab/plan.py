@@ -1,0 +1,280 @@
+"""From a `Network` to what each host of a lab is to do.
+
+What a kernel cannot do is refused here, all of it at once and by name, before anything is set up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tidegate import units
+from tidegate._core import TidegateError
+from tidegate.lab import iperf, kernel
+from tidegate.lab.messages import FlowPlan, Prepare, Route, SetUp
+from tidegate.network import Flow, Link, Network, Node, TcpSpec, UdpSpec
+
+T = TypeVar("T")
+
+PS_PER_NS = 1000
+PS_PER_MS = 1_000_000_000
+
+# As Linux has them if nobody asks for anything else.
+INITIAL_CWND = 10
+RTO_MIN = 200 * PS_PER_MS
+DELAYED_ACK = 40 * PS_PER_MS
+SEGMENTATION_OFFLOAD = 64 * 1024
+LEAST_GSO = 4096
+
+MOST_HOSTS = 400
+MOST_IPERF = 500
+MOST_OWN = 5000
+# Sockets of one process, less what it needs besides.
+MOST_OWN_DATAGRAMS_PER_S = 50_000
+# What connections begin with whose way does not say: it is in every kernel, may be the default everywhere, and does not pace.
+NEUTRAL_CONGESTION_CONTROL = "reno"
+
+
+@dataclass(frozen=True)
+class HostPlan:
+    """A host of the lab, and the port of the network that it is at."""
+
+    node: Node
+    link: Link | None
+    mtu: int
+    set_up: SetUp
+    prepare: Prepare
+
+
+def plan(network: Network, seed: int) -> list[HostPlan]:
+    """What each host is to do; raises `TidegateError` with all that a lab cannot."""
+    return _Planner(network, seed).plan()
+
+
+class _Planner:
+    def __init__(self, network: Network, seed: int) -> None:
+        self._network = network
+        self._seed = seed
+        self._hosts = [node for node in network.nodes if node.kind == "host"]
+        self._refused: list[str] = []
+        self._links: dict[Node, Link] = {}
+        for link in network.links:
+            for end in (link.a, link.b):
+                if end.kind == "host":
+                    if end in self._links:
+                        self._refuse(f"the host {end.name} has more than one link; a host of the lab has one")
+                    self._links[end] = link
+
+    def _refuse(self, why: str) -> None:
+        if why not in self._refused:
+            self._refused.append(why)
+
+    def plan(self) -> list[HostPlan]:
+        self._check_size()
+        self._check_congestion_controls()
+        flows = [self._flow(flow) for flow in self._network.flows]
+        if any(one.tool == "iperf3" for one in flows if one is not None):
+            missing = kernel.missing_program(iperf.PROGRAM)
+            if missing is not None:
+                self._refuse(missing)
+        hosts = [self._host(host, [one for one in flows if one is not None]) for host in self._hosts]
+        if self._refused:
+            raise TidegateError("\n".join(["the live backend cannot run this network:", *self._refused]))
+        return hosts
+
+    def _check_size(self) -> None:
+        if len(self._hosts) > MOST_HOSTS:
+            self._refuse(f"it has {len(self._hosts)} hosts; the lab has room for {MOST_HOSTS}")
+        sizes = [getattr(flow.spec, "size", None) for flow in self._network.flows]
+        if sizes.count(None) > MOST_IPERF or len(sizes) - sizes.count(None) > MOST_OWN:
+            self._refuse(
+                f"it has {len(sizes)} flows; the lab has room for {MOST_IPERF} without a size and {MOST_OWN} with one"
+            )
+
+    def _tcp(self) -> Iterable[tuple[Flow, TcpSpec]]:
+        return ((flow, flow.spec) for flow in self._network.flows if isinstance(flow.spec, TcpSpec))
+
+    def _check_congestion_controls(self) -> None:
+        asked = {spec.congestion_control for _, spec in self._tcp()}
+        there = kernel.congestion_controls(asked)
+        for flow, spec in self._tcp():
+            if spec.congestion_control not in there:
+                self._refuse(
+                    f"{flow.label}: this kernel does not have the congestion control {spec.congestion_control}; "
+                    f"it has {kernel.known_congestion_controls()}"
+                )
+
+    def _flow(self, flow: Flow) -> FlowPlan | None:
+        if isinstance(flow.spec, TcpSpec):
+            return self._tcp_flow(flow, flow.spec)
+        if isinstance(flow.spec, UdpSpec):
+            return self._udp_flow(flow, flow.spec)
+        self._refuse(f"{flow.label}: pages run in the simulator alone")
+        return None
+
+    def _mtu(self, flow: Flow) -> int:
+        return min(self._mtu_of(flow.source), self._mtu_of(flow.target))
+
+    def _mtu_of(self, host: Node) -> int:
+        link = self._links.get(host)
+        return 1500 if link is None else min(link.there.mtu, link.back.mtu)
+
+    def _tcp_flow(self, flow: Flow, spec: TcpSpec) -> FlowPlan:
+        for wrong, why in (
+            (spec.extra_delay, "extra_delay: a real host cannot hold back one flow; give it a longer link"),
+            (spec.delayed_ack != DELAYED_ACK, "delayed_ack: the kernel's 40 ms cannot be changed"),
+            (
+                spec.ecn not in ("off", "passive", "on"),
+                f"ecn {spec.ecn!r}: the lab has off, passive and on (RFC 3168)",
+            ),
+            (
+                spec.segmentation_offload is not None and spec.segmentation_offload < LEAST_GSO,
+                f"segmentation_offload: less than {LEAST_GSO} bytes; None is for single segments",
+            ),
+            (spec.rto_min % PS_PER_MS, "rto_min: the kernel takes whole milliseconds"),
+            (not 88 <= spec.mss <= 32767, f"mss: {spec.mss}; the kernel takes 88 to 32767"),
+        ):
+            if wrong:
+                self._refuse(f"{flow.label}: {why}")
+        five = self._network.five_tuple(flow)
+        return FlowPlan(
+            number=flow.number,
+            label=flow.label,
+            kind="tcp",
+            # iperf3's receiver leaves before it has all of a flow of known size.
+            tool="iperf3" if spec.size is None else "own",
+            source=five.source,
+            target=five.target,
+            source_port=five.source_port,
+            target_port=five.target_port,
+            start=spec.start // PS_PER_NS,
+            stop=None if spec.stop is None else spec.stop // PS_PER_NS,
+            size=spec.size,
+            congestion_control=spec.congestion_control,
+            mss=None if spec.mss == self._mtu(flow) - 40 else spec.mss,
+            pacing=spec.pacing,
+        )
+
+    def _udp_flow(self, flow: Flow, spec: UdpSpec) -> FlowPlan:
+        size = spec.payload + iperf.IP_UDP_BYTES
+        if size > self._mtu(flow):
+            self._refuse(
+                f"{flow.label}: datagrams of {spec.payload} bytes do not fit the MTU of {self._mtu(flow)}"
+            )
+        if spec.rate == 0 or spec.payload == 0:
+            self._refuse(
+                f"{flow.label}: a rate of {spec.rate} and a payload of {spec.payload}; give more than 0"
+            )
+        # Below what iperf3 needs for its own numbers.
+        own = spec.pattern != "constant" or spec.payload < iperf.LEAST_PAYLOAD
+        if own and spec.rate > MOST_OWN_DATAGRAMS_PER_S * size * 8:
+            self._refuse(
+                f"{flow.label}: more than the {MOST_OWN_DATAGRAMS_PER_S} packets a second that the lab sends "
+                f"of the pattern {spec.pattern}"
+            )
+        five = self._network.five_tuple(flow)
+        return FlowPlan(
+            number=flow.number,
+            label=flow.label,
+            kind="udp",
+            tool="own" if own else "iperf3",
+            source=five.source,
+            target=five.target,
+            source_port=five.source_port,
+            target_port=five.target_port,
+            start=spec.start // PS_PER_NS,
+            stop=None if spec.stop is None else spec.stop // PS_PER_NS,
+            rate=spec.rate,
+            payload=spec.payload,
+            pattern=spec.pattern,
+            on=spec.on // PS_PER_NS,
+            off=spec.off // PS_PER_NS,
+            tos=spec.ecn,
+            seed=self._seed * 1_000_003 + flow.number,
+        )
+
+    def _one(self, flows: list[tuple[Flow, TcpSpec]], of: Callable[[TcpSpec], T], what: str, other: T) -> T:
+        """What all of these flows have in common, because a kernel has it once for them."""
+        found = {of(spec) for _, spec in flows}
+        if len(found) > 1:
+            self._refuse(f"{', '.join(flow.label for flow, _ in flows)}: they differ in {what}")
+        return next(iter(found), other)
+
+    def _host(self, host: Node, flows: list[FlowPlan]) -> HostPlan:
+        network = self._network
+        address = network.address(host)
+        mine = [(flow, spec) for flow, spec in self._tcp() if host in (flow.source, flow.target)]
+        sent = [(flow, spec) for flow, spec in mine if flow.source is host]
+        came = [(flow, spec) for flow, spec in mine if flow.target is host]
+        of_host = f"all that {host.name} sends and receives has the same in a kernel"
+        sack = self._one(mine, lambda spec: spec.sack, f"sack; {of_host}", True)
+        stamps = self._one(mine, lambda spec: spec.timestamps, f"timestamps; {of_host}", True)
+        offload = self._one(
+            sent,
+            lambda spec: spec.segmentation_offload or 0,
+            f"segmentation_offload; all that {host.name} sends has the same in a kernel",
+            SEGMENTATION_OFFLOAD,
+        )
+        buffer = self._one(
+            came,
+            lambda spec: spec.receive_buffer_max,
+            f"receive_buffer_max; all that {host.name} receives has the same in a kernel",
+            units.size("32 MiB"),
+        )
+        send_buffer = 2 * max((spec.receive_buffer_max for _, spec in sent), default=units.size("32 MiB"))
+        link = self._links.get(host)
+        return HostPlan(
+            node=host,
+            link=link,
+            mtu=self._mtu_of(host),
+            set_up=SetUp(
+                address=address,
+                mac=network.mac(host),
+                mtu=self._mtu_of(host),
+                gso_max_segments=1 if offload == 0 else None,
+                gso_max_bytes=offload if offload not in (0, SEGMENTATION_OFFLOAD) else None,
+                neighbours=tuple(
+                    (network.address(other), network.mac(other)) for other in self._hosts if other is not host
+                ),
+                routes=tuple(self._routes(host, sent)),
+                sysctls=(
+                    ("ipv4/conf/all/rp_filter", "0"),
+                    ("ipv4/conf/default/rp_filter", "0"),
+                    ("ipv4/tcp_congestion_control", NEUTRAL_CONGESTION_CONTROL),
+                    # Asked for on the ways of the flows that want it; granted to all who ask.
+                    ("ipv4/tcp_ecn", "2"),
+                    ("ipv4/tcp_no_metrics_save", "1"),
+                    ("ipv4/tcp_sack", str(int(sack))),
+                    ("ipv4/tcp_timestamps", str(int(stamps))),
+                    ("ipv4/tcp_rmem", f"4096 {min(131072, buffer)} {buffer}"),
+                    ("ipv4/tcp_wmem", f"4096 {min(16384, send_buffer)} {send_buffer}"),
+                    # Above the ports of flows (`Network.five_tuple`).
+                    ("ipv4/ip_local_port_range", "58000 65535"),
+                ),
+            ),
+            prepare=Prepare(
+                sends=tuple(one for one in flows if one.source == address),
+                receives=tuple(one for one in flows if one.target == address),
+                period=None if network.sampling is None else max(1, network.sampling // PS_PER_NS),
+            ),
+        )
+
+    def _routes(self, host: Node, sent: list[tuple[Flow, TcpSpec]]) -> Iterable[Route]:
+        by_target: dict[Node, list[tuple[Flow, TcpSpec]]] = {}
+        for flow, spec in sent:
+            by_target.setdefault(flow.target, []).append((flow, spec))
+        for target, flows in by_target.items():
+            where = f"all that goes from {host.name} to {target.name} has the same in a kernel"
+            cwnd = self._one(flows, lambda spec: spec.initial_cwnd, f"initial_cwnd; {where}", INITIAL_CWND)
+            rto_min = self._one(flows, lambda spec: spec.rto_min, f"rto_min; {where}", RTO_MIN)
+            ecn = self._one(flows, lambda spec: spec.ecn == "on", f"asking for ECN; {where}", False)
+            controls = {spec.congestion_control for _, spec in flows}
+            yield Route(
+                to=self._network.address(target),
+                # From the first packet on; iperf3 chooses after the handshake.
+                congestion_control=controls.pop() if len(controls) == 1 else None,
+                ecn=ecn,
+                initial_cwnd=None if cwnd == INITIAL_CWND else cwnd,
+                rto_min_ms=None if rto_min == RTO_MIN else rto_min // PS_PER_MS,
+            )

@@ -1,0 +1,93 @@
+"""Samples of a namespace's TCP connections."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from dataclasses import dataclass
+
+from tidegate.lab.messages import FlowPlan
+from tidegate.lab.tcp_info import Diag, TcpInfo, parse
+
+
+@dataclass
+class Seen:
+    """A connection, as it was last seen."""
+
+    first: int
+    """When it was first seen, since the start of the run."""
+    info: TcpInfo
+
+
+class Sampler:
+    """Looks at all connections of this namespace at once, and keeps what is of the flows that it knows."""
+
+    def __init__(self) -> None:
+        self._diag = Diag()
+        self._origin = 0
+        self._ends: dict[tuple[int, int], tuple[int, bool]] = {}
+        self._sent: dict[int, Seen] = {}
+        self._received: dict[int, Seen] = {}
+        self.sender_rows: array[int] = array("Q")
+        self.receiver_rows: array[int] = array("Q")
+        self.late = 0
+        self._tick = -1
+
+    def add_sender(self, plan: FlowPlan) -> None:
+        """A flow that is sent from here."""
+        self._ends[plan.source_port, plan.target_port] = (plan.number, True)
+
+    def add_receiver(self, plan: FlowPlan) -> None:
+        """A flow that comes here."""
+        self._ends[plan.target_port, plan.source_port] = (plan.number, False)
+
+    def begin(self, origin: int) -> None:
+        """The run starts, or has started, at this time of the monotonic clock."""
+        self._origin = origin
+
+    def since_start(self, monotonic: int) -> int:
+        """A time of the monotonic clock as one of the run."""
+        return max(0, monotonic - self._origin)
+
+    def seen(self, flow: int) -> Seen | None:
+        """What is known of a flow's connection at its sender."""
+        return self._sent.get(flow)
+
+    def seen_by_receiver(self, flow: int) -> Seen | None:
+        """What is known of a flow's connection at its receiver."""
+        return self._received.get(flow)
+
+    def look(self) -> list[tuple[int, int, bool, TcpInfo]]:
+        """See how the connections are now: time, flow, whether it is sent from here, and what is known."""
+        rows = []
+        for connection in self._diag.dump():
+            known = self._ends.get((connection.local_port, connection.remote_port))
+            if known is None or connection.info is None:
+                continue
+            flow, sends = known
+            info = parse(connection.info)
+            now = max(0, time.monotonic_ns() - self._origin)
+            kept = self._sent if sends else self._received
+            if flow in kept:
+                kept[flow].info = info
+            else:
+                kept[flow] = Seen(now, info)
+            rows.append((now, flow, sends, info))
+        return rows
+
+    def sample(self, period: int) -> int:
+        """Record it; gives when the next sample is due, by the monotonic clock."""
+        tick = (time.monotonic_ns() - self._origin) // period
+        # A last sample may come right after another.
+        rows = self.look()
+        for now, flow, sends, i in rows if tick != self._tick else ():
+            if sends:
+                queue = (i.cwnd, i.ssthresh, i.in_flight, i.srtt, i.rto, i.pacing_rate)
+                counts = (i.retransmits, i.timeouts, i.delivered_ce, i.delivery_rate, i.bytes_acked)
+                self.sender_rows.extend((tick, now, flow, *queue, *counts))
+            else:
+                self.receiver_rows.extend((tick, now, flow, i.bytes_received))
+        self._tick = tick
+        following = max(tick, (time.monotonic_ns() - self._origin) // period) + 1
+        self.late += following - tick - 1
+        return self._origin + following * period

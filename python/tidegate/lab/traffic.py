@@ -1,0 +1,301 @@
+"""Ends of flows without iperf3: TCP flows of a known size, of which iperf3's receiver does not see the end, and UDP flows that are
+not even.
+"""
+
+from __future__ import annotations
+
+import random
+import selectors
+import socket
+import struct
+import time
+from contextlib import suppress
+
+from tidegate.lab.iperf import IP_UDP_BYTES, NO_PACING_LIMIT_BITS
+from tidegate.lab.loop import Loop
+from tidegate.lab.messages import UNKNOWN, FlowPlan, FlowReport
+from tidegate.lab.sampler import Sampler
+from tidegate.lab.tcp_info import TcpInfo, parse
+
+SO_MAX_PACING_RATE = 47
+SO_TIMESTAMPNS = 35
+SO_RCVBUFFORCE = 33
+# Of tcp_info, with room for what later kernels add.
+INFO_BYTES = 512
+
+_ZEROS = bytes(1 << 18)
+_ROOM = bytearray(1 << 20)
+# What one socket may do before the others have their turn.
+_AT_ONCE = 1 << 20
+_DATAGRAMS_AT_ONCE = 64
+
+# Number and time of a datagram.
+_STAMP = struct.Struct("=QQ")
+_TIMESPEC = struct.Struct("=qq")
+
+
+class TcpSender:
+    """Connects, writes so many bytes, and waits until the other end has them all."""
+
+    def __init__(self, plan: FlowPlan, loop: Loop) -> None:
+        self._plan = plan
+        self._loop = loop
+        self._socket: socket.socket | None = None
+        self._left = plan.size or 0
+        self._started: int | None = None
+        self._info: TcpInfo | None = None
+        self._problem: str | None = None
+
+    def start(self) -> None:
+        """Connect."""
+        plan = self._plan
+        one = self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, plan.congestion_control.encode())
+        if plan.mss is not None:
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, plan.mss)
+        if plan.pacing:
+            limit = struct.pack("=Q", NO_PACING_LIMIT_BITS // 8)
+            one.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, limit)
+        one.bind((plan.source, plan.source_port))
+        self._started = time.monotonic_ns()
+        one.connect_ex((plan.target, plan.target_port))
+        self._loop.watch(one, selectors.EVENT_WRITE, self._write)
+
+    def _write(self) -> None:
+        assert self._socket is not None
+        try:
+            done = 0
+            while self._left and done < _AT_ONCE:
+                sent = self._socket.send(_ZEROS[: self._left] if self._left < len(_ZEROS) else _ZEROS)
+                self._left -= sent
+                done += sent
+            if not self._left:
+                self._say_end()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._close(f"TCP: {error.strerror}")
+
+    def _say_end(self) -> None:
+        assert self._socket is not None
+        self._socket.shutdown(socket.SHUT_WR)
+        self._loop.watch(self._socket, selectors.EVENT_READ, self._read_end)
+
+    def _read_end(self) -> None:
+        assert self._socket is not None
+        try:
+            if self._socket.recv(1) == b"":
+                self._close()
+        except OSError as error:
+            self._close(f"TCP: {error.strerror}")
+
+    def _close(self, problem: str | None = None) -> None:
+        assert self._socket is not None
+        self._problem = problem
+        self._info = parse(self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES))
+        self._loop.forget(self._socket)
+        self._socket.close()
+        self._socket = None
+
+    def stop(self) -> None:
+        """Write no more."""
+        if self._socket is not None and self._left:
+            self._left = 0
+            try:
+                self._say_end()
+            except OSError:
+                # It is not connected.
+                self._close()
+
+    def finish(self, sampler: Sampler) -> FlowReport | None:
+        """What the sender knows."""
+        if self._socket is not None:
+            self._close()
+        report = FlowReport(self._plan.number, problem=self._problem)
+        if self._started is not None:
+            report.started = sampler.since_start(self._started)
+        if self._info is not None:
+            report.retransmits = self._info.retransmits
+            report.timeouts = None if self._info.timeouts == UNKNOWN else self._info.timeouts
+        return report
+
+
+class TcpReceiver:
+    """Reads a connection to its end."""
+
+    def __init__(self, plan: FlowPlan, loop: Loop) -> None:
+        self._plan = plan
+        self._loop = loop
+        self._socket: socket.socket | None = None
+        self._bytes = 0
+        self._finished: int | None = None
+
+    def start(self) -> None:
+        """Listen."""
+        one = self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.bind((self._plan.target, self._plan.target_port))
+        one.listen(1)
+        self._loop.watch(one, selectors.EVENT_READ, self._accept)
+
+    def _accept(self) -> None:
+        assert self._socket is not None
+        try:
+            came, _ = self._socket.accept()
+        except OSError:
+            # Gone again; another may come.
+            return
+        self._close()
+        came.setblocking(False)
+        self._socket = came
+        self._loop.watch(came, selectors.EVENT_READ, self._read)
+
+    def _read(self) -> None:
+        assert self._socket is not None
+        try:
+            # Data is counted and thrown away by the kernel, not copied.
+            size = self._socket.recv_into(_ROOM, len(_ROOM), socket.MSG_TRUNC)
+        except BlockingIOError:
+            return
+        except OSError:
+            size = 0
+        self._bytes += size
+        if self._bytes == self._plan.size and self._finished is None:
+            self._finished = time.monotonic_ns()
+        if size == 0:
+            self._close()
+
+    def _close(self) -> None:
+        assert self._socket is not None
+        self._loop.forget(self._socket)
+        self._socket.close()
+        self._socket = None
+
+    def stop(self) -> None:
+        """It ends with its sender."""
+
+    def finish(self, sampler: Sampler) -> FlowReport | None:
+        """What the receiver knows."""
+        if self._socket is not None:
+            self._close()
+        finished = None if self._finished is None else sampler.since_start(self._finished)
+        return FlowReport(self._plan.number, finished=finished, bytes=self._bytes)
+
+
+class UdpSender:
+    """Sends datagrams by a pattern, as the simulator's sources do."""
+
+    def __init__(self, plan: FlowPlan, loop: Loop) -> None:
+        self._plan = plan
+        self._loop = loop
+        self._random = random.Random(plan.seed)
+        self._gap = (plan.payload + IP_UDP_BYTES) * 8e9 / plan.rate
+        self._started: int | None = None
+        self._next = 0.0
+        self._on_until = 0.0
+        self._sent = 0
+        self._stopped = False
+
+    def start(self) -> None:
+        """Begin."""
+        plan = self._plan
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, plan.tos)
+        self._socket.bind((plan.source, plan.source_port))
+        self._socket.connect((plan.target, plan.target_port))
+        self._started = time.monotonic_ns()
+        self._next = float(self._started)
+        self._on_until = self._next + self._draw(plan.on)
+        self._send()
+
+    def _draw(self, mean: int) -> float:
+        return self._random.expovariate(1 / mean) if self._plan.pattern == "on-off exponential" else mean
+
+    def following(self) -> float:
+        """When the next datagram is sent."""
+        if self._plan.pattern == "poisson":
+            return self._next + self._random.expovariate(1 / self._gap)
+        at = self._next + self._gap
+        if self._plan.pattern != "constant":
+            while at > self._on_until:
+                at = max(at, self._on_until + self._draw(self._plan.off))
+                self._on_until = at + max(1.0, self._draw(self._plan.on))
+        return at
+
+    def _send(self) -> None:
+        if self._stopped:
+            return
+        payload = bytearray(self._plan.payload)
+        for _ in range(_DATAGRAMS_AT_ONCE):
+            if self._next > time.monotonic_ns():
+                break
+            if len(payload) >= _STAMP.size:
+                _STAMP.pack_into(payload, 0, self._sent, time.time_ns())
+            # If the host's own buffer is full, it goes the way of other lost datagrams.
+            with suppress(OSError):
+                self._socket.send(payload)
+            self._sent += 1
+            self._next = self.following()
+        self._loop.at(round(self._next), self._send)
+
+    def stop(self) -> None:
+        """Send no more."""
+        self._stopped = True
+
+    def finish(self, sampler: Sampler) -> FlowReport | None:
+        """What the sender knows."""
+        if self._started is None:
+            return FlowReport(self._plan.number)
+        self._socket.close()
+        started = sampler.since_start(self._started)
+        return FlowReport(self._plan.number, started=started, datagrams=self._sent)
+
+
+class UdpReceiver:
+    """Counts datagrams, and how long they were under way: by the kernel's time of arrival."""
+
+    def __init__(self, plan: FlowPlan, loop: Loop) -> None:
+        self._plan = plan
+        self._loop = loop
+        self._bytes = 0
+        self._datagrams = 0
+        self._delay_sum = 0
+        self._delay_max = 0
+
+    def start(self) -> None:
+        """Listen."""
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 22)
+        self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self._socket.bind((self._plan.target, self._plan.target_port))
+        self._socket.connect((self._plan.source, self._plan.source_port))
+        self._loop.watch(self._socket, selectors.EVENT_READ, self._read)
+
+    def _read(self) -> None:
+        for _ in range(_DATAGRAMS_AT_ONCE):
+            try:
+                data, notes, _, _ = self._socket.recvmsg(self._plan.payload + 1, 64)
+            except OSError:
+                return
+            self._datagrams += 1
+            self._bytes += len(data)
+            for level, kind, note in notes:
+                if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS) and len(data) >= _STAMP.size:
+                    seconds, ns = _TIMESPEC.unpack_from(note)
+                    delay = max(0, seconds * 1_000_000_000 + ns - _STAMP.unpack_from(data)[1])
+                    self._delay_sum += delay
+                    self._delay_max = max(self._delay_max, delay)
+
+    def stop(self) -> None:
+        """It ends with the run."""
+
+    def finish(self, sampler: Sampler) -> FlowReport | None:
+        """What the receiver knows."""
+        self._read()
+        report = FlowReport(self._plan.number, bytes=self._bytes, datagrams=self._datagrams)
+        if self._datagrams and self._plan.payload >= _STAMP.size:
+            report.delay_sum, report.delay_max = self._delay_sum, self._delay_max
+        self._loop.forget(self._socket)
+        self._socket.close()
+        return report
