@@ -181,8 +181,9 @@ class _Managed:
 
     rate: int
     previous_us: int = 0
-    # Overload: since when, how long since the last report, and until when no report is due.
+    # Overload: since when, how long since the last report and when that began, and until when no report is due.
     since: int | None = None
+    first: int = 0
     total: int = 0
     quiet_until: int = 0
 
@@ -191,7 +192,7 @@ class AqmController(Controller):
     """Manages ports of a switch: `rates` has their rates by number, which the buffer's limit is computed from.
 
     `ports` says where packets go: a port for each Ethernet address. What it needs to go on after a restart is in the switch. Notes
-    p' of each port it manages, and overload when it ends: its duration, no more than one report in `hysteresis`
+    p' of each port it manages, and overload when it ends: since when and for how long, no more than one report in `hysteresis`
     (RFC 9332 section 2.5.2.3).
     """
 
@@ -253,10 +254,13 @@ class AqmController(Controller):
     def _watch(self, now: int, switch: SwitchApi, port: int, managed: _Managed, overload: bool) -> None:
         if overload and managed.since is None:
             managed.since = now
+            if not managed.total:
+                managed.first = now
         elif not overload and managed.since is not None:
             managed.total += now - managed.since
             managed.since = None
         if managed.since is None and managed.total and now >= managed.quiet_until:
+            switch.note(f"overload_{port}_since_s", managed.first / units.PS_PER_S)
             switch.note(f"overload_{port}_s", managed.total / units.PS_PER_S)
             managed.total = 0
             managed.quiet_until = now + self._hysteresis

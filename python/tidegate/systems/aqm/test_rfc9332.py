@@ -1,0 +1,504 @@
+"""What RFC 9332 (sections 2.4, 2.5 and appendix A) and RFC 9331 (section 5) ask of a network, point by point."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate import TidegateError
+from tidegate.control import Port, SwitchApi
+from tidegate.systems.aqm import rig
+from tidegate.systems.aqm.controller import (
+    BINS,
+    ONE,
+    Aqm,
+    AqmController,
+    bin_edges_us,
+    delay_bins,
+    dual_port,
+)
+from tidegate.systems.aqm.oracle import CE, ECT0, ECT1, NOT_ECT
+from tidegate.systems.aqm.rig import Outcome, Sent
+
+US, MS = 10**6, 10**9
+PROGRAMS = ["pi2", "dualpi2"]
+Name = Literal["pi2", "dualpi2"]
+
+# p' stays what it is set to: the gains for such a round trip are 0. No native marks, no two-packet minimum.
+FIXED = Aqm(rtt_max="100000 s", ramp_from="2 s", spares_two=False)
+
+
+def spaced(count: int, ecn: int, classed: str | None = None, gap_us: int = 100, **about: int) -> list[Sent]:
+    """Small packets that never wait."""
+    return [Sent(n * gap_us * US + 1, 80, ecn, classed, **about) for n in range(count)]
+
+
+def counted(name: str, aqm: Aqm, packets: list[Sent], p: Fraction, **options: object) -> Outcome:
+    return rig.through_program(name, aqm, packets, p=p, rate=80_000_000, **options)  # type: ignore[arg-type]
+
+
+def share(outcome: Outcome, counter: str, queue: int = 0) -> Fraction:
+    return Fraction(outcome.counts[counter][queue], outcome.counts["presented"][queue])
+
+
+# Section 2.3 and RFC 9331 section 5.1: classification.
+
+
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize(("ecn", "queue"), [(NOT_ECT, 0), (ECT1, 1), (ECT0, 0), (CE, 1)])
+def test_2_3_ect1_and_ce_go_to_the_l_queue_the_rest_to_the_c_queue(
+    ecn: int, queue: int, version: int
+) -> None:
+    outcome = counted("dualpi2", FIXED, spaced(3, ecn, version=version), Fraction(0))
+    assert outcome.counts["presented"][queue] == 3
+    assert outcome.counts["presented"][1 - queue] == 0
+
+
+def test_2_3_operators_classify_by_source_first_then_by_dscp_and_code_points_stay() -> None:
+    def by_source(api: SwitchApi) -> None:
+        api.table_add("sources4", ["192.0.2.0/24"], "classic")
+
+    # DSCP 46 is for L, but the source is for C.
+    packets = [Sent(n * MS + 1, 80, ecn, "L") for n, ecn in enumerate([NOT_ECT, ECT1, ECT0, CE])]
+    outcome = counted("dualpi2", FIXED, packets, Fraction(0), prepare=by_source)
+    assert outcome.counts["presented"] == [4, 0]
+    assert [left.ecn for left in outcome.left] == [NOT_ECT, ECT1, ECT0, CE]
+    without = counted("dualpi2", FIXED, packets, Fraction(0))
+    assert without.counts["presented"] == [0, 4]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_rfc_9331_5_1_disabled_ect1_is_as_not_ect(name: Name) -> None:
+    aqm = replace(FIXED, l4s=False)
+    packets = [*spaced(500, ECT1)]
+    outcome = counted(name, aqm, packets, Fraction(1, 4))
+    assert outcome.counts["presented"] == [500, 0]
+    # Classic likelihood, and drop.
+    assert share(outcome, "dropped_ect") == pytest.approx(1 / 16, abs=0.01)
+    assert outcome.counts["marked"] == [0, 0]
+
+
+# RFC 9331 section 5.1: transitions.
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    name=st.sampled_from(PROGRAMS),
+    p=st.integers(0, ONE),
+    places=st.lists(
+        st.tuples(st.integers(0, 3), st.sampled_from([None, "L", "C"]), st.sampled_from([4, 6])),
+        min_size=1,
+        max_size=100,
+    ),
+    l4s=st.booleans(),
+)
+def test_rfc_9331_5_1_ect_may_become_ce_and_nothing_else_changes(
+    name: Name, p: int, places: list[tuple[int, str | None, int]], l4s: bool
+) -> None:
+    packets = [
+        Sent(n * 100 * US + 1, 80, ecn, place, version) for n, (ecn, place, version) in enumerate(places)
+    ]
+    outcome = counted(name, replace(FIXED, l4s=l4s, random=True), packets, Fraction(p, ONE))
+    for left, data in zip(outcome.left, outcome.data, strict=True):
+        sent = packets[left.number]
+        before = rig.frame(left.number, sent.bytes, sent.ecn, rig.dscp(sent.classed), sent.version)
+        assert left.ecn == sent.ecn or (sent.ecn in (ECT0, ECT1) and left.ecn == CE)
+        if sent.version == 4:
+            assert rig.checksum(data[14:34]) == 0
+            assert (data[:15], data[16:24], data[26:]) == (before[:15], before[16:24], before[26:])
+            assert data[15] >> 2 == before[15] >> 2
+        else:
+            assert (data[:15], data[16:]) == (before[:15], before[16:])
+            assert data[15] & 0xCF == before[15] & 0xCF
+
+
+# Section 2.4, equations 1 to 4; RFC 9331 section 5.2.
+
+
+@pytest.mark.parametrize("at_random", [False, True])
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("p", [Fraction(1, 20), Fraction(1, 5), Fraction(2, 5)])
+def test_2_4_classic_likelihood_is_p_squared_and_the_coupled_one_k_p(
+    name: Name, at_random: bool, p: Fraction
+) -> None:
+    aqm = replace(FIXED, random=at_random)
+    low = 1 if name == "dualpi2" else 0
+    near = 0.05 if at_random else 0.002
+    for ecn, queue, counter, expected in [
+        (NOT_ECT, 0, "dropped_not_ect", p**2),
+        (ECT0, 0, "marked", p**2),
+        (ECT1, low, "marked", 2 * p),
+    ]:
+        outcome = counted(name, aqm, spaced(2000, ecn), p)
+        assert share(outcome, counter, queue) == pytest.approx(float(expected), abs=near)
+        assert outcome.counts["dropped_ect"] == [0, 0]
+
+
+@pytest.mark.parametrize("k", [1.0, 1.5, 4.0])
+def test_2_5_1_other_coupling_factors(k: float) -> None:
+    p = Fraction(1, 10)
+    outcome = counted("dualpi2", replace(FIXED, k=k), spaced(1000, ECT1), p)
+    assert share(outcome, "marked", 1) == pytest.approx(k / 10, abs=0.002)
+
+
+def test_2_4_the_l_likelihood_is_the_larger_of_native_and_coupled() -> None:
+    # Bursts of eight full packets at 80 Mbit/s, each of which waits 151.4 us longer than the one before.
+    bursts = [Sent(burst * 4 * MS + n + 1, 1514, ECT1) for burst in range(100) for n in range(8)]
+    aqm = replace(FIXED, ramp_from="329 us", ramp="400 us", ramp_packets=0, random=True)
+
+    def fourth(p: Fraction) -> float:
+        outcome = counted("dualpi2", aqm, bursts, p)
+        ordered = sorted(outcome.left, key=lambda left: left.number)
+        delays = {left.number: left.us for left in ordered}
+        # Waits of the first packets are multiples of what one takes on the wire, 151.4 us.
+        assert delays[3] - delays[0] == pytest.approx(3 * 151.4, abs=2)
+        return float(np.mean([left.ecn == CE for left in ordered if left.number % 8 == 3]))
+
+    # The fourth packet: 454 us, 0.3125 of the ramp.
+    assert fourth(Fraction(0)) == pytest.approx(0.3125, abs=0.15)
+    assert fourth(Fraction(1, 20)) == pytest.approx(0.3125, abs=0.15)
+    assert fourth(Fraction(4, 10)) == pytest.approx(0.8, abs=0.12)
+
+
+# Appendix A: the native AQM.
+
+
+def native(aqm: Aqm, count: int) -> list[bool]:
+    """Which packets of one burst are marked; each waits 1514 us longer than the one before."""
+    burst = [Sent(n + 1, 1514, ECT1) for n in range(count)]
+    outcome = rig.through_program("dualpi2", aqm, burst)
+    return [left.ecn == CE for left in outcome.left]
+
+
+def test_a_1_a_step_marks_from_its_threshold_on() -> None:
+    # Waits of 0, 1514, 3028 us, less a few picoseconds that are cut off; at the threshold counts.
+    step = replace(FIXED, ramp_from="3027 us", ramp=0, ramp_packets=0, random=True)
+    assert native(step, 8) == [False, False, *[True] * 5, False]
+
+
+def test_a_1_the_ramp_is_linear() -> None:
+    # By the recurrence, marks are where the sum of likelihoods passes whole numbers: 1/4, 1/2, 3/4, 1, 1.
+    ramp = replace(FIXED, ramp_from="1514 us", ramp="6056 us", ramp_packets=0)
+    assert native(ramp, 9) == [False, False, False, False, True, True, True, True, False]
+
+
+def test_a_2_no_native_mark_for_a_queue_of_one_packet() -> None:
+    step = replace(FIXED, ramp_from="1 us", ramp=0, random=True)
+    # Behind the last packet there is none, behind the last but one there is one.
+    assert native(step, 6) == [False, True, True, True, False, False]
+    assert native(replace(step, ramp_packets=3), 6) == [False, True, False, False, False, False]
+
+
+def test_a_1_signals_are_given_as_packets_leave() -> None:
+    """p' rises while the packets wait: what has come before is signalled by what holds as it leaves."""
+    burst = [Sent(n + 1, 1514, ECT0) for n in range(100)]
+
+    def raise_p(api: SwitchApi) -> None:
+        api.register_write("p", [int(0.4 * ONE)], rig.PORT)
+
+    outcome = rig.through_program("dualpi2", FIXED, burst, during=[(50 * 1514 * US, raise_p)])
+    marks = [left.ecn == CE for left in outcome.left]
+    assert not any(marks[:50])
+    assert sum(marks) == pytest.approx(50 * 0.16, abs=1)
+
+
+# Appendix A: the buffer, the two-packet minimum, the PI controller.
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_1_both_queues_share_a_buffer_of_250_ms_in_which_an_mtu_always_has_room(name: Name) -> None:
+    # 8 Mbit/s: 250 000 bytes.
+    burst = [Sent(n + 1, 1000, (NOT_ECT, ECT1)[n % 2]) for n in range(300)]
+    outcome = rig.through_program(name, FIXED, burst)
+    # The first leaves at once. A packet is taken while 1514 bytes are left, whatever its own size.
+    taken = (250_000 - 1514) // 1000 + 2
+    assert sum(outcome.counts["presented"]) == len(outcome.left) == taken
+    assert sum(outcome.counts["arrived"]) == 300
+    assert sum(outcome.counts["overflowed"]) == 300 - taken
+    assert outcome.registers["backlog"] == [0, 0]
+    assert rig.params_of(FIXED).limit == 250_000
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_1_no_signals_of_the_pi_controller_while_less_than_two_packets_wait(name: Name) -> None:
+    aqm = replace(FIXED, spares_two=True)
+    for ecn in (NOT_ECT, ECT1):
+        alone = [Sent(n * 2 * MS + 1, 1514, ecn) for n in range(200)]
+        outcome = rig.through_program(name, aqm, alone, p=Fraction(49, 100))
+        assert [left.ecn for left in outcome.left] == [ecn] * 200
+        # Three at once: as the second leaves, it and the third are 3028 bytes.
+        threes = [Sent(n // 3 * 5 * MS + n % 3 + 1, 1514, ecn) for n in range(300)]
+        outcome = rig.through_program(name, aqm, threes, p=Fraction(49, 100))
+        changed = {left.number % 3 for left in outcome.left if left.ecn != ecn}
+        changed |= {n % 3 for n in set(range(300)) - {left.number for left in outcome.left}}
+        assert changed == {1}
+
+
+def test_a_1_defaults_and_what_follows_from_them() -> None:
+    aqm = Aqm()
+    assert (aqm.target, aqm.rtt_max, aqm.limit, aqm.k) == ("15 ms", "100 ms", "250 ms", 2.0)
+    assert (aqm.ramp_from, aqm.ramp, aqm.ramp_packets) == ("800 us", "400 us", 1)
+    assert aqm.tupdate == 15 * MS
+    assert Aqm(target="50 ms").tupdate == 100 * MS // 3
+    assert aqm.alpha == pytest.approx(0.15)
+    assert aqm.beta == pytest.approx(3)
+    assert replace(aqm, period="16 ms").alpha == pytest.approx(0.16)
+    assert aqm.p_max**2 == pytest.approx(0.25)
+    assert Aqm(k=1).p_max == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [
+        ({"home": "moon"}, "the PI controller's home is 'control plane' or 'data plane', not 'moon'"),
+        ({"k": 0.5}, "the coupling factor is 0.5; give one from 1 to below 16"),
+        ({"p_c_max": 0.0}, "p_c_max is 0.0; give a likelihood above 0 and up to 1"),
+        ({"target": 0}, "the queue management's target is 0; give one above 0"),
+        ({"period": "2 s"}, "the PI controller's period is 2 s; give 1 us to 1 s"),
+        ({"rtt_max": "1 ms"}, "the gains for an rtt_max of 1 ms are too large; give at least 8 ms"),
+        ({"ramp_packets": -1}, "ramp_packets is -1; give 0 to 524287"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], refused: str) -> None:
+    with pytest.raises(TidegateError, match=refused.replace("(", r"\(")):
+        Aqm(**settings).check()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("home", ["control plane", "data plane"])
+def test_a_2_the_longer_delay_of_both_queues_drives_p(home: Literal["control plane", "data plane"]) -> None:
+    """L alone, twice as much as the wire can send, and unresponsive: p' goes up until it is dropped."""
+    aqm = Aqm(home=home)
+    flood = [Sent(n * 757 * US + 1, 1514, ECT1) for n in range(1500)]
+    outcome = rig.through_program("dualpi2", aqm, flood)
+    assert outcome.counts["presented"][0] == 0
+    assert outcome.counts["dropped_ect"][1] > 200
+    last = [left.us - flood[left.number].at // US for left in outcome.left[-200:-60]]
+    # Not far from the classic target, where tail drop would have made it 250 ms.
+    assert np.mean(last) < 80_000
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_1_p_stays_from_0_to_1(name: Name) -> None:
+    # A quiet time brings it down to 0 and no further, a flood up to 1.
+    quiet = rig.through_program(name, Aqm(), spaced(100, NOT_ECT, gap_us=20_000), p=Fraction(1, 100))
+    assert quiet.p == 0
+    flood = rig.through_program(
+        name,
+        Aqm(rtt_max="10 ms"),
+        [Sent(n * 75 * US + 1, 1514, ECT0) for n in range(2000)],
+        options={"watch": "1 ms"},
+    )
+    values = [value for _, quantity, value in flood.notes if quantity == "p_0"]
+    assert max(values) == 1.0
+
+
+# Section 2.5.1: the scheduler.
+
+
+def order(port: Port, packets: list[Sent]) -> list[int]:
+    """Whose turn it was: 1 for L."""
+    outcome = rig.through_program("dualpi2", FIXED, packets, port=port)
+    return [packets[left.number].ecn for left in outcome.left]
+
+
+def test_2_5_1_l_goes_first_and_leaves_c_its_sixteenth() -> None:
+    both = [Sent(n + 1, 1514, ECT1 if n % 2 else NOT_ECT) for n in range(160)]
+    turns = order(dual_port(), both)
+    # The very first has found the wire free. Then fifteen of L for one of C (section 4.2.2), and the rest.
+    positions = [at for at, low in enumerate(turns) if not low]
+    assert positions[:6] == [0, 16, 32, 48, 64, 80]
+    assert len(turns) == 160
+
+
+def test_2_5_1_with_a_time_shifted_fifo_c_waits_longer_by_at_most_the_shift() -> None:
+    port = dual_port("time-shifted FIFO", time_shift="20 ms")
+    # L has as much as the wire can send, for good; ten of C have come before.
+    both = [Sent(n + 1, 1514, NOT_ECT) for n in range(10)]
+    both += [Sent(n * 1514 * US + 1000, 1514, ECT1) for n in range(150)]
+    outcome = rig.through_program("dualpi2", FIXED, both, port=port)
+    waits = [left.us - both[left.number].at // US for left in outcome.left]
+    classic = [wait for left, wait in zip(outcome.left, waits, strict=True) if left.number < 10]
+    low = [wait for left, wait in zip(outcome.left, waits, strict=True) if left.number >= 10]
+    assert max(classic) <= 20_000 + max(low) + 1514
+    # And not much less: L had priority until then.
+    assert max(classic) > 15_000
+
+
+@pytest.mark.parametrize(
+    "port", [dual_port(), dual_port("deficit round robin", weight=9), dual_port("time-shifted FIFO")]
+)
+def test_2_5_1_the_scheduler_conserves_work(port: Port) -> None:
+    chance = np.random.default_rng(3)
+    packets = [
+        Sent(int(at) + 1, 1514, int(ecn))
+        for at, ecn in zip(np.sort(chance.integers(0, 100 * MS, 80)), chance.integers(0, 4, 80), strict=True)
+    ]
+    outcome = rig.through_program("dualpi2", FIXED, packets, port=port)
+    assert len(outcome.left) == 80
+    for one, other in itertools.pairwise(outcome.left):
+        # The wire is busy without a gap while something waits.
+        came = packets[other.number].at // US
+        assert other.us - max(one.us + 1514, came) in (0, 1)
+
+
+# Section 2.5.1.1: unexpected code points, and overload.
+
+
+def test_2_5_1_1_ect0_in_the_l_queue_is_marked_with_the_classic_likelihood() -> None:
+    outcome = counted("dualpi2", FIXED, spaced(2000, ECT0, "L"), Fraction(1, 5))
+    # p_L is 0.4; (p_L / k)^2.
+    assert outcome.counts["presented"] == [0, 2000]
+    assert share(outcome, "marked", 1) == pytest.approx(0.04, abs=0.001)
+    assert outcome.counts["dropped_ect"] == [0, 0]
+
+
+def test_2_5_1_1_ect0_in_the_l_queue_goes_by_the_delay_there_too() -> None:
+    # All but the first and the last two wait longer than the step.
+    step = replace(FIXED, ramp_from="1 us", ramp=0)
+    burst = [Sent(n + 1, 1514, ECT0, "L") for n in range(102)]
+    outcome = rig.through_program("dualpi2", step, burst)
+    assert outcome.counts["marked"][1] == pytest.approx(99 / 4, abs=1)
+
+
+def test_2_5_1_1_not_ect_in_the_l_queue_is_dropped_unless_something_polices_it() -> None:
+    packets = spaced(2000, NOT_ECT, "L")
+    outcome = counted("dualpi2", FIXED, packets, Fraction(1, 5))
+    assert share(outcome, "dropped_not_ect", 1) == pytest.approx(0.04, abs=0.001)
+    policed = counted("dualpi2", replace(FIXED, policed=True), packets, Fraction(1, 5))
+    assert len(policed.left) == 2000
+
+
+@pytest.mark.parametrize("p", [Fraction(1, 5), Fraction(2, 5)])
+def test_2_5_1_1_ect1_in_the_c_queue_is_marked_with_the_coupled_likelihood(p: Fraction) -> None:
+    outcome = counted("dualpi2", FIXED, spaced(2000, ECT1, "C"), p)
+    assert outcome.counts["presented"] == [2000, 0]
+    assert share(outcome, "marked", 0) == pytest.approx(2 * float(p), abs=0.001)
+    assert len(outcome.left) == 2000
+
+
+OVERLOAD = Fraction(3, 5)
+
+
+@pytest.mark.parametrize("at_random", [False, True])
+@pytest.mark.parametrize(
+    ("ecn", "classed"), [(NOT_ECT, None), (ECT0, None), (ECT1, None), (CE, None), (ECT1, "C"), (ECT0, "L")]
+)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_2_5_1_1_in_overload_all_are_dropped_with_the_same_likelihood(
+    name: Name, ecn: int, classed: str | None, at_random: bool
+) -> None:
+    aqm = replace(FIXED, random=at_random)
+    outcome = counted(name, aqm, spaced(2000, ecn, classed), OVERLOAD)
+    dropped = sum(outcome.counts["dropped_not_ect"]) + sum(outcome.counts["dropped_ect"])
+    assert dropped / 2000 == pytest.approx(float(OVERLOAD) ** 2, abs=0.04 if at_random else 0.002)
+    low = ecn == ECT1 or (name == "dualpi2" and classed == "L")
+    # Figure 7, line 8h: what is left of L is all marked, but for the first by the recurrence. Figure 7, line 12b: of C nothing is.
+    for left in outcome.left[2:]:
+        assert left.ecn == (CE if low else ecn)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_2_5_1_1_drop_ends_with_the_overload(name: Name) -> None:
+    def calm(api: SwitchApi) -> None:
+        api.register_write("p", [int(0.1 * ONE)], rig.PORT)
+
+    packets = spaced(2000, ECT1)
+    outcome = counted(name, FIXED, packets, OVERLOAD, during=[(100 * MS, calm)])
+    lost = set(range(2000)) - {left.number for left in outcome.left}
+    assert len(lost) == pytest.approx(360, abs=2)
+    assert max(lost) < 1001
+
+
+def test_2_5_2_1_p_c_max_can_be_set() -> None:
+    aqm = replace(FIXED, p_c_max=0.04)
+    for p, dropped in ((Fraction(19, 100), 0), (Fraction(21, 100), 44)):
+        outcome = counted("dualpi2", aqm, spaced(1000, ECT0), p)
+        assert outcome.counts["dropped_ect"][0] == pytest.approx(dropped, abs=1)
+
+
+# Section 2.5.2: configuration, monitoring, anomalies.
+
+
+def test_2_5_2_1_no_configuration_is_needed() -> None:
+    """Only the port's rate is known, which the buffer goes by."""
+    outcome = rig.through_program("dualpi2", Aqm(), [Sent(1, 1514, ECT1), Sent(2, 1514, NOT_ECT)])
+    assert len(outcome.left) == 2
+    AqmController({0: "1 Gbit/s"})
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_2_5_2_2_statistics(name: Name) -> None:
+    chance = np.random.default_rng(5)
+    packets = [
+        Sent(int(at) + 1, int(size), int(ecn))
+        for at, size, ecn in zip(
+            np.sort(chance.integers(0, 2000 * MS, 4000)),
+            chance.choice([80, 1514], 4000),
+            chance.integers(0, 4, 4000),
+            strict=True,
+        )
+    ]
+    outcome = rig.through_program(name, replace(FIXED, random=True), packets, p=Fraction(1, 5))
+    counts = outcome.counts
+    low = [name == "dualpi2" and sent.ecn % 2 == 1 for sent in packets]
+    left = {one.number: one for one in outcome.left}
+    for queue in (0, 1):
+        own = [number for number, is_low in enumerate(low) if is_low == bool(queue)]
+        assert counts["arrived"][queue] == len(own)
+        # Tail drop and the AQM's.
+        assert counts["arrived"][queue] - counts["presented"][queue] == counts["overflowed"][queue]
+        discarded = counts["dropped_not_ect"][queue] + counts["dropped_ect"][queue]
+        assert counts["presented"][queue] - counts["forwarded"][queue] == discarded
+        assert counts["forwarded"][queue] == sum(number in left for number in own)
+        marked = [n for n in own if n in left and left[n].ecn == CE and packets[n].ecn != CE]
+        assert counts["marked"][queue] == len(marked)
+        assert sum(outcome.bins[queue]) == counts["presented"][queue]
+    assert sum(counts["overflowed"]) > 0
+    # Mean and 99th percentile can be had of each queue.
+    waits = [one.us - packets[one.number].at // US for one in outcome.left if not low[one.number]]
+    assert outcome.registers["delay_sum"][0] / counts["presented"][0] == pytest.approx(
+        np.mean(waits), rel=0.02
+    )
+    reached = np.cumsum(outcome.bins[0]) >= 0.99 * sum(outcome.bins[0])
+    edges = bin_edges_us(int(np.argmax(reached)))
+    assert edges[0] * 0.98 <= np.quantile(waits, 0.99) <= edges[1] * 1.02
+
+
+def test_2_5_2_2_bins_of_the_histogram_follow_on_each_other() -> None:
+    numbers = [0, *sorted(number for _, number in delay_bins())]
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) <= BINS
+    for number in numbers[:-1]:
+        low, high = bin_edges_us(number)
+        assert high == bin_edges_us(number + 1)[0]
+        # An eighth at most.
+        assert high - low <= max(low / 8, 1)
+
+
+def test_2_5_2_3_overload_is_reported_and_not_more_often_than_asked() -> None:
+    changes = [(at, p) for at in range(0, 1000, 100) for p in (0.6, 0.1)]
+
+    def to(p: float) -> Callable[[SwitchApi], None]:
+        return lambda api: api.register_write("p", [int(p * ONE)], rig.PORT)
+
+    aqm = Aqm(period="500 ms", target="20 ms")
+    # Fifty milliseconds of overload in each hundred, over a second; the watch looks every ten.
+    during = [(at * MS + (MS if p > 0.5 else 51 * MS), to(p)) for at, p in changes]
+    quiet = [Sent(1, 80, NOT_ECT), Sent(1990 * MS, 80, NOT_ECT)]
+    outcome = rig.through_program(
+        "dualpi2", aqm, quiet, during=during, options={"watch": "10 ms", "hysteresis": "400 ms"}
+    )
+    reports = [(at, value) for at, quantity, value in outcome.notes if quantity == "overload_0_s"]
+    assert [round(at, 2) for at, _ in reports] == [0.06, 0.46, 0.86, 1.26]
+    assert [round(value, 2) for _, value in reports] == [0.05, 0.2, 0.2, 0.05]
+    # Each with when it began.
+    begins = [value for _, quantity, value in outcome.notes if quantity == "overload_0_since_s"]
+    assert [round(begin, 2) for begin in begins] == [0.01, 0.11, 0.51, 0.91]
