@@ -1,6 +1,6 @@
 """The engine, in Rust. Answers of commands are JSON text."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
@@ -121,7 +121,7 @@ class Simulation:
     def capture(self, port: int, path: str | PathLike[str], snap: int) -> None: ...
     def flush_captures(self) -> list[str | None]: ...
     def run_until(self, end: int) -> int: ...
-    def go_live(self, ports: list[tuple[int, str | PathLike[str] | None, str, str]]) -> None:
+    def go_live(self, ports: Sequence[tuple[int, str | PathLike[str] | None, str, str]]) -> None:
         """Run by the clock, between real hosts: host, network namespace's file, interface and kind of each port."""
 
     def live_until(self, end: int) -> int:
@@ -145,6 +145,12 @@ class SwitchControl:
     def register_write(self, name: str, start: int, words: bytes) -> None: ...
     def counter_read(self, name: str, start: int, count: int | None) -> bytes: ...
     def table_entries(self, name: str) -> list[tuple[Any, ...]]: ...
+    def table_totals(self) -> list[tuple[str, int, int, int | None, int | None]]:
+        """Name, declared size, entries, and the direct counter's packets and bytes of each table."""
+
+    def script(self, path: str | PathLike[str]) -> list[str]:
+        """Run a file of commands; return notes on those that have no effect."""
+
     def multicast_set(self, group: int, copies: list[tuple[int, int]]) -> None: ...
     def multicast_delete(self, group: int) -> None: ...
     def mirror_set(self, session: int, port: int | None, group: int | None, truncate: int | None) -> None: ...

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tidegate import _core
+from tidegate.switch.command import switch
 
 app = typer.Typer(
     name="tidegate",
@@ -262,6 +263,9 @@ def _print_summary(answer: dict[str, Any]) -> None:
             say(f"  {item['name']}  size {item['size']}{bits}")
     if summary["digests"]:
         say(f"\ndigests\n  {', '.join(summary['digests'])}")
+
+
+app.command()(switch)
 
 
 @app.command(name="list")

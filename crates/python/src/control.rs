@@ -1,5 +1,7 @@
 //! What a control plane does to a pipeline, for a pipeline alone and for a switch in a network: the same functions for both.
 
+use std::path::Path;
+
 use dataplane::control::resolve;
 use dataplane::pipeline::Pipeline;
 use dataplane::replication;
@@ -9,6 +11,7 @@ use num_bigint::BigUint;
 use p4lang::ir::EntryMatch;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use tools::commands::Script;
 
 use crate::TidegateError;
 
@@ -125,6 +128,34 @@ pub fn table_entries(pipeline: &Pipeline, name: &str) -> PyResult<Vec<Row>> {
         (handle, matches, entry.priority, leads, values, (entry.packets, entry.bytes))
     };
     Ok(pipeline.state.tables[id.index()].iter().map(row).collect())
+}
+
+/// Name of a table, its declared size, its entries; of its direct counter, if it has one, packets and bytes of all entries.
+pub type Totals = (String, u64, usize, Option<u64>, Option<u64>);
+
+pub fn table_totals(pipeline: &Pipeline) -> Vec<Totals> {
+    let program = pipeline.program();
+    let tables = program.tables.iter().zip(&pipeline.state.tables);
+    let totals = tables.map(|(declared, table)| {
+        let (mut entries, mut packets, mut bytes) = (0, 0, 0);
+        for (_, entry) in table.iter() {
+            entries += 1;
+            packets += entry.packets;
+            bytes += entry.bytes;
+        }
+        let counts = declared.direct_counter.is_some();
+        let counted = |sum: u64| counts.then_some(sum);
+        (declared.info.name.clone(), declared.size, entries, counted(packets), counted(bytes))
+    });
+    totals.collect()
+}
+
+/// Runs a file of commands; gives notes on those that have no effect.
+pub fn script(pipeline: &mut Pipeline, now: u64, path: &Path) -> PyResult<Vec<String>> {
+    let mut notes = Vec::new();
+    let script = Script::read(path).map_err(|e| refused(e.0))?;
+    script.run(pipeline, now, &mut notes).map_err(|e| refused(e.0))?;
+    Ok(notes)
 }
 
 /// Makes a multicast group that copies packets to these ports and replication ids, in place of what it was.

@@ -616,6 +616,16 @@ impl SwitchControl {
         self.pipeline(py, |pipeline| control::table_entries(pipeline, name))
     }
 
+    fn table_totals(&self, py: Python<'_>) -> PyResult<Vec<control::Totals>> {
+        self.pipeline(py, |pipeline| Ok(control::table_totals(pipeline)))
+    }
+
+    /// Runs a file of commands; gives notes on those that have no effect.
+    fn script(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
+        let now = self.now(py);
+        self.pipeline(py, |pipeline| control::script(pipeline, now, &path))
+    }
+
     fn multicast_set(&self, py: Python<'_>, group: u32, copies: Vec<(u32, u32)>) -> PyResult<()> {
         self.pipeline(py, |pipeline| {
             control::multicast_set(pipeline, group, &copies);

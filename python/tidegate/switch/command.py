@@ -1,0 +1,124 @@
+"""`tidegate switch`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tidegate.switch.ports import Mode, parse_ports
+
+LOOK_S = 1.0
+"""How often `--watch` looks."""
+
+
+def switch(
+    program: Annotated[Path, typer.Argument(metavar="PROG.p4", help="P4_16 program.", show_default=False)],
+    interface: Annotated[
+        list[str],
+        typer.Option(
+            "--interface",
+            "-i",
+            metavar="PORT@INTERFACE",
+            help="A port of the switch and its interface; PORT@tap:NAME makes a TAP device.",
+            show_default=False,
+        ),
+    ],
+    commands: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Commands as simple_switch_CLI takes them.", show_default=False),
+    ] = None,
+    mode: Annotated[Mode, typer.Option(help="How frames get from interfaces.")] = Mode.AUTO,
+    rate: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PORT=RATE", help="Rate of what leaves, as 1=100Mbit/s.", show_default=False),
+    ] = None,
+    delay: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PORT=TIME", help="Delay of what leaves, as 1=10ms.", show_default=False),
+    ] = None,
+    queues: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Queues of each port.")] = 1,
+    queue_limit: Annotated[
+        str, typer.Option(metavar="N|SIZE", help="Limit of each queue: packets, or bytes with a unit.")
+    ] = "1000",
+    cpu_port: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", min=0, max=510, help="The controller's port.", show_default=False),
+    ] = None,
+    metrics_addr: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve what is counted to Prometheus.", show_default=False),
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show what is counted.")] = False,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Seed of random().")] = 0,
+    include: Annotated[
+        list[str] | None,
+        typer.Option("-I", metavar="DIR", help="Search DIR for includes.", show_default=False),
+    ] = None,
+    define: Annotated[
+        list[str] | None,
+        typer.Option("-D", metavar="NAME[=TEXT]", help="Define a macro.", show_default=False),
+    ] = None,
+) -> None:
+    """Run a program as a switch between interfaces, until Ctrl-C or SIGTERM. Needs root."""
+    from tidegate import _core, p4, units
+    from tidegate.switch.running import LiveSwitch
+
+    given = parse_ports(interface, mode, rate or [], delay or [])
+    if any(port.number == cpu_port for port in given):
+        raise _core.TidegateError(f"--cpu-port {cpu_port}: an interface has this port; give another number")
+    limit = int(queue_limit) if queue_limit.isdecimal() else units.size(queue_limit)
+    live = LiveSwitch(
+        p4.compile(program, includes=include or [], defines=define or []),
+        given,
+        name=program.stem,
+        queues=queues,
+        queue_packets=limit if queue_limit.isdecimal() else None,
+        queue_bytes=None if queue_limit.isdecimal() else limit,
+        cpu_port=cpu_port,
+        seed=seed,
+    )
+    if commands is not None:
+        for note in live.script(commands):
+            sys.stderr.write(f"{note}\n")
+    with ExitStack() as stack:
+        ended = stack.enter_context(_until_told())
+        stack.enter_context(live)
+        if metrics_addr is not None:
+            from tidegate.switch import metrics
+
+            stack.callback(metrics.serve(live, metrics_addr))
+            sys.stderr.write(f"metrics at http://{metrics_addr}/metrics\n")
+        for port, state in zip(live.ports, live.statistics()["ports"], strict=True):
+            sys.stderr.write(f"port {port.number}: {port.interface}, {state['kind']}, MTU {state['mtu']}\n")
+        sys.stderr.write("running; Ctrl-C ends it\n")
+        if watch:
+            from tidegate.switch.watch import View
+
+            view = stack.enter_context(View(live, Console()))
+            live.wait(lambda: bool(ended), view.update, LOOK_S)
+        else:
+            live.wait(lambda: bool(ended))
+
+
+@contextmanager
+def _until_told() -> Iterator[list[int]]:
+    """A list that has something in it when Ctrl-C or SIGTERM has come."""
+    told: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        told.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield told
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,104 @@
+"""A switch that runs: a network of one P4 switch, whose ports lead to hosts outside by links that cost nothing unless told otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tidegate import _core, p4, units
+from tidegate.control import SwitchApi
+from tidegate.network import Wire
+from tidegate.switch.ports import SwitchPort
+
+NO_RATE = 8_000_000_000_000
+"""A byte in a picosecond: an interface is slower."""
+LONGEST = 65_535
+"""Bytes from the IP header on; interfaces have limits of their own."""
+LOOK_S = 0.2
+LOOK = int(LOOK_S * units.PS_PER_S)
+"""How often a wait looks whether it is to end."""
+
+
+class LiveSwitch:
+    """A P4 switch between real interfaces, while the `with` block runs.
+
+    Controllers and servers work on `api` meanwhile, from any thread: what they do happens between packets.
+    """
+
+    def __init__(
+        self,
+        program: p4.Program,
+        ports: Sequence[SwitchPort],
+        *,
+        name: str = "switch",
+        queues: int = 1,
+        queue_packets: int | None = 1000,
+        queue_bytes: int | None = None,
+        cpu_port: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.program = program
+        self.ports = tuple(sorted(ports, key=lambda port: port.number))
+        self.queues = queues
+        self.core = _core.Simulation(seed)
+        self.node = self.core.switch(name, program.core, queues, cpu_port)
+        self._wiring: list[tuple[int, str | None, str, str]] = []
+        self._wires: list[int] = []
+        """The network's port of each of our ports, which leads to the interface."""
+        for port in self.ports:
+            host = self.core.host(port.interface)
+            rate = NO_RATE if port.rate is None else units.rate(port.rate)
+            framing = 0 if port.rate is None else 14
+            come = Wire(NO_RATE, 0, None, None, framing=0, mtu=LONGEST)
+            go = Wire(rate, units.time(port.delay), queue_packets, queue_bytes, framing=framing, mtu=LONGEST)
+            _, wire = self.core.link(host, self.node, come, go, b_number=port.number)
+            self._wires.append(wire)
+            self._wiring.append((host, port.netns, port.interface, port.kind))
+        self.control = self.core.control(self.node)
+        names = {port.number: port.interface for port in self.ports}
+        last = max(names, default=-1)
+        self.api = SwitchApi(name, self.control, [names.get(n, "") for n in range(last + 1)], self._note)
+        self.notes: dict[str, float] = {}
+        """What controllers have noted last, by quantity."""
+        self._listeners: list[Callable[[], None]] = []
+
+    def _note(self, now: int, switch: str, quantity: str, value: float) -> None:
+        self.notes[quantity] = value
+
+    def script(self, path: Path) -> list[str]:
+        """Run a file of the reference switch's commands; return notes on those that have no effect."""
+        return self.control.script(path)
+
+    def __enter__(self) -> Self:
+        """Open the ports and start. Raises `TidegateError` with nothing left behind."""
+        self.core.go_live(self._wiring)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take down all that was put up."""
+        self.core.end_live()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Have a function called by `wait` when there are digests or packets for the controller."""
+        self.core.watch(self.node)
+        self._listeners.append(listener)
+
+    def wait(
+        self, ended: Callable[[], bool], beat: Callable[[], None] | None = None, every_s: float = LOOK_S
+    ) -> None:
+        """Tell the listeners of news until `ended` says so; call `beat` now and then."""
+        while not ended():
+            end = self.core.now() + int(every_s * units.PS_PER_S)
+            while not ended() and self.core.live_until(min(end, self.core.now() + LOOK)) < end:
+                for listener in self._listeners:
+                    listener()
+            if beat is not None:
+                beat()
+
+    def statistics(self) -> dict[str, Any]:
+        """What the ports have done, how late frames left, and how often the thread has woken up."""
+        return self.core.live_statistics()

@@ -1,0 +1,147 @@
+"""Network namespaces for tests: hosts with a raw socket on an interface that leads into a namespace of the switch."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root: makes network namespaces and opens packet sockets"
+)
+T = TypeVar("T")
+ETH_P_ALL = 3
+SOL_PACKET, PACKET_AUXDATA = 263, 8
+TAGGED = 1 << 4
+_CLONE_NEWNET = 0x4000_0000
+_libc = ctypes.CDLL(None, use_errno=True)
+_numbers = count()
+
+
+def ip(*words: str) -> None:
+    """Run `ip`."""
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+def within(netns: str, act: Callable[[], T]) -> T:
+    """Do something in a namespace, on a thread of its own."""
+    answer: list[T] = []
+
+    def there() -> None:
+        with open(netns, "rb") as file:
+            if _libc.setns(file.fileno(), _CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), netns)
+        answer.append(act())
+
+    thread = threading.Thread(target=there)
+    thread.start()
+    thread.join()
+    return answer[0]
+
+
+class Host:
+    """An interface of a namespace of its own, and a raw socket on it."""
+
+    def __init__(self, number: int, place: Place) -> None:
+        self.number = number
+        self.netns = f"{place.name}-h{number}"
+        self.interface = f"p{number}"
+        """At the switch's end."""
+        ip("netns", "add", self.netns)
+        place.names.append(self.netns)
+        _quiet(self.netns)
+        ip(
+            "link",
+            "add",
+            "e0",
+            "netns",
+            self.netns,
+            "type",
+            "veth",
+            "peer",
+            self.interface,
+            "netns",
+            place.name,
+        )
+        for netns, interface in ((self.netns, "e0"), (place.name, self.interface)):
+            ip("-n", netns, "link", "set", interface, "mtu", "9000", "up")
+        self.socket = within(f"/run/netns/{self.netns}", self._open)
+
+    def _open(self) -> socket.socket:
+        opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+        opened.bind(("e0", ETH_P_ALL))
+        opened.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        return opened
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame from Ethernet on."""
+        self.socket.send(frame)
+
+    def receive(self, wanted: int, seconds: float = 5.0) -> list[bytes]:
+        """The next frames that have come, at most as many as wanted."""
+        frames: list[bytes] = []
+        end = time.monotonic() + seconds
+        while len(frames) < wanted and (left := end - time.monotonic()) > 0:
+            if select.select([self.socket], [], [], left)[0]:
+                frame, said, _, (_, _, kind, *_) = self.socket.recvmsg(70_000, 256)
+                if kind == socket.PACKET_OUTGOING:
+                    continue
+                for _, _, data in said:
+                    # The kernel takes VLAN tags off, and says which.
+                    status, tag, protocol = struct.unpack("=I12xHH", data[:20])
+                    if status & TAGGED:
+                        frame = frame[:12] + struct.pack("!HH", protocol, tag) + frame[12:]
+                frames.append(frame)
+        return frames
+
+
+class Place:
+    """A namespace for the switch, and hosts around it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.names = [name]
+        self.file = Path("/run/netns") / name
+        ip("netns", "add", name)
+        _quiet(name)
+        self.hosts: list[Host] = []
+
+    def host(self) -> Host:
+        """Make a host, from number 1 on."""
+        self.hosts.append(Host(len(self.hosts) + 1, self))
+        return self.hosts[-1]
+
+
+def _quiet(netns: str) -> None:
+    """Nothing is sent that was not asked for."""
+    for which in ("all", "default"):
+        path = f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6"
+        within(f"/run/netns/{netns}", lambda path=path: Path(path).write_text("1"))  # type: ignore[misc]
+    ip("-n", netns, "link", "set", "lo", "up")
+
+
+@contextmanager
+def place(hosts: int = 2) -> Iterator[Place]:
+    """A place with hosts, taken away at the end."""
+    made = Place(f"tgt{os.getpid()}-{next(_numbers)}")
+    try:
+        for _ in range(hosts):
+            made.host()
+        yield made
+    finally:
+        for host in made.hosts:
+            host.socket.close()
+        for name in made.names:
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
