@@ -1,4 +1,4 @@
-"""The paper's experiments: phases of growing load (Figs. 4 and 5), and static mixes of CUBIC and Prague (Figs. 6 to 8)."""
+"""The experiments: phases of growing load, the paper's Figs. 4 and 5, are here; Figs. 6 to 8 are in `mixes`, ours in `beyond`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 
 from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
 from tidegate.results import Result
+from tidegate.systems.aqm import mixes as mixes  # Its experiments are known by being imported.
+from tidegate.systems.aqm.judge import between, over_seeds
 from tidegate.systems.aqm.lab import (
     WAYS,
     Bottleneck,
@@ -21,7 +23,6 @@ from tidegate.systems.aqm.lab import (
     expected_p,
     l4s_flows,
     rows_of,
-    series,
 )
 
 TABLE = (
@@ -38,27 +39,6 @@ TABLE = (
 TARGET_MS = 20.0
 COLOURS = {"cubic": "C0", "prague": "C1"}
 
-
-def over_seeds(rows: Sequence[Row], column: str, label: Callable[[Row], str]) -> dict[str, float]:
-    """Medians of a column over the seeds, by label."""
-    groups: dict[str, list[float]] = {}
-    for row in rows:
-        groups.setdefault(label(row), []).append(row[column])
-    return {name: float(np.median(values)) for name, values in groups.items()}
-
-
-def between(
-    id: str, statement: str, published: str, values: dict[str, float], low: float, high: float
-) -> Claim:
-    """The claim that all of these values are from `low` to `high`. What was measured names those that are not."""
-    beyond = {name: value for name, value in values.items() if not low <= value <= high}
-    measured = series(list(values.values())) if values else "nothing to measure"
-    if beyond:
-        measured += "; beyond: " + ", ".join(f"{name} ({value:.3g})" for name, value in beyond.items())
-    return Claim(id, statement, published, measured, holds=bool(values) and not beyond)
-
-
-# Phases.
 
 PHASES = (1, 2, 10, 25)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tidegate.experiments import Row
+from tidegate.experiments import run as run_experiment
 from tidegate.systems.aqm.controller import PAPER, Aqm
 from tidegate.systems.aqm.lab import (
     WAYS,
@@ -83,3 +85,17 @@ def test_at_0_p_nothing_is_signalled_and_without_l4s_prague_is_dropped() -> None
     # As if not ECN-capable: dropped, which `dropped_ect` counts, as the code point is there.
     assert last["q0_marked_packets"] == 0
     assert last["q0_dropped_ect_packets"] > 0
+
+
+@pytest.mark.parametrize("name", ["symmetric", "classic_heavy", "l4s_heavy", "phases"])
+def test_experiments_run_and_draw(name: str, tmp_path: Path) -> None:
+    settings: dict[str, object] = {"capacities_mbps": (20,), "base_rtts_ms": (10.0,)}
+    settings |= {"phase_s": 3} if name == "phases" else {"duration_s": 4, "warm_up_s": 1}
+    answer = run_experiment(f"aqm.{name}", settings, seeds=[1], out=tmp_path / "out")
+    assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
+    ids = [claim["id"] for claim in answer["claims"]]
+    assert len(ids) == len(set(ids)) > 3
+    for row in answer["rows"]:
+        assert len(row["goodputs_mbps"]) == row["flows"]
+        assert sum(row["goodputs_mbps"]) <= row["goodput_total_mbps"] * 1.001 <= 20
+        assert 0 <= row["delay_ms_p25"] <= row["delay_ms_p99"]

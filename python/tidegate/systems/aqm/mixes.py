@@ -1,0 +1,294 @@
+"""Static mixes of CUBIC and Prague: as many of both (the paper's Fig. 6), nine to one (Fig. 7), one to nine (Fig. 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.results import Result
+from tidegate.systems.aqm.judge import between, mean_below, over_seeds
+from tidegate.systems.aqm.lab import WAYS, Bottleneck, bottleneck, classic_flows, l4s_flows, rows_of
+
+TABLE = (
+    "case",
+    "control",
+    "goodput_mbps",
+    "error_mean",
+    "error_abs_mean",
+    "delay_ms_mean",
+    "delay_ms_p99",
+    "p_mean",
+    "utilisation",
+    "jain",
+)
+TARGET_MS = 20.0
+CAPACITIES = (120, 200, 1000)
+RTTS = (5.0, 10.0, 20.0, 50.0, 100.0)
+BOTH = ("pi2", "dualpi2")
+COLOURS = {"cubic": "C0", "prague": "C1"}
+NAMES = {"cubic": "CUBIC", "prague": "Prague"}
+
+
+def mixed(way: str, capacity_mbps: int, base_rtt_ms: float, classic: int, l4s: int) -> Bottleneck:
+    """Flows that are there from the start."""
+    lab = bottleneck(way, capacity_mbps, base_rtt_ms)
+    classic_flows(lab, classic)
+    l4s_flows(lab, l4s)
+    lab.network.record("500 ms", queues=[lab.link])
+    return lab
+
+
+def _measure(lab: Bottleneck, about: Row, warm_up_s: float, duration_s: float, result: Result) -> list[Row]:
+    return rows_of(result, lab, about, warm_up_s, duration_s)
+
+
+def _plan(
+    ways: Sequence[str],
+    capacities: Sequence[int],
+    rtts: Sequence[float],
+    counts: Sequence[tuple[int, int]],
+    duration_s: int,
+    warm_up_s: int,
+    claims: Callable[[list[Row], str], list[Claim]],
+    title: str,
+) -> Plan:
+    cases = []
+    for way in ways:
+        for capacity in capacities:
+            for rtt in rtts:
+                for classic, l4s in counts:
+                    lab = mixed(way, capacity, rtt, classic, l4s)
+                    about = {
+                        "capacity_mbps": capacity,
+                        "base_rtt_ms": rtt,
+                        "classic": classic,
+                        "l4s": l4s,
+                    }
+                    name = f"{way}-{capacity}-{rtt:g}ms-{classic}-{l4s}"
+                    measure = partial(_measure, lab, about, warm_up_s, duration_s)
+                    cases.append(Case(name, lab.network, f"{duration_s} s", measure))
+
+    def judge(rows: list[Row]) -> list[Claim]:
+        each = [[row for row in rows if row["way"] == way] for way in ways]
+        return [
+            claim
+            for way, own in zip(ways, each, strict=True)
+            for claim in [*claims(own, way), *_common(own, way)]
+        ]
+
+    return Plan(cases, judge, lambda runs: _draw(runs, ways, title))
+
+
+def where(row: Row) -> str:
+    """`120 Mbit/s, 10 ms, 1-1`."""
+    return f"{row['capacity_mbps']} Mbit/s, {row['base_rtt_ms']:g} ms, {row['classic']}-{row['l4s']}"
+
+
+def _of(rows: Sequence[Row], control: str) -> list[Row]:
+    return [row for row in rows if row["control"] == control]
+
+
+def _common(rows: list[Row], way: str) -> list[Claim]:
+    """What must hold in every set."""
+    text = WAYS[way].text
+    classic, l4s = _of(rows, "cubic"), _of(rows, "prague")
+    near = [row for row in classic if row["base_rtt_ms"] <= 20]
+    many = [row for row in classic if row["classic"] + row["l4s"] >= 10]
+    out = [
+        between(
+            f"{way}-target",
+            f"{text}: mean classic queue delay within 15 % of 20 ms at round trips of up to 20 ms",
+            "controlled in all cases",
+            over_seeds(near, "delay_ms_mean", where),
+            0.85 * TARGET_MS,
+            1.15 * TARGET_MS,
+        ),
+        between(
+            f"{way}-utilisation",
+            f"{text}: utilisation at least 0.97 with 10 flows or more",
+            "no figure",
+            over_seeds(many, "utilisation", where),
+            0.97,
+            1.01,
+        ),
+    ]
+    if WAYS[way].queues == 2:
+        for capacity, limit in ((120, 1.5), (1000, 1.0)):
+            own = [row for row in l4s if row["capacity_mbps"] == capacity]
+            if own:
+                statement = f"{text}: p99 of the L queue's delay below {limit:g} ms at {capacity} Mbit/s"
+                delays = over_seeds(own, "delay_ms_p99", where)
+                published = "almost zero; in Fig. 8 large at small round trips"
+                out.append(between(f"{way}-l4s-{capacity}", statement, published, delays, 0.0, limit))
+    return out
+
+
+def _abs_errors(rows: list[Row]) -> dict[str, float]:
+    """Mean of the flows' errors without their sign, of both kinds, by case."""
+    both = [over_seeds(_of(rows, control), "error_abs_mean", where) for control in NAMES]
+    counts = {where(row): (row["classic"], row["l4s"]) for row in rows}
+    return {
+        name: (both[0][name] * classic + both[1][name] * l4s) / (classic + l4s)
+        for name, (classic, l4s) in counts.items()
+    }
+
+
+def _symmetric_claims(rows: list[Row], way: str) -> list[Claim]:
+    text, errors = WAYS[way].text, _abs_errors(rows)
+    near = {where(row) for row in rows if row["base_rtt_ms"] <= 50}
+    return [
+        mean_below(
+            f"{way}-error",
+            f"{text}: mean of the relative goodput error, without its sign, below 0.5",
+            "below 0.5",
+            errors,
+            0.5,
+        ),
+        mean_below(
+            f"{way}-error-50ms",
+            f"{text}: below 0.2 at round trips of up to 50 ms",
+            "no figure",
+            {name: error for name, error in errors.items() if name in near},
+            0.2,
+        ),
+        between(
+            f"{way}-error-each",
+            f"{text}: below 0.5 in every case of up to 20 ms",
+            "larger only at 50 and 100 ms",
+            {where(row): errors[where(row)] for row in rows if row["base_rtt_ms"] <= 20},
+            0.0,
+            0.5,
+        ),
+    ]
+
+
+@experiment("aqm.symmetric", TABLE)
+def symmetric(
+    ways: tuple[str, ...] = BOTH,
+    capacities_mbps: tuple[int, ...] = CAPACITIES,
+    base_rtts_ms: tuple[float, ...] = RTTS,
+    flows: tuple[int, ...] = (1, 2, 10, 25),
+    duration_s: int = 120,
+    warm_up_s: int = 10,
+    quick: bool = False,
+) -> Plan:
+    """As many flows of CUBIC as of Prague (Fig. 6)."""
+    if quick:
+        duration_s, warm_up_s, flows = 12, 4, flows[-2:]
+        capacities_mbps, base_rtts_ms = capacities_mbps[:1], base_rtts_ms[:4]
+    title = "As many flows of CUBIC as of Prague"
+    counts = [(number, number) for number in flows]
+    return _plan(ways, capacities_mbps, base_rtts_ms, counts, duration_s, warm_up_s, _symmetric_claims, title)
+
+
+def _classic_claims(rows: list[Row], way: str) -> list[Claim]:
+    errors = over_seeds(_of(rows, "cubic"), "error_mean", where)
+    statement = f"{WAYS[way].text}: mean error of the CUBIC flows from -0.2 to 0.1"
+    return [between(f"{way}-cubic", statement, "around zero", errors, -0.2, 0.1)]
+
+
+@experiment("aqm.classic_heavy", TABLE)
+def classic_heavy(
+    ways: tuple[str, ...] = BOTH,
+    capacities_mbps: tuple[int, ...] = CAPACITIES,
+    base_rtts_ms: tuple[float, ...] = RTTS,
+    l4s_flows: tuple[int, ...] = (1, 5, 10),
+    duration_s: int = 120,
+    warm_up_s: int = 10,
+    quick: bool = False,
+) -> Plan:
+    """Nine flows of CUBIC for one of Prague (Fig. 7)."""
+    if quick:
+        duration_s, warm_up_s, l4s_flows = 12, 4, l4s_flows[:2]
+        capacities_mbps, base_rtts_ms = capacities_mbps[:1], base_rtts_ms[:4]
+    counts = [(9 * number, number) for number in l4s_flows]
+    title = "Nine flows of CUBIC for one of Prague"
+    return _plan(ways, capacities_mbps, base_rtts_ms, counts, duration_s, warm_up_s, _classic_claims, title)
+
+
+def _l4s_claims(rows: list[Row], way: str) -> list[Claim]:
+    text = WAYS[way].text
+    errors = over_seeds(_of(rows, "prague"), "error_mean", where)
+    out = [
+        between(
+            f"{way}-prague",
+            f"{text}: mean error of the Prague flows from -0.2 to 0.1",
+            "small",
+            errors,
+            -0.2,
+            0.1,
+        )
+    ]
+    alone = over_seeds([row for row in _of(rows, "cubic") if row["classic"] == 1], "error_mean", where)
+    hardest = "1000 Mbit/s, 100 ms, 1-9"
+    if hardest in alone:
+        most = max(alone, key=lambda name: alone[name])
+        measured = f"{alone[hardest]:.3g}; largest: {most} ({alone[most]:.3g})"
+        out.append(
+            Claim(
+                f"{way}-alone",
+                f"{text}: the lone CUBIC flow has most beyond its share at 1 Gbit/s and 100 ms",
+                "the largest deviance",
+                measured,
+                holds=most == hardest and alone[most] > 0,
+            )
+        )
+    return out
+
+
+@experiment("aqm.l4s_heavy", TABLE)
+def l4s_heavy(
+    ways: tuple[str, ...] = BOTH,
+    capacities_mbps: tuple[int, ...] = CAPACITIES,
+    base_rtts_ms: tuple[float, ...] = RTTS,
+    classic_flows: tuple[int, ...] = (1, 5, 10),
+    duration_s: int = 120,
+    warm_up_s: int = 10,
+    quick: bool = False,
+) -> Plan:
+    """One flow of CUBIC for nine of Prague (Fig. 8)."""
+    if quick:
+        duration_s, warm_up_s, classic_flows = 12, 4, classic_flows[:2]
+        capacities_mbps, base_rtts_ms = capacities_mbps[:1], base_rtts_ms[:4]
+    counts = [(number, 9 * number) for number in classic_flows]
+    title = "One flow of CUBIC for nine of Prague"
+    return _plan(ways, capacities_mbps, base_rtts_ms, counts, duration_s, warm_up_s, _l4s_claims, title)
+
+
+def _draw(runs: list[Run], ways: Sequence[str], title: str) -> Figure:
+    """Errors above, delays below; dots are means, bars go from the 25th to the 99th percentile."""
+    rows = [row for run in runs for row in run.rows or ()]
+    places = list(dict.fromkeys(where(row) for row in rows))
+    figure = Figure(figsize=(max(8, 2 + 0.2 * len(places)), 1 + 4.4 * len(ways)), layout="constrained")
+    panels = figure.subplots(2 * len(ways), 1, squeeze=False, sharex=True)[:, 0]
+    for number, way in enumerate(ways):
+        upper, lower = panels[2 * number : 2 * number + 2]
+        own = [row for row in rows if row["way"] == way]
+        _bars(upper, own, places, "error")
+        _bars(lower, own, places, "delay_ms")
+        upper.axhline(0, color="0.5", linestyle=":")
+        upper.set(title=WAYS[way].text, ylabel="relative goodput error", ylim=(-1.1, 3.1))
+        lower.axhline(TARGET_MS, color="0.5", linestyle=":")
+        lower.set(ylabel="queue delay (ms)", ylim=(0, 65))
+        upper.legend(loc="upper left", fontsize="x-small", ncols=2)
+    panels[-1].set_xticks(range(len(places)))
+    panels[-1].set_xticklabels(places, rotation=90, fontsize="x-small")
+    panels[-1].set_xlim(-1, len(places))
+    figure.suptitle(title)
+    return figure
+
+
+def _bars(panel: Axes, rows: list[Row], places: Sequence[str], quantity: str) -> None:
+    for control, shift in (("cubic", -0.15), ("prague", 0.15)):
+        own = _of(rows, control)
+        mean, low, high = (over_seeds(own, f"{quantity}_{end}", where) for end in ("mean", "p25", "p99"))
+        at = [places.index(name) + shift for name in mean]
+        panel.vlines(
+            at, [low[name] for name in mean], [high[name] for name in mean], COLOURS[control], alpha=0.5
+        )
+        panel.plot(at, list(mean.values()), "o", color=COLOURS[control], markersize=3, label=NAMES[control])
+    panel.grid(axis="y", alpha=0.3)
