@@ -151,8 +151,8 @@ impl Hand {
             if waiting < 2 * MTU {
                 base = 0;
             }
-            let coupled = (base * config.k >> 4).min(ONE);
-            let square = if base == ONE { ONE } else { base * base >> 32 };
+            let coupled = ((base * config.k) >> 4).min(ONE);
+            let square = if base == ONE { ONE } else { (base * base) >> 32 };
             let scalable = ecn & 1 == 1;
             let capable = ecn != 0;
             if low && coupled < ONE {
@@ -165,8 +165,8 @@ impl Hand {
                 if scalable {
                     marks = self.due(slot, likelihood);
                 } else {
-                    let root = likelihood * config.one_by_k >> 16;
-                    let due = self.due(slot, root * root >> 32);
+                    let root = (likelihood * config.one_by_k) >> 16;
+                    let due = self.due(slot, (root * root) >> 32);
                     (marks, drops) = (due && capable, due && !capable);
                 }
             } else if low {
