@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from conftest import EXAMPLES, Run
-from p4runtime import parse_p4info
 from tidegate import _core
 from tidegate.cli import main
+from tidegate.p4runtime.messages import parse_p4info
 
 PROGRAMS = sorted(EXAMPLES.glob("*/*.p4"))
 

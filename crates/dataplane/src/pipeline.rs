@@ -7,14 +7,17 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use p4lang::ir::{Architecture, CloneKind, Program, StandardMetadata, V1Model, VarHome, VarId};
+use p4lang::ir::{
+    Architecture, CloneKind, Program, StandardMetadata, Table, TableAction, V1Model, VarHome, VarId,
+};
 
 use crate::context::{Context, DropReason, Requests};
+use crate::control::{ControlError, refuse};
 use crate::executor::{Departure, Executor, Through};
 use crate::interp::Interpreter;
 use crate::jit::{Jit, JitError};
 use crate::layout::Layout;
-use crate::replication::Replication;
+use crate::replication::{Mirror, Replication};
 use crate::rng::Rng;
 use crate::state::State;
 use crate::trace::{Event, Trace};
@@ -98,6 +101,35 @@ impl Pending {
     pub fn wire_len(&self) -> u64 {
         wire_len(&self.bytes, self.more)
     }
+}
+
+/// What the state of a program looks like: the same text, the same state.
+fn shape(program: &Program) -> String {
+    let action = |action: &TableAction| {
+        let declared = &program[action.action];
+        let widths: Vec<u32> = declared.params.iter().map(|param| program[param.var].width).collect();
+        (declared.info.name.clone(), widths, action.default_only, action.table_only)
+    };
+    let table = |t: &Table| {
+        let keys: Vec<_> = t.keys.iter().map(|key| (key.name.clone(), key.expr.width, key.kind)).collect();
+        let actions: Vec<_> = t.actions.iter().map(action).collect();
+        let entries: Vec<_> =
+            t.entries.iter().map(|e| (&e.matches, e.priority, &e.action, e.is_const)).collect();
+        let direct = (t.direct_counter.is_some(), t.direct_meter.as_ref().map(|m| m.unit), t.support_timeout);
+        format!(
+            "{} {keys:?} {actions:?} {entries:?} {:?} {:?} {direct:?} {}",
+            t.info.name, t.default_action, t.implementation, t.size
+        )
+    };
+    let tables: Vec<String> = program.tables.iter().map(table).collect();
+    let profiles: Vec<_> =
+        program.profiles.iter().map(|p| (&p.info.name, p.size, p.selector.is_some())).collect();
+    let counters: Vec<_> = program.counters.iter().map(|c| (&c.info.name, c.size, c.unit)).collect();
+    let meters: Vec<_> = program.meters.iter().map(|m| (&m.info.name, m.size, m.unit)).collect();
+    let registers: Vec<_> = program.registers.iter().map(|r| (&r.info.name, r.size, r.width)).collect();
+    let sets: Vec<_> = program.value_sets.iter().map(|v| (&v.info.name, v.size, &v.fields)).collect();
+    let digests: Vec<_> = program.digests.iter().map(|d| (&d.info.name, &d.fields)).collect();
+    format!("{tables:?} {profiles:?} {counters:?} {meters:?} {registers:?} {sets:?} {digests:?}")
 }
 
 fn wire_len(bytes: &[u8], more: u32) -> u64 {
@@ -188,6 +220,24 @@ impl Pipeline {
     /// A switch of its own that runs the same program, with the same code.
     pub fn another(&self, seed: u64) -> Pipeline {
         Pipeline::with_executor(self.program.clone(), self.layout.clone(), self.executor.clone(), seed)
+    }
+
+    /// Runs another program from now on: that of `next`, with its state, or with this one's if the control plane sees the same
+    /// objects in both. Packets that are between ingress and egress are of no use any more. Counts of packets go on.
+    ///
+    /// # Errors
+    /// The state was to be kept, and is of another shape. Nothing is changed then.
+    pub fn replace(&mut self, mut next: Pipeline, keep_state: bool) -> Result<(), ControlError> {
+        if keep_state {
+            if shape(&self.program) != shape(&next.program) {
+                return refuse("the state cannot be kept: the programs have different objects");
+            }
+            std::mem::swap(&mut next.state, &mut self.state);
+            std::mem::swap(&mut next.replication, &mut self.replication);
+        }
+        (next.drops, next.made) = (std::mem::take(&mut self.drops), self.made);
+        *self = next;
+        Ok(())
     }
 
     pub fn program(&self) -> &Arc<Program> {
@@ -756,7 +806,7 @@ impl Pipeline {
     ) {
         let targets = self.replication.mirror(session);
         note(&mut trace, || format!("clone to session {session}: {} copies", targets.len()));
-        for (rid, to, truncate) in targets {
+        for Mirror { rid, port: to, priority, truncate } in targets {
             if !self.may_copy(trace.as_deref_mut()) {
                 return;
             }
@@ -779,7 +829,7 @@ impl Pipeline {
             data.extend_from_slice(bytes);
             self.queue.push_back(Next::Egress(Pending {
                 port: to,
-                priority: 0,
+                priority,
                 bytes: data,
                 more,
                 cursor,
@@ -908,7 +958,7 @@ impl Pipeline {
     ) {
         let targets = self.replication.mirror(session);
         note(trace, || format!("clone to session {session}: {} copies", targets.len()));
-        for (rid, to, truncate) in targets {
+        for Mirror { rid, port: to, priority, truncate } in targets {
             // A clone that clones itself ends here.
             if passes >= MAX_PASSES {
                 self.made += 1;
@@ -925,7 +975,7 @@ impl Pipeline {
             data.extend_from_slice(bytes);
             self.queue.push_back(Next::Egress(Pending {
                 port: to,
-                priority: 0,
+                priority,
                 bytes: data,
                 more,
                 cursor,

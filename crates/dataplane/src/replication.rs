@@ -7,7 +7,20 @@ use std::collections::BTreeMap;
 pub struct Session {
     pub port: Option<u32>,
     pub group: Option<u32>,
+    /// Replication id and port of further copies.
+    pub copies: Vec<(u32, u32)>,
+    /// Queue of the copies.
+    pub priority: u32,
     /// Bytes that each copy keeps.
+    pub truncate: Option<u32>,
+}
+
+/// A copy that a session makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mirror {
+    pub rid: u32,
+    pub port: u32,
+    pub priority: u32,
     pub truncate: Option<u32>,
 }
 
@@ -20,6 +33,8 @@ struct Node {
 #[derive(Debug, Clone, Default)]
 pub struct Replication {
     nodes: Vec<Option<Node>>,
+    /// Handles of nodes that are gone.
+    free: Vec<u32>,
     /// Nodes of each group, in the order in which they were added.
     groups: BTreeMap<u32, Vec<u32>>,
     sessions: BTreeMap<u32, Session>,
@@ -43,8 +58,17 @@ impl Replication {
     pub fn create_node(&mut self, rid: u32, mut ports: Vec<u32>) -> u32 {
         ports.sort_unstable();
         ports.dedup();
-        self.nodes.push(Some(Node { rid, ports }));
-        self.nodes.len() as u32 - 1
+        let node = Some(Node { rid, ports });
+        match self.free.pop() {
+            Some(handle) => {
+                self.nodes[handle as usize] = node;
+                handle
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() as u32 - 1
+            }
+        }
     }
 
     pub fn update_node(&mut self, node: u32, mut ports: Vec<u32>) -> bool {
@@ -61,7 +85,11 @@ impl Replication {
 
     pub fn destroy_node(&mut self, node: u32) -> bool {
         self.groups.values_mut().for_each(|nodes| nodes.retain(|n| *n != node));
-        self.nodes.get_mut(node as usize).is_some_and(|n| n.take().is_some())
+        let gone = self.nodes.get_mut(node as usize).is_some_and(|n| n.take().is_some());
+        if gone {
+            self.free.push(node);
+        }
+        gone
     }
 
     /// Puts a node in a group; false if either does not exist.
@@ -122,11 +150,18 @@ impl Replication {
         self.sessions.get(&id)
     }
 
-    /// Replication id, port and length limit of each copy that a session makes: its group's first, as in the reference switch.
-    pub fn mirror(&self, id: u32) -> Vec<(u32, u32, Option<u32>)> {
+    /// Every session.
+    pub fn sessions(&self) -> impl Iterator<Item = (u32, &Session)> {
+        self.sessions.iter().map(|(id, session)| (*id, session))
+    }
+
+    /// The copies that a session makes: its group's first, as in the reference switch.
+    pub fn mirror(&self, id: u32) -> Vec<Mirror> {
         let Some(session) = self.sessions.get(&id) else { return Vec::new() };
+        let Session { priority, truncate, .. } = *session;
         let group = session.group.map(|group| self.copies(group)).unwrap_or_default();
         let port = session.port.map(|port| (0, port));
-        group.into_iter().chain(port).map(|(rid, port)| (rid, port, session.truncate)).collect()
+        let all = group.into_iter().chain(session.copies.iter().copied()).chain(port);
+        all.map(|(rid, port)| Mirror { rid, port, priority, truncate }).collect()
     }
 }

@@ -47,7 +47,7 @@ fn what_copies_know() {
     let program = Arc::new(compiled.program.expect("compiles"));
     let compiled = Pipeline::compiled(program.clone(), 1).expect("native code");
     for mut pipeline in [Pipeline::interpreted(program, 1), compiled] {
-        pipeline.replication.set_session(5, Session { port: Some(2), group: None, truncate: None });
+        pipeline.replication.set_session(5, Session { port: Some(2), ..Session::default() });
         let mut run = |what: u8| {
             let mut out = Vec::new();
             pipeline.process(0, 3, &[what, 0, 0, 0, 0, 0], &mut out);

@@ -87,3 +87,14 @@ fn depth_is_bounded() {
         assert!(!messages(&text).is_empty());
     }
 }
+
+#[test]
+fn a_strangers_text_includes_no_files() {
+    let options = Options { no_files: true, include_dirs: vec!["/".into()], ..Options::default() };
+    for name in ["\"/etc/hostname\"", "</etc/hostname>", "\"Cargo.toml\"", "<etc/hostname>"] {
+        let (_, _, found) = parse_str("t.p4", &format!("#include {name}\n"), None, &options);
+        assert!(found.iter().any(|d| d.message.contains("cannot find")), "{name}: {found:?}");
+    }
+    let (_, _, found) = parse_str("t.p4", "#include <core.p4>\n#include \"v1model.p4\"\n", None, &options);
+    assert!(found.is_empty(), "{found:?}");
+}

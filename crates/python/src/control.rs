@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use dataplane::control::resolve;
 use dataplane::pipeline::Pipeline;
 use dataplane::replication;
 use dataplane::state::DigestMessage;
@@ -87,8 +86,7 @@ pub fn counter_read<'py>(
     start: usize,
     count: Option<usize>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let infos = pipeline.program().counters.iter().map(|c| &c.info);
-    let index = resolve("counter", name, infos).map_err(refused)?;
+    let index = pipeline.counter_index(name).map_err(refused)?;
     let cells = &pipeline.state.counters[index];
     let asked = within("counter", name, cells.len(), start, count)?;
     let bytes: Vec<u8> =
@@ -123,6 +121,7 @@ pub fn table_entries(pipeline: &Pipeline, name: &str) -> PyResult<Vec<Row>> {
             }
             Target::Member(member) => ("member".to_owned(), vec![(*member).into()]),
             Target::Group(group) => ("group".to_owned(), vec![(*group).into()]),
+            Target::Set(_) => ("set".to_owned(), Vec::new()),
         };
         let matches = entry.matches.iter().map(found).collect();
         (handle, matches, entry.priority, leads, values, (entry.packets, entry.bytes))
@@ -194,7 +193,9 @@ pub fn mirror_set(
     if port.is_none() && group.is_none() {
         pipeline.replication.remove_session(session);
     } else {
-        pipeline.replication.set_session(session, replication::Session { port, group, truncate });
+        pipeline
+            .replication
+            .set_session(session, replication::Session { port, group, truncate, ..Default::default() });
     }
 }
 

@@ -11,6 +11,7 @@ use tools::commands::Session;
 use tools::load::Source;
 
 use crate::control::{self, refused};
+use crate::objects::{self, Writes};
 use crate::raise;
 
 /// A compiled program. Immutable.
@@ -25,9 +26,23 @@ impl Program {
         py.detach(|| source.program()).map(Program).map_err(raise)
     }
 
+    /// Compiles text that comes from elsewhere: it can include nothing but the architecture's declarations.
+    #[staticmethod]
+    fn from_text(py: Python<'_>, name: &str, text: &str) -> PyResult<Program> {
+        py.detach(|| tools::load::program_from_text(name, text)).map(Program).map_err(raise)
+    }
+
     /// P4Info in protobuf text form.
     fn p4info(&self) -> String {
         p4lang::p4info::p4info(&self.0)
+    }
+
+    /// Direction of each controller header, with names and widths of its fields.
+    fn controller_headers(&self) -> Vec<(String, Vec<(String, u32)>)> {
+        let header = |h: &ir::ControllerHeader| {
+            (h.direction.clone(), h.fields.iter().map(|f| (f.name.clone(), f.width)).collect())
+        };
+        self.0.controller_headers.iter().map(header).collect()
     }
 
     /// What is in it, as JSON text.
@@ -36,20 +51,35 @@ impl Program {
     }
 }
 
-/// One switch. Belongs to the thread that made it.
-#[pyclass(unsendable, module = "tidegate._core")]
+/// One switch.
+#[pyclass(module = "tidegate._core")]
 pub struct Pipeline {
     inner: pipeline::Pipeline,
     outputs: Vec<pipeline::Output>,
+    now: u64,
+}
+
+impl Pipeline {
+    /// What runs here, which begins anew.
+    pub(crate) fn take(&mut self) -> pipeline::Pipeline {
+        let fresh = self.inner.another(0);
+        std::mem::replace(&mut self.inner, fresh)
+    }
 }
 
 #[pymethods]
 impl Pipeline {
     #[new]
-    fn new(program: &Program, engine: &str, seed: u64) -> PyResult<Pipeline> {
+    fn new(py: Python<'_>, program: &Program, engine: &str, seed: u64) -> PyResult<Pipeline> {
         let engine = engine.parse().map_err(refused)?;
-        let (inner, _) = tools::load::pipeline(program.0.clone(), engine, seed).map_err(raise)?;
-        Ok(Pipeline { inner, outputs: Vec::new() })
+        let made = py.detach(|| tools::load::pipeline(program.0.clone(), engine, seed));
+        let (inner, _) = made.map_err(raise)?;
+        Ok(Pipeline { inner, outputs: Vec::new(), now: 0 })
+    }
+
+    /// Picoseconds: the time of the last packet, or what was said since.
+    fn now(&self) -> u64 {
+        self.now
     }
 
     /// Runs one packet at a time in picoseconds; gives ports and packets.
@@ -60,6 +90,7 @@ impl Pipeline {
         port: u32,
         packet: &[u8],
     ) -> Vec<(u32, Bound<'py, PyBytes>)> {
+        self.now = now;
         self.inner.process(now, port, packet, &mut self.outputs);
         let mut out = Vec::with_capacity(self.outputs.len());
         for output in self.outputs.drain(..) {
@@ -77,14 +108,15 @@ impl Pipeline {
         port: u32,
         packet: &[u8],
     ) -> (Vec<(u32, Bound<'py, PyBytes>)>, String) {
+        self.now = now;
         let mut outputs = Vec::new();
         let trace = self.inner.process_traced(now, port, packet, &mut outputs);
         (outputs.iter().map(|o| (o.port, PyBytes::new(py, &o.bytes))).collect(), trace.to_string())
     }
 
     /// One line of the reference switch's command language.
-    fn command(&mut self, now: u64, line: &str) -> PyResult<String> {
-        let mut session = Session { pipeline: &mut self.inner, now };
+    fn command(&mut self, line: &str) -> PyResult<String> {
+        let mut session = Session { pipeline: &mut self.inner, now: self.now };
         session.execute(line).unwrap_or_else(|| Ok(String::new())).map_err(refused)
     }
 
@@ -129,6 +161,42 @@ impl Pipeline {
 
     fn mirror_set(&mut self, session: u32, port: Option<u32>, group: Option<u32>, truncate: Option<u32>) {
         control::mirror_set(&mut self.inner, session, port, group, truncate);
+    }
+
+    /// Does writes in order; see `objects.rs`. `None` for each that is done, or why it was refused.
+    fn write(&mut self, writes: Writes) -> Vec<objects::Answer> {
+        objects::write(&mut self.inner, self.now, writes)
+    }
+
+    fn read<'py>(&self, py: Python<'py>, what: &str, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let (program, seen) = objects::read(&self.inner, what, name)?;
+        seen.into_python(py, &program)
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn entries<'py>(
+        &self,
+        py: Python<'py>,
+        table: &str,
+        start: u32,
+        only: Option<(Vec<objects::Match>, u32)>,
+    ) -> PyResult<(Vec<Bound<'py, PyAny>>, Option<u32>)> {
+        objects::entries(&self.inner, self.now, table, start, only)?.page(py)
+    }
+
+    /// Entries whose idle timeout has come, with their tables.
+    fn take_idle<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+        objects::take_idle(&mut self.inner, self.now).named(py)
+    }
+
+    /// Runs another pipeline's program from now on, with its state, or with this one's if that is to be kept.
+    fn install(&mut self, next: &mut Pipeline, keep_state: bool) -> PyResult<()> {
+        self.inner.replace(next.take(), keep_state).map_err(refused)
+    }
+
+    /// The time from which on the next writes and reads are.
+    fn advance(&mut self, now: u64) {
+        self.now = now;
     }
 
     /// Digests that the program has sent since this was last called.

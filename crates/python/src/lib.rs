@@ -6,6 +6,7 @@ mod control;
 mod engine;
 mod live;
 mod network;
+mod objects;
 
 use pyo3::prelude::*;
 use tools::Failure;
@@ -34,6 +35,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<network::SwitchControl>()?;
     m.add_class::<arrow::Columns>()?;
     m.add_class::<network::Sizes>()?;
+    m.add_function(wrap_pyfunction!(objects::parse_value, m)?)?;
+    m.add_function(wrap_pyfunction!(objects::parse_match, m)?)?;
     m.add_function(wrap_pyfunction!(network::parse_time, m)?)?;
     m.add_function(wrap_pyfunction!(network::parse_rate, m)?)?;
     m.add_function(wrap_pyfunction!(network::parse_size, m)?)?;

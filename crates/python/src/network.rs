@@ -5,13 +5,13 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use dataplane::pipeline::Pipeline;
+use dataplane::pipeline;
 use live::Wiring;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use sim::{
-    Aqm, BuildError, FlowId, FlowSamples, GilbertElliott, Link, Network, NodeId, PageFlow, PageId, Pattern,
+    BuildError, FlowId, FlowSamples, GilbertElliott, Link, Network, NodeId, PageFlow, PageId, Pattern,
     PortId, QueueLimit, QueueSamples, SizeDistribution, TcpFlow, UdpFlow, poisson,
 };
 use switch::{Generator, PortConfig, QueueConfig, Scheduler, Shaping, Switch};
@@ -23,8 +23,9 @@ use units::{Bytes, Rate, Time};
 use crate::TidegateError;
 use crate::arrow::Columns;
 use crate::control;
-use crate::engine::Program;
+use crate::engine::{Pipeline, Program};
 use crate::live::Running;
+use crate::objects::{self, Writes};
 
 fn refuse(error: BuildError) -> PyErr {
     TidegateError::new_err(error.to_string())
@@ -42,7 +43,6 @@ pub struct LinkSpec {
     packets: Option<u64>,
     bytes: Option<u64>,
     mark_above: Option<u64>,
-    aqm: Option<String>,
     framing: u32,
     loss: f64,
     burst_loss: Option<(f64, f64, f64, f64)>,
@@ -54,14 +54,8 @@ pub struct LinkSpec {
 }
 
 impl LinkSpec {
-    fn link(&self) -> PyResult<Link> {
-        let aqm = |name: &String| {
-            let known = Aqm::NAMES.join(", ");
-            Aqm::by_name(name)
-                .ok_or_else(|| wrong(format!("there is no queue management `{name}`; known: {known}")))
-        };
-        Ok(Link {
-            aqm: self.aqm.as_ref().map(aqm).transpose()?,
+    fn link(&self) -> Link {
+        Link {
             limit: QueueLimit { packets: self.packets, bytes: self.bytes.map(Bytes::new) },
             mark_above: self.mark_above,
             framing: self.framing,
@@ -78,7 +72,7 @@ impl LinkSpec {
             duplicate: self.duplicate,
             mtu: self.mtu,
             ..Link::new(Rate::from_bps(self.rate), Time::from_ps(self.delay))
-        })
+        }
     }
 }
 
@@ -283,8 +277,7 @@ impl Simulation {
         let (a, b) = (self.node(a)?, self.node(b)?);
         let numbers = [a_number, b_number];
         let mut ids = self.ids.lock();
-        let (there, back) = (there.link()?, back.link()?);
-        let link = |network: &mut Network| network.link_at(a, b, there, back, numbers);
+        let link = |network: &mut Network| network.link_at(a, b, there.link(), back.link(), numbers);
         let (there, back) = self.with(link).map_err(refuse)?;
         ids.ports.extend([there, back]);
         Ok((ids.ports.len() as u32 - 2, ids.ports.len() as u32 - 1))
@@ -292,8 +285,7 @@ impl Simulation {
 
     fn change_link(&self, at: u64, port: u32, link: LinkSpec) -> PyResult<()> {
         let port = self.port(port)?;
-        let link = link.link()?;
-        self.with(|network| network.change_link(Time::from_ps(at), port, link)).map_err(refuse)
+        self.with(|network| network.change_link(Time::from_ps(at), port, link.link())).map_err(refuse)
     }
 
     fn set_route(&self, router: u32, to: u32, port: u32) -> PyResult<()> {
@@ -572,7 +564,11 @@ pub struct SwitchControl {
 }
 
 impl SwitchControl {
-    fn pipeline<T>(&self, _py: Python<'_>, act: impl FnOnce(&mut Pipeline) -> PyResult<T>) -> PyResult<T> {
+    fn pipeline<T>(
+        &self,
+        _py: Python<'_>,
+        act: impl FnOnce(&mut pipeline::Pipeline) -> PyResult<T>,
+    ) -> PyResult<T> {
         self.simulation.get().with(|network| act(network.pipeline(self.node).map_err(refuse)?))
     }
 
@@ -681,6 +677,41 @@ impl SwitchControl {
         out.set_item("dropped", s.dropped.iter().map(|(_, count)| count).sum::<u64>())?;
         out.set_item("held", s.held)?;
         Ok(out)
+    }
+
+    /// Does writes in order; see `objects.rs`. `None` for each that is done, or why it was refused.
+    fn write(&self, py: Python<'_>, writes: Writes) -> PyResult<Vec<objects::Answer>> {
+        let now = self.now(py);
+        self.pipeline(py, |pipeline| Ok(objects::write(pipeline, now, writes)))
+    }
+
+    fn read<'py>(&self, py: Python<'py>, what: &str, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let (program, seen) = self.pipeline(py, |pipeline| objects::read(pipeline, what, name))?;
+        seen.into_python(py, &program)
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn entries<'py>(
+        &self,
+        py: Python<'py>,
+        table: &str,
+        start: u32,
+        only: Option<(Vec<objects::Match>, u32)>,
+    ) -> PyResult<(Vec<Bound<'py, PyAny>>, Option<u32>)> {
+        let now = self.now(py);
+        self.pipeline(py, |pipeline| objects::entries(pipeline, now, table, start, only))?.page(py)
+    }
+
+    /// Entries whose idle timeout has come, with their tables.
+    fn take_idle<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+        let now = self.now(py);
+        self.pipeline(py, |pipeline| Ok(objects::take_idle(pipeline, now)))?.named(py)
+    }
+
+    /// Runs a pipeline's program from now on, with its state, or with this one's if that is to be kept.
+    fn install(&self, py: Python<'_>, next: &mut Pipeline, keep_state: bool) -> PyResult<()> {
+        let next = next.take();
+        self.switch(py, |switch, _| switch.replace_program(next, keep_state))?.map_err(control::refused)
     }
 
     fn take_digests(&self, py: Python<'_>) -> PyResult<Vec<control::Digest>> {

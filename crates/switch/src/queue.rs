@@ -139,6 +139,12 @@ impl Queue {
         Some((packet, info, wait))
     }
 
+    /// Throws away what waits.
+    pub fn clear(&mut self) {
+        self.waiting.clear();
+        self.bytes = 0;
+    }
+
     /// Bytes of the first packet, and when it came (picoseconds).
     pub fn first(&self) -> Option<(u64, u64)> {
         self.waiting.front().map(|w| (w.bytes, w.packet.enqueued))

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use dataplane::control::ControlError;
 use dataplane::pipeline::{Pending, Pipeline, QueueInfo, Received};
 use dataplane::state::DigestMessage;
 use p4lang::ir::Program;
@@ -188,6 +189,13 @@ impl Port {
         self.scheduler = config.scheduler;
     }
 
+    /// Throws away what waits; gives how many packets that were.
+    fn clear(&mut self) -> u64 {
+        self.queues.iter_mut().for_each(Queue::clear);
+        self.held_until = None;
+        std::mem::take(&mut self.waiting)
+    }
+
     fn choose(&mut self, now: Time) -> Choice {
         if self.waiting == 0 {
             return Choice::Empty;
@@ -249,6 +257,8 @@ pub struct Switch {
     /// Packets for ports that the switch does not have, and for a controller that does not keep up.
     no_port: u64,
     packet_ins_lost: u64,
+    /// Packets that waited when another program came.
+    replaced: u64,
 }
 
 impl Switch {
@@ -292,12 +302,29 @@ impl Switch {
             counts: Statistics::default(),
             no_port: 0,
             packet_ins_lost: 0,
+            replaced: 0,
         })
     }
 
     /// Tables, registers, counters, meters, mirror sessions and multicast groups.
     pub fn pipeline(&mut self) -> &mut Pipeline {
         &mut self.pipeline
+    }
+
+    /// Runs another program from now on; see [`Pipeline::replace`]. Packets that wait in queues were made for the old one: they
+    /// are dropped, and counted.
+    ///
+    /// # Errors
+    /// As [`Pipeline::replace`].
+    pub fn replace_program(&mut self, next: Pipeline, keep_state: bool) -> Result<(), ControlError> {
+        let digests_lost = self.pipeline.state.digests_lost;
+        self.pipeline.replace(next, keep_state)?;
+        self.pipeline.state.digests_lost = digests_lost;
+        for port in self.ports.iter_mut().flatten() {
+            self.replaced += port.clear();
+        }
+        self.ready.clear();
+        Ok(())
     }
 
     /// A packet from Ethernet on has come by a port; `more` bytes of payload, all zero, are behind `bytes`.
@@ -631,6 +658,7 @@ impl Switch {
             ("queue full", full),
             ("no such port", self.no_port),
             ("too many packet-ins", self.packet_ins_lost),
+            ("program replaced", self.replaced),
         ];
         counts.dropped.extend(fixed.into_iter().filter(|(_, count)| *count > 0));
         counts

@@ -64,6 +64,7 @@ impl Source {
                     None => (d.clone(), "1".to_owned()),
                 })
                 .collect(),
+            no_files: false,
         };
         let compiled = p4lang::compile_file(&self.path, &options).map_err(|e| unreadable(&self.path, &e))?;
         Ok(Compiled {
@@ -75,16 +76,30 @@ impl Source {
 
     /// The program, or all of its errors as one message.
     pub fn program(&self) -> Result<Arc<Program>> {
-        let compiled = self.compile()?;
-        match compiled.program {
-            Some(program) => Ok(program),
-            None => {
-                let errors: Vec<Diagnostic> =
-                    compiled.diagnostics.into_iter().filter(|d| d.severity == Severity::Error).collect();
-                fail(render(&compiled.sources, &errors, false).trim_end().to_owned())
-            }
-        }
+        self.compile()?.into_program()
     }
+}
+
+impl Compiled {
+    fn into_program(self) -> Result<Arc<Program>> {
+        if let Some(program) = self.program {
+            return Ok(program);
+        }
+        let mut diagnostics = self.diagnostics;
+        // What is no error is said if nothing else is: a program for another architecture, say.
+        if diagnostics.iter().any(|d| d.severity == Severity::Error) {
+            diagnostics.retain(|d| d.severity == Severity::Error);
+        }
+        fail(render(&self.sources, &diagnostics, false).trim_end().to_owned())
+    }
+}
+
+/// The program that is this text. It can include nothing but the architecture's declarations.
+pub fn program_from_text(name: &str, text: &str) -> Result<Arc<Program>> {
+    let options = p4lang::Options { no_files: true, ..p4lang::Options::default() };
+    let compiled = p4lang::compile_str(name, text, None, &options);
+    let (sources, diagnostics) = (compiled.sources, compiled.diagnostics);
+    Compiled { program: compiled.program.map(Arc::new), sources, diagnostics }.into_program()
 }
 
 /// A switch that runs the program, and a note if it is not run in the usual way.

@@ -3,7 +3,6 @@
 //!
 //! `cargo bench -p dataplane --bench packets [-- --json]`
 
-mod aqm;
 mod by_hand;
 mod load;
 mod meter;
@@ -164,7 +163,6 @@ fn main() {
     router(&mut figures);
     registers(&mut figures);
     meter::measure(&mut figures);
-    aqm::measure(&mut figures);
     stages::measure(&mut figures);
     tables::measure(&mut figures);
     load::measure(&mut figures);

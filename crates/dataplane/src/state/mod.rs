@@ -2,6 +2,7 @@
 //!
 //! Indices are those of the program's lists. Nothing here locks: whoever owns the pipeline writes between packets.
 
+pub mod aging;
 pub mod exact;
 pub mod lpm;
 pub mod meter;

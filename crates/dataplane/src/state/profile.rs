@@ -1,87 +1,179 @@
 //! Action profiles and selectors: actions that table entries share (members), and groups to choose from by a hash.
+//!
+//! Members and groups have numbers: those that are asked for, or the next that is free.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use super::table::Target;
+use super::words::WordHasher;
+
+type Map<T> = HashMap<u32, T, BuildHasherDefault<WordHasher>>;
+
+/// Picks that a group's weights may come to.
+pub const MAX_WEIGHT: u32 = 65_536;
 
 #[derive(Debug, Clone, Default)]
 pub struct Profile {
-    members: Vec<Option<(u32, Box<[u64]>)>>,
-    groups: Vec<Option<Vec<u32>>>,
+    members: Map<(u32, Box<[u64]>)>,
+    groups: Map<Group>,
+    next_member: u32,
+    next_group: u32,
+}
+
+/// A member in a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    pub member: u32,
+    /// How many times as often as one of weight 1 it is chosen.
+    pub weight: u32,
+    /// The port on which it depends, as the control plane writes it. Ports do not go down here.
+    pub watch: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Group {
+    shares: Vec<Share>,
+    /// Each member as often as its weight.
+    picks: Vec<u32>,
+    /// What the control plane wants it to hold at most; 0: nothing is said.
+    pub max_size: u32,
+}
+
+impl Group {
+    pub fn new(shares: Vec<Share>, max_size: u32) -> Group {
+        let picks = weighted(shares.iter().map(|share| (share.member, share.weight)));
+        Group { shares, picks, max_size }
+    }
+
+    pub fn shares(&self) -> &[Share] {
+        &self.shares
+    }
+}
+
+fn weighted(of: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
+    of.flat_map(|(what, weight)| std::iter::repeat_n(what, weight as usize)).collect()
+}
+
+/// Actions of a table's entry to choose from, without members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionSet {
+    choices: Vec<Choice>,
+    /// Indices in `choices`, each as often as its weight.
+    picks: Vec<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// Index in the table's action list, and its data.
+    pub action: u32,
+    pub args: Box<[u64]>,
+    pub weight: u32,
+    pub watch: Vec<u8>,
+}
+
+impl ActionSet {
+    pub fn new(choices: Vec<Choice>) -> ActionSet {
+        let picks = weighted(choices.iter().enumerate().map(|(index, c)| (index as u32, c.weight)));
+        ActionSet { choices, picks }
+    }
+
+    pub fn choices(&self) -> &[Choice] {
+        &self.choices
+    }
+}
+
+/// The first number from `next` on that is free, and the one to ask for next time.
+fn free<T>(used: &Map<T>, next: &mut u32) -> u32 {
+    while used.contains_key(next) {
+        *next = next.wrapping_add(1);
+    }
+    let found = *next;
+    *next = next.wrapping_add(1);
+    found
 }
 
 impl Profile {
     /// Adds a member: an action (index in the action list of the tables that share the profile) and its data.
     pub fn add_member(&mut self, action: u32, args: Box<[u64]>) -> u32 {
-        self.members.push(Some((action, args)));
-        self.members.len() as u32 - 1
+        let member = free(&self.members, &mut self.next_member);
+        self.members.insert(member, (action, args));
+        member
+    }
+
+    /// Makes or changes the member of this number.
+    pub fn set_member(&mut self, member: u32, action: u32, args: Box<[u64]>) {
+        self.members.insert(member, (action, args));
     }
 
     pub fn member(&self, member: u32) -> Option<(u32, &[u64])> {
-        self.members.get(member as usize)?.as_ref().map(|(action, args)| (*action, &**args))
-    }
-
-    /// Changes a member in place; false if there is none.
-    pub fn modify_member(&mut self, member: u32, action: u32, args: Box<[u64]>) -> bool {
-        match self.members.get_mut(member as usize) {
-            Some(Some(slot)) => {
-                *slot = (action, args);
-                true
-            }
-            _ => false,
-        }
+        self.members.get(&member).map(|(action, args)| (*action, &**args))
     }
 
     /// Removes a member, unless a group has it.
     pub fn remove_member(&mut self, member: u32) -> Result<(), &'static str> {
-        if self.groups.iter().flatten().any(|g| g.contains(&member)) {
+        if self.groups.values().any(|g| g.shares.iter().any(|share| share.member == member)) {
             return Err("a group has it");
         }
-        match self.members.get_mut(member as usize) {
-            Some(slot @ Some(_)) => {
-                *slot = None;
-                Ok(())
-            }
-            _ => Err("there is no such member"),
-        }
+        self.members.remove(&member).map(|_| ()).ok_or("there is no such member")
+    }
+
+    /// Members by number.
+    pub fn members(&self) -> Vec<(u32, u32, &[u64])> {
+        let mut all: Vec<_> =
+            self.members.iter().map(|(id, (action, args))| (*id, *action, &**args)).collect();
+        all.sort_unstable_by_key(|(id, ..)| *id);
+        all
     }
 
     pub fn add_group(&mut self) -> u32 {
-        self.groups.push(Some(Vec::new()));
-        self.groups.len() as u32 - 1
+        let group = free(&self.groups, &mut self.next_group);
+        self.groups.insert(group, Group::default());
+        group
     }
 
-    pub fn group(&self, group: u32) -> Option<&[u32]> {
-        self.groups.get(group as usize)?.as_deref()
+    /// Makes or changes the group of this number.
+    pub fn set_group(&mut self, group: u32, to: Group) {
+        self.groups.insert(group, to);
     }
 
-    pub fn group_mut(&mut self, group: u32) -> Option<&mut Vec<u32>> {
-        self.groups.get_mut(group as usize)?.as_mut()
+    pub fn group(&self, group: u32) -> Option<&Group> {
+        self.groups.get(&group)
+    }
+
+    /// Groups by number.
+    pub fn groups(&self) -> Vec<(u32, &Group)> {
+        let mut all: Vec<_> = self.groups.iter().map(|(id, group)| (*id, group)).collect();
+        all.sort_unstable_by_key(|(id, _)| *id);
+        all
     }
 
     pub fn remove_group(&mut self, group: u32) -> bool {
-        self.groups.get_mut(group as usize).is_some_and(|g| g.take().is_some())
+        self.groups.remove(&group).is_some()
     }
 
-    /// Live members and groups.
+    /// Number of members.
     pub fn len(&self) -> usize {
-        self.members.iter().flatten().count()
+        self.members.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.members.is_empty()
     }
 
     /// The action that a target comes to; `hash` picks from a group. `None`: the group is empty or the member gone.
     pub fn resolve<'a>(&'a self, target: &'a Target, hash: impl FnOnce() -> u64) -> Option<(u32, &'a [u64])> {
+        let pick = |picks: &[u32]| {
+            let index = hash().checked_rem(picks.len() as u64)?;
+            picks.get(index as usize).copied()
+        };
         match target {
             Target::Action { action, args } => Some((*action, args)),
             Target::Member(member) => self.member(*member),
-            Target::Group(group) => {
-                let members = self.group(*group)?;
-                if members.is_empty() {
-                    return None;
-                }
-                let pick = (hash() % members.len() as u64) as usize;
-                self.member(members[pick])
+            Target::Group(group) => self.member(pick(&self.group(*group)?.picks)?),
+            Target::Set(set) => {
+                let choice = &set.choices[pick(&set.picks)? as usize];
+                Some((choice.action, &choice.args))
             }
         }
     }

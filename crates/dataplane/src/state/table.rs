@@ -11,10 +11,15 @@ use std::hash::BuildHasherDefault;
 use num_bigint::BigUint;
 use p4lang::ir::{ActionId, EntryMatch, MatchKind, Program, Table, TableId};
 
+use super::aging::Aging;
 use super::exact::Exact;
 use super::lpm::Lpm;
 use super::meter::{Color, MeterCell};
+use super::profile::ActionSet;
 use super::words::{WordHasher, limbs, number, words};
+
+/// Here a smaller priority wins, in P4Runtime a larger one: the one is this less the other.
+pub const TOP_PRIORITY: u32 = 1 << 31;
 
 /// What an entry leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +30,8 @@ pub enum Target {
     Member(u32),
     /// Group of the table's action selector.
     Group(u32),
+    /// Actions to choose from as from a group, of this entry alone.
+    Set(Box<ActionSet>),
 }
 
 #[derive(Debug, Clone)]
@@ -40,6 +47,12 @@ pub struct Entry {
     pub meter: MeterCell,
     /// Picoseconds; kept for tables with idle timeout.
     pub last_hit: u64,
+    /// Picoseconds without a hit after which the control plane is told; 0: it is not.
+    pub idle_timeout: u64,
+    /// When it is looked at next for its timeout.
+    due: u64,
+    /// The control plane's own, which nobody else reads.
+    pub note: Vec<u8>,
     order: u64,
 }
 
@@ -92,6 +105,9 @@ pub struct TableState {
     rows: Rows,
     added: u64,
     counts: bool,
+    aging: Aging,
+    /// The control plane's own note of the default.
+    pub default_note: Vec<u8>,
 }
 
 /// Rows of words: the action's index, then its data; [`Rows::INDIRECT`] instead of the index for a member or group.
@@ -126,7 +142,7 @@ impl Rows {
                 let count = args.len().min(row.len() - 1);
                 row[1..=count].copy_from_slice(&args[..count]);
             }
-            Target::Member(_) | Target::Group(_) => row[0] = Rows::INDIRECT,
+            Target::Member(_) | Target::Group(_) | Target::Set(_) => row[0] = Rows::INDIRECT,
         }
     }
 
@@ -156,9 +172,13 @@ impl TableState {
             default,
             added: 0,
             counts: table.direct_counter.is_some(),
+            aging: Aging::default(),
+            default_note: Vec::new(),
         };
         state.set_default(state.initial_default.clone());
-        // The program's entries in the order in which they win.
+        // The program's entries in the order in which they win. Where others may come to them, they have the places that
+        // P4Runtime gives to the priorities that they say.
+        let places = table.largest_priority_wins && !table.const_entries;
         let mut order: Vec<usize> = (0..table.entries.len()).collect();
         order.sort_by_key(|i| {
             let priority = i64::from(table.entries[*i].priority.unwrap_or(0));
@@ -168,7 +188,8 @@ impl TableState {
             let entry = &table.entries[index];
             let args = action_words(program, table, entry.action.action, &entry.action.args);
             let target = Target::Action { action: entry.action.action, args };
-            state.insert(entry.matches.clone(), rank as u32 + 1, target, entry.is_const);
+            let place = entry.priority.filter(|_| places).map(|p| TOP_PRIORITY.saturating_sub(p));
+            state.insert(entry.matches.clone(), place.unwrap_or(rank as u32 + 1), target, entry.is_const);
         }
         state
     }
@@ -192,11 +213,58 @@ impl TableState {
 
     /// Handles and entries.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Entry)> {
-        self.entries.iter().enumerate().filter_map(|(i, e)| Some((i as u32, e.as_ref()?)))
+        self.iter_from(0)
+    }
+
+    /// Handles and entries, from a handle on.
+    pub fn iter_from(&self, first: u32) -> impl Iterator<Item = (u32, &Entry)> {
+        let entries = self.entries.iter().enumerate().skip(first as usize);
+        entries.filter_map(|(i, e)| Some((i as u32, e.as_ref()?)))
     }
 
     pub fn reset_default(&mut self) {
         self.set_default(self.initial_default.clone());
+        self.default_note.clear();
+    }
+
+    /// Starts an entry's idle timeout anew, from `now` on.
+    pub fn set_idle_timeout(&mut self, handle: u32, timeout: u64, now: u64) {
+        let live = self.live;
+        let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { return };
+        entry.last_hit = entry.last_hit.max(now);
+        entry.idle_timeout = timeout;
+        entry.due = 0;
+        if timeout > 0 {
+            entry.due = entry.last_hit.saturating_add(timeout);
+            self.aging.push(entry.due, handle);
+        }
+        // Looks that nobody waits for any more are thrown out when they are most of what there is.
+        if self.aging.len() > 2 * live + 1024 {
+            let entries = &self.entries;
+            self.aging.keep(|due, handle| {
+                entries.get(handle as usize).is_some_and(|e| e.as_ref().is_some_and(|e| e.due == due))
+            });
+        }
+    }
+
+    /// Entries that were not hit for as long as their timeout, `most` of them. The timeout of each begins anew.
+    pub fn take_idle(&mut self, now: u64, most: usize) -> Vec<u32> {
+        let mut idle = Vec::new();
+        while idle.len() < most
+            && let Some((due, handle)) = self.aging.pop(now)
+        {
+            let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { continue };
+            if entry.due != due || entry.idle_timeout == 0 {
+                continue;
+            }
+            entry.due = entry.last_hit.saturating_add(entry.idle_timeout);
+            if entry.due <= now {
+                idle.push(handle);
+                entry.due = now.saturating_add(entry.idle_timeout);
+            }
+            self.aging.push(entry.due, handle);
+        }
+        idle
     }
 
     /// What a miss leads to.
@@ -326,6 +394,9 @@ impl TableState {
             bytes: 0,
             meter: MeterCell::default(),
             last_hit: 0,
+            idle_timeout: 0,
+            due: 0,
+            note: Vec::new(),
             order: self.added,
         };
         if handle as usize == self.entries.len() {
@@ -365,6 +436,7 @@ impl TableState {
         self.entries.clear();
         self.free.clear();
         self.live = 0;
+        self.aging = Aging::default();
         self.index = empty_index(&self.widths, &self.kinds);
     }
 }

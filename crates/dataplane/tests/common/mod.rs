@@ -6,6 +6,7 @@ use dataplane::pipeline::{Output, Pipeline, QueueInfo, Received};
 use dataplane::replication::Session;
 use dataplane::rng::Rng;
 use dataplane::state::meter::MeterRates;
+use dataplane::state::profile::{Group, Share};
 use dataplane::state::table::Target;
 use num_bigint::BigUint;
 use p4lang::ir::*;
@@ -174,7 +175,8 @@ pub fn fill(pipelines: &mut [Pipeline], rng: &mut Rng) {
                 for p in pipelines.iter_mut() {
                     let profile = &mut p.state.profiles[profile.index()];
                     let group = profile.add_group();
-                    profile.group_mut(group).expect("just added").extend([0, 2, 3]);
+                    let share = |member| Share { member, weight: 1, watch: Vec::new() };
+                    profile.set_group(group, Group::new([0, 2, 3].map(share).into(), 0));
                     profile.add_group();
                 }
                 targets.extend([Target::Group(0), Target::Group(1)]);
@@ -255,7 +257,10 @@ pub fn fill(pipelines: &mut [Pipeline], rng: &mut Rng) {
         }
         for (id, session) in [(1, (Some(4), None)), (2, (None, Some(2))), (3, (Some(5), Some(1)))] {
             let truncate = if id == 1 { Some(20) } else { None };
-            p.replication.set_session(id, Session { port: session.0, group: session.1, truncate });
+            p.replication.set_session(
+                id,
+                Session { port: session.0, group: session.1, truncate, ..Session::default() },
+            );
         }
         let rates = MeterRates {
             committed_rate: 2_000_000,

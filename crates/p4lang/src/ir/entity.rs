@@ -142,6 +142,21 @@ pub struct ActionProfile {
     pub selector: Option<Selector>,
 }
 
+impl ActionProfile {
+    /// Whether a group's size is the number of its members (`@selector_size_semantics("sum_of_members")`), not their
+    /// weights; and then how much a member may weigh at most, 0 for as much as it likes.
+    pub fn sum_of_members(&self) -> Option<u32> {
+        let inside = |name: &str| {
+            let found = self.info.annotations.iter().find_map(|a| a.strip_prefix(name)?.strip_suffix(')'));
+            found.map(|text| text.trim().trim_matches('"'))
+        };
+        if inside("@selector_size_semantics(") != Some("sum_of_members") {
+            return None;
+        }
+        Some(inside("@max_member_weight(").and_then(|weight| weight.parse().ok()).unwrap_or(0))
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Selector {
     pub algorithm: super::HashAlgorithm,

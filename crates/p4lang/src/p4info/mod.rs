@@ -351,11 +351,9 @@ impl Writer<'_> {
                 out.number("size", profile.size);
                 if let Some(selector) = &profile.selector {
                     out.number("max_group_size", u64::from(selector.max_group_size));
-                    let notes = &profile.info.annotations;
-                    if quoted(notes, "@selector_size_semantics(") == Some("sum_of_members") {
-                        let weight = inside(notes, "@max_member_weight(").and_then(|w| w.parse().ok());
+                    if let Some(weight) = profile.sum_of_members() {
                         out.message("sum_of_members", |out| {
-                            out.number("max_member_weight", weight.unwrap_or_default())
+                            out.number("max_member_weight", u64::from(weight))
                         });
                     } else {
                         out.message("sum_of_weights", |_| {});

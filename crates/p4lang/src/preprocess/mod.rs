@@ -23,6 +23,8 @@ pub struct Options {
     pub include_dirs: Vec<PathBuf>,
     /// `-D name=value`.
     pub defines: Vec<(String, String)>,
+    /// For text from a stranger: nothing but the built-in files can be included.
+    pub no_files: bool,
 }
 
 const MAX_INCLUDE_DEPTH: usize = 64;
@@ -355,8 +357,10 @@ impl<'a> Preprocessor<'a> {
             return;
         }
         let mut tried = Vec::new();
-        let beside = quoted.then(|| from.and_then(Path::parent).map(Path::to_path_buf).unwrap_or_default());
-        for dir in beside.iter().chain(&self.options.include_dirs) {
+        let files = !self.options.no_files;
+        let beside =
+            (quoted && files).then(|| from.and_then(Path::parent).map(Path::to_path_buf).unwrap_or_default());
+        for dir in beside.iter().chain(self.options.include_dirs.iter().filter(|_| files)) {
             let path = dir.join(&name);
             if path.is_file() {
                 if self.once.contains(&path) {
@@ -382,8 +386,11 @@ impl<'a> Preprocessor<'a> {
             return;
         }
         tried.push("the built-in core.p4 and v1model.p4".to_owned());
-        self.error("include", whole, format!("cannot find `{name}`")).help =
-            Some(format!("searched {}; add its directory with -I", tried.join(", ")));
+        self.error("include", whole, format!("cannot find `{name}`")).help = Some(if files {
+            format!("searched {}; add its directory with -I", tried.join(", "))
+        } else {
+            "this program can include core.p4 and v1model.p4 alone; preprocess it first".to_owned()
+        });
     }
 }
 

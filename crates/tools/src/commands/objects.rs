@@ -24,8 +24,7 @@ pub fn counter_cell<'a>(
         let entry = entry.ok_or_else(|| format!("the table of direct counter `{name}` has no entry {at}"))?;
         return Ok((&mut entry.packets, &mut entry.bytes));
     }
-    let which =
-        resolve("counter", name, pipeline.program().counters.iter().map(|c| &c.info)).map_err(|e| e.0)?;
+    let which = pipeline.counter_index(name).map_err(|e| e.0)?;
     let cells = &mut pipeline.state.counters[which];
     let len = cells.len();
     let cell =
@@ -133,9 +132,8 @@ impl Session<'_> {
             }
             return Ok(String::new());
         }
-        let infos = self.pipeline.program().counters.iter().map(|c| &c.info);
-        let which = resolve("counter", args[0], infos).map_err(|e| e.0)?;
-        self.pipeline.state.counters[which].fill(CounterCell::default());
+        let which = self.pipeline.counter_index(args[0]).map_err(|e| e.0)?;
+        self.pipeline.counter_write(which, None, CounterCell::default()).map_err(|e| e.0)?;
         Ok(String::new())
     }
 

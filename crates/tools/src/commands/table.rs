@@ -54,7 +54,18 @@ impl Session<'_> {
     }
 
     /// An action of a table with values as the command line has them.
-    pub(super) fn target(&self, table: TableId, action: &str, values: &[&str]) -> Result<Target, String> {
+    fn target(&self, table: TableId, action: &str, values: &[&str]) -> Result<Target, String> {
+        let (index, args) = self.action_values(table, action, values)?;
+        self.pipeline.action_target(table, index, &args).map_err(|e| e.0)
+    }
+
+    /// Index of an action in a table's list, and its values as numbers.
+    pub(super) fn action_values(
+        &self,
+        table: TableId,
+        action: &str,
+        values: &[&str],
+    ) -> Result<(u32, Vec<BigUint>), String> {
         let program = self.pipeline.program();
         let index = self.pipeline.action_index(table, action).map_err(|e| e.0)?;
         let declared = &program[program[table].actions[index as usize].action];
@@ -72,7 +83,7 @@ impl Session<'_> {
         for (param, value) in declared.params.iter().zip(values) {
             args.push(cli(value, program[param.var].width).map_err(|e| format!("`{}`: {e}", param.name))?);
         }
-        self.pipeline.action_target(table, index, &args).map_err(|e| e.0)
+        Ok((index, args))
     }
 
     fn table_add(&mut self, args: &[&str], leads: Leads) -> Answer {
@@ -171,6 +182,12 @@ impl Session<'_> {
             Target::Action { action, args } => self.action_text(table, *action, args),
             Target::Member(member) => format!("member {member}"),
             Target::Group(group) => format!("group {group}"),
+            Target::Set(set) => {
+                let texts = set.choices().iter().map(|choice| {
+                    format!("{} x {}", choice.weight, self.action_text(table, choice.action, &choice.args))
+                });
+                format!("one of {}", texts.collect::<Vec<_>>().join(", "))
+            }
         }
     }
 
@@ -270,8 +287,7 @@ impl Session<'_> {
     }
 
     fn value_set(&self, name: &str) -> Result<usize, String> {
-        let infos = self.pipeline.program().value_sets.iter().map(|v| &v.info);
-        dataplane::control::resolve("value set", name, infos).map_err(|e| e.0)
+        self.pipeline.value_set_index(name).map_err(|e| e.0)
     }
 
     /// A member: the fields' values one after the other, or one number for all of them.
@@ -318,19 +334,15 @@ impl Session<'_> {
         count(args, 2, usize::MAX, if add { "pvs_add SET VALUE..." } else { "pvs_remove SET VALUE..." })?;
         let set = self.value_set(args[0])?;
         let member = self.pvs_member(set, &args[1..])?;
-        let size = self.pipeline.program().value_sets[set].size;
-        let members = &mut self.pipeline.state.value_sets[set];
-        match (add, members.iter().position(|m| *m == member)) {
-            (true, Some(_)) => return Err(format!("value set `{}` has this member already", args[0])),
-            (false, None) => return Err(format!("value set `{}` has no such member", args[0])),
-            (true, None) if members.len() as u64 >= size => {
-                return Err(format!("value set `{}` is full: its size is {size}", args[0]));
-            }
-            (true, None) => members.push(member),
-            (false, Some(at)) => {
-                members.remove(at);
-            }
+        if add {
+            self.pipeline.value_set_add(set, member).map_err(|e| e.0)?;
+            return Ok(String::new());
         }
+        let members = &mut self.pipeline.state.value_sets[set];
+        let Some(at) = members.iter().position(|m| *m == member) else {
+            return Err(format!("value set `{}` has no such member", args[0]));
+        };
+        members.remove(at);
         Ok(String::new())
     }
 

@@ -2,6 +2,17 @@
 //!
 //! Objects go by their full name (`MyIngress.ipv4_lpm`) or any suffix of whole parts that only one object has
 //! (`ipv4_lpm`). A smaller priority number wins.
+//!
+//! | file | what it writes |
+//! |---|---|
+//! | `mod.rs` | tables, registers |
+//! | `entry.rs` | what a table's entry has beside its action: counter, meter, timeout |
+//! | `profile.rs` | members and groups of action profiles |
+//! | `objects.rs` | counters, meters, value sets |
+
+mod entry;
+mod objects;
+mod profile;
 
 use std::fmt;
 
@@ -11,9 +22,26 @@ use p4lang::ir::{EntryMatch, Info, MatchKind, Program, TableId};
 use crate::pipeline::Pipeline;
 use crate::state::table::{Target, action_words};
 
+pub use entry::Extras;
+
+/// What kind of mistake a refused write or read is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Invalid,
+    /// A number is beyond its width, an index beyond its array.
+    OutOfRange,
+    NotFound,
+    Exists,
+    Full,
+    /// The program says that it is not to be changed.
+    Denied,
+    /// Something else leads there.
+    InUse,
+}
+
 /// Why a write or read was refused, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ControlError(pub String);
+pub struct ControlError(pub String, pub Kind);
 
 impl fmt::Display for ControlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -26,7 +54,11 @@ impl std::error::Error for ControlError {}
 type Result<T> = std::result::Result<T, ControlError>;
 
 pub(crate) fn refuse<T>(why: impl Into<String>) -> Result<T> {
-    Err(ControlError(why.into()))
+    refuse_as(Kind::Invalid, why)
+}
+
+pub(crate) fn refuse_as<T>(kind: Kind, why: impl Into<String>) -> Result<T> {
+    Err(ControlError(why.into(), kind))
 }
 
 /// Whether one key's match holds for a value.
@@ -60,7 +92,7 @@ pub fn resolve<'a>(what: &str, name: &str, infos: impl Iterator<Item = &'a Info>
             } else {
                 format!("there are {}", known.join(", "))
             };
-            refuse(format!("no {what} `{name}`; {known}"))
+            refuse_as(Kind::NotFound, format!("no {what} `{name}`; {known}"))
         }
         _ => refuse(format!("`{name}` could be any of {} {what}s; give its full name", found.len())),
     }
@@ -107,10 +139,10 @@ impl Pipeline {
                 let listed = &table.actions[*action as usize];
                 let name = &self.program()[listed.action].info.name;
                 if default && listed.table_only {
-                    return refuse(format!("action `{name}` is @tableonly"));
+                    return refuse_as(Kind::Denied, format!("action `{name}` is @tableonly"));
                 }
                 if !default && listed.default_only {
-                    return refuse(format!("action `{name}` is @defaultonly"));
+                    return refuse_as(Kind::Denied, format!("action `{name}` is @defaultonly"));
                 }
                 if !default && table.implementation.is_some() {
                     return refuse(format!(
@@ -122,14 +154,15 @@ impl Pipeline {
             }
             Target::Member(member) => match table.implementation {
                 Some(profile) if self.state.profiles[profile.index()].member(*member).is_some() => Ok(()),
-                Some(_) => refuse(format!("there is no member {member}")),
+                Some(_) => refuse_as(Kind::NotFound, format!("there is no member {member}")),
                 None => refuse(format!("table `{}` has no action profile", table.info.name)),
             },
             Target::Group(group) => match table.implementation {
                 Some(profile) if self.state.profiles[profile.index()].group(*group).is_some() => Ok(()),
-                Some(_) => refuse(format!("there is no group {group}")),
+                Some(_) => refuse_as(Kind::NotFound, format!("there is no group {group}")),
                 None => refuse(format!("table `{}` has no action selector", table.info.name)),
             },
+            Target::Set(set) => self.check_choices(id, set.choices()),
         }
     }
 
@@ -144,16 +177,23 @@ impl Pipeline {
         let program = self.program().clone();
         let table = &program[id];
         if table.const_entries {
-            return refuse(format!("the entries of table `{}` are const", table.info.name));
+            return refuse_as(Kind::Denied, format!("the entries of table `{}` are const", table.info.name));
         }
         check_matches(&program, id, &found)?;
         self.check_target(id, &target, false)?;
+        self.check_style(id, &target)?;
         let state = &mut self.state.tables[id.index()];
         if state.find(&found, priority).is_some() {
-            return refuse(format!("table `{}` has an entry with this match already", table.info.name));
+            return refuse_as(
+                Kind::Exists,
+                format!("table `{}` has an entry with this match already", table.info.name),
+            );
         }
         if state.len() as u64 >= table.size {
-            return refuse(format!("table `{}` is full: its size is {}", table.info.name, table.size));
+            return refuse_as(
+                Kind::Full,
+                format!("table `{}` is full: its size is {}", table.info.name, table.size),
+            );
         }
         Ok(state.insert(found, priority, target, false))
     }
@@ -161,6 +201,7 @@ impl Pipeline {
     pub fn table_modify(&mut self, id: TableId, handle: u32, target: Target) -> Result<()> {
         self.writable(id, handle)?;
         self.check_target(id, &target, false)?;
+        self.check_style(id, &target)?;
         self.state.tables[id.index()].set_target(handle, target);
         Ok(())
     }
@@ -174,9 +215,9 @@ impl Pipeline {
     fn writable(&self, id: TableId, handle: u32) -> Result<()> {
         let table = &self.program()[id];
         match self.state.tables[id.index()].entry(handle) {
-            None => refuse(format!("table `{}` has no entry {handle}", table.info.name)),
+            None => refuse_as(Kind::NotFound, format!("table `{}` has no entry {handle}", table.info.name)),
             Some(entry) if entry.is_const => {
-                refuse(format!("entry {handle} of table `{}` is const", table.info.name))
+                refuse_as(Kind::Denied, format!("entry {handle} of table `{}` is const", table.info.name))
             }
             Some(_) => Ok(()),
         }
@@ -195,7 +236,10 @@ impl Pipeline {
     pub fn table_set_default(&mut self, id: TableId, target: Target) -> Result<()> {
         let table = &self.program()[id];
         if table.const_default {
-            return refuse(format!("the default action of table `{}` is const", table.info.name));
+            return refuse_as(
+                Kind::Denied,
+                format!("the default action of table `{}` is const", table.info.name),
+            );
         }
         if table.implementation.is_none() || !matches!(target, Target::Action { .. }) {
             self.check_target(id, &target, true)?;
@@ -224,7 +268,10 @@ impl Pipeline {
                 match cells.cell_mut(index) {
                     Some(cell) => cell.copy_from_slice(&words),
                     None => {
-                        return refuse(format!("register `{name}` has {len} cells; {index} is out of range"));
+                        return refuse_as(
+                            Kind::OutOfRange,
+                            format!("register `{name}` has {len} cells; {index} is out of range"),
+                        );
                     }
                 }
             }
@@ -236,23 +283,27 @@ impl Pipeline {
         let cells = &self.state.registers[register];
         match cells.cell(cell) {
             Some(words) => Ok(crate::state::words::number(words)),
-            None => refuse(format!(
-                "register `{}` has {} cells; {cell} is out of range",
-                self.program().registers[register].info.name,
-                cells.len()
-            )),
+            None => refuse_as(
+                Kind::OutOfRange,
+                format!(
+                    "register `{}` has {} cells; {cell} is out of range",
+                    self.program().registers[register].info.name,
+                    cells.len()
+                ),
+            ),
         }
     }
 }
 
-fn fits(what: &str, value: &BigUint, width: u32) -> Result<()> {
+pub(crate) fn fits(what: &str, value: &BigUint, width: u32) -> Result<()> {
     if value.bits() > u64::from(width) {
-        return refuse(format!("{value:#x} does not fit in the {width} bits of {what}"));
+        return refuse_as(Kind::OutOfRange, format!("{value:#x} does not fit in the {width} bits of {what}"));
     }
     Ok(())
 }
 
-fn check_matches(program: &Program, id: TableId, found: &[EntryMatch]) -> Result<()> {
+/// Whether these are matches for the keys of a table.
+pub(crate) fn check_matches(program: &Program, id: TableId, found: &[EntryMatch]) -> Result<()> {
     let table = &program[id];
     if table.keys.len() != found.len() {
         return refuse(format!(
@@ -263,37 +314,42 @@ fn check_matches(program: &Program, id: TableId, found: &[EntryMatch]) -> Result
         ));
     }
     for (key, m) in table.keys.iter().zip(found) {
-        let width = key.expr.width;
         let what = format!("key `{}` of table `{}`", key.name, table.info.name);
-        match (key.kind, m) {
-            (MatchKind::Exact, EntryMatch::Exact(v))
-            | (MatchKind::Optional, EntryMatch::Optional(Some(v))) => fits(&what, v, width)?,
-            (MatchKind::Optional, EntryMatch::Optional(None)) => {}
-            (MatchKind::Lpm, EntryMatch::Lpm { value, prefix_len }) => {
-                fits(&what, value, width)?;
-                if *prefix_len > width {
-                    return refuse(format!(
-                        "prefix length {prefix_len} is more than the {width} bits of {what}"
-                    ));
-                }
-                if value.trailing_zeros().is_some_and(|z| z < u64::from(width - prefix_len)) {
-                    return refuse(format!(
-                        "{value:#x} has bits beyond the prefix of {prefix_len} bits of {what}"
-                    ));
-                }
-            }
-            (MatchKind::Ternary, EntryMatch::Ternary { value, mask }) => {
-                fits(&what, value, width)?;
-                fits(&what, mask, width)?;
-            }
-            (MatchKind::Range, EntryMatch::Range { lo, hi }) => {
-                fits(&what, hi, width)?;
-                if lo > hi {
-                    return refuse(format!("the range {lo:#x}..{hi:#x} of {what} ends before it starts"));
-                }
-            }
-            (kind, _) => return refuse(format!("{what} is matched by {kind:?}, not like this")),
-        }
+        check_match(key.kind, key.expr.width, m, &what)?;
     }
     Ok(())
+}
+
+/// Whether this is a match of such a kind for so many bits.
+pub(crate) fn check_match(kind: MatchKind, width: u32, found: &EntryMatch, what: &str) -> Result<()> {
+    match (kind, found) {
+        (MatchKind::Exact, EntryMatch::Exact(v)) | (MatchKind::Optional, EntryMatch::Optional(Some(v))) => {
+            fits(what, v, width)
+        }
+        (MatchKind::Optional, EntryMatch::Optional(None)) => Ok(()),
+        (MatchKind::Lpm, EntryMatch::Lpm { value, prefix_len }) => {
+            fits(what, value, width)?;
+            if *prefix_len > width {
+                return refuse(format!("prefix length {prefix_len} is more than the {width} bits of {what}"));
+            }
+            if value.trailing_zeros().is_some_and(|z| z < u64::from(width - prefix_len)) {
+                return refuse(format!(
+                    "{value:#x} has bits beyond the prefix of {prefix_len} bits of {what}"
+                ));
+            }
+            Ok(())
+        }
+        (MatchKind::Ternary, EntryMatch::Ternary { value, mask }) => {
+            fits(what, value, width)?;
+            fits(what, mask, width)
+        }
+        (MatchKind::Range, EntryMatch::Range { lo, hi }) => {
+            fits(what, hi, width)?;
+            if lo > hi {
+                return refuse(format!("the range {lo:#x}..{hi:#x} of {what} ends before it starts"));
+            }
+            Ok(())
+        }
+        (kind, _) => refuse(format!("{what} is matched by {kind:?}, not like this")),
+    }
 }

@@ -1,0 +1,113 @@
+//! What an entry of a table has beside its action: direct counter, direct meter, idle timeout, the control plane's note.
+
+use p4lang::ir::{EntryMatch, TableId};
+
+use super::{Kind, Result, check_matches, refuse, refuse_as};
+use crate::pipeline::Pipeline;
+use crate::state::meter::MeterRates;
+use crate::state::table::Target;
+
+/// What is to be written of it; `None`: it stays.
+#[derive(Debug, Clone, Default)]
+pub struct Extras {
+    /// Packets and bytes.
+    pub counter: Option<(u64, u64)>,
+    /// Rates, or none: all packets are green.
+    pub meter: Option<Option<MeterRates>>,
+    /// Picoseconds; 0: none.
+    pub idle_timeout: Option<u64>,
+    pub note: Option<Vec<u8>>,
+}
+
+impl Pipeline {
+    /// The entry with this match and, where it counts, priority.
+    pub fn table_find(&self, id: TableId, found: &[EntryMatch], priority: u32) -> Result<u32> {
+        check_matches(self.program(), id, found)?;
+        match self.state.tables[id.index()].find(found, priority) {
+            Some(handle) => Ok(handle),
+            None => {
+                let name = &self.program()[id].info.name;
+                refuse_as(Kind::NotFound, format!("table `{name}` has no entry with this match"))
+            }
+        }
+    }
+
+    /// As [`Pipeline::table_add`], with what else the entry has.
+    pub fn entry_add(
+        &mut self,
+        id: TableId,
+        found: Vec<EntryMatch>,
+        priority: u32,
+        target: Target,
+        extras: Extras,
+        now: u64,
+    ) -> Result<u32> {
+        self.check_extras(id, &extras)?;
+        let handle = self.table_add(id, found, priority, target)?;
+        // Its age counts from now on, with or without a timeout.
+        let idle_timeout = extras.idle_timeout.or(Some(0));
+        self.write_extras(id, handle, Extras { idle_timeout, ..extras }, now);
+        Ok(handle)
+    }
+
+    /// Changes what an entry leads to, if that is given, and what else it has. Of a const entry only the direct counter and meter
+    /// can be changed.
+    pub fn entry_modify(
+        &mut self,
+        id: TableId,
+        handle: u32,
+        target: Option<Target>,
+        extras: Extras,
+        now: u64,
+    ) -> Result<()> {
+        self.check_extras(id, &extras)?;
+        let entry = self.state.tables[id.index()].entry(handle);
+        let ages = extras.idle_timeout.is_some_and(|timeout| timeout > 0);
+        if ages && entry.is_some_and(|e| e.is_const) {
+            return refuse(format!("entry {handle} is const: it does not age"));
+        }
+        match target {
+            Some(target) => self.table_modify(id, handle, target)?,
+            None if entry.is_none() => {
+                let name = &self.program()[id].info.name;
+                return refuse_as(Kind::NotFound, format!("table `{name}` has no entry {handle}"));
+            }
+            None => {}
+        }
+        self.write_extras(id, handle, extras, now);
+        Ok(())
+    }
+
+    fn check_extras(&self, id: TableId, extras: &Extras) -> Result<()> {
+        let table = &self.program()[id];
+        let name = &table.info.name;
+        if extras.counter.is_some() && table.direct_counter.is_none() {
+            return refuse(format!("table `{name}` has no direct counter"));
+        }
+        if matches!(extras.meter, Some(Some(_))) && table.direct_meter.is_none() {
+            return refuse(format!("table `{name}` has no direct meter"));
+        }
+        if extras.idle_timeout.is_some_and(|timeout| timeout > 0) && !table.support_timeout {
+            return refuse(format!("table `{name}` has no idle timeouts; give it `support_timeout = true`"));
+        }
+        Ok(())
+    }
+
+    fn write_extras(&mut self, id: TableId, handle: u32, extras: Extras, now: u64) {
+        let state = &mut self.state.tables[id.index()];
+        if let Some(entry) = state.entry_mut(handle) {
+            if let Some(counts) = extras.counter {
+                (entry.packets, entry.bytes) = counts;
+            }
+            if let Some(rates) = extras.meter {
+                entry.meter.configure(rates, now);
+            }
+            if let Some(note) = extras.note {
+                entry.note = note;
+            }
+        }
+        if let Some(timeout) = extras.idle_timeout {
+            state.set_idle_timeout(handle, timeout, now);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Members and groups of action profiles, and sets of actions that an entry has for itself.
+
+use num_bigint::BigUint;
+use p4lang::ir::TableId;
+
+use super::{Kind, Result, refuse, refuse_as, resolve};
+use crate::pipeline::Pipeline;
+use crate::state::profile::{Choice, Group, MAX_WEIGHT, Share};
+use crate::state::table::Target;
+
+impl Pipeline {
+    pub fn profile_index(&self, name: &str) -> Result<usize> {
+        resolve("action profile", name, self.program().profiles.iter().map(|p| &p.info))
+    }
+
+    /// A table whose entries come from the profile: its actions are the profile's.
+    pub fn profile_table(&self, profile: usize) -> Result<TableId> {
+        let tables = &self.program().tables;
+        let at = tables.iter().position(|t| t.implementation.is_some_and(|p| p.index() == profile));
+        match at {
+            Some(at) => Ok(TableId(at as u32)),
+            None => refuse("no table uses this action profile"),
+        }
+    }
+
+    fn profile_name(&self, profile: usize) -> &str {
+        &self.program().profiles[profile].info.name
+    }
+
+    /// Adds a member, of this number if one is asked for; gives its number.
+    pub fn member_add(
+        &mut self,
+        profile: usize,
+        number: Option<u32>,
+        action: &str,
+        args: &[BigUint],
+    ) -> Result<u32> {
+        let (action, args) = self.member_action(profile, action, args)?;
+        let size = self.program().profiles[profile].size;
+        let state = &self.state.profiles[profile];
+        if number.is_some_and(|number| state.member(number).is_some()) {
+            return refuse_as(Kind::Exists, "there is such a member already");
+        }
+        if size != 0 && state.len() as u64 >= size {
+            let name = self.profile_name(profile);
+            return refuse_as(Kind::Full, format!("action profile `{name}` is full: its size is {size}"));
+        }
+        if self.has_sets(profile) {
+            return refuse(format!(
+                "entries of tables with action profile `{}` have sets of actions; use either those or members",
+                self.profile_name(profile)
+            ));
+        }
+        let state = &mut self.state.profiles[profile];
+        match number {
+            Some(number) => {
+                state.set_member(number, action, args);
+                Ok(number)
+            }
+            None => Ok(state.add_member(action, args)),
+        }
+    }
+
+    pub fn member_modify(
+        &mut self,
+        profile: usize,
+        member: u32,
+        action: &str,
+        args: &[BigUint],
+    ) -> Result<()> {
+        let (action, args) = self.member_action(profile, action, args)?;
+        if self.state.profiles[profile].member(member).is_none() {
+            return no_member(member);
+        }
+        self.state.profiles[profile].set_member(member, action, args);
+        Ok(())
+    }
+
+    fn member_action(&self, profile: usize, action: &str, args: &[BigUint]) -> Result<(u32, Box<[u64]>)> {
+        let table = self.profile_table(profile)?;
+        let index = self.action_index(table, action)?;
+        match self.action_target(table, index, args)? {
+            Target::Action { action, args } => Ok((action, args)),
+            _ => refuse("a member is an action"),
+        }
+    }
+
+    pub fn member_delete(&mut self, profile: usize, member: u32) -> Result<()> {
+        if self.state.profiles[profile].member(member).is_none() {
+            return no_member(member);
+        }
+        self.unused(profile, &Target::Member(member))?;
+        let done = self.state.profiles[profile].remove_member(member);
+        done.or_else(|why| refuse_as(Kind::InUse, format!("member {member} cannot be deleted: {why}")))
+    }
+
+    /// Refuses if an entry or a default leads to the member or group.
+    fn unused(&self, profile: usize, target: &Target) -> Result<()> {
+        for (table, state) in self.program().tables.iter().zip(&self.state.tables) {
+            let ours = table.implementation.is_some_and(|p| p.index() == profile);
+            if ours
+                && (*state.default_target() == *target || state.iter().any(|(_, e)| *e.target() == *target))
+            {
+                return refuse_as(
+                    Kind::InUse,
+                    format!("an entry of table `{}` leads there; delete it first", table.info.name),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses an action profile without a selector.
+    pub fn check_selector(&self, profile: usize) -> Result<()> {
+        if self.program().profiles[profile].selector.is_none() {
+            let name = self.profile_name(profile);
+            return refuse(format!("`{name}` is an action profile without a selector: it has no groups"));
+        }
+        Ok(())
+    }
+
+    /// Adds an empty group; gives its number.
+    pub fn group_add(&mut self, profile: usize) -> Result<u32> {
+        self.check_selector(profile)?;
+        Ok(self.state.profiles[profile].add_group())
+    }
+
+    /// Makes or changes a group with all that is in it.
+    pub fn group_set(
+        &mut self,
+        profile: usize,
+        group: u32,
+        new: bool,
+        shares: Vec<Share>,
+        max_size: u32,
+    ) -> Result<()> {
+        self.check_selector(profile)?;
+        let state = &self.state.profiles[profile];
+        match (new, state.group(group)) {
+            (true, Some(_)) => {
+                return refuse_as(Kind::Exists, format!("there is a group {group} already"));
+            }
+            (false, None) => return no_group(group),
+            (false, Some(old)) if old.max_size != max_size => {
+                return refuse(format!(
+                    "group {group} was made for a size of {}, which cannot change",
+                    old.max_size
+                ));
+            }
+            _ => {}
+        }
+        let largest = self.largest_group(profile);
+        if largest != 0 && (max_size == 0 || max_size > largest) {
+            return refuse(format!("group {group} wants a size of {max_size}; give 1 to {largest}"));
+        }
+        for (index, share) in shares.iter().enumerate() {
+            if state.member(share.member).is_none() {
+                return no_member(share.member);
+            }
+            if shares[..index].iter().any(|other| other.member == share.member) {
+                return refuse(format!("member {} is in group {group} twice; use its weight", share.member));
+            }
+        }
+        self.check_weights(profile, shares.iter().map(|share| share.weight), max_size, Kind::Full)?;
+        self.state.profiles[profile].set_group(group, Group::new(shares, max_size));
+        Ok(())
+    }
+
+    fn largest_group(&self, profile: usize) -> u32 {
+        self.program().profiles[profile].selector.as_ref().map_or(0, |s| s.max_group_size)
+    }
+
+    /// Whether a group may have members of these weights. `most` 0: what the program says.
+    fn check_weights(
+        &self,
+        profile: usize,
+        weights: impl Iterator<Item = u32> + Clone,
+        most: u32,
+        kind: Kind,
+    ) -> Result<()> {
+        if weights.clone().any(|weight| weight == 0) {
+            return refuse("a weight is 0; give 1 or more");
+        }
+        let sum: u64 = weights.clone().map(u64::from).sum();
+        let counts_members = self.program().profiles[profile].sum_of_members();
+        let heaviest = counts_members.unwrap_or(0);
+        if heaviest != 0 && weights.clone().any(|weight| weight > heaviest) {
+            return refuse(format!("a weight is above {heaviest}, the most that the program allows"));
+        }
+        let size = if counts_members.is_some() { weights.count() as u64 } else { sum };
+        let most = if most == 0 { self.largest_group(profile) } else { most };
+        if most != 0 && size > u64::from(most) {
+            return refuse_as(kind, format!("the group is full: {size} are more than {most}"));
+        }
+        if sum > u64::from(MAX_WEIGHT) {
+            return refuse_as(
+                Kind::Full,
+                format!("the weights are {sum} together; {MAX_WEIGHT} is the most"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Puts a member in a group.
+    pub fn group_join(&mut self, profile: usize, group: u32, member: u32) -> Result<()> {
+        let (mut shares, max_size) = self.group_for_change(profile, group, member)?;
+        if shares.iter().any(|share| share.member == member) {
+            return refuse_as(Kind::Exists, format!("member {member} is in group {group} already"));
+        }
+        shares.push(Share { member, weight: 1, watch: Vec::new() });
+        self.check_weights(profile, shares.iter().map(|share| share.weight), max_size, Kind::Full)?;
+        self.state.profiles[profile].set_group(group, Group::new(shares, max_size));
+        Ok(())
+    }
+
+    /// Takes a member out of a group.
+    pub fn group_leave(&mut self, profile: usize, group: u32, member: u32) -> Result<()> {
+        let (mut shares, max_size) = self.group_for_change(profile, group, member)?;
+        let Some(at) = shares.iter().position(|share| share.member == member) else {
+            return refuse_as(Kind::NotFound, format!("member {member} is not in group {group}"));
+        };
+        shares.remove(at);
+        self.state.profiles[profile].set_group(group, Group::new(shares, max_size));
+        Ok(())
+    }
+
+    fn group_for_change(&self, profile: usize, group: u32, member: u32) -> Result<(Vec<Share>, u32)> {
+        self.check_selector(profile)?;
+        let state = &self.state.profiles[profile];
+        if state.member(member).is_none() {
+            return no_member(member);
+        }
+        match state.group(group) {
+            Some(group) => Ok((group.shares().to_vec(), group.max_size)),
+            None => no_group(group),
+        }
+    }
+
+    pub fn group_delete(&mut self, profile: usize, group: u32) -> Result<()> {
+        self.check_selector(profile)?;
+        self.unused(profile, &Target::Group(group))?;
+        if !self.state.profiles[profile].remove_group(group) {
+            return no_group(group);
+        }
+        Ok(())
+    }
+
+    /// Whether an entry of the table may have these actions to choose from.
+    pub fn check_choices(&self, table: TableId, choices: &[Choice]) -> Result<()> {
+        let Some(profile) = self.program()[table].implementation else {
+            return refuse(format!("table `{}` has no action selector", self.program()[table].info.name));
+        };
+        let profile = profile.index();
+        self.check_selector(profile)?;
+        self.check_weights(profile, choices.iter().map(|choice| choice.weight), 0, Kind::Invalid)
+    }
+
+    /// Refuses to mix sets of actions with members and groups in the tables of one action profile.
+    pub(super) fn check_style(&self, table: TableId, target: &Target) -> Result<()> {
+        let Some(profile) = self.program()[table].implementation.map(|p| p.index()) else { return Ok(()) };
+        let mixed = match target {
+            Target::Set(_) => !self.state.profiles[profile].is_empty(),
+            _ => self.has_sets(profile),
+        };
+        if mixed {
+            let name = self.profile_name(profile);
+            return refuse(format!(
+                "action profile `{name}` has either members or sets of actions, not both"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether entries that use this action profile have sets of actions. All have or none, so the first tells.
+    fn has_sets(&self, profile: usize) -> bool {
+        self.program().tables.iter().zip(&self.state.tables).any(|(table, state)| {
+            table.implementation.is_some_and(|p| p.index() == profile)
+                && state.iter().next().is_some_and(|(_, entry)| matches!(entry.target(), Target::Set(_)))
+        })
+    }
+}
+
+fn no_member<T>(member: u32) -> Result<T> {
+    refuse_as(Kind::NotFound, format!("there is no member {member}"))
+}
+
+fn no_group<T>(group: u32) -> Result<T> {
+    refuse_as(Kind::NotFound, format!("there is no group {group}"))
+}
