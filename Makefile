@@ -27,7 +27,13 @@ setup: .venv/.built
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet
 	touch $@
 
-test: setup
+# One of the clients in the tests of the P4Runtime server; see requirements-shell.in.
+.venv/shell/.packages: requirements-shell.lock .venv/.packages
+	$(PYTHON) -m venv .venv/shell
+	.venv/shell/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-shell.lock
+	touch $@
+
+test: setup .venv/shell/.packages
 	cargo test --locked --workspace --exclude tidegate-python
 	$(BIN)/pytest
 

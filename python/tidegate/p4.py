@@ -26,21 +26,27 @@ class Pipeline(PipelineApi):
 
     def __init__(self, core: _core.Pipeline) -> None:
         self._core: _core.Pipeline = core
-        self._now = 0
 
     def process(self, now: int, port: int, packet: bytes) -> list[tuple[int, bytes]]:
         """Run a packet that comes in by `port` at `now` (picoseconds); return ports and packets that leave."""
-        self._now = now
         return self._core.process(now, port, packet)
 
     def trace(self, now: int, port: int, packet: bytes) -> tuple[list[tuple[int, bytes]], str]:
         """As `process`, and every step of the packet as text."""
-        self._now = now
         return self._core.trace(now, port, packet)
 
     def command(self, line: str) -> str:
         """Run one line of the reference switch's command language; return its answer."""
-        return self._core.command(self._now, line)
+        return self._core.command(line)
+
+    @property
+    def now(self) -> int:
+        """The time of the last packet, or what `advance` said since, in picoseconds."""
+        return self._core.now()
+
+    def advance(self, now: int) -> None:
+        """Say what time it is, where no packet does."""
+        self._core.advance(now)
 
     def digests(self) -> list[Digest]:
         """Messages that the program has sent with `digest` since this was last called."""
@@ -53,6 +59,11 @@ class Program:
     def __init__(self, core: _core.Program) -> None:
         self.core = core
 
+    @classmethod
+    def from_text(cls, text: str, name: str = "program.p4") -> Program:
+        """Compile a program's text. It can include nothing but the declarations of its architecture."""
+        return cls(_core.Program.from_text(name, text))
+
     @property
     def p4info(self) -> str:
         """P4Info in protobuf text form."""
@@ -64,7 +75,7 @@ class Program:
         summary: dict[str, Any] = json.loads(self.core.summary())
         return summary
 
-    def pipeline(self, engine: Literal["interp", "jit"] = "jit", seed: int = 0) -> Pipeline:
+    def pipeline(self, engine: Literal["auto", "interp", "jit"] = "jit", seed: int = 0) -> Pipeline:
         """Make a switch that runs it. `seed` is for the program's `random`."""
         return Pipeline(_core.Pipeline(self.core, engine, seed))
 

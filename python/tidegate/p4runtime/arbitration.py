@@ -1,0 +1,257 @@
+"""Who may write: streams, elections and roles (P4Runtime, section 5)."""
+
+from __future__ import annotations
+
+import fnmatch
+import threading
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf import struct_pb2
+from google.protobuf.message import DecodeError
+
+from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.messages import p4
+
+# Messages that wait for a controller; more of those that may be lost are dropped and counted.
+MOST_WAITING = 1024
+MOST_STREAMS = 32
+MOST_ROLES = 64
+RULES_TYPE = "google.protobuf.Struct"
+
+Election = tuple[int, int]
+
+
+class Stream:
+    """A controller's stream: what waits to be sent to it."""
+
+    def __init__(self, limit: int = MOST_WAITING) -> None:
+        self.limit = limit
+        self.role: str | None = None
+        """`None` until it has taken part in an election."""
+        self.election: Election | None = None
+        self.error: P4Error | None = None
+        self.dropped: Counter[str] = Counter()
+        self._waiting: deque[Any] = deque()
+        self._changed = threading.Condition()
+        self._open = True
+
+    def send(self, message: Any, what: str | None = None) -> bool:
+        """Have a message sent. One that has a name may be dropped if the controller does not keep up."""
+        with self._changed:
+            if not self._open:
+                return False
+            if what is not None and len(self._waiting) >= self.limit:
+                self.dropped[what] += 1
+                return False
+            if len(self._waiting) >= 2 * self.limit:
+                self.error = P4Error(Code.RESOURCE_EXHAUSTED, "the controller does not read what it is sent")
+                self._open = False
+            else:
+                self._waiting.append(message)
+            self._changed.notify()
+            return True
+
+    def fail(self, error: P4Error) -> None:
+        """End the stream with an error."""
+        with self._changed:
+            self.error = self.error or error
+        self.close()
+
+    def close(self) -> None:
+        """End the stream when what waits has been sent."""
+        with self._changed:
+            self._open = False
+            self._changed.notify()
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or not self._open)
+                if not self._waiting or self.error is not None:
+                    return
+                message = self._waiting.popleft()
+            yield message
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a role may do."""
+
+    objects: tuple[str, ...] = ("*",)
+    packet_in: bool = True
+    packet_out: bool = True
+    pipeline: bool = True
+
+    def allows(self, name: str) -> bool:
+        """Whether the object of a name is the role's."""
+        return self.objects == ("*",) or any(fnmatch.fnmatchcase(name, p) for p in self.objects)
+
+    @classmethod
+    def of(cls, config: Any) -> Rules:
+        """The rules in a role's configuration: a `google.protobuf.Struct`."""
+        if config.TypeName() != RULES_TYPE:
+            raise invalid(f"a role's configuration is a {RULES_TYPE}; see docs/p4runtime.md")
+        try:
+            found = dict(struct_pb2.Struct.FromString(config.value))
+        except DecodeError:
+            raise invalid("a role's configuration cannot be read") from None
+        rules: dict[str, Any] = {}
+        for key, value in found.items():
+            if key == "objects" and isinstance(value, struct_pb2.ListValue):
+                rules[key] = tuple(str(name) for name in value)
+            elif key in ("packet_in", "packet_out", "pipeline") and isinstance(value, bool):
+                rules[key] = value
+            else:
+                raise invalid(
+                    f"a role's configuration has no {key!r} of this kind; it has objects (a list of names), "
+                    "packet_in, packet_out and pipeline (true or false)"
+                )
+        return cls(**rules)
+
+
+@dataclass
+class Role:
+    """The controllers of a role."""
+
+    name: str
+    highest: Election | None = None
+    """Of all election ids that there ever were."""
+    primary: Stream | None = None
+    config: Any = None
+    rules: Rules = field(default_factory=Rules)
+    streams: list[Stream] = field(default_factory=list)
+
+
+class Arbitration:
+    """Elections of one device. Used under the server's lock."""
+
+    def __init__(self, device_id: int) -> None:
+        self._device_id = device_id
+        self._roles: dict[str, Role] = {"": Role("")}
+        self.streams: list[Stream] = []
+
+    def join(self, stream: Stream) -> None:
+        """A stream is open."""
+        if len(self.streams) >= MOST_STREAMS:
+            raise P4Error(Code.RESOURCE_EXHAUSTED, f"there are {MOST_STREAMS} streams already")
+        self.streams.append(stream)
+
+    def leave(self, stream: Stream) -> None:
+        """A stream is closed, or its controller is gone."""
+        if stream in self.streams:
+            self.streams.remove(stream)
+        role = self._roles.get(stream.role) if stream.role is not None else None
+        if role is None or stream not in role.streams:
+            return
+        role.streams.remove(stream)
+        if role.primary is stream:
+            role.primary = None
+            self._tell(role)
+
+    def update(self, stream: Stream, message: Any) -> bool:
+        """What a controller says of itself; whether there is another primary by it."""
+        first = stream.role is None
+        if message.device_id != self._device_id:
+            code = Code.NOT_FOUND if first else Code.FAILED_PRECONDITION
+            raise P4Error(code, f"there is no device {message.device_id}; this is {self._device_id}")
+        name = role_name(message.role)
+        if not first and stream.role != name:
+            raise P4Error(Code.FAILED_PRECONDITION, "a stream keeps its role; open another one")
+        if len(name) > 256 or (name not in self._roles and len(self._roles) >= MOST_ROLES):
+            raise P4Error(
+                Code.RESOURCE_EXHAUSTED, f"there are {MOST_ROLES} roles already, or its name is long"
+            )
+        given = message.role.HasField("config")
+        rules = Rules.of(message.role.config) if given else Rules()
+        if given and not name:
+            raise invalid("the default role has no configuration: it may do everything")
+        election = election_of(message)
+        role = self._roles.get(name) or Role(name)
+        if election is not None and any(s.election == election for s in role.streams if s is not stream):
+            raise invalid("another controller has this election id")
+        if first:
+            role.streams.append(stream)
+            self._roles[name] = role
+        stream.role, stream.election = name, election
+        if election is not None and (role.highest is None or election >= role.highest):
+            changed = role.primary is not stream
+            role.highest, role.primary, role.rules = election, stream, rules
+            role.config = message.role.config if given else None
+            self._tell(role)
+            return changed
+        if role.primary is stream:
+            role.primary = None
+            self._tell(role)
+        else:
+            stream.send(self._advice(role, stream))
+        return False
+
+    def _tell(self, role: Role) -> None:
+        """Tells all controllers of a role how it stands, the primary last."""
+        for stream in sorted(role.streams, key=lambda s: s is role.primary):
+            stream.send(self._advice(role, stream))
+
+    def _advice(self, role: Role, stream: Stream) -> Any:
+        update = p4.MasterArbitrationUpdate(device_id=self._device_id)
+        if role.name:
+            update.role.name = role.name
+            if role.name.isdecimal():
+                update.role.id = int(role.name) & 0xFFFF_FFFF_FFFF_FFFF
+        if role.config is not None:
+            update.role.config.CopyFrom(role.config)
+        if role.highest is not None:
+            update.election_id.high, update.election_id.low = role.highest
+            update.election_id.SetInParent()
+        if role.primary is stream:
+            update.status.code, update.status.message = Code.OK, "is primary"
+        elif role.primary is not None:
+            update.status.code, update.status.message = Code.ALREADY_EXISTS, "another one is primary"
+        else:
+            update.status.code, update.status.message = Code.NOT_FOUND, "there is no primary"
+        return p4.StreamMessageResponse(arbitration=update)
+
+    def check(self, request: Any) -> Rules:
+        """What the sender of a request may do; refused if it is not primary."""
+        if request.device_id != self._device_id:
+            raise P4Error(
+                Code.NOT_FOUND, f"there is no device {request.device_id}; this is {self._device_id}"
+            )
+        name = request.role or (str(request.role_id) if request.role_id else "")
+        role = self._roles.get(name)
+        if role is None:
+            raise P4Error(Code.NOT_FOUND, f"there is no role {name[:100]!r}; open a stream for it first")
+        election = election_of(request)
+        if role.primary is None or election is None or role.primary.election != election:
+            raise P4Error(Code.PERMISSION_DENIED, "the controller of this election id is not primary")
+        return role.rules
+
+    def rules(self, name: str) -> Rules:
+        """What a role may read."""
+        if name not in self._roles:
+            raise P4Error(Code.NOT_FOUND, f"there is no role {name[:100]!r}")
+        return self._roles[name].rules
+
+    def primary_rules(self, stream: Stream) -> Rules | None:
+        """What a stream's controller may do; `None` if it is not primary."""
+        role = self._roles.get(stream.role) if stream.role is not None else None
+        return role.rules if role is not None and role.primary is stream else None
+
+    def primaries(self) -> list[tuple[Stream, Rules]]:
+        """The primary of each role that has one."""
+        return [(role.primary, role.rules) for role in self._roles.values() if role.primary is not None]
+
+
+def election_of(message: Any) -> Election | None:
+    """An election id, in order of size."""
+    if not message.HasField("election_id"):
+        return None
+    return message.election_id.high, message.election_id.low
+
+
+def role_name(role: Any) -> str:
+    """A role's name; older clients give it a number."""
+    name: str = role.name or (str(role.id) if role.id else "")
+    return name

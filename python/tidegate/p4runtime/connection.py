@@ -1,0 +1,210 @@
+"""A client's connection to a P4Runtime server: calls, a stream, an election."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import grpc
+
+from tidegate._core import TidegateError
+from tidegate.p4runtime.errors import details
+from tidegate.p4runtime.messages import SERVICE, methods, p4
+
+MOST_MESSAGE = 64 << 20
+# How long a call may take.
+PATIENCE_S = 30.0
+
+
+class Refused(TidegateError):
+    """A server refused a call: `code` is gRPC's name of it, `errors` is what came of each part of a batch."""
+
+    def __init__(self, error: grpc.RpcError) -> None:
+        self.code: str = error.code().name
+        self.errors = details(error)
+        super().__init__(f"{self.code}: {error.details()}")
+
+
+@dataclass(frozen=True)
+class ClientTls:
+    """Files in PEM: who is trusted, and what this client shows of itself if it is asked to."""
+
+    authority: Path
+    certificate: Path | None = None
+    key: Path | None = None
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """For gRPC."""
+        key = None if self.key is None else self.key.read_bytes()
+        certificate = None if self.certificate is None else self.certificate.read_bytes()
+        return grpc.ssl_channel_credentials(self.authority.read_bytes(), key, certificate)
+
+
+class Connection:
+    """One controller, with a stream of its own."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        device_id: int = 1,
+        election_id: tuple[int, int] | int | None = 1,
+        role: str = "",
+        role_config: Any = None,
+        tls: ClientTls | None = None,
+        take_part: bool = True,
+    ) -> None:
+        """Connect; take part in the election with `election_id`, its high part first; `None` means as a backup for good.
+
+        `role_config` is a `google.protobuf.Any`.
+        """
+        options = [("grpc.max_receive_message_length", MOST_MESSAGE)]
+        if tls is None:
+            self._channel = grpc.insecure_channel(address, options=options)
+        else:
+            self._channel = grpc.secure_channel(address, tls.credentials(), options=options)
+        self.device_id = device_id
+        self.role = role
+        self.election_id = election_id
+        self._role_config = role_config
+        self._calls: dict[str, Any] = {}
+        for method in methods():
+            kind = {
+                "StreamChannel": self._channel.stream_stream,
+                "Read": self._channel.unary_stream,
+            }.get(method.name, self._channel.unary_unary)
+            self._calls[method.name] = kind(
+                f"/{SERVICE}/{method.name}",
+                request_serializer=getattr(p4, method.input_type.name).SerializeToString,
+                response_deserializer=getattr(p4, method.output_type.name).FromString,
+            )
+        self.heard: queue.Queue[Any] = queue.Queue()
+        """What came by the stream, an exception last."""
+        self._said: queue.Queue[Any] = queue.Queue()
+        self._responses = self._calls["StreamChannel"](iter(self._said.get, None))
+        threading.Thread(target=self._listen, name="p4runtime-client", daemon=True).start()
+        if take_part:
+            self.arbitrate(election_id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the stream and the connection."""
+        self._said.put(None)
+        self._responses.cancel()
+        self._channel.close()
+
+    def _listen(self) -> None:
+        try:
+            for message in self._responses:
+                self.heard.put(message)
+        except grpc.RpcError as error:
+            self.heard.put(Refused(error))
+
+    # The stream.
+
+    def send(self, message: Any) -> None:
+        """Say something on the stream: a `p4.StreamMessageRequest`."""
+        self._said.put(message)
+
+    def arbitrate(self, election_id: tuple[int, int] | int | None) -> None:
+        """Take part in an election, or in another one."""
+        self.election_id = election_id
+        message = p4.StreamMessageRequest()
+        message.arbitration.device_id = self.device_id
+        if self.role:
+            message.arbitration.role.name = self.role
+        if self._role_config is not None:
+            # Of whatever pool it is.
+            message.arbitration.role.config.ParseFromString(self._role_config.SerializeToString())
+        self._identify(message.arbitration)
+        self.send(message)
+
+    def _identify(self, request: Any) -> None:
+        if self.election_id is not None:
+            high, low = self.election_id if isinstance(self.election_id, tuple) else (0, self.election_id)
+            request.election_id.high, request.election_id.low = high, low
+
+    def next(self, kind: str, patience: float = PATIENCE_S) -> Any:
+        """The next message of a kind on the stream; others are let go by."""
+        while True:
+            try:
+                message = self.heard.get(timeout=patience)
+            except queue.Empty:
+                raise TidegateError(f"the server sent no {kind} in {patience:g} s") from None
+            if isinstance(message, Exception):
+                raise message
+            if message.WhichOneof("update") == kind:
+                return getattr(message, kind)
+
+    # Calls.
+
+    def call(self, name: str, request: Any) -> Any:
+        """A unary call."""
+        try:
+            return self._calls[name](request, timeout=PATIENCE_S)
+        except grpc.RpcError as error:
+            raise Refused(error) from None
+
+    def _request(self, kind: str) -> Any:
+        request = getattr(p4, kind)(device_id=self.device_id, role=self.role)
+        if hasattr(request, "election_id"):
+            self._identify(request)
+        return request
+
+    def write(self, *updates: tuple[str, Any]) -> None:
+        """Updates, each an `INSERT`, `MODIFY` or `DELETE` and a `p4.Entity`."""
+        request = self._request("WriteRequest")
+        for kind, entity in updates:
+            request.updates.add(type=p4.Update.Type.Value(kind), entity=entity)
+        self.call("Write", request)
+
+    def read(self, *entities: Any) -> list[Any]:
+        """The entities that are asked for."""
+        return list(self.read_some(entities))
+
+    def read_some(self, entities: Iterable[Any]) -> Iterator[Any]:
+        """As `read`, one after another."""
+        request = self._request("ReadRequest")
+        request.entities.extend(entities)
+        try:
+            for answer in self._calls["Read"](request, timeout=PATIENCE_S):
+                yield from answer.entities
+        except grpc.RpcError as error:
+            raise Refused(error) from None
+
+    def set_config(self, action: str, config: Any = None) -> None:
+        """`VERIFY_AND_COMMIT` and so on."""
+        request = self._request("SetForwardingPipelineConfigRequest")
+        request.action = type(request).Action.Value(action)
+        if config is not None:
+            request.config.CopyFrom(config)
+        self.call("SetForwardingPipelineConfig", request)
+
+    def get_config(self, what: str = "ALL") -> Any:
+        """The config that is set."""
+        request = p4.GetForwardingPipelineConfigRequest(device_id=self.device_id)
+        request.response_type = type(request).ResponseType.Value(what)
+        return self.call("GetForwardingPipelineConfig", request).config
+
+    def now(self) -> int | None:
+        """The switch's time in picoseconds, if the server tells it."""
+        call = self._calls["Capabilities"]
+        try:
+            _, made = call.with_call(p4.CapabilitiesRequest(device_id=self.device_id), timeout=PATIENCE_S)
+        except grpc.RpcError as error:
+            raise Refused(error) from None
+        for key, value in made.trailing_metadata() or ():
+            if key == "tidegate-now":
+                with contextlib.suppress(ValueError):
+                    return int(value)
+        return None

@@ -1,0 +1,114 @@
+"""What a server drives: a switch or a pipeline, one call at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from tidegate._core import TidegateError
+from tidegate.control import PipelineApi, SwitchApi
+from tidegate.p4 import Pipeline, Program
+
+TOP_PRIORITY = 1 << 31
+"""P4Runtime's priority p is this less p in the engine, where the smaller one wins."""
+SLICE = 64
+"""Writes that are done while packets wait."""
+PORTS = 511
+"""Ports are numbers below this one, which drops."""
+
+
+class Device:
+    """The switch behind a server. `lock` is held for each call: whoever else uses the switch from another thread holds it too."""
+
+    def __init__(self, api: PipelineApi, lock: AbstractContextManager[Any] | None = None) -> None:
+        self._core: Any = api._core
+        self.pipeline = api if isinstance(api, Pipeline) else None
+        self._lock = threading.RLock() if lock is None else lock
+        self.packets = isinstance(api, SwitchApi)
+        """Whether packets can go to the controller and come from it."""
+
+    def become(self, other: Device) -> None:
+        """Stand for another device from now on."""
+        self._core, self._lock = other._core, other._lock
+        self.packets, self.pipeline = other.packets, other.pipeline
+
+    @property
+    def now(self) -> int:
+        """The switch's time, in picoseconds."""
+        with self._lock:
+            return int(self._core.now())
+
+    def write(self, writes: Sequence[tuple[Any, ...]]) -> list[tuple[str, str] | None]:
+        """Do writes in order; what came of each. Packets go between them now and then, so that none waits long."""
+        answers: list[tuple[str, str] | None] = []
+        for at in range(0, len(writes), SLICE):
+            with self._lock:
+                answers.extend(self._core.write(writes[at : at + SLICE]))
+        return answers
+
+    def entries(self, table: str, only: tuple[list[Any], int] | None = None) -> list[tuple[Any, ...]]:
+        """Entries of a table: all, or the one with this match and priority."""
+        found: list[tuple[Any, ...]] = []
+        start: int | None = 0
+        while start is not None:
+            with self._lock:
+                page, start = self._core.entries(table, start, only)
+            found.extend(page)
+        return found
+
+    def read(self, what: str, name: str = "") -> Any:
+        """Another object, whole."""
+        with self._lock:
+            return self._core.read(what, name)
+
+    def register_read(self, name: str, start: int, count: int | None) -> tuple[bytes, int]:
+        """Cells of a register, and how many words of 64 bits each has."""
+        with self._lock:
+            found: tuple[bytes, int] = self._core.register_read(name, start, count)
+            return found
+
+    def counter_read(self, name: str, start: int, count: int | None) -> bytes:
+        """Packets and bytes of cells of a counter, as words of 64 bits."""
+        with self._lock:
+            found: bytes = self._core.counter_read(name, start, count)
+            return found
+
+    def install(self, pipeline: Pipeline, keep_state: bool) -> None:
+        """Run another pipeline's program, with its state or the present one's."""
+        with self._lock:
+            self._core.install(pipeline._core, keep_state)
+
+    def take_idle(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """Entries whose idle timeout has come."""
+        with self._lock:
+            found: list[tuple[str, tuple[Any, ...]]] = self._core.take_idle()
+            return found
+
+    def take_digests(self) -> list[tuple[str, list[tuple[str, int]]]]:
+        """Digests that nobody has taken."""
+        with self._lock:
+            found: list[tuple[str, list[tuple[str, int]]]] = self._core.take_digests()
+            return found
+
+    def take_packets(self) -> list[tuple[bytes, int]]:
+        """Packets for the controller that nobody has taken, and how many zeros are behind each."""
+        found: list[tuple[bytes, int]] = []
+        if self.packets:
+            with self._lock:
+                while (packet := self._core.take_packet_in()) is not None:
+                    found.append(packet[1:])
+        return found
+
+    def packet_out(self, packet: bytes) -> None:
+        """Send a packet from the controller."""
+        if not self.packets:
+            raise TidegateError("a pipeline alone takes no packets from a controller")
+        with self._lock:
+            self._core.packet_out(packet)
+
+
+def pipeline_of(program: Program) -> Pipeline:
+    """A program ready to be installed, or to be looked at before it is."""
+    return program.pipeline(engine="auto")

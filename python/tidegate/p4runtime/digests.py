@@ -1,0 +1,165 @@
+"""Digests: which are wanted, lists of them, and what was acknowledged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.schema import Schema, known
+from tidegate.p4runtime.tables import DELETE, INSERT
+from tidegate.p4runtime.values import canonical
+
+# A list is never longer, whatever is asked: a message has at most 4 MB.
+MOST_IN_LIST = 4096
+# Messages that wait for an acknowledgement; more are sent again if they come again.
+MOST_SENT = 65_536
+
+
+@dataclass
+class _Digest:
+    """One that is wanted."""
+
+    config: Any
+    waiting: dict[bytes, Any] = field(default_factory=dict)
+    since: int = 0
+    sent: dict[bytes, int] = field(default_factory=dict)
+    """Messages that were sent and not acknowledged, with their lists."""
+    lists: dict[int, int] = field(default_factory=dict)
+    """When each of those lists was sent."""
+
+
+class Digests:
+    """Collects digests to lists, without those that the controller has and has not acknowledged yet."""
+
+    def __init__(self, schema: Schema, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._schema = schema
+        self._clock = clock
+        self._wanted: dict[int, _Digest] = {}
+        self._ids = {name: number for number, (name, _) in schema.digests.items()}
+        self._next_list = 1
+
+    def write(self, kind: int, entry: Any) -> None:
+        """An update of what is wanted. It is done at once: the engine has no part in it."""
+        number = entry.digest_id
+        known(self._schema.digests, number, "digest")
+        if kind == INSERT and number in self._wanted:
+            raise P4Error(Code.ALREADY_EXISTS, "this digest is configured already")
+        if kind != INSERT and number not in self._wanted:
+            raise P4Error(Code.NOT_FOUND, "this digest is not configured")
+        if kind == DELETE:
+            del self._wanted[number]
+            return
+        config = p4.DigestEntry.Config()
+        config.CopyFrom(entry.config)
+        if min(config.max_timeout_ns, config.max_list_size, config.ack_timeout_ns) < 0:
+            raise invalid("a digest's timeout or size is negative")
+        if kind == INSERT:
+            self._wanted[number] = _Digest(config)
+        else:
+            self._wanted[number].config = config
+
+    def read(self, entry: Any) -> Iterator[Any]:
+        """The configurations that a request asks for."""
+        if entry.digest_id:
+            known(self._schema.digests, entry.digest_id, "digest")
+            if entry.digest_id not in self._wanted:
+                raise P4Error(Code.NOT_FOUND, "this digest is not configured")
+        for number, digest in self._wanted.items():
+            if entry.digest_id in (0, number):
+                yield p4.Entity(digest_entry=p4.DigestEntry(digest_id=number, config=digest.config))
+
+    def offer(self, name: str, fields: list[tuple[str, int]]) -> Iterator[tuple[str, Any]]:
+        """Takes a digest of the data plane; gives the lists that are full by it, with their digest's name."""
+        number = self._ids[name]
+        digest = self._wanted.get(number)
+        if digest is None:
+            return
+        data = data_message(self._schema, self._schema.digests[number][1], [v for _, v in fields])
+        key = data.SerializeToString(deterministic=True)
+        if key in digest.waiting or key in digest.sent:
+            return
+        if not digest.waiting:
+            digest.since = self._clock()
+        digest.waiting[key] = data
+        most = digest.config.max_list_size or MOST_IN_LIST
+        if len(digest.waiting) >= min(most, MOST_IN_LIST) or digest.config.max_timeout_ns == 0:
+            yield name, self._send(number, digest)
+
+    def due(self) -> Iterator[tuple[str, Any]]:
+        """Lists that have waited long enough. What was sent long ago and not acknowledged may be sent again."""
+        now = self._clock()
+        for number, digest in self._wanted.items():
+            if digest.waiting and now - digest.since >= digest.config.max_timeout_ns:
+                yield self._schema.digests[number][0], self._send(number, digest)
+            # Lists are in the order of sending.
+            for sent in list(digest.lists):
+                if now - digest.lists[sent] < digest.config.ack_timeout_ns:
+                    break
+                self._forget(digest, sent)
+
+    def _send(self, number: int, digest: _Digest) -> Any:
+        message = p4.DigestList(
+            digest_id=number,
+            list_id=self._next_list,
+            data=digest.waiting.values(),
+            timestamp=time.time_ns(),
+        )
+        if digest.config.ack_timeout_ns:
+            if len(digest.sent) > MOST_SENT:
+                self._forget(digest, next(iter(digest.lists)))
+            digest.sent.update(dict.fromkeys(digest.waiting, self._next_list))
+            digest.lists[self._next_list] = self._clock()
+        self._next_list += 1
+        digest.waiting = {}
+        return message
+
+    @staticmethod
+    def _forget(digest: _Digest, sent: int) -> None:
+        if digest.lists.pop(sent, None) is not None:
+            digest.sent = {key: number for key, number in digest.sent.items() if number != sent}
+
+    def acknowledge(self, ack: Any) -> None:
+        """The controller has a list."""
+        known(self._schema.digests, ack.digest_id, "digest")
+        digest = self._wanted.get(ack.digest_id)
+        if digest is not None:
+            self._forget(digest, ack.list_id)
+
+    def keep(self, before: Digests) -> None:
+        """Go on with what was wanted of another program."""
+        kept = {number: digest.config for number, digest in before._wanted.items()}
+        self._wanted = {n: _Digest(config) for n, config in kept.items() if n in self._schema.digests}
+        self._next_list = before._next_list
+
+    def forget_sent(self) -> None:
+        """Another controller is primary: it has nothing yet."""
+        for digest in self._wanted.values():
+            digest.sent.clear()
+            digest.lists.clear()
+
+
+def data_message(schema: Schema, spec: Any, values: list[int]) -> Any:
+    """`p4.P4Data` of values, of which it takes as many as the type has."""
+    rest = list(reversed(values))
+
+    def one(spec: Any) -> Any:
+        kind = spec.WhichOneof("type_spec")
+        if kind in ("struct", "tuple"):
+            members = spec.tuple.members
+            if kind == "struct":
+                members = [m.type_spec for m in schema.p4info.type_info.structs[spec.struct.name].members]
+            return p4.P4Data(**{kind: p4.P4StructLike(members=[one(member) for member in members])})
+        number = rest.pop()
+        if kind == "bool":
+            return p4.P4Data(bool=bool(number))
+        if kind == "serializable_enum":
+            return p4.P4Data(enum_value=canonical(number))
+        if kind == "new_type":
+            return p4.P4Data(bitstring=schema.codec(spec.new_type.name, 0).to_client(canonical(number)))
+        return p4.P4Data(bitstring=canonical(number))
+
+    return one(spec)

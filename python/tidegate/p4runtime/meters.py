@@ -1,0 +1,32 @@
+"""Meter configurations (RFC 2698), as P4Runtime has them: units a second, and units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.messages import p4
+
+TWO_RATES, SINGLE_THREE, SINGLE_TWO = 0, 1, 2
+
+
+def meter_rates(config: Any, spec: Any) -> list[int]:
+    """Committed rate and burst, peak rate and burst."""
+    values = [config.cir, config.cburst, config.pir, config.pburst]
+    if min(values) < 0:
+        raise invalid("a meter's rate or burst is negative")
+    if spec.type == SINGLE_THREE:
+        raise P4Error(Code.UNIMPLEMENTED, "meters here have two rates (RFC 2698), not an excess burst")
+    if config.eburst:
+        raise invalid("a meter of this type has no excess burst; leave eburst out")
+    if spec.type == SINGLE_TWO and values[:2] != values[2:]:
+        raise invalid("a meter of one rate has a peak equal to its committed rate and burst")
+    if config.pir < config.cir:
+        raise invalid("the peak rate is below the committed rate")
+    return values
+
+
+def config_message(rates: tuple[int, int, int, int]) -> Any:
+    """`p4.MeterConfig` of rates."""
+    cir, cburst, pir, pburst = rates
+    return p4.MeterConfig(cir=cir, cburst=cburst, pir=pir, pburst=pburst)

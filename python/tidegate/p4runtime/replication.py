@@ -1,0 +1,131 @@
+"""The packet replication engine: multicast groups and clone sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from tidegate.p4runtime.device import PORTS, Device
+from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.tables import DELETE, INSERT, Op
+from tidegate.p4runtime.values import canonical, checked
+
+# `mcast_grp` and `egress_rid` have 16 bits, `priority` has 3.
+MOST_GROUPS = 65_535
+MOST_INSTANCES = 65_535
+MOST_CLASSES = 7
+# Copies that one packet may turn into.
+MOST_COPIES = 4096
+
+Then = Callable[[], None]
+
+
+class Replication:
+    """Reads and writes of multicast groups and clone sessions."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        # What only a controller knows: metadata of groups.
+        self._metadata: dict[int, bytes] = {}
+
+    def keep(self, before: Replication) -> None:
+        """Go on with another one's metadata."""
+        self._metadata = before._metadata
+
+    def write(self, kind: int, entry: Any) -> tuple[Op, Then | None]:
+        """An update, and what is to be remembered when it is done."""
+        which = entry.WhichOneof("type")
+        if which == "multicast_group_entry":
+            return self._write_group(kind, entry.multicast_group_entry)
+        if which == "clone_session_entry":
+            return self._write_session(kind, entry.clone_session_entry), None
+        raise invalid("a multicast group or a clone session must be given")
+
+    def _write_group(self, kind: int, entry: Any) -> tuple[Op, Then]:
+        group: int = entry.multicast_group_id
+        if not 1 <= group <= MOST_GROUPS:
+            raise invalid(f"{group} is no multicast group; there are 1 to {MOST_GROUPS}")
+        if kind == DELETE:
+            return ("multicast_delete", group), partial(self._remember, group, b"")
+        copies, remember = replicas(entry.replicas), partial(self._remember, group, entry.metadata)
+        return ("multicast_add" if kind == INSERT else "multicast_modify", group, copies), remember
+
+    def _remember(self, group: int, metadata: bytes) -> None:
+        self._metadata.pop(group, None)
+        if metadata:
+            self._metadata[group] = metadata
+
+    def _write_session(self, kind: int, entry: Any) -> Op:
+        session: int = entry.session_id
+        if not 1 <= session <= MOST_GROUPS:
+            raise invalid(f"{session} is no clone session; there are 1 to {MOST_GROUPS}")
+        if kind == DELETE:
+            return "clone_delete", session
+        if not 0 <= entry.class_of_service <= MOST_CLASSES:
+            raise invalid(f"the class of service is {entry.class_of_service}; there are 0 to {MOST_CLASSES}")
+        if entry.packet_length_bytes < 0:
+            raise invalid("the packet length is negative")
+        length = entry.packet_length_bytes or None
+        name = "clone_add" if kind == INSERT else "clone_modify"
+        return name, session, replicas(entry.replicas), entry.class_of_service, length
+
+    def read(self, entry: Any) -> Iterator[Any]:
+        """The groups or sessions that a request asks for; both if it does not say."""
+        which = entry.WhichOneof("type")
+        if which != "clone_session_entry":
+            yield from self._read_groups(entry.multicast_group_entry.multicast_group_id)
+        if which != "multicast_group_entry":
+            yield from self._read_sessions(entry.clone_session_entry.session_id)
+
+    def _read_groups(self, asked: int) -> Iterator[Any]:
+        rows = [row for row in self._device.read("multicast") if asked in (0, row[0])]
+        if asked and not rows:
+            raise P4Error(Code.NOT_FOUND, f"there is no multicast group {asked}")
+        for group, copies in rows:
+            message = p4.MulticastGroupEntry(
+                multicast_group_id=group, metadata=self._metadata.get(group, b"")
+            )
+            _add(message.replicas, copies)
+            wrapped = p4.PacketReplicationEngineEntry(multicast_group_entry=message)
+            yield p4.Entity(packet_replication_engine_entry=wrapped)
+
+    def _read_sessions(self, asked: int) -> Iterator[Any]:
+        rows = [row for row in self._device.read("clone") if asked in (0, row[0])]
+        if asked and not rows:
+            raise P4Error(Code.NOT_FOUND, f"there is no clone session {asked}")
+        for session, copies, priority, length in rows:
+            message = p4.CloneSessionEntry(
+                session_id=session, class_of_service=priority, packet_length_bytes=length or 0
+            )
+            _add(message.replicas, copies)
+            wrapped = p4.PacketReplicationEngineEntry(clone_session_entry=message)
+            yield p4.Entity(packet_replication_engine_entry=wrapped)
+
+
+def replicas(found: Any) -> list[tuple[int, int]]:
+    """Ports and instances, each pair once."""
+    copies = []
+    for replica in found:
+        if replica.backup_replicas:
+            raise P4Error(Code.UNIMPLEMENTED, "ports do not go down here: there are no backup replicas")
+        if replica.WhichOneof("port_kind") == "port":
+            port = int.from_bytes(checked(replica.port, 9, "the port of a replica"))
+        else:
+            port = replica.egress_port
+        if port >= PORTS:
+            raise invalid(f"{port} is no port that copies can go to; there are 0 to {PORTS - 1}")
+        if replica.instance > MOST_INSTANCES:
+            raise invalid(f"the instance {replica.instance} is more than {MOST_INSTANCES}")
+        copies.append((port, replica.instance))
+    if len(set(copies)) != len(copies):
+        raise invalid("a pair of port and instance is there twice")
+    if len(copies) > MOST_COPIES:
+        raise P4Error(Code.RESOURCE_EXHAUSTED, f"{len(copies)} copies are more than {MOST_COPIES}")
+    return copies
+
+
+def _add(to: Any, copies: list[tuple[int, int]]) -> None:
+    for port, instance in copies:
+        to.add(port=canonical(port), instance=instance)

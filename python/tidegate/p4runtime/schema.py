@@ -1,0 +1,265 @@
+"""What P4Info says, by id: which objects there are, and how their values are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from tidegate.control import MatchKind
+from tidegate.p4runtime.errors import P4Error, invalid
+from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.values import Codec, Names, Translations
+
+# A value of the switch never has more bits; what does not fit is refused where it is written.
+MOST_BITS = 1 << 16
+KINDS: dict[int, MatchKind] = {2: "exact", 3: "lpm", 4: "ternary", 5: "range", 6: "optional"}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A key, a parameter, a field of metadata."""
+
+    id: int
+    name: str
+    codec: Codec
+    kind: MatchKind = "exact"
+
+
+@dataclass(frozen=True)
+class Action:
+    """An action, its parameters in the program's order."""
+
+    id: int
+    name: str
+    params: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table."""
+
+    id: int
+    name: str
+    fields: tuple[Field, ...]
+    actions: dict[int, int]
+    """The scope of each, by id."""
+    const: bool
+    const_default: bool
+    profile: int
+    """Id, or 0."""
+    counter: int
+    meter: int
+    timeouts: bool
+
+    @property
+    def prioritised(self) -> bool:
+        """Whether entries have priorities."""
+        return any(f.kind in ("ternary", "range", "optional") for f in self.fields)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """An action profile or selector."""
+
+    id: int
+    name: str
+    tables: tuple[int, ...]
+    selector: bool
+
+
+@dataclass(frozen=True)
+class Array:
+    """A counter, meter or register: so many cells. A direct one has a table."""
+
+    id: int
+    name: str
+    size: int
+    spec: Any
+    table: int = 0
+
+
+@dataclass
+class Schema:
+    """All of a program's objects."""
+
+    p4info: Any
+    tables: dict[int, Table] = field(default_factory=dict)
+    actions: dict[int, Action] = field(default_factory=dict)
+    profiles: dict[int, Profile] = field(default_factory=dict)
+    counters: dict[int, Array] = field(default_factory=dict)
+    direct_counters: dict[int, Array] = field(default_factory=dict)
+    meters: dict[int, Array] = field(default_factory=dict)
+    direct_meters: dict[int, Array] = field(default_factory=dict)
+    registers: dict[int, Array] = field(default_factory=dict)
+    value_sets: dict[int, tuple[str, tuple[Field, ...]]] = field(default_factory=dict)
+    digests: dict[int, tuple[str, Any]] = field(default_factory=dict)
+    headers: dict[str, tuple[Field, ...]] = field(default_factory=dict)
+    """Metadata of `packet_in` and `packet_out`."""
+    translations: Translations = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        info = self.p4info
+        for action in info.actions:
+            made = Action(action.preamble.id, action.preamble.name, self._fields(action.params))
+            self.actions[made.id] = made
+        direct = {c.preamble.id: "counter" for c in info.direct_counters}
+        direct |= {m.preamble.id: "meter" for m in info.direct_meters}
+        for table in info.tables:
+            resources = {direct.get(i, ""): i for i in table.direct_resource_ids}
+            self.tables[table.preamble.id] = Table(
+                id=table.preamble.id,
+                name=table.preamble.name,
+                fields=self._fields(table.match_fields),
+                actions={ref.id: ref.scope for ref in table.action_refs},
+                const=table.is_const_table,
+                const_default=table.const_default_action_id != 0,
+                profile=table.implementation_id,
+                counter=resources.get("counter", 0),
+                meter=resources.get("meter", 0),
+                timeouts=table.idle_timeout_behavior == p4.Table.NOTIFY_CONTROL,
+            )
+        for profile in info.action_profiles:
+            self.profiles[profile.preamble.id] = Profile(
+                profile.preamble.id, profile.preamble.name, tuple(profile.table_ids), profile.with_selector
+            )
+        self._arrays(info)
+        for value_set in info.value_sets:
+            found = (value_set.preamble.name, self._fields(value_set.match))
+            self.value_sets[value_set.preamble.id] = found
+        for digest in info.digests:
+            self.digests[digest.preamble.id] = (digest.preamble.name, digest.type_spec)
+        for header in info.controller_packet_metadata:
+            self.headers[header.preamble.name] = self._fields(header.metadata)
+        self.names = {
+            made.name: made.id
+            for group in (self.tables, self.profiles, self.counters, self.meters, self.registers)
+            for made in group.values()
+        }
+
+    def _arrays(self, info: Any) -> None:
+        for kind, found in (
+            ("counters", info.counters),
+            ("meters", info.meters),
+            ("registers", info.registers),
+        ):
+            for item in found:
+                spec = item.type_spec if kind == "registers" else item.spec
+                getattr(self, kind)[item.preamble.id] = Array(
+                    item.preamble.id, item.preamble.name, item.size, spec
+                )
+        for kind, found in (("direct_counters", info.direct_counters), ("direct_meters", info.direct_meters)):
+            for item in found:
+                getattr(self, kind)[item.preamble.id] = Array(
+                    item.preamble.id, item.preamble.name, 0, item.spec, item.direct_table_id
+                )
+
+    def _fields(self, found: Any) -> tuple[Field, ...]:
+        return tuple(
+            Field(
+                item.id,
+                item.name,
+                self.codec(item.type_name.name if hasattr(item, "type_name") else "", item.bitwidth),
+                KINDS.get(getattr(item, "match_type", 2), "exact"),
+            )
+            for item in found
+        )
+
+    def codec(self, type_name: str, width: int) -> Codec:
+        """How values of a type are read."""
+        types = self.p4info.type_info.new_types
+        if type_name in types and types[type_name].HasField("translated_type"):
+            translated = types[type_name].translated_type
+            if translated.WhichOneof("sdn_type") == "sdn_string":
+                return Names(
+                    MOST_BITS,
+                    translated.uri,
+                    self.translations.get(translated.uri, self.translations.get("", {})),
+                )
+        return Codec(width or MOST_BITS)
+
+    def table(self, number: int) -> Table:
+        """The table with an id."""
+        return known(self.tables, number, "table")
+
+    def action_of(self, table: Table, number: int) -> Action:
+        """An action of a table."""
+        if number not in table.actions:
+            raise invalid(f"table {table.name} has no action with the id {number}")
+        return self.actions[number]
+
+
+def known(objects: dict[int, T], number: int, what: str) -> T:
+    """The object with an id."""
+    found = objects.get(number)
+    if found is None:
+        raise invalid(f"there is no {what} with the id {number}; ids are those of the P4Info that is set")
+    return found
+
+
+def difference(ours: Any, theirs: Any) -> str | None:
+    """Where two P4Infos would have the same messages mean different things; `None`: nowhere."""
+    for name in (
+        "tables",
+        "actions",
+        "action_profiles",
+        "counters",
+        "direct_counters",
+        "meters",
+        "direct_meters",
+        "controller_packet_metadata",
+        "value_sets",
+        "registers",
+        "digests",
+    ):
+        mine = {item.preamble.name: item for item in getattr(ours, name)}
+        other = {item.preamble.name: item for item in getattr(theirs, name)}
+        what = name.replace("_", " ").removesuffix("s")
+        for key in mine.keys() | other.keys():
+            if key not in other:
+                return f"{what} {key} is not in it"
+            if key not in mine:
+                return f"{what} {key} is not in the program"
+            a, b = (essence(found[key]) for found in (mine, other))
+            if a != b:
+                return f"{what} {key} is another one (its id, or a part of it)"
+    if len(theirs.externs):
+        return "it has externs, which this switch has not"
+    return None
+
+
+def essence(message: Any) -> Any:
+    """A message without what is for people, or is not in the P4Info of every compiler."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    _strip(copy)
+    return copy
+
+
+_SAID = frozenset(
+    {
+        "annotations",
+        "annotation_locations",
+        "structured_annotations",
+        "doc",
+        "alias",
+        "initial_default_action",
+        "has_initial_entries",
+        "type_name",
+        "index_type_name",
+        "other_properties",
+    }
+)
+
+
+def _strip(message: Any) -> None:
+    for descriptor, value in message.ListFields():
+        if descriptor.name in _SAID:
+            message.ClearField(descriptor.name)
+        elif descriptor.message_type is not None:
+            parts = value if hasattr(value, "add") else [value]
+            for part in parts:
+                _strip(part)
+
+
+__all__ = ["Action", "Array", "Field", "P4Error", "Profile", "Schema", "Table", "difference", "known"]

@@ -1,0 +1,383 @@
+"""A P4Runtime server in front of a switch or a pipeline.
+
+    >>> from tidegate import p4
+    >>> from tidegate.p4runtime import Server
+    >>> program = p4.compile("router.p4")
+    >>> with Server(program.pipeline(), program) as server:
+    ...     print(server.address)
+    127.0.0.1:9559
+
+What the switch has for controllers comes to them by `poll` (or, from a thread of its own, with `poll_every`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import grpc
+
+from tidegate._core import TidegateError
+from tidegate.control import PipelineApi
+from tidegate.p4 import Program
+from tidegate.p4runtime.arbitration import MOST_STREAMS, Arbitration, Stream
+from tidegate.p4runtime.config import Configuration
+from tidegate.p4runtime.device import Device
+from tidegate.p4runtime.errors import STATUS, Code, P4Error, abort, abort_batch, invalid
+from tidegate.p4runtime.messages import SERVICE, methods, p4
+from tidegate.p4runtime.values import Translations
+
+VERSION = "1.5.0"
+"""Of P4Runtime's specification."""
+ADDRESS = "127.0.0.1:9559"
+CLOCK = "tidegate-now"
+"""Trailing metadata of `Capabilities`: the switch's time in picoseconds."""
+MOST_MESSAGE = 32 << 20
+# A controller that is gone without a word is noticed after about so long.
+KEEPALIVE_MS = 10_000
+
+_OPTIONS = [
+    # Two servers on one port would share its controllers.
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", MOST_MESSAGE),
+    ("grpc.keepalive_time_ms", KEEPALIVE_MS),
+    ("grpc.keepalive_timeout_ms", KEEPALIVE_MS // 2),
+    ("grpc.keepalive_permit_without_calls", 1),
+]
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Files in PEM."""
+
+    certificate: Path
+    key: Path
+    clients: Path | None = None
+    """Certificate of whoever signs those of clients: then they need one."""
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """For gRPC; raises if a file cannot be read."""
+
+        def read(path: Path) -> bytes:
+            try:
+                return path.read_bytes()
+            except OSError as error:
+                raise TidegateError(f"{path}: cannot be read: {error.strerror}") from None
+
+        pair = (read(self.key), read(self.certificate))
+        root = None if self.clients is None else read(self.clients)
+        return grpc.ssl_server_credentials([pair], root, require_client_auth=root is not None)
+
+
+class Server:
+    """Serves one device."""
+
+    def __init__(
+        self,
+        api: PipelineApi,
+        program: Program | None,
+        *,
+        address: str = ADDRESS,
+        device_id: int = 1,
+        tls: Tls | None = None,
+        lock: AbstractContextManager[Any] | None = None,
+        translations: Translations | None = None,
+        poll_every: float | None = None,
+    ) -> None:
+        """Serve `api`, which runs `program`; `None` if a controller is to set one before anything else.
+
+        `lock` is held while the switch is used; the default is for a switch that nobody else uses, or that can be used from any
+        thread. `poll_every` seconds a thread looks whether the switch has something for controllers.
+        """
+        self._device = Device(api, lock)
+        self._config = Configuration(self._device, program, translations or {})
+        self._arbitration = Arbitration(device_id)
+        self._device_id = device_id
+        # Held for each call, so that calls come one after another.
+        self._busy = threading.RLock()
+        self._lost: Counter[str] = Counter()
+        self._poll_every = poll_every
+        self._stopping = threading.Event()
+        self._poller: threading.Thread | None = None
+        self._pool = ThreadPoolExecutor(MOST_STREAMS + 16, thread_name_prefix="p4runtime")
+        self._server = grpc.server(self._pool, options=_OPTIONS)
+        self._server.add_generic_rpc_handlers((self._handlers(),))
+        self.address = self._listen(address, tls)
+        """Host and port."""
+
+    def _listen(self, address: str, tls: Tls | None) -> str:
+        host, _, port = address.rpartition(":")
+        if not port.isdecimal() or int(port) > 65_535:
+            raise TidegateError(f"{address!r} is no address; give HOST:PORT, as {ADDRESS}")
+        host = host or "127.0.0.1"
+        where = f"{host}:{port}"
+        credentials = None if tls is None else tls.credentials()
+        try:
+            if credentials is None:
+                bound = self._server.add_insecure_port(where)
+            else:
+                bound = self._server.add_secure_port(where, credentials)
+        except RuntimeError:
+            bound = 0
+        if not bound:
+            self._pool.shutdown(wait=False)
+            raise TidegateError(
+                f"cannot serve P4Runtime on {where}: the port is taken, the address is not this machine's, or the "
+                "certificate and key do not belong together"
+            )
+        return f"{host}:{bound}"
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._server.start()
+        if self._poll_every is not None:
+            self._poller = threading.Thread(target=self._poll_always, name="p4runtime-poll", daemon=True)
+            self._poller.start()
+
+    def stop(self) -> None:
+        """End all calls and streams."""
+        self._stopping.set()
+        if self._poller is not None:
+            self._poller.join()
+        with self._busy:
+            for stream in list(self._arbitration.streams):
+                stream.fail(P4Error(Code.UNAVAILABLE, "the switch is going down"))
+        self._server.stop(grace=1).wait()
+        self._pool.shutdown(wait=False)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        """Open streams, and messages that controllers did not take in time, by kind."""
+        with self._busy:
+            lost = self._lost + sum((s.dropped for s in self._arbitration.streams), Counter())
+            return {"streams": len(self._arbitration.streams), **{f"{k}_dropped": v for k, v in lost.items()}}
+
+    # What the switch has for controllers.
+
+    def _poll_always(self) -> None:
+        while not self._stopping.wait(self._poll_every):
+            self.poll()
+
+    def poll(self) -> None:
+        """Take what the switch has for controllers, and hand it over. To be called now and then, for timeouts too."""
+        with self._busy:
+            self.deliver(self._device.take_digests(), self._device.take_packets())
+
+    def deliver(
+        self,
+        digests: Iterable[tuple[str, list[tuple[str, int]]]],
+        packets: Iterable[tuple[bytes, int]],
+    ) -> None:
+        """Hand over what somebody has taken from the switch, and what timeouts bring."""
+        with self._busy:
+            running = self._config.committed
+            if running is None:
+                return
+            for name, fields in digests:
+                for listed, message in running.digests.offer(name, fields):
+                    self._tell("digests", p4.StreamMessageResponse(digest=message), listed)
+            for listed, message in running.digests.due():
+                self._tell("digests", p4.StreamMessageResponse(digest=message), listed)
+            for data, more in packets:
+                message = p4.StreamMessageResponse(packet=running.packets.packet_in(data, more))
+                self._tell("packet_ins", message)
+            by_table: dict[str, list[Any]] = {}
+            for table, row in self._device.take_idle():
+                by_table.setdefault(table, []).append(running.idle_message(table, row))
+            for table, entries in by_table.items():
+                for at in range(0, len(entries), 1000):
+                    notice = p4.IdleTimeoutNotification(
+                        table_entry=entries[at : at + 1000], timestamp=time.time_ns()
+                    )
+                    self._tell(
+                        "idle_timeouts", p4.StreamMessageResponse(idle_timeout_notification=notice), table
+                    )
+
+    def _tell(self, what: str, message: Any, name: str | None = None) -> None:
+        """Sends a message to the primary of each role that it concerns: by an object's name, or of packets."""
+        for stream, rules in self._arbitration.primaries():
+            if rules.packet_in if name is None else rules.allows(name):
+                stream.send(message, what)
+
+    # Calls.
+
+    def _handlers(self) -> grpc.GenericRpcHandler:
+        served: dict[str, Callable[..., Any]] = {
+            "Write": self._write,
+            "Read": self._read,
+            "SetForwardingPipelineConfig": self._set_config,
+            "GetForwardingPipelineConfig": self._get_config,
+            "StreamChannel": self._stream,
+            "Capabilities": self._capabilities,
+        }
+        handlers = {}
+        for method in methods():
+            request = getattr(p4, method.input_type.name).FromString
+            if method.name == "StreamChannel":
+                made = grpc.stream_stream_rpc_method_handler(
+                    self._stream, request, p4.StreamMessageResponse.SerializeToString
+                )
+            elif method.name == "Read":
+                made = grpc.unary_stream_rpc_method_handler(self._guarded_stream(self._read), request, bytes)
+            else:
+                made = grpc.unary_unary_rpc_method_handler(
+                    self._guarded(served[method.name]),
+                    request,
+                    getattr(p4, method.output_type.name).SerializeToString,
+                )
+            handlers[method.name] = made
+        return grpc.method_handlers_generic_handler(SERVICE, handlers)
+
+    def _guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(request: Any, context: grpc.ServicerContext) -> Any:
+            try:
+                return call(request, context)
+            except P4Error as error:
+                abort(context, error)
+
+        return guarded
+
+    def _guarded_stream(self, call: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        def guarded(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+            try:
+                yield from call(request, context)
+            except P4Error as error:
+                abort(context, error)
+
+        return guarded
+
+    def _check_device(self, request: Any) -> None:
+        if request.device_id != self._device_id:
+            raise P4Error(
+                Code.NOT_FOUND, f"there is no device {request.device_id}; this is {self._device_id}"
+            )
+
+    def _write(self, request: Any, context: grpc.ServicerContext) -> Any:
+        with self._busy:
+            rules = self._arbitration.check(request)
+            running = self._config.current()
+            if request.atomicity != p4.WriteRequest.CONTINUE_ON_ERROR:
+                raise P4Error(
+                    Code.UNIMPLEMENTED, "batches go on after an error; no other atomicity is supported"
+                )
+            errors = running.write(request.updates, rules.allows)
+        if any(error is not None for error in errors):
+            abort_batch(context, "updates", errors)
+        return p4.WriteResponse()
+
+    def _read(self, request: Any, context: grpc.ServicerContext) -> Iterator[bytes]:
+        self._check_device(request)
+        with self._busy:
+            rules = self._arbitration.rules(request.role)
+            answers, errors = self._config.current().read(request.entities, rules.allows)
+        yield from answers
+        if any(error is not None for error in errors):
+            abort_batch(context, "requests", errors)
+
+    def _set_config(self, request: Any, _context: grpc.ServicerContext) -> Any:
+        with self._busy:
+            rules = self._arbitration.check(request)
+            if not rules.pipeline:
+                raise P4Error(Code.PERMISSION_DENIED, "the role may not set the pipeline")
+            self._config.set(request)
+        return p4.SetForwardingPipelineConfigResponse()
+
+    def _get_config(self, request: Any, _context: grpc.ServicerContext) -> Any:
+        self._check_device(request)
+        with self._busy:
+            return self._config.get(request.response_type)
+
+    def _capabilities(self, _request: Any, context: grpc.ServicerContext) -> Any:
+        context.set_trailing_metadata(((CLOCK, str(self._device.now)),))
+        return p4.CapabilitiesResponse(p4runtime_api_version=VERSION)
+
+    # Streams.
+
+    def _stream(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+        stream = Stream()
+        try:
+            with self._busy:
+                self._arbitration.join(stream)
+        except P4Error as error:
+            abort(context, error)
+        context.add_callback(stream.close)
+        listener = threading.Thread(
+            target=self._listen_to, args=(stream, requests), name="p4runtime-stream", daemon=True
+        )
+        listener.start()
+        try:
+            yield from stream
+        finally:
+            with self._busy:
+                self._arbitration.leave(stream)
+                self._lost.update(stream.dropped)
+        if stream.error is not None:
+            context.abort(STATUS[stream.error.code], stream.error.message)
+
+    def _listen_to(self, stream: Stream, requests: Iterator[Any]) -> None:
+        try:
+            for request in requests:
+                self._hear(stream, request)
+        except P4Error as error:
+            stream.fail(error)
+        except grpc.RpcError:
+            # The controller is gone.
+            pass
+        except Exception as error:
+            # gRPC has no other name for a stream that was broken off.
+            if type(error) is not Exception:
+                stream.fail(P4Error(Code.INTERNAL, f"{type(error).__name__}: {error}"))
+        finally:
+            stream.close()
+
+    def _hear(self, stream: Stream, request: Any) -> None:
+        kind = request.WhichOneof("update")
+        with self._busy:
+            if kind == "arbitration":
+                if self._arbitration.update(stream, request.arbitration) and self._config.committed:
+                    self._config.committed.digests.forget_sent()
+                return
+            if stream.role is None:
+                raise P4Error(Code.FAILED_PRECONDITION, "a stream begins with an arbitration update")
+            try:
+                self._hear_primary(stream, kind, request)
+            except (P4Error, TidegateError) as error:
+                code = error.code if isinstance(error, P4Error) else Code.FAILED_PRECONDITION
+                wrong = p4.StreamError(canonical_code=code, message=str(error), space="tidegate")
+                if kind == "packet":
+                    wrong.packet_out.packet_out.CopyFrom(request.packet)
+                elif kind == "digest_ack":
+                    wrong.digest_list_ack.digest_list_ack.CopyFrom(request.digest_ack)
+                else:
+                    wrong.other.SetInParent()
+                stream.send(p4.StreamMessageResponse(error=wrong), "errors")
+
+    def _hear_primary(self, stream: Stream, kind: str | None, request: Any) -> None:
+        rules = self._arbitration.primary_rules(stream)
+        if rules is None:
+            raise P4Error(Code.PERMISSION_DENIED, "the controller is not primary")
+        running = self._config.committed
+        if running is None:
+            raise P4Error(Code.FAILED_PRECONDITION, "no program is set")
+        if kind == "packet":
+            if not rules.packet_out:
+                raise P4Error(Code.PERMISSION_DENIED, "the role may not send packets")
+            self._device.packet_out(running.packets.packet_out(request.packet))
+        elif kind == "digest_ack":
+            running.digests.acknowledge(request.digest_ack)
+        else:
+            raise invalid("there is nothing here that takes this message")

@@ -1,0 +1,435 @@
+"""Table entries: matches of every kind, priorities, actions, direct counters and meters, idle timeouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tidegate.p4runtime.device import TOP_PRIORITY, Device
+from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.meters import config_message, meter_rates
+from tidegate.p4runtime.schema import Field, Schema, Table, known
+from tidegate.p4runtime.values import canonical
+
+INSERT, MODIFY, DELETE = 1, 2, 3
+NS = 1000
+"""Picoseconds."""
+DEFAULT_ONLY, TABLE_ONLY = 2, 1
+
+Op = tuple[Any, ...]
+
+
+class Tables:
+    """Reads and writes of tables."""
+
+    def __init__(self, schema: Schema, device: Device) -> None:
+        self._schema = schema
+        self._device = device
+        self._const_sizes: dict[int, int] = {}
+
+    # Keys.
+
+    def _priority(self, table: Table, priority: int) -> int:
+        """The engine's priority for P4Runtime's, and the other way round."""
+        if not table.const:
+            return TOP_PRIORITY - priority
+        # Entries that are const count down to 1, in the order in which they stand.
+        if table.id not in self._const_sizes:
+            self._const_sizes[table.id] = len(self._device.entries(table.name))
+        return self._const_sizes[table.id] + 1 - priority
+
+    def _key(self, entry: Any) -> tuple[Table, list[Any], int]:
+        """Table, match and priority of an entry that is named whole."""
+        table = self._schema.table(entry.table_id)
+        found = matches(table.fields, entry.match, f"table {table.name}")
+        priority = entry.priority
+        if not table.prioritised:
+            if priority != 0:
+                raise invalid(f"entries of table {table.name} have no priority; give 0")
+            return table, found, 0
+        if priority <= 0:
+            raise invalid(f"entries of table {table.name} need a priority above 0")
+        wanted = self._priority(table, priority)
+        if wanted < 0:
+            raise P4Error(Code.NOT_FOUND, f"table {table.name} has no entry of priority {priority}")
+        return table, found, wanted
+
+    # Actions.
+
+    def call(self, table: Table, action: Any, scope: int = DEFAULT_ONLY) -> tuple[str, list[bytes]]:
+        """Name and values of an action; `scope` is the one that is out of place here."""
+        declared = self._schema.action_of(table, action.action_id)
+        if table.actions[declared.id] == scope:
+            where = "as a default" if scope == DEFAULT_ONLY else "in entries"
+            raise P4Error(Code.PERMISSION_DENIED, f"action {declared.name} may be used only {where}")
+        given = {param.param_id: param.value for param in action.params}
+        if len(given) != len(action.params) or len(given) != len(declared.params):
+            wanted = ", ".join(f"{param.id} ({param.name})" for param in declared.params) or "none"
+            raise invalid(f"action {declared.name} takes the parameters {wanted}, each once")
+        values = []
+        for param in declared.params:
+            if param.id not in given:
+                raise invalid(f"action {declared.name}: parameter {param.id} ({param.name}) is missing")
+            values.append(
+                param.codec.to_switch(given[param.id], f"parameter {param.name} of {declared.name}")
+            )
+        return declared.name, values
+
+    def _target(self, table: Table, action: Any) -> Any:
+        kind = action.WhichOneof("type")
+        if table.profile == 0:
+            if kind != "action":
+                raise invalid(f"entries of table {table.name} lead to actions")
+            return self.call(table, action.action)
+        if kind == "action_profile_member_id":
+            return "member", action.action_profile_member_id
+        selector = known(self._schema.profiles, table.profile, "action profile").selector
+        if kind == "action_profile_group_id" and selector:
+            return "group", action.action_profile_group_id
+        if kind == "action_profile_action_set" and selector:
+            return self._set(table, action.action_profile_action_set)
+        what = "members or groups of its action selector, or sets of actions" if selector else "members"
+        raise invalid(f"entries of table {table.name} lead to {what}")
+
+    def _set(self, table: Table, found: Any) -> list[Any]:
+        for name in ("group_action", "action_selection_mode", "size_semantics"):
+            if getattr(found, name, 0) and (name != "group_action" or found.HasField(name)):
+                raise P4Error(Code.UNIMPLEMENTED, f"{name} of a set of actions is not supported")
+        actions = []
+        for one in found.action_profile_actions:
+            if one.weight <= 0:
+                raise invalid("an action of a set has a weight of 0 or less; give 1 or more")
+            actions.append((self.call(table, one.action), one.weight, watch_of(one)))
+        return actions
+
+    def action_message(self, call: tuple[str, list[bytes]], table: Table) -> Any:
+        """`p4.Action` of a name and values."""
+        name, values = call
+        number = next(i for i in table.actions if self._schema.actions[i].name == name)
+        declared = self._schema.actions[number]
+        message = p4.Action(action_id=number)
+        for param, value in zip(declared.params, values, strict=True):
+            message.params.add(param_id=param.id, value=param.codec.to_client(value))
+        return message
+
+    # Writing.
+
+    def write(self, kind: int, entry: Any) -> Op:
+        """What an update of an entry means for the engine."""
+        if entry.is_default_action:
+            return self._write_default(kind, entry)
+        table, found, priority = self._key(entry)
+        if entry.HasField("time_since_last_hit") and not table.timeouts:
+            raise invalid(f"table {table.name} has no idle timeouts")
+        if entry.HasField("meter_counter_data"):
+            raise P4Error(Code.UNIMPLEMENTED, "meters do not count by colour")
+        if table.const:
+            return self._write_const(kind, table, entry, found, priority)
+        if kind == DELETE:
+            return "entry_delete", table.name, found, priority
+        extras = self._extras(kind, table, entry)
+        if kind == INSERT:
+            if not entry.HasField("action"):
+                raise invalid("a new entry needs an action")
+            return "entry_add", table.name, found, priority, self._target(table, entry.action), extras
+        target = self._target(table, entry.action) if entry.HasField("action") else None
+        return "entry_modify", table.name, found, priority, target, extras
+
+    def _extras(self, kind: int, table: Table, entry: Any) -> tuple[Any, ...]:
+        counter = counts(entry.counter_data) if entry.HasField("counter_data") else None
+        meter: list[int] | None = [] if table.meter else None
+        if entry.HasField("meter_config"):
+            meter = self._meter(table, entry.meter_config)
+        if entry.idle_timeout_ns < 0:
+            raise invalid("the idle timeout is negative")
+        idle = entry.idle_timeout_ns * NS if entry.idle_timeout_ns or kind == MODIFY else None
+        return counter, meter, idle, note(entry)
+
+    def _meter(self, table: Table, config: Any) -> list[int]:
+        if not table.meter:
+            raise invalid(f"table {table.name} has no direct meter")
+        return meter_rates(config, self._schema.direct_meters[table.meter].spec)
+
+    def _write_const(self, kind: int, table: Table, entry: Any, found: list[Any], priority: int) -> Op:
+        direct = entry.HasField("counter_data") or entry.HasField("meter_config")
+        if kind != MODIFY or entry.HasField("action") or not direct:
+            raise P4Error(
+                Code.PERMISSION_DENIED,
+                f"the entries of table {table.name} are const: only their direct counters and meters can change",
+            )
+        counter = counts(entry.counter_data) if entry.HasField("counter_data") else None
+        meter = self._meter(table, entry.meter_config) if entry.HasField("meter_config") else None
+        return "entry_modify", table.name, found, priority, None, (counter, meter, None, None)
+
+    def _write_default(self, kind: int, entry: Any) -> Op:
+        table = self._schema.table(entry.table_id)
+        if kind != MODIFY:
+            raise invalid("a table always has its default entry: it can only be modified")
+        if entry.match or entry.priority:
+            raise invalid("the default entry has no match and no priority")
+        if entry.idle_timeout_ns or entry.HasField("time_since_last_hit"):
+            raise invalid("the default entry has no idle timeout")
+        if entry.HasField("counter_data") or entry.HasField("meter_config"):
+            raise P4Error(
+                Code.UNIMPLEMENTED, "misses are not counted: the default entry has no direct resources"
+            )
+        if table.const_default:
+            raise P4Error(Code.PERMISSION_DENIED, f"the default action of table {table.name} is const")
+        if not entry.HasField("action"):
+            return "default", table.name, None, b""
+        if entry.action.WhichOneof("type") != "action":
+            raise invalid("the default entry leads to an action")
+        return "default", table.name, self.call(table, entry.action.action, TABLE_ONLY), note(entry)
+
+    def write_counter(self, kind: int, entry: Any) -> Op:
+        """An update of a direct counter."""
+        data = counts(entry.data) if entry.HasField("data") else None
+        return self._direct(kind, entry, "counter", (data, None, None, None))
+
+    def write_meter(self, kind: int, entry: Any) -> Op:
+        """An update of a direct meter; without a configuration all packets are green."""
+        if entry.HasField("counter_data"):
+            raise P4Error(Code.UNIMPLEMENTED, "meters do not count by colour")
+        table = self._schema.table(entry.table_entry.table_id)
+        meter = self._meter(table, entry.config) if entry.HasField("config") else []
+        return self._direct(kind, entry, "meter", (None, meter, None, None))
+
+    def _direct(self, kind: int, entry: Any, what: str, extras: tuple[Any, ...]) -> Op:
+        if kind != MODIFY:
+            raise invalid(f"a direct {what} can only be modified")
+        if entry.table_entry.is_default_action:
+            raise P4Error(
+                Code.UNIMPLEMENTED, "misses are not counted: the default entry has no direct resources"
+            )
+        table, found, priority = self._key(entry.table_entry)
+        if not getattr(table, what):
+            raise invalid(f"table {table.name} has no direct {what}")
+        return "entry_modify", table.name, found, priority, None, extras
+
+    # Reading.
+
+    def read(self, entry: Any) -> Iterator[Any]:
+        """The entries that a request asks for."""
+        if entry.table_id == 0:
+            for table in self._schema.tables.values():
+                yield from self._read_table(table, entry, filtered=False)
+            return
+        yield from self._read_table(self._schema.table(entry.table_id), entry, filtered=True)
+
+    def _read_table(self, table: Table, entry: Any, filtered: bool) -> Iterator[Any]:
+        if filtered and entry.HasField("time_since_last_hit") and not table.timeouts:
+            raise invalid(f"table {table.name} has no idle timeouts")
+        if entry.HasField("meter_counter_data") and filtered:
+            raise P4Error(Code.UNIMPLEMENTED, "meters do not count by colour")
+        if entry.is_default_action:
+            yield p4.Entity(table_entry=self._default_message(table))
+            return
+        for row in self._rows(table, entry if filtered else None):
+            message = self.entry_message(table, row)
+            if entry.HasField("counter_data") and table.counter:
+                packets, size = row[3]
+                message.counter_data.packet_count, message.counter_data.byte_count = packets, size
+                message.counter_data.SetInParent()
+            if entry.HasField("meter_config") and row[4] is not None:
+                message.meter_config.CopyFrom(config_message(row[4]))
+            if entry.HasField("time_since_last_hit") and table.timeouts:
+                message.time_since_last_hit.elapsed_ns = row[6] // NS
+                message.time_since_last_hit.SetInParent()
+            yield p4.Entity(table_entry=message)
+
+    def _rows(self, table: Table, entry: Any) -> list[tuple[Any, ...]]:
+        """Rows of a table; of those, the ones that an entry asks for."""
+        if entry is None:
+            return self._device.entries(table.name)
+        if entry.match and (entry.priority or not table.prioritised):
+            _, found, priority = self._key(entry)
+            rows = self._device.entries(table.name, (found, priority))
+        else:
+            rows = self._device.entries(table.name)
+            if entry.match:
+                found = matches(table.fields, entry.match, f"table {table.name}")
+                rows = [row for row in rows if row[0] == found]
+            if entry.priority:
+                wanted = self._priority(table, entry.priority)
+                rows = [row for row in rows if row[1] == wanted]
+        kept = note(entry)
+        if kept:
+            rows = [row for row in rows if row[8] == kept]
+        if entry.HasField("action") and entry.action.action.action_id:
+            name = self._schema.action_of(table, entry.action.action.action_id).name
+            rows = [row for row in rows if row[2][0] == name]
+        return rows
+
+    def entry_message(self, table: Table, row: tuple[Any, ...]) -> Any:
+        """An entry with its key, action, timeout and metadata."""
+        found, priority, target, _, _, idle, _, is_const, kept = row
+        message = p4.TableEntry(table_id=table.id)
+        add_matches(message.match, table.fields, found)
+        if table.prioritised:
+            message.priority = max(1, self._priority(table, priority))
+        self._fill_action(message.action, table, target)
+        message.idle_timeout_ns = idle // NS
+        message.is_const = is_const
+        fill_note(message, kept)
+        return message
+
+    def _fill_action(self, message: Any, table: Table, target: Any) -> None:
+        if isinstance(target, list):
+            message.action_profile_action_set.SetInParent()
+            for (name, values), weight, watch in target:
+                one = message.action_profile_action_set.action_profile_actions.add(weight=weight)
+                one.action.CopyFrom(self.action_message((name, values), table))
+                fill_watch(one, watch)
+        elif target[0] == "member" and isinstance(target[1], int):
+            message.action_profile_member_id = target[1]
+        elif target[0] == "group" and isinstance(target[1], int):
+            message.action_profile_group_id = target[1]
+        else:
+            message.action.CopyFrom(self.action_message(target, table))
+
+    def _default_message(self, table: Table) -> Any:
+        target, kept = self._device.read("default", table.name)
+        message = p4.TableEntry(table_id=table.id, is_default_action=True, is_const=table.const_default)
+        self._fill_action(message.action, table, target)
+        fill_note(message, kept)
+        return message
+
+    def read_direct(self, what: str, entry: Any) -> Iterator[Any]:
+        """Direct counters or meters of the entries that a request asks for."""
+        asked = entry.table_entry
+        if what == "meter" and entry.HasField("counter_data"):
+            raise P4Error(Code.UNIMPLEMENTED, "meters do not count by colour")
+        tables = (
+            [self._schema.table(asked.table_id)] if asked.table_id else list(self._schema.tables.values())
+        )
+        for table in tables:
+            if not getattr(table, what):
+                if asked.table_id:
+                    raise invalid(f"table {table.name} has no direct {what}")
+                continue
+            rows = self._rows(table, asked if asked.table_id else None)
+            if asked.match and not rows:
+                raise P4Error(Code.NOT_FOUND, f"table {table.name} has no such entry")
+            for row in rows:
+                yield self._direct_message(what, table, row)
+
+    def _direct_message(self, what: str, table: Table, row: tuple[Any, ...]) -> Any:
+        key = self.entry_message(table, row)
+        if what == "counter":
+            packets, size = row[3]
+            return p4.Entity(
+                direct_counter_entry=p4.DirectCounterEntry(
+                    table_entry=key, data=p4.CounterData(packet_count=packets, byte_count=size)
+                )
+            )
+        message = p4.DirectMeterEntry(table_entry=key)
+        if row[4] is not None:
+            message.config.CopyFrom(config_message(row[4]))
+        return p4.Entity(direct_meter_entry=message)
+
+
+def matches(fields: tuple[Field, ...], found: Any, where: str) -> list[Any]:
+    """One match for each field: a value, a value and another, or `None` for what matches anything."""
+    given = {match.field_id: match for match in found}
+    if len(given) != len(found):
+        raise invalid(f"{where}: a field is matched twice")
+    out: list[Any] = []
+    for field in fields:
+        match = given.pop(field.id, None)
+        if match is not None:
+            out.append(_match(field, match, f"field {field.name} of {where}"))
+        elif field.kind == "exact":
+            raise invalid(f"{where}: field {field.id} ({field.name}) must be given, it is exact")
+        else:
+            out.append(None)
+    if given:
+        raise invalid(f"{where} has no field with the id {next(iter(given))}")
+    return out
+
+
+def _match(field: Field, match: Any, what: str) -> Any:
+    kind = match.WhichOneof("field_match_type")
+    if kind != field.kind:
+        raise invalid(f"{what} is matched by {field.kind}, not by {kind or 'nothing'}")
+    codec = field.codec
+    if kind == "exact":
+        return codec.to_switch(match.exact.value, what)
+    if kind == "optional":
+        return codec.to_switch(match.optional.value, what)
+    if kind == "lpm":
+        if match.lpm.prefix_len <= 0:
+            raise invalid(f"{what}: a prefix of length 0 matches anything; leave the field out")
+        return codec.to_switch(match.lpm.value, what), canonical(match.lpm.prefix_len)
+    if kind == "ternary":
+        value, mask = (codec.to_switch(v, what) for v in (match.ternary.value, match.ternary.mask))
+        bits = int.from_bytes(mask)
+        if bits == 0:
+            raise invalid(f"{what}: a mask of 0 matches anything; leave the field out")
+        if int.from_bytes(value) & ~bits:
+            raise invalid(f"{what}: the value has bits that the mask has not")
+        return value, mask
+    low, high = (codec.to_switch(v, what) for v in (match.range.low, match.range.high))
+    first, last = int.from_bytes(low), int.from_bytes(high)
+    if first > last:
+        raise invalid(f"{what}: the range ends before it starts")
+    if first == 0 and last == (1 << codec.width) - 1:
+        raise invalid(f"{what}: the whole range matches anything; leave the field out")
+    return low, high
+
+
+def add_matches(to: Any, fields: tuple[Field, ...], found: list[Any]) -> None:
+    """Adds a `p4.FieldMatch` for each field that does not match anything."""
+    for field, match in zip(fields, found, strict=True):
+        if match is None:
+            continue
+        message, codec = to.add(field_id=field.id), field.codec
+        if field.kind == "exact":
+            message.exact.value = codec.to_client(match)
+        elif field.kind == "optional":
+            message.optional.value = codec.to_client(match)
+        elif field.kind == "lpm":
+            message.lpm.value = codec.to_client(match[0])
+            message.lpm.prefix_len = int.from_bytes(match[1])
+        elif field.kind == "ternary":
+            message.ternary.value, message.ternary.mask = map(codec.to_client, match)
+        else:
+            message.range.low, message.range.high = map(codec.to_client, match)
+
+
+def counts(data: Any) -> tuple[int, int]:
+    """Packets and bytes."""
+    if data.packet_count < 0 or data.byte_count < 0:
+        raise invalid("a count is negative")
+    return data.packet_count, data.byte_count
+
+
+def note(entry: Any) -> bytes:
+    """Controller metadata, as the engine keeps it."""
+    if not entry.controller_metadata and not entry.metadata:
+        return b""
+    kept: bytes = entry.controller_metadata.to_bytes(8) + entry.metadata
+    return kept
+
+
+def fill_note(entry: Any, kept: bytes) -> None:
+    """The reverse."""
+    if kept:
+        entry.controller_metadata, entry.metadata = int.from_bytes(kept[:8]), kept[8:]
+
+
+def watch_of(share: Any) -> bytes:
+    """The port that a member depends on, as it was written; ports do not go down here."""
+    kind = share.WhichOneof("watch_kind")
+    if kind == "watch":
+        number: int = share.watch
+        return b"w" + number.to_bytes(4, signed=True)
+    return b"p" + share.watch_port if kind == "watch_port" else b""
+
+
+def fill_watch(share: Any, kept: bytes) -> None:
+    """The reverse."""
+    if kept[:1] == b"w":
+        share.watch = int.from_bytes(kept[1:], signed=True)
+    elif kept:
+        share.watch_port = kept[1:]

@@ -1,0 +1,268 @@
+"""Setting and getting the program, and the server itself: addresses, TLS, capabilities."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate import TidegateError
+from tidegate import p4 as programs
+from tidegate.p4runtime import Server, Tls
+from tidegate.p4runtime.conftest import LOOPBACK, TEXT, Bench, Ids, Simulated
+from tidegate.p4runtime.connection import ClientTls, Connection, Refused
+from tidegate.p4runtime.messages import p4, parse_p4info
+from tidegate.p4runtime.test_entities import exact, frame
+
+# Sends everything to port 3 that was for no port.
+OTHER = TEXT.replace("default_action = drop();", "default_action = forward(3);")
+SMALL = """
+#include <v1model.p4>
+struct H {}
+struct M {}
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) { state start { transition accept; } }
+control C(inout H h, inout M m) { apply {} }
+control I(inout H h, inout M m, inout standard_metadata_t s) { register<bit<32>>(8) words; apply { words.write(1, 7); s.egress_spec = 2; } }
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply {} }
+control D(packet_out p, in H h) { apply {} }
+V1Switch(P(), C(), I(), E(), C(), D()) main;
+"""
+
+
+def config(text: str, cookie: int | None = None, device_config: bytes | None = None) -> Any:
+    info = parse_p4info(programs.Program.from_text(text).p4info)
+    made = p4.ForwardingPipelineConfig(p4info=info, p4_device_config=text.encode())
+    if device_config is not None:
+        made.p4_device_config = device_config
+    if cookie is not None:
+        made.cookie.cookie = cookie
+    return made
+
+
+def refused(bench: Bench, action: str, given: Any = None) -> str:
+    with pytest.raises(Refused) as caught:
+        bench.primary.set_config(action, given)
+    return caught.value.code
+
+
+def test_a_client_sets_a_program_and_gets_it_again(bench: Bench) -> None:
+    bench.primary.write(("INSERT", bench.entry("exact_table", exact(b"\x01"), action=bench.action("drop"))))
+    given = config(SMALL, cookie=77)
+    bench.primary.set_config("VERIFY", given)
+    assert not bench.primary.get_config().HasField("cookie"), "nothing has changed"
+    bench.primary.set_config("VERIFY_AND_COMMIT", given)
+    assert bench.primary.get_config() == given
+    for what, fields in (
+        ("COOKIE_ONLY", {"cookie"}),
+        ("P4INFO_AND_COOKIE", {"p4info", "cookie"}),
+        ("DEVICE_CONFIG_AND_COOKIE", {"p4_device_config", "cookie"}),
+    ):
+        assert {d.name for d, _ in bench.primary.get_config(what).ListFields()} == fields
+    assert bench.pipeline.process(1, 1, frame()) == [(2, frame())]
+    ids = Ids(given.p4info)
+    (cell,) = bench.primary.read(
+        p4.Entity(register_entry={"register_id": ids("words"), "index": {"index": 1}})
+    )
+    assert cell.register_entry.data.bitstring == b"\x07"
+    with pytest.raises(Refused):
+        bench.primary.read(bench.entry("exact_table"))
+    bench.primary.set_config("VERIFY_AND_COMMIT", config(TEXT))
+    assert bench.primary.read(bench.entry("exact_table")) == [], "it begins anew"
+
+
+def test_save_then_commit(bench: Bench) -> None:
+    assert refused(bench, "COMMIT") == "NOT_FOUND"
+    bench.primary.set_config("VERIFY_AND_SAVE", config(SMALL))
+    ids = Ids(config(SMALL).p4info)
+    # Reads and writes are of the program that is saved; packets still go through the other one.
+    cell = p4.Entity(
+        register_entry={"register_id": ids("words"), "index": {"index": 3}, "data": {"bitstring": b"\x09"}}
+    )
+    bench.primary.write(("MODIFY", cell))
+    assert bench.primary.read(cell) == [cell]
+    assert bench.pipeline.process(1, 1, frame()) == []
+    assert refused(bench, "COMMIT", config(SMALL)) == "INVALID_ARGUMENT"
+    bench.primary.set_config("COMMIT")
+    assert bench.pipeline.process(1, 1, frame()) == [(2, frame())]
+    assert bench.primary.read(cell) == [cell], "what was written comes with it"
+    assert refused(bench, "COMMIT") == "NOT_FOUND"
+
+
+def test_reconcile_keeps_what_is_there(bench: Bench) -> None:
+    entry = bench.entry("exact_table", exact(b"\x01"), action=bench.action("forward", b"\x05"))
+    bench.primary.write(("INSERT", entry))
+    new = config(TEXT.replace("h.probe.a = value;", "h.probe.a = value + 1;"))
+    bench.primary.set_config("RECONCILE_AND_COMMIT", new)
+    assert bench.primary.read(bench.entry("exact_table")) == [entry]
+    assert bench.pipeline.process(1, 1, frame(probe=b"\x01" + bytes(7)))[0][1][15] == 12, "the new program"
+    assert refused(bench, "RECONCILE_AND_COMMIT", config(SMALL)) == "INVALID_ARGUMENT"
+    assert bench.primary.read(bench.entry("exact_table")) == [entry], "nothing has changed"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"{}", "JSON"),
+        (b"\xff\xfe\x00", "text"),
+        (b"control", "compile"),
+        (b'#include "/etc/passwd"\n' + SMALL.encode(), "cannot find"),
+        (SMALL.encode(), "P4Info"),
+        (OTHER.replace("bit<48>>(65536) cells", "bit<48>>(65535) cells").encode(), "cells"),
+    ],
+)
+def test_configs_that_are_refused(bench: Bench, text: bytes, said: str) -> None:
+    before = bench.primary.get_config()
+    for action in ("VERIFY", "VERIFY_AND_SAVE", "VERIFY_AND_COMMIT", "RECONCILE_AND_COMMIT"):
+        with pytest.raises(Refused, match=said) as caught:
+            bench.primary.set_config(action, config(TEXT, device_config=text))
+        assert caught.value.code == "INVALID_ARGUMENT"
+        assert refused(bench, action) == "INVALID_ARGUMENT"
+    assert refused(bench, "UNSPECIFIED", config(TEXT)) == "INVALID_ARGUMENT"
+    assert bench.primary.get_config() == before
+    assert bench.primary.read(bench.entry("exact_table")) == []
+
+
+def test_an_empty_device_config_means_the_program_that_runs(bench: Bench) -> None:
+    bench.primary.set_config("VERIFY_AND_COMMIT", config(TEXT, cookie=1, device_config=b""))
+    assert bench.primary.get_config("COOKIE_ONLY").cookie.cookie == 1
+    assert refused(bench, "VERIFY", config(SMALL, device_config=b"")) == "INVALID_ARGUMENT"
+
+
+def test_only_a_primary_sets_a_program(bench: Bench) -> None:
+    with Connection(bench.server.address, election_id=None) as backup:
+        backup.next("arbitration")
+        with pytest.raises(Refused) as caught:
+            backup.set_config("VERIFY", config(SMALL))
+        assert caught.value.code == "PERMISSION_DENIED"
+        backup.device_id = 9
+        for call in (lambda: backup.set_config("VERIFY", config(SMALL)), backup.get_config):
+            with pytest.raises(Refused) as caught:
+                call()
+            assert caught.value.code == "NOT_FOUND"
+
+
+def test_nothing_is_read_or_written_before_a_program_is_set(everything: programs.Program) -> None:
+    small = programs.Program.from_text(SMALL)
+    pipeline = small.pipeline()
+    with Server(pipeline, None, address=LOOPBACK) as server, Connection(server.address) as controller:
+        controller.next("arbitration")
+        for call in (
+            lambda: controller.write(("INSERT", p4.Entity())),
+            lambda: controller.read(p4.Entity(counter_entry={})),
+        ):
+            with pytest.raises(Refused) as caught:
+                call()
+            assert caught.value.code == "FAILED_PRECONDITION"
+        controller.send(p4.StreamMessageRequest(packet={}))
+        assert controller.next("error").canonical_code == 9
+        assert controller.get_config() == p4.ForwardingPipelineConfig()
+        controller.set_config("VERIFY_AND_COMMIT", config(TEXT))
+        assert len(controller.read(p4.Entity(counter_entry={}))) == 8
+
+
+def test_a_program_is_set_on_a_switch_while_packets_flow(everything: programs.Program) -> None:
+    with (
+        Simulated(everything) as simulated,
+        Server(simulated.api, everything, address=LOOPBACK, lock=simulated.lock) as server,
+        Connection(server.address) as controller,
+    ):
+        controller.next("arbitration")
+        with simulated.lock:
+            simulated.surface.generator_set(1, (1, frame(), 100_000_000))
+        for text in (SMALL, TEXT, SMALL):
+            controller.set_config("VERIFY_AND_COMMIT", config(text))
+        with simulated.lock:
+            counts = simulated.surface.statistics()
+        assert counts["generated"] + counts["received"] + counts["made"] + counts["packet_outs"] == (
+            counts["transmitted"] + counts["packet_ins"] + counts["dropped"] + counts["held"]
+        )
+
+
+def test_capabilities_and_the_switch_s_clock(bench: Bench) -> None:
+    answer = bench.primary.call("Capabilities", p4.CapabilitiesRequest(device_id=1))
+    assert answer.p4runtime_api_version.count(".") == 2
+    bench.pipeline.advance(12345)
+    assert bench.primary.now() == 12345
+
+
+@pytest.mark.parametrize("address", ["9559x", "127.0.0.1", "127.0.0.1:99999", "192.0.2.1:9559", ""])
+def test_addresses_that_cannot_be_served(everything: programs.Program, address: str) -> None:
+    with pytest.raises(TidegateError, match="address"):
+        Server(everything.pipeline(), everything, address=address)
+
+
+def test_a_port_that_is_taken(bench: Bench, everything: programs.Program) -> None:
+    with pytest.raises(TidegateError, match="the port is taken"):
+        Server(everything.pipeline(), everything, address=bench.server.address)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An authority, and what it has signed: a server and a client."""
+    where = tmp_path_factory.mktemp("tls")
+
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], cwd=where, check=True, capture_output=True)
+
+    key = ["-newkey", "rsa:2048", "-nodes"]
+    openssl(
+        "req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority", "-days", "2"
+    )
+    (where / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
+    for name in ("server", "client"):
+        openssl("req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        openssl(
+            "x509",
+            "-req",
+            "-in",
+            f"{name}.csr",
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-CAcreateserial",
+            "-out",
+            f"{name}.pem",
+            "-days",
+            "2",
+            "-extfile",
+            "names",
+        )
+    return where
+
+
+def test_tls_with_and_without_certificates_of_clients(
+    everything: programs.Program, certificates: Path
+) -> None:
+    authority, server, key = (certificates / name for name in ("ca.pem", "server.pem", "server.key"))
+    with Server(everything.pipeline(), everything, address=LOOPBACK, tls=Tls(server, key)) as served:
+        with Connection(served.address, tls=ClientTls(authority)) as controller:
+            assert controller.next("arbitration").status.code == 0
+        with Connection(served.address) as plain, pytest.raises(Refused, match="UNAVAILABLE"):
+            plain.next("arbitration")
+    with Server(
+        everything.pipeline(), everything, address=LOOPBACK, tls=Tls(server, key, authority)
+    ) as served:
+        known = ClientTls(authority, certificates / "client.pem", certificates / "client.key")
+        with Connection(served.address, tls=known) as controller:
+            assert controller.next("arbitration").status.code == 0
+        unknown = Connection(served.address, tls=ClientTls(authority))
+        with pytest.raises(Refused, match="UNAVAILABLE"):
+            unknown.next("arbitration")
+        unknown.close()
+
+
+def test_certificates_that_are_not_there(everything: programs.Program, tmp_path: Path) -> None:
+    with pytest.raises(TidegateError, match=r"none\.key"):
+        Server(
+            everything.pipeline(),
+            everything,
+            address=LOOPBACK,
+            tls=Tls(tmp_path / "none.pem", tmp_path / "none.key"),
+        )
+    (tmp_path / "wrong.pem").write_text("no certificate")
+    wrong = Tls(tmp_path / "wrong.pem", tmp_path / "wrong.pem")
+    with pytest.raises(TidegateError, match="certificate"):
+        Server(everything.pipeline(), everything, address=LOOPBACK, tls=wrong)

@@ -1,0 +1,75 @@
+"""Values as bytes, and what a translated type makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidegate.p4runtime.errors import Code, P4Error, invalid
+
+Translations = Mapping[str, Mapping[str, int]]
+"""For each URI of `@p4runtime_translation`, the numbers that a controller's names stand for; an empty URI is for all others."""
+
+
+def canonical(number: int) -> bytes:
+    """A number in as few bytes as it takes."""
+    return number.to_bytes((number.bit_length() + 7) // 8 or 1)
+
+
+def checked(value: bytes, width: int, what: str) -> bytes:
+    """A value of so many bits without leading zeros; `OUT_OF_RANGE` if it is empty or has more bits."""
+    if not value:
+        raise P4Error(Code.OUT_OF_RANGE, f"{what} is empty; a value has at least one byte")
+    short = value.lstrip(b"\0") or b"\0"
+    bits = len(short) * 8 - 8 + short[0].bit_length()
+    if bits > width:
+        shown = short[:20].hex() + ("..." if len(short) > 20 else "")
+        raise P4Error(Code.OUT_OF_RANGE, f"0x{shown} does not fit in the {width} bits of {what}")
+    return short
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How a value goes between a controller and the switch: as it is, if it fits."""
+
+    width: int
+
+    def to_switch(self, value: bytes, what: str) -> bytes:
+        """The switch's value."""
+        return checked(value, self.width, what)
+
+    def to_client(self, value: bytes) -> bytes:
+        """The controller's value."""
+        return value
+
+
+@dataclass(frozen=True)
+class Names(Codec):
+    """A controller's names: what the server was told, and decimal numbers for all others."""
+
+    uri: str
+    numbers: Mapping[str, int] = field(default_factory=dict)
+
+    def to_switch(self, value: bytes, what: str) -> bytes:
+        """The number that a name stands for."""
+        try:
+            name = value.decode()
+        except UnicodeDecodeError:
+            raise invalid(f"{what} is no text, as the type {self.uri} wants it") from None
+        number = self.numbers.get(name)
+        if number is None:
+            if not (name.isascii() and name.isdecimal() and len(name) <= 40):
+                known = ", ".join(list(self.numbers)[:10]) or "none"
+                raise invalid(
+                    f"{what}: {name[:40]!r} is no number, and no name of {self.uri} (there are: {known})"
+                )
+            number = int(name)
+        return checked(canonical(number), self.width, what)
+
+    def to_client(self, value: bytes) -> bytes:
+        """The name of a number."""
+        number = int.from_bytes(value)
+        for name, known in self.numbers.items():
+            if known == number:
+                return name.encode()
+        return str(number).encode()
