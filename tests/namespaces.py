@@ -54,7 +54,7 @@ def within(netns: str, act: Callable[[], T]) -> T:
 class Host:
     """An interface of a namespace of its own, and a raw socket on it."""
 
-    def __init__(self, number: int, place: Place) -> None:
+    def __init__(self, number: int, place: Place, mtu: int) -> None:
         self.number = number
         self.netns = f"{place.name}-h{number}"
         self.interface = f"p{number}"
@@ -76,7 +76,7 @@ class Host:
             place.name,
         )
         for netns, interface in ((self.netns, "e0"), (place.name, self.interface)):
-            ip("-n", netns, "link", "set", interface, "mtu", "9000", "up")
+            ip("-n", netns, "link", "set", interface, "mtu", str(mtu), "up")
         self.socket = within(f"/run/netns/{self.netns}", self._open)
 
     def _open(self) -> socket.socket:
@@ -118,9 +118,9 @@ class Place:
         _quiet(name)
         self.hosts: list[Host] = []
 
-    def host(self) -> Host:
+    def host(self, mtu: int) -> Host:
         """Make a host, from number 1 on."""
-        self.hosts.append(Host(len(self.hosts) + 1, self))
+        self.hosts.append(Host(len(self.hosts) + 1, self, mtu))
         return self.hosts[-1]
 
 
@@ -133,12 +133,12 @@ def _quiet(netns: str) -> None:
 
 
 @contextmanager
-def place(hosts: int = 2) -> Iterator[Place]:
+def place(hosts: int = 2, mtu: int = 1500) -> Iterator[Place]:
     """A place with hosts, taken away at the end."""
     made = Place(f"tgt{os.getpid()}-{next(_numbers)}")
     try:
         for _ in range(hosts):
-            made.host()
+            made.host(mtu)
         yield made
     finally:
         for host in made.hosts:

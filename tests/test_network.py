@@ -303,3 +303,31 @@ def test_an_interrupt_leaves_the_tables_up_to_then(flows: str, tmp_path: Path) -
     assert 0 < samples["time_s"].max() < 100_000  # type: ignore[operator]
     with pytest.raises(TidegateError, match="holds a run that was interrupted"):
         replot(out)
+
+
+@pytest.mark.parametrize("aqm", ["codel", "pie"])
+def test_managed_queues_hold_a_flow_near_their_target(aqm: str) -> None:
+    net = Network()
+    a, router, b = net.host("a"), net.router("r"), net.host("b")
+    net.link(a, router, rate="1 Gbit/s", delay=0)
+    link = net.link(router, b, rate="50 Mbit/s", delay="10 ms", queue="1000 packets", aqm=aqm)
+    for _ in range(5):
+        net.tcp(a, b)
+    net.record("100 ms", queues=[link])
+    result = net.run("20 s")
+    queue = result.queues.filter(pl.col("queue") == "r -> b").row(0, named=True)
+    target_ms = {"codel": 5, "pie": 15}[aqm]
+    assert target_ms / 2 < queue["queue_delay_ms_mean"] < 2 * target_ms
+    assert queue["utilisation"] > 0.97
+    assert queue["dropped"] > 20
+    samples = result.queue_samples.filter(pl.col("queue") == "r -> b", pl.col("time_s") > 5)
+    assert target_ms / 2 < samples["queue_delay_ms"].mean() < 2 * target_ms
+
+
+def test_queue_management_that_there_is_not_is_refused() -> None:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    net.link(a, b, rate="1 Gbit/s", delay=0, aqm="red")
+    net.tcp(a, b)
+    with pytest.raises(TidegateError, match="there is no queue management `red`; known: codel, pie"):
+        net.run("1 s")

@@ -20,7 +20,7 @@ from tidegate.switch.running import LiveSwitch
 PROGRAMS = Path(__file__).parent.parent / "examples/p4"
 LEARNING = PROGRAMS / "learning_switch/learning_switch.p4"
 MACS = [bytes([2, 0, 0, 0, 0, number]) for number in range(3)]
-KINDS = ["packet"]
+KINDS = ["packet", "xdp", "xdp-generic"]
 
 
 def test_ports_are_read() -> None:
@@ -72,16 +72,23 @@ def between(live: LiveSwitch) -> None:
 
 
 @needs_root
-@pytest.mark.parametrize("kind", KINDS)
-def test_frames_of_all_sizes_pass_as_they_are(two: Place, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "mtu"), [*((kind, 1500) for kind in KINDS), ("packet", 9000), ("auto", 9000)]
+)
+def test_frames_of_all_sizes_pass_as_they_are(kind: str, mtu: int) -> None:
+    with place(2, mtu) as two:
+        frames_of_all_sizes(two, kind, mtu)
+
+
+def frames_of_all_sizes(two: Place, kind: str, mtu: int) -> None:
     live = LiveSwitch(p4.compile(LEARNING), ports(two, kind))
     between(live)
     one, other = two.hosts
-    sent = [frame(1, 2, length) for length in (14, 15, 59, 60, 64, 1514, 1518, 9014)]
+    sent = [frame(1, 2, length) for length in (14, 15, 59, 60, 64, 1513, mtu + 14)]
     # A VLAN tag, two of them, and with the longest packet.
     for tags in (b"\x81\x00\x20\x05", b"\x88\xa8\x00\x07\x81\x00\x00\x05"):
         sent.append(MACS[2] + MACS[1] + tags + frame(1, 2, 100)[12:])
-    sent.append(MACS[2] + MACS[1] + b"\x81\x00\x00\x05" + frame(1, 2, 9014)[12:])
+    sent.append(MACS[2] + MACS[1] + b"\x81\x00\x00\x05" + frame(1, 2, mtu + 14)[12:])
     with live:
         for each in sent:
             one.send(each)
@@ -89,7 +96,7 @@ def test_frames_of_all_sizes_pass_as_they_are(two: Place, kind: str) -> None:
         other.send(frame(2, 1))
         assert one.receive(1) == [frame(2, 1)]
         first, second = live.statistics()["ports"]
-    assert first["kind"] == kind
+    assert first["kind"] == (kind if kind != "auto" else "packet")
     assert (first["received"], first["sent"], second["received"], second["sent"]) == (
         len(sent),
         1,

@@ -72,6 +72,7 @@ class Wire:
     packets: int | None
     bytes: int | None
     mark_above: int | None = None
+    aqm: str | None = None
     framing: int = 14
     loss: float = 0.0
     burst_loss: tuple[float, float, float, float] | None = None
@@ -394,6 +395,7 @@ class Network:
         queue: str = "1000 packets",
         rtt: units.Time | None = None,
         mark_above: int | None = None,
+        aqm: str | None = None,
         framing: int = 14,
         loss: float = 0.0,
         burst_loss: tuple[float, float, float, float] | None = None,
@@ -406,7 +408,8 @@ class Network:
         """Connect two nodes in both directions.
 
         `queue` is `100 packets`, `64 KiB` or `1 BDP`; a BDP is `rate` times `rtt`, or times twice `delay` if `rtt` is not
-        given. `mark_above`: packets that find so many waiting are marked CE, if they can be. `framing`: bytes that the
+        given. `mark_above`: packets that find so many waiting are marked CE, if they can be. `aqm`: `codel`
+        or `pie`, for a host's or plain router's queues; they drop. `framing`: bytes that the
         link adds to an IP packet. `burst_loss`: shares (good to bad, bad to good, lost in good, lost in bad), after
         Gilbert and Elliott. `reorder`: the share of packets that comes `reorder_by` later.
         """
@@ -422,6 +425,7 @@ class Network:
             packets=packets,
             bytes=size,
             mark_above=mark_above,
+            aqm=aqm,
             framing=framing,
             loss=float(loss),
             burst_loss=burst_loss,

@@ -15,10 +15,12 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use sim::{Histogram, Network, NodeId, Outgoing};
 use units::Time;
 
+use crate::bpf::Attach;
 use crate::clock::Clock;
 use crate::interface::{Failure, Interface, descriptor, done, plain, within};
 use crate::packet::PacketPort;
 use crate::port::{BATCH, Counts, Kind, Port};
+use crate::xdp::XdpPort;
 
 /// A host that is outside, and the interface that it is reached by.
 #[derive(Debug, Clone)]
@@ -36,6 +38,8 @@ pub struct PortStatus {
     pub interface: String,
     pub kind: Kind,
     pub mtu: u32,
+    /// Why it is not the kind that would be better.
+    pub notice: Option<String>,
     pub counts: Counts,
 }
 
@@ -214,11 +218,22 @@ impl Drop for Live {
 fn open(wiring: &Wiring) -> Result<(Box<dyn Port>, PortStatus), Failure> {
     let interface = Interface::open(&wiring.interface, wiring.netns.as_deref())?;
     let mtu = interface.mtu();
+    let mut notice = None;
+    let xdp = |interface, how| XdpPort::open(interface, how).map(|port| -> Box<dyn Port> { Box::new(port) });
     let (port, kind): (Box<dyn Port>, Kind) = match wiring.kind {
-        Kind::Auto | Kind::Packet => (Box::new(PacketPort::open(interface)?), Kind::Packet),
+        Kind::Packet => (Box::new(PacketPort::open(interface)?), Kind::Packet),
+        Kind::Xdp => (xdp(interface, Attach::Native).map_err(|(why, _)| why)?, Kind::Xdp),
+        Kind::XdpGeneric => (xdp(interface, Attach::Generic).map_err(|(why, _)| why)?, Kind::XdpGeneric),
+        Kind::Auto => match xdp(interface, Attach::Native) {
+            Ok(port) => (port, Kind::Xdp),
+            Err((why, interface)) => {
+                notice = Some(format!("{why}; AF_PACKET is used"));
+                (Box::new(PacketPort::open(interface)?), Kind::Packet)
+            }
+        },
     };
-    let status = PortStatus { interface: wiring.interface.clone(), kind, mtu, counts: Counts::default() };
-    Ok((port, status))
+    let interface = wiring.interface.clone();
+    Ok((port, PortStatus { interface, kind, mtu, notice, counts: Counts::default() }))
 }
 
 struct Wired {

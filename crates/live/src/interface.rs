@@ -129,6 +129,20 @@ impl Interface {
         Ok(())
     }
 
+    /// How many receive queues it has.
+    pub fn receive_queues(&self) -> u32 {
+        // `struct ethtool_channels`: the command, four maxima, and what there is of receive, transmit, other and combined ones.
+        let mut channels = [0u32; 9];
+        channels[0] = ETHTOOL_GET_CHANNELS;
+        let mut request = self.request();
+        request.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
+        match ask(&self.control, libc::SIOCETHTOOL as libc::Ioctl, &mut request) {
+            Ok(()) => (channels[5] + channels[8]).max(1),
+            // A driver without channels has one queue.
+            Err(_) => 1,
+        }
+    }
+
     /// Longest packet, from the IP header on.
     pub fn mtu(&self) -> u32 {
         let mut request = self.request();
@@ -139,6 +153,23 @@ impl Interface {
             Err(_) => 0,
         }
     }
+}
+
+const ETHTOOL_GET_CHANNELS: u32 = 0x3c;
+
+/// Has an interface take in every frame, whatever its address, while the socket lives.
+pub fn promiscuous(interface: &Interface) -> io::Result<OwnedFd> {
+    let holder = socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+    make_promiscuous(&holder, interface)?;
+    Ok(holder)
+}
+
+pub fn make_promiscuous(socket: &OwnedFd, interface: &Interface) -> io::Result<()> {
+    // SAFETY: all zeros is a value of this type.
+    let mut all: libc::packet_mreq = unsafe { std::mem::zeroed() };
+    all.mr_ifindex = interface.index;
+    all.mr_type = libc::PACKET_MR_PROMISC as u16;
+    set(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)
 }
 
 /// A request that names an interface.

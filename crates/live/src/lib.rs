@@ -9,16 +9,22 @@
 //! | `driver` | the thread, and what others see of it |
 //! | `port` | what a port is |
 //! | `packet` | ports by AF_PACKET |
+//! | `xdp`, `xdp_socket`, `bpf` | ports by AF_XDP: the port, its sockets, the program in front of them |
 //! | `interface` | an interface in a namespace: found, claimed, asked |
 //! | `checksum` | checksums that the sender left to its hardware |
+//! | `segment` | packets that the sender left to its hardware to cut up |
 //! | `clock` | the network's time |
 
+mod bpf;
 mod checksum;
 mod clock;
 mod driver;
 mod interface;
 mod packet;
 mod port;
+mod segment;
+mod xdp;
+mod xdp_socket;
 
 pub use driver::{Lateness, Live, PortStatus, Shared, Wiring};
 pub use interface::Failure;

@@ -12,8 +12,9 @@ use libc::{c_int, c_void, iovec, mmsghdr};
 
 use crate::checksum;
 use crate::clock;
-use crate::interface::{Failure, Interface, done, plain, set, socket};
+use crate::interface::{Failure, Interface, done, make_promiscuous, plain, set, socket};
 use crate::port::{BATCH, Counts, Port};
+use crate::segment::Large;
 
 /// `struct virtio_net_hdr`, which precedes each packet.
 const VNET_HEADER: usize = 10;
@@ -35,8 +36,10 @@ pub struct PacketPort {
     receiver: OwnedFd,
     sender: OwnedFd,
     slots: Vec<u8>,
-    /// Frames of the last batch: time, where in `slots`, how long.
-    frames: Vec<(u64, usize, usize)>,
+    /// Parts of packets that came in one piece.
+    parts: Vec<u8>,
+    /// Frames of the last batch: time, whether in `parts`, where in there or in `slots`, how long.
+    frames: Vec<(u64, bool, usize, usize)>,
     counts: Counts,
 }
 
@@ -52,11 +55,7 @@ impl PacketPort {
             set(fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1)?;
             set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)?;
             set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER)?;
-            // SAFETY: all zeros is a value of this type.
-            let mut all: libc::packet_mreq = unsafe { std::mem::zeroed() };
-            all.mr_ifindex = interface.index;
-            all.mr_type = libc::PACKET_MR_PROMISC as u16;
-            set(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)?;
+            make_promiscuous(&receiver, &interface)?;
             bind(fd, interface.index, libc::ETH_P_ALL)?;
             // Another socket, so that frames go out without a header before them. It receives nothing.
             let sender = socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)?;
@@ -65,8 +64,8 @@ impl PacketPort {
             Ok((receiver, sender))
         };
         let (receiver, sender) = open().map_err(|e| Failure(format!("interface {name}: {}", plain(&e))))?;
-        let (slots, frames) = (vec![0; BATCH * SLOT], Vec::with_capacity(BATCH));
-        Ok(PacketPort { interface, receiver, sender, slots, frames, counts: Counts::default() })
+        let (slots, parts, frames) = (vec![0; BATCH * SLOT], Vec::new(), Vec::with_capacity(BATCH));
+        Ok(PacketPort { interface, receiver, sender, slots, parts, frames, counts: Counts::default() })
     }
 }
 
@@ -128,6 +127,7 @@ impl Port for PacketPort {
 
     fn receive(&mut self) -> usize {
         self.frames.clear();
+        self.parts.clear();
         let mut headers = [[0u8; VNET_HEADER]; BATCH];
         let mut control = [[0u64; CONTROL / 8]; BATCH];
         let none = iovec { iov_base: null_mut(), iov_len: 0 };
@@ -164,11 +164,7 @@ impl Port for PacketPort {
             let at = found.nanoseconds.map_or(now, |wall| (wall as i64 - ahead) as u64).min(now);
             let header = &headers[index];
             let number = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
-            if header[1] != ONE_PACKET {
-                self.counts.truncated += 1;
-                continue;
-            }
-            if header[0] & NEEDS_CHECKSUM != 0 {
+            if header[0] & NEEDS_CHECKSUM != 0 && header[1] == ONE_PACKET {
                 let frame = &mut self.slots[start..start + length];
                 self.counts.completed += u64::from(checksum::complete(frame, number(6), number(8)));
             }
@@ -182,16 +178,34 @@ impl Port for PacketPort {
                 self.slots[start + 10..start + 12].copy_from_slice(&tag.to_be_bytes());
                 (start, length) = (start - TAG, length + TAG);
             }
+            if header[1] != ONE_PACKET {
+                // The kernel counts from where the frame began without the tag.
+                let transport = number(6) + if found.tag.is_some() { TAG } else { 0 };
+                let frame = &self.slots[start..start + length];
+                let large = Large { frame, kind: header[1], size: number(4), transport };
+                let (frames, counts) = (&mut self.frames, &mut self.counts);
+                let cut = large.cut(&mut self.parts, |start, length| {
+                    counts.received += 1;
+                    counts.received_bytes += length as u64;
+                    frames.push((at, true, start, length));
+                });
+                match cut {
+                    Some(()) => self.counts.segmented += 1,
+                    None => self.counts.truncated += 1,
+                }
+                continue;
+            }
             self.counts.received += 1;
             self.counts.received_bytes += length as u64;
-            self.frames.push((at, start, length));
+            self.frames.push((at, false, start, length));
         }
         self.frames.len()
     }
 
     fn frame(&self, index: usize) -> (u64, &[u8]) {
-        let (at, start, length) = self.frames[index];
-        (at, &self.slots[start..start + length])
+        let (at, in_parts, start, length) = self.frames[index];
+        let from = if in_parts { &self.parts } else { &self.slots };
+        (at, &from[start..start + length])
     }
 
     fn send(&mut self, frames: &[Vec<u8>]) {

@@ -14,12 +14,21 @@ pub const BATCH: usize = 64;
 pub enum Kind {
     /// Whatever is best on this interface.
     Auto,
+    /// AF_XDP with the program in the driver.
+    Xdp,
+    /// AF_XDP with the program in the kernel's receive path, on any interface.
+    XdpGeneric,
     /// AF_PACKET.
     Packet,
 }
 
 impl Kind {
-    const ALL: [(&'static str, Kind); 2] = [("auto", Kind::Auto), ("packet", Kind::Packet)];
+    const ALL: [(&'static str, Kind); 4] = [
+        ("auto", Kind::Auto),
+        ("xdp", Kind::Xdp),
+        ("xdp-generic", Kind::XdpGeneric),
+        ("packet", Kind::Packet),
+    ];
 }
 
 impl fmt::Display for Kind {
@@ -78,6 +87,14 @@ impl Counts {
             ("segmented", self.segmented),
         ]
     }
+}
+
+/// Whether an interface with this MTU takes a frame. Up to two VLAN tags do not count.
+pub fn fits(frame: &[u8], mtu: usize) -> bool {
+    const ETHERNET: usize = 14;
+    let Some(packet) = frame.len().checked_sub(ETHERNET) else { return false };
+    let tagged = |at: usize| matches!(frame.get(at..at + 2), Some([0x81, 0] | [0x88, 0xa8]));
+    packet <= mtu || packet <= mtu + 4 * (usize::from(tagged(12)) + usize::from(tagged(12) && tagged(16)))
 }
 
 /// A real interface.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use sim::{
-    BuildError, FlowId, FlowSamples, GilbertElliott, Link, Network, NodeId, PageFlow, PageId, Pattern,
+    Aqm, BuildError, FlowId, FlowSamples, GilbertElliott, Link, Network, NodeId, PageFlow, PageId, Pattern,
     PortId, QueueLimit, QueueSamples, SizeDistribution, TcpFlow, UdpFlow, poisson,
 };
 use switch::{Generator, PortConfig, QueueConfig, Scheduler, Shaping, Switch};
@@ -43,6 +43,7 @@ pub struct LinkSpec {
     packets: Option<u64>,
     bytes: Option<u64>,
     mark_above: Option<u64>,
+    aqm: Option<String>,
     framing: u32,
     loss: f64,
     burst_loss: Option<(f64, f64, f64, f64)>,
@@ -54,8 +55,14 @@ pub struct LinkSpec {
 }
 
 impl LinkSpec {
-    fn link(&self) -> Link {
-        Link {
+    fn link(&self) -> PyResult<Link> {
+        let aqm = |name: &String| {
+            let known = Aqm::NAMES.join(", ");
+            Aqm::by_name(name)
+                .ok_or_else(|| wrong(format!("there is no queue management `{name}`; known: {known}")))
+        };
+        Ok(Link {
+            aqm: self.aqm.as_ref().map(aqm).transpose()?,
             limit: QueueLimit { packets: self.packets, bytes: self.bytes.map(Bytes::new) },
             mark_above: self.mark_above,
             framing: self.framing,
@@ -72,7 +79,7 @@ impl LinkSpec {
             duplicate: self.duplicate,
             mtu: self.mtu,
             ..Link::new(Rate::from_bps(self.rate), Time::from_ps(self.delay))
-        }
+        })
     }
 }
 
@@ -277,7 +284,8 @@ impl Simulation {
         let (a, b) = (self.node(a)?, self.node(b)?);
         let numbers = [a_number, b_number];
         let mut ids = self.ids.lock();
-        let link = |network: &mut Network| network.link_at(a, b, there.link(), back.link(), numbers);
+        let (there, back) = (there.link()?, back.link()?);
+        let link = |network: &mut Network| network.link_at(a, b, there, back, numbers);
         let (there, back) = self.with(link).map_err(refuse)?;
         ids.ports.extend([there, back]);
         Ok((ids.ports.len() as u32 - 2, ids.ports.len() as u32 - 1))
@@ -285,7 +293,8 @@ impl Simulation {
 
     fn change_link(&self, at: u64, port: u32, link: LinkSpec) -> PyResult<()> {
         let port = self.port(port)?;
-        self.with(|network| network.change_link(Time::from_ps(at), port, link.link())).map_err(refuse)
+        let link = link.link()?;
+        self.with(|network| network.change_link(Time::from_ps(at), port, link)).map_err(refuse)
     }
 
     fn set_route(&self, router: u32, to: u32, port: u32) -> PyResult<()> {

@@ -10,6 +10,7 @@
 //! | `events` | the queue of events |
 //! | `packet` | packets and their pool |
 //! | `port` | an output queue with the wire behind it |
+//! | `aqm` | queue management of plain ports |
 //! | `flow`, `page`, `udp` | what hosts send |
 //! | `workload` | flows at random: sizes by a distribution, starts by a Poisson process |
 //! | `outside` | hosts that are not simulated: frames come in and go out |
@@ -19,6 +20,7 @@
 //! | `routes` | shortest paths, with ties split by flow |
 //! | `random` | the seeded source of random numbers |
 
+mod aqm;
 mod capture;
 mod events;
 mod flow;
@@ -35,6 +37,7 @@ mod switch_node;
 mod udp;
 mod workload;
 
+pub use aqm::Aqm;
 pub use capture::Sink;
 pub use flow::{FlowId, Outcome, TcpFlow};
 pub use network::{BuildError, Network, NodeId};

@@ -344,6 +344,14 @@ impl Network {
                 ));
             }
         }
+        for (node, link) in [(a, &there), (b, &back)] {
+            if link.aqm.is_some() && self.nodes[node.0 as usize].switch != NO_HOST {
+                return refuse(format!(
+                    "{names}: the queues of the P4 switch {} are managed by its program; leave `aqm` out",
+                    self.name(node)
+                ));
+            }
+        }
         let mut given = [0, 0];
         for (node, (number, given)) in [a, b].into_iter().zip(numbers.into_iter().zip(&mut given)) {
             *given = self.number(node, number)?;
@@ -624,7 +632,8 @@ impl Network {
         self.ports[port.0 as usize].depth(now)
     }
 
-    /// How long a packet that came to a port now would wait.
+    /// How long a port's wire is busy with what it has been given; for one whose queue is not managed, how long a packet that came
+    /// now would wait.
     pub fn backlog(&self, port: PortId) -> Time {
         Time::from_ps(self.ports[port.0 as usize].backlog(self.now))
     }
@@ -694,6 +703,11 @@ fn check_link(names: &str, link: &Link) -> Result<(), BuildError> {
     }
     if link.limit.packets == Some(0) || link.limit.bytes.is_some_and(|b| b.is_zero()) {
         return refuse(format!("{names} has a queue that holds nothing; give it room for a packet"));
+    }
+    if link.aqm.is_some() && link.mark_above.is_some() {
+        return refuse(format!(
+            "{names} has queue management and a threshold for marks; give it one of them"
+        ));
     }
     if link.mtu < 576 {
         return refuse(format!("{names} has an MTU of {}; give it at least 576", link.mtu));

@@ -1,4 +1,4 @@
-//! A port: a drop-tail queue, and the wire behind it.
+//! A port: a drop-tail queue, or a managed one (`aqm`), and the wire behind it.
 //!
 //! A first-in first-out queue in front of a wire of known rate needs no event for the end of a transmission: when a packet is
 //! queued, its departure and arrival are known. The port keeps all packets of queue and wire in one ring in order, and one event,
@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use units::{Bytes, Rate, Time};
 
+use crate::aqm::{Aqm, Managed, Waiting};
 use crate::capture::NO_CAPTURE;
 use crate::packet::{Packet, PacketId};
 use crate::random::Random;
@@ -33,6 +34,8 @@ pub struct Link {
     pub limit: QueueLimit,
     /// Packets that find this many waiting are marked CE if they can be (DCTCP's K).
     pub mark_above: Option<u64>,
+    /// Management of the queue. A link keeps what it was made with.
+    pub aqm: Option<Aqm>,
     /// Bytes that the link adds to each packet.
     pub framing: u32,
     /// Share of packets that get lost on the wire.
@@ -57,6 +60,7 @@ impl Link {
             delay,
             limit: QueueLimit { packets: Some(1000), bytes: None },
             mark_above: None,
+            aqm: None,
             framing: 14,
             loss: 0.0,
             burst_loss: None,
@@ -121,6 +125,8 @@ pub(crate) struct Port {
     begun: usize,
     waiting_bytes: u64,
     free_at: u64,
+    /// The queue, if it is managed: the ring is the wire alone then.
+    pub managed: Option<Box<Managed>>,
     /// The wire loses packets or their order: each one arrives by an event of its own, and the ring is only the queue.
     pub strays: bool,
     bad: bool,
@@ -151,7 +157,9 @@ const BITS_PS: u64 = 8_000_000_000_000;
 
 impl Port {
     pub fn new(link: Link, to: u32, to_port: u32, number: u32) -> Port {
+        let managed = link.aqm.map(|aqm| Box::new(Managed::new(aqm, link.mtu + link.framing)));
         let mut port = Port {
+            managed,
             link,
             to,
             to_port,
@@ -208,6 +216,9 @@ impl Port {
 
     /// Packets and bytes waiting now.
     pub fn depth(&mut self, now: u64) -> (u64, u64) {
+        if let Some(managed) = &self.managed {
+            return (managed.fifo.len(), managed.fifo.bytes());
+        }
         self.settle(now);
         ((self.ring.len() - self.begun) as u64, self.waiting_bytes)
     }
@@ -217,9 +228,46 @@ impl Port {
         self.ring.iter().map(|flight| flight.starts)
     }
 
-    /// How long a packet that came now would wait.
+    /// How long the wire is busy with what it has been given.
     pub fn backlog(&self, now: u64) -> u64 {
         self.free_at.saturating_sub(now)
+    }
+
+    /// How long a packet that came now would wait.
+    pub fn delay(&self, now: u64) -> u64 {
+        let waiting = self.managed.as_ref().map_or(0, |m| m.fifo.bytes());
+        self.backlog(now) + self.link.rate.time_for(Bytes::new(waiting)).as_ps()
+    }
+
+    /// Takes a packet into a managed queue, or drops it. Gives whether it is the only one there.
+    pub fn manage(&mut self, now: u64, id: PacketId, packet: &Packet, random: &mut Random) -> Option<bool> {
+        let bytes = packet.size + self.link.framing;
+        if packet.size > self.link.mtu && packet.size > self.link.mtu + packet.tags() {
+            self.statistics.too_large += 1;
+            return None;
+        }
+        let managed = self.managed.as_mut()?;
+        let limit = &self.link.limit;
+        let full = limit.packets.is_some_and(|most| managed.fifo.len() >= most)
+            || limit.bytes.is_some_and(|most| managed.fifo.bytes() + u64::from(bytes) > most.get());
+        // The queue may be full only if the wire is busy.
+        let full = full && self.free_at > now;
+        if full || !managed.enqueue(Waiting { packet: id, bytes, came: now }, random) {
+            self.statistics.dropped += 1;
+            return None;
+        }
+        Some(managed.fifo.len() == 1)
+    }
+
+    /// The next packet of a managed queue, and how long it waited.
+    pub fn next_managed(&mut self, now: u64, dropped: &mut Vec<PacketId>) -> Option<(PacketId, u64)> {
+        let next = self.managed.as_mut()?.dequeue(now, dropped);
+        self.statistics.dropped += dropped.len() as u64;
+        let next = next?;
+        let wait = now - next.came;
+        self.statistics.wait_ps += u128::from(wait);
+        self.statistics.wait_max_ps = self.statistics.wait_max_ps.max(wait);
+        Some((next.packet, wait))
     }
 
     /// Takes or drops a packet.
@@ -308,7 +356,7 @@ impl Port {
     /// The link changes. What is on the wire arrives as it would have; what waits is sent with the new rate and delay.
     pub fn change(&mut self, now: u64, link: Link) {
         self.settle(now);
-        self.link = link;
+        self.link = Link { aqm: self.link.aqm, ..link };
         self.link_changed();
         let waiting = self.ring.len() - self.begun;
         let mut free_at = match self.ring.get(self.begun) {
@@ -334,7 +382,7 @@ impl Port {
         self.free_at
     }
 
-    /// Sends a packet that a switch has taken out of its own queue; the wire must be free. Gives when it arrives, and whether an
+    /// Sends a packet that a switch has taken out of its own queue, or this port out of a managed one; the wire must be free. Gives when it arrives, and whether an
     /// event for the first arrival is needed.
     pub fn put(&mut self, now: u64, id: PacketId, size: u32) -> (u64, bool) {
         let bytes = size + self.link.framing;

@@ -256,11 +256,15 @@ impl Network {
         }
     }
 
-    /// A switch's port may be free: sends the next packet, if there is one. Gives when to look at it again.
+    /// A port of a switch, or with a managed queue, may be free: sends the next packet, if there is one. Gives when to look at it
+    /// again.
     fn pull(&mut self, port: u32) -> Option<u64> {
         let p = &self.ports[port as usize];
         if p.free_at() > self.now {
             return None;
+        }
+        if p.managed.is_some() {
+            return self.pull_managed(port);
         }
         let (index, number) = (p.of_switch, p.number);
         let node = self.switches.get_mut(index as usize).and_then(Option::as_mut)?;
@@ -282,7 +286,7 @@ impl Network {
         next.map(|next| free_at.max(next.as_ps()))
     }
 
-    /// Sends a packet of a switch by a port whose wire is free.
+    /// Sends a packet that has waited by a port whose wire is free.
     fn emit(&mut self, port: u32, id: PacketId, queue: usize, waited: u64) {
         let size = self.packets.get(id).size;
         let p = &mut self.ports[port as usize];
@@ -350,6 +354,10 @@ impl Network {
     #[inline]
     pub(crate) fn send(&mut self, port: u32, id: PacketId) {
         let p = &mut self.ports[port as usize];
+        if p.managed.is_some() {
+            self.send_managed(port, id);
+            return;
+        }
         let taken = p.push(self.now, id, self.packets.get_mut(id));
         if p.captures_sent != NO_CAPTURE && !matches!(taken, Taken::Dropped) {
             let (capture, at) = (p.captures_sent, p.starts().next_back().unwrap_or(self.now));
@@ -361,6 +369,37 @@ impl Network {
             Taken::Dropped => self.packets.free(id),
             Taken::Stray { at } => self.stray(port, id, at),
         }
+    }
+
+    /// Hands a packet to a port with a managed queue.
+    fn send_managed(&mut self, port: u32, id: PacketId) {
+        let p = &mut self.ports[port as usize];
+        match p.manage(self.now, id, self.packets.get(id), &mut self.random) {
+            None => self.packets.free(id),
+            // There is an event under way while packets wait.
+            Some(false) => {}
+            Some(true) if p.free_at() > self.now => {
+                let at = p.free_at();
+                self.events.push(at, Event::Free(port));
+            }
+            Some(true) => {
+                if let Some(next) = self.pull_managed(port) {
+                    self.events.push(next, Event::Free(port));
+                }
+            }
+        }
+    }
+
+    /// Sends the next packet of a managed queue. Gives when to look at it again.
+    fn pull_managed(&mut self, port: u32) -> Option<u64> {
+        let p = &mut self.ports[port as usize];
+        let mut dropped = Vec::new();
+        let next = p.next_managed(self.now, &mut dropped);
+        dropped.into_iter().for_each(|id| self.packets.free(id));
+        let (id, waited) = next?;
+        self.emit(port, id, 0, waited);
+        let p = &mut self.ports[port as usize];
+        (p.depth(self.now).0 > 0).then_some(p.free_at())
     }
 
     /// A packet on a wire that loses, doubles or delays.
@@ -565,7 +604,7 @@ impl Network {
                 samples.busy.push((p.statistics.busy_ps as u64).saturating_sub(p.backlog(self.now)));
             };
             let Some(Some(node)) = self.switches.get(p.of_switch as usize) else {
-                let (depth, delay) = (p.depth(self.now), p.backlog(self.now));
+                let (depth, delay) = (p.depth(self.now), p.delay(self.now));
                 row(p, 0, depth, delay, p.statistics.dropped);
                 continue;
             };

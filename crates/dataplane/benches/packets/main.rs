@@ -3,6 +3,7 @@
 //!
 //! `cargo bench -p dataplane --bench packets [-- --json]`
 
+mod aqm;
 mod by_hand;
 mod load;
 mod meter;
@@ -163,6 +164,7 @@ fn main() {
     router(&mut figures);
     registers(&mut figures);
     meter::measure(&mut figures);
+    aqm::measure(&mut figures);
     stages::measure(&mut figures);
     tables::measure(&mut figures);
     load::measure(&mut figures);

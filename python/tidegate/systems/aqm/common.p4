@@ -10,8 +10,9 @@
 const bit<32> PORTS = 512;
 const bit<32> SLOTS = 1024;
 const bit<32> MTU = 1514;
-// Bins of a queue's delays; which delay falls in which bin is in the table `delays`.
-const bit<32> BINS = 256;
+// Bins of a queue's delays: 128 of 16 us, then 240 of 128 us, then 144 of 2048 us, the last of which has no end.
+const bit<32> BINS = 512;
+const bit<32> LAST_BIN = 511;
 
 const bit<16> TYPE_IPV4 = 0x0800;
 const bit<16> TYPE_IPV6 = 0x86dd;
@@ -83,6 +84,7 @@ struct metadata_t {
     // For the L queue.
     bit<1>  low;
     bit<1>  l4s;
+    bit<1>  classified;
     bit<2>  ecn;
     bit<6>  dscp;
     bit<32> limit;
@@ -124,10 +126,9 @@ register<bit<48>>(PORTS) updated;
 // What RFC 9332's recurrence has added up.
 register<prob_t>(SLOTS) signals;
 
-// Statistics (RFC 9332 section 2.5.2.2). `arrived` less `presented` and what waits is tail drop.
+// Statistics (RFC 9332 section 2.5.2.2). What is in the histogram of delays was presented to the AQM; the rest is tail drop.
 counter(SLOTS, CounterType.packets_and_bytes) arrived;
 counter(SLOTS, CounterType.packets) overflowed;
-counter(SLOTS, CounterType.packets) presented;
 counter(SLOTS, CounterType.packets_and_bytes) forwarded;
 counter(SLOTS, CounterType.packets) marked;
 counter(SLOTS, CounterType.packets) dropped_not_ect;
@@ -206,15 +207,17 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, inout standard_me
         size = 65536;
     }
 
-    action manage(bit<32> limit, bit<1> l4s) {
+    action manage(bit<32> limit, bit<1> l4s, bit<1> classified) {
         meta.managed = 1;
         meta.limit = limit;
         meta.l4s = l4s;
+        meta.classified = classified;
     }
 
     action leave() { }
 
-    // Bytes that a port's queues hold together; and whether there is L4S at all. Ports without an entry are not managed.
+    // Bytes that a port's queues hold together; whether there is L4S at all, and classifiers of the operator's. Ports without an
+    // entry are not managed.
     table buffers {
         key = { standard_metadata.egress_spec : exact; }
         actions = { manage; leave; }
@@ -288,20 +291,6 @@ control Buffer(inout metadata_t meta, inout standard_metadata_t standard_metadat
 // Takes a packet out of the buffer. `waiting`: bytes that waited, this packet included; `waited`: the longer delay of both queues,
 // that of the packet's own being the packet's.
 control Dequeue(in bit<32> slot, in standard_metadata_t standard_metadata, out bit<32> waiting, out time_t waited) {
-    bit<8> found;
-
-    action bin(bit<8> number) {
-        found = number;
-    }
-
-    // Edges of the bins are prefixes of the time in microseconds.
-    table delays {
-        key = { standard_metadata.deq_timedelta : lpm; }
-        actions = { bin; }
-        default_action = bin(0);
-        size = 256;
-    }
-
     apply {
         bit<32> own;
         backlog.read(own, slot);
@@ -321,9 +310,16 @@ control Dequeue(in bit<32> slot, in standard_metadata_t standard_metadata, out b
         bit<64> sum;
         delay_sum.read(sum, slot);
         delay_sum.write(slot, sum + (bit<64>) time);
-        presented.count(slot);
-        delays.apply();
-        delay_histogram.count(slot << 8 | (bit<32>) found);
+        bit<32> bin;
+        if (time < 2048) {
+            bin = time >> 4;
+        } else if (time < 32768) {
+            bin = 112 + (time >> 7);
+        } else {
+            bin = 352 + (time >> 11);
+            bin = bin > LAST_BIN ? LAST_BIN : bin;
+        }
+        delay_histogram.count(slot * BINS + bin);
     }
 }
 

@@ -23,7 +23,7 @@ Home = Literal["control plane", "data plane"]
 ONE = 1 << 32
 ALPHA_SCALE = 1 << 20
 K_ONE = 16
-BINS = 256
+BINS = 512
 MTU = 1514
 LOW = 1
 """The L queue's number at its port; the C queue has 0."""
@@ -56,6 +56,8 @@ class Aqm:
     """Signals at random, as the paper's; otherwise by RFC 9332's recurrence."""
     policed: bool = False
     """Something else keeps traffic that builds queues out of the L queue: what is not ECN-capable is left alone there."""
+    classified: bool = False
+    """Whether the tables `sources4`, `sources6` and `dscps` are asked before the ECN field: an operator's own classification."""
     spares_two: bool = True
     """No signals of the PI controller while less than two full packets wait."""
     l4s: bool = True
@@ -147,21 +149,13 @@ PAPER = Aqm(
 """As the paper has it: 20 ms, every 16 ms, a step at 1 ms, random numbers."""
 
 
-def delay_bins() -> list[tuple[str, int]]:
-    """Bins for delays in microseconds, as prefixes: one for each up to 7, then eight for each doubling."""
-    bins = [(f"{us}/32", us) for us in range(1, 8)]
-    for shift in range(28):
-        for eighth in range(8):
-            bins.append((f"{(8 + eighth) << shift}/{32 - shift}", 8 + 8 * shift + eighth))
-    return bins
-
-
 def bin_edges_us(number: int) -> tuple[int, int]:
-    """From where on, and up to where, delays are in a bin."""
-    if number < 8:
-        return number, number + 1
-    shift, eighth = divmod(number - 8, 8)
-    return (8 + eighth) << shift, (9 + eighth) << shift
+    """From where on, and up to where, delays are in a bin of the data plane; the last has no end, and counts as the others."""
+    if number < 128:
+        return 16 * number, 16 * number + 16
+    if number < 368:
+        return 128 * (number - 112), 128 * (number - 111)
+    return 2048 * (number - 352), 2048 * (number - 351)
 
 
 def dual_port(
@@ -219,12 +213,19 @@ class AqmController(Controller):
         for address, port in self._ports.items():
             if int(address.replace(":", ""), 16) not in known:
                 switch.table_add("forward", [address], "to_port", [port])
-        if not switch.table_entries("delays"):
-            for prefix, number in delay_bins():
-                switch.table_add("delays", [prefix], "bin", [number])
         for port, managed in self._managed.items():
             limit = max(units.time(self.aqm.limit) * managed.rate // (8 * units.PS_PER_S), 2 * MTU)
-            _set(switch, "buffers", port, "manage", [min(limit, 2**32 - 1), int(self.aqm.l4s)])
+            _set(
+                switch,
+                "buffers",
+                port,
+                "manage",
+                [
+                    min(limit, 2**32 - 1),
+                    int(self.aqm.l4s),
+                    int(self.aqm.classified),
+                ],
+            )
             _set(switch, "aqm", port, "configure", self.aqm.values())
             managed.previous_us = int(switch.register_read("previous_delay", port, 1)[0])
 

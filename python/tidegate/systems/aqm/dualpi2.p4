@@ -48,13 +48,15 @@ control DualIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
         if (meta.managed == 1) {
             if (meta.l4s == 1) {
                 bool known = false;
-                if (hdr.ipv4.isValid()) {
-                    known = sources4.apply().hit;
-                } else if (hdr.ipv6.isValid()) {
-                    known = sources6.apply().hit;
-                }
-                if (!known) {
-                    known = dscps.apply().hit;
+                if (meta.classified == 1) {
+                    if (hdr.ipv4.isValid()) {
+                        known = sources4.apply().hit;
+                    } else if (hdr.ipv6.isValid()) {
+                        known = sources6.apply().hit;
+                    }
+                    if (!known) {
+                        known = dscps.apply().hit;
+                    }
                 }
                 // ECT(1) and CE.
                 if (!known && meta.ecn[0:0] == 1) {

@@ -78,9 +78,9 @@ def program(name: str) -> Program:
 class Counts(Controller):
     """Notes on a period what a port's queues have counted: `q0_...` of C (or of the only queue), `q1_...` of L."""
 
-    NAMES = ("arrived", "presented", "forwarded", "marked", "dropped_not_ect", "dropped_ect", "overflowed")
+    NAMES = ("arrived", "forwarded", "marked", "dropped_not_ect", "dropped_ect", "overflowed")
 
-    def __init__(self, port: int, queues: int, period: units.Time = "500 ms") -> None:
+    def __init__(self, port: int, queues: int, period: units.Time = "1 s") -> None:
         self.period = period
         self._port = port
         self._queues = queues
@@ -95,6 +95,7 @@ class Counts(Controller):
         for queue in range(self._queues):
             switch.note(f"q{queue}_delay_sum_us", sums[queue])
             bins = switch.counter_read("delay_histogram", (first + queue) * BINS, BINS)[:, 0]
+            switch.note(f"q{queue}_presented_packets", bins.sum())
             for number in np.flatnonzero(bins).tolist():
                 switch.note(f"q{queue}_bin_{number}", bins[number])
 
@@ -116,7 +117,7 @@ def bottleneck(
     base_rtt_ms: float,
     *,
     access: units.Rate = "40 Gbit/s",
-    count_period: units.Time = "500 ms",
+    count_period: units.Time = "1 s",
     aqm: Aqm | None = None,
 ) -> Bottleneck:
     """The paper's testbed, with the delay on the link to the sink, half of it each way."""
@@ -273,7 +274,7 @@ def rows_of(
         errors = np.array(own) / fair - 1
         delays = noted.delays(queue, from_s, to_s)
         counts = {name: noted.since(f"q{queue}_{name}_packets", from_s, to_s) for name in Counts.NAMES}
-        presented = max(counts["presented"], 1.0)
+        presented = max(noted.since(f"q{queue}_presented_packets", from_s, to_s), 1.0)
         rows.append(
             {
                 "way": lab.way,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
@@ -138,7 +138,6 @@ class _Feeder(Controller):
 COUNTERS = (
     "arrived",
     "overflowed",
-    "presented",
     "forwarded",
     "marked",
     "dropped_not_ect",
@@ -177,7 +176,8 @@ def through_program(
             api.table_add("dscps", [C_DSCP], "classic")
         prepare(api)
 
-    controller = AqmController({PORT: rate}, aqm, ports={_mac(MAC): PORT}, **(options or {}))
+    asks = replace(aqm, classified=any(sent.classed for sent in packets))
+    controller = AqmController({PORT: rate}, asks, ports={_mac(MAC): PORT}, **(options or {}))
     feeder = _Feeder(set_up)
     net.control(controller, switch)
     net.control(feeder, switch)
@@ -201,6 +201,7 @@ def through_program(
             state[register] = api.register_read(register, 2 * PORT, 2).tolist()
         cells = api.counter_read("delay_histogram", 2 * PORT * BINS, 2 * BINS)[:, 0]
         state["bins"] = cells.reshape(2, BINS).tolist()
+        state["presented"] = [sum(bins) for bins in state["bins"]]
 
     net.at(end, read)
     with tempfile.TemporaryDirectory() as folder:
@@ -211,7 +212,7 @@ def through_program(
     return Outcome(
         [Left(*number_and_ecn(data), ns // 1000) for ns, data in records],
         state["p"],
-        {name: state[name] for name in COUNTERS},
+        {name: state[name] for name in ("presented", *COUNTERS)},
         {name: state[name] for name in ("backlog", "delay", "delay_sum")},
         [data for _, data in records],
         notes.select("time_s", "quantity", "value").rows(),

@@ -1,0 +1,318 @@
+//! DualPI2 (`systems/aqm/dualpi2.p4`) beside the same written by hand, for IPv4: classification, shared buffer, PI controller in the
+//! program, coupled and native signals, statistics. Packets of all code points wait in a queue of 32 between ingress and egress.
+
+use std::collections::VecDeque;
+
+use dataplane::pipeline::{Output, Pending, Pipeline, QueueInfo, Received};
+use dataplane::state::exact::Exact;
+use p4lang::ir::EntryMatch;
+
+use crate::by_hand::{be16, be48};
+use crate::{BATCH, Figure, race, setup};
+
+const WAITING: usize = 32;
+const PORT: u32 = 1;
+const MAC: u64 = 0x0200_0000_0001;
+const SLOTS: usize = 1024;
+const BINS: usize = 512;
+const ONE: u64 = 1 << 32;
+const MTU: u32 = 1514;
+const LIMIT: u32 = 31_250_000;
+/// Gains of 0, so that p' stays at a tenth; the controller runs every 16 us all the same.
+const CONFIG: Config = Config {
+    period: 16,
+    target: 15,
+    alpha: 0,
+    beta: 0,
+    k: 32,
+    one_by_k: 1 << 15,
+    p_max: ONE / 2,
+    min_th: 10,
+    max_th: 74,
+    slope: ONE / 64,
+    th_len: 1,
+};
+const P: u64 = ONE / 10;
+const CE: u8 = 3;
+const INFO: QueueInfo = QueueInfo { enq_qdepth: WAITING as u32, deq_qdepth: WAITING as u32 };
+
+struct Config {
+    period: u64,
+    target: i64,
+    alpha: i64,
+    beta: i64,
+    k: u64,
+    one_by_k: u64,
+    p_max: u64,
+    min_th: u64,
+    max_th: u64,
+    slope: u64,
+    th_len: u32,
+}
+
+/// 64-byte frames of 4096 flows, a quarter of them with each code point.
+fn packets() -> Vec<Vec<u8>> {
+    let mut packets = setup::packets(&setup::routes());
+    for (number, packet) in packets.iter_mut().enumerate() {
+        packet[15] = (number % 4) as u8;
+        setup::set_checksum(packet);
+    }
+    packets
+}
+
+struct Waiting {
+    frame: Vec<u8>,
+    low: bool,
+    port: u32,
+    enqueued: u64,
+}
+
+struct Hand {
+    forward: Exact,
+    buffers: Exact,
+    aqm: Exact,
+    backlog: Vec<u32>,
+    delay: Vec<u64>,
+    p: Vec<u64>,
+    previous: Vec<i64>,
+    updated: Vec<u64>,
+    signals: Vec<u64>,
+    delay_sum: Vec<u64>,
+    arrived: Vec<(u64, u64)>,
+    overflowed: Vec<u64>,
+    forwarded: Vec<(u64, u64)>,
+    marked: Vec<u64>,
+    dropped: [Vec<u64>; 2],
+    bins: Vec<u64>,
+    waiting: VecDeque<Waiting>,
+    pool: Vec<Vec<u8>>,
+}
+
+impl Hand {
+    fn receive(&mut self, now: u64, frame: &[u8]) {
+        if frame.len() < 34 || be16(frame, 12) != 0x0800 {
+            return;
+        }
+        let Some(port) = self.forward.get(&[be48(frame, 0)]) else { return };
+        let Some(limit) = self.buffers.get(&[port.into()]) else { return };
+        let ecn = frame[15] & 3;
+        let low = ecn & 1 == 1;
+        let slot = (port << 1) as usize | usize::from(low);
+        let length = frame.len() as u32;
+        self.arrived[slot].0 += 1;
+        self.arrived[slot].1 += u64::from(length);
+        if self.backlog[slot] + self.backlog[slot ^ 1] + MTU > limit {
+            self.overflowed[slot] += 1;
+            return;
+        }
+        self.backlog[slot] += length;
+        let mut bytes = self.pool.pop().unwrap_or_default();
+        bytes.extend_from_slice(frame);
+        self.waiting.push_back(Waiting { frame: bytes, low, port, enqueued: now });
+    }
+
+    fn due(&mut self, slot: usize, likelihood: u64) -> bool {
+        let sum = self.signals[slot] + likelihood;
+        let due = sum > ONE;
+        self.signals[slot] = if due { sum - ONE } else { sum };
+        due
+    }
+
+    fn depart(&mut self, now: u64) -> Option<Output> {
+        let Waiting { mut frame, low, port, enqueued } = self.waiting.pop_front()?;
+        let slot = (port << 1) as usize | usize::from(low);
+        let time = now - enqueued;
+        let length = frame.len() as u32;
+        let waiting = self.backlog[slot] + self.backlog[slot ^ 1];
+        let waited = time.max(self.delay[slot ^ 1]);
+        self.backlog[slot] = self.backlog[slot].saturating_sub(length);
+        self.delay[slot] = time;
+        self.delay_sum[slot] += time;
+        let bin = match time {
+            0..2048 => time >> 4,
+            2048..32768 => 112 + (time >> 7),
+            _ => (352 + (time >> 11)).min(511),
+        };
+        self.bins[slot * BINS + bin as usize] += 1;
+        let ecn = frame[15] & 3;
+        let (mut marks, mut drops) = (false, false);
+        if self.aqm.get(&[port.into()]).is_some() {
+            let config = &CONFIG;
+            let port = port as usize;
+            let mut base = self.p[port];
+            let elapsed = now.wrapping_sub(self.updated[port]) & 0xffff_ffff_ffff;
+            if elapsed >= config.period {
+                let time = waited.min(0xf_ffff) as i64;
+                let integral = elapsed.min(0xf_ffff) as i64 * config.alpha * (time - config.target);
+                let next = base as i64 + (integral >> 20) + config.beta * (time - self.previous[port]);
+                base = (next.max(0) as u64).min(ONE);
+                (self.p[port], self.previous[port], self.updated[port]) = (base, time, now);
+            }
+            if waiting < 2 * MTU {
+                base = 0;
+            }
+            let coupled = ((base * config.k) >> 4).min(ONE);
+            let square = if base == ONE { ONE } else { (base * base) >> 32 };
+            let scalable = ecn & 1 == 1;
+            let capable = ecn != 0;
+            if low && coupled < ONE {
+                let native = match time {
+                    _ if INFO.deq_qdepth <= config.th_len => 0,
+                    time if time >= config.max_th => ONE,
+                    time => time.saturating_sub(config.min_th) * config.slope,
+                };
+                let likelihood = native.max(coupled);
+                if scalable {
+                    marks = self.due(slot, likelihood);
+                } else {
+                    let root = (likelihood * config.one_by_k) >> 16;
+                    let due = self.due(slot, (root * root) >> 32);
+                    (marks, drops) = (due && capable, due && !capable);
+                }
+            } else if low {
+                drops = self.due(slot, square);
+                marks = !drops && self.due(slot, coupled);
+            } else if scalable {
+                drops = base >= config.p_max && self.due(slot, square);
+                marks = !drops && self.due(slot, coupled);
+            } else if self.due(slot, square) {
+                drops = !capable || base >= config.p_max;
+                marks = !drops;
+            }
+        }
+        if drops {
+            self.dropped[usize::from(ecn != 0)][slot] += 1;
+            frame.clear();
+            self.pool.push(frame);
+            return None;
+        }
+        if marks && matches!(ecn, 1 | 2) {
+            self.marked[slot] += 1;
+            let sum = u32::from(!be16(&frame, 24)) + u32::from(CE - ecn);
+            let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+            frame[24..26].copy_from_slice(&sum.to_be_bytes());
+            frame[15] |= CE;
+        }
+        self.forwarded[slot].0 += 1;
+        self.forwarded[slot].1 += u64::from(length);
+        Some(Output { port, bytes: frame, more: 0 })
+    }
+}
+
+/// The program with its queue.
+struct Native {
+    pipeline: Pipeline,
+    waiting: VecDeque<Pending>,
+    copies: Vec<Pending>,
+}
+
+impl Native {
+    fn receive(&mut self, now: u64, frame: &[u8]) {
+        let mut bytes = self.pipeline.buffer();
+        bytes.extend_from_slice(frame);
+        let received =
+            self.pipeline.receive(now * 1_000_000, 0, &mut bytes, 0, &mut self.copies, &mut |_, _| false);
+        if let Received::Queue(packet) = received {
+            self.waiting.push_back(packet);
+        }
+    }
+
+    fn depart(&mut self, now: u64) -> Option<Output> {
+        let packet = self.waiting.pop_front()?;
+        self.pipeline.depart(now * 1_000_000, packet, INFO, &mut self.copies)
+    }
+}
+
+/// The program and the loop by hand with the same entries.
+fn contenders() -> (Native, Hand) {
+    let program = setup::program("../../python/tidegate/systems/aqm/dualpi2.p4");
+    let mut jit = Pipeline::compiled(program, 1).expect("DualPI2 compiles");
+    let mut hand = Hand {
+        forward: Exact::new(&[48]),
+        buffers: Exact::new(&[9]),
+        aqm: Exact::new(&[9]),
+        backlog: vec![0; SLOTS],
+        delay: vec![0; SLOTS],
+        p: vec![0; SLOTS],
+        previous: vec![0; SLOTS],
+        updated: vec![0; SLOTS],
+        signals: vec![0; SLOTS],
+        delay_sum: vec![0; SLOTS],
+        arrived: vec![(0, 0); SLOTS],
+        overflowed: vec![0; SLOTS],
+        forwarded: vec![(0, 0); SLOTS],
+        marked: vec![0; SLOTS],
+        dropped: [vec![0; SLOTS], vec![0; SLOTS]],
+        bins: vec![0; SLOTS * BINS],
+        waiting: VecDeque::new(),
+        pool: Vec::new(),
+    };
+    let exact = |value: u64| vec![EntryMatch::Exact(value.into())];
+    setup::add(&mut jit, "forward", exact(MAC), "to_port", &[PORT.into()]);
+    setup::add(&mut jit, "buffers", exact(PORT.into()), "manage", &[LIMIT.into(), 1, 0]);
+    let c = &CONFIG;
+    let gains = [c.period, c.target as u64, c.alpha as u64, c.beta as u64, c.k, c.one_by_k, c.p_max];
+    let values = [&gains[..], &[c.min_th, c.max_th, c.slope, c.th_len.into(), 0, 0, 1]].concat();
+    setup::add(&mut jit, "aqm", exact(PORT.into()), "configure", &values);
+    hand.forward.insert(&[MAC], PORT);
+    hand.buffers.insert(&[PORT.into()], LIMIT);
+    hand.aqm.insert(&[PORT.into()], 0);
+    let register = jit.register_index("p").expect("DualPI2 has the register");
+    jit.state.registers[register].cells[PORT as usize] = P;
+    hand.p[PORT as usize] = P;
+    (Native { pipeline: jit, waiting: VecDeque::new(), copies: Vec::new() }, hand)
+}
+
+pub fn measure(figures: &mut Vec<Figure>) {
+    let packets = packets();
+    let (mut native, mut hand) = contenders();
+    let (mut left, mut marked) = (0, 0);
+    for (now, packet) in packets.iter().enumerate() {
+        native.receive(now as u64, packet);
+        hand.receive(now as u64, packet);
+        if now >= WAITING {
+            let (a, b) = (native.depart(now as u64), hand.depart(now as u64));
+            assert_eq!(a, b, "packet {now}");
+            left += usize::from(a.is_some());
+            marked += usize::from(a.is_some_and(|out| out.bytes[15] & 3 == CE));
+        }
+    }
+    assert!(left * 10 > packets.len() * 9, "most packets are forwarded");
+    assert!(marked * 4 > packets.len(), "those that come with CE, and more");
+    let (mut now_native, mut now_hand) = (packets.len() as u64, packets.len() as u64);
+    let times = race(&mut [
+        &mut || {
+            for at in 0..BATCH {
+                now_native += 1;
+                native.receive(now_native, &packets[at % packets.len()]);
+                if let Some(out) = native.depart(now_native) {
+                    std::hint::black_box(&out.bytes);
+                    native.pipeline.recycle(out.bytes);
+                }
+            }
+        },
+        &mut || {
+            for at in 0..BATCH {
+                now_hand += 1;
+                hand.receive(now_hand, &packets[at % packets.len()]);
+                if let Some(mut out) = hand.depart(now_hand) {
+                    std::hint::black_box(&out.bytes);
+                    out.bytes.clear();
+                    hand.pool.push(out.bytes);
+                }
+            }
+        },
+    ]);
+    let (native, hand) = (times[0], times[1]);
+    figures.extend([
+        Figure { name: "DualPI2, native code", value: native, unit: "ns/packet", goal: None },
+        Figure {
+            name: "DualPI2, native code",
+            value: 1e3 / native,
+            unit: "Mpps",
+            goal: Some(("at least", 5.0)),
+        },
+        Figure { name: "DualPI2, by hand", value: hand, unit: "ns/packet", goal: None },
+        Figure { name: "DualPI2, native code / by hand", value: native / hand, unit: "x", goal: None },
+    ]);
+}

@@ -1,0 +1,170 @@
+//! Ports by AF_XDP: an XDP program takes an interface's packets out of the kernel's way, into memory that this process shares.
+//! Native on drivers that have it, generic on the others.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use crate::bpf::{self, Attach};
+use crate::checksum;
+use crate::clock;
+use crate::interface::{Failure, Interface, descriptor, done, fail, plain, promiscuous};
+use crate::port::{BATCH, Counts, Port, fits};
+use crate::xdp_socket::{Arrived, XdpSocket};
+
+/// Ethernet, and two VLAN tags.
+const LINK_HEADERS: usize = 22;
+
+#[derive(Debug)]
+struct Queue {
+    socket: XdpSocket,
+    arrived: Vec<Arrived>,
+}
+
+/// Dropped in this order: the program first, so that nothing is redirected to a socket that is gone.
+#[derive(Debug)]
+pub struct XdpPort {
+    _link: OwnedFd,
+    queues: Vec<Queue>,
+    /// Readable when any of the queues is.
+    epoll: OwnedFd,
+    _promiscuous: OwnedFd,
+    interface: Interface,
+    /// Of the last batch: queue, which packet, when it came.
+    frames: Vec<(u32, u32, u64)>,
+    mtu: usize,
+    counts: Counts,
+}
+
+impl XdpPort {
+    /// To be called in the interface's namespace.
+    pub fn open(interface: Interface, how: Attach) -> Result<XdpPort, (Failure, Interface)> {
+        match XdpPort::parts(&interface, how) {
+            Ok((link, queues, epoll, promiscuous, mtu)) => Ok(XdpPort {
+                _link: link,
+                queues,
+                epoll,
+                _promiscuous: promiscuous,
+                interface,
+                frames: Vec::with_capacity(BATCH),
+                mtu,
+                counts: Counts::default(),
+            }),
+            Err(failure) => Err((failure, interface)),
+        }
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn parts(
+        interface: &Interface,
+        how: Attach,
+    ) -> Result<(OwnedFd, Vec<Queue>, OwnedFd, OwnedFd, usize), Failure> {
+        let name = &interface.name;
+        let mode = match how {
+            Attach::Native => "native",
+            Attach::Generic => "generic",
+        };
+        let refused = |what: &str, e: io::Error| Failure(format!("interface {name}: {what}: {}", plain(&e)));
+        let mtu = interface.mtu() as usize;
+        let longest = mtu + LINK_HEADERS;
+        if longest > XdpSocket::LONGEST {
+            let most = XdpSocket::LONGEST - LINK_HEADERS;
+            return fail(format!(
+                "interface {name}: its MTU of {mtu} is too large for AF_XDP, which takes {most}; use the mode packet"
+            ));
+        }
+        let count = interface.receive_queues();
+        let map = bpf::socket_map(count).map_err(|e| refused("no BPF map for AF_XDP", e))?;
+        let program = bpf::program(&map).map_err(|e| refused("the XDP program is refused", e))?;
+        // SAFETY: no memory is involved.
+        let epoll = descriptor(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
+            .map_err(|e| refused("epoll", e))?;
+        let mut queues = Vec::new();
+        for number in 0..count {
+            let open = || -> io::Result<XdpSocket> {
+                let socket = XdpSocket::open(interface.index, number, longest)?;
+                bpf::set_socket(&map, number, socket.fd())?;
+                let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+                // SAFETY: the event is only read.
+                done(unsafe {
+                    libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, socket.fd(), &mut event)
+                })?;
+                Ok(socket)
+            };
+            let socket = open().map_err(|e| refused(&format!("no AF_XDP socket on queue {number}"), e))?;
+            queues.push(Queue { socket, arrived: Vec::with_capacity(BATCH) });
+        }
+        let promiscuous = promiscuous(interface).map_err(|e| refused("promiscuous mode", e))?;
+        let link = bpf::attach(&program, interface.index, how).map_err(|e| match e.raw_os_error() {
+            Some(libc::EBUSY | libc::EEXIST) => Failure(format!(
+                "interface {name} has an XDP program already; `ip link set {name} xdp off` removes it"
+            )),
+            _ => refused(&format!("no {mode} XDP on it"), e),
+        })?;
+        Ok((link, queues, epoll, promiscuous, mtu))
+    }
+}
+
+impl Port for XdpPort {
+    fn fd(&self) -> RawFd {
+        match &self.queues[..] {
+            [only] => only.socket.fd(),
+            _ => self.epoll.as_raw_fd(),
+        }
+    }
+
+    fn receive(&mut self) -> usize {
+        self.frames.clear();
+        let now = clock::monotonic();
+        for (number, queue) in self.queues.iter_mut().enumerate() {
+            queue.socket.receive(&mut queue.arrived, BATCH);
+            for (index, arrived) in queue.arrived.iter().enumerate() {
+                let frame = queue.socket.packet_mut(*arrived);
+                self.counts.completed += u64::from(checksum::complete_partial(frame));
+                self.counts.received += 1;
+                self.counts.received_bytes += frame.len() as u64;
+                let (stamp, _) = queue.socket.packet(*arrived);
+                self.frames.push((number as u32, index as u32, stamp.unwrap_or(now).min(now)));
+            }
+        }
+        if self.queues.len() > 1 {
+            self.frames.sort_by_key(|(_, _, at)| *at);
+        }
+        self.frames.len()
+    }
+
+    fn frame(&self, index: usize) -> (u64, &[u8]) {
+        let (queue, index, at) = self.frames[index];
+        let queue = &self.queues[queue as usize];
+        (at, queue.socket.packet(queue.arrived[index as usize]).1)
+    }
+
+    fn send(&mut self, frames: &[Vec<u8>]) {
+        // By one queue, so that they stay in order.
+        let socket = &mut self.queues[0].socket;
+        for frame in frames {
+            if !fits(frame, self.mtu) {
+                self.counts.wrong_size += 1;
+                continue;
+            }
+            if !socket.put(frame) {
+                socket.flush();
+                if !socket.put(frame) {
+                    self.counts.refused += 1;
+                    continue;
+                }
+            }
+            self.counts.sent += 1;
+            self.counts.sent_bytes += frame.len() as u64;
+        }
+        socket.flush();
+    }
+
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn counts(&mut self) -> Counts {
+        self.counts.overrun = self.queues.iter().map(|queue| queue.socket.lost()).sum();
+        self.counts
+    }
+}

@@ -1,0 +1,309 @@
+//! An AF_XDP socket: rings that the kernel and this process share, and memory for packets that both see.
+//!
+//! Source: Documentation/networking/af_xdp.rst. Half of the memory's chunks are for packets that come: they go round between the
+//! fill ring and the receive ring. The other half is for packets that go: between the transmit ring, the completion ring and a
+//! list of free ones.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use libc::{c_int, xdp_desc};
+
+use crate::bpf::STAMP;
+use crate::interface::{done, set, socket};
+
+/// Chunks for packets that come, and as many for those that go. Powers of two, as rings want.
+const CHUNKS: u32 = 2048;
+/// What the kernel keeps free in front of a packet that comes.
+const HEADROOM: usize = 256;
+/// Room for the packets that the kernel has made and that nobody has taken yet; its default holds about a hundred.
+const SEND_BUFFER: c_int = 16 << 20;
+
+/// Memory that is mapped.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+impl Mapping {
+    fn new(length: usize, flags: c_int, fd: c_int, offset: libc::off_t) -> io::Result<Mapping> {
+        // SAFETY: a new mapping, wherever the kernel wants it.
+        let start =
+            unsafe { libc::mmap(null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, flags, fd, offset) };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Mapping { start, length }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it is this mapping, and nothing refers to it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+// SAFETY: whoever has the mapping has its memory.
+unsafe impl Send for Mapping {}
+
+/// A ring of `T`, of which this process is the producer or the consumer.
+#[derive(Debug)]
+struct Ring<T> {
+    mapping: Mapping,
+    producer: usize,
+    consumer: usize,
+    entries: usize,
+    mask: u32,
+    /// Where this process is.
+    mine: u32,
+    of: std::marker::PhantomData<T>,
+}
+
+impl<T: Copy> Ring<T> {
+    fn new(fd: RawFd, place: libc::off_t, at: &libc::xdp_ring_offset, size: u32) -> io::Result<Ring<T>> {
+        let length = at.desc as usize + size as usize * size_of::<T>();
+        let mapping = Mapping::new(length, libc::MAP_SHARED | libc::MAP_POPULATE, fd, place)?;
+        Ok(Ring {
+            mapping,
+            producer: at.producer as usize,
+            consumer: at.consumer as usize,
+            entries: at.desc as usize,
+            mask: size - 1,
+            mine: 0,
+            of: std::marker::PhantomData,
+        })
+    }
+
+    fn number(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: the kernel said that there is a number there, which both sides only use as an atomic one.
+        unsafe { AtomicU32::from_ptr(self.mapping.start.as_ptr().add(offset).cast()) }
+    }
+
+    fn entry(&self, number: u32) -> *mut T {
+        // SAFETY: the ring has as many entries as the mask says.
+        unsafe {
+            self.mapping.start.as_ptr().add(self.entries).cast::<T>().add((number & self.mask) as usize)
+        }
+    }
+
+    /// How many entries there are to consume.
+    fn filled(&self) -> u32 {
+        self.number(self.producer).load(Ordering::Acquire).wrapping_sub(self.mine)
+    }
+
+    /// How many of a producer's entries the kernel has not consumed yet.
+    fn pending(&self) -> u32 {
+        self.mine.wrapping_sub(self.number(self.consumer).load(Ordering::Acquire))
+    }
+
+    /// Takes the next entry; there must be one.
+    fn take(&mut self) -> T {
+        // SAFETY: the producer has written it, and does not touch it before it is given back.
+        let entry = unsafe { self.entry(self.mine).read() };
+        self.mine = self.mine.wrapping_add(1);
+        entry
+    }
+
+    /// Gives back to the producer what has been taken.
+    fn release(&self) {
+        self.number(self.consumer).store(self.mine, Ordering::Release);
+    }
+
+    /// Puts an entry in; there must be room, and it is seen after [`Ring::publish`].
+    fn put(&mut self, entry: T) {
+        // SAFETY: the consumer does not touch it before it is published.
+        unsafe { self.entry(self.mine).write(entry) };
+        self.mine = self.mine.wrapping_add(1);
+    }
+
+    fn publish(&self) {
+        self.number(self.producer).store(self.mine, Ordering::Release);
+    }
+}
+
+/// A packet that has come, in the socket's memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrived {
+    address: u64,
+    length: u32,
+}
+
+#[derive(Debug)]
+pub struct XdpSocket {
+    fd: OwnedFd,
+    memory: Mapping,
+    chunk: usize,
+    fill: Ring<u64>,
+    receive: Ring<xdp_desc>,
+    transmit: Ring<xdp_desc>,
+    completion: Ring<u64>,
+    /// Chunks for packets that go.
+    free: Vec<u64>,
+}
+
+/// Bytes of a chunk; `None`: such packets need more than one.
+fn chunk_for(longest: usize) -> Option<usize> {
+    [2048, 4096].into_iter().find(|chunk| HEADROOM + STAMP + longest <= *chunk)
+}
+
+impl XdpSocket {
+    /// The longest frame that fits, from Ethernet on.
+    pub const LONGEST: usize = 4096 - HEADROOM - STAMP;
+
+    /// A socket on a receive queue of an interface of this thread's namespace, for frames of up to `longest` bytes.
+    pub fn open(interface: i32, queue: u32, longest: usize) -> io::Result<XdpSocket> {
+        let chunk = chunk_for(longest).ok_or(io::Error::from_raw_os_error(libc::EMSGSIZE))?;
+        let fd = socket(libc::AF_XDP, libc::SOCK_RAW, 0)?;
+        let raw = fd.as_raw_fd();
+        set(raw, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER)?;
+        let length = 2 * CHUNKS as usize * chunk;
+        let memory =
+            Mapping::new(length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1, 0)?;
+        // SAFETY: all zeros is a value of this type.
+        let mut region: libc::xdp_umem_reg = unsafe { std::mem::zeroed() };
+        region.addr = memory.start.as_ptr() as u64;
+        region.len = length as u64;
+        region.chunk_size = chunk as u32;
+        set(raw, libc::SOL_XDP, libc::XDP_UMEM_REG, &region)?;
+        for ring in
+            [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING]
+        {
+            set(raw, libc::SOL_XDP, ring, &CHUNKS)?;
+        }
+        // SAFETY: all zeros is a value of this type.
+        let mut at: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
+        get(raw, libc::XDP_MMAP_OFFSETS, &mut at)?;
+        let mut fill = Ring::new(raw, libc::XDP_UMEM_PGOFF_FILL_RING as libc::off_t, &at.fr, CHUNKS)?;
+        let receive = Ring::new(raw, libc::XDP_PGOFF_RX_RING, &at.rx, CHUNKS)?;
+        let transmit = Ring::new(raw, libc::XDP_PGOFF_TX_RING, &at.tx, CHUNKS)?;
+        let completion = Ring::new(raw, libc::XDP_UMEM_PGOFF_COMPLETION_RING as libc::off_t, &at.cr, CHUNKS)?;
+        for number in 0..u64::from(CHUNKS) {
+            fill.put(number * chunk as u64);
+        }
+        fill.publish();
+        let free = (u64::from(CHUNKS)..2 * u64::from(CHUNKS)).map(|number| number * chunk as u64).collect();
+        bind(raw, interface, queue)?;
+        Ok(XdpSocket { fd, memory, chunk, fill, receive, transmit, completion, free })
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    /// The next packets that have come, at most as many as `most`, in place of the last ones, which go back to the kernel.
+    pub fn receive(&mut self, arrived: &mut Vec<Arrived>, most: usize) {
+        for last in arrived.drain(..) {
+            // Without a stamp of its own a packet would have that of the one before it.
+            let stamp = self.memory_at(last.address, -(STAMP as isize));
+            // SAFETY: a chunk has room for a stamp in front of each packet; it is not the kernel's yet.
+            unsafe { stamp.cast::<u64>().write_unaligned(0) };
+            self.fill.put(last.address - last.address % self.chunk as u64);
+        }
+        self.fill.publish();
+        for _ in 0..self.receive.filled().min(most as u32) {
+            let xdp_desc { addr, len, .. } = self.receive.take();
+            arrived.push(Arrived { address: addr, length: len });
+        }
+        self.receive.release();
+    }
+
+    fn memory_at(&self, address: u64, offset: isize) -> *mut u8 {
+        let at = (address as isize + offset) as usize;
+        assert!(at < self.memory.length, "an address of the kernel's that is not in the memory");
+        // SAFETY: it is in the mapping.
+        unsafe { self.memory.start.as_ptr().add(at) }
+    }
+
+    /// When a packet came, by the monotonic clock in nanoseconds, if that is known; and its bytes.
+    pub fn packet(&self, arrived: Arrived) -> (Option<u64>, &[u8]) {
+        let stamp = self.memory_at(arrived.address, -(STAMP as isize));
+        let start = self.memory_at(arrived.address, 0);
+        // SAFETY: the kernel has written the packet, and does not touch it before its chunk is given back. In front of it are at
+        // least the 256 bytes that it leaves free.
+        unsafe {
+            let stamp = stamp.cast::<u64>().read_unaligned();
+            ((stamp != 0).then_some(stamp), std::slice::from_raw_parts(start, arrived.length as usize))
+        }
+    }
+
+    /// As [`XdpSocket::packet`], to change it.
+    pub fn packet_mut(&mut self, arrived: Arrived) -> &mut [u8] {
+        let start = self.memory_at(arrived.address, 0);
+        // SAFETY: as there.
+        unsafe { std::slice::from_raw_parts_mut(start, arrived.length as usize) }
+    }
+
+    /// Takes back the chunks of packets that have gone.
+    fn complete(&mut self) {
+        for _ in 0..self.completion.filled() {
+            let address = self.completion.take();
+            self.free.push(address);
+        }
+        self.completion.release();
+    }
+
+    /// Puts a packet in the transmit ring, for the next [`XdpSocket::flush`]. False: there is no room.
+    pub fn put(&mut self, frame: &[u8]) -> bool {
+        if self.free.is_empty() {
+            self.complete();
+        }
+        let Some(address) = self.free.pop() else { return false };
+        let to = self.memory_at(address, 0);
+        // SAFETY: the chunk is not the kernel's, and `frame` is not longer than a chunk: the port has seen to that.
+        unsafe { to.copy_from_nonoverlapping(frame.as_ptr(), frame.len().min(self.chunk)) };
+        self.transmit.put(xdp_desc { addr: address, len: frame.len() as u32, options: 0 });
+        true
+    }
+
+    /// Sends what is in the transmit ring; gives how many packets the kernel has left there.
+    pub fn flush(&mut self) -> u32 {
+        self.transmit.publish();
+        let mut left = self.transmit.pending();
+        while left > 0 {
+            // SAFETY: no memory is involved. The kernel takes some packets each time, and says so by the ring.
+            unsafe { libc::sendto(self.fd.as_raw_fd(), null_mut(), 0, libc::MSG_DONTWAIT, null_mut(), 0) };
+            let now = self.transmit.pending();
+            if now == left {
+                break;
+            }
+            left = now;
+        }
+        self.complete();
+        left
+    }
+
+    /// Packets that were lost because there was no room for them.
+    pub fn lost(&self) -> u64 {
+        // SAFETY: all zeros is a value of this type.
+        let mut counts: libc::xdp_statistics = unsafe { std::mem::zeroed() };
+        match get(self.fd.as_raw_fd(), libc::XDP_STATISTICS, &mut counts) {
+            Ok(()) => counts.rx_dropped + counts.rx_ring_full,
+            Err(_) => 0,
+        }
+    }
+}
+
+fn get<T>(fd: RawFd, option: c_int, value: &mut T) -> io::Result<()> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` is as long as is said.
+    done(unsafe {
+        libc::getsockopt(fd, libc::SOL_XDP, option, std::ptr::from_mut(value).cast(), &mut length)
+    })
+}
+
+fn bind(fd: RawFd, interface: i32, queue: u32) -> io::Result<()> {
+    let address = libc::sockaddr_xdp {
+        sxdp_family: libc::AF_XDP as u16,
+        sxdp_flags: libc::XDP_USE_NEED_WAKEUP,
+        sxdp_ifindex: interface as u32,
+        sxdp_queue_id: queue,
+        sxdp_shared_umem_fd: 0,
+    };
+    let length = size_of::<libc::sockaddr_xdp>() as libc::socklen_t;
+    // SAFETY: the address is as long as is said.
+    done(unsafe { libc::bind(fd, std::ptr::from_ref(&address).cast(), length) })
+}
