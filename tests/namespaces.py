@@ -124,11 +124,16 @@ class Place:
         return self.hosts[-1]
 
 
+def write_within(netns: str, path: str, text: str) -> None:
+    """Write a file of `/proc` as a namespace has it."""
+    within(f"/run/netns/{netns}", lambda: Path(path).write_text(text))
+
+
 def _quiet(netns: str) -> None:
     """Nothing is sent that was not asked for."""
     for which in ("all", "default"):
         path = f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6"
-        within(f"/run/netns/{netns}", lambda path=path: Path(path).write_text("1"))  # type: ignore[misc]
+        write_within(netns, path, "1")
     ip("-n", netns, "link", "set", "lo", "up")
 
 

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
-import sys
+import threading
+import time
+import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from namespaces import Place, needs_root, place
+from namespaces import ETH_P_ALL, Host, Place, ip, needs_root, place, within, write_within
+from switches import KINDS, LEARNING, MACS, between, frame, interfaces, ports, run, until_running
 from tidegate import p4
 from tidegate._core import TidegateError
-from tidegate.switch.metrics import families
+from tidegate.switch.metrics import families, serve
 from tidegate.switch.ports import Mode, SwitchPort, parse_port, parse_ports
 from tidegate.switch.running import LiveSwitch
 
-PROGRAMS = Path(__file__).parent.parent / "examples/p4"
-LEARNING = PROGRAMS / "learning_switch/learning_switch.p4"
-MACS = [bytes([2, 0, 0, 0, 0, number]) for number in range(3)]
-KINDS = ["packet", "xdp", "xdp-generic"]
+
+@pytest.fixture
+def two() -> Iterator[Place]:
+    with place(2) as made:
+        yield made
 
 
 def test_ports_are_read() -> None:
@@ -46,29 +53,6 @@ def test_ports_that_make_no_sense(given: list[str], rates: list[str], why: str) 
     with pytest.raises(TidegateError) as refused:
         parse_ports(given, Mode.AUTO, rates, [])
     assert str(refused.value) == why
-
-
-@pytest.fixture
-def two() -> Iterator[Place]:
-    with place(2) as made:
-        yield made
-
-
-def frame(source: int, target: int, length: int = 60) -> bytes:
-    """A frame of a type of its own."""
-    head = MACS[target] + MACS[source] + b"\x88\xb5"
-    return head + bytes(index % 251 for index in range(length - len(head)))
-
-
-def ports(at: Place, kind: str) -> list[SwitchPort]:
-    return [SwitchPort(number, f"p{number}", kind, str(at.file)) for number in (1, 2)]
-
-
-def between(live: LiveSwitch) -> None:
-    """Send by addresses."""
-    for number in (1, 2):
-        live.api.table_add("destination", [MACS[number].hex(":")], "forward", [number])
-        live.api.table_add("source", [MACS[number].hex(":")], "NoAction")
 
 
 @needs_root
@@ -108,6 +92,116 @@ def frames_of_all_sizes(two: Place, kind: str, mtu: int) -> None:
 
 
 @needs_root
+def test_a_tap_device_is_made_and_goes(two: Place) -> None:
+    given = [SwitchPort(1, "p1", "auto", str(two.file)), SwitchPort(2, "lab0", "tap", str(two.file))]
+    live = LiveSwitch(p4.compile(LEARNING), given)
+    between(live)
+
+    def in_use() -> socket.socket:
+        opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+        opened.bind(("lab0", ETH_P_ALL))
+        return opened
+
+    sent = [frame(1, 2, length) for length in (14, 60, 1514)]
+    with live:
+        with within(str(two.file), in_use) as device:
+            two.hosts[1].socket, theirs = device, two.hosts[1].socket
+            for each in sent:
+                two.hosts[0].send(each)
+            assert two.hosts[1].receive(3) == sent
+            two.hosts[1].send(frame(2, 1))
+            two.hosts[1].socket = theirs
+        assert two.hosts[0].receive(1) == [frame(2, 1)]
+        assert live.statistics()["ports"][1]["kind"] == "tap"
+    assert "lab0" not in [name for name, *_ in interfaces(two)]
+
+
+@needs_root
+@pytest.mark.parametrize("kind", KINDS)
+def test_tcp_of_hosts_with_offloads_on(two: Place, kind: str) -> None:
+    """Real stacks, that leave checksums and cutting to hardware that is not there, in IPv4 and IPv6."""
+    for number, host in enumerate(two.hosts, 1):
+        if kind == "xdp-generic":
+            # It cannot take what is larger than a link's packet.
+            command = ["ip", "netns", "exec", host.netns, "ethtool", "-K", "e0", "tso", "off", "gso", "off"]
+            subprocess.run(command, check=True)
+        write_within(host.netns, "/proc/sys/net/ipv6/conf/e0/disable_ipv6", "0")
+        ip("-n", host.netns, "link", "set", "e0", "address", MACS[number].hex(":"))
+        for net, length in (("10.0.0.", 24), ("fd00::", 64)):
+            there = f"{net}{3 - number}"
+            ip("-n", host.netns, "addr", "add", f"{net}{number}/{length}", "dev", "e0", "nodad")
+            ip("-n", host.netns, "neigh", "replace", there, "lladdr", MACS[3 - number].hex(":"), "dev", "e0")
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, kind))
+    between(live)
+    data = Random(2).randbytes(2_000_000)
+    with live:
+        for family, address in ((socket.AF_INET, "10.0.0.2"), (socket.AF_INET6, "fd00::2")):
+            server, client = (host_socket(host, family) for host in reversed(two.hosts))
+            with server, client:
+                server.bind((address, 5000))
+                server.listen()
+                sender = threading.Thread(target=send_all, args=(client, (address, 5000), data))
+                sender.start()
+                connection, _ = server.accept()
+                connection.settimeout(20)
+                with connection:
+                    assert all_of(connection) == data
+                sender.join()
+        first = live.statistics()["ports"][0]
+    assert first["completed"] > 0
+    assert (first["segmented"] > 0) == (kind == "packet")
+
+
+def host_socket(host: Host, family: int) -> socket.socket:
+    opened = within(f"/run/netns/{host.netns}", lambda: socket.socket(family, socket.SOCK_STREAM))
+    opened.settimeout(20)
+    return opened
+
+
+def all_of(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(1 << 20), b""))
+
+
+def send_all(client: socket.socket, to: tuple[str, int], data: bytes) -> None:
+    client.connect(to)
+    client.sendall(data)
+    client.shutdown(socket.SHUT_WR)
+
+
+@needs_root
+def test_delay_and_rate_of_a_port(two: Place) -> None:
+    one, other = ports(two, "auto")
+    live = LiveSwitch(p4.compile(LEARNING), [one, replace(other, delay="40 ms", rate="8 Mbit/s")])
+    between(live)
+    with live:
+        began = time.monotonic()
+        for _ in range(10):
+            two.hosts[0].send(frame(1, 2, 1000))
+        frames = two.hosts[1].receive(10)
+        spent = time.monotonic() - began
+    # A millisecond to send each.
+    assert len(frames) == 10
+    assert 0.05 <= spent < 0.5
+
+
+@needs_root
+def test_metrics_are_served(two: Place) -> None:
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, "auto"))
+    between(live)
+    with live:
+        server = serve(live, "127.0.0.1:0")
+        try:
+            two.hosts[0].send(frame(1, 2))
+            two.hosts[1].receive(1)
+            with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics") as answer:
+                text = answer.read().decode()
+        finally:
+            server.stop()
+    assert 'tidegate_port_packets_total{interface="p1",port="1",way="received"} 1.0' in text
+    assert 'tidegate_table_entries{table="SwitchIngress.destination"} 2.0' in text
+
+
+@needs_root
 def test_what_is_counted_has_a_name(two: Place) -> None:
     live = LiveSwitch(p4.compile(LEARNING), ports(two, "auto"), queue_packets=77)
     between(live)
@@ -121,23 +215,6 @@ def test_what_is_counted_has_a_name(two: Place) -> None:
     assert found["packets", ("transmitted",)] == 1
     assert found["table_entries", ("SwitchIngress.destination",)] == 2
     assert live.api.port_read(2).queues[0].packets == 77
-
-
-def run(at: Place, *words: str) -> subprocess.Popen[str]:
-    """`tidegate switch` in the switch's namespace."""
-    command = ["ip", "netns", "exec", at.name, sys.executable, "-m", "tidegate.cli", "switch", *words]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def until_running(process: subprocess.Popen[str]) -> str:
-    """What it says until it runs."""
-    assert process.stderr is not None
-    said = ""
-    for line in process.stderr:
-        said += line
-        if line.startswith("running"):
-            return said
-    raise AssertionError(f"it has ended with {process.wait()}: {said}")
 
 
 @needs_root

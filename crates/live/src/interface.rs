@@ -108,7 +108,6 @@ impl Interface {
         // SAFETY: the call has filled this field in.
         let index = unsafe { request.ifr_ifru.ifru_ifindex };
         let interface = Interface { name: name.to_owned(), index, control, _claim: claim(name, index)? };
-        interface.bring_up().map_err(refused)?;
         Ok(interface)
     }
 
@@ -117,16 +116,30 @@ impl Interface {
         request(&self.name).unwrap_or_else(|_| unreachable!("{} was a name", self.name))
     }
 
-    fn bring_up(&self) -> io::Result<()> {
+    fn flags(&self) -> io::Result<libc::c_short> {
         let mut request = self.request();
         ask(&self.control, libc::SIOCGIFFLAGS, &mut request)?;
         // SAFETY: the call has filled this field in.
-        let flags = unsafe { request.ifr_ifru.ifru_flags };
-        if i32::from(flags) & libc::IFF_UP == 0 {
-            request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as i16;
-            ask(&self.control, libc::SIOCSIFFLAGS, &mut request)?;
-        }
-        Ok(())
+        Ok(unsafe { request.ifr_ifru.ifru_flags })
+    }
+
+    /// Whether it is up; one that is gone is not.
+    pub fn is_up(&self) -> bool {
+        self.flags().is_ok_and(|flags| i32::from(flags) & libc::IFF_UP != 0)
+    }
+
+    pub fn bring_up(&self) -> io::Result<()> {
+        let mut request = self.request();
+        request.ifr_ifru.ifru_flags = self.flags()? | libc::IFF_UP as libc::c_short;
+        ask(&self.control, libc::SIOCSIFFLAGS, &mut request)
+    }
+
+    /// Sets how many frames wait in front of it.
+    pub fn set_queue(&self, frames: libc::c_int) -> io::Result<()> {
+        let mut request = self.request();
+        // The kernel reads the length as the union's integer.
+        request.ifr_ifru.ifru_metric = frames;
+        ask(&self.control, libc::SIOCSIFTXQLEN as libc::Ioctl, &mut request)
     }
 
     /// How many receive queues it has.
@@ -173,7 +186,7 @@ pub fn make_promiscuous(socket: &OwnedFd, interface: &Interface) -> io::Result<(
 }
 
 /// A request that names an interface.
-fn request(name: &str) -> Result<libc::ifreq, Failure> {
+pub fn request(name: &str) -> Result<libc::ifreq, Failure> {
     // SAFETY: all zeros is a value of this type.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     let fits = !name.is_empty() && name.len() < request.ifr_name.len();

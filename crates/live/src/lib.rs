@@ -6,10 +6,12 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `driver` | the thread, and what others see of it |
-//! | `port` | what a port is |
+//! | `driver` | the thread |
+//! | `shared` | what others see of it and of the network |
+//! | `port`, `opening` | what a port is, and how one is opened |
 //! | `packet` | ports by AF_PACKET |
 //! | `xdp`, `xdp_socket`, `bpf` | ports by AF_XDP: the port, its sockets, the program in front of them |
+//! | `tap` | ports by a TAP device |
 //! | `interface` | an interface in a namespace: found, claimed, asked |
 //! | `checksum` | checksums that the sender left to its hardware |
 //! | `segment` | packets that the sender left to its hardware to cut up |
@@ -20,12 +22,15 @@ mod checksum;
 mod clock;
 mod driver;
 mod interface;
+mod opening;
 mod packet;
 mod port;
 mod segment;
+mod shared;
+mod tap;
 mod xdp;
 mod xdp_socket;
 
-pub use driver::{Lateness, Live, PortStatus, Shared, Wiring};
 pub use interface::Failure;
 pub use port::{Counts, Kind};
+pub use shared::{Lateness, Live, PortStatus, Shared, Wiring};

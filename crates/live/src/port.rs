@@ -20,14 +20,17 @@ pub enum Kind {
     XdpGeneric,
     /// AF_PACKET.
     Packet,
+    /// A TAP device that is made.
+    Tap,
 }
 
 impl Kind {
-    const ALL: [(&'static str, Kind); 4] = [
+    const ALL: [(&'static str, Kind); 5] = [
         ("auto", Kind::Auto),
         ("xdp", Kind::Xdp),
         ("xdp-generic", Kind::XdpGeneric),
         ("packet", Kind::Packet),
+        ("tap", Kind::Tap),
     ];
 }
 

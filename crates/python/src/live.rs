@@ -70,6 +70,7 @@ impl Running {
             row.set_item("interface", port.interface)?;
             row.set_item("kind", port.kind.to_string())?;
             row.set_item("mtu", port.mtu)?;
+            row.set_item("up", port.up)?;
             row.set_item("notice", port.notice)?;
             for (name, count) in port.counts.named() {
                 row.set_item(name, count)?;

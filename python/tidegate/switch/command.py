@@ -94,7 +94,7 @@ def switch(
         if metrics_addr is not None:
             from tidegate.switch import metrics
 
-            stack.callback(metrics.serve(live, metrics_addr))
+            stack.callback(metrics.serve(live, metrics_addr).stop)
             sys.stderr.write(f"metrics at http://{metrics_addr}/metrics\n")
         for port, state in zip(live.ports, live.statistics()["ports"], strict=True):
             sys.stderr.write(f"port {port.number}: {port.interface}, {state['kind']}, MTU {state['mtu']}\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -183,8 +183,16 @@ class _Collector(Collector):
             yield metric
 
 
-def serve(switch: LiveSwitch, address: str) -> Any:
-    """Serve the metrics at `HOST:PORT`, in threads of its own; return what stops that when it is called."""
+@dataclass(frozen=True)
+class Server:
+    """Serves metrics, until `stop` is called."""
+
+    port: int
+    stop: Callable[[], None]
+
+
+def serve(switch: LiveSwitch, address: str) -> Server:
+    """Serve the metrics at `HOST:PORT`, in threads of its own."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65_535:
         raise TidegateError(f"--metrics-addr {address!r}: write HOST:PORT, as 127.0.0.1:9100")
@@ -200,4 +208,4 @@ def serve(switch: LiveSwitch, address: str) -> Any:
         server.server_close()
         thread.join()
 
-    return stop
+    return Server(server.server_port, stop)

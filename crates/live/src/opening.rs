@@ -1,0 +1,41 @@
+//! Opening a port of a kind.
+
+use crate::bpf::Attach;
+use crate::interface::{Failure, Interface, fail};
+use crate::packet::PacketPort;
+use crate::port::{Counts, Kind, Port};
+use crate::shared::{PortStatus, Wiring};
+use crate::tap::TapPort;
+use crate::xdp::XdpPort;
+
+/// To be called in the interface's namespace.
+pub fn open(wiring: &Wiring) -> Result<(Box<dyn Port>, PortStatus), Failure> {
+    let (name, netns) = (&wiring.interface, wiring.netns.as_deref());
+    let present = || {
+        let interface = Interface::open(name, netns)?;
+        if !interface.is_up() {
+            return fail(format!("interface {name} is down; `ip link set {name} up` changes that"));
+        }
+        Ok(interface)
+    };
+    let mut notice = None;
+    let (port, kind): (Box<dyn Port>, Kind) = match wiring.kind {
+        Kind::Tap => (Box::new(TapPort::open(name, netns)?), Kind::Tap),
+        Kind::Packet => (Box::new(PacketPort::open(present()?)?), Kind::Packet),
+        Kind::Xdp | Kind::XdpGeneric => {
+            let how = if wiring.kind == Kind::Xdp { Attach::Native } else { Attach::Generic };
+            (Box::new(XdpPort::open(present()?, how).map_err(|(why, _)| why)?), wiring.kind)
+        }
+        Kind::Auto => match XdpPort::open(present()?, Attach::Native) {
+            Ok(port) => (Box::new(port), Kind::Xdp),
+            Err((why, interface)) => {
+                notice = Some(format!("{why}; AF_PACKET is used"));
+                (Box::new(PacketPort::open(interface)?), Kind::Packet)
+            }
+        },
+    };
+    let mtu = port.interface().mtu();
+    let status =
+        PortStatus { interface: name.clone(), kind, mtu, up: true, notice, counts: Counts::default() };
+    Ok((port, status))
+}

@@ -1,0 +1,186 @@
+"""What a live switch does about ports that cannot be opened, interfaces that go away, garbage, and a violent end."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from namespaces import Place, ip, needs_root, place
+from switches import KINDS, LEARNING, MACS, ROUTER, between, frame, interfaces, ports, run, until_running
+from tidegate import p4
+from tidegate._core import TidegateError
+from tidegate.switch.ports import SwitchPort
+from tidegate.switch.running import LiveSwitch
+
+
+@pytest.fixture
+def two() -> Iterator[Place]:
+    with place(2) as made:
+        yield made
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (SwitchPort(2, "p9"), "there is no interface p9 in {file}; `ip link` lists those there are"),
+        (
+            SwitchPort(2, "a/b"),
+            '"a/b" is not the name of an interface: 1 to 15 characters, no space and no /',
+        ),
+        (SwitchPort(2, "p1"), "interface p1 is taken: it is a port of a running Tidegate already"),
+        (SwitchPort(2, "p2", "tap"), "TAP device p2: there is an interface of that name that is none"),
+        (SwitchPort(2, "idle"), "interface idle is down; `ip link set idle up` changes that"),
+        (
+            SwitchPort(2, "large", "xdp"),
+            "interface large: its MTU of 9000 is too large for AF_XDP, which takes 3810; use the mode packet",
+        ),
+        (
+            SwitchPort(2, "p2", "xdp", "/run/netns/none"),
+            "the network namespace /run/netns/none: no such file or directory",
+        ),
+    ],
+)
+def test_ports_that_cannot_be_opened(two: Place, given: SwitchPort, why: str) -> None:
+    ip("-n", two.name, "link", "add", "idle", "type", "veth", "peer", "large")
+    ip("-n", two.name, "link", "set", "large", "mtu", "9000", "up")
+    before = interfaces(two)
+    there = replace(given, netns=given.netns or str(two.file))
+    live = LiveSwitch(p4.compile(LEARNING), [ports(two, "auto")[0], there])
+    with pytest.raises(TidegateError) as refused, live:
+        pass
+    assert str(refused.value) == why.format(file=two.file)
+    # Nothing has stayed, and the interface is free again.
+    assert interfaces(two) == before
+    with LiveSwitch(p4.compile(LEARNING), ports(two, "auto")):
+        assert interfaces(two) != before
+    assert interfaces(two) == before
+
+
+@needs_root
+def test_one_interface_is_not_two_switches_port(two: Place) -> None:
+    one, other = (LiveSwitch(p4.compile(LEARNING), ports(two, "packet")) for _ in range(2))
+    with one, pytest.raises(TidegateError, match="p1 is taken"), other:
+        pass
+
+
+@needs_root
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interface_that_goes_down_and_away(two: Place, kind: str) -> None:
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, kind))
+    between(live)
+    with live:
+        ip("-n", two.name, "link", "set", "p2", "down")
+        assert [port["up"] for port in live.statistics()["ports"]] == [True, False]
+        two.hosts[0].send(frame(1, 2))
+        ip("-n", two.name, "link", "set", "p2", "up")
+        assert [port["up"] for port in live.statistics()["ports"]] == [True, True]
+        two.hosts[0].send(frame(1, 2, 77))
+        assert two.hosts[1].receive(2, 0.5)[-1:] == [frame(1, 2, 77)]
+        ip("-n", two.name, "link", "del", "p2")
+        two.hosts[0].send(frame(1, 2))
+        before = live.statistics()
+        time.sleep(0.2)
+        after = live.statistics()
+    assert not after["ports"][1]["up"]
+    # It does not keep the thread awake.
+    assert after["wakeups"] - before["wakeups"] < 10
+
+
+def ip_packet(payload: bytes) -> bytes:
+    """An IPv4 packet from host 1 to host 2."""
+    addresses = bytes([10, 0, 0, 1, 10, 0, 0, 2])
+    header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 1, 0, 64, 253, 0) + addresses
+    total = sum(struct.unpack("!10H", header))
+    total = (total & 0xFFFF) + (total >> 16)
+    return (
+        MACS[2]
+        + MACS[1]
+        + b"\x08\x00"
+        + header[:10]
+        + struct.pack("!H", ~total & 0xFFFF)
+        + header[12:]
+        + payload
+    )
+
+
+@needs_root
+@pytest.mark.parametrize("kind", KINDS)
+def test_garbage_is_dropped_or_passed_and_nothing_breaks(two: Place, kind: str) -> None:
+    live = LiveSwitch(p4.compile(ROUTER), ports(two, kind))
+    live.api.table_add("routes", ["10.0.0.2/32"], "next_hop", [2, MACS[0].hex(":"), MACS[2].hex(":")])
+    random = Random(1)
+    good = ip_packet(b"the end")
+    types = (b"\x08\x00", b"\x86\xdd", b"\x81\x00", b"\x88\xa8", b"\x08\x06", b"\x00\x00")
+    sent = 1
+    with live:
+        for _ in range(300):
+            mangled = bytearray(good)
+            mangled[random.randrange(12, 34)] = random.randrange(256)
+            garbage = MACS[2] + MACS[1] + random.choice(types) + random.randbytes(random.randrange(6, 1400))
+            for each in (garbage, bytes(mangled)):
+                two.hosts[0].send(each)
+                sent += 1
+        two.hosts[0].send(good)
+        found = two.hosts[1].receive(sent, 1.0)
+        counts = live.api.statistics
+        errors = live.statistics()["ports"]
+    assert found[-1].endswith(b"the end")
+    assert counts["received"] == counts["transmitted"] + counts["dropped"] == sent
+    assert errors[1]["sent"] == counts["transmitted"] == len(found)
+
+
+@needs_root
+@pytest.mark.parametrize("mode", KINDS)
+def test_a_killed_switch_leaves_nothing(two: Place, mode: str) -> None:
+    before = interfaces(two)
+    for _ in range(3):
+        process = run(two, str(LEARNING), "-i", "1@p1", "-i", "2@p2", "-i", "3@tap:lab0", "--mode", mode)
+        until_running(process)
+        assert interfaces(two) != before
+        for _ in range(100):
+            two.hosts[0].send(frame(1, 2))
+        process.kill()
+        process.communicate(timeout=10)
+        assert interfaces(two) == before
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["-i", "1@none"], "there is no interface none; `ip link` lists those there are"),
+        (["-i", "1@p1", "--cpu-port", "1"], "--cpu-port 1: an interface has this port; give another number"),
+        (
+            ["-i", "1@p1", "--metrics-addr", "9100"],
+            "--metrics-addr '9100': write HOST:PORT, as 127.0.0.1:9100",
+        ),
+        (["-i", "1@p1", "--commands", "none"], "none: cannot be read: no such file or directory"),
+        (
+            ["-i", "1@p1", "--queue-limit", "many"],
+            "`many` is not a size: it does not start with a number; write it as in `128 KiB`",
+        ),
+    ],
+)
+def test_the_command_says_what_is_wrong(two: Place, words: list[str], why: str) -> None:
+    process = run(two, str(LEARNING), *words)
+    out, said = process.communicate(timeout=20)
+    assert (process.returncode, out, said.strip().splitlines()[-1]) == (1, "", why)
+
+
+def test_without_root_it_says_what_it_needs() -> None:
+    as_nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+    switch = [sys.executable, "-m", "tidegate.cli", "switch", str(LEARNING), "-i", "1@lo", "--mode", "packet"]
+    command = [*as_nobody, *switch] if os.geteuid() == 0 else switch
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    rights = "CAP_NET_ADMIN, CAP_NET_RAW, and CAP_BPF for AF_XDP"
+    assert done.stderr == f"interface lo: not allowed; a live network needs root ({rights})\n"
