@@ -11,7 +11,9 @@ from matplotlib.figure import Figure
 
 from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
 from tidegate.results import Result
-from tidegate.systems.aqm import mixes as mixes  # Its experiments are known by being imported.
+from tidegate.systems.aqm import beyond as beyond  # Their experiments are known by being imported.
+from tidegate.systems.aqm import mixes as mixes
+from tidegate.systems.aqm import scenarios as scenarios
 from tidegate.systems.aqm.judge import between, over_seeds
 from tidegate.systems.aqm.lab import (
     WAYS,

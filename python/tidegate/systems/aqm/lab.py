@@ -41,9 +41,11 @@ class Way:
 
     text: str
     colour: str
-    program: str
+    program: str | None
+    """`None`: a plain router's queue, drop tail or what `law` says."""
     aqm: Aqm = PAPER
     port: Port = ONE_QUEUE
+    law: str | None = None
 
     @property
     def queues(self) -> int:
@@ -66,7 +68,11 @@ WAYS = {
         Aqm(),
         dual_port("time-shifted FIFO", time_shift="50 ms"),
     ),
+    "droptail": Way("drop tail, 1 BDP", "0.5", None),
+    "codel": Way("CoDel", "C3", None, law="codel"),
+    "pie": Way("PIE", "C5", None, law="pie"),
 }
+BASELINES = ("droptail", "codel", "pie")
 
 
 @cache
@@ -119,15 +125,33 @@ def bottleneck(
     access: units.Rate = "40 Gbit/s",
     count_period: units.Time = "1 s",
     aqm: Aqm | None = None,
+    **options: Any,
 ) -> Bottleneck:
-    """The paper's testbed, with the delay on the link to the sink, half of it each way."""
+    """The paper's testbed, with the delay on the link to the sink, half of it each way.
+
+    Drop tail holds a BDP, but at least 20 ms; CoDel and PIE hold 250 ms, as PI2 and DualPI2 do. `options` are
+    those of `AqmController`.
+    """
     net = Network()
     source, sink = net.host("source"), net.host("sink")
     how = WAYS[way]
+    if how.program is None:
+        router = net.router("switch")
+        net.link(source, router, rate=access, delay=0, queue="1000000 packets")
+        held_ms = 250 if how.law else max(base_rtt_ms, 20)
+        link = net.link(
+            router,
+            sink,
+            rate=round(capacity_mbps * 1e6),
+            delay=round(base_rtt_ms * 1e9 / 2),
+            queue=f"{round(capacity_mbps * 1e3 / 8 * held_ms)} B",
+            aqm=how.law,
+        )
+        return Bottleneck(net, source, sink, link, way)
     switch = net.switch("switch", program(how.program), queues=how.queues)
     net.link(source, switch, rate=access, delay=0, queue="1000000 packets")
     link = net.link(switch, sink, rate=round(capacity_mbps * 1e6), delay=round(base_rtt_ms * 1e9 / 2))
-    manage(net, switch, link, how.aqm if aqm is None else aqm, port=how.port)
+    manage(net, switch, link, how.aqm if aqm is None else aqm, port=how.port, **options)
     net.control(Counts(net.port(switch, link), how.queues, count_period), switch)
     return Bottleneck(net, source, sink, link, way)
 
@@ -164,6 +188,17 @@ class Delays:
     def quantile_ms(self, share: float) -> float:
         """The delay that this share of the packets did not have longer than; linear within a bin."""
         return float(np.interp(share, np.concatenate(([0.0], self.shares.cumsum())), self.edges_ms))
+
+
+def sampled_delays(result: Result, from_s: float, to_s: float) -> Delays:
+    """Of a plain queue: what a packet that came at the time of a sample would wait."""
+    samples = result.queue_samples.filter(
+        pl.col("queue") == BOTTLENECK, pl.col("time_s") > from_s, pl.col("time_s") <= to_s + 1e-9
+    )["queue_delay_ms"].to_numpy()
+    if not len(samples):
+        return NO_DELAYS
+    counts, edges = np.histogram(samples, 400, (0.0, max(float(samples.max()), 0.001)))
+    return Delays(edges, counts / len(samples), float(samples.mean()), len(samples))
 
 
 NO_DELAYS = Delays(np.zeros(2), np.ones(1), 0.0, 0)
@@ -242,6 +277,11 @@ def utilisation(result: Result, from_s: float, to_s: float) -> float:
     return float(samples["busy_s"][-1] - samples["busy_s"][0]) / spent
 
 
+def _dropped_share(result: Result) -> float:
+    queue = result.queues.filter(pl.col("queue") == BOTTLENECK).row(0, named=True)
+    return float(queue["dropped"] / max(queue["packets"] + queue["dropped"], 1))
+
+
 def rows_of(
     result: Result,
     lab: Bottleneck,
@@ -267,12 +307,13 @@ def rows_of(
         spec: Any = lab.network.flows[flow].spec
         controls.setdefault(spec.congestion_control, []).append(rate)
     p = noted.values(f"p_{lab.network.port(lab.link.a, lab.link)}", from_s, to_s)
+    plain = WAYS[lab.way].program is None
     rows = []
     for control, own in controls.items():
         low = control == "prague"
         queue = LOW if low and WAYS[lab.way].queues == 2 else 0
         errors = np.array(own) / fair - 1
-        delays = noted.delays(queue, from_s, to_s)
+        delays = sampled_delays(result, from_s, to_s) if plain else noted.delays(queue, from_s, to_s)
         counts = {name: noted.since(f"q{queue}_{name}_packets", from_s, to_s) for name in Counts.NAMES}
         presented = max(noted.since(f"q{queue}_presented_packets", from_s, to_s), 1.0)
         rows.append(
@@ -291,7 +332,9 @@ def rows_of(
                 "delay_ms_mean": delays.mean_ms,
                 "delay_ms_p99": delays.quantile_ms(0.99),
                 "marked_share": counts["marked"] / presented,
-                "dropped_share": (counts["dropped_not_ect"] + counts["dropped_ect"]) / presented,
+                "dropped_share": _dropped_share(result)
+                if plain
+                else (counts["dropped_not_ect"] + counts["dropped_ect"]) / presented,
                 "p_mean": float(p.mean()) if len(p) else 0.0,
                 "p_std": float(p.std()) if len(p) else 0.0,
                 "goodput_total_mbps": sum(rates.values()),

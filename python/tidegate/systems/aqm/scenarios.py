@@ -1,0 +1,309 @@
+"""Beyond the paper: round trips of all lengths at once, and RFC 7928's scenarios for queue management, beside the baselines."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.results import Result, jain
+from tidegate.systems.aqm.judge import between, over_seeds
+from tidegate.systems.aqm.lab import (
+    BASELINES,
+    SEGMENT_BITS,
+    WAYS,
+    Bottleneck,
+    Noted,
+    bottleneck,
+    classic_flows,
+    goodputs_mbps,
+    l4s_flows,
+    rows_of,
+    sampled_delays,
+    utilisation,
+)
+
+# Round trips.
+
+
+def of_many_rtts(way: str, capacity_mbps: int, rtts_ms: Sequence[float], flows: int) -> Bottleneck:
+    """Flows of both kinds at each round trip: what is more than the shortest is at the source."""
+    shortest = min(rtts_ms)
+    lab = bottleneck(way, capacity_mbps, shortest)
+    for rtt in rtts_ms:
+        extra = round((rtt - shortest) * 1e9)
+        classic_flows(lab, flows, extra_delay=extra)
+        l4s_flows(lab, flows, extra_delay=extra)
+    lab.network.record("500 ms", queues=[lab.link])
+    return lab
+
+
+def _rtt_rows(
+    lab: Bottleneck, about: Row, rtts_ms: Sequence[float], flows: int, duration_s: int, result: Result
+) -> list[Row]:
+    begin = duration_s / 3
+    fair = sum(goodputs_mbps(result, begin, duration_s).values()) / (2 * flows * len(rtts_ms))
+    rows = []
+    for number, rtt in enumerate(rtts_ms):
+        own = set(range(2 * flows * number, 2 * flows * (number + 1)))
+        for row in rows_of(result, lab, {**about, "base_rtt_ms": rtt}, begin, duration_s, flows=own):
+            rows.append({**row, "of_fair": row["goodput_mbps"] / fair})
+    return rows
+
+
+@experiment("aqm.rtts", ("case", "base_rtt_ms", "control", "goodput_mbps", "of_fair", "delay_ms_mean"))
+def rtts(
+    ways: tuple[str, ...] = ("pi2", "dualpi2", "rfc"),
+    capacity_mbps: int = 200,
+    rtts_ms: tuple[float, ...] = (5.0, 10.0, 20.0, 50.0, 100.0),
+    flows: int = 2,
+    duration_s: int = 90,
+    quick: bool = False,
+) -> Plan:
+    """CUBIC and Prague with base round trips from 5 to 100 ms, all through one queue."""
+    if quick:
+        duration_s = 24
+    cases = []
+    for way in ways:
+        lab = of_many_rtts(way, capacity_mbps, rtts_ms, flows)
+        measure = partial(_rtt_rows, lab, {"capacity_mbps": capacity_mbps}, rtts_ms, flows, duration_s)
+        cases.append(Case(way, lab.network, f"{duration_s} s", measure))
+
+    def claims(rows: list[Row]) -> list[Claim]:
+        out = []
+        for way in ways:
+            own = [row for row in rows if row["way"] == way]
+            of_fair = {
+                control: over_seeds(
+                    [row for row in own if row["control"] == control],
+                    "of_fair",
+                    lambda row: f"{row['base_rtt_ms']:g} ms",
+                )
+                for control in ("cubic", "prague")
+            }
+            ratios = {name: value / of_fair["prague"][name] for name, value in of_fair["cubic"].items()}
+            text = WAYS[way].text
+            statement = (
+                f"{text}: a CUBIC flow gets 0.5 to 2 times what a Prague flow of the same round trip gets"
+            )
+            out.append(between(f"{way}-coexist", statement, "no figure", ratios, 0.5, 2.0))
+            # Behind a classic queue no round trip is that short.
+            if WAYS[way].queues == 2 and {"5 ms", "20 ms"} <= set(of_fair["prague"]):
+                ratio = {"5 ms over 20 ms": of_fair["prague"]["5 ms"] / of_fair["prague"]["20 ms"]}
+                statement = f"{text}: Prague flows below 25 ms do not depend on their round trip: 0.8 to 1.25"
+                published = "RFC 9331, section 4.3"
+                out.append(between(f"{way}-independent", statement, published, ratio, 0.8, 1.25))
+        return out
+
+    return Plan(cases, claims, partial(_draw_rtts, ways))
+
+
+def _draw_rtts(ways: Sequence[str], runs: list[Run]) -> Figure:
+    rows = [row for run in runs for row in run.rows or ()]
+    figure = Figure(figsize=(1 + 3.6 * len(ways), 3.8), layout="constrained")
+    panels = figure.subplots(1, len(ways), squeeze=False, sharey=True)[0]
+    for way, panel in zip(ways, panels, strict=True):
+        for control, colour, name in (("cubic", "C0", "CUBIC"), ("prague", "C1", "Prague")):
+            own = [row for row in rows if row["way"] == way and row["control"] == control]
+            values = over_seeds(own, "of_fair", lambda row: str(row["base_rtt_ms"]))
+            panel.plot([float(at) for at in values], list(values.values()), "o-", color=colour, label=name)
+        panel.axhline(1, color="0.5", linestyle=":")
+        panel.set(title=WAYS[way].text, xlabel="base round trip (ms)", xscale="log", ylim=(0, None))
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("goodput of a flow (fair share = 1)")
+    panels[0].legend(fontsize="x-small")
+    return figure
+
+
+# RFC 7928.
+
+RTT_MS = 40.0
+CAPACITY_MBPS = 50
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One of RFC 7928's: what is sent, and which flows are judged."""
+
+    text: str
+    load: Callable[[Bottleneck, float], None]
+
+
+def _long(count: int, **options: Any) -> Callable[[Bottleneck, float], None]:
+    return lambda lab, duration_s: classic_flows(lab, count, **options)
+
+
+def _unresponsive(lab: Bottleneck, duration_s: float) -> None:
+    classic_flows(lab, 4)
+    rate = round(0.25 * CAPACITY_MBPS * 1e6)
+    lab.network.udp(lab.source, lab.sink, rate=rate, pattern="poisson")
+
+
+def _rtt_fairness(lab: Bottleneck, duration_s: float) -> None:
+    classic_flows(lab, 2)
+    classic_flows(lab, 2, extra_delay="60 ms")
+
+
+def _bursts(lab: Bottleneck, duration_s: float) -> None:
+    """Answers of 100 kB from a server's first windows, over one long flow."""
+    classic_flows(lab, 1)
+    chance = random.Random(7)
+    at, flows = 2.0, []
+    while at < duration_s - 1:
+        flows.append((round(at * 1e12), "100 kB", lab.source, lab.sink))
+        at += chance.expovariate(4)
+    lab.network.transfers(flows, congestion_control="cubic", ecn="off")
+
+
+def _varying(lab: Bottleneck, duration_s: float) -> None:
+    """A quarter of the capacity for the middle third of the time, and what was there before afterwards."""
+    classic_flows(lab, 5)
+    slow = round(CAPACITY_MBPS * 1e6 / 4)
+    lab.link.set(round(duration_s / 3 * 1e12), rate=slow, direction="there")
+    lab.link.set(round(duration_s * 2 / 3 * 1e12), rate=round(CAPACITY_MBPS * 1e6), direction="there")
+
+
+def _mix(lab: Bottleneck, duration_s: float) -> None:
+    """Long flows, short ones, calls and a video of constant rate."""
+    classic_flows(lab, 3)
+    for number in range(5):
+        lab.network.udp(lab.source, lab.sink, rate="87 kbit/s", payload=172, start=f"{number} ms")
+    lab.network.udp(lab.source, lab.sink, rate="4 Mbit/s", payload=1200)
+    chance = random.Random(9)
+    at, flows = 2.0, []
+    while at < duration_s - 1:
+        flows.append((round(at * 1e12), chance.choice(["15 kB", "60 kB", "250 kB"]), lab.source, lab.sink))
+        at += chance.expovariate(5)
+    lab.network.transfers(flows, congestion_control="cubic", ecn="off")
+
+
+SCENARIOS = {
+    "5.1": Scenario("TCP-friendly senders (Reno)", _long(5, congestion_control="reno")),
+    "5.2": Scenario("aggressive sender (CUBIC, initial window 10)", _long(5)),
+    "5.3": Scenario("unresponsive senders, a quarter of the link", _unresponsive),
+    "6": Scenario("round trips of 40 and 100 ms", _rtt_fairness),
+    "7": Scenario("bursts over a long flow", _bursts),
+    "8.2.2": Scenario("mild congestion, 2 flows", _long(2)),
+    "8.2.3": Scenario("medium congestion, 10 flows", _long(10)),
+    "8.2.4": Scenario("heavy congestion, 50 flows", _long(50)),
+    "8.2.6": Scenario("capacity that changes", _varying),
+    "9": Scenario("a mix of applications", _mix),
+}
+
+
+def scenario_lab(way: str, name: str, duration_s: float) -> Bottleneck:
+    """A scenario over a way to manage the queue."""
+    lab = bottleneck(way, CAPACITY_MBPS, RTT_MS)
+    SCENARIOS[name].load(lab, duration_s)
+    lab.network.record("20 ms", queues=[lab.link])
+    return lab
+
+
+def _scenario_row(lab: Bottleneck, about: Row, duration_s: float, result: Result) -> Row:
+    begin = duration_s / 4
+    specs = [flow.spec for flow in lab.network.flows]
+    long = {
+        flow.number
+        for flow, spec in zip(lab.network.flows, specs, strict=True)
+        if flow.kind == "tcp" and getattr(spec, "size", None) is None
+    }
+    rates = {flow: rate for flow, rate in goodputs_mbps(result, begin, duration_s).items() if flow in long}
+    plain = lab.way in BASELINES
+    delays = (
+        sampled_delays(result, begin, duration_s)
+        if plain
+        else Noted(result.notes).delays(0, begin, duration_s)
+    )
+    short = result.flows.filter(pl.col("size_bytes").is_not_null())["completion_ms"].drop_nulls().to_numpy()
+    return {
+        "way": lab.way,
+        **about,
+        "goodput_mbps": sum(rates.values()),
+        "delay_ms_mean": delays.mean_ms,
+        "delay_ms_p95": delays.quantile_ms(0.95),
+        "utilisation": utilisation(result, begin, duration_s),
+        "jain": jain(pl.Series(list(rates.values()))),
+        "retransmits": int(result.flows["retransmits"].sum()),
+        "short_ms_p95": float(np.quantile(short, 0.95)) if len(short) else 0.0,
+    }
+
+
+@experiment(
+    "aqm.rfc7928",
+    ("case", "goodput_mbps", "delay_ms_mean", "delay_ms_p95", "utilisation", "jain", "short_ms_p95"),
+)
+def rfc7928(
+    ways: tuple[str, ...] = ("droptail", "codel", "pie", "pi2", "rfc"),
+    scenarios: tuple[str, ...] = tuple(SCENARIOS),
+    duration_s: int = 60,
+    quick: bool = False,
+) -> Plan:
+    """RFC 7928's scenarios: 50 Mbit/s, 40 ms, classic traffic; goodput against delay for each way."""
+    if quick:
+        duration_s = 16
+    cases = []
+    for name in scenarios:
+        for way in ways:
+            lab = scenario_lab(way, name, duration_s)
+            measure = partial(_scenario_row, lab, {"scenario": name}, duration_s)
+            cases.append(Case(f"{name}-{way}", lab.network, f"{duration_s} s", measure))
+
+    def claims(rows: list[Row]) -> list[Claim]:
+        out = []
+        delay, used = (
+            over_seeds(rows, column, lambda row: row["case"]) for column in ("delay_ms_mean", "utilisation")
+        )
+        for way in ways:
+            if way in BASELINES:
+                continue
+            text = WAYS[way].text
+            if "pie" in ways:
+                ratio = {name: delay[f"{name}-{way}"] / delay[f"{name}-pie"] for name in scenarios}
+                statement = f"{text}: mean delay at most 1.4 times PIE's (targets: 15 and, PI2 as in the paper, 20 ms)"
+                out.append(between(f"{way}-as-pie", statement, "no figure", ratio, 0.0, 1.4))
+                share = {name: used[f"{name}-{way}"] - used[f"{name}-pie"] for name in scenarios}
+                statement = f"{text}: utilisation at most 0.03 below PIE's"
+                out.append(between(f"{way}-used", statement, "no figure", share, -0.03, 1.0))
+            if "droptail" in ways:
+                ratio = {name: delay[f"{name}-{way}"] / delay[f"{name}-droptail"] for name in scenarios}
+                statement = f"{text}: mean delay below drop tail's"
+                out.append(between(f"{way}-below-droptail", statement, "no figure", ratio, 0.0, 1.0))
+        return out
+
+    return Plan(cases, claims, partial(_draw_scenarios, ways, scenarios))
+
+
+def _draw_scenarios(ways: Sequence[str], scenarios: Sequence[str], runs: list[Run]) -> Figure:
+    """Goodput over delay, as RFC 7928 section 2.7 has it."""
+    rows = [row for run in runs for row in run.rows or ()]
+    columns = min(5, len(scenarios))
+    lines = -(-len(scenarios) // columns)
+    figure = Figure(figsize=(0.6 + 3 * columns, 0.6 + 2.8 * lines), layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False).flatten()
+    most = CAPACITY_MBPS * SEGMENT_BITS / (1514 * 8)
+    for name, panel in zip(scenarios, panels, strict=False):
+        for way in ways:
+            own = [row for row in rows if row["way"] == way and row["scenario"] == name]
+            panel.plot(
+                [row["delay_ms_mean"] for row in own],
+                [row["goodput_mbps"] for row in own],
+                "o",
+                color=WAYS[way].colour,
+                label=WAYS[way].text,
+            )
+        panel.set_title(f"{name}: {SCENARIOS[name].text}", fontsize="x-small")
+        panel.set(xlim=(0, None), ylim=(0, 1.05 * most))
+        panel.grid(alpha=0.3)
+    for panel in panels[len(scenarios) :]:
+        panel.set_visible(False)
+    panels[0].legend(fontsize="xx-small", loc="lower right")
+    figure.supxlabel("mean queue delay (ms)")
+    figure.supylabel("goodput of long flows (Mbit/s)")
+    return figure
