@@ -14,35 +14,36 @@ from pathlib import Path
 from typing import Any
 
 from google.protobuf import any_pb2, descriptor_pool, message_factory, text_format
-from google.rpc import status_pb2
 
 from tidegate._core import TidegateError
 
+# In the order of need. None is imported: that would put it into the pool that all share.
 _FILES = (
-    "config/v1/p4types_pb2.py",
-    "config/v1/p4info_pb2.py",
-    "v1/p4data_pb2.py",
-    "v1/p4runtime_pb2.py",
+    ("google.rpc", "status_pb2.py"),
+    ("p4", "config/v1/p4types_pb2.py"),
+    ("p4", "config/v1/p4info_pb2.py"),
+    ("p4", "v1/p4data_pb2.py"),
+    ("p4", "v1/p4runtime_pb2.py"),
+)
+# In either form that generated code has had.
+_DESCRIPTOR = re.compile(
+    r"""(?:serialized_pb=|AddSerializedFile\(\s*)(b(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))"""
 )
 _PACKAGES = ("p4.v1", "p4.config.v1", "google.rpc", "google.protobuf")
 SERVICE = "p4.v1.P4Runtime"
 
 
 def _pool() -> descriptor_pool.DescriptorPool:
-    found = importlib.util.find_spec("p4")
-    if found is None or not found.submodule_search_locations:
-        raise TidegateError("the package `p4runtime` is not there; `pip install p4runtime` brings it")
-    root = Path(next(iter(found.submodule_search_locations)))
     pool = descriptor_pool.DescriptorPool()
-    for module in (any_pb2, status_pb2):
-        pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
-    for name in _FILES:
-        # Either form that generated code has had.
-        match = re.search(
-            r"(?:serialized_pb=|AddSerializedFile\()(b'(?:[^'\\]|\\.)*')", (root / name).read_text()
-        )
+    pool.AddSerializedFile(any_pb2.DESCRIPTOR.serialized_pb)
+    for package, name in _FILES:
+        found = importlib.util.find_spec(package)
+        if found is None or not found.submodule_search_locations:
+            raise TidegateError(f"{package} is not there; `pip install p4runtime` brings it")
+        path = Path(next(iter(found.submodule_search_locations))) / name
+        match = re.search(_DESCRIPTOR, path.read_text())
         if match is None:
-            raise TidegateError(f"{root / name} holds no descriptor; use p4runtime 1.6")
+            raise TidegateError(f"{path} holds no descriptor; use p4runtime 1.6")
         pool.AddSerializedFile(ast.literal_eval(match[1]))
     return pool
 

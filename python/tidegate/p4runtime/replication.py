@@ -27,12 +27,13 @@ class Replication:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        # What only a controller knows: metadata of groups.
+        # What only a controller knows: metadata of groups, and which entries it wrote with ports as plain numbers.
         self._metadata: dict[int, bytes] = {}
+        self._plain: set[tuple[str, int]] = set()
 
     def keep(self, before: Replication) -> None:
-        """Go on with another one's metadata."""
-        self._metadata = before._metadata
+        """Go on with what another one remembers."""
+        self._metadata, self._plain = before._metadata, before._plain
 
     def write(self, kind: int, entry: Any) -> tuple[Op, Then | None]:
         """An update, and what is to be remembered when it is done."""
@@ -40,7 +41,7 @@ class Replication:
         if which == "multicast_group_entry":
             return self._write_group(kind, entry.multicast_group_entry)
         if which == "clone_session_entry":
-            return self._write_session(kind, entry.clone_session_entry), None
+            return self._write_session(kind, entry.clone_session_entry)
         raise invalid("a multicast group or a clone session must be given")
 
     def _write_group(self, kind: int, entry: Any) -> tuple[Op, Then]:
@@ -48,28 +49,35 @@ class Replication:
         if not 1 <= group <= MOST_GROUPS:
             raise invalid(f"{group} is no multicast group; there are 1 to {MOST_GROUPS}")
         if kind == DELETE:
-            return ("multicast_delete", group), partial(self._remember, group, b"")
-        copies, remember = replicas(entry.replicas), partial(self._remember, group, entry.metadata)
+            return ("multicast_delete", group), partial(self._remember, "multicast", group, None)
+        copies, remember = replicas(entry.replicas), partial(self._remember, "multicast", group, entry)
         return ("multicast_add" if kind == INSERT else "multicast_modify", group, copies), remember
 
-    def _remember(self, group: int, metadata: bytes) -> None:
-        self._metadata.pop(group, None)
-        if metadata:
-            self._metadata[group] = metadata
+    def _remember(self, kind: str, number: int, entry: Any) -> None:
+        self._plain.discard((kind, number))
+        if kind == "multicast":
+            self._metadata.pop(number, None)
+        if entry is None:
+            return
+        if any(replica.WhichOneof("port_kind") == "egress_port" for replica in entry.replicas):
+            self._plain.add((kind, number))
+        if kind == "multicast" and entry.metadata:
+            self._metadata[number] = entry.metadata
 
-    def _write_session(self, kind: int, entry: Any) -> Op:
+    def _write_session(self, kind: int, entry: Any) -> tuple[Op, Then]:
         session: int = entry.session_id
         if not 1 <= session <= MOST_GROUPS:
             raise invalid(f"{session} is no clone session; there are 1 to {MOST_GROUPS}")
         if kind == DELETE:
-            return "clone_delete", session
+            return ("clone_delete", session), partial(self._remember, "clone", session, None)
         if not 0 <= entry.class_of_service <= MOST_CLASSES:
             raise invalid(f"the class of service is {entry.class_of_service}; there are 0 to {MOST_CLASSES}")
         if entry.packet_length_bytes < 0:
             raise invalid("the packet length is negative")
         length = entry.packet_length_bytes or None
         name = "clone_add" if kind == INSERT else "clone_modify"
-        return name, session, replicas(entry.replicas), entry.class_of_service, length
+        op = (name, session, replicas(entry.replicas), entry.class_of_service, length)
+        return op, partial(self._remember, "clone", session, entry)
 
     def read(self, entry: Any) -> Iterator[Any]:
         """The groups or sessions that a request asks for; both if it does not say."""
@@ -87,7 +95,7 @@ class Replication:
             message = p4.MulticastGroupEntry(
                 multicast_group_id=group, metadata=self._metadata.get(group, b"")
             )
-            _add(message.replicas, copies)
+            self._add(message.replicas, copies, ("multicast", group))
             wrapped = p4.PacketReplicationEngineEntry(multicast_group_entry=message)
             yield p4.Entity(packet_replication_engine_entry=wrapped)
 
@@ -99,9 +107,16 @@ class Replication:
             message = p4.CloneSessionEntry(
                 session_id=session, class_of_service=priority, packet_length_bytes=length or 0
             )
-            _add(message.replicas, copies)
+            self._add(message.replicas, copies, ("clone", session))
             wrapped = p4.PacketReplicationEngineEntry(clone_session_entry=message)
             yield p4.Entity(packet_replication_engine_entry=wrapped)
+
+    def _add(self, to: Any, copies: list[tuple[int, int]], of: tuple[str, int]) -> None:
+        for port, instance in copies:
+            if of in self._plain:
+                to.add(egress_port=port, instance=instance)
+            else:
+                to.add(port=canonical(port), instance=instance)
 
 
 def replicas(found: Any) -> list[tuple[int, int]]:
@@ -124,8 +139,3 @@ def replicas(found: Any) -> list[tuple[int, int]]:
     if len(copies) > MOST_COPIES:
         raise P4Error(Code.RESOURCE_EXHAUSTED, f"{len(copies)} copies are more than {MOST_COPIES}")
     return copies
-
-
-def _add(to: Any, copies: list[tuple[int, int]]) -> None:
-    for port, instance in copies:
-        to.add(port=canonical(port), instance=instance)

@@ -519,6 +519,16 @@ def test_multicast_groups(bench: Bench) -> None:
     assert refused(bench, "DELETE", multicast(5)) == "NOT_FOUND"
 
 
+def test_ports_of_older_clients_are_plain_numbers_and_read_as_such(bench: Bench) -> None:
+    old = p4.MulticastGroupEntry(multicast_group_id=7)
+    old.replicas.add(egress_port=2, instance=1)
+    entity = p4.Entity(packet_replication_engine_entry={"multicast_group_entry": old})
+    bench.primary.write(("INSERT", entity))
+    assert bench.primary.read(entity) == [entity]
+    bench.primary.write(("MODIFY", multicast(7, (2, 1))))
+    assert bench.primary.read(entity) == [multicast(7, (2, 1))]
+
+
 def test_clone_sessions(bench: Bench) -> None:
     session = clone_session(9, (2, 1), (3, 1), packet_length_bytes=20, class_of_service=2)
     bench.primary.write(("INSERT", session))
