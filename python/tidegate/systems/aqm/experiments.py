@@ -1,4 +1,6 @@
-"""The experiments: phases of growing load, the paper's Figs. 4 and 5, are here; Figs. 6 to 8 are in `mixes`, ours in `beyond`."""
+"""The experiments: phases of growing load, the paper's Figs. 4 and 5, are here; Figs. 6 to 8 are in `mixes`, ours
+in `overload`, `burst`, `homes` and `scenarios`.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,12 @@ from matplotlib.figure import Figure
 
 from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
 from tidegate.results import Result
-from tidegate.systems.aqm import beyond as beyond  # Their experiments are known by being imported.
+
+# Their experiments are known by being imported.
+from tidegate.systems.aqm import burst as burst
+from tidegate.systems.aqm import homes as homes
 from tidegate.systems.aqm import mixes as mixes
+from tidegate.systems.aqm import overload as overload
 from tidegate.systems.aqm import scenarios as scenarios
 from tidegate.systems.aqm.judge import between, over_seeds
 from tidegate.systems.aqm.lab import (

@@ -20,8 +20,9 @@ from tidegate.systems.aqm.oracle import DualPi2, Packet, Params, Pi2, Queue, Sch
 # Bits a second: a byte takes a microsecond on the wire.
 RATE = 8_000_000
 PORT, CPU_PORT = 0, 9
+# In picoseconds.
+US, MS = 10**6, 10**9
 MAC = 0x0200_0000_0001
-PS_PER_US = 1_000_000
 L_DSCP, C_DSCP = 46, 8
 """Packets that an operator's classifier puts in L or C."""
 
@@ -275,17 +276,17 @@ def through_oracle(
     draw = dice(seed ^ 0) if aqm.random else None
     oracle = kind(params_of(aqm, rate), scheduler or Wrr(), draw)
     oracle.p = p
-    period_us = aqm.tupdate // PS_PER_US if aqm.home == "data plane" else 0
+    period_us = aqm.tupdate // US if aqm.home == "data plane" else 0
     left: list[Left] = []
     updated_us = free_at = now = 0
 
     def updates(q: Queue, qdelay: int) -> None:
         nonlocal updated_us
-        elapsed = now // PS_PER_US - updated_us
+        elapsed = now // US - updated_us
         if period_us and elapsed >= period_us:
             other = oracle.lq if q is oracle.cq else oracle.cq
             oracle.update(min(elapsed, 0xFFFFF), other.time(), qdelay)
-            updated_us = now // PS_PER_US
+            updated_us = now // US
 
     def serve(until: int) -> None:
         """Sends what the wire has time for before a time."""
@@ -297,7 +298,7 @@ def through_oracle(
             now = start
             pkt = oracle.dequeue(now, updates)
             if pkt is not None:
-                left.append(Left(pkt.number, pkt.ecn, now // PS_PER_US))
+                left.append(Left(pkt.number, pkt.ecn, now // US))
                 free_at = now + pkt.bytes * 8 * 10**12 // rate
 
     for number, sent in enumerate(packets):
@@ -313,3 +314,22 @@ def scheduled(name: str) -> tuple[Port, Scheduler]:
     if name == "time-shifted FIFO":
         return dual_port("time-shifted FIFO", time_shift="50 ms"), TsFifo()
     return dual_port(), Wrr()
+
+
+# p' stays what it is set to: the gains for such a round trip are 0. No native marks, no two-packet minimum.
+FIXED = Aqm(rtt_max="100000 s", ramp_from="2 s", spares_two=False)
+
+
+def spaced(count: int, ecn: int, classed: str | None = None, gap_us: int = 100, **about: int) -> list[Sent]:
+    """Small packets that never wait."""
+    return [Sent(n * gap_us * US + 1, 80, ecn, classed, **about) for n in range(count)]
+
+
+def counted(name: str, aqm: Aqm, packets: Sequence[Sent], p: Fraction, **options: Any) -> Outcome:
+    """What comes of packets at 80 Mbit/s."""
+    return through_program(name, aqm, packets, p=p, rate=80_000_000, **options)
+
+
+def share(outcome: Outcome, counter: str, queue: int = 0) -> Fraction:
+    """Of the packets that left a queue."""
+    return Fraction(outcome.counts[counter][queue], outcome.counts["presented"][queue])

@@ -9,7 +9,6 @@ import pytest
 
 from tidegate.experiments import Row
 from tidegate.experiments import run as run_experiment
-from tidegate.systems.aqm.beyond import overloaded
 from tidegate.systems.aqm.controller import PAPER, Aqm
 from tidegate.systems.aqm.lab import (
     BASELINES,
@@ -22,6 +21,7 @@ from tidegate.systems.aqm.lab import (
     l4s_flows,
     rows_of,
 )
+from tidegate.systems.aqm.overload import overloaded
 
 
 def mixed(
@@ -110,6 +110,7 @@ def test_experiments_run_and_draw(name: str, tmp_path: Path) -> None:
         ("overload", {"ways": ("rfc",), "loads": (0.5, 2.0), "capacity_mbps": 20, "duration_s": 9}, 4),
         ("burst", {"ways": ("droptail", "rfc"), "capacity_mbps": 20, "duration_s": 8}, 3),
         ("rates", {"capacities_gbps": (1,), "flows": 4, "duration_s": 1.0}, 2),
+        ("homes", {"capacities_mbps": (20,), "base_rtts_ms": (10.0,), "flows": (5,), "duration_s": 8}, 8),
         ("rtts", {"ways": ("rfc",), "capacity_mbps": 50, "duration_s": 9}, 10),
         ("rfc7928", {"ways": ("pie", "pi2"), "scenarios": ("5.3", "8.2.6", "9"), "duration_s": 8}, 6),
     ],

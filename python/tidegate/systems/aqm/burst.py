@@ -1,0 +1,132 @@
+"""Short flows, as of the web, over long ones: how long they take, beside drop tail, CoDel and PIE."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.results import Result
+from tidegate.systems.aqm.judge import between, over_seeds
+from tidegate.systems.aqm.lab import (
+    BASELINES,
+    WAYS,
+    Bottleneck,
+    Noted,
+    bottleneck,
+    classic_flows,
+    l4s_flows,
+    sampled_delays,
+)
+
+SHORT_SIZES = (6_000, 15_000, 30_000, 60_000, 150_000)
+
+
+def with_short_flows(
+    way: str, control: str, capacity_mbps: int, long: int, load: float, duration_s: int
+) -> tuple[Bottleneck, list[int]]:
+    """Long flows of both kinds (of CUBIC alone over one classic queue), and short ones at random times; gives their numbers."""
+    lab = bottleneck(way, capacity_mbps, 20.0)
+    classic_flows(lab, long)
+    if way not in BASELINES:
+        l4s_flows(lab, long)
+    else:
+        classic_flows(lab, long)
+    chance = random.Random(1)
+    options = {"congestion_control": control, "ecn": "accurate" if control == "prague" else "off"}
+    gap_s = float(np.mean(SHORT_SIZES)) * 8 / (load * capacity_mbps * 1e6)
+    at, flows = 3.0, []
+    while at < duration_s - 1:
+        at += chance.expovariate(1 / gap_s)
+        flows.append((round(at * 1e12), chance.choice(SHORT_SIZES), lab.source, lab.sink))
+    made = lab.network.transfers(flows, **options)  # type: ignore[arg-type]
+    lab.network.record("20 ms", queues=[lab.link])
+    return lab, [flow.number for flow in made]
+
+
+def _burst_row(lab: Bottleneck, about: Row, short: list[int], duration_s: int, result: Result) -> Row:
+    flows = result.flows[short]
+    done = flows["completion_ms"].drop_nulls().to_numpy()
+    low = about["control"] == "prague" and WAYS[lab.way].queues == 2
+    plain = WAYS[lab.way].program is None
+    delays = (
+        sampled_delays(result, 3, duration_s)
+        if plain
+        else Noted(result.notes).delays(int(low), 3, duration_s)
+    )
+    return {
+        "way": lab.way,
+        **about,
+        "short_flows": len(short),
+        "unfinished": len(short) - len(done),
+        "completion_ms_p50": float(np.quantile(done, 0.5)),
+        "completion_ms_p95": float(np.quantile(done, 0.95)),
+        "slowdown_mean": float(flows["slowdown"].drop_nulls().to_numpy().mean()),
+        "delay_ms_mean": delays.mean_ms,
+        "delay_ms_p99": delays.quantile_ms(0.99),
+        "retransmits": int(flows["retransmits"].sum()),
+    }
+
+
+@experiment("aqm.burst", ("case", "completion_ms_p50", "completion_ms_p95", "slowdown_mean", "delay_ms_p99"))
+def burst(
+    ways: tuple[str, ...] = ("droptail", "codel", "pie", "pi2", "rfc"),
+    controls: tuple[str, ...] = ("cubic", "prague"),
+    capacity_mbps: int = 120,
+    long: int = 2,
+    load: float = 0.2,
+    duration_s: int = 60,
+    quick: bool = False,
+) -> Plan:
+    """Short flows, as of the web, over long ones: how long they take."""
+    if quick:
+        duration_s = 15
+    cases = []
+    for way in ways:
+        for control in controls:
+            if control == "prague" and way in BASELINES:
+                continue
+            lab, short = with_short_flows(way, control, capacity_mbps, long, load, duration_s)
+            about = {"control": control, "capacity_mbps": capacity_mbps, "load": load}
+            measure = partial(_burst_row, lab, about, short, duration_s)
+            cases.append(Case(f"{way}-{control}", lab.network, f"{duration_s} s", measure))
+
+    def claims(rows: list[Row]) -> list[Claim]:
+        p95 = over_seeds(rows, "completion_ms_p95", lambda row: f"{row['way']}-{row['control']}")
+        out = []
+        for control in controls:
+            if "droptail-cubic" in p95 and f"rfc-{control}" in p95:
+                ratio = {control: p95[f"rfc-{control}"] / p95["droptail-cubic"]}
+                statement = f"short flows of {control} over DualPI2 take at most 0.9 of what CUBIC's take over drop tail (p95)"
+                out.append(between(f"{control}-faster", statement, "no figure", ratio, 0.0, 0.9))
+        l4s = {row["way"]: row["delay_ms_p99"] for row in rows if row["control"] == "prague"}
+        if "rfc" in l4s:
+            statement = "p99 of the L queue's delay below 1.5 ms with short flows of Prague in slow start"
+            out.append(between("l-delay", statement, "no figure", {"rfc": l4s["rfc"]}, 0.0, 1.5))
+        return out
+
+    return Plan(cases, claims, _draw_burst)
+
+
+def _draw_burst(runs: list[Run]) -> Figure:
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    panel = figure.subplots()
+    for run in runs:
+        if run.rows is None:
+            continue
+        (row,) = run.rows
+        short = run.tables["flows"].filter(run.tables["flows"]["size_bytes"].is_not_null())
+        times = np.sort(short["completion_ms"].drop_nulls().to_numpy())
+        style = "--" if row["control"] == "prague" else "-"
+        label = f"{WAYS[row['way']].text}, {row['control']}" if run.seed == runs[0].seed else None
+        share = np.arange(1, len(times) + 1) / len(times)
+        panel.plot(times, share, style, color=WAYS[row["way"]].colour, label=label)
+    panel.set(
+        xscale="log", xlabel="completion time of a short flow (ms)", ylabel="share of flows", ylim=(0, 1.01)
+    )
+    panel.grid(alpha=0.3)
+    panel.legend(fontsize="x-small")
+    return figure

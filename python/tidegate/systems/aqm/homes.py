@@ -1,0 +1,251 @@
+"""The PI controller's two homes, data plane and control plane: the same steady state, and links of 10 to 100 Gbit/s."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from matplotlib.figure import Figure
+
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.results import Result
+from tidegate.systems.aqm.controller import Aqm, Home
+from tidegate.systems.aqm.judge import between, over_seeds
+from tidegate.systems.aqm.lab import (
+    WAYS,
+    Bottleneck,
+    Noted,
+    bottleneck,
+    classic_flows,
+    l4s_flows,
+    rows_of,
+)
+
+FAST = Aqm(target="1 ms", rtt_max="10 ms", period="330 us", ramp_from="100 us", ramp="50 us", limit="25 ms")
+"""For round trips of a data centre or a metropolitan network."""
+SLOW_LOOP = replace(FAST, home="control plane", period="16 ms")
+
+
+ARRIVALS_S = 0.5
+"""Flows come one after the other for so long; their slow starts are what the controller has to answer."""
+
+
+def fast(capacity_gbps: int, base_rtt_ms: float, home: Home, flows: int) -> Bottleneck:
+    """As many flows of both kinds over a fast link; the slow controller has the paper's period."""
+    lab = bottleneck(
+        "rfc",
+        capacity_gbps * 1000,
+        base_rtt_ms,
+        access=f"{8 * capacity_gbps} Gbit/s",
+        count_period="100 ms",
+        aqm=FAST if home == "data plane" else SLOW_LOOP,
+        watch="16 ms",
+    )
+    for number in range(flows):
+        at = ARRIVALS_S * number / flows
+        classic_flows(lab, 1, at, receive_buffer_max="256 MiB")
+        l4s_flows(lab, 1, at, receive_buffer_max="256 MiB")
+    lab.network.record("5 ms", queues=[lab.link])
+    return lab
+
+
+def _fast_rows(lab: Bottleneck, about: Row, duration_s: float, result: Result) -> list[Row]:
+    rows = rows_of(result, lab, about, duration_s / 2, duration_s)
+    noted = Noted(result.notes)
+    arrivals = noted.delays(0, 0.0, ARRIVALS_S)
+    return [{**row, "arrivals_delay_ms_p99": arrivals.quantile_ms(0.99)} for row in rows]
+
+
+@experiment(
+    "aqm.rates",
+    (
+        "case",
+        "control",
+        "goodput_mbps",
+        "delay_ms_mean",
+        "delay_ms_p99",
+        "p_mean",
+        "arrivals_delay_ms_p99",
+        "utilisation",
+    ),
+)
+def rates(
+    capacities_gbps: tuple[int, ...] = (10, 40, 100),
+    base_rtt_ms: float = 2.0,
+    homes: tuple[str, ...] = ("data plane", "control plane"),
+    flows: int = 25,
+    duration_s: float = 3.0,
+    quick: bool = False,
+) -> Plan:
+    """10 to 100 Gbit/s with a target of 1 ms: the controller in the data plane, and in the control plane every 16 ms."""
+    if quick:
+        capacities_gbps, duration_s = capacities_gbps[:1], 2.0
+    cases = []
+    for capacity in capacities_gbps:
+        for home in homes:
+            where: Home = "control plane" if home == "control plane" else "data plane"
+            lab = fast(capacity, base_rtt_ms, where, flows)
+            about = {"capacity_gbps": capacity, "base_rtt_ms": base_rtt_ms, "home": home}
+            measure = partial(_fast_rows, lab, about, duration_s)
+            name = f"{capacity}G-{home.split()[0]}"
+            cases.append(Case(name, lab.network, f"{round(duration_s * 1000)} ms", measure))
+
+    def claims(rows: list[Row]) -> list[Claim]:
+        classic = [row for row in rows if row["control"] == "cubic"]
+        inside = [row for row in classic if row["home"] == "data plane"]
+        l4s = [row for row in rows if row["control"] == "prague" and row["home"] == "data plane"]
+
+        def label(row: Row) -> str:
+            return f"{row['capacity_gbps']} Gbit/s"
+
+        out = [
+            between(
+                "target",
+                "controller in the data plane: mean classic queue delay within 15 % of 1 ms",
+                "future work",
+                over_seeds(inside, "delay_ms_mean", label),
+                0.85,
+                1.15,
+            ),
+            between(
+                "l-delay",
+                "controller in the data plane: p99 of the L queue's delay below 0.25 ms",
+                "future work",
+                over_seeds(l4s, "delay_ms_p99", label),
+                0.0,
+                0.25,
+            ),
+            between(
+                "utilisation",
+                "controller in the data plane: utilisation at least 0.97",
+                "future work",
+                over_seeds(inside, "utilisation", label),
+                0.97,
+                1.01,
+            ),
+        ]
+        outside = [row for row in classic if row["home"] == "control plane"]
+        if outside and inside:
+            slow, quick_ones = (
+                over_seeds(each, "arrivals_delay_ms_p99", label) for each in (outside, inside)
+            )
+            ratio = {name: slow[name] / quick_ones[name] for name in slow}
+            statement = (
+                "while flows come, the p99 of the classic delay is at least 1.3 times as large "
+                "with the controller in the control plane, every 16 ms"
+            )
+            out.append(between("slow-loop", statement, "may be too slow", ratio, 1.3, float("inf")))
+        return out
+
+    return Plan(cases, claims, partial(_draw_rates, capacities_gbps, homes))
+
+
+def _draw_rates(capacities: Sequence[int], homes: Sequence[str], runs: list[Run]) -> Figure:
+    figure = Figure(figsize=(1 + 4 * len(capacities), 6), layout="constrained")
+    panels = figure.subplots(2, len(capacities), squeeze=False, sharex=True)
+    for column, capacity in enumerate(capacities):
+        for home, colour in zip(homes, ("C1", "C0"), strict=False):
+            run = next(run for run in runs if run.case == f"{capacity}G-{home.split()[0]}")
+            samples = run.tables["queue_samples"]
+            own = samples.filter((samples["queue"] == "switch -> sink") & (samples["number"] == 0))
+            label = f"controller in the {home}"
+            panels[0][column].plot(
+                own["time_s"], own["queue_delay_ms"], color=colour, linewidth=0.7, label=label
+            )
+            notes = run.tables["notes"]
+            p = notes.filter(notes["quantity"] == "p_1")
+            panels[1][column].plot(p["time_s"], 100 * p["value"], color=colour, linewidth=0.7)
+        panels[0][column].axhline(1, color="0.5", linestyle=":")
+        panels[0][column].set(title=f"{capacity} Gbit/s", ylim=(0, 8))
+        panels[1][column].set(xlabel="time (s)", ylim=(0, None))
+        for line in (0, 1):
+            panels[line][column].grid(alpha=0.3)
+    panels[0][0].set_ylabel("delay of the C queue (ms)")
+    panels[1][0].set_ylabel("p' (%)")
+    panels[0][0].legend(fontsize="x-small")
+    return figure
+
+
+# The same steady state.
+
+OUTSIDE = ("pi2", "dualpi2")
+
+
+@experiment("aqm.homes", ("case", "control", "goodput_mbps", "delay_ms_mean", "delay_ms_p99", "p_mean"))
+def homes(
+    capacities_mbps: tuple[int, ...] = (120, 1000),
+    base_rtts_ms: tuple[float, ...] = (10.0, 50.0),
+    flows: tuple[int, ...] = (10, 25),
+    duration_s: int = 60,
+    quick: bool = False,
+) -> Plan:
+    """The controller in the control plane, every 16 ms, and in the data plane: the same steady state."""
+    if quick:
+        duration_s, capacities_mbps = 30, capacities_mbps[:1]
+    cases = []
+    for outside in OUTSIDE:
+        for way in (outside, f"{outside}-inside"):
+            for capacity in capacities_mbps:
+                for rtt in base_rtts_ms:
+                    for number in flows:
+                        lab = bottleneck(way, capacity, rtt)
+                        classic_flows(lab, number)
+                        l4s_flows(lab, number)
+                        lab.network.record("500 ms", queues=[lab.link])
+                        about = {"capacity_mbps": capacity, "base_rtt_ms": rtt, "each": number}
+                        measure = partial(_steady_rows, lab, about, duration_s)
+                        name = f"{way}-{capacity}-{rtt:g}ms-{number}"
+                        cases.append(Case(name, lab.network, f"{duration_s} s", measure))
+
+    def claims(rows: list[Row]) -> list[Claim]:
+        out = []
+        for outside in OUTSIDE:
+            for column, what in (("delay_ms_mean", "mean classic queue delay"), ("p_mean", "mean p'")):
+                apart, inside = (
+                    over_seeds(
+                        [row for row in rows if row["way"] == way and row["control"] == "cubic"],
+                        column,
+                        _steady_label,
+                    )
+                    for way in (outside, f"{outside}-inside")
+                )
+                ratios = {name: inside[name] / value for name, value in apart.items()}
+                statement = (
+                    f"{WAYS[outside].text}: {what} in the data plane within 5 % of the control plane's"
+                )
+                out.append(between(f"{outside}-{column}", statement, "no figure", ratios, 0.95, 1.05))
+        return out
+
+    return Plan(cases, claims, _draw_homes)
+
+
+def _steady_rows(lab: Bottleneck, about: Row, duration_s: int, result: Result) -> list[Row]:
+    return rows_of(result, lab, about, duration_s / 3, duration_s)
+
+
+def _steady_label(row: Row) -> str:
+    return f"{row['capacity_mbps']} Mbit/s, {row['base_rtt_ms']:g} ms, {row['each']}-{row['each']}"
+
+
+def _draw_homes(runs: list[Run]) -> Figure:
+    rows = [row for run in runs for row in run.rows or () if row["control"] == "cubic"]
+    places = list(dict.fromkeys(_steady_label(row) for row in rows))
+    figure = Figure(figsize=(8, 6.5), layout="constrained")
+    panels = figure.subplots(2, 1, sharex=True)
+    ways = [way for outside in OUTSIDE for way in (outside, f"{outside}-inside")]
+    for place, way in enumerate(ways):
+        own = [row for row in rows if row["way"] == way]
+        for panel, column, scale in zip(panels, ("delay_ms_mean", "p_mean"), (1, 100), strict=True):
+            values = over_seeds(own, column, _steady_label)
+            at = [places.index(name) + 0.12 * (place - 1.5) for name in values]
+            heights = [scale * value for value in values.values()]
+            panel.plot(at, heights, "o", color=WAYS[way].colour, label=WAYS[way].text)
+    panels[0].set(ylabel="mean classic queue delay (ms)", ylim=(0, None))
+    panels[1].set(ylabel="mean p' (%)", ylim=(0, None))
+    panels[1].set_xticks(range(len(places)))
+    panels[1].set_xticklabels(places, rotation=20, ha="right", fontsize="x-small")
+    panels[0].legend(fontsize="x-small", loc="lower right")
+    for panel in panels:
+        panel.grid(axis="y", alpha=0.3)
+    return figure

@@ -1,0 +1,189 @@
+"""Overload by what does not respond: how much of the link it gets, what is left to flows that do, and how long they all wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from matplotlib.figure import Figure
+
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.network import UdpSpec
+from tidegate.results import Result
+from tidegate.systems.aqm.judge import between, over_seeds
+from tidegate.systems.aqm.lab import (
+    WAYS,
+    Bottleneck,
+    Noted,
+    bottleneck,
+    classic_flows,
+    l4s_flows,
+    rows_of,
+)
+
+
+def overloaded(way: str, capacity_mbps: int, load: float, ecn: str, flows: int) -> Bottleneck:
+    """Flows of both kinds from the start; datagrams that respond to nothing from the third second on."""
+    lab = bottleneck(way, capacity_mbps, 10.0)
+    classic_flows(lab, flows)
+    l4s_flows(lab, flows)
+    rate = round(load * capacity_mbps * 1e6 * 1500 / 1514)
+    lab.network.udp(lab.source, lab.sink, rate=rate, start="3 s", pattern="poisson", ecn=ecn)
+    lab.network.record("500 ms", queues=[lab.link])
+    return lab
+
+
+def _overload_row(lab: Bottleneck, about: Row, flows: int, duration_s: int, result: Result) -> Row:
+    begin = 3 + (duration_s - 3) / 3
+    tcp = set(range(2 * flows))
+    cubic, prague = rows_of(result, lab, {}, begin, duration_s, flows=tcp)
+    udp = result.flows.row(2 * flows, named=True)
+    noted = Noted(result.notes)
+    delays = [noted.delays(queue, begin, duration_s) for queue in (0, 1)]
+    spec = lab.network.flows[2 * flows].spec
+    assert isinstance(spec, UdpSpec)
+    reported = [value for name, value in _notes(result, "overload_") if name.endswith("_s")]
+    return {
+        "way": lab.way,
+        **about,
+        "cubic_mbps": cubic["goodput_mbps"],
+        "prague_mbps": prague["goodput_mbps"],
+        "udp_mbps": udp["goodput_mbps"],
+        "udp_got_share": udp["datagrams_received"] / max(udp["datagrams_sent"], 1),
+        "c_delay_ms_mean": delays[0].mean_ms,
+        "c_delay_ms_p99": delays[0].quantile_ms(0.99),
+        "l_delay_ms_mean": delays[1].mean_ms,
+        "l_delay_ms_p99": delays[1].quantile_ms(0.99),
+        "p_mean": cubic["p_mean"],
+        "utilisation": cubic["utilisation"],
+        "overload_reports": len(reported),
+    }
+
+
+def _notes(result: Result, prefix: str) -> list[tuple[str, float]]:
+    rows = result.notes.select("quantity", "value").iter_rows()
+    return [(name, value) for name, value in rows if name.startswith(prefix)]
+
+
+@experiment(
+    "aqm.overload",
+    ("case", "cubic_mbps", "prague_mbps", "udp_mbps", "c_delay_ms_mean", "l_delay_ms_mean", "p_mean"),
+)
+def overload(
+    ways: tuple[str, ...] = ("rfc", "rfc-fifo", "dualpi2"),
+    loads: tuple[float, ...] = (0.5, 0.7, 0.9, 1.0, 1.4, 2.0),
+    code_points: tuple[str, ...] = ("not-ect", "ect1"),
+    capacity_mbps: int = 120,
+    flows: int = 5,
+    duration_s: int = 30,
+    quick: bool = False,
+) -> Plan:
+    """Datagrams that respond to nothing, 50 to 200 % of the link, as L4S and as classic, over flows of both kinds."""
+    if quick:
+        duration_s, loads, ways = 12, (0.5, 1.0, 2.0), ways[:2]
+    cases = []
+    for way in ways:
+        for load in loads:
+            for ecn in code_points:
+                lab = overloaded(way, capacity_mbps, load, ecn, flows)
+                about = {"capacity_mbps": capacity_mbps, "load": load, "ecn": ecn}
+                measure = partial(_overload_row, lab, about, flows, duration_s)
+                cases.append(Case(f"{way}-{load:g}-{ecn}", lab.network, f"{duration_s} s", measure))
+
+    def claims(rows: list[Row]) -> list[Claim]:
+        return [c for way in ways for c in _overload_claims([r for r in rows if r["way"] == way], way)]
+
+    return Plan(cases, claims, lambda runs: _draw_overload(runs, ways, code_points, loads))
+
+
+def _overload_claims(rows: list[Row], way: str) -> list[Claim]:
+    text = WAYS[way].text
+    target = 15 if way.startswith("rfc") else 20
+
+    def label(row: Row) -> str:
+        return f"{100 * row['load']:g} %, {row['ecn']}"
+
+    over = [row for row in rows if row["load"] >= 1]
+    worse = {
+        name: max(c, low)
+        for (name, c), low in zip(
+            over_seeds(over, "c_delay_ms_mean", label).items(),
+            over_seeds(over, "l_delay_ms_mean", label).values(),
+            strict=True,
+        )
+    }
+    got = over_seeds(rows, "udp_got_share", lambda row: f"{100 * row['load']:g} %{row['ecn']}")
+    gains = {
+        name.removesuffix("ect1"): value / got[name.removesuffix("ect1") + "not-ect"]
+        for name, value in got.items()
+        if name.endswith("ect1") and name.removesuffix("ect1") + "not-ect" in got
+    }
+    below = [row for row in rows if row["load"] < 0.95]
+    ratios = {
+        name: value / over_seeds(below, "prague_mbps", label)[name]
+        for name, value in over_seeds(below, "cubic_mbps", label).items()
+    }
+    published = "RFC 9332, sections 4.2.3 and 4.2.3.1"
+    return [
+        between(
+            f"{way}-delay",
+            f"{text}: from 100 % on, the mean delay of the longer queue stays within 1.5 targets",
+            published,
+            worse,
+            0.0,
+            1.5 * target,
+        ),
+        between(
+            f"{way}-no-gain",
+            f"{text}: datagrams marked ECT(1) get 0.9 to 1.1 of what they get unmarked",
+            published,
+            gains,
+            0.9,
+            1.1,
+        ),
+        between(
+            f"{way}-rest",
+            f"{text}: below 100 %, CUBIC and Prague share the rest, 1 to 2 or 2 to 1 at most",
+            published,
+            ratios,
+            0.5,
+            2.0,
+        ),
+    ]
+
+
+def _load(row: Row) -> str:
+    return str(row["load"])
+
+
+def _draw_overload(
+    runs: list[Run], ways: Sequence[str], code_points: Sequence[str], loads: Sequence[float]
+) -> Figure:
+    rows = [row for run in runs for row in run.rows or ()]
+    figure = Figure(figsize=(1 + 4 * len(ways), 6.5), layout="constrained")
+    panels = figure.subplots(2, len(ways), squeeze=False, sharex=True, sharey="row")
+    at = [100 * load for load in loads]
+    for way, upper, lower in zip(ways, panels[0], panels[1], strict=True):
+        for ecn, style in zip(code_points, ("-", "--"), strict=False):
+            own = [row for row in rows if row["way"] == way and row["ecn"] == ecn]
+
+            def line(column: str, own: list[Row] = own) -> list[float]:
+                return list(over_seeds(own, column, _load).values())
+
+            for column, colour, name in (
+                ("cubic_mbps", "C0", "a CUBIC flow"),
+                ("prague_mbps", "C1", "a Prague flow"),
+                ("udp_mbps", "0.3", "datagrams"),
+            ):
+                upper.plot(at, line(column), style, color=colour, label=f"{name}, {ecn}", marker=".")
+            for column, colour, name in (("c_delay_ms_mean", "C0", "C"), ("l_delay_ms_mean", "C1", "L")):
+                lower.plot(at, line(column), style, color=colour, label=f"{name} queue, {ecn}", marker=".")
+        upper.set(title=WAYS[way].text, yscale="log")
+        lower.set(xlabel="datagrams (% of the link)")
+        for panel in (upper, lower):
+            panel.grid(alpha=0.3)
+    panels[0][0].set_ylabel("goodput (Mbit/s)")
+    panels[1][0].set_ylabel("mean queue delay (ms)")
+    for panel in (panels[0][0], panels[1][0]):
+        panel.legend(fontsize="x-small")
+    return figure
