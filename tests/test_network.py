@@ -208,7 +208,16 @@ def test_an_experiment_leaves_a_folder_that_can_be_drawn_again(tmp_path: Path) -
     )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert set(answer) == {"experiment", "backend", "parameters", "seeds", "rows", "claims", "out"}
+    assert set(answer) == {
+        "experiment",
+        "backend",
+        "parameters",
+        "seeds",
+        "rows",
+        "claims",
+        "warnings",
+        "out",
+    }
     assert answer["seeds"] == [1, 2]
     assert [row["case"] for row in answer["rows"]] == ["n2", "n2"]
     assert answer["rows"][0]["goodput_mbps"] == pytest.approx(965, abs=10)

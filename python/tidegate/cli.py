@@ -278,14 +278,19 @@ def list_experiments(as_json: Json = False) -> None:
         _print_json(
             {
                 "experiments": [
-                    {"name": e.name, "summary": e.summary, "parameters": e.parameters()}
+                    {
+                        "name": e.name,
+                        "summary": e.summary,
+                        "backends": list(e.backends),
+                        "parameters": e.parameters(),
+                    }
                     for e in found.values()
                 ]
             }
         )
         return
     for one in found.values():
-        print(f"{one.name}\n    {one.summary}")
+        print(f"{one.name}  ({', '.join(one.backends)})\n    {one.summary}")
         for name, default in one.parameters().items():
             shown = ",".join(str(item) for item in default) if isinstance(default, tuple) else default
             print(f"      {name}={shown}")
@@ -294,7 +299,9 @@ def list_experiments(as_json: Json = False) -> None:
 @app.command()
 def run(
     experiment: Annotated[str, typer.Argument(metavar="SYSTEM.EXPERIMENT", help="See `tidegate list`.")],
-    backend: Annotated[str, typer.Option(metavar="sim", help="Where it runs.")] = "sim",
+    backend: Annotated[
+        str, typer.Option(metavar="sim|live", help="Simulated, or between real Linux hosts (needs root).")
+    ] = "sim",
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter.", show_default=False),
@@ -311,10 +318,11 @@ def run(
     """Run an experiment: tables, a figure, and what was published beside what was measured."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from tidegate import experiments
+    from tidegate import backends, experiments
 
-    if backend != "sim":
-        raise typer.BadParameter(f"there is no backend {backend!r}; known: sim", param_hint="--backend")
+    if backend not in backends.NAMES:
+        known = ", ".join(backends.NAMES)
+        raise typer.BadParameter(f"there is no backend {backend!r}; known: {known}", param_hint="--backend")
     one = experiments.find(experiment)
     parameters = experiments.with_settings(one, settings or [])
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -336,6 +344,8 @@ def run(
             bar.stop()
             sys.stderr.write(f"{stopped}\n")
             raise
+    for warning in answer["warnings"]:
+        sys.stderr.write(f"warning: {warning}\n")
     if as_json:
         _print_json(answer)
         return
@@ -344,6 +354,21 @@ def run(
         verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
         print(f"{verdict}: {claim['statement']}: {claim['measured']} (published {claim['published']})")
     print(f"{answer['out']}/figure.png")
+
+
+@app.command()
+def clean(as_json: Json = False) -> None:
+    """Remove what labs of the live backend have left that were killed; those that run stay."""
+    from tidegate.lab import names
+
+    removed = names.remove_dead()
+    running = sorted(path.name for path in names.sort()[0])
+    if as_json:
+        _print_json({"removed": removed, "running": running})
+        return
+    for kind, found in (("removed", removed), ("in use", running)):
+        for name in found:
+            print(f"{kind}: {name}")
 
 
 @app.command()

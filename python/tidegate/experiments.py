@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tidegate import _core, systems
+from tidegate import _core, backends, systems
 from tidegate._core import TidegateError
 from tidegate.network import Network
 from tidegate.results import TABLES, Result
@@ -72,6 +72,7 @@ class Run:
     rows: list[Row] | None
     """`None`: the run was interrupted, and its tables end where it was."""
     tables: dict[str, pl.DataFrame] = field(repr=False)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ class Experiment:
     plan: Callable[..., Plan]
     table: tuple[str, ...] = ()
     """Columns that a terminal shows; all if there are none."""
+    backends: tuple[str, ...] = ("sim",)
+    """Where it can run."""
 
     def parameters(self) -> dict[str, Any]:
         """Names and defaults; `quick` is given by the option of that name."""
@@ -103,13 +106,16 @@ _registry: dict[str, Experiment] = {}
 
 
 def experiment(
-    name: str, table: tuple[str, ...] = ()
+    name: str, table: tuple[str, ...] = (), backends: tuple[str, ...] = ("sim",)
 ) -> Callable[[Callable[..., Plan]], Callable[..., Plan]]:
-    """Makes a function an experiment; the first line of its docstring says what it shows, `table` which columns a terminal shows."""
+    """Makes a function an experiment; the first line of its docstring says what it shows.
+
+    `table` says which columns a terminal shows, `backends` where it can run: in the simulator alone, or live as well.
+    """
 
     def register(plan: Callable[..., Plan]) -> Callable[..., Plan]:
         summary = (plan.__doc__ or "").strip().splitlines()[0]
-        _registry[name] = Experiment(name, summary, plan, table)
+        _registry[name] = Experiment(name, summary, plan, table, backends)
         return plan
 
     return register
@@ -164,6 +170,16 @@ def _convert(name: str, text: str, default: Any) -> Any:
     return text
 
 
+def demand_backend(one: Experiment, backend: str) -> None:
+    """Refuse a backend that the experiment does not run on, or this machine does not have."""
+    backends.find(backend)
+    if backend not in one.backends:
+        raise TidegateError(
+            f"{one.name} runs on {' and '.join(one.backends)}, not on {backend}; "
+            f"on {backend} run: {', '.join(name for name, other in all_experiments().items() if backend in other.backends)}"
+        )
+
+
 # Set in a worker process when it is to end early.
 _stop: EventType | None = None
 
@@ -188,7 +204,8 @@ def _run_case(name: str, parameters: dict[str, Any], quick: bool, index: int, se
         measured = case.measure(result)
         each = measured if isinstance(measured, list) else [measured]
         rows = [{"case": case.name, "seed": seed, **row} for row in each]
-    return Run(case.name, seed, rows, {table: getattr(result, table) for table in TABLES})
+    tables = {table: getattr(result, table) for table in TABLES}
+    return Run(case.name, seed, rows, tables, result.warnings)
 
 
 def _run_all(
@@ -247,13 +264,15 @@ def run(
     folder holds the tables up to then, `run.json` says `"interrupted": true`, and `Interrupted` is raised.
     """
     one = find(name)
+    demand_backend(one, backend)
     plan = one.plan(**parameters, quick=quick)
     if out.exists() and not (out / "run.json").exists() and any(out.iterdir()):
         raise TidegateError(f"{out} is there and holds no earlier run; give another folder with --out")
     jobs = [
         (name, parameters, quick, index, seed, backend) for seed in seeds for index in range(len(plan.cases))
     ]
-    runs, interrupted = _run_all(jobs, processes, progress)
+    # By the real clock, one at a time: they would take time from each other.
+    runs, interrupted = _run_all(jobs, processes if backend == "sim" else 1, progress)
     order = {case.name: index for index, case in enumerate(plan.cases)}
     runs.sort(key=lambda r: (r.seed, order[r.case]))
     rows = [row for r in runs if r.rows is not None for row in r.rows]
@@ -265,6 +284,7 @@ def run(
         "seeds": seeds,
         "rows": rows,
         "claims": [] if interrupted else [asdict(claim) for claim in plan.claims(rows)],
+        "warnings": [f"{r.case}, seed {r.seed}: {warning}" for r in runs for warning in r.warnings],
         "out": str(out),
     }
     _write(out, answer, runs, None if interrupted else plan)

@@ -15,6 +15,11 @@ pub fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// Nanoseconds that the calling thread has worked.
+pub fn spent_by_thread() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// How far the wall clock, which the kernel stamps packets by, is ahead of the monotonic one, in nanoseconds.
 pub fn wall_ahead() -> i64 {
     read(libc::CLOCK_REALTIME) as i64 - monotonic() as i64

@@ -11,6 +11,7 @@ use units::Time;
 
 use crate::interface::{Failure, descriptor, done, plain};
 use crate::port::{BATCH, Port};
+use crate::priority::Priority;
 use crate::shared::{Lateness, Shared};
 
 pub struct Wired {
@@ -88,9 +89,11 @@ impl Driver {
     pub fn run(mut self) {
         let shared = self.shared.clone();
         let turns = std::panic::AssertUnwindSafe(|| -> io::Result<()> {
+            let mut priority = Priority::new();
             while !shared.stopping.load(Ordering::Acquire) {
                 self.wait()?;
                 self.turn();
+                priority.look();
             }
             Ok(())
         });

@@ -6,7 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `driver` | the thread |
+//! | `driver`, `priority` | the thread, and how urgent it is |
 //! | `shared` | what others see of it and of the network |
 //! | `port`, `opening` | what a port is, and how one is opened |
 //! | `packet` | ports by AF_PACKET |
@@ -25,6 +25,7 @@ mod interface;
 mod opening;
 mod packet;
 mod port;
+mod priority;
 mod segment;
 mod shared;
 mod tap;

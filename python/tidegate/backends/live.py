@@ -25,6 +25,8 @@ PS_PER_NS = 1000
 # From here on a packet that is late by so much, or one in a hundred by that, is told of.
 LATE_MS = 5.0
 LATE_P99_MS = 1.0
+# And if so many samples of flows are missing.
+LEFT_OUT = 0.05
 
 
 def run(network: Network, until: int, seed: int, progress: common.Progress | None = None) -> Result:
@@ -68,7 +70,7 @@ def run(network: Network, until: int, seed: int, progress: common.Progress | Non
         flows=flows,
         flow_samples=samples,
         live=live_table(_measurements(statistics, hosts)),
-        warnings=tuple(_warnings(network, statistics, reports)),
+        warnings=tuple(_warnings(network, statistics, reports, end)),
     )
 
 
@@ -121,7 +123,9 @@ def _measurements(statistics: dict[str, Any], hosts: list[HostPlan]) -> list[Mea
     return rows
 
 
-def _warnings(network: Network, statistics: dict[str, Any], reports: dict[str, Report]) -> Iterator[str]:
+def _warnings(
+    network: Network, statistics: dict[str, Any], reports: dict[str, Report], end: int
+) -> Iterator[str]:
     """What makes the figures doubtful."""
     late = statistics["lateness"]
     most, p99 = _ms(late["max"]), _ms(late["p99"])
@@ -137,9 +141,12 @@ def _warnings(network: Network, statistics: dict[str, Any], reports: dict[str, R
         ):
             if port[quantity]:
                 yield f"{port['interface']}: {port[quantity]} packets {what}"
-    for name, report in reports.items():
-        if report.late_samples:
-            yield f"{name}: {report.late_samples} samples of its flows were left out, the machine was too slow"
+    for report in reports.values():
         for flow in report.sent:
             if flow.problem is not None:
                 yield f"{network.flows[flow.number].label}: {flow.problem}"
+    if network.sampling is not None:
+        due = max(1, end // network.sampling)
+        most, name = max((report.late_samples / due, name) for name, report in reports.items())
+        if most > LEFT_OUT:
+            yield f"the machine was too slow for {most:.0%} of the samples of flows at {name}"

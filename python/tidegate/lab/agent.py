@@ -131,7 +131,7 @@ class Agent:
         for plan, end in self._sends:
             if plan.start >= request.end:
                 continue
-            self._loop.at(origin + plan.start, end.start)
+            self._loop.at(origin + plan.start, self._start(end))
             if plan.tool == "iperf3" and plan.kind == "tcp":
                 self._loop.at(origin + plan.start, self._look_for(plan, 1_000_000))
             if plan.stop is not None and plan.stop < request.end:
@@ -143,6 +143,14 @@ class Agent:
         if self._period is not None:
             self._loop.at(origin + self._period, self._sample)
         self._loop.at(origin + request.end, self._end)
+
+    def _start(self, end: End) -> Callable[[], None]:
+        def start() -> None:
+            # A run can end before a flow that was to start has had its turn.
+            if not self._ended:
+                end.start()
+
+        return start
 
     def _look_for(self, plan: FlowPlan, wait: int) -> Callable[[], None]:
         """Finds out when iperf3's data connection is there; looks more and more seldom."""

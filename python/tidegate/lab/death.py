@@ -11,9 +11,9 @@ PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
-def die_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent is gone. To be called first thing after a fork."""
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def die_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """Let the kernel send this process a signal when its parent is gone. To be called first thing after a fork."""
+    _libc.prctl(PR_SET_PDEATHSIG, by, 0, 0, 0)
     # It may be gone already.
     if os.getppid() != parent:
         os._exit(1)

@@ -1,7 +1,8 @@
 """The process that a lab's agents hang on: starts one for each namespace, and ends them when the lab's process is gone.
 
 Nothing here needs the lab to say goodbye. The lab holds the other ends of the sockets; when it ends, however it does, the agents
-and the keeper read the end of file. If the keeper is killed, the kernel kills the agents, and with an agent what it has started.
+and the keeper read the end of file, and the kernel tells the keeper besides. If the keeper is killed, the kernel kills the agents,
+and with an agent what it has started.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 from tidegate.lab import names
 from tidegate.lab.agent import serve
@@ -20,12 +22,23 @@ from tidegate.lab.death import die_with
 
 PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 15, 36
 CLONE_NEWNET = 0x4000_0000
+NICENESS = -10
+ENDING = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _call_it(name: str) -> None:
     _libc.prctl(PR_SET_NAME, name[:15].encode(), 0, 0, 0)
+
+
+def _hurry() -> None:
+    """Hosts of their own would not wait for what else runs here: they go first, as far as that is allowed."""
+    with suppress(OSError):
+        os.nice(NICENESS)
+    # Where the kernel divides its time among sessions, a niceness counts only within one; this session is the lab's own.
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(NICENESS))
 
 
 def _unshare() -> str | None:
@@ -36,11 +49,19 @@ def _unshare() -> str | None:
 
 
 def main() -> None:
-    """Arguments: the lab's name, the number of its socket, and a name and a socket for each agent."""
-    run, mine, *rest = sys.argv[1:]
+    """Arguments: the lab's process and name, the number of its socket, and a name and a socket for each agent."""
+    parent, run, mine, *rest = sys.argv[1:]
+    # A signal is something to read, never an exception: that would stop the cleaning as well.
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    for number in ENDING:
+        signal.signal(number, lambda *_: None)
+    die_with(int(parent), signal.SIGHUP)
     lab = socket.socket(fileno=int(mine))
     sockets = {name: int(number) for name, number in zip(rest[::2], rest[1::2], strict=True)}
     _call_it("tidegate-keeper")
+    _hurry()
     # What agents have started comes to the keeper when they are gone, so that it can wait for the end of all.
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     keeper = os.getpid()
@@ -52,7 +73,7 @@ def main() -> None:
                 _agent(run, name, keeper, lab, sockets)
             agents[pid] = name
             os.close(sockets.pop(name))
-        _wait(lab, list(agents))
+        _wait([lab.fileno(), woken], list(agents))
     finally:
         for pid in agents:
             os.kill(pid, signal.SIGKILL)
@@ -66,6 +87,9 @@ def _agent(run: str, name: str, keeper: int, lab: socket.socket, sockets: dict[s
     """The rest of a child's life."""
     status = 1
     try:
+        signal.set_wakeup_fd(-1)
+        for signum in ENDING:
+            signal.signal(signum, signal.SIG_DFL)
         die_with(keeper)
         lab.close()
         for other, number in sockets.items():
@@ -78,10 +102,11 @@ def _agent(run: str, name: str, keeper: int, lab: socket.socket, sockets: dict[s
         os._exit(status)
 
 
-def _wait(lab: socket.socket, agents: list[int]) -> None:
+def _wait(ends: list[int], agents: list[int]) -> None:
     """Until the lab is gone, or one of its agents: without it there is no lab, and the lab learns so by its socket."""
     poll = select.poll()
-    poll.register(lab, select.POLLIN)
+    for end in ends:
+        poll.register(end, select.POLLIN)
     handles = [os.pidfd_open(pid) for pid in agents]
     for handle in handles:
         poll.register(handle, select.POLLIN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import subprocess
@@ -43,18 +44,11 @@ class Lab:
             self._agents[name] = Connection(mine.detach())
         passed = [keepers, *theirs.values()]
         arguments = [part for name, one in theirs.items() for part in (name, str(one.fileno()))]
+        # -P: what lies in the working directory is not to be taken for a module.
+        python = [sys.executable, "-P", "-m", "tidegate.lab.keeper"]
         try:
-            # -P: what lies in the working directory is not to be taken for a module.
             self._keeper = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "tidegate.lab.keeper",
-                    self.run,
-                    str(keepers.fileno()),
-                    *arguments,
-                ],
+                [*python, str(os.getpid()), self.run, str(keepers.fileno()), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[one.fileno() for one in passed],

@@ -57,6 +57,7 @@ class _Planner:
         self._network = network
         self._seed = seed
         self._hosts = [node for node in network.nodes if node.kind == "host"]
+        self._addresses = [(network.address(host), network.mac(host)) for host in self._hosts]
         self._refused: list[str] = []
         self._links: dict[Node, Link] = {}
         for link in network.links:
@@ -78,7 +79,10 @@ class _Planner:
             missing = kernel.missing_program(iperf.PROGRAM)
             if missing is not None:
                 self._refuse(missing)
-        hosts = [self._host(host, [one for one in flows if one is not None]) for host in self._hosts]
+        hosts: list[HostPlan] = []
+        if len(self._hosts) <= MOST_HOSTS:
+            made = [one for one in flows if one is not None]
+            hosts = [self._host(host, made) for host in self._hosts]
         if self._refused:
             raise TidegateError("\n".join(["the live backend cannot run this network:", *self._refused]))
         return hosts
@@ -234,9 +238,7 @@ class _Planner:
                 mtu=self._mtu_of(host),
                 gso_max_segments=1 if offload == 0 else None,
                 gso_max_bytes=offload if offload not in (0, SEGMENTATION_OFFLOAD) else None,
-                neighbours=tuple(
-                    (network.address(other), network.mac(other)) for other in self._hosts if other is not host
-                ),
+                neighbours=tuple(one for one in self._addresses if one[0] != address),
                 routes=tuple(self._routes(host, sent)),
                 sysctls=(
                     ("ipv4/conf/all/rp_filter", "0"),

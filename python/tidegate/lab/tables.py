@@ -34,6 +34,8 @@ def _row(flow: Flow, sent: FlowReport, received: FlowReport, end: int) -> dict[s
     spent = None if started is None or last <= started else (last - started) / 1e9
     took = None if started is None or finished is None else (finished - started) / 1e6
     udp = flow.kind == "udp"
+    # Nothing was sent again of what never began.
+    counted = not udp and started is not None
     mean = received.delay_sum / received.datagrams if received.delay_sum and received.datagrams else None
     row: dict[str, object] = {
         "flow": flow.number,
@@ -47,8 +49,8 @@ def _row(flow: Flow, sent: FlowReport, received: FlowReport, end: int) -> dict[s
         "completion_ms": took,
         "bytes_received": received.bytes,
         "goodput_mbps": None if spent is None or received.bytes is None else received.bytes * 8e-6 / spent,
-        "retransmits": 0 if udp else sent.retransmits,
-        "timeouts": 0 if udp else sent.timeouts,
+        "retransmits": sent.retransmits if counted else 0,
+        "timeouts": sent.timeouts if counted else 0,
         "datagrams_sent": sent.datagrams if udp else None,
         "datagrams_received": received.datagrams if udp else None,
         "delay_ms_mean": None if mean is None else mean / 1e6,
@@ -70,10 +72,11 @@ def _samples(reports: list[Report]) -> pl.DataFrame:
     both = sent.join(came, on=["tick", "flow"], how="left", suffix="_there", maintain_order="left")
     # A receiver whose sample was late has what it had before. Rates hang on the time at which bytes were counted.
     received = pl.col("bytes_received").forward_fill().over("flow").fill_null(0)
+    when = pl.coalesce("time_there", "time").cum_max().over("flow")
     known = pl.when(pl.col("timeouts") != UNKNOWN).then(pl.col("timeouts"))
     return flow_samples(
         both.select(
-            (pl.coalesce("time_there", "time") * PS_PER_NS / PS_PER_S).alias("time_s"),
+            (when * PS_PER_NS / PS_PER_S).alias("time_s"),
             "flow",
             (pl.col("srtt_us") / 1e3).alias("srtt_ms"),
             (pl.col("rto_us") / 1e3).alias("rto_ms"),

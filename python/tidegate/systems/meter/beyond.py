@@ -141,7 +141,7 @@ def _cell(row: Row) -> str:
     return f"{row['congestion_control']}, {row['base_rtt_ms']:g} ms, {row['target_mbps']} Mbit/s"
 
 
-@experiment("meter.step")
+@experiment("meter.step", backends=("sim", "live"))
 def step(
     targets_mbps: tuple[int, ...] = (400, 200, 600),
     each_s: int = 30,
@@ -251,7 +251,7 @@ def step(
     return Plan([case(scheme, rtt) for rtt in base_rtts_ms for scheme in schemes], claims, draw)
 
 
-@experiment("meter.udp")
+@experiment("meter.udp", backends=("sim", "live"))
 def udp(
     target_mbps: int = 100,
     offered: tuple[float, ...] = (0.5, 0.9, 1.1, 2.0, 10.0),

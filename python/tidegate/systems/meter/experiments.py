@@ -53,7 +53,7 @@ def _measure(scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int]) -> Ca
     return lambda result: flow_rows(result, scheme, base_rtt_ms, targets_mbps)
 
 
-@experiment("meter.rates", TABLE)
+@experiment("meter.rates", TABLE, backends=("sim", "live"))
 def rates(
     rates_mbps: tuple[int, ...] = (100, 200, 300, 400, 500, 600, 700, 800),
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),
@@ -211,7 +211,7 @@ def _plain_claims(rows: list[Row], errors: dict[str, float], where: str, id: str
     return out
 
 
-@experiment("meter.ablation", TABLE)
+@experiment("meter.ablation", TABLE, backends=("sim", "live"))
 def ablation(
     rates_mbps: tuple[int, ...] = (100, 200, 400, 800),
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5),
@@ -334,7 +334,7 @@ def _draw_flows(
     return figure
 
 
-@experiment("meter.flows", ("case", "flow", *TABLE[2:]))
+@experiment("meter.flows", ("case", "flow", *TABLE[2:]), backends=("sim", "live"))
 def flows(
     most: int = 4,
     target_mbps: int = 400,
@@ -355,7 +355,7 @@ def flows(
     )
 
 
-@experiment("meter.targets", ("case", "flow", *TABLE[2:]))
+@experiment("meter.targets", ("case", "flow", *TABLE[2:]), backends=("sim", "live"))
 def targets(
     low_mbps: tuple[int, ...] = (100, 200, 300, 400),
     high_mbps: tuple[int, ...] = (400, 500, 600, 700),

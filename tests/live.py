@@ -1,0 +1,84 @@
+"""What tests of the live backend need."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tidegate.lab import names
+from tidegate.lab.kernel import may_make_namespaces
+from tidegate.results import Result
+
+needs_namespaces = pytest.mark.skipif(
+    not may_make_namespaces(), reason="makes network namespaces, for which it needs root"
+)
+needs_iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="needs iperf3")
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+    """Whether it comes true within a time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def undisturbed(run: Callable[[], Result]) -> Result:
+    """What comes of a run in which the machine kept the time, more or less. One that does not in five runs is of no use here."""
+    for _ in range(5):
+        result = run()
+        values = {(where, quantity): value for where, quantity, value in result.live.iter_rows()}
+        lost = sum(value for (_, quantity), value in values.items() if quantity in ("overrun", "refused"))
+        if lost == 0 and values["", "lateness_ms_p99"] < 8 and values["", "lateness_ms_max"] < 25:
+            return result
+    pytest.skip(f"the machine has too much else to do to keep the time: {'; '.join(result.warnings)}")
+
+
+def namespaces() -> set[str]:
+    """Network namespaces that any process is in or holds, by what the kernel calls them."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            found.add(os.readlink(process / "ns/net"))
+            files = list((process / "fd").iterdir())
+        except OSError:
+            continue
+        for file in files:
+            try:
+                target = os.readlink(file)
+            except OSError:
+                continue
+            if target.startswith("net:["):
+                found.add(target)
+    return found
+
+
+def processes(text: str) -> list[int]:
+    """Processes with this in their command line."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if text.encode() in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+def labs_of(pid: int) -> list[Path]:
+    """Names of the labs that a process runs."""
+    if not names.FOLDER.is_dir():
+        return []
+    return [path for path in names.FOLDER.iterdir() if path.name.startswith(f"tidegate-{pid}-")]
+
+
+def has_ended(pid: int, of_lab: set[str]) -> bool:
+    """Whether nothing is left of a process's lab, whose namespaces these were."""
+    return not labs_of(pid) and not processes(f"tidegate-{pid}-") and not namespaces() & of_lab

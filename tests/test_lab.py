@@ -1,0 +1,381 @@
+"""The lab: it comes, it goes however it ends, it harms nobody, and what it cannot do it says beforehand."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from live import has_ended, labs_of, namespaces, needs_iperf3, needs_namespaces, wait_for
+from tidegate import TidegateError
+from tidegate.lab import kernel, names
+from tidegate.lab.lab import SWITCH, Lab
+from tidegate.lab.plan import plan
+from tidegate.network import Network, Node
+
+# How often a lab is killed; a hundred takes some minutes.
+ROUNDS = int(os.environ.get("TIDEGATE_LAB_ROUNDS", "6"))
+
+# A flow and a switch, as fast as they go.
+LOAD = """
+from tidegate.network import Network
+net = Network()
+a, b, r = net.host("a"), net.host("b"), net.router("r")
+net.link(a, r, rate="10 Gbit/s", delay="100 us")
+net.link(b, r, rate="10 Gbit/s", delay="100 us")
+net.tcp(a, b)
+net.tcp(b, a, size="100 MB")
+net.udp(a, b, rate="20 Mbit/s", pattern="poisson")
+net.record("5 ms", net.links)
+"""
+
+
+def pair() -> tuple[Network, Node, Node]:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    net.link(a, b, rate="100 Mbit/s", delay="5 ms", queue="100 packets")
+    return net, a, b
+
+
+def interfaces() -> set[str]:
+    return set(os.listdir("/sys/class/net"))
+
+
+def test_names_of_hosts_can_be_parts_of_file_names() -> None:
+    assert names.host_names(["a", "b.1", "my host/2", "a", "switch", "x" * 70]) == [
+        "a",
+        "b.1",
+        "my_host_2-2",
+        "a-3",
+        "switch-4",
+        "x" * 64 + "-5",
+    ]
+
+
+def test_names_of_dead_labs_are_recognised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(names, "FOLDER", tmp_path)
+    mine = names.new_run()
+    names.link(f"{mine}-a", os.getpid())
+    # The number of a process that is there, but began at another time; and one that is not there.
+    pid, begun, _ = mine.removeprefix("tidegate-").split("-")
+    reused, gone = f"tidegate-{pid}-{int(begun) + 1}-abcdef-a", "tidegate-4194305-17-abcdef-switch"
+    for name in (reused, gone):
+        names.link(name, os.getpid())
+    for other in ("tidegate", "tidegate-mine", "blue"):
+        (tmp_path / other).symlink_to("/proc/self/ns/net")
+    (tmp_path / "tidegate-4194305-17-abcdef-file").touch()
+    assert names.remove_dead() == sorted([reused, gone])
+    left = {"tidegate", "tidegate-mine", "blue", "tidegate-4194305-17-abcdef-file"}
+    assert set(os.listdir(tmp_path)) == left | {f"{mine}-a"}
+    names.unlink(mine)
+    assert set(os.listdir(tmp_path)) == left
+
+
+def refusals() -> dict[str, tuple[Callable[[Network, Node, Node], Any], str]]:
+    return {
+        "page": (lambda net, a, b: net.page(a, b), "pages run in the simulator alone"),
+        "congestion control": (
+            lambda net, a, b: net.tcp(a, b, congestion_control="timely"),
+            "timely a -> b: this kernel does not have the congestion control timely; it has .*reno",
+        ),
+        "extra delay": (lambda net, a, b: net.tcp(a, b, extra_delay="1 ms"), "extra_delay"),
+        "delayed ack": (lambda net, a, b: net.tcp(a, b, delayed_ack="1 ms"), "delayed_ack"),
+        "ecn": (lambda net, a, b: net.tcp(a, b, ecn="accurate"), "ecn 'accurate'"),
+        "mss": (lambda net, a, b: net.tcp(a, b, mss=40), "the kernel takes 88 to 32767"),
+        "bursts": (lambda net, a, b: net.tcp(a, b, segmentation_offload="2 kB"), "segmentation_offload"),
+        "rto": (lambda net, a, b: net.tcp(a, b, rto_min="1500 us"), "rto_min"),
+        "timestamps": (
+            lambda net, a, b: (net.tcp(a, b), net.tcp(a, b, timestamps=False, label="plain")),
+            "cubic a -> b, plain: they differ in timestamps; all that a sends and receives",
+        ),
+        "sack": (lambda net, a, b: (net.tcp(a, b), net.tcp(b, a, sack=False)), "they differ in sack"),
+        "buffers": (
+            lambda net, a, b: (net.tcp(a, b), net.tcp(a, b, receive_buffer_max="1 MiB")),
+            "they differ in receive_buffer_max; all that b receives",
+        ),
+        "windows": (
+            lambda net, a, b: (net.tcp(a, b), net.tcp(a, b, initial_cwnd=3)),
+            "they differ in initial_cwnd; all that goes from a to b",
+        ),
+        "one way with and without ECN": (
+            lambda net, a, b: (net.tcp(a, b), net.tcp(a, b, ecn="on")),
+            "they differ in asking for ECN",
+        ),
+        "large datagrams": (
+            lambda net, a, b: net.udp(a, b, rate="1 Mbit/s", payload=1473),
+            "do not fit the MTU",
+        ),
+        "many datagrams": (
+            lambda net, a, b: net.udp(a, b, rate="1 Gbit/s", pattern="poisson"),
+            "more than the 50000 packets a second",
+        ),
+        "no rate": (lambda net, a, b: net.udp(a, b, rate=0), "give more than 0"),
+        "two links": (
+            lambda net, a, b: net.link(a, b, rate="1 Mbit/s", delay=0),
+            "the host a has more than one link",
+        ),
+        "many hosts": (
+            lambda net, a, b: [net.host(f"h{n}") for n in range(500)],
+            "502 hosts; the lab has room for",
+        ),
+    }
+
+
+@pytest.mark.parametrize("what", refusals())
+def test_what_a_kernel_cannot_do_is_refused_by_name(what: str) -> None:
+    net, a, b = pair()
+    make, why = refusals()[what]
+    make(net, a, b)
+    with pytest.raises(TidegateError, match=why) as error:
+        plan(net, 1)
+    assert str(error.value).startswith("the live backend cannot run this network:\n")
+
+
+def test_all_refusals_come_at_once() -> None:
+    net, a, b = pair()
+    net.page(a, b)
+    net.tcp(a, b, congestion_control="prague", extra_delay="1 ms")
+    with pytest.raises(TidegateError) as error:
+        plan(net, 1)
+    assert len(str(error.value).splitlines()) == 4
+
+
+def test_without_iperf3(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    net, a, b = pair()
+    net.tcp(a, b, size="1 MB")
+    plan(net, 1)
+    net.tcp(a, b)
+    with pytest.raises(TidegateError, match=r"iperf3 is not installed; .*apt install iperf3"):
+        plan(net, 1)
+
+
+def test_congestion_controls_are_read_from_the_kernel() -> None:
+    assert kernel.congestion_controls(["reno", "no-such-thing"]) == {"reno"}
+
+
+@needs_namespaces
+def test_without_root() -> None:
+    drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    command = [sys.executable, "-m", "tidegate.cli", "run", "meter.rates", "--quick", "--backend", "live"]
+    done = subprocess.run([*drop, *command], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "needs root" in done.stderr
+    assert "--backend sim" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_experiments_say_where_they_run() -> None:
+    command = [sys.executable, "-m", "tidegate.cli"]
+    done = subprocess.run(
+        [*command, "run", "reference.dumbbell", "--backend", "live"], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "reference.dumbbell runs on sim, not on live; on live run: meter." in done.stderr
+    listed = json.loads(subprocess.run([*command, "list", "--json"], capture_output=True, text=True).stdout)
+    by_name = {one["name"]: one for one in listed["experiments"]}
+    assert by_name["meter.rates"]["backends"] == ["sim", "live"]
+    assert by_name["meter.matrix"]["backends"] == ["sim"]
+
+
+@needs_namespaces
+def test_a_lab_comes_and_goes() -> None:
+    before, there = interfaces(), namespaces()
+    with Lab(["a", "my host"]) as lab:
+        assert lab.hosts == ["a", "my_host-1"]
+        assert {path.name for path in labs_of(os.getpid())} == {
+            f"{lab.run}-a",
+            f"{lab.run}-my_host-1",
+            f"{lab.run}-{SWITCH}",
+        }
+        made = namespaces() - there
+        assert {os.readlink(lab.namespace(name)) for name in (*lab.hosts, SWITCH)} <= made
+        lab.check()
+    assert has_ended(os.getpid(), made)
+    assert interfaces() == before
+
+
+@needs_namespaces
+def test_two_labs_of_one_process_do_not_meet() -> None:
+    with Lab(["a"]) as one, Lab(["a"]) as other:
+        assert one.run != other.run
+        spaces = {os.readlink(lab.namespace(name)) for lab in (one, other) for name in ("a", SWITCH)}
+        assert len(spaces) == 4
+        other.close()
+        one.check()
+        assert {path.name for path in labs_of(os.getpid())} == {f"{one.run}-a", f"{one.run}-{SWITCH}"}
+
+
+@needs_namespaces
+@pytest.mark.parametrize("who", ["agent", "keeper"])
+def test_a_lab_that_is_ended_from_outside(who: str) -> None:
+    net, a, b = pair()
+    net.tcp(a, b, size="1 GB")
+    there: set[str] = set()
+
+    def end() -> None:
+        there.update(namespaces())
+        (agent, *_) = labs_of(os.getpid())
+        pid = int(os.readlink(agent).split("/")[2])
+        if who == "keeper":
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(pid, signal.SIGKILL)
+
+    net.at("200 ms", end)
+    before = namespaces()
+    with pytest.raises(TidegateError, match="the lab was ended from outside"):
+        net.run("20 s", backend="live")
+    assert there - before
+    assert wait_for(lambda: has_ended(os.getpid(), there - before))
+
+
+@needs_namespaces
+def test_an_error_in_a_run_ends_the_lab() -> None:
+    net, a, b = pair()
+    net.tcp(a, b, size="1 GB")
+    net.capture(net.links[0], a, Path("/nowhere/x.pcap"))
+    with pytest.raises(TidegateError, match=r"/nowhere/x\.pcap"):
+        net.run("1 s", backend="live")
+    assert not labs_of(os.getpid())
+    net.captures.clear()
+
+    def fail() -> None:
+        raise ValueError("as asked")
+
+    net.at("100 ms", fail)
+    with pytest.raises(ValueError, match="as asked"):
+        net.run("20 s", backend="live")
+    assert not labs_of(os.getpid())
+    assert net.running is None
+
+
+def spaces_of(pid: int) -> set[str]:
+    """The namespaces of a process's labs."""
+    found = set()
+    for path in labs_of(pid):
+        with suppress(OSError):
+            found.add(os.readlink(os.readlink(path)))
+    return found
+
+
+class Victim:
+    """A process that runs a lab under load."""
+
+    def __init__(self, folder: Path) -> None:
+        self.before = namespaces()
+        script = folder / "load.py"
+        script.write_text(LOAD + 'print(net.run("60 s", backend="live", progress=False).interrupted)\n')
+        self.process = subprocess.Popen(
+            [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def wait_for_lab(self) -> None:
+        assert wait_for(lambda: len(labs_of(self.process.pid)) == 3)
+
+    def end(self, how: signal.Signals) -> tuple[str, str]:
+        self.process.send_signal(how)
+        return self.process.communicate(timeout=30)
+
+    def has_ended(self) -> bool:
+        """Nothing is left of it. Other labs may have come or gone meanwhile: only what came with it counts."""
+        return has_ended(self.process.pid, self.came)
+
+    def look(self) -> None:
+        self.came = spaces_of(self.process.pid)
+
+
+@needs_namespaces
+@needs_iperf3
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_lab(how: signal.Signals, tmp_path: Path) -> None:
+    victim = Victim(tmp_path)
+    victim.wait_for_lab()
+    assert wait_for(lambda: bool(iperf_of(victim.process.pid)))
+    victim.look()
+    out, _ = victim.end(how)
+    if how is signal.SIGINT:
+        assert (victim.process.returncode, out) == (0, "True\n")
+    else:
+        assert victim.process.returncode == -signal.SIGTERM
+    assert wait_for(victim.has_ended)
+
+
+def iperf_of(pid: int) -> list[int]:
+    """The iperf3 clients in a process's labs, by the namespaces."""
+    inside = spaces_of(pid)
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (
+                b"--client" in (process / "cmdline").read_bytes()
+                and os.readlink(process / "ns/net") in inside
+            ):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+@needs_namespaces
+@needs_iperf3
+def test_nothing_is_left_however_often_and_whenever_a_lab_is_killed(tmp_path: Path) -> None:
+    before = interfaces()
+    chance = random.Random(5)
+    for number in range(ROUNDS):
+        victim = Victim(tmp_path)
+        if number % 2:
+            victim.wait_for_lab()
+        # While it starts, while it sets up, or under load.
+        time.sleep(chance.random() * 1.5)
+        victim.look()
+        how = signal.SIGKILL if number % 4 < 2 else signal.SIGINT
+        victim.end(how)
+        assert wait_for(victim.has_ended), f"round {number}, {how.name}"
+    assert interfaces() == before
+    assert not names.remove_dead()
+
+
+@needs_namespaces
+@needs_iperf3
+def test_two_labs_at_once(tmp_path: Path) -> None:
+    script = tmp_path / "load.py"
+    script.write_text(
+        LOAD.replace("10 Gbit/s", "50 Mbit/s")
+        + 'print(*net.run("2 s", backend="live", progress=False).flows["bytes_received"])\n'
+    )
+    both = [
+        subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    for one in both:
+        out, _ = one.communicate(timeout=60)
+        assert one.returncode == 0
+        received = [int(word) for word in out.split()]
+        # 20 of 50 Mbit/s are the datagrams'; the flow back waits behind the other's acknowledgements.
+        assert 4e6 < received[0] < 8e6
+        assert 1e6 < received[1] < 8e6
+        assert received[2] == pytest.approx(20e6 / 8 * 2 * 1472 / 1500, rel=0.1)
+
+
+@needs_namespaces
+def test_clean_removes_what_a_killed_keeper_left() -> None:
+    with Lab(["a"]) as lab:
+        dead = "tidegate-4194305-17-abcdef-a"
+        names.link(dead, os.getpid())
+        command = [sys.executable, "-m", "tidegate.cli", "clean"]
+        answer = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True).stdout)
+        assert dead in answer["removed"]
+        assert {f"{lab.run}-a", f"{lab.run}-{SWITCH}"} <= set(answer["running"])
+        lab.check()
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert f"in use: {lab.run}-a\n" in done.stdout
+        assert dead not in done.stdout

@@ -1,0 +1,277 @@
+"""`backend="live"`: what real Linux stacks do over links, queues and switches of a description, and how it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from conftest import read_pcap
+from live import needs_iperf3, needs_namespaces, undisturbed
+from tidegate.control import Controller, Digest, SwitchApi
+from tidegate.network import Link, Network
+from tidegate.results import TABLES, Result
+
+pytestmark = [needs_namespaces, needs_iperf3]
+
+EXAMPLES = Path(__file__).parents[1] / "examples/p4"
+# What a link carries of an IP packet of 1500 bytes with timestamps, and its framing of 14.
+GOODPUT = 1448 / 1514
+
+
+class Pairs:
+    """Hosts in pairs, each with a link of its own, so that one run has room for all flows."""
+
+    def __init__(self) -> None:
+        self.net = Network()
+        self.links: dict[str, Link] = {}
+
+    def add(self, name: str, **link: object) -> tuple[object, object]:
+        a, b = self.net.host(f"{name}-a"), self.net.host(f"{name}-b")
+        options = {"rate": "100 Mbit/s", "delay": "5 ms", "queue": "100 packets"} | link
+        self.links[name] = self.net.link(a, b, **options)
+        return a, b
+
+
+def describe(folder: Path) -> Pairs:
+    pairs = Pairs()
+    net = pairs.net
+    net.tcp(*pairs.add("plain"), label="plain")
+    ends = pairs.add("marked", rate="50 Mbit/s", mark_above=40)
+    net.tcp(*ends, ecn="on", label="marked")
+    net.tcp(*pairs.add("unmarked", rate="20 Mbit/s", mark_above=15), ecn="passive", label="unmarked")
+    ends = pairs.add("udp")
+    net.udp(*ends, rate="20 Mbit/s", ecn="ect0", label="constant")
+    net.udp(*ends, rate="8 Mbit/s", pattern="poisson", payload=972, label="poisson")
+    net.udp(*ends, rate="20 Mbit/s", pattern="on-off", on="10 ms", off="30 ms", label="on-off")
+    ends = pairs.add("sized")
+    net.tcp(*ends, size="2 MB", start="500 ms", rto_min="20 ms", initial_cwnd=4, label="sized")
+    net.tcp(*ends[::-1], size="10 kB", start="1500 ms", congestion_control="reno", label="small")
+    ends = pairs.add("stopped", rate="10 Mbit/s")
+    net.tcp(*ends, stop="1 s", congestion_control="reno", label="stopped")
+    net.udp(*ends, rate="1 Mbit/s", start="1 s", stop="2 s", label="stopped udp")
+    net.tcp(*ends, start="10 s", label="never")
+    net.record("10 ms", pairs.links.values())
+    for name in ("marked", "udp"):
+        link = pairs.links[name]
+        net.capture(link, link.b, folder / f"{name}.pcap", snap="64 B")
+    return pairs
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("captures")
+
+
+@pytest.fixture(scope="module")
+def live(captures: Path) -> Result:
+    return undisturbed(lambda: describe(captures).net.run("3 s", backend="live", progress=False))
+
+
+def flow(result: Result, label: str) -> dict[str, object]:
+    return result.flows.row(by_predicate=pl.col("label") == label, named=True)
+
+
+def samples(result: Result, label: str) -> pl.DataFrame:
+    return result.flow_samples.filter(pl.col("flow") == flow(result, label)["flow"])
+
+
+def queue(result: Result, name: str) -> dict[str, object]:
+    return result.queues.row(by_predicate=pl.col("queue") == f"{name}-a -> {name}-b", named=True)
+
+
+def test_tables_are_the_simulators(live: Result, tmp_path: Path) -> None:
+    simulated = describe(tmp_path).net.run("50 ms", progress=False)
+    for name in TABLES:
+        assert getattr(live, name).schema == getattr(simulated, name).schema, name
+    assert live.flows["label"].to_list() == simulated.flows["label"].to_list()
+    assert live.queues["queue"].to_list() == simulated.queues["queue"].to_list()
+    assert (live.end_s, live.interrupted) == (3.0, False)
+    assert simulated.warnings == ()
+    assert simulated.live.is_empty()
+
+
+def test_what_a_kernel_does_not_say_is_null(live: Result) -> None:
+    for name in ("ideal_ms", "slowdown", "fast_recoveries", "tail_loss_probes", "undos", "ece_received"):
+        assert live.flows[name].null_count() == live.flows.height, name
+    assert live.pages.is_empty()
+
+
+def test_a_transfer_has_the_links_rate_and_round_trip(live: Result) -> None:
+    of_flow = samples(live, "plain")
+    goodput = live.goodput_mbps(1.0).row(by_predicate=pl.col("flow") == 0)[1]
+    assert goodput == pytest.approx(100 * GOODPUT, rel=0.05)
+    assert flow(live, "plain")["bytes_received"] == of_flow["bytes_received"][-1]
+    waiting = live.queue_samples.filter((pl.col("queue") == "plain-a -> plain-b") & (pl.col("time_s") > 1))[
+        "queue_delay_ms"
+    ]
+    settled = of_flow.filter(pl.col("time_s") > 1)
+    # The machine's own share comes on top.
+    assert 9.9 < settled["srtt_ms"].median() - waiting.median() < 14
+    assert 9.9 < of_flow["srtt_ms"].min() < 13
+    # What is on its way fills the wire and its queue.
+    assert settled["in_flight_packets"].median() == pytest.approx(
+        (10 + waiting.median()) / 1e3 * 100e6 / 8 / 1514, rel=0.15
+    )
+    assert settled["rto_ms"].min() >= 200
+    assert flow(live, "plain")["retransmits"] >= queue(live, "plain")["dropped"] > 0
+
+
+def test_samples_keep_their_period(live: Result) -> None:
+    times = samples(live, "plain")["time_s"]
+    assert len(times) > 250
+    assert times.is_sorted()
+    assert times[-1] == pytest.approx(3.0, abs=0.05)
+    assert times.diff().median() == pytest.approx(0.01, abs=0.002)
+    received = samples(live, "plain")["bytes_received"]
+    assert received.is_sorted()
+
+
+def test_ecn_is_negotiated_if_it_is_asked_for(live: Result, captures: Path) -> None:
+    marked = flow(live, "marked")
+    assert queue(live, "marked")["dropped"] == 0
+    # Some packets overtake each other between real interfaces.
+    assert marked["retransmits"] < 20
+    assert queue(live, "marked")["marked"] > 0
+    assert samples(live, "marked")["delivered_ce"][-1] > 0
+    assert marked["goodput_mbps"] == pytest.approx(50 * GOODPUT, rel=0.1)
+    # Without it there is nothing that could be marked.
+    assert queue(live, "unmarked")["marked"] == 0
+    assert queue(live, "unmarked")["dropped"] > 0
+    assert samples(live, "unmarked")["delivered_ce"][-1] == 0
+    code_points = {packet[15] & 3 for _, packet in read_pcap(captures / "marked.pcap")}
+    assert code_points == {0, 2, 3}
+
+
+def test_datagrams_come_at_their_rate(live: Result, captures: Path) -> None:
+    for label, packets_per_s in (
+        ("constant", 20e6 / 8 / 1500),
+        ("poisson", 1000),
+        ("on-off", 20e6 / 8 / 1500 / 4),
+    ):
+        row = flow(live, label)
+        spent = 3 - row["start_s"]
+        assert row["datagrams_sent"] == pytest.approx(packets_per_s * spent, rel=0.1), label
+        assert row["datagrams_sent"] - row["datagrams_received"] <= packets_per_s * 0.03, label
+    # One way, with a queue that others use as well.
+    assert 5 <= flow(live, "poisson")["delay_ms_mean"] < 10
+    assert flow(live, "poisson")["bytes_received"] == flow(live, "poisson")["datagrams_received"] * 972
+    packets = [packet for _, packet in read_pcap(captures / "udp.pcap")]
+    numbers = [int.from_bytes(packet[34:36], "big") for packet in packets if packet[23] == 17]
+    assert numbers.count(10_001) == pytest.approx(flow(live, "poisson")["datagrams_received"], abs=60)
+    constant = [packet for packet in packets if packet[23] == 17 and packet[34:36] == b"\x27\x10"]
+    # But for the two in which iperf3's ends greet each other.
+    assert sum(packet[15] != 2 for packet in constant) <= 2
+
+
+def test_captures_hold_real_frames_and_nothing_stray(live: Result, captures: Path) -> None:
+    net = describe(captures).net
+    (marked,) = (one for one in net.flows if one.label == "marked")
+    five = net.five_tuple(marked)
+    packets = read_pcap(captures / "marked.pcap")
+    times = [time for time, _ in packets]
+    assert times == sorted(times)
+    assert 0 < times[0] < times[-1] < 4e9
+    ports = set()
+    for _, packet in packets:
+        assert packet[12:14] == b"\x08\x00"
+        assert {packet[26:30], packet[30:34]} == {
+            bytes(map(int, address.split("."))) for address in (five.source, five.target)
+        }
+        ports.add((int.from_bytes(packet[34:36], "big"), int.from_bytes(packet[36:38], "big")))
+    # The data connection, and iperf3's own from a port above those of flows.
+    assert (five.source_port, five.target_port) in ports
+    others = {min(pair) for pair in ports} - {five.source_port}
+    assert others == {five.target_port}
+    assert len(ports) == 4
+
+
+def test_flows_with_a_size_end(live: Result) -> None:
+    sized = flow(live, "sized")
+    assert (sized["bytes_received"], sized["size_bytes"]) == (2_000_000, 2_000_000)
+    assert sized["start_s"] == pytest.approx(0.5, abs=0.05)
+    # A handshake, slow start from four segments, and 160 ms on the wire.
+    assert 0.68 < sized["finish_s"] < 1.2
+    assert sized["completion_ms"] == pytest.approx((sized["finish_s"] - sized["start_s"]) * 1e3)
+    assert sized["goodput_mbps"] == pytest.approx(16e3 / sized["completion_ms"])
+    first = samples(live, "sized").row(0, named=True)
+    assert first["rto_ms"] < 100
+    assert first["cwnd_packets"] == 4
+    # Ten kilobytes fit the first window: handshake, data.
+    assert flow(live, "small")["completion_ms"] == pytest.approx(20, abs=8)
+    assert flow(live, "small")["timeouts"] == 0
+
+
+def test_flows_start_and_stop_when_they_are_to(live: Result) -> None:
+    stopped = flow(live, "stopped")
+    # What waits in the queue still comes.
+    assert stopped["bytes_received"] == pytest.approx(10e6 / 8 * GOODPUT, rel=0.25)
+    times = samples(live, "stopped")["time_s"]
+    assert times.max() < 1.5
+    udp = flow(live, "stopped udp")
+    assert 1 <= udp["start_s"] < 1.2
+    assert udp["datagrams_received"] == pytest.approx(1e6 / 8 / 1500, rel=0.2)
+    never = flow(live, "never")
+    assert (never["start_s"], never["bytes_received"], never["retransmits"]) == (None, 0, 0)
+
+
+def test_the_result_says_how_late_packets_were(live: Result) -> None:
+    values = {(where, quantity): value for where, quantity, value in live.live.iter_rows()}
+    lateness = [values["", f"lateness_ms_{name}"] for name in ("p50", "p90", "p99", "p999", "max")]
+    assert lateness[:4] == sorted(lateness[:4])
+    assert lateness[0] > 0
+    assert values["", "frames"] > 20_000
+    assert values["plain-b", "sent_bytes"] > flow(live, "plain")["bytes_received"]
+    late = lateness[-1] > 5 or lateness[2] > 1
+    assert late == any("busy with other things" in warning for warning in live.warnings)
+
+
+class Learner(Controller):
+    """Learns where addresses are."""
+
+    period = "100 ms"
+
+    def start(self, switch: SwitchApi) -> None:
+        self.learned: dict[int, int] = {}
+        self.ticks: list[int] = []
+        switch.multicast_set(1, range(len(switch.ports)))
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        self.ticks.append(now)
+        switch.note("learned", len(self.learned))
+
+    def on_digest(self, now: int, switch: SwitchApi, digest: Digest) -> None:
+        source, port = digest.fields["src"], digest.fields["port"]
+        if source not in self.learned:
+            self.learned[source] = port
+            switch.table_add("source", [source], "NoAction")
+            switch.table_add("destination", [source], "forward", [port])
+
+
+def test_a_p4_switch_with_a_controller_and_links_that_change() -> None:
+    net = Network()
+    switch = net.switch("s", EXAMPLES / "learning_switch/learning_switch.p4")
+    hosts = [net.host(f"h{n}") for n in range(3)]
+    links = [net.link(host, switch, rate="100 Mbit/s", delay="1 ms") for host in hosts]
+    learner = Learner()
+    net.control(learner)
+    net.tcp(hosts[0], hosts[1])
+    net.at("1 s", lambda: links[1].set("1 s", rate="20 Mbit/s"))
+    net.record("50 ms")
+    result = undisturbed(lambda: net.run("2 s", backend="live", progress=False))
+    assert set(learner.learned.values()) == {0, 1}
+    assert len(learner.ticks) == 20
+    assert result.notes["value"][-1] == 2
+    assert all(abs(now - (n + 1) * 10**11) < 2e10 for n, now in enumerate(learner.ticks))
+    received = result.flow_samples.select("time_s", "bytes_received")
+
+    def mbps(since: float, until: float) -> float:
+        part = received.filter(pl.col("time_s").is_between(since, until))
+        spent = part["time_s"][-1] - part["time_s"][0]
+        return float((part["bytes_received"][-1] - part["bytes_received"][0]) * 8e-6 / spent)
+
+    assert mbps(0.5, 1.0) == pytest.approx(100 * GOODPUT, rel=0.1)
+    assert mbps(1.5, 2.0) == pytest.approx(20 * GOODPUT, rel=0.1)
+    # Changes by `at` hold for one run.
+    assert net.changes == []
