@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from live import has_ended, labs_of, namespaces, needs_iperf3, needs_namespaces, wait_for
+from live import has_ended, labs_of, needs_iperf3, needs_namespaces, wait_for
 from tidegate import TidegateError
 from tidegate.lab import kernel, names
 from tidegate.lab.lab import SWITCH, Lab
@@ -190,7 +190,7 @@ def test_experiments_say_where_they_run() -> None:
 
 @needs_namespaces
 def test_a_lab_comes_and_goes() -> None:
-    before, there = interfaces(), namespaces()
+    before = interfaces()
     with Lab(["a", "my host"]) as lab:
         assert lab.hosts == ["a", "my_host-1"]
         assert {path.name for path in labs_of(os.getpid())} == {
@@ -198,8 +198,10 @@ def test_a_lab_comes_and_goes() -> None:
             f"{lab.run}-my_host-1",
             f"{lab.run}-{SWITCH}",
         }
-        made = namespaces() - there
-        assert {os.readlink(lab.namespace(name)) for name in (*lab.hosts, SWITCH)} <= made
+        made = {os.readlink(lab.namespace(name)) for name in (*lab.hosts, SWITCH)}
+        assert made == spaces_of(os.getpid())
+        assert len(made) == 3
+        assert os.readlink("/proc/self/ns/net") not in made
         lab.check()
     assert has_ended(os.getpid(), made)
     assert interfaces() == before
@@ -224,7 +226,7 @@ def test_a_lab_that_is_ended_from_outside(who: str) -> None:
     there: set[str] = set()
 
     def end() -> None:
-        there.update(namespaces())
+        there.update(spaces_of(os.getpid()))
         (agent, *_) = labs_of(os.getpid())
         pid = int(os.readlink(agent).split("/")[2])
         if who == "keeper":
@@ -232,11 +234,10 @@ def test_a_lab_that_is_ended_from_outside(who: str) -> None:
         os.kill(pid, signal.SIGKILL)
 
     net.at("200 ms", end)
-    before = namespaces()
     with pytest.raises(TidegateError, match="the lab was ended from outside"):
         net.run("20 s", backend="live")
-    assert there - before
-    assert wait_for(lambda: has_ended(os.getpid(), there - before))
+    assert len(there) == 3
+    assert wait_for(lambda: has_ended(os.getpid(), there))
 
 
 @needs_namespaces
@@ -272,7 +273,6 @@ class Victim:
     """A process that runs a lab under load."""
 
     def __init__(self, folder: Path) -> None:
-        self.before = namespaces()
         script = folder / "load.py"
         script.write_text(LOAD + 'print(net.run("60 s", backend="live", progress=False).interrupted)\n')
         self.process = subprocess.Popen(
@@ -287,7 +287,7 @@ class Victim:
         return self.process.communicate(timeout=30)
 
     def has_ended(self) -> bool:
-        """Nothing is left of it. Other labs may have come or gone meanwhile: only what came with it counts."""
+        """Whether nothing is left of it."""
         return has_ended(self.process.pid, self.came)
 
     def look(self) -> None:

@@ -50,7 +50,9 @@ class Loop:
         else:
             timeout = None if wait is None else (wait - NEAR_NS // 2) / 1e9
         for key, _ in self._selector.select(timeout):
-            key.data()
+            # An earlier one may have closed it, or watch it for something else now.
+            if self._selector.get_map().get(key.fd) == key:
+                key.data()
         # Not those that come while these are called: sockets have their turn in between.
         due = time.monotonic_ns()
         ready = []
