@@ -56,6 +56,20 @@ def switch(
         str | None,
         typer.Option(metavar="HOST:PORT", help="Serve what is counted to Prometheus.", show_default=False),
     ] = None,
+    grpc_addr: Annotated[
+        str | None,
+        typer.Option(metavar="[HOST]:PORT", help="Serve P4Runtime; HOST is loopback.", show_default=False),
+    ] = None,
+    grpc_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The P4Runtime server's certificate (PEM): TLS.")
+    ] = None,
+    grpc_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key (PEM).")] = None,
+    grpc_ca: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Whose certificates clients must have (PEM).")
+    ] = None,
+    device_id: Annotated[
+        int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="The switch's number in P4Runtime.")
+    ] = 1,
     watch: Annotated[bool, typer.Option("--watch", help="Show what is counted.")] = False,
     seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Seed of random().")] = 0,
     include: Annotated[
@@ -71,6 +85,9 @@ def switch(
     from tidegate import _core, p4, units
     from tidegate.switch.running import LiveSwitch
 
+    certificates = (grpc_cert, grpc_key, grpc_ca)
+    if grpc_addr is None and certificates != (None, None, None):
+        raise _core.TidegateError("--grpc-cert, --grpc-key and --grpc-ca are for --grpc-addr; give it too")
     given = parse_ports(interface, mode, rate or [], delay or [])
     if any(port.number == cpu_port for port in given):
         raise _core.TidegateError(f"--cpu-port {cpu_port}: an interface has this port; give another number")
@@ -96,6 +113,12 @@ def switch(
 
             stack.callback(metrics.serve(live, metrics_addr).stop)
             sys.stderr.write(f"metrics at http://{metrics_addr}/metrics\n")
+        if grpc_addr is not None:
+            from tidegate.switch import remote
+
+            secret = remote.tls(*certificates)
+            server = stack.enter_context(remote.served(live, grpc_addr, device_id, secret))
+            sys.stderr.write(f"P4Runtime on {server.address}, device {device_id}\n")
         for port, state in zip(live.ports, live.statistics()["ports"], strict=True):
             sys.stderr.write(f"port {port.number}: {port.interface}, {state['kind']}, MTU {state['mtu']}\n")
         sys.stderr.write("running; Ctrl-C ends it\n")

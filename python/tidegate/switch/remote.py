@@ -1,0 +1,41 @@
+"""P4Runtime for a switch that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tidegate._core import TidegateError
+from tidegate.p4runtime import Server, Tls
+from tidegate.switch.running import LiveSwitch
+
+TIMEOUTS_S = 0.02
+"""How often timeouts of entries and of digests are looked at. News of packets and digests do not wait for it."""
+
+
+def tls(certificate: Path | None, key: Path | None, clients: Path | None) -> Tls | None:
+    """What `--grpc-cert`, `--grpc-key` and `--grpc-ca` mean together."""
+    if certificate is None and key is None and clients is None:
+        return None
+    if certificate is None or key is None:
+        raise TidegateError("TLS needs --grpc-cert and --grpc-key; --grpc-ca asks clients for theirs as well")
+    return Tls(certificate, key, clients)
+
+
+@contextmanager
+def served(live: LiveSwitch, address: str, device_id: int, secret: Tls | None) -> Iterator[Server]:
+    """A server in front of a switch. Names of interfaces are names of ports, for programs whose ports have names."""
+    names = {port.interface: port.number for port in live.ports}
+    server = Server(
+        live.api,
+        live.program,
+        address=address,
+        device_id=device_id,
+        tls=secret,
+        translations={"": names},
+        poll_every=TIMEOUTS_S,
+    )
+    live.listen(server.poll)
+    with server:
+        yield server

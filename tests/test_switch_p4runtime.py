@@ -1,0 +1,175 @@
+"""P4Runtime in front of a switch between real interfaces."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from namespaces import Place, needs_root, place
+from switches import LEARNING, MACS, frame, ports, run, until_running
+from tidegate import TidegateError, p4, p4runtime
+from tidegate.p4runtime.messages import p4 as messages
+from tidegate.switch.remote import served, tls
+from tidegate.switch.running import LiveSwitch
+
+EVERYTHING = Path(p4runtime.__file__).with_name("everything.p4")
+CPU = 100
+
+
+@pytest.fixture
+def two() -> Iterator[Place]:
+    with place(2) as made:
+        yield made
+
+
+@pytest.fixture
+def live(two: Place) -> Iterator[LiveSwitch]:
+    switch = LiveSwitch(p4.compile(EVERYTHING), ports(two, "packet"), cpu_port=CPU)
+    ended = threading.Event()
+    waiting = threading.Thread(target=switch.wait, args=(ended.is_set,))
+    with switch:
+        waiting.start()
+        try:
+            yield switch
+        finally:
+            ended.set()
+            waiting.join()
+
+
+def ids(connection: p4runtime.Connection) -> dict[str, int]:
+    info = connection.get_config().p4info
+    found = {
+        item.preamble.name: item.preamble.id
+        for descriptor, items in info.ListFields()
+        if descriptor.name not in ("pkg_info", "type_info")
+        for item in items
+    }
+    return {name.rpartition(".")[2]: number for name, number in found.items()} | found
+
+
+def test_what_tls_needs() -> None:
+    assert tls(None, None, None) is None
+    for given in ((Path("c"), None, None), (None, Path("k"), None), (None, None, Path("ca"))):
+        with pytest.raises(TidegateError, match="--grpc-cert and --grpc-key"):
+            tls(*given)
+
+
+@needs_root
+def test_packets_to_and_from_a_controller(two: Place, live: LiveSwitch) -> None:
+    lldp = bytes(12) + b"\x88\xcc" + bytes(46)
+    with (
+        served(live, "127.0.0.1:0", 7, None) as server,
+        p4runtime.Connection(server.address, device_id=7) as controller,
+    ):
+        assert controller.next("arbitration").status.code == 0
+        two.hosts[1].send(lldp)
+        packet = controller.next("packet")
+        assert packet.payload == lldp
+        assert [item.value for item in packet.metadata] == [b"\x02", b"\x00"]
+        out = messages.StreamMessageRequest()
+        out.packet.payload = frame(1, 2)
+        out.packet.metadata.add(metadata_id=1, value=b"\x01")
+        out.packet.metadata.add(metadata_id=2, value=b"\x00")
+        controller.send(out)
+        assert two.hosts[0].receive(1) == [frame(1, 2)]
+
+
+@needs_root
+def test_entries_are_written_while_packets_flow_and_none_is_lost(two: Place, live: LiveSwitch) -> None:
+    target, batches, size = 20_000, 20, 500
+    with served(live, "127.0.0.1:0", 1, None) as server, p4runtime.Connection(server.address) as controller:
+        controller.next("arbitration")
+        known = ids(controller)
+
+        def entry(key: bytes, port: int) -> object:
+            made = messages.TableEntry(table_id=known["exact_table"])
+            made.match.add(field_id=1, exact={"value": key})
+            made.action.action.action_id = known["forward"]
+            made.action.action.params.add(param_id=1, value=bytes([port]))
+            return messages.Entity(table_entry=made)
+
+        controller.write(("INSERT", entry(MACS[2], 2)))
+        done = threading.Event()
+        sent = 0
+
+        def send() -> None:
+            nonlocal sent
+            data = frame(1, 2)
+            until = time.monotonic() + 10
+            while time.monotonic() < until and (sent < target and not (done.is_set() and sent > 2000)):
+                for _ in range(16):
+                    two.hosts[0].send(data)
+                sent += 16
+                time.sleep(0.001)
+
+        sending = threading.Thread(target=send)
+        sending.start()
+        for batch in range(batches):
+            first = 1 + batch * size
+            keys = [(0x0400_0000_0000 + index).to_bytes(6) for index in range(first, first + size)]
+            controller.write(*[("INSERT", entry(key, 1)) for key in keys])
+        done.set()
+        sending.join()
+        until = time.monotonic() + 10
+        while live.statistics()["ports"][1]["sent"] < sent and time.monotonic() < until:
+            time.sleep(0.01)
+        counts = live.statistics()["ports"]
+        assert (counts[0]["received"], counts[1]["sent"]) == (sent, sent)
+        assert live.api.drops == {}
+        assert len(live.api.table_entries("exact_table")) == batches * size + 1
+
+
+CLIENT = """
+import sys
+from tidegate.p4runtime import ClientTls, connect
+from pathlib import Path
+secret = ClientTls(Path(sys.argv[2])) if len(sys.argv) > 2 else None
+with connect(sys.argv[1], device_id=3, tls=secret) as switch:
+    switch.table_add("destination", [0x020000000002], "forward", [2])
+    print(len(switch.table_entries("destination")))
+"""
+
+
+@needs_root
+def test_the_command_serves_and_ends(two: Place, tmp_path: Path) -> None:
+    words = [str(LEARNING), "-i", "1@p1", "-i", "2@p2"]
+    process = run(two, *words, "--grpc-addr", ":0", "--device-id", "3")
+    said = until_running(process)
+    (line,) = (line for line in said.splitlines() if line.startswith("P4Runtime on "))
+    address = line.split()[2].rstrip(",")
+    client = ["ip", "netns", "exec", two.name, sys.executable, "-c", CLIENT, address]
+    ran = subprocess.run(client, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "1\n"), ran.stderr
+    two.hosts[0].send(frame(1, 2))
+    assert frame(1, 2) in two.hosts[1].receive(1)
+    # Another one on the same port.
+    other = run(two, str(LEARNING), "-i", "1@tap:taken", "--grpc-addr", address)
+    _, refused = other.communicate(timeout=60)
+    assert other.returncode == 1
+    assert "the port is taken" in refused
+    process.terminate()
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 0, rest
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--grpc-cert", "none.pem"], "give it too"),
+        (["--grpc-addr", ":0", "--grpc-cert", "none.pem"], "--grpc-cert and --grpc-key"),
+        (["--grpc-addr", ":0", "--grpc-cert", "none.pem", "--grpc-key", "none.key"], "cannot be read"),
+        (["--grpc-addr", "here"], "no address"),
+    ],
+)
+def test_what_the_command_refuses(two: Place, words: list[str], said: str) -> None:
+    process = run(two, str(LEARNING), "-i", "1@p1", *words)
+    _, refused = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert said in refused
