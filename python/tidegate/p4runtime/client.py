@@ -28,7 +28,7 @@ from tidegate.p4runtime.device import TOP_PRIORITY
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Action, Array, Field, Profile, Schema, Table
 from tidegate.p4runtime.tables import add_matches
-from tidegate.p4runtime.values import Codec, canonical
+from tidegate.p4runtime.values import Codec, Translations, canonical
 
 # Updates of one message.
 BATCH = 2000
@@ -44,11 +44,16 @@ def connect(
     election_id: tuple[int, int] | int = 1,
     role: str = "",
     tls: ClientTls | None = None,
+    translations: Translations | None = None,
 ) -> RemoteSwitch:
-    """Connect to a server and become primary. `ports` are the names of what is at the other end of each port."""
+    """Connect to a server and become primary.
+
+    `ports` are the names of what is at the other end of each port; `translations` are the server's, for programs that have names
+    for numbers.
+    """
     connection = Connection(address, device_id=device_id, election_id=election_id, role=role, tls=tls)
     try:
-        return RemoteSwitch(connection, name, ports)
+        return RemoteSwitch(connection, name, ports, translations=translations)
     except TidegateError:
         connection.close()
         raise
@@ -63,6 +68,7 @@ class RemoteSwitch(SwitchApi):
         name: str = "switch",
         ports: Sequence[str] = (),
         note: Callable[[int, str, str, float], None] = lambda *_: None,
+        translations: Translations | None = None,
     ) -> None:
         """Stand for the switch of a connection that takes part in an election; raises if it is not won."""
         self.name = name
@@ -72,7 +78,8 @@ class RemoteSwitch(SwitchApi):
         status = connection.next("arbitration").status
         if status.code != 0:
             raise TidegateError(f"{name}: another controller is primary ({status.message})")
-        self._schema = Schema(connection.get_config("P4INFO_AND_COOKIE").p4info)
+        info = connection.get_config("P4INFO_AND_COOKIE").p4info
+        self._schema = Schema(info, translations=translations or {})
         # Entries by handle, and handles by what identifies an entry.
         self._keys: dict[tuple[str, int], Any] = {}
         self._handles: dict[tuple[str, bytes], int] = {}
@@ -126,11 +133,12 @@ class RemoteSwitch(SwitchApi):
                 raise TidegateError(wrong.message) from None
 
     def _value(self, value: Value, codec: Codec) -> bytes:
-        if isinstance(value, int):
-            if value < 0:
-                raise TidegateError(f"{value} is negative")
-            return codec.to_client(canonical(value))
-        return codec.to_client(parse_value(value, codec.width))
+        """A value as the switch would have it."""
+        if not isinstance(value, int):
+            return parse_value(value, codec.width)
+        if value < 0:
+            raise TidegateError(f"{value} is negative")
+        return canonical(value)
 
     def _action(self, actions: Iterable[int], name: str, values: Iterable[Value]) -> Any:
         listed = {number: self._schema.actions[number] for number in actions}
@@ -140,14 +148,16 @@ class RemoteSwitch(SwitchApi):
             raise TidegateError(f"action {action.name} takes {len(action.params)} values, not {len(given)}")
         message = p4.Action(action_id=action.id)
         for param, value in zip(action.params, given, strict=True):
-            message.params.add(param_id=param.id, value=self._value(value, param.codec))
+            message.params.add(
+                param_id=param.id, value=param.codec.to_client(self._value(value, param.codec))
+            )
         return message
 
     # Tables.
 
     def _match(self, field: Field, value: Value) -> Any:
         if isinstance(value, int) and field.kind in ("exact", "optional"):
-            return canonical(value)
+            return self._value(value, field.codec)
         return parse_match(str(value), field.kind, field.codec.width)
 
     def _entry(self, table: Table, match: Iterable[Value], priority: int | None) -> Any:
@@ -241,8 +251,9 @@ class RemoteSwitch(SwitchApi):
         kind = entry.action.WhichOneof("type")
         action, values = str(kind).removeprefix("action_profile_").removesuffix("_id"), []
         if kind == "action":
-            action = self._schema.actions[entry.action.action.action_id].name
-            values = [int.from_bytes(param.value) for param in entry.action.action.params]
+            declared = self._schema.actions[entry.action.action.action_id]
+            given = {param.param_id: param.value for param in entry.action.action.params}
+            action, values = declared.name, [param.codec.number(given[param.id]) for param in declared.params]
         elif kind in ("action_profile_member_id", "action_profile_group_id"):
             values = [getattr(entry.action, kind)]
         return TableEntry(
@@ -642,16 +653,17 @@ def _signed(number: int) -> bytes:
 
 def _match_of(field: Field, match: Any) -> Match:
     """A key as `SwitchApi` has it; one that is left out matches anything."""
+    number = field.codec.number
     if field.kind == "exact":
-        return Match("exact", int.from_bytes(match.exact.value), None)
+        return Match("exact", number(match.exact.value), None)
     if field.kind == "optional":
-        return Match("optional", None if match is None else int.from_bytes(match.optional.value), None)
+        return Match("optional", None if match is None else number(match.optional.value), None)
     if field.kind == "lpm":
-        value, other = (b"", 0) if match is None else (match.lpm.value, match.lpm.prefix_len)
-        return Match("lpm", int.from_bytes(value), other)
+        return Match("lpm", *((0, 0) if match is None else (number(match.lpm.value), match.lpm.prefix_len)))
     if field.kind == "ternary":
-        pair = (b"", b"") if match is None else (match.ternary.value, match.ternary.mask)
+        pair = (0, 0) if match is None else (number(match.ternary.value), number(match.ternary.mask))
+    elif match is None:
+        pair = (0, (1 << field.codec.width) - 1)
     else:
-        whole = canonical((1 << field.codec.width) - 1)
-        pair = (b"", whole) if match is None else (match.range.low, match.range.high)
-    return Match(field.kind, int.from_bytes(pair[0]), int.from_bytes(pair[1]))
+        pair = (number(match.range.low), number(match.range.high))
+    return Match(field.kind, *pair)

@@ -11,7 +11,7 @@ from tidegate._core import TidegateError
 from tidegate.control import PipelineApi, SwitchApi
 from tidegate.p4 import Pipeline, Program
 
-TOP_PRIORITY = 1 << 31
+TOP_PRIORITY = (1 << 31) - 1
 """P4Runtime's priority p is this less p in the engine, where the smaller one wins."""
 SLICE = 64
 """Writes that are done while packets wait."""

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import grpc
 
+from tidegate._core import TidegateError
 from tidegate.p4runtime.messages import p4
 
 
@@ -41,7 +42,7 @@ KINDS = {
 }
 
 
-class P4Error(Exception):
+class P4Error(TidegateError):
     """A request is refused: with what code, and what would be right."""
 
     def __init__(self, code: Code, message: str) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from tidegate._core import TidegateError
 from tidegate.control import PipelineApi
@@ -226,7 +227,7 @@ class Server:
         }
         handlers = {}
         for method in methods():
-            request = getattr(p4, method.input_type.name).FromString
+            request = _reader(getattr(p4, method.input_type.name))
             if method.name == "StreamChannel":
                 made = grpc.stream_stream_rpc_method_handler(
                     self._stream, request, p4.StreamMessageResponse.SerializeToString
@@ -245,7 +246,7 @@ class Server:
     def _guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def guarded(request: Any, context: grpc.ServicerContext) -> Any:
             try:
-                return call(request, context)
+                return call(_read_well(request), context)
             except P4Error as error:
                 abort(context, error)
 
@@ -254,7 +255,7 @@ class Server:
     def _guarded_stream(self, call: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
         def guarded(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
             try:
-                yield from call(request, context)
+                yield from call(_read_well(request), context)
             except P4Error as error:
                 abort(context, error)
 
@@ -345,7 +346,7 @@ class Server:
             stream.close()
 
     def _hear(self, stream: Stream, request: Any) -> None:
-        kind = request.WhichOneof("update")
+        kind = None if request is _NOTHING else request.WhichOneof("update")
         with self._busy:
             if kind == "arbitration":
                 if self._arbitration.update(stream, request.arbitration) and self._config.committed:
@@ -367,6 +368,7 @@ class Server:
                 stream.send(p4.StreamMessageResponse(error=wrong), "errors")
 
     def _hear_primary(self, stream: Stream, kind: str | None, request: Any) -> None:
+        _read_well(request)
         rules = self._arbitration.primary_rules(stream)
         if rules is None:
             raise P4Error(Code.PERMISSION_DENIED, "the controller is not primary")
@@ -381,3 +383,25 @@ class Server:
             running.digests.acknowledge(request.digest_ack)
         else:
             raise invalid("there is nothing here that takes this message")
+
+
+# gRPC has a word of its own for a message that becomes `None`.
+_NOTHING = object()
+
+
+def _reader(message: Any) -> Callable[[bytes], Any]:
+    """Reads a kind of message; `_NOTHING` for bytes that are none."""
+
+    def read(data: bytes) -> Any:
+        try:
+            return message.FromString(data)
+        except DecodeError:
+            return _NOTHING
+
+    return read
+
+
+def _read_well(request: Any) -> Any:
+    if request is _NOTHING:
+        raise invalid("the request is no message of this kind")
+    return request

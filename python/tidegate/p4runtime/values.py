@@ -42,6 +42,10 @@ class Codec:
         """The controller's value."""
         return value
 
+    def number(self, value: bytes) -> int:
+        """The switch's number for a controller's value."""
+        return int.from_bytes(self.to_switch(value, "a value"))
+
 
 @dataclass(frozen=True)
 class Names(Codec):

@@ -19,7 +19,7 @@ use super::profile::ActionSet;
 use super::words::{WordHasher, limbs, number, words};
 
 /// Here a smaller priority wins, in P4Runtime a larger one: the one is this less the other.
-pub const TOP_PRIORITY: u32 = 1 << 31;
+pub const TOP_PRIORITY: u32 = i32::MAX as u32;
 
 /// What an entry leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]

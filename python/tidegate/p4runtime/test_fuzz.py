@@ -1,0 +1,303 @@
+"""Messages that make no sense: a canonical error, nothing changed, and the connection alive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import grpc
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tidegate import p4 as programs
+from tidegate.p4runtime.conftest import TEXT, Bench
+from tidegate.p4runtime.connection import Refused
+from tidegate.p4runtime.messages import SERVICE, methods, p4
+from tidegate.p4runtime.test_entities import (
+    clone_session,
+    exact,
+    group,
+    led,
+    member,
+    multicast,
+    one_shot,
+    register,
+    value_set,
+)
+
+CANONICAL = {3, 5, 6, 7, 8, 9, 11, 12}
+BYTES = [b"", b"\0", b"\x01", b"\x07", b"\xff", b"\x01\0", b"\0\0\x05", b"\xff" * 6, b"\xff" * 20, b"red"]
+NUMBERS = [0, 1, 2, 5, 8, 10, 20, 100, 510, 511, 512, 65_535, 65_536, (1 << 31) - 1]
+TESTED = settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+SEEDS = st.integers(0, 2**32)
+
+
+@pytest.fixture(scope="module")
+def shared(everything: programs.Program) -> Iterator[Bench]:
+    with Bench(everything) as made:
+        yield made
+
+
+def filled(bench: Bench) -> list[Any]:
+    """What makes sense, of every kind."""
+    action = bench.action("forward", b"\x02")
+    return [
+        bench.entry(
+            "exact_table",
+            exact(b"\x01"),
+            action=action,
+            idle_timeout_ns=1000,
+            counter_data={"packet_count": 3},
+        ),
+        bench.entry(
+            "lpm_table",
+            {"lpm": {"value": b"\x0a\0\0\0", "prefix_len": 8}},
+            action=bench.action("mark", b"\x01"),
+        ),
+        bench.entry("ternary_table", {}, exact(b"\x05"), action=bench.action("mark", b"\x01"), priority=3),
+        bench.entry(
+            "range_table",
+            {"range": {"low": b"\x01", "high": b"\x05"}},
+            action=bench.action("NoAction"),
+            priority=3,
+        ),
+        bench.entry("vrfs", exact(b"red"), action=bench.action("NoAction")),
+        bench.entry("exact_table", is_default_action=True, action=action),
+        member(bench, "choices", 1, "forward", b"\x01"),
+        group(bench, 1, (1, 2)),
+        led(bench, "selected", action_profile_group_id=1),
+        one_shot(bench, (1, 1)),
+        register(bench, "cells", 5, b"\x09"),
+        register(bench, "signed_cells", None, b"\x09"),
+        multicast(5, (1, 1), (2, 1)),
+        clone_session(9, (2, 1)),
+        value_set(bench, b"\x12", b"\x13"),
+        p4.Entity(
+            counter_entry={
+                "counter_id": bench.ids("packets"),
+                "index": {"index": 1},
+                "data": {"byte_count": 4},
+            }
+        ),
+        p4.Entity(
+            meter_entry={
+                "meter_id": bench.ids("rates"),
+                "index": {"index": 1},
+                "config": {"cir": 1, "pir": 2},
+            }
+        ),
+        p4.Entity(digest_entry={"digest_id": bench.ids("seen_t"), "config": {"max_list_size": 1}}),
+        p4.Entity(
+            direct_counter_entry={
+                "table_entry": bench.entry("exact_table", exact(b"\x01")).table_entry,
+                "data": {},
+            }
+        ),
+        p4.Entity(
+            direct_meter_entry={
+                "table_entry": bench.entry("exact_table", exact(b"\x01")).table_entry,
+                "config": {},
+            }
+        ),
+    ]
+
+
+class Breaker:
+    """Changes messages anywhere."""
+
+    def __init__(self, random: Random, ids: list[int]) -> None:
+        self.random = random
+        self.ids = ids
+
+    def value(self, field: Any) -> Any:
+        """Something of a scalar's type."""
+        random = self.random
+        if field.cpp_type == field.CPPTYPE_STRING:
+            return random.choice(BYTES) if field.type == field.TYPE_BYTES else random.choice(["", "x", "red"])
+        if field.cpp_type == field.CPPTYPE_BOOL:
+            return random.random() < 0.5
+        if field.cpp_type == field.CPPTYPE_ENUM:
+            return random.randrange(5)
+        number = random.choice(self.ids if random.random() < 0.3 else NUMBERS)
+        if field.cpp_type in (field.CPPTYPE_INT32, field.CPPTYPE_INT64) and random.random() < 0.3:
+            number = -number
+        if field.cpp_type == field.CPPTYPE_INT64 and random.random() < 0.1:
+            number = (1 << 63) - 1
+        wide = field.cpp_type in (field.CPPTYPE_INT64, field.CPPTYPE_UINT64)
+        return number if wide or number < 1 << 31 or field.cpp_type == field.CPPTYPE_UINT32 else 7
+
+    def breaks(self, message: Any, depth: int = 0) -> None:
+        """Changes one field, here or below."""
+        random = self.random
+        below = [f for f, _ in message.ListFields() if f.message_type is not None]
+        if below and depth < 8 and random.random() < 0.75:
+            field = random.choice(below)
+            value = getattr(message, field.name)
+            if hasattr(value, "add"):
+                if random.random() < 0.2:
+                    value.add()
+                    return
+                value = random.choice(list(value))
+            self.breaks(value, depth + 1)
+            return
+        field = random.choice(message.DESCRIPTOR.fields)
+        if random.random() < 0.2:
+            message.ClearField(field.name)
+        elif field.message_type is not None:
+            value = getattr(message, field.name)
+            if depth < 8:
+                self.breaks(value.add() if hasattr(value, "add") else value, depth + 1)
+        elif hasattr(getattr(message, field.name), "append"):
+            getattr(message, field.name).append(self.value(field))
+        else:
+            setattr(message, field.name, self.value(field))
+
+
+def state(bench: Bench) -> Any:
+    """All that can be read, and all cells."""
+    kinds = [f.name for f in p4.Entity.DESCRIPTOR.fields if f.name not in ("extern_entry", "register_entry")]
+    asked = [p4.Entity(**{kind: {}}) for kind in kinds]
+    # Of the same kind, the default entries too.
+    asked.append(p4.Entity(table_entry={"is_default_action": True}))
+    read = sorted(e.SerializeToString(deterministic=True) for e in bench.primary.read(*asked))
+    cells = (
+        bench.pipeline.register_read("cells").tobytes(),
+        bench.pipeline.register_read("signed_cells").tobytes(),
+    )
+    return read, cells
+
+
+def outcome(call: Callable[[], object]) -> Refused | None:
+    """How a call was refused, if it was."""
+    try:
+        call()
+    except Refused as refused:
+        return refused
+    return None
+
+
+def alive(bench: Bench) -> None:
+    assert len(bench.primary.read(p4.Entity(counter_entry={"counter_id": bench.ids("packets")}))) == 8
+
+
+@TESTED
+@given(seed=SEEDS)
+def test_writes(shared: Bench, seed: int) -> None:
+    random = Random(seed)
+    breaker = Breaker(random, list(shared.ids._known.values()))
+    good = filled(shared)
+    updates = []
+    for entity in random.sample(good, random.randrange(1, 6)):
+        broken = p4.Update(type=random.choice([1, 1, 2, 3]), entity=entity)
+        for _ in range(random.randrange(3)):
+            breaker.breaks(broken)
+        updates.append(broken)
+    before = state(shared)
+    request = p4.WriteRequest(device_id=1, election_id={"low": 1}, updates=updates)
+    refused = outcome(lambda: shared.primary.call("Write", request))
+    if refused is not None:
+        assert refused.code == "UNKNOWN", refused
+        codes = [error.canonical_code for error in refused.errors]
+        assert len(codes) == len(updates), refused
+        assert {code for code in codes if code} <= CANONICAL, refused.errors
+        if all(codes):
+            assert state(shared) == before
+    alive(shared)
+
+
+@settings(TESTED, max_examples=60)
+@given(seed=SEEDS)
+def test_reads(shared: Bench, seed: int) -> None:
+    random = Random(seed)
+    breaker = Breaker(random, list(shared.ids._known.values()))
+    asked = random.sample([e for e in filled(shared) if not e.HasField("register_entry")], 3)
+    for entity in asked:
+        for _ in range(random.randrange(1, 4)):
+            breaker.breaks(entity)
+    refused = outcome(lambda: shared.primary.read(*asked))
+    if refused is not None:
+        assert refused.code == "UNKNOWN", refused
+        assert {error.canonical_code for error in refused.errors} <= CANONICAL | {0}, refused.errors
+    alive(shared)
+
+
+@settings(TESTED, max_examples=100)
+@given(data=st.binary(max_size=60))
+def test_bytes_that_are_no_message(shared: Bench, data: bytes) -> None:
+    before = state(shared)
+    for method in methods():
+        if method.name == "StreamChannel":
+            continue
+        channel = shared.primary._channel
+        make = channel.unary_stream if method.name == "Read" else channel.unary_unary
+        call = make(f"/{SERVICE}/{method.name}", request_serializer=bytes, response_deserializer=bytes)
+        refused = None
+        try:
+            answer = call(data, timeout=20)
+            if method.name == "Read":
+                list(answer)
+        except grpc.RpcError as error:
+            refused = Refused(error)
+        if refused is not None:
+            code = grpc.StatusCode[refused.code].value[0]
+            assert code in CANONICAL or (code == 2 and "refused" in str(refused)), refused
+    assert state(shared) == before
+    alive(shared)
+
+
+@settings(TESTED, max_examples=100)
+@given(seed=SEEDS)
+def test_messages_of_a_stream(shared: Bench, seed: int) -> None:
+    """The stream goes on, whatever is said after its first election."""
+    random = Random(seed)
+    breaker = Breaker(random, list(shared.ids._known.values()))
+    packet = {
+        "payload": b"abc",
+        "metadata": [{"metadata_id": 1, "value": b"\x01"}, {"metadata_id": 2, "value": b"\0"}],
+    }
+    for message in (
+        p4.StreamMessageRequest(packet=packet),
+        p4.StreamMessageRequest(digest_ack={"digest_id": shared.ids("seen_t"), "list_id": 1}),
+        p4.StreamMessageRequest(other={"type_url": "a/b", "value": b"c"}),
+        p4.StreamMessageRequest(),
+    ):
+        for _ in range(random.randrange(3)):
+            breaker.breaks(message)
+        if message.WhichOneof("update") != "arbitration":
+            shared.primary.send(message)
+    shared.primary.arbitrate(1)
+    assert shared.primary.next("arbitration").status.code == 0
+    alive(shared)
+
+
+@settings(TESTED, max_examples=25)
+@given(cut=st.integers(0, 5000), put=st.binary(max_size=8))
+def test_programs_that_are_broken(shared: Bench, cut: int, put: bytes) -> None:
+    before = shared.primary.get_config()
+    text = TEXT.encode()
+    at = cut % len(text)
+    config = p4.ForwardingPipelineConfig(
+        p4info=before.p4info, p4_device_config=text[:at] + put + text[at + 40 :]
+    )
+    refused = outcome(lambda: shared.primary.set_config("VERIFY", config))
+    assert refused is None or refused.code == "INVALID_ARGUMENT", refused
+    assert shared.primary.get_config() == before
+    alive(shared)
+
+
+def test_a_stream_that_says_bytes_that_are_no_message(shared: Bench) -> None:
+    channel = shared.primary._channel
+    call = channel.stream_stream(
+        f"/{SERVICE}/StreamChannel",
+        request_serializer=bytes,
+        response_deserializer=p4.StreamMessageResponse.FromString,
+    )
+    hello = p4.StreamMessageRequest(arbitration={"device_id": 1})
+    answers = call(iter([hello.SerializeToString(), b"\xff\xff", b"\x0a\xff"]))
+    assert next(answers).WhichOneof("update") == "arbitration"
+    assert [next(answers).error.canonical_code for _ in range(2)] == [3, 3]
+    alive(shared)
