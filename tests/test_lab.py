@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from live import has_ended, labs_of, needs_iperf3, needs_namespaces, wait_for
@@ -308,6 +309,27 @@ def test_signals_end_a_lab(how: signal.Signals, tmp_path: Path) -> None:
     else:
         assert victim.process.returncode == -signal.SIGTERM
     assert wait_for(victim.has_ended)
+
+
+@needs_namespaces
+@needs_iperf3
+def test_an_interrupted_experiment_keeps_what_there_is(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    settings = ["rates_mbps=50", "base_rtts_ms=1", "schemes=plain", "duration_s=60"]
+    options = [part for setting in settings for part in ("--set", setting)]
+    command = [sys.executable, "-m", "tidegate.cli", "run", "meter.rates", "--backend", "live"]
+    one = subprocess.Popen([*command, *options, "--out", str(out)], stderr=subprocess.PIPE, text=True)
+    assert wait_for(lambda: bool(iperf_of(one.pid)))
+    time.sleep(0.5)
+    one.send_signal(signal.SIGINT)
+    _, said = one.communicate(timeout=30)
+    assert one.returncode == 130
+    assert "interrupted with 0 of 1 runs done" in said
+    about = json.loads((out / "run.json").read_text())
+    assert (about["backend"], about["interrupted"], about["rows"]) == ("live", True, [])
+    flows = pl.read_parquet(out / "tables" / "plain-1ms-50-1" / "flows.parquet")
+    assert flows["bytes_received"][0] > 0
+    assert not labs_of(one.pid)
 
 
 def iperf_of(pid: int) -> list[int]:

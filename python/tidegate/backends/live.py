@@ -28,6 +28,20 @@ LATE_P99_MS = 1.0
 # And if so many samples of flows are missing.
 LEFT_OUT = 0.05
 
+# Of a host's interface.
+COUNTS = (
+    "received",
+    "received_bytes",
+    "sent",
+    "sent_bytes",
+    "truncated",
+    "overrun",
+    "wrong_size",
+    "refused",
+    "completed",
+    "segmented",
+)
+
 
 def run(network: Network, until: int, seed: int, progress: common.Progress | None = None) -> Result:
     """Run until `until` picoseconds."""
@@ -70,7 +84,7 @@ def run(network: Network, until: int, seed: int, progress: common.Progress | Non
         flows=flows,
         flow_samples=samples,
         live=live_table(_measurements(statistics, hosts)),
-        warnings=tuple(_warnings(network, statistics, reports, end)),
+        warnings=tuple(_warnings(network, hosts, statistics, reports, end)),
     )
 
 
@@ -116,15 +130,20 @@ def _measurements(statistics: dict[str, Any], hosts: list[HostPlan]) -> list[Mea
     late = statistics["lateness"]
     rows: list[Measurement] = [("", "frames", late["frames"])]
     rows += [("", f"lateness_ms_{name}", _ms(late[name])) for name in ("p50", "p90", "p99", "p999", "max")]
-    linked = [host.node.name for host in hosts if host.link is not None]
-    for name, port in zip(linked, statistics["ports"], strict=True):
-        counts = ((quantity, value) for quantity, value in port.items() if isinstance(value, int))
-        rows += [(name, quantity, float(value)) for quantity, value in counts if quantity != "mtu"]
+    for name, port in _ports(statistics, hosts):
+        rows.append((name, f"by {port['kind']}", 1.0))
+        rows += [(name, quantity, float(port[quantity])) for quantity in COUNTS]
     return rows
 
 
+def _ports(statistics: dict[str, Any], hosts: list[HostPlan]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is known of the interface of each host that has one."""
+    linked = (host.node.name for host in hosts if host.link is not None)
+    return zip(linked, statistics["ports"], strict=True)
+
+
 def _warnings(
-    network: Network, statistics: dict[str, Any], reports: dict[str, Report], end: int
+    network: Network, hosts: list[HostPlan], statistics: dict[str, Any], reports: dict[str, Report], end: int
 ) -> Iterator[str]:
     """What makes the figures doubtful."""
     late = statistics["lateness"]
@@ -134,13 +153,15 @@ def _warnings(
             f"the machine was busy with other things: one packet in a hundred was late by {p99:.2f} ms or more, "
             f"one by {most:.1f} ms"
         )
-    for port in statistics["ports"]:
+    for name, port in _ports(statistics, hosts):
+        if port["notice"] is not None:
+            yield f"{name}: {port['notice']}"
         for quantity, what in (
             ("overrun", "came faster than they were taken"),
             ("refused", "were not taken"),
         ):
             if port[quantity]:
-                yield f"{port['interface']}: {port[quantity]} packets {what}"
+                yield f"{name}: {port[quantity]} packets {what}"
     for report in reports.values():
         for flow in report.sent:
             if flow.problem is not None:

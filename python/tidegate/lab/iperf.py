@@ -180,6 +180,10 @@ class Server:
         if self._plan.kind == "tcp":
             seen = sampler.seen_by_receiver(self._plan.number)
             report.bytes = 0 if seen is None else seen.info.bytes_received
+            if seen is None or not sampler.is_there(seen):
+                # It ended before the last look.
+                read = answer.get("end", {}).get("sum_received", {}).get("bytes", 0)
+                report.bytes = max(report.bytes, read)
             return report
         report.datagrams = 0
         if "sum" in answer.get("end", {}):

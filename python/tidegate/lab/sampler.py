@@ -16,6 +16,8 @@ class Seen:
 
     first: int
     """When it was first seen, since the start of the run."""
+    look: int
+    """The number of the look at which it was last seen."""
     info: TcpInfo
 
 
@@ -32,6 +34,7 @@ class Sampler:
         self.receiver_rows: array[int] = array("Q")
         self.late = 0
         self._tick = -1
+        self._looks = 0
 
     def add_sender(self, plan: FlowPlan) -> None:
         """A flow that is sent from here."""
@@ -57,9 +60,14 @@ class Sampler:
         """What is known of a flow's connection at its receiver."""
         return self._received.get(flow)
 
+    def is_there(self, seen: Seen) -> bool:
+        """Whether a connection was there at the last look."""
+        return seen.look == self._looks
+
     def look(self) -> list[tuple[int, int, bool, TcpInfo]]:
         """See how the connections are now: time, flow, whether it is sent from here, and what is known."""
         rows = []
+        self._looks += 1
         for connection in self._diag.dump():
             known = self._ends.get((connection.local_port, connection.remote_port))
             if known is None or connection.info is None:
@@ -69,9 +77,9 @@ class Sampler:
             now = max(0, time.monotonic_ns() - self._origin)
             kept = self._sent if sends else self._received
             if flow in kept:
-                kept[flow].info = info
+                kept[flow].look, kept[flow].info = self._looks, info
             else:
-                kept[flow] = Seen(now, info)
+                kept[flow] = Seen(now, self._looks, info)
             rows.append((now, flow, sends, info))
         return rows
 
