@@ -40,6 +40,7 @@ test: setup .venv/shell/.packages
 bench: setup
 	cargo bench --locked --package dataplane --bench packets
 	cargo bench --locked --package sim --bench network
+	$(BIN)/python -m tidegate.p4runtime.bench
 
 lint: setup
 	cargo fmt --all --check

@@ -71,3 +71,21 @@ fn a_file_for_a_switch_with_queues() {
     assert_eq!(readings.len(), 1);
     assert_eq!((readings[0].line, &*readings[0].answer), (6, "0"));
 }
+
+#[test]
+fn timeouts_of_entries() {
+    let answers = said(
+        "../../../../python/tidegate/p4runtime/everything.p4",
+        &[
+            "table_add exact_table drop 1 =>",
+            "table_set_timeout exact_table 0 30",
+            "table_set_timeout exact_table 1 30",
+            "table_add lpm_table NoAction 0/0 =>",
+            "table_set_timeout lpm_table 0 30",
+        ],
+    );
+    assert_eq!(answers[1].as_deref(), Ok(""));
+    assert_eq!(answers[2], Err("table `Work.exact_table` has no entry 1".into()));
+    let why = "table `Work.lpm_table` has no idle timeouts; give it `support_timeout = true`";
+    assert_eq!(answers[4], Err(why.into()));
+}

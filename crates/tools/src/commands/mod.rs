@@ -64,7 +64,6 @@ const NO_EFFECT: &[(&str, &str)] = &[
     ("set_queue_rate", "there are no queues here, every packet leaves at once"),
     ("port_add", "every port exists"),
     ("show_ports", "every port exists"),
-    ("table_set_timeout", "entries do not age here"),
     ("switch_info", "there is no server to ask"),
     ("get_time_elapsed", "time here is that of the packets"),
     ("get_time_since_epoch", "time here is that of the packets"),

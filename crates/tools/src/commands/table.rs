@@ -1,11 +1,14 @@
 //! Tables and parser value sets.
 
+use dataplane::control::Extras;
 use dataplane::state::table::{Target, action_args};
 use num_bigint::BigUint;
 use p4lang::ir::{EntryMatch, MatchKind, Table, TableId};
 
 use super::{Answer, Session, count};
 use crate::value::{cli, cli_match, small};
+
+const PS_PER_MS: u64 = 1_000_000_000;
 
 /// What follows `=>` in a command that adds an entry.
 #[derive(Clone, Copy, PartialEq)]
@@ -31,6 +34,7 @@ impl Session<'_> {
             "table_indirect_set_default_with_group" => self.table_set_default(args, Leads::Group),
             "table_modify" => self.table_modify(args),
             "table_delete" | "table_indirect_delete" => self.table_delete(args),
+            "table_set_timeout" => self.table_set_timeout(args),
             "table_clear" => self.table_clear(args),
             "table_reset_default" | "table_indirect_reset_default" => self.table_reset_default(args),
             "table_dump" => self.table_dump(args),
@@ -147,6 +151,15 @@ impl Session<'_> {
         count(args, 2, 2, "table_delete TABLE HANDLE")?;
         let id = self.table(args[0])?;
         self.pipeline.table_delete(id, small("handle", args[1])?).map_err(|e| e.0)?;
+        Ok(String::new())
+    }
+
+    fn table_set_timeout(&mut self, args: &[&str]) -> Answer {
+        count(args, 3, 3, "table_set_timeout TABLE HANDLE MILLISECONDS")?;
+        let id = self.table(args[0])?;
+        let timeout = u64::from(small("timeout", args[2])?) * PS_PER_MS;
+        let extras = Extras { idle_timeout: Some(timeout), ..Extras::default() };
+        self.pipeline.entry_modify(id, small("handle", args[1])?, None, extras, self.now).map_err(|e| e.0)?;
         Ok(String::new())
     }
 
