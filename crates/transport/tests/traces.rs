@@ -312,3 +312,21 @@ fn samples_after_an_idle_time_count_as_application_limited() {
     pair.run(Time::from_ms(1_050), everything);
     assert_eq!(pair.ends[0].flow().app_limited, 0);
 }
+
+#[test]
+fn the_congestion_window_grows_no_further_than_the_receiver_lets_it_be_used() {
+    for offload in [None, Some(units::Bytes::new(64 << 10))] {
+        let config = Config {
+            receive_buffer_max: units::Bytes::new(400_000),
+            segmentation_offload: offload,
+            ..plain()
+        };
+        let mut pair = Pair::new(&config, "reno");
+        pair.ends[0].write(u64::MAX / 2);
+        pair.run(Time::from_secs(3), everything);
+        let flow = pair.ends[0].flow();
+        // In slow start the window may grow to twice what is used of it (`tcp_is_cwnd_limited`).
+        assert!((200..=800).contains(&flow.cwnd), "cwnd {}", flow.cwnd);
+        assert!(flow.in_slow_start());
+    }
+}

@@ -243,7 +243,8 @@ impl Sender {
         }
         let most = self.tso_segments();
         if self.should_defer(now, window, in_flight, most) {
-            self.limited_now = true;
+            // If it is the receiver's window that is too small, the sender's own need not grow.
+            self.limited_now = u64::from(self.flow.cwnd - in_flight) * mss < window;
             return 0;
         }
         let by_data = data.div_ceil(mss);
