@@ -51,6 +51,7 @@ struct Hand {
     level: Vec<u64>,
     account: Vec<u64>,
     step_mark: Vec<u64>,
+    lowest: Vec<u64>,
     updated: Vec<u64>,
     rate: Vec<u32>,
     peak: Vec<u32>,
@@ -117,19 +118,22 @@ impl Hand {
         if config.marks && matches!(ecn, 1 | 2) {
             let dice = self.rng.between(0, 65535);
             let chosen = dice < config.mark_probability;
-            let lacks = saved < config.mark_saved;
-            marks = tokens < config.mark_below && chosen && (!config.account || lacks);
+            let mut lacks = true;
             if config.account {
                 let below = saved.saturating_sub(config.mark_step);
+                let low = self.lowest[meter].max(below).min(saved);
+                self.lowest[meter] = low;
+                lacks = saved < config.mark_saved && saved == low;
+                if lacks && chosen {
+                    let dice = (0..3).map(|_| self.rng.between(0, 65535)).max().unwrap_or(0);
+                    marks = dice * (config.mark_saved >> 16) < config.mark_saved - saved;
+                }
                 let step = self.step_mark[meter].max(below);
                 let falls = saved < step;
                 self.step_mark[meter] = if falls { below } else { step };
                 marks |= falls;
-                if lacks && chosen {
-                    let dice = (0..3).map(|_| self.rng.between(0, 65535)).max().unwrap_or(0);
-                    marks |= dice * (config.mark_saved >> 16) < config.mark_saved - saved;
-                }
             }
+            marks |= lacks && tokens < config.mark_below && chosen;
         }
         let cost = (frame.len() as u64 - 14) << 16;
         let mut green = tokens >= cost;
@@ -174,6 +178,7 @@ fn contenders(packets: &[Vec<u8>], by_flow: bool) -> (Pipeline, Hand) {
         level: vec![0; METERS],
         account: vec![0; METERS],
         step_mark: vec![0; METERS],
+        lowest: vec![0; METERS],
         updated: vec![0; METERS],
         rate: vec![0; METERS],
         peak: vec![0; METERS],
@@ -223,11 +228,11 @@ fn contenders(packets: &[Vec<u8>], by_flow: bool) -> (Pipeline, Hand) {
         setup::add(&mut jit, "meters", exact(&[meter as u64]), "configure", &values);
         hand.meters.insert(&[meter as u64], meter as u32);
         hand.configs.push(config);
-        for (register, cell) in [("level", BURST), ("account", DEPTH), ("rate", RATE), ("peak", PEAK)] {
+        for (register, cell) in [("level", BURST), ("account", DEPTH), ("lowest", DEPTH), ("rate", RATE), ("peak", PEAK)] {
             let register = jit.register_index(register).expect("the meter has the register");
             jit.state.registers[register].cells[meter] = cell;
         }
-        (hand.level[meter], hand.account[meter]) = (BURST, DEPTH);
+        (hand.level[meter], hand.account[meter], hand.lowest[meter]) = (BURST, DEPTH, DEPTH);
         (hand.rate[meter], hand.peak[meter]) = (RATE as u32, PEAK as u32);
     }
     (jit, hand)

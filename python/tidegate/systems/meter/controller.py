@@ -3,7 +3,7 @@
 Each period it reads how many bytes of IP every meter let pass, and sets how fast tokens come. Two laws are there:
 
 - `Pid`, the paper's (section IV-C): rate = target + Kp e + Ki (sum of e) + Kd (change of e).
-- `Trim`, ours: the account in the data plane does the work, and the law takes out what is left of the error, by a factor.
+- `Trim`, ours: the account in the data plane does the work, and the law takes out what is left of the error, by a slow factor.
 
 Meters are kept as arrays, so that ten thousand of them cost one read and one write a period.
 """
@@ -85,7 +85,7 @@ class Bucket:
     """P_M: the share of those packets that are."""
     step: float = 0.16
     """A packet is marked whenever the account has fallen by this share of its depth since it was highest, or last marked."""
-    saved_threshold: float = 0.25
+    saved_threshold: float = 0.5
     """Below this share of its depth the account marks more and more packets, `probability` of them when it is empty."""
     second_chance: bool = True
     averages: bool = False
@@ -137,7 +137,7 @@ class Seen:
 class Law(Protocol):
     """How the rate follows from what was achieved. Keeps arrays by meter number in `state`."""
 
-    def begin(self, target: float, rate: float) -> dict[str, float]:
+    def begin(self, target: float, rate: float) -> dict[str, Any]:
         """The state of a meter that has this rate now: the target for a new one, something else after a restart."""
         ...
 
@@ -150,7 +150,7 @@ class Law(Protocol):
 class Fixed:
     """Tokens come at the target, always."""
 
-    def begin(self, target: float, rate: float) -> dict[str, float]:
+    def begin(self, target: float, rate: float) -> dict[str, Any]:
         """Nothing to remember."""
         return {}
 
@@ -174,7 +174,7 @@ class Pid:
     most: float = 8.0
     """Bounds of the rate, in targets."""
 
-    def begin(self, target: float, rate: float) -> dict[str, float]:
+    def begin(self, target: float, rate: float) -> dict[str, Any]:
         """Such that the rate stays as it is while the error is zero."""
         return {"integral": (rate - target) / self.ki if self.ki else 0.0, "error": 0.0}
 
@@ -200,32 +200,41 @@ class Pid:
 
 @dataclass(frozen=True)
 class Trim:
-    """A factor on the target that moves slowly up while flows that are held back stay below it, and quickly down.
+    """A factor on the target, for windows that take longer to grow again than the account is deep.
 
-    Works on logarithms, so that it behaves alike at every rate. It is for what the account is too small for: windows that take
-    longer than its depth to grow again. Moved faster, or further, it would bring those nearer to the target on the average, and
-    beyond it for ten seconds on end.
+    The factor moves slowly with the logarithm of what the mean over the last `window` periods lacks, so it behaves alike at
+    every rate. It is not used in full when that would bring the mean over `window` periods beyond the target by more than
+    `excess`: the peaks of a slow sawtooth are cut, without a step that would cost the flow a whole window.
     """
 
-    up: float = 0.1
-    down: float = 0.5
-    least: float = 1.0
-    most: float = 1.25
-    """Bounds of the factor."""
+    window: int = 10
+    """Periods."""
+    gain: float = 0.1
+    """Share of the (logarithmic) error that the factor makes good in a period."""
+    most: float = 1.35
+    """Bound of the factor; its least is 1, as the account needs no less to hold any sender to the target."""
+    excess: float = 0.01
+    """As a share of the target. To it comes what the account has saved (4 % of ten seconds with its default depth)."""
+    descent: float = 0.08
+    """How much of the rate goes in a period at most. A new target is set at once."""
 
-    def begin(self, target: float, rate: float) -> dict[str, float]:
-        """The factor that there is."""
-        return {"factor": float(np.clip(rate / target, self.least, self.most))}
+    def begin(self, target: float, rate: float) -> dict[str, Any]:
+        """The factor that there is, and nothing known of the past."""
+        rate = float(np.clip(rate, target, self.most * target))
+        return {"factor": rate / target, "rate": rate, "past": np.full(self.window - 1, target)}
 
     def rates(self, state: dict[str, Floats], seen: Seen) -> Floats:
-        """The targets times their factors."""
-        achieved = np.maximum(seen.achieved, 0.01 * seen.target)
-        error = np.log(seen.target / achieved)
-        gain = np.where(error > 0, np.where(seen.limited, self.up, 0.0), self.down) * min(seen.seconds, 1.0)
-        factor = np.clip(state["factor"] * np.exp(gain * np.clip(error, -1, 1)), self.least, self.most)
-        state["factor"] = factor
-        rates: Floats = factor * seen.target
-        return rates
+        """The targets times their factors, or less."""
+        # What nobody asked for is not lacking.
+        passed = np.where(seen.limited, seen.achieved, np.maximum(seen.achieved, seen.target))
+        last = np.concatenate((state["past"], passed[:, np.newaxis]), axis=1)
+        lack = np.log(seen.target / np.maximum(last.mean(axis=1), 0.01 * seen.target))
+        state["factor"] = np.clip(state["factor"] * np.exp(self.gain * lack), 1, self.most)
+        state["past"] = last[:, 1:]
+        room = self.window * (1 + self.excess) * seen.target - state["past"].sum(axis=1)
+        low = np.maximum(seen.target, (1 - self.descent) * state["rate"])
+        state["rate"] = np.clip(room, low, np.maximum(low, state["factor"] * seen.target))
+        return state["rate"]
 
 
 class MeterController(Controller):
@@ -243,7 +252,7 @@ class MeterController(Controller):
         bucket: Bucket = Bucket(),
         law: Law | None = None,
         period: units.Time = "1 s",
-        patience: units.Time = "10 s",
+        patience: units.Time = "30 s",
         generator_port: int = 500,
     ) -> None:
         bucket.check()
@@ -297,7 +306,7 @@ class MeterController(Controller):
     def _remember(self, number: int, target: float, rate: float) -> None:
         self._targets[number] = target
         for name, value in self._law.begin(target, rate).items():
-            self._state.setdefault(name, np.zeros(METERS))[number] = value
+            self._state.setdefault(name, np.zeros((METERS, *np.shape(value))))[number] = value
         # A new meter counts as one that holds back, until it is seen not to.
         self._quiet[number] = 0.0
 
@@ -321,7 +330,8 @@ class MeterController(Controller):
         switch.register_write("average", [burst], number)
         switch.register_write("updated", [switch.now // 1_000_000], number)
         self._set(switch, number, target)
-        switch.register_write("account", [bucket.saved_bytes(target) * SCALE], number)
+        for register in ("account", "lowest"):
+            switch.register_write(register, [bucket.saved_bytes(target) * SCALE], number)
         switch.register_write("step_mark", [0], number)
         handles = [("meters", switch.table_add("meters", [number], "configure", self._configuration(target)))]
         handles.extend(

@@ -175,6 +175,8 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
     register<level_t>(METERS) average;
     // The account's level at which a packet is marked.
     register<level_t>(METERS) step_mark;
+    // The account's lowest level, but at most a step below the present one: it falls while it is at its lowest.
+    register<level_t>(METERS) lowest;
     // Microseconds of the last refill.
     register<bit<48>>(METERS) updated;
     // What the controller sets each period: tokens a microsecond into the account (or the bucket, without account), and from the
@@ -426,31 +428,40 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
                     bool with_account = meta.account == 1 && meta.timer == 0;
                     random(dice, 17w0, 17w65535);
                     // What an account will fill again need not be marked for.
-                    marks = seen < meta.mark_below && dice < meta.mark_probability && (!with_account || saved < meta.mark_saved);
+                    bool lacks = true;
                     if (with_account) {
-                        // One packet for each step that the account falls, counted from where it was highest or last marked: a
-                        // sender with a large window is told once, and not again while it recovers.
+                        // A sender that is below its rate by now need not hear of it again: marks are for an account that falls.
+                        level_t low;
+                        level_t step_below = saved |-| meta.mark_step;
+                        lowest.read(low, meter);
+                        low = low < step_below ? step_below : low;
+                        low = saved < low ? saved : low;
+                        lowest.write(meter, low);
+                        lacks = saved < meta.mark_saved && saved == low;
+                        // In its last part the more the emptier it is, with the third power of what is lacking: three dice.
+                        if (lacks && dice < meta.mark_probability) {
+                            bit<17> first;
+                            bit<17> second;
+                            bit<17> third;
+                            random(first, 17w0, 17w65535);
+                            random(second, 17w0, 17w65535);
+                            random(third, 17w0, 17w65535);
+                            first = second > first ? second : first;
+                            first = third > first ? third : first;
+                            marks = (level_t) first * (meta.mark_saved >> 16) < meta.mark_saved - saved;
+                        }
+                        // One packet for each step that it falls, counted from where it was highest or last marked: a sender
+                        // with a large window is told once, and not again while it recovers.
                         level_t mark_at;
                         step_mark.read(mark_at, meter);
-                        level_t step_below = saved |-| meta.mark_step;
                         mark_at = mark_at < step_below ? step_below : mark_at;
                         if (saved < mark_at) {
                             marks = true;
                             mark_at = step_below;
                         }
                         step_mark.write(meter, mark_at);
-                        // In its last part the more the emptier it is, with the third power of what is lacking: three dice.
-                        if (saved < meta.mark_saved && dice < meta.mark_probability) {
-                            bit<17> second;
-                            bit<17> third;
-                            random(dice, 17w0, 17w65535);
-                            random(second, 17w0, 17w65535);
-                            random(third, 17w0, 17w65535);
-                            dice = second > dice ? second : dice;
-                            dice = third > dice ? third : dice;
-                            marks = marks || (level_t) dice * (meta.mark_saved >> 16) < meta.mark_saved - saved;
-                        }
                     }
+                    marks = marks || (lacks && seen < meta.mark_below && dice < meta.mark_probability);
                 }
                 if (marks) {
                     if (hdr.ipv4.isValid()) {

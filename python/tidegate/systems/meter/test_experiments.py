@@ -207,6 +207,30 @@ def test_a_law_stays_within_its_bounds(law: Pid | Trim | Fixed) -> None:
         assert 10 - 1e-9 <= got <= 800 + 1e-9
 
 
+def test_trim_gives_a_slow_sawtooth_its_mean_and_no_ten_seconds_more() -> None:
+    law = Trim()
+    state = {name: np.array([value]) for name, value in law.begin(100.0, 100.0).items()}
+    window, passed = 50.0, []
+    for _ in range(200):
+        # Grows by 10 a second, and by half of that once in between it is cut: a sender that is held to what the meter gives.
+        rate = state["rate"][0]
+        window = window / 2 if window > 1.02 * rate else window + 10
+        passed.append(min(window, 1.05 * rate))
+        law.rates(state, Seen(np.array([100.0]), np.array([passed[-1]]), np.array([True]), 1.0))
+    settled = np.array(passed[50:])
+    # 75 without it; a sawtooth that long cannot have its mean at the target in any ten seconds.
+    assert 94 < settled.mean() < 101
+    assert np.convolve(settled, np.full(10, 0.1), "valid").max() < 108
+
+
+def test_trim_owes_nothing_to_who_is_not_held_back() -> None:
+    law = Trim()
+    state = {name: np.array([value]) for name, value in law.begin(100.0, 100.0).items()}
+    for _ in range(100):
+        seen = Seen(np.array([100.0]), np.array([30.0]), np.array([False]), 1.0)
+        assert law.rates(state, seen)[0] == 100
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -97,6 +97,7 @@ class Meter:
         self.write("level", config.burst if level is None else level)
         self.write("average", config.burst if level is None else level)
         self.write("account", saved)
+        self.write("lowest", saved)
         self.switch.register_write("rate", [config.rate], self.index)
         self.switch.register_write("peak", [config.peak], self.index)
 
@@ -465,6 +466,38 @@ def test_one_mark_for_each_step_that_the_account_falls(engine: Engine) -> None:
     assert marks(1, 1_000) == [0]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_account_that_rises_marks_nothing(engine: Engine) -> None:
+    # Almost empty, with a bucket that is; 2000 bytes a millisecond come.
+    config = Config(
+        rate=2 * UNIT,
+        peak=2**32 - 1,
+        burst=1_000,
+        depth=1_000_000,
+        marks=True,
+        account=True,
+        mark_saved=1_000_000,
+        mark_below=Fraction(1_001),
+        mark_step=100_000,
+        probability=UNIT,
+    )
+    meter = Meter(config, engine, level=1_000, saved=50_000)
+    now = 0
+
+    def marks(packets: int, gap: int) -> int:
+        nonlocal now
+        before = meter.counts()[2]
+        for _ in range(packets):
+            now += gap * 1_000_000
+            meter.send(now, udp(1_000, ECT0))
+        return meter.counts()[2] - before
+
+    assert marks(100, 1_000) == 0
+    # Falls, but not below where it was lowest, which follows it at the distance of a step.
+    assert marks(80, 10) == 0
+    assert marks(60, 10) > 20
+
+
 def test_a_bucket_that_the_account_will_fill_is_not_marked_for() -> None:
     config = Config(
         burst=10_000, depth=100_000, marks=True, account=True, mark_below=Fraction(10_000), mark_saved=50_000
@@ -744,7 +777,7 @@ CONFIGS = st.builds(
     timer=st.booleans(),
     account=st.booleans(),
 )
-CELLS = st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 2**64 - 1), min_size=4, max_size=4)
+CELLS = st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 2**64 - 1), min_size=5, max_size=5)
 
 
 @given(
@@ -768,7 +801,7 @@ def test_both_engines_agree(
         switch.table_add("targets6", ["::/0"], "use", [index])
         switch.table_add("generators", [GENERATOR], "pass")
         switch.table_add("meters", [index], "configure", config.values)
-        for register, cell in zip(("level", "account", "average", "step_mark"), cells, strict=True):
+        for register, cell in zip(("level", "account", "average", "step_mark", "lowest"), cells, strict=True):
             switch.register_write(register, [cell], index)
         switch.register_write("rate", [config.rate], index)
         switch.register_write("peak", [config.peak], index)
@@ -779,7 +812,7 @@ def test_both_engines_agree(
             outputs.append(switch.process(now, GENERATOR if kind == 2 else 0, packet))
         state = [
             int(switch.register_read(name, index, 1)[0])
-            for name in ("level", "account", "average", "step_mark", "updated")
+            for name in ("level", "account", "average", "step_mark", "lowest", "updated")
         ]
         counts = [
             switch.counter_read(name, index, 1).tolist() for name in ("passed", "dropped", "marked", "spared")
