@@ -228,7 +228,9 @@ fn contenders(packets: &[Vec<u8>], by_flow: bool) -> (Pipeline, Hand) {
         setup::add(&mut jit, "meters", exact(&[meter as u64]), "configure", &values);
         hand.meters.insert(&[meter as u64], meter as u32);
         hand.configs.push(config);
-        for (register, cell) in [("level", BURST), ("account", DEPTH), ("lowest", DEPTH), ("rate", RATE), ("peak", PEAK)] {
+        for (register, cell) in
+            [("level", BURST), ("account", DEPTH), ("lowest", DEPTH), ("rate", RATE), ("peak", PEAK)]
+        {
             let register = jit.register_index(register).expect("the meter has the register");
             jit.state.registers[register].cells[meter] = cell;
         }
