@@ -209,14 +209,17 @@ class Trim:
 
     window: int = 10
     """Periods."""
-    gain: float = 0.1
-    """Share of the (logarithmic) error that the factor makes good in a period."""
+    up: float = 0.1
+    down: float = 0.2
+    """Shares of the (logarithmic) error that the factor makes good in a period."""
+    pause: float = 0.2
+    """Error beyond which it counts no more: a flow that was lost for a while is not given all of that at once."""
     most: float = 1.35
     """Bound of the factor; its least is 1, as the account needs no less to hold any sender to the target."""
     excess: float = 0.01
     """As a share of the target. To it comes what the account has saved (4 % of ten seconds with its default depth)."""
     descent: float = 0.08
-    """How much of the rate goes in a period at most. A new target is set at once."""
+    """Share of the rate by which it falls in a period at most. A new target is set at once."""
 
     def begin(self, target: float, rate: float) -> dict[str, Any]:
         """The factor that there is, and nothing known of the past."""
@@ -229,7 +232,9 @@ class Trim:
         passed = np.where(seen.limited, seen.achieved, np.maximum(seen.achieved, seen.target))
         last = np.concatenate((state["past"], passed[:, np.newaxis]), axis=1)
         lack = np.log(seen.target / np.maximum(last.mean(axis=1), 0.01 * seen.target))
-        state["factor"] = np.clip(state["factor"] * np.exp(self.gain * lack), 1, self.most)
+        lack = np.clip(lack, -self.pause, self.pause)
+        step = np.exp(np.where(lack > 0, self.up, self.down) * lack)
+        state["factor"] = np.clip(state["factor"] * step, 1, self.most)
         state["past"] = last[:, 1:]
         room = self.window * (1 + self.excess) * seen.target - state["past"].sum(axis=1)
         low = np.maximum(seen.target, (1 - self.descent) * state["rate"])
