@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from namespaces import Place, needs_root, place
-from switches import LEARNING, MACS, frame, ports, run, until_running
+from switches import LEARNING, MACS, between, frame, ports, run, until_running
 from tidegate import TidegateError, p4, p4runtime
 from tidegate.p4runtime.messages import p4 as messages
+from tidegate.p4runtime.messages import parse_p4info
+from tidegate.switch.metrics import families
 from tidegate.switch.remote import served, tls
 from tidegate.switch.running import LiveSwitch
 
@@ -123,6 +125,27 @@ def test_entries_are_written_while_packets_flow_and_none_is_lost(two: Place, liv
         assert (counts[0]["received"], counts[1]["sent"]) == (sent, sent)
         assert live.api.drops == {}
         assert len(live.api.table_entries("exact_table")) == batches * size + 1
+
+
+@needs_root
+def test_another_program_while_packets_flow(two: Place, live: LiveSwitch) -> None:
+    learning = p4.compile(LEARNING)
+    config = messages.ForwardingPipelineConfig(
+        p4info=parse_p4info(learning.p4info), p4_device_config=LEARNING.read_bytes()
+    )
+    with served(live, "127.0.0.1:0", 1, None) as server, p4runtime.Connection(server.address) as controller:
+        controller.next("arbitration")
+        assert {item.name for item in families(live)} >= {"table_size"}
+        two.hosts[0].send(frame(1, 2))
+        controller.set_config("VERIFY_AND_COMMIT", config)
+        between(live)
+        two.hosts[0].send(frame(1, 2))
+        assert two.hosts[1].receive(1) == [frame(1, 2)]
+        (sizes,) = (item for item in families(live) if item.name == "table_size")
+        assert {labels for labels, _ in sizes.rows} == {
+            ("SwitchIngress.source",),
+            ("SwitchIngress.destination",),
+        }
 
 
 CLIENT = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tidegate._core import TidegateError
@@ -17,8 +18,15 @@ from tidegate.p4runtime.values import Translations
 class Configuration:
     """The program that runs, and the one that is saved to run next."""
 
-    def __init__(self, device: Device, program: Program | None, translations: Translations) -> None:
+    def __init__(
+        self,
+        device: Device,
+        program: Program | None,
+        translations: Translations,
+        on_program: Callable[[Program], None],
+    ) -> None:
         self._device = device
+        self._on_program = on_program
         self._translations = translations
         self.committed: Running | None = None
         # With what is read and written of it until it runs, in a pipeline of its own.
@@ -106,6 +114,7 @@ class Configuration:
         if keep_state and self.committed is not None:
             made.keep(self.committed)
         self.committed, self._saved = made, None
+        self._on_program(made.program)
 
     def get(self, asked: int) -> Any:
         """The config that is set, as it was given."""

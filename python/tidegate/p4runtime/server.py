@@ -41,6 +41,8 @@ ADDRESS = "127.0.0.1:9559"
 CLOCK = "tidegate-now"
 """Trailing metadata of `Capabilities`: the switch's time in picoseconds."""
 MOST_MESSAGE = 32 << 20
+MOST_CALLS = 64
+"""Calls at a time, beside streams; more are refused."""
 # A controller that is gone without a word is noticed after about so long.
 KEEPALIVE_MS = 10_000
 
@@ -91,14 +93,16 @@ class Server:
         lock: AbstractContextManager[Any] | None = None,
         translations: Translations | None = None,
         poll_every: float | None = None,
+        on_program: Callable[[Program], None] = lambda _: None,
     ) -> None:
         """Serve `api`, which runs `program`; `None` if a controller is to set one before anything else.
 
         `lock` is held while the switch is used; the default is for a switch that nobody else uses, or that can be used from any
-        thread. `poll_every` seconds a thread looks whether the switch has something for controllers.
+        thread. Every `poll_every` seconds a thread looks whether the switch has something for controllers. `on_program` is told
+        which program a controller has had the switch run.
         """
         self._device = Device(api, lock)
-        self._config = Configuration(self._device, program, translations or {})
+        self._config = Configuration(self._device, program, translations or {}, on_program)
         self._arbitration = Arbitration(device_id)
         self._device_id = device_id
         # Held for each call, so that calls come one after another.
@@ -107,8 +111,10 @@ class Server:
         self._poll_every = poll_every
         self._stopping = threading.Event()
         self._poller: threading.Thread | None = None
-        self._pool = ThreadPoolExecutor(MOST_STREAMS + 16, thread_name_prefix="p4runtime")
-        self._server = grpc.server(self._pool, options=_OPTIONS)
+        # Streams hold their threads; so do reads whose client takes its time.
+        most = MOST_STREAMS + MOST_CALLS
+        self._pool = ThreadPoolExecutor(most, thread_name_prefix="p4runtime")
+        self._server = grpc.server(self._pool, options=_OPTIONS, maximum_concurrent_rpcs=most)
         self._server.add_generic_rpc_handlers((self._handlers(),))
         self.address = self._listen(address, tls)
         """Host and port."""

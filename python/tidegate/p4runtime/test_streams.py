@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -76,6 +78,27 @@ def test_promotion_demotion_and_the_end_of_a_primary(bench: Bench) -> None:
     one.arbitrate(10)
     assert status(one) == (PRIMARY, 10)
     assert may_write(bench, one)
+
+
+DOOMED = """
+import sys, time
+from tidegate.p4runtime import Connection
+controller = Connection(sys.argv[1], election_id=7)
+print(controller.next("arbitration").status.code, flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_primary_that_is_killed(bench: Bench) -> None:
+    command = [sys.executable, "-c", DOOMED, bench.server.address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as doomed:
+        assert doomed.stdout is not None
+        assert doomed.stdout.readline() == "0\n"
+        assert status(bench.primary) == (BACKUP, 7)
+        doomed.kill()
+    assert status(bench.primary) == (NONE, 7)
+    bench.primary.arbitrate(8)
+    assert status(bench.primary) == (PRIMARY, 8)
 
 
 def test_a_backup_for_good_and_an_id_of_128_bits(bench: Bench) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tidegate._core import TidegateError
+from tidegate.p4 import Program
 from tidegate.p4runtime import Server, Tls
 from tidegate.switch.running import LiveSwitch
 
@@ -27,6 +28,11 @@ def tls(certificate: Path | None, key: Path | None, clients: Path | None) -> Tls
 def served(live: LiveSwitch, address: str, device_id: int, secret: Tls | None) -> Iterator[Server]:
     """A server in front of a switch. Names of interfaces are names of ports, for programs whose ports have names."""
     names = {port.interface: port.number for port in live.ports}
+
+    def replaced(program: Program) -> None:
+        # What is counted goes by the program's names.
+        live.program = program
+
     server = Server(
         live.api,
         live.program,
@@ -35,6 +41,7 @@ def served(live: LiveSwitch, address: str, device_id: int, secret: Tls | None) -
         tls=secret,
         translations={"": names},
         poll_every=TIMEOUTS_S,
+        on_program=replaced,
     )
     live.listen(server.poll)
     with server:
