@@ -48,6 +48,13 @@ def pair() -> tuple[Network, Node, Node]:
     return net, a, b
 
 
+def linked(net: Network, name: str) -> Node:
+    """A host at a router of its own."""
+    host = net.host(name)
+    net.link(host, net.router(f"router of {name}"), rate="1 Gbit/s", delay=0)
+    return host
+
+
 def interfaces() -> set[str]:
     return set(os.listdir("/sys/class/net"))
 
@@ -121,6 +128,14 @@ def refusals() -> dict[str, tuple[Callable[[Network, Node, Node], Any], str]]:
             "more than the 50000 packets a second",
         ),
         "no rate": (lambda net, a, b: net.udp(a, b, rate=0), "give more than 0"),
+        "no link": (
+            lambda net, a, b: net.tcp(a, net.host("c")),
+            "cubic a -> c: there is no way from a to c; add a link",
+        ),
+        "no way": (
+            lambda net, a, b: net.udp(a, linked(net, "c"), rate="1 Mbit/s"),
+            "there is no way from a to c",
+        ),
         "two links": (
             lambda net, a, b: net.link(a, b, rate="1 Mbit/s", delay=0),
             "the host a has more than one link",
@@ -140,6 +155,21 @@ def test_what_a_kernel_cannot_do_is_refused_by_name(what: str) -> None:
     with pytest.raises(TidegateError, match=why) as error:
         plan(net, 1)
     assert str(error.value).startswith("the live backend cannot run this network:\n")
+
+
+def test_hosts_reach_each_other_over_routers_and_switches_or_directly() -> None:
+    net, a, b = pair()
+    c, d = linked(net, "c"), linked(net, "d")
+    one, other = (node for node in net.nodes if node.kind == "router")
+    middle = net.router("middle")
+    net.link(one, middle, rate="1 Gbit/s", delay=0)
+    net.link(other, middle, rate="1 Gbit/s", delay=0)
+    net.tcp(a, b, size="1 MB")
+    net.tcp(c, d, size="1 MB")
+    assert [host.node for host in plan(net, 1)] == [a, b, c, d]
+    net.tcp(b, c, size="1 MB")
+    with pytest.raises(TidegateError, match="no way from b to c"):
+        plan(net, 1)
 
 
 def test_all_refusals_come_at_once() -> None:

@@ -74,6 +74,7 @@ class _Planner:
     def plan(self) -> list[HostPlan]:
         self._check_size()
         self._check_congestion_controls()
+        self._check_ways()
         flows = [self._flow(flow) for flow in self._network.flows]
         if any(one.tool == "iperf3" for one in flows if one is not None):
             missing = kernel.missing_program(iperf.PROGRAM)
@@ -116,6 +117,29 @@ class _Planner:
             return self._udp_flow(flow, flow.spec)
         self._refuse(f"{flow.label}: pages run in the simulator alone")
         return None
+
+    def _check_ways(self) -> None:
+        """As the simulator does when it begins; hosts do not forward."""
+        inside: dict[Node, Node] = {node: node for node in self._network.nodes}
+
+        def island(node: Node) -> Node:
+            while inside[node] is not node:
+                node = inside[node]
+            return node
+
+        for link in self._network.links:
+            if link.a.kind != "host" and link.b.kind != "host":
+                inside[island(link.a)] = island(link.b)
+        for flow in self._network.flows:
+            ends = [self._links.get(end) for end in (flow.source, flow.target)]
+            at = [
+                None if link is None else island(link.a if link.b is end else link.b)
+                for link, end in zip(ends, (flow.source, flow.target), strict=True)
+            ]
+            if None in ends or not (ends[0] is ends[1] or at[0] is at[1]):
+                self._refuse(
+                    f"{flow.label}: there is no way from {flow.source.name} to {flow.target.name}; add a link"
+                )
 
     def _mtu(self, flow: Flow) -> int:
         return min(self._mtu_of(flow.source), self._mtu_of(flow.target))

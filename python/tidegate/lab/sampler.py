@@ -26,7 +26,8 @@ class Sampler:
 
     def __init__(self) -> None:
         self._diag = Diag()
-        self._origin = 0
+        self.start = 0
+        """When the run began, by the monotonic clock."""
         self._ends: dict[tuple[int, int], tuple[int, bool]] = {}
         self._sent: dict[int, Seen] = {}
         self._received: dict[int, Seen] = {}
@@ -44,13 +45,13 @@ class Sampler:
         """A flow that comes here."""
         self._ends[plan.target_port, plan.source_port] = (plan.number, False)
 
-    def begin(self, origin: int) -> None:
+    def begin(self, start: int) -> None:
         """The run starts, or has started, at this time of the monotonic clock."""
-        self._origin = origin
+        self.start = start
 
     def since_start(self, monotonic: int) -> int:
         """A time of the monotonic clock as one of the run."""
-        return max(0, monotonic - self._origin)
+        return max(0, monotonic - self.start)
 
     def seen(self, flow: int) -> Seen | None:
         """What is known of a flow's connection at its sender."""
@@ -74,7 +75,7 @@ class Sampler:
                 continue
             flow, sends = known
             info = parse(connection.info)
-            now = max(0, time.monotonic_ns() - self._origin)
+            now = max(0, time.monotonic_ns() - self.start)
             kept = self._sent if sends else self._received
             if flow in kept:
                 kept[flow].look, kept[flow].info = self._looks, info
@@ -85,7 +86,7 @@ class Sampler:
 
     def sample(self, period: int) -> int:
         """Record it; gives when the next sample is due, by the monotonic clock."""
-        tick = (time.monotonic_ns() - self._origin) // period
+        tick = (time.monotonic_ns() - self.start) // period
         # A last sample may come right after another.
         rows = self.look()
         for now, flow, sends, i in rows if tick != self._tick else ():
@@ -95,7 +96,8 @@ class Sampler:
                 self.sender_rows.extend((tick, now, flow, *queue, *counts))
             else:
                 self.receiver_rows.extend((tick, now, flow, i.bytes_received))
+        if self._tick >= 0:
+            self.late += max(0, tick - self._tick - 1)
         self._tick = tick
-        following = max(tick, (time.monotonic_ns() - self._origin) // period) + 1
-        self.late += following - tick - 1
-        return self._origin + following * period
+        following = max(tick, (time.monotonic_ns() - self.start) // period) + 1
+        return self.start + following * period

@@ -1,6 +1,6 @@
 """What the kernel knows of the TCP connections of a namespace, by sock_diag.
 
-One dump for a namespace and sample. pyroute2 reads these as well, but not the newest fields (timeouts), and in ten times the time.
+One dump for a namespace and sample. pyroute2 reads these as well, but not the newest fields (timeouts), and in six times the time.
 """
 
 from __future__ import annotations

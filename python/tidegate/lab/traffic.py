@@ -9,6 +9,7 @@ import selectors
 import socket
 import struct
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 
 from tidegate.lab.iperf import IP_UDP_BYTES, NO_PACING_LIMIT_BITS
@@ -97,6 +98,11 @@ class TcpSender:
         self._loop.forget(self._socket)
         self._socket.close()
         self._socket = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has begun and is done."""
+        return self._started is not None and self._socket is None
 
     def stop(self) -> None:
         """Write no more."""
@@ -192,8 +198,6 @@ class UdpSender:
         self._random = random.Random(plan.seed)
         self._gap = (plan.payload + IP_UDP_BYTES) * 8e9 / plan.rate
         self._started: int | None = None
-        self._next = 0.0
-        self._on_until = 0.0
         self._sent = 0
         self._stopped = False
 
@@ -205,23 +209,26 @@ class UdpSender:
         self._socket.bind((plan.source, plan.source_port))
         self._socket.connect((plan.target, plan.target_port))
         self._started = time.monotonic_ns()
-        self._next = float(self._started)
-        self._on_until = self._next + self._draw(plan.on)
+        self._times = self.times(self._started)
+        self._next = next(self._times)
         self._send()
+
+    def times(self, now: float) -> Iterator[float]:
+        """When datagrams are sent, in nanoseconds, from `now` on."""
+        pattern, on, off = self._plan.pattern, self._plan.on, self._plan.off
+        on_until = now + self._draw(on)
+        while True:
+            yield now
+            if pattern == "poisson":
+                now += self._random.expovariate(1 / self._gap)
+                continue
+            now += self._gap
+            while pattern != "constant" and now > on_until:
+                now = max(now, on_until + self._draw(off))
+                on_until = now + max(1.0, self._draw(on))
 
     def _draw(self, mean: int) -> float:
         return self._random.expovariate(1 / mean) if self._plan.pattern == "on-off exponential" else mean
-
-    def following(self) -> float:
-        """When the next datagram is sent."""
-        if self._plan.pattern == "poisson":
-            return self._next + self._random.expovariate(1 / self._gap)
-        at = self._next + self._gap
-        if self._plan.pattern != "constant":
-            while at > self._on_until:
-                at = max(at, self._on_until + self._draw(self._plan.off))
-                self._on_until = at + max(1.0, self._draw(self._plan.on))
-        return at
 
     def _send(self) -> None:
         if self._stopped:
@@ -236,7 +243,7 @@ class UdpSender:
             with suppress(OSError):
                 self._socket.send(payload)
             self._sent += 1
-            self._next = self.following()
+            self._next = next(self._times)
         self._loop.at(round(self._next), self._send)
 
     def stop(self) -> None:
