@@ -9,10 +9,11 @@ import numpy as np
 
 from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.matches import counts
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.meters import config_message, meter_rates
 from tidegate.p4runtime.schema import Array, Schema, known
-from tidegate.p4runtime.tables import MODIFY, Op, counts
+from tidegate.p4runtime.tables import MODIFY, Op
 from tidegate.p4runtime.values import canonical, checked
 
 # Cells that are read from the engine at a time.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tidegate.backends.common import build
 from tidegate.control import SwitchApi
 from tidegate.network import Network
 from tidegate.p4runtime import Server
-from tidegate.p4runtime.connection import Connection
+from tidegate.p4runtime.connection import Connection, Refused
 from tidegate.p4runtime.messages import p4, parse_p4info
 
 TEXT = Path(__file__).with_name("everything.p4").read_text()
@@ -116,3 +117,115 @@ class Simulated:
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
         self._thread.join()
+
+
+# Messages.
+
+
+def exact(value: bytes) -> dict[str, Any]:
+    return {"exact": {"value": value}}
+
+
+def code(error: Refused, index: int = 0) -> str:
+    return p4_code(error.errors[index].canonical_code)
+
+
+def p4_code(number: int) -> str:
+    names = {
+        0: "OK",
+        3: "INVALID_ARGUMENT",
+        5: "NOT_FOUND",
+        6: "ALREADY_EXISTS",
+        7: "PERMISSION_DENIED",
+        8: "RESOURCE_EXHAUSTED",
+        9: "FAILED_PRECONDITION",
+        11: "OUT_OF_RANGE",
+        12: "UNIMPLEMENTED",
+    }
+    return names[number]
+
+
+def refused(bench: Bench, kind: str, entity: Any) -> str:
+    with pytest.raises(Refused) as caught:
+        bench.primary.write((kind, entity))
+    assert caught.value.code == "UNKNOWN"
+    return code(caught.value)
+
+
+def frame(to: int = 1, source: int = 2, kind: int = 0x88B5, probe: bytes = bytes(8)) -> bytes:
+    return to.to_bytes(6) + source.to_bytes(6) + kind.to_bytes(2) + probe + bytes(40)
+
+
+def member(bench: Bench, profile: str, number: int, *action: Any) -> Any:
+    made = p4.ActionProfileMember(action_profile_id=bench.ids(profile), member_id=number)
+    if action:
+        made.action.CopyFrom(bench.action(*action))
+    return p4.Entity(action_profile_member=made)
+
+
+def group(
+    bench: Bench, number: int, *shares: tuple[int, int], size: int = 8, profile: str = "choices"
+) -> Any:
+    made = p4.ActionProfileGroup(action_profile_id=bench.ids(profile), group_id=number, max_size=size)
+    for index, weight in shares:
+        made.members.add(member_id=index, weight=weight)
+    return p4.Entity(action_profile_group=made)
+
+
+def led(bench: Bench, table: str, **to: Any) -> Any:
+    entity = bench.entry(table, exact(b"\x01"))
+    for name, value in to.items():
+        setattr(entity.table_entry.action, name, value)
+    return entity
+
+
+def one_shot(bench: Bench, *choices: tuple[int, int]) -> Any:
+    entity = bench.entry("selected", exact(b"\x01"))
+    entity.table_entry.action.action_profile_action_set.SetInParent()
+    for port, weight in choices:
+        one = entity.table_entry.action.action_profile_action_set.action_profile_actions.add(weight=weight)
+        one.action.CopyFrom(bench.action("forward", bytes([port])))
+        one.watch_port = b"\x01"
+    return entity
+
+
+def register(bench: Bench, name: str, index: int | None = None, value: bytes | None = None) -> Any:
+    entry = p4.RegisterEntry(register_id=bench.ids(name))
+    if index is not None:
+        entry.index.index = index
+        entry.index.SetInParent()
+    if value is not None:
+        entry.data.bitstring = value
+    return p4.Entity(register_entry=entry)
+
+
+def multicast(number: int, *copies: tuple[int, int], **more: Any) -> Any:
+    entry = p4.MulticastGroupEntry(multicast_group_id=number, **more)
+    for port, instance in copies:
+        entry.replicas.add(port=bytes([port]), instance=instance)
+    return p4.Entity(packet_replication_engine_entry={"multicast_group_entry": entry})
+
+
+def clone_session(number: int, *copies: tuple[int, int], **more: Any) -> Any:
+    entry = p4.CloneSessionEntry(session_id=number, **more)
+    for port, instance in copies:
+        entry.replicas.add(port=bytes([port]), instance=instance)
+    return p4.Entity(packet_replication_engine_entry={"clone_session_entry": entry})
+
+
+def value_set(bench: Bench, *values: bytes) -> Any:
+    entry = p4.ValueSetEntry(value_set_id=bench.ids("probes"))
+    for value in values:
+        entry.members.add().match.add(field_id=1, exact={"value": value})
+    return p4.Entity(value_set_entry=entry)
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < until, "it did not come to hold in 20 s"
+        time.sleep(0.002)
+
+
+def lldp(tag: int = 0) -> bytes:
+    return bytes(6) + tag.to_bytes(6) + b"\x88\xcc" + bytes(46)

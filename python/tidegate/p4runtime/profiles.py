@@ -7,9 +7,10 @@ from typing import Any
 
 from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.matches import fill_watch, watch_of
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Profile, Schema, Table, known
-from tidegate.p4runtime.tables import DELETE, INSERT, Op, Tables, fill_watch, watch_of
+from tidegate.p4runtime.tables import DELETE, INSERT, Op, Tables
 
 
 class Profiles:

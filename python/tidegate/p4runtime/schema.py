@@ -171,11 +171,9 @@ class Schema:
         if type_name in types and types[type_name].HasField("translated_type"):
             translated = types[type_name].translated_type
             if translated.WhichOneof("sdn_type") == "sdn_string":
-                return Names(
-                    MOST_BITS,
-                    translated.uri,
-                    self.translations.get(translated.uri, self.translations.get("", {})),
-                )
+                names = self.translations.get(translated.uri, self.translations.get("", {}))
+                return Names(MOST_BITS, True, translated.uri, names)
+            return Codec(width or MOST_BITS, True)
         return Codec(width or MOST_BITS)
 
     def table(self, number: int) -> Table:

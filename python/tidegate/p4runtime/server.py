@@ -18,8 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import grpc
@@ -32,51 +30,16 @@ from tidegate.p4runtime.arbitration import MOST_STREAMS, Arbitration, Stream
 from tidegate.p4runtime.config import Configuration
 from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.errors import STATUS, Code, P4Error, abort, abort_batch, invalid
+from tidegate.p4runtime.listening import ADDRESS, OPTIONS, Tls, listen
 from tidegate.p4runtime.messages import SERVICE, methods, p4
 from tidegate.p4runtime.values import Translations
 
 VERSION = "1.5.0"
 """Of P4Runtime's specification."""
-ADDRESS = "127.0.0.1:9559"
 CLOCK = "tidegate-now"
 """Trailing metadata of `Capabilities`: the switch's time in picoseconds."""
-MOST_MESSAGE = 32 << 20
 MOST_CALLS = 64
 """Calls at a time, beside streams; more are refused."""
-# A controller that is gone without a word is noticed after about so long.
-KEEPALIVE_MS = 10_000
-
-_OPTIONS = [
-    # Two servers on one port would share its controllers.
-    ("grpc.so_reuseport", 0),
-    ("grpc.max_receive_message_length", MOST_MESSAGE),
-    ("grpc.keepalive_time_ms", KEEPALIVE_MS),
-    ("grpc.keepalive_timeout_ms", KEEPALIVE_MS // 2),
-    ("grpc.keepalive_permit_without_calls", 1),
-]
-
-
-@dataclass(frozen=True)
-class Tls:
-    """Files in PEM."""
-
-    certificate: Path
-    key: Path
-    clients: Path | None = None
-    """Certificate of whoever signs those of clients: then they need one."""
-
-    def credentials(self) -> grpc.ServerCredentials:
-        """For gRPC; raises if a file cannot be read."""
-
-        def read(path: Path) -> bytes:
-            try:
-                return path.read_bytes()
-            except OSError as error:
-                raise TidegateError(f"{path}: cannot be read: {error.strerror}") from None
-
-        pair = (read(self.key), read(self.certificate))
-        root = None if self.clients is None else read(self.clients)
-        return grpc.ssl_server_credentials([pair], root, require_client_auth=root is not None)
 
 
 class Server:
@@ -114,32 +77,14 @@ class Server:
         # Streams hold their threads; so do reads whose client takes its time.
         most = MOST_STREAMS + MOST_CALLS
         self._pool = ThreadPoolExecutor(most, thread_name_prefix="p4runtime")
-        self._server = grpc.server(self._pool, options=_OPTIONS, maximum_concurrent_rpcs=most)
+        self._server = grpc.server(self._pool, options=OPTIONS, maximum_concurrent_rpcs=most)
         self._server.add_generic_rpc_handlers((self._handlers(),))
-        self.address = self._listen(address, tls)
-        """Host and port."""
-
-    def _listen(self, address: str, tls: Tls | None) -> str:
-        host, _, port = address.rpartition(":")
-        if not port.isdecimal() or int(port) > 65_535:
-            raise TidegateError(f"{address!r} is no address; give HOST:PORT, as {ADDRESS}")
-        host = host or "127.0.0.1"
-        where = f"{host}:{port}"
-        credentials = None if tls is None else tls.credentials()
         try:
-            if credentials is None:
-                bound = self._server.add_insecure_port(where)
-            else:
-                bound = self._server.add_secure_port(where, credentials)
-        except RuntimeError:
-            bound = 0
-        if not bound:
+            self.address = listen(self._server, address, tls)
+            """Host and port."""
+        except TidegateError:
             self._pool.shutdown(wait=False)
-            raise TidegateError(
-                f"cannot serve P4Runtime on {where}: the port is taken, the address is not this machine's, or the "
-                "certificate and key do not belong together"
-            )
-        return f"{host}:{bound}"
+            raise
 
     def start(self) -> None:
         """Begin to serve."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from tidegate.p4runtime.device import TOP_PRIORITY, Device
 from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.matches import add_matches, counts, fill_note, fill_watch, matches, note, watch_of
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.meters import config_message, meter_rates
-from tidegate.p4runtime.schema import Field, Schema, Table, known
-from tidegate.p4runtime.values import canonical
+from tidegate.p4runtime.schema import Schema, Table, known
 
 INSERT, MODIFY, DELETE = 1, 2, 3
 NS = 1000
@@ -327,109 +327,3 @@ class Tables:
         if row[4] is not None:
             message.config.CopyFrom(config_message(row[4]))
         return p4.Entity(direct_meter_entry=message)
-
-
-def matches(fields: tuple[Field, ...], found: Any, where: str) -> list[Any]:
-    """One match for each field: a value, a value and another, or `None` for what matches anything."""
-    given = {match.field_id: match for match in found}
-    if len(given) != len(found):
-        raise invalid(f"{where}: a field is matched twice")
-    out: list[Any] = []
-    for field in fields:
-        match = given.pop(field.id, None)
-        if match is not None:
-            out.append(_match(field, match, f"field {field.name} of {where}"))
-        elif field.kind == "exact":
-            raise invalid(f"{where}: field {field.id} ({field.name}) must be given, it is exact")
-        else:
-            out.append(None)
-    if given:
-        raise invalid(f"{where} has no field with the id {next(iter(given))}")
-    return out
-
-
-def _match(field: Field, match: Any, what: str) -> Any:
-    kind = match.WhichOneof("field_match_type")
-    if kind != field.kind:
-        raise invalid(f"{what} is matched by {field.kind}, not by {kind or 'nothing'}")
-    codec = field.codec
-    if kind == "exact":
-        return codec.to_switch(match.exact.value, what)
-    if kind == "optional":
-        return codec.to_switch(match.optional.value, what)
-    if kind == "lpm":
-        if match.lpm.prefix_len <= 0:
-            raise invalid(f"{what}: a prefix of length 0 matches anything; leave the field out")
-        return codec.to_switch(match.lpm.value, what), canonical(match.lpm.prefix_len)
-    if kind == "ternary":
-        value, mask = (codec.to_switch(v, what) for v in (match.ternary.value, match.ternary.mask))
-        bits = int.from_bytes(mask)
-        if bits == 0:
-            raise invalid(f"{what}: a mask of 0 matches anything; leave the field out")
-        if int.from_bytes(value) & ~bits:
-            raise invalid(f"{what}: the value has bits that the mask has not")
-        return value, mask
-    low, high = (codec.to_switch(v, what) for v in (match.range.low, match.range.high))
-    first, last = int.from_bytes(low), int.from_bytes(high)
-    if first > last:
-        raise invalid(f"{what}: the range ends before it starts")
-    if first == 0 and last == (1 << codec.width) - 1:
-        raise invalid(f"{what}: the whole range matches anything; leave the field out")
-    return low, high
-
-
-def add_matches(to: Any, fields: tuple[Field, ...], found: list[Any]) -> None:
-    """Adds a `p4.FieldMatch` for each field that does not match anything."""
-    for field, match in zip(fields, found, strict=True):
-        if match is None:
-            continue
-        message, codec = to.add(field_id=field.id), field.codec
-        if field.kind == "exact":
-            message.exact.value = codec.to_client(match)
-        elif field.kind == "optional":
-            message.optional.value = codec.to_client(match)
-        elif field.kind == "lpm":
-            message.lpm.value = codec.to_client(match[0])
-            message.lpm.prefix_len = int.from_bytes(match[1])
-        elif field.kind == "ternary":
-            message.ternary.value, message.ternary.mask = map(codec.to_client, match)
-        else:
-            message.range.low, message.range.high = map(codec.to_client, match)
-
-
-def counts(data: Any) -> tuple[int, int]:
-    """Packets and bytes."""
-    if data.packet_count < 0 or data.byte_count < 0:
-        raise invalid("a count is negative")
-    return data.packet_count, data.byte_count
-
-
-def note(entry: Any) -> bytes:
-    """Controller metadata, as the engine keeps it."""
-    if not entry.controller_metadata and not entry.metadata:
-        return b""
-    kept: bytes = entry.controller_metadata.to_bytes(8) + entry.metadata
-    return kept
-
-
-def fill_note(entry: Any, kept: bytes) -> None:
-    """The reverse."""
-    if kept:
-        entry.controller_metadata, entry.metadata = int.from_bytes(kept[:8]), kept[8:]
-
-
-def watch_of(share: Any) -> bytes:
-    """The port that a member depends on, as it was written; ports do not go down here."""
-    kind = share.WhichOneof("watch_kind")
-    if kind == "watch":
-        number: int = share.watch
-        return b"w" + number.to_bytes(4, signed=True)
-    return b"p" + share.watch_port if kind == "watch_port" else b""
-
-
-def fill_watch(share: Any, kept: bytes) -> None:
-    """The reverse."""
-    if kept[:1] == b"w":
-        share.watch = int.from_bytes(kept[1:], signed=True)
-    elif kept:
-        share.watch_port = kept[1:]

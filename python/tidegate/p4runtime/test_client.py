@@ -15,10 +15,8 @@ from tidegate import p4 as programs
 from tidegate.backends.common import build
 from tidegate.control import Controller, Digest, PacketIn, SwitchApi, TableEntry
 from tidegate.network import Network
-from tidegate.p4runtime import RemoteSwitch, Server, connect
-from tidegate.p4runtime.conftest import CPU, LOOPBACK, VRFS, Simulated
-from tidegate.p4runtime.test_entities import frame
-from tidegate.p4runtime.test_streams import lldp, wait_for
+from tidegate.p4runtime import Connection, RemoteSwitch, Server, connect
+from tidegate.p4runtime.conftest import CPU, LOOPBACK, VRFS, Simulated, frame, lldp, wait_for
 from tidegate.systems.meter.controller import Bucket, IngressPort, Meter, MeterController, Prefix
 
 METER = Path(units.__file__).with_name("systems") / "meter" / "meter.p4"
@@ -80,6 +78,21 @@ def test_tables(
     assert local.table_entries(table) == []
     with pytest.raises(TidegateError, match="no entry"):
         remote.table_delete(table, handle)
+
+
+def test_handles_stay_those_of_their_entries(both: tuple[SwitchApi, RemoteSwitch]) -> None:
+    _, remote = both
+    first, second, third = (remote.table_add("exact_table", [key], "forward", [key]) for key in (1, 2, 3))
+    remote.table_delete("exact_table", first)
+    fourth = remote.table_add("exact_table", [4], "drop")
+    assert len({second, third, fourth}) == 3
+    remote.table_modify("exact_table", third, "drop")
+    actions = {entry.match[0].value: entry.action for entry in remote.table_entries("exact_table")}
+    assert {key: name.rpartition(".")[2] for key, name in actions.items()} == {
+        2: "forward",
+        3: "drop",
+        4: "drop",
+    }
 
 
 def test_defaults_profiles_and_groups(both: tuple[SwitchApi, RemoteSwitch]) -> None:
@@ -282,11 +295,10 @@ def test_the_meter_s_controller_does_the_same_to_the_last_bit() -> None:
     drive(core, local)
     other, api, _, _ = metered()
     said: list[Any] = []
-    with Server(api, program, address=LOOPBACK) as server, connect(server.address) as far:
-        remote = RemoteSwitch.__new__(RemoteSwitch)
-        remote.__dict__.update(far.__dict__)
-        remote._note = lambda *note: said.append(note)
-        remote.name = "meter"
+    with (
+        Server(api, program, address=LOOPBACK) as server,
+        RemoteSwitch(Connection(server.address), "meter", note=lambda *note: said.append(note)) as remote,
+    ):
         drive(other, remote)
     assert said == notes
     assert len(said) >= 5

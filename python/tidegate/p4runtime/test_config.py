@@ -11,10 +11,9 @@ import pytest
 from tidegate import TidegateError
 from tidegate import p4 as programs
 from tidegate.p4runtime import Server, Tls
-from tidegate.p4runtime.conftest import LOOPBACK, TEXT, Bench, Ids, Simulated
+from tidegate.p4runtime.conftest import LOOPBACK, TEXT, Bench, Ids, Simulated, exact, frame
 from tidegate.p4runtime.connection import ClientTls, Connection, Refused
 from tidegate.p4runtime.messages import p4, parse_p4info
-from tidegate.p4runtime.test_entities import exact, frame
 
 # Sends everything to port 3 that was for no port.
 OTHER = TEXT.replace("default_action = drop();", "default_action = forward(3);")

@@ -12,9 +12,7 @@ from finsy.p4entity import P4ValueSetMember
 
 from tidegate import p4 as programs
 from tidegate.p4runtime import Server
-from tidegate.p4runtime.conftest import LOOPBACK, TEXT, Simulated
-from tidegate.p4runtime.test_entities import frame
-from tidegate.p4runtime.test_streams import lldp
+from tidegate.p4runtime.conftest import LOOPBACK, TEXT, Simulated, frame, lldp
 
 PATIENCE_S = 20
 

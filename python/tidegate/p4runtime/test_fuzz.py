@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidegate import p4 as programs
-from tidegate.p4runtime.conftest import TEXT, Bench
-from tidegate.p4runtime.connection import Refused
-from tidegate.p4runtime.messages import SERVICE, methods, p4
-from tidegate.p4runtime.test_entities import (
+from tidegate.p4runtime.conftest import (
+    TEXT,
+    Bench,
     clone_session,
     exact,
     group,
@@ -26,6 +25,8 @@ from tidegate.p4runtime.test_entities import (
     register,
     value_set,
 )
+from tidegate.p4runtime.connection import Refused
+from tidegate.p4runtime.messages import SERVICE, methods, p4
 
 CANONICAL = {3, 5, 6, 7, 8, 9, 11, 12}
 BYTES = [b"", b"\0", b"\x01", b"\x07", b"\xff", b"\x01\0", b"\0\0\x05", b"\xff" * 6, b"\xff" * 20, b"red"]

@@ -10,9 +10,7 @@ import pytest
 
 from tidegate import p4 as programs
 from tidegate.p4runtime import Server
-from tidegate.p4runtime.conftest import LOOPBACK, TEXT, Simulated
-from tidegate.p4runtime.test_entities import frame
-from tidegate.p4runtime.test_streams import lldp
+from tidegate.p4runtime.conftest import LOOPBACK, TEXT, Simulated, frame, lldp
 
 SHELL = Path(sys.prefix) / "shell" / "bin" / "python"
 SCRIPT = Path(__file__).with_name("shell_client.py")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,21 +13,13 @@ from google.protobuf import any_pb2, struct_pb2
 from tidegate import p4 as programs
 from tidegate.p4runtime import Server
 from tidegate.p4runtime.arbitration import MOST_WAITING, Arbitration, Stream
-from tidegate.p4runtime.conftest import LOOPBACK, Bench, Ids, Simulated
+from tidegate.p4runtime.conftest import LOOPBACK, Bench, Ids, Simulated, exact, frame, lldp, wait_for
 from tidegate.p4runtime.connection import Connection, Refused
 from tidegate.p4runtime.digests import Digests
 from tidegate.p4runtime.messages import p4, parse_p4info
 from tidegate.p4runtime.schema import Schema
-from tidegate.p4runtime.test_entities import exact, frame
 
 PRIMARY, BACKUP, NONE = 0, 6, 5
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < until, "it did not come to hold in 20 s"
-        time.sleep(0.002)
 
 
 def status(controller: Connection) -> tuple[int, int]:
@@ -351,10 +342,6 @@ def test_idle_entries_are_told_of(bench: Bench) -> None:
 def simulated(everything: programs.Program) -> Iterator[Simulated]:
     with Simulated(everything) as made:
         yield made
-
-
-def lldp(tag: int = 0) -> bytes:
-    return bytes(6) + tag.to_bytes(6) + b"\x88\xcc" + bytes(46)
 
 
 @pytest.fixture

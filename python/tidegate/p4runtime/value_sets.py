@@ -7,9 +7,10 @@ from typing import Any
 
 from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.errors import invalid
+from tidegate.p4runtime.matches import add_matches, matches
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Schema, known
-from tidegate.p4runtime.tables import MODIFY, Op, add_matches, matches
+from tidegate.p4runtime.tables import MODIFY, Op
 
 
 class ValueSets:

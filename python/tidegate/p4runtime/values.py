@@ -33,6 +33,8 @@ class Codec:
     """How a value goes between a controller and the switch: as it is, if it fits."""
 
     width: int
+    translated: bool = False
+    """Whether the switch's own has other bits."""
 
     def to_switch(self, value: bytes, what: str) -> bytes:
         """The switch's value."""
@@ -51,7 +53,7 @@ class Codec:
 class Names(Codec):
     """A controller's names: what the server was told, and decimal numbers for all others."""
 
-    uri: str
+    uri: str = ""
     numbers: Mapping[str, int] = field(default_factory=dict)
 
     def to_switch(self, value: bytes, what: str) -> bytes:
