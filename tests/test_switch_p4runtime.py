@@ -17,7 +17,7 @@ from tidegate import TidegateError, p4, p4runtime
 from tidegate.p4runtime.messages import p4 as messages
 from tidegate.p4runtime.messages import parse_p4info
 from tidegate.switch.metrics import families
-from tidegate.switch.remote import served, tls
+from tidegate.switch.remote import is_loopback, served, tls
 from tidegate.switch.running import LiveSwitch
 
 EVERYTHING = Path(p4runtime.__file__).with_name("everything.p4")
@@ -60,6 +60,21 @@ def test_what_tls_needs() -> None:
     for given in ((Path("c"), None, None), (None, Path("k"), None), (None, None, Path("ca"))):
         with pytest.raises(TidegateError, match="--grpc-cert and --grpc-key"):
             tls(*given)
+
+
+@pytest.mark.parametrize(
+    ("address", "holds"),
+    [
+        ("127.0.0.1:1", True),
+        ("[::1]:1", True),
+        ("localhost:1", True),
+        ("0.0.0.0:1", False),
+        ("[::]:1", False),
+        ("box:1", False),
+    ],
+)
+def test_which_addresses_are_this_machine_s_alone(address: str, holds: bool) -> None:
+    assert is_loopback(address) is holds
 
 
 @needs_root

@@ -11,8 +11,9 @@ use tools::commands::Session;
 use tools::load::Source;
 
 use crate::control::{self, refused};
-use crate::objects::{self, Writes};
 use crate::raise;
+use crate::reads;
+use crate::writes::{self, Match, Writes};
 
 /// A compiled program. Immutable.
 #[pyclass(frozen, module = "tidegate._core")]
@@ -163,13 +164,13 @@ impl Pipeline {
         control::mirror_set(&mut self.inner, session, port, group, truncate);
     }
 
-    /// Does writes in order; see `objects.rs`. `None` for each that is done, or why it was refused.
-    fn write(&mut self, writes: Writes) -> Vec<objects::Answer> {
-        objects::write(&mut self.inner, self.now, writes)
+    /// Does writes in order; see `writes.rs`. `None` for each that is done, or why it was refused.
+    fn write(&mut self, writes: Writes) -> Vec<writes::Answer> {
+        writes::write(&mut self.inner, self.now, writes)
     }
 
     fn read<'py>(&self, py: Python<'py>, what: &str, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let (program, seen) = objects::read(&self.inner, what, name)?;
+        let (program, seen) = reads::read(&self.inner, what, name)?;
         seen.into_python(py, &program)
     }
 
@@ -179,14 +180,14 @@ impl Pipeline {
         py: Python<'py>,
         table: &str,
         start: u32,
-        only: Option<(Vec<objects::Match>, u32)>,
+        only: Option<(Vec<Match>, u32)>,
     ) -> PyResult<(Vec<Bound<'py, PyAny>>, Option<u32>)> {
-        objects::entries(&self.inner, self.now, table, start, only)?.page(py)
+        reads::entries(&self.inner, self.now, table, start, only)?.page(py)
     }
 
     /// Entries whose idle timeout has come, with their tables.
     fn take_idle<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
-        objects::take_idle(&mut self.inner, self.now).named(py)
+        reads::take_idle(&mut self.inner, self.now).named(py)
     }
 
     /// Runs another pipeline's program from now on, with its state, or with this one's if that is to be kept.

@@ -6,7 +6,8 @@ mod control;
 mod engine;
 mod live;
 mod network;
-mod objects;
+mod reads;
+mod writes;
 
 use pyo3::prelude::*;
 use tools::Failure;
@@ -35,8 +36,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<network::SwitchControl>()?;
     m.add_class::<arrow::Columns>()?;
     m.add_class::<network::Sizes>()?;
-    m.add_function(wrap_pyfunction!(objects::parse_value, m)?)?;
-    m.add_function(wrap_pyfunction!(objects::parse_match, m)?)?;
+    m.add_function(wrap_pyfunction!(reads::parse_value, m)?)?;
+    m.add_function(wrap_pyfunction!(reads::parse_match, m)?)?;
     m.add_function(wrap_pyfunction!(network::parse_time, m)?)?;
     m.add_function(wrap_pyfunction!(network::parse_rate, m)?)?;
     m.add_function(wrap_pyfunction!(network::parse_size, m)?)?;

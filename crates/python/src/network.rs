@@ -25,7 +25,8 @@ use crate::arrow::Columns;
 use crate::control;
 use crate::engine::{Pipeline, Program};
 use crate::live::Running;
-use crate::objects::{self, Writes};
+use crate::reads;
+use crate::writes::{self, Match, Writes};
 
 fn refuse(error: BuildError) -> PyErr {
     TidegateError::new_err(error.to_string())
@@ -688,14 +689,14 @@ impl SwitchControl {
         Ok(out)
     }
 
-    /// Does writes in order; see `objects.rs`. `None` for each that is done, or why it was refused.
-    fn write(&self, py: Python<'_>, writes: Writes) -> PyResult<Vec<objects::Answer>> {
+    /// Does writes in order; see `writes.rs`. `None` for each that is done, or why it was refused.
+    fn write(&self, py: Python<'_>, writes: Writes) -> PyResult<Vec<writes::Answer>> {
         let now = self.now(py);
-        self.pipeline(py, |pipeline| Ok(objects::write(pipeline, now, writes)))
+        self.pipeline(py, |pipeline| Ok(writes::write(pipeline, now, writes)))
     }
 
     fn read<'py>(&self, py: Python<'py>, what: &str, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let (program, seen) = self.pipeline(py, |pipeline| objects::read(pipeline, what, name))?;
+        let (program, seen) = self.pipeline(py, |pipeline| reads::read(pipeline, what, name))?;
         seen.into_python(py, &program)
     }
 
@@ -705,16 +706,16 @@ impl SwitchControl {
         py: Python<'py>,
         table: &str,
         start: u32,
-        only: Option<(Vec<objects::Match>, u32)>,
+        only: Option<(Vec<Match>, u32)>,
     ) -> PyResult<(Vec<Bound<'py, PyAny>>, Option<u32>)> {
         let now = self.now(py);
-        self.pipeline(py, |pipeline| objects::entries(pipeline, now, table, start, only))?.page(py)
+        self.pipeline(py, |pipeline| reads::entries(pipeline, now, table, start, only))?.page(py)
     }
 
     /// Entries whose idle timeout has come, with their tables.
     fn take_idle<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
         let now = self.now(py);
-        self.pipeline(py, |pipeline| Ok(objects::take_idle(pipeline, now)))?.named(py)
+        self.pipeline(py, |pipeline| Ok(reads::take_idle(pipeline, now)))?.named(py)
     }
 
     /// Runs a pipeline's program from now on, with its state, or with this one's if that is to be kept.

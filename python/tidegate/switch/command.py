@@ -119,6 +119,10 @@ def switch(
             secret = remote.tls(*certificates)
             server = stack.enter_context(remote.served(live, grpc_addr, device_id, secret))
             sys.stderr.write(f"P4Runtime on {server.address}, device {device_id}\n")
+            if secret is None and not remote.is_loopback(server.address):
+                sys.stderr.write(
+                    "no TLS: whoever reaches this address controls the switch; see --grpc-cert\n"
+                )
         for port, state in zip(live.ports, live.statistics()["ports"], strict=True):
             sys.stderr.write(f"port {port.number}: {port.interface}, {state['kind']}, MTU {state['mtu']}\n")
         sys.stderr.write("running; Ctrl-C ends it\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,15 @@ def tls(certificate: Path | None, key: Path | None, clients: Path | None) -> Tls
     if certificate is None or key is None:
         raise TidegateError("TLS needs --grpc-cert and --grpc-key; --grpc-ca asks clients for theirs as well")
     return Tls(certificate, key, clients)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches an address."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 @contextmanager
