@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -405,6 +406,44 @@ def test_a_pipeline_alone_takes_no_packets_from_a_controller(bench: Bench) -> No
     metadata = [{"metadata_id": 1, "value": b"\x02"}, {"metadata_id": 2, "value": b"\x00"}]
     bench.primary.send(p4.StreamMessageRequest(packet={"payload": b"abc", "metadata": metadata}))
     assert bench.primary.next("error").canonical_code == 9
+
+
+def test_a_controller_that_talks_and_does_not_listen_is_cut_off() -> None:
+    """Answers to elections are not dropped, and so they end it."""
+    stream = Stream(limit=4)
+    sent = [stream.send(number) for number in range(20)]
+    assert sent == [True] * 9 + [False] * 11
+    assert stream.error is not None
+    assert stream.error.code == 8
+    assert list(stream) == []
+
+
+def test_many_controllers_at_once(bench: Bench) -> None:
+    """Elections, writes, reads and programs by several threads: each is answered, and the last word holds."""
+    wrong: list[BaseException] = []
+
+    def use(number: int) -> None:
+        try:
+            with Connection(bench.server.address, role=f"r{number}", election_id=1) as mine:
+                status(mine)
+                for round_ in range(10):
+                    key = (number << 8 | round_).to_bytes(3)
+                    entry = bench.entry("exact_table", exact(key), action=bench.action("drop"))
+                    mine.write(("INSERT", entry))
+                    assert len(mine.read(entry)) == 1
+                    mine.get_config("COOKIE_ONLY")
+                    mine.arbitrate(round_ + 2)
+                    assert status(mine)[0] == PRIMARY
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert len(bench.primary.read(bench.entry("exact_table"))) == 80
 
 
 def test_a_controller_that_stalls_loses_packets_and_the_switch_goes_on(bench: Bench) -> None:

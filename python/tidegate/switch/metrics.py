@@ -51,6 +51,7 @@ def families(switch: LiveSwitch) -> list[Family]:
         *_switch(switch),
         *_tables(switch),
         *_cells(switch, summary),
+        *_server(switch),
     ]
 
 
@@ -126,6 +127,20 @@ def _switch(switch: LiveSwitch) -> Iterator[Family]:
     for quantity, value in dict(switch.notes).items():
         notes.add(quantity, value=value)
     yield notes
+
+
+def _server(switch: LiveSwitch) -> Iterator[Family]:
+    counts = switch.server()
+    streams = Family("p4runtime_streams", "gauge", "Controllers that have a stream.", ())
+    dropped = Family(
+        "p4runtime_dropped", "counter", "Messages that controllers did not take in time.", ("what",)
+    )
+    for what, count in counts.items():
+        if what == "streams":
+            streams.add(value=count)
+        else:
+            dropped.add(what.removesuffix("_dropped"), value=count)
+    yield from (family for family in (streams, dropped) if family.rows)
 
 
 def _tables(switch: LiveSwitch) -> Iterator[Family]:

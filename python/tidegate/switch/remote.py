@@ -54,5 +54,6 @@ def served(live: LiveSwitch, address: str, device_id: int, secret: Tls | None) -
         on_program=replaced,
     )
     live.listen(server.poll)
+    live.server = lambda: server.statistics
     with server:
         yield server

@@ -62,6 +62,8 @@ class LiveSwitch:
         self.api = SwitchApi(name, self.control, [names.get(n, "") for n in range(last + 1)], self._note)
         self.notes: dict[str, float] = {}
         """What controllers have noted last, by quantity."""
+        self.server: Callable[[], dict[str, int]] = dict
+        """What a P4Runtime server in front of it has counted, if there is one."""
         self._listeners: list[Callable[[], None]] = []
 
     def _note(self, now: int, switch: str, quantity: str, value: float) -> None:

@@ -6,7 +6,7 @@ use dataplane::pipeline::{Output, Pipeline, QueueInfo, Received};
 use dataplane::replication::Session;
 use dataplane::rng::Rng;
 use dataplane::state::meter::MeterRates;
-use dataplane::state::profile::{Group, Share};
+use dataplane::state::profile::{ActionSet, Choice, Group, Share};
 use dataplane::state::table::Target;
 use num_bigint::BigUint;
 use p4lang::ir::*;
@@ -180,6 +180,12 @@ pub fn fill(pipelines: &mut [Pipeline], rng: &mut Rng) {
                     profile.add_group();
                 }
                 targets.extend([Target::Group(0), Target::Group(1)]);
+                let choice = |weight: u32, rng: &mut Rng| match target(&program, table, rng) {
+                    Target::Action { action, args } => Choice { action, args, weight, watch: Vec::new() },
+                    other => panic!("{other:?} is no action"),
+                };
+                let choices = vec![choice(1, rng), choice(3, rng)];
+                targets.push(Target::Set(Box::new(ActionSet::new(choices))));
             }
         }
         for _ in 0..below(rng, 12) {
