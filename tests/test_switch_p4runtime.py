@@ -119,10 +119,10 @@ def test_entries_are_written_while_packets_flow_and_none_is_lost(two: Place, liv
             nonlocal sent
             data = frame(1, 2)
             until = time.monotonic() + 10
-            while time.monotonic() < until and (sent < target and not (done.is_set() and sent > 2000)):
-                for _ in range(16):
+            while time.monotonic() < until and (sent < target and not (done.is_set() and sent > 1000)):
+                for _ in range(4):
                     two.hosts[0].send(data)
-                sent += 16
+                sent += 4
                 time.sleep(0.001)
 
         sending = threading.Thread(target=send)

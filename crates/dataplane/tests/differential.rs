@@ -97,7 +97,10 @@ fn programs() {
         };
         let name = path.display().to_string();
         let counted = compare(&name, &Arc::new(program), 2000, 7);
-        assert!(counted > 0 || !name.contains("/systems/meter/"), "{name}: no packet came as far as its meters");
+        assert!(
+            counted > 0 || !name.contains("/systems/meter/"),
+            "{name}: no packet came as far as its meters"
+        );
         ran += 1;
     }
     assert!(ran >= 50, "only {ran} programs were compared");
