@@ -192,6 +192,7 @@ def test_the_command_serves_and_ends(two: Place, tmp_path: Path) -> None:
     _, refused = other.communicate(timeout=60)
     assert other.returncode == 1
     assert "the port is taken" in refused
+    assert "add_port" not in refused, "one message"
     process.terminate()
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 0, rest

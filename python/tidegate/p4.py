@@ -22,7 +22,7 @@ from tidegate.control import Digest, PipelineApi
 
 
 class Pipeline(PipelineApi):
-    """One switch that runs a program, without queues. Use it from the thread that made it."""
+    """One switch that runs a program, without queues."""
 
     def __init__(self, core: _core.Pipeline) -> None:
         self._core: _core.Pipeline = core

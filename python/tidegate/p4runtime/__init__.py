@@ -1,5 +1,10 @@
 """P4Runtime: a server in front of a switch, and a switch behind a server."""
 
+import os
+
+# Errors are exceptions here, with one message each; what gRPC's core prints beside them is of no use to anybody.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
 from tidegate.p4runtime.client import RemoteSwitch, connect
 from tidegate.p4runtime.connection import ClientTls, Connection
 from tidegate.p4runtime.listening import Tls
