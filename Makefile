@@ -41,6 +41,7 @@ bench: setup
 	cargo bench --locked --package dataplane --bench packets
 	cargo bench --locked --package sim --bench network
 	$(BIN)/python -m tidegate.p4runtime.bench
+	if [ $$(id -u) = 0 ]; then $(BIN)/python benches/live.py; else echo 'the live bench needs root' >&2; fi
 
 lint: setup
 	cargo fmt --all --check

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from namespaces import Place
@@ -15,6 +17,7 @@ PROGRAMS = Path(__file__).parent.parent / "examples/p4"
 ROUTER = PROGRAMS / "ipv4_router/ipv4_router.p4"
 LEARNING = PROGRAMS / "learning_switch/learning_switch.p4"
 MACS = [bytes([2, 0, 0, 0, 0, number]) for number in range(3)]
+METER = PROGRAMS.parent.parent / "python/tidegate/systems/meter/meter.p4"
 KINDS = ["packet", "xdp", "xdp-generic"]
 
 
@@ -26,6 +29,14 @@ def frame(source: int, target: int, length: int = 60) -> bytes:
 
 def ports(at: Place, kind: str) -> list[SwitchPort]:
     return [SwitchPort(number, f"p{number}", kind, str(at.file)) for number in (1, 2)]
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it has not come"
+        time.sleep(0.005)
 
 
 def between(live: LiveSwitch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -10,18 +11,33 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from random import Random
 
 import pytest
+from rich.console import Console
 
 from namespaces import ETH_P_ALL, Host, Place, ip, needs_root, place, within, write_within
-from switches import KINDS, LEARNING, MACS, between, frame, interfaces, ports, run, until_running
+from switches import (
+    KINDS,
+    LEARNING,
+    MACS,
+    METER,
+    between,
+    frame,
+    interfaces,
+    ports,
+    run,
+    until_running,
+    wait_for,
+)
 from tidegate import p4
 from tidegate._core import TidegateError
 from tidegate.switch.metrics import families, serve
 from tidegate.switch.ports import Mode, SwitchPort, parse_port, parse_ports
 from tidegate.switch.running import LiveSwitch
+from tidegate.switch.watch import View
 
 
 @pytest.fixture
@@ -182,6 +198,47 @@ def test_delay_and_rate_of_a_port(two: Place) -> None:
     # A millisecond to send each.
     assert len(frames) == 10
     assert 0.05 <= spent < 0.5
+
+
+@needs_root
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_control_plane_that_is_busy_costs_no_packet(two: Place, kind: str) -> None:
+    live = LiveSwitch(p4.compile(METER), ports(two, kind))
+    live.api.table_set_default("forward", "to_port", [2])
+    sent, done = 3000, threading.Event()
+
+    def traffic() -> None:
+        for number in range(sent):
+            two.hosts[0].send(frame(1, 2, 64 + number % 8))
+        done.set()
+
+    with live:
+        sender = threading.Thread(target=traffic)
+        sender.start()
+        calls = 0
+        while calls < 20 or not done.is_set():
+            live.api.register_read("account")
+            live.api.register_write("rate", [1, 2, 3], start=calls)
+            calls += 1
+        sender.join()
+        wait_for(lambda: live.api.statistics["transmitted"] == sent)
+        first, second = live.statistics()["ports"]
+    assert (first["received"], first["overrun"], second["sent"], second["refused"]) == (sent, 0, sent, 0)
+
+
+@needs_root
+def test_the_view_shows_what_is_counted(two: Place) -> None:
+    live = LiveSwitch(p4.compile(METER), ports(two, "packet"))
+    live.api.register_write("rate", [77], start=5)
+    shown = Console(file=StringIO(), width=120)
+    with live, View(live, shown) as view:
+        two.hosts[0].send(frame(1, 2))
+        wait_for(lambda: live.api.statistics["received"] == 1)
+        shown.print(view.content())
+    text = shown.file.getvalue()
+    assert re.search(r"^MeterIngress.rate 5 +77$", text, re.MULTILINE)
+    assert re.search(r"^received +1$", text, re.MULTILINE)
+    assert re.search(r"^1 +p1 +packet ", text, re.MULTILINE)
 
 
 @needs_root

@@ -139,7 +139,9 @@ class Simulation:
     def capture(self, port: int, path: str | PathLike[str], snap: int) -> None: ...
     def flush_captures(self) -> list[str | None]: ...
     def run_until(self, end: int) -> int: ...
-    def go_live(self, ports: Sequence[tuple[int, str | PathLike[str] | None, str, str]]) -> None:
+    def go_live(
+        self, ports: Sequence[tuple[int, str | PathLike[str] | None, str, str]], merge: bool = False
+    ) -> None:
         """Run by the clock, between real hosts: host, network namespace's file, interface and kind of each port."""
 
     def live_until(self, end: int) -> int:

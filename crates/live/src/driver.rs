@@ -9,6 +9,7 @@ use parking_lot::MutexGuard;
 use sim::{NodeId, Outgoing};
 use units::Time;
 
+use crate::clock::monotonic;
 use crate::interface::{Failure, descriptor, done, plain};
 use crate::port::{BATCH, Port};
 use crate::priority::Priority;
@@ -38,6 +39,9 @@ pub struct Driver {
     timer: OwnedFd,
     /// What the timer is set to, by the monotonic clock; 0: nothing.
     armed: u64,
+    /// When something is due, by the monotonic clock; and how long before that the timer is set to, in nanoseconds.
+    due: u64,
+    early: u64,
     arrivals: Vec<Arrival>,
     outgoing: Vec<Outgoing>,
     /// Buffers of frames that are gone.
@@ -49,6 +53,10 @@ pub struct Driver {
 /// In place of a port's index: the timer, and the bell.
 const TIMER: u64 = u64::MAX;
 const BELL: u64 = u64::MAX - 1;
+
+/// How the time that the timer is set too early changes with each wake-up, and how long it is at most, in nanoseconds.
+const STEP: u64 = 500;
+const MOST_EARLY: u64 = 60_000;
 
 impl Driver {
     pub fn new(shared: Arc<Shared>, ports: Vec<Wired>) -> io::Result<Driver> {
@@ -78,6 +86,8 @@ impl Driver {
             epoll,
             timer,
             armed: 0,
+            due: u64::MAX,
+            early: 0,
             arrivals: Vec::new(),
             outgoing: Vec::new(),
             spent: Vec::new(),
@@ -147,7 +157,7 @@ impl Driver {
             // SAFETY: there are eight bytes to write to. What it gives does not matter, but that it is then not readable.
             unsafe { libc::read(fd, count.as_mut_ptr().cast(), count.len()) };
             if number == TIMER {
-                self.armed = 0;
+                self.woken();
             }
         }
         if count > 1 {
@@ -155,6 +165,23 @@ impl Driver {
             self.arrivals.sort_by_key(|arrival| arrival.0);
         }
         Ok(())
+    }
+
+    /// The timer has gone off. A thread wakes up some time after that, so it is set that much too early, by what half of the
+    /// wake-ups take; where the thread is up in time, it waits for the rest without sleeping.
+    fn woken(&mut self) {
+        let now = monotonic();
+        if now.saturating_sub(self.armed) > self.early {
+            self.early = (self.early + STEP).min(MOST_EARLY);
+        } else {
+            self.early = self.early.saturating_sub(STEP);
+        }
+        self.armed = 0;
+        if self.arrivals.is_empty() && self.due.saturating_sub(now) <= MOST_EARLY {
+            while monotonic() < self.due {
+                std::hint::spin_loop();
+            }
+        }
     }
 
     /// Lets the network have what has come and run until now, and sends what comes of it.
@@ -182,7 +209,8 @@ impl Driver {
             self.tell();
         }
         // What has come due meanwhile wakes the thread at once.
-        self.arm(next.map_or(0, |next| shared.clock.when(next)));
+        self.due = next.map_or(u64::MAX, |next| shared.clock.when(next));
+        self.arm(next.map_or(0, |_| self.due.saturating_sub(self.early)));
     }
 
     fn send(&mut self) {

@@ -168,6 +168,18 @@ impl Interface {
     }
 }
 
+/// Binds an AF_PACKET socket.
+pub fn bind_packet(fd: RawFd, interface: i32, protocol: libc::c_int) -> io::Result<()> {
+    // SAFETY: all zeros is a value of this type.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (protocol as u16).to_be();
+    address.sll_ifindex = interface;
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the address is as long as is said.
+    done(unsafe { libc::bind(fd, std::ptr::from_ref(&address).cast(), length) })
+}
+
 const ETHTOOL_GET_CHANNELS: u32 = 0x3c;
 
 /// Has an interface take in every frame, whatever its address, while the socket lives.

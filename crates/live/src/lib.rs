@@ -9,12 +9,13 @@
 //! | `driver`, `priority` | the thread, and how urgent it is |
 //! | `shared` | what others see of it and of the network |
 //! | `port`, `opening` | what a port is, and how one is opened |
-//! | `packet` | ports by AF_PACKET |
+//! | `packet`, `packet_sender` | ports by AF_PACKET; frames to an interface by it |
 //! | `xdp`, `xdp_socket`, `bpf` | ports by AF_XDP: the port, its sockets, the program in front of them |
 //! | `tap` | ports by a TAP device |
 //! | `interface` | an interface in a namespace: found, claimed, asked |
 //! | `checksum` | checksums that the sender left to its hardware |
 //! | `segment` | packets that the sender left to its hardware to cut up |
+//! | `merge` | packets that are handed to the kernel as one |
 //! | `clock` | the network's time |
 
 mod bpf;
@@ -22,8 +23,10 @@ mod checksum;
 mod clock;
 mod driver;
 mod interface;
+mod merge;
 mod opening;
 mod packet;
+mod packet_sender;
 mod port;
 mod priority;
 mod segment;

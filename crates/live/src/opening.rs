@@ -9,7 +9,7 @@ use crate::tap::TapPort;
 use crate::xdp::XdpPort;
 
 /// To be called in the interface's namespace.
-pub fn open(wiring: &Wiring) -> Result<(Box<dyn Port>, PortStatus), Failure> {
+pub fn open(wiring: &Wiring, merge: bool) -> Result<(Box<dyn Port>, PortStatus), Failure> {
     let (name, netns) = (&wiring.interface, wiring.netns.as_deref());
     let present = || {
         let interface = Interface::open(name, netns)?;
@@ -21,16 +21,16 @@ pub fn open(wiring: &Wiring) -> Result<(Box<dyn Port>, PortStatus), Failure> {
     let mut notice = None;
     let (port, kind): (Box<dyn Port>, Kind) = match wiring.kind {
         Kind::Tap => (Box::new(TapPort::open(name, netns)?), Kind::Tap),
-        Kind::Packet => (Box::new(PacketPort::open(present()?)?), Kind::Packet),
+        Kind::Packet => (Box::new(PacketPort::open(present()?, merge)?), Kind::Packet),
         Kind::Xdp | Kind::XdpGeneric => {
             let how = if wiring.kind == Kind::Xdp { Attach::Native } else { Attach::Generic };
-            (Box::new(XdpPort::open(present()?, how).map_err(|(why, _)| why)?), wiring.kind)
+            (Box::new(XdpPort::open(present()?, how, merge).map_err(|(why, _)| why)?), wiring.kind)
         }
-        Kind::Auto => match XdpPort::open(present()?, Attach::Native) {
+        Kind::Auto => match XdpPort::open(present()?, Attach::Native, merge) {
             Ok(port) => (Box::new(port), Kind::Xdp),
             Err((why, interface)) => {
                 notice = Some(format!("{why}; AF_PACKET is used"));
-                (Box::new(PacketPort::open(interface)?), Kind::Packet)
+                (Box::new(PacketPort::open(interface, merge)?), Kind::Packet)
             }
         },
     };

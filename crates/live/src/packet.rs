@@ -12,13 +12,13 @@ use libc::{c_int, c_void, iovec, mmsghdr};
 
 use crate::checksum;
 use crate::clock;
-use crate::interface::{Failure, Interface, done, make_promiscuous, plain, set, socket};
+use crate::interface::{Failure, Interface, bind_packet, make_promiscuous, plain, set, socket};
+use crate::merge::VNET_HEADER;
+use crate::packet_sender::PacketSender;
 use crate::port::{BATCH, Counts, Port};
 use crate::segment::Large;
 
-/// `struct virtio_net_hdr`, which precedes each packet.
-const VNET_HEADER: usize = 10;
-/// Of its flags and kinds.
+/// Of the flags and kinds of `struct virtio_net_hdr`, which precedes each packet.
 const NEEDS_CHECKSUM: u8 = 1;
 const ONE_PACKET: u8 = 0;
 /// Room for a VLAN tag that is put back, and the longest frame, segmentation offload included.
@@ -34,7 +34,7 @@ const RECEIVE_BUFFER: c_int = 32 << 20;
 pub struct PacketPort {
     interface: Interface,
     receiver: OwnedFd,
-    sender: OwnedFd,
+    sender: PacketSender,
     slots: Vec<u8>,
     /// Parts of packets that came in one piece.
     parts: Vec<u8>,
@@ -45,9 +45,9 @@ pub struct PacketPort {
 
 impl PacketPort {
     /// To be called in the interface's namespace.
-    pub fn open(interface: Interface) -> Result<PacketPort, Failure> {
+    pub fn open(interface: Interface, merge: bool) -> Result<PacketPort, Failure> {
         let name = interface.name.clone();
-        let open = || -> io::Result<(OwnedFd, OwnedFd)> {
+        let open = || -> io::Result<(OwnedFd, PacketSender)> {
             let receiver = socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)?;
             let fd = receiver.as_raw_fd();
             set(fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
@@ -56,12 +56,8 @@ impl PacketPort {
             set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)?;
             set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER)?;
             make_promiscuous(&receiver, &interface)?;
-            bind(fd, interface.index, libc::ETH_P_ALL)?;
-            // Another socket, so that frames go out without a header before them. It receives nothing.
-            let sender = socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)?;
-            set(sender.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
-            bind(sender.as_raw_fd(), interface.index, 0)?;
-            Ok((receiver, sender))
+            bind_packet(fd, interface.index, libc::ETH_P_ALL)?;
+            Ok((receiver, PacketSender::open(&interface, merge)?))
         };
         let (receiver, sender) = open().map_err(|e| Failure(format!("interface {name}: {}", plain(&e))))?;
         let (slots, parts, frames) = (vec![0; BATCH * SLOT], Vec::new(), Vec::with_capacity(BATCH));
@@ -70,17 +66,6 @@ impl PacketPort {
 }
 
 const PACKET_IGNORE_OUTGOING: c_int = 23;
-
-fn bind(fd: RawFd, interface: i32, protocol: c_int) -> io::Result<()> {
-    // SAFETY: all zeros is a value of this type.
-    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = (protocol as u16).to_be();
-    address.sll_ifindex = interface;
-    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the address is as long as is said.
-    done(unsafe { libc::bind(fd, std::ptr::from_ref(&address).cast(), length) })
-}
 
 /// What the kernel says about a packet.
 #[derive(Default)]
@@ -209,38 +194,7 @@ impl Port for PacketPort {
     }
 
     fn send(&mut self, frames: &[Vec<u8>]) {
-        for batch in frames.chunks(BATCH) {
-            let mut parts = [iovec { iov_base: null_mut(), iov_len: 0 }; BATCH];
-            // SAFETY: all zeros is a value of this type.
-            let mut messages: [mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
-            for ((message, part), frame) in messages.iter_mut().zip(&mut parts).zip(batch) {
-                *part = iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
-                message.msg_hdr.msg_iov = part;
-                message.msg_hdr.msg_iovlen = 1;
-            }
-            let mut first = 0;
-            while first < batch.len() {
-                let left = (batch.len() - first) as u32;
-                let fd = self.sender.as_raw_fd();
-                // SAFETY: each message points to a frame as long as is said, which the kernel only reads.
-                let sent = unsafe {
-                    libc::sendmmsg(fd, messages[first..].as_mut_ptr(), left, libc::MSG_DONTWAIT as _)
-                };
-                let Ok(sent) = usize::try_from(sent) else {
-                    // The first of them was not taken; the others may be.
-                    let error = io::Error::last_os_error().raw_os_error();
-                    let size = matches!(error, Some(libc::EMSGSIZE | libc::EINVAL));
-                    let count = if size { &mut self.counts.wrong_size } else { &mut self.counts.refused };
-                    *count += 1;
-                    first += 1;
-                    continue;
-                };
-                self.counts.sent += sent as u64;
-                self.counts.sent_bytes +=
-                    batch[first..first + sent].iter().map(|frame| frame.len() as u64).sum::<u64>();
-                first += sent;
-            }
-        }
+        self.sender.send(frames, &mut self.counts);
     }
 
     fn interface(&self) -> &Interface {

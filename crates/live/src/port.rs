@@ -72,11 +72,13 @@ pub struct Counts {
     pub completed: u64,
     /// Frames that came in one piece and went on as several.
     pub segmented: u64,
+    /// Frames that were handed to the kernel together with others, as one packet.
+    pub merged: u64,
 }
 
 impl Counts {
     /// By the names that users see.
-    pub fn named(&self) -> [(&'static str, u64); 10] {
+    pub fn named(&self) -> [(&'static str, u64); 11] {
         [
             ("received", self.received),
             ("received_bytes", self.received_bytes),
@@ -88,6 +90,7 @@ impl Counts {
             ("refused", self.refused),
             ("completed", self.completed),
             ("segmented", self.segmented),
+            ("merged", self.merged),
         ]
     }
 }

@@ -8,8 +8,8 @@
 use crate::checksum::{network, pseudo, sum};
 
 /// What the parts are, as `struct virtio_net_hdr` has it.
-const TCP_V4: u8 = 1;
-const TCP_V6: u8 = 4;
+pub const TCP_V4: u8 = 1;
+pub const TCP_V6: u8 = 4;
 const UDP: u8 = 5;
 const ECN: u8 = 0x80;
 

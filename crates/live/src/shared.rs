@@ -156,16 +156,17 @@ pub struct Live {
 }
 
 impl Live {
-    /// Opens the ports and starts the thread. The network goes on at the time that it has reached.
+    /// Opens the ports and starts the thread. The network goes on at the time that it has reached. `merge`: segments of one TCP
+    /// flow that leave together are handed to the kernel as one packet.
     ///
     /// # Errors
     /// A namespace or an interface that is not there or is taken, missing rights, a flow without a way.
-    pub fn start(network: Arc<Mutex<Network>>, wirings: Vec<Wiring>) -> Result<Live, Failure> {
+    pub fn start(network: Arc<Mutex<Network>>, wirings: Vec<Wiring>, merge: bool) -> Result<Live, Failure> {
         let mut wired = Vec::new();
         let mut ports = Vec::new();
         for wiring in wirings {
             let netns = wiring.netns.as_deref();
-            let (port, status) = within(netns, || open(&wiring))?;
+            let (port, status) = within(netns, || open(&wiring, merge))?;
             ports.push(status);
             wired.push(Wired { port, host: wiring.host, going: Vec::new(), errors: 0 });
         }

@@ -8,6 +8,7 @@ use crate::bpf::{self, Attach};
 use crate::checksum;
 use crate::clock;
 use crate::interface::{Failure, Interface, descriptor, done, fail, plain, promiscuous};
+use crate::packet_sender::PacketSender;
 use crate::port::{BATCH, Counts, Port, fits};
 use crate::xdp_socket::{Arrived, XdpSocket};
 
@@ -28,6 +29,8 @@ pub struct XdpPort {
     /// Readable when any of the queues is.
     epoll: OwnedFd,
     _promiscuous: OwnedFd,
+    /// Instead of the sockets, where frames are put together.
+    sender: Option<PacketSender>,
     interface: Interface,
     /// Of the last batch: queue, which packet, when it came.
     frames: Vec<(u32, u32, u64)>,
@@ -37,13 +40,20 @@ pub struct XdpPort {
 
 impl XdpPort {
     /// To be called in the interface's namespace.
-    pub fn open(interface: Interface, how: Attach) -> Result<XdpPort, (Failure, Interface)> {
+    pub fn open(interface: Interface, how: Attach, merge: bool) -> Result<XdpPort, (Failure, Interface)> {
+        let sender = match merge.then(|| PacketSender::open(&interface, true)).transpose() {
+            Ok(sender) => sender,
+            Err(e) => {
+                return Err((Failure(format!("interface {}: {}", interface.name, plain(&e))), interface));
+            }
+        };
         match XdpPort::parts(&interface, how) {
             Ok((link, queues, epoll, promiscuous, mtu)) => Ok(XdpPort {
                 _link: link,
                 queues,
                 epoll,
                 _promiscuous: promiscuous,
+                sender,
                 interface,
                 frames: Vec::with_capacity(BATCH),
                 mtu,
@@ -139,6 +149,10 @@ impl Port for XdpPort {
     }
 
     fn send(&mut self, frames: &[Vec<u8>]) {
+        if let Some(sender) = &mut self.sender {
+            sender.send(frames, &mut self.counts);
+            return;
+        }
         // By one queue, so that they stay in order.
         let socket = &mut self.queues[0].socket;
         for frame in frames {

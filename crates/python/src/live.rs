@@ -33,13 +33,19 @@ impl Running {
         self.shared().ok_or_else(|| TidegateError::new_err("the network is not live; call go_live first"))
     }
 
-    pub fn start(&self, py: Python<'_>, network: &Arc<Mutex<Network>>, ports: Vec<Wiring>) -> PyResult<()> {
+    pub fn start(
+        &self,
+        py: Python<'_>,
+        network: &Arc<Mutex<Network>>,
+        ports: Vec<Wiring>,
+        merge: bool,
+    ) -> PyResult<()> {
         py.detach(|| {
             let mut running = self.0.lock();
             if running.is_some() {
                 return Err(Failure("the network is live already".to_owned()));
             }
-            *running = Some(Live::start(network.clone(), ports)?);
+            *running = Some(Live::start(network.clone(), ports, merge)?);
             Ok(())
         })
         .map_err(failed)
@@ -61,7 +67,9 @@ impl Running {
         let late = PyDict::new(py);
         late.set_item("frames", lateness.distribution.total())?;
         for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)] {
-            late.set_item(name, lateness.distribution.quantile(share).map(Time::as_ps))?;
+            // A step of the distribution may reach beyond the latest frame.
+            let late_by = lateness.distribution.quantile(share).map(|late| late.min(lateness.most));
+            late.set_item(name, late_by.map(Time::as_ps))?;
         }
         late.set_item("max", lateness.most.as_ps())?;
         out.set_item("lateness", late)?;

@@ -397,14 +397,21 @@ impl Simulation {
     }
 
     /// Lets the network run by the clock, between real hosts: of each port the host that it stands for, the file of its network
-    /// namespace (`None`: this process's), its interface, and its kind.
-    fn go_live(&self, py: Python<'_>, ports: Vec<(u32, Option<PathBuf>, String, String)>) -> PyResult<()> {
+    /// namespace (`None`: this process's), its interface, and its kind. With `merge`, segments of a TCP flow that leave together
+    /// are handed to the kernel as one packet.
+    #[pyo3(signature = (ports, merge=false))]
+    fn go_live(
+        &self,
+        py: Python<'_>,
+        ports: Vec<(u32, Option<PathBuf>, String, String)>,
+        merge: bool,
+    ) -> PyResult<()> {
         let wiring = |(host, netns, interface, kind): (u32, Option<PathBuf>, String, String)| {
             let (host, kind) = (self.node(host)?, kind.parse().map_err(wrong)?);
             Ok(Wiring { host, netns, interface, kind })
         };
         let ports = ports.into_iter().map(wiring).collect::<PyResult<_>>()?;
-        self.live.start(py, &self.network, ports)
+        self.live.start(py, &self.network, ports, merge)
     }
 
     /// Waits until `end`, or until a watched switch has news; gives the time reached.

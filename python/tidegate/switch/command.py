@@ -48,6 +48,12 @@ def switch(
     queue_limit: Annotated[
         str, typer.Option(metavar="N|SIZE", help="Limit of each queue: packets, or bytes with a unit.")
     ] = "1000",
+    merge: Annotated[
+        bool,
+        typer.Option(
+            "--merge/--no-merge", help="Hand TCP segments that leave together to the kernel as one packet."
+        ),
+    ] = True,
     cpu_port: Annotated[
         int | None,
         typer.Option(metavar="PORT", min=0, max=510, help="The controller's port.", show_default=False),
@@ -100,6 +106,7 @@ def switch(
         queue_packets=limit if queue_limit.isdecimal() else None,
         queue_bytes=None if queue_limit.isdecimal() else limit,
         cpu_port=cpu_port,
+        merge=merge,
         seed=seed,
     )
     if commands is not None:
@@ -124,6 +131,8 @@ def switch(
                     "no TLS: whoever reaches this address controls the switch; see --grpc-cert\n"
                 )
         for port, state in zip(live.ports, live.statistics()["ports"], strict=True):
+            if state["notice"] is not None:
+                sys.stderr.write(f"{state['notice']}\n")
             sys.stderr.write(f"port {port.number}: {port.interface}, {state['kind']}, MTU {state['mtu']}\n")
         sys.stderr.write("running; Ctrl-C ends it\n")
         if watch:

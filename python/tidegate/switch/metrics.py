@@ -61,9 +61,10 @@ def _interfaces(switch: LiveSwitch) -> Iterator[Family]:
     packets = Family("port_packets", "counter", "Frames that a port has received and sent.", (*labels, "way"))
     sizes = Family("port_bytes", "counter", "Bytes of these frames.", (*labels, "way"))
     dropped = Family("port_dropped", "counter", "Frames that an interface has cost.", (*labels, "reason"))
-    mended = Family("port_mended", "counter", "Frames made fit for the network.", (*labels, "what"))
+    changed = Family("port_changed", "counter", "Frames whose form was changed.", (*labels, "what"))
     kinds = Family("port_info", "gauge", "How a port reaches its interface.", (*labels, "kind"))
     mtus = Family("port_mtu_bytes", "gauge", "Longest packet of an interface, from the IP header on.", labels)
+    ups = Family("port_up", "gauge", "Whether an interface is up.", labels)
     for port, row in zip(switch.ports, state["ports"], strict=True):
         name = (port.number, port.interface)
         for way in ("received", "sent"):
@@ -71,11 +72,12 @@ def _interfaces(switch: LiveSwitch) -> Iterator[Family]:
             sizes.add(*name, way, value=row[f"{way}_bytes"])
         for reason in INTERFACE:
             dropped.add(*name, reason, value=row[reason])
-        for what in ("completed", "segmented"):
-            mended.add(*name, what, value=row[what])
+        for what in ("completed", "segmented", "merged"):
+            changed.add(*name, what, value=row[what])
         kinds.add(*name, row["kind"], value=1)
         mtus.add(*name, value=row["mtu"])
-    yield from (packets, sizes, dropped, mended, kinds, mtus)
+        ups.add(*name, value=row["up"])
+    yield from (packets, sizes, dropped, changed, kinds, mtus, ups)
     late = Family(
         "lateness_seconds",
         "gauge",

@@ -37,11 +37,13 @@ class LiveSwitch:
         queue_packets: int | None = 1000,
         queue_bytes: int | None = None,
         cpu_port: int | None = None,
+        merge: bool = True,
         seed: int = 0,
     ) -> None:
         self.program = program
         self.ports = tuple(sorted(ports, key=lambda port: port.number))
         self.queues = queues
+        self._merge = merge
         self.core = _core.Simulation(seed)
         self.node = self.core.switch(name, program.core, queues, cpu_port)
         self._wiring: list[tuple[int, str | None, str, str]] = []
@@ -75,7 +77,7 @@ class LiveSwitch:
 
     def __enter__(self) -> Self:
         """Open the ports and start. Raises `TidegateError` with nothing left behind."""
-        self.core.go_live(self._wiring)
+        self.core.go_live(self._wiring, self._merge)
         return self
 
     def __exit__(

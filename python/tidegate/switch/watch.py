@@ -35,6 +35,10 @@ class View:
 
     def update(self) -> None:
         """Look again."""
+        self._live.update(self.content(), refresh=True)
+
+    def content(self) -> Group:
+        """What is counted, with rates since the last time."""
         found = {family.name: family for family in families(self._switch)}
         now = time.monotonic()
         spent, self._at = max(now - self._at, 1e-3), now
@@ -46,7 +50,7 @@ class View:
 
         parts = [self._ports(values, rate), self._queues(values), *self._rest(found)]
         self._last = values
-        self._live.update(Group(*parts), refresh=True)
+        return Group(*parts)
 
     def _ports(self, values: dict[tuple[str, Row], float], rate: Any) -> Table:
         table = _table("port", "interface", "by", "in pkt/s", "in bit/s", "out pkt/s", "out bit/s", "dropped")
@@ -57,7 +61,7 @@ class View:
             row: list[str] = []
             for way in ("received", "sent"):
                 row.append(f"{rate('port_packets', (*of_port, way)):,.0f}")
-                row.append(units.show_rate(round(8 * rate("port_bytes", (*of_port, way)), -3)))
+                row.append(units.show_rate(1000 * round(rate("port_bytes", (*of_port, way)) / 125)))
             lost = sum(v for (n, at), v in values.items() if n == "port_dropped" and at[:2] == of_port)
             table.add_row(*labels, *row, f"{lost:,.0f}")
         return table
