@@ -47,16 +47,13 @@ class LiveSwitch:
         self.core = _core.Simulation(seed)
         self.node = self.core.switch(name, program.core, queues, cpu_port)
         self._wiring: list[tuple[int, str | None, str, str]] = []
-        self._wires: list[int] = []
-        """The network's port of each of our ports, which leads to the interface."""
         for port in self.ports:
             host = self.core.host(port.interface)
             rate = NO_RATE if port.rate is None else units.rate(port.rate)
             framing = 0 if port.rate is None else 14
             come = Wire(NO_RATE, 0, None, None, framing=0, mtu=LONGEST)
             go = Wire(rate, units.time(port.delay), queue_packets, queue_bytes, framing=framing, mtu=LONGEST)
-            _, wire = self.core.link(host, self.node, come, go, b_number=port.number)
-            self._wires.append(wire)
+            self.core.link(host, self.node, come, go, b_number=port.number)
             self._wiring.append((host, port.netns, port.interface, port.kind))
         self.control = self.core.control(self.node)
         names = {port.number: port.interface for port in self.ports}
