@@ -35,6 +35,14 @@ def switch(
         Path | None,
         typer.Option(metavar="FILE", help="Commands as simple_switch_CLI takes them.", show_default=False),
     ] = None,
+    controller: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.py",
+            help="Python that gives its controllers the name `controllers`.",
+            show_default=False,
+        ),
+    ] = None,
     mode: Annotated[Mode, typer.Option(help="How frames get from interfaces.")] = Mode.AUTO,
     rate: Annotated[
         list[str] | None,
@@ -89,11 +97,17 @@ def switch(
 ) -> None:
     """Run a program as a switch between interfaces, until Ctrl-C or SIGTERM. Needs root."""
     from tidegate import _core, p4, units
+    from tidegate.switch import controllers
     from tidegate.switch.running import LiveSwitch
 
     certificates = (grpc_cert, grpc_key, grpc_ca)
     if grpc_addr is None and certificates != (None, None, None):
         raise _core.TidegateError("--grpc-cert, --grpc-key and --grpc-ca are for --grpc-addr; give it too")
+    if controller is not None and grpc_addr is not None:
+        raise _core.TidegateError(
+            "--controller and --grpc-addr: digests and packets can go to one of them alone; leave one out"
+        )
+    made = [] if controller is None else controllers.load(controller)
     given = parse_ports(interface, mode, rate or [], delay or [])
     if any(port.number == cpu_port for port in given):
         raise _core.TidegateError(f"--cpu-port {cpu_port}: an interface has this port; give another number")
@@ -120,6 +134,8 @@ def switch(
 
             stack.callback(metrics.serve(live, metrics_addr).stop)
             sys.stderr.write(f"metrics at http://{metrics_addr}/metrics\n")
+        if made:
+            stack.enter_context(controllers.Controlled(live, made))
         if grpc_addr is not None:
             from tidegate.switch import remote
 

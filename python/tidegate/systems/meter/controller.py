@@ -245,8 +245,9 @@ class Trim:
 class MeterController(Controller):
     """Keeps the meters of one switch at their targets.
 
-    `ports` says where packets go: a port for each Ethernet address (`forwarding` makes it of a network). Meters can be added,
-    removed and given other targets while it runs. What it needs to go on after a restart is in the switch.
+    `ports` says where packets go: a port for each Ethernet address (`forwarding` makes it of a network); `wires`, where those go
+    whose address is not among them, by the port that they come in by: `{1: 2, 2: 1}` is a wire. Meters can be added, removed
+    and given other targets while it runs. What it needs to go on after a restart is in the switch.
     """
 
     def __init__(
@@ -254,6 +255,7 @@ class MeterController(Controller):
         meters: Iterable[Meter] = (),
         *,
         ports: Mapping[str, int] | None = None,
+        wires: Mapping[int, int] | None = None,
         bucket: Bucket = Bucket(),
         law: Law | None = None,
         period: units.Time = "1 s",
@@ -264,6 +266,7 @@ class MeterController(Controller):
         self.period = period
         self._meters = list(meters)
         self._ports = dict(ports or {})
+        self._wires = dict(wires or {})
         self._bucket = bucket
         self._law: Law = Trim() if law is None else law
         self._patience_s = units.time(patience) / units.PS_PER_S
@@ -275,12 +278,16 @@ class MeterController(Controller):
         self._handles: dict[int, list[tuple[str, int]]] = {}
         self._state: dict[str, Floats] = {}
         self._previous: dict[str, Any] = {}
-        self._quiet = np.zeros(METERS)
+        self._quiet = np.full(METERS, np.inf)
         self._then: int | None = None
         known = {entry.match[0].value for entry in switch.table_entries("forward")}
         for address, port in self._ports.items():
             if int(address.replace(":", ""), 16) not in known:
                 switch.table_add("forward", [address], "to_port", [port])
+        wired = {entry.match[0].value for entry in switch.table_entries("wires")}
+        for come, go in self._wires.items():
+            if come not in wired:
+                switch.table_add("wires", [come], "to_port", [go])
         self._adopt(switch)
         if self._bucket.refill == "timer" and not switch.table_entries("generators"):
             switch.table_add("generators", [self._generator_port], "pass")
@@ -312,8 +319,8 @@ class MeterController(Controller):
         self._targets[number] = target
         for name, value in self._law.begin(target, rate).items():
             self._state.setdefault(name, np.zeros((METERS, *np.shape(value))))[number] = value
-        # A new meter counts as one that holds back, until it is seen not to.
-        self._quiet[number] = 0.0
+        # A new meter holds nobody back, until it is seen to.
+        self._quiet[number] = np.inf
 
     def add(self, switch: SwitchApi, meter: Meter) -> None:
         """Begin to meter."""
@@ -440,7 +447,8 @@ class MeterController(Controller):
         seen = Seen(
             target=np.array([self._targets[number] for number in numbers]),
             achieved=passed[numbers] * 8 / seconds,
-            limited=quiet <= self._patience_s,
+            # Who sends nothing is not held back.
+            limited=(quiet <= self._patience_s) & ((passed[numbers] > 0) | (signals[numbers] > 0)),
             seconds=seconds,
         )
         state = {name: values[numbers] for name, values in self._state.items()}

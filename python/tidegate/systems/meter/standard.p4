@@ -180,6 +180,14 @@ control StandardIngress(inout headers_t hdr, inout metadata_t meta, inout standa
         size = 65536;
     }
 
+    // Where packets go whose address `forward` does not know: by the port that they come in by. So the switch can be put into a wire.
+    table wires {
+        key = { standard_metadata.ingress_port : exact; }
+        actions = { to_port; @defaultonly drop; }
+        default_action = drop();
+        size = 512;
+    }
+
     // From packets to meters: the first table that knows the packet decides, `pass` too; a packet that none knows is not metered.
     action use(meter_t meter) {
         meta.meter = meter;
@@ -275,8 +283,12 @@ control StandardIngress(inout headers_t hdr, inout metadata_t meta, inout standa
 
     apply {
         switch (forward.apply().action_run) {
-            // What goes nowhere takes no tokens.
-            drop: { exit; }
+            drop: {
+                // What goes nowhere takes no tokens.
+                if (!wires.apply().hit) {
+                    exit;
+                }
+            }
             default: { }
         }
         // What is not IP is not metered.
