@@ -17,7 +17,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import has_ended, labs_of, needs_iperf3, needs_namespaces, wait_for
+from live import (
+    has_ended,
+    labs_of,
+    namespaces,
+    needs_iperf3,
+    needs_namespaces,
+    processes,
+    wait_for,
+)
 from tidegate import TidegateError
 from tidegate.lab import kernel, names
 from tidegate.lab.lab import SWITCH, Lab
@@ -261,7 +269,7 @@ def test_a_lab_that_is_ended_from_outside(who: str) -> None:
         (agent, *_) = labs_of(os.getpid())
         pid = int(os.readlink(agent).split("/")[2])
         if who == "keeper":
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            pid = parent_of(pid)
         os.kill(pid, signal.SIGKILL)
 
     net.at("200 ms", end)
@@ -298,6 +306,10 @@ def spaces_of(pid: int) -> set[str]:
         with suppress(OSError):
             found.add(os.readlink(os.readlink(path)))
     return found
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 class Victim:
@@ -395,6 +407,23 @@ def test_nothing_is_left_however_often_and_whenever_a_lab_is_killed(tmp_path: Pa
         assert wait_for(victim.has_ended), f"round {number}, {how.name}"
     assert interfaces() == before
     assert not names.remove_dead()
+
+
+@needs_namespaces
+@needs_iperf3
+def test_what_a_killed_keeper_leaves_goes_with_the_next_lab(tmp_path: Path) -> None:
+    victim = Victim(tmp_path)
+    victim.wait_for_lab()
+    victim.look()
+    left = labs_of(victim.process.pid)
+    agent = int(os.readlink(left[0]).split("/")[2])
+    os.kill(parent_of(agent), signal.SIGKILL)
+    victim.end(signal.SIGKILL)
+    # Processes and namespaces are gone at once; the names, if the lab's process had no time for them, with the next lab.
+    assert wait_for(lambda: not processes(f"tidegate-{victim.process.pid}-"))
+    assert wait_for(lambda: not namespaces() & victim.came)
+    with Lab(["a"]):
+        assert not labs_of(victim.process.pid)
 
 
 @needs_namespaces
