@@ -132,8 +132,8 @@ def refusals() -> dict[str, tuple[Callable[[Network, Node, Node], Any], str]]:
             "do not fit the MTU",
         ),
         "many datagrams": (
-            lambda net, a, b: net.udp(a, b, rate="1 Gbit/s", pattern="poisson"),
-            "more than the 50000 packets a second",
+            lambda net, a, b: net.udp(a, b, rate="1 Gbit/s", pattern="poisson", payload=200),
+            "more than the 200000 packets a second",
         ),
         "no rate": (lambda net, a, b: net.udp(a, b, rate=0), "give more than 0"),
         "no link": (

@@ -7,6 +7,7 @@
     interfaces.py  links, addresses, neighbours, routes, sysctls
     iperf.py       flows by iperf3
     traffic.py     flows of its own, where iperf3 cannot
+    datagrams.py   many datagrams in one system call
     tcp_info.py    what the kernel knows of its connections
     sampler.py     samples of that
     messages.py    what lab and agents say to each other

@@ -30,8 +30,8 @@ LEAST_GSO = 4096
 MOST_HOSTS = 400
 MOST_IPERF = 500
 MOST_OWN = 5000
-# Sockets of one process, less what it needs besides.
-MOST_OWN_DATAGRAMS_PER_S = 50_000
+# What one process can send.
+MOST_OWN_DATAGRAMS_PER_S = 200_000
 # What connections begin with whose way does not say: it is in every kernel, may be the default everywhere, and does not pace.
 NEUTRAL_CONGESTION_CONTROL = "reno"
 

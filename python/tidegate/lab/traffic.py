@@ -10,8 +10,8 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 
+from tidegate.lab.datagrams import AT_ONCE, SO_TIMESTAMPNS, Batch
 from tidegate.lab.iperf import IP_UDP_BYTES, NO_PACING_LIMIT_BITS
 from tidegate.lab.loop import Loop
 from tidegate.lab.messages import UNKNOWN, FlowPlan, FlowReport
@@ -19,7 +19,6 @@ from tidegate.lab.sampler import Sampler
 from tidegate.lab.tcp_info import TcpInfo, parse
 
 SO_MAX_PACING_RATE = 47
-SO_TIMESTAMPNS = 35
 SO_RCVBUFFORCE = 33
 # Of tcp_info, with room for what later kernels add.
 INFO_BYTES = 512
@@ -28,11 +27,10 @@ _ZEROS = bytes(1 << 18)
 _ROOM = bytearray(1 << 20)
 # What one socket may do before the others have their turn.
 _AT_ONCE = 1 << 20
-_DATAGRAMS_AT_ONCE = 64
+_BATCHES_AT_ONCE = 4
 
 # Number and time of a datagram.
 _STAMP = struct.Struct("=QQ")
-_TIMESPEC = struct.Struct("=qq")
 
 
 class TcpSender:
@@ -208,6 +206,7 @@ class UdpSender:
         self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, plan.tos)
         self._socket.bind((plan.source, plan.source_port))
         self._socket.connect((plan.target, plan.target_port))
+        self._batch = Batch(self._socket, plan.payload)
         self._started = time.monotonic_ns()
         self._times = self.times(self._started)
         self._next = next(self._times)
@@ -233,17 +232,19 @@ class UdpSender:
     def _send(self) -> None:
         if self._stopped:
             return
-        payload = bytearray(self._plan.payload)
-        for _ in range(_DATAGRAMS_AT_ONCE):
-            if self._next > time.monotonic_ns():
+        size, stamped, data = self._plan.payload, self._plan.payload >= _STAMP.size, self._batch.data
+        for _ in range(_BATCHES_AT_ONCE):
+            count, now = 0, time.monotonic_ns()
+            while count < AT_ONCE and self._next <= now:
+                if stamped:
+                    _STAMP.pack_into(data, count * size, self._sent, time.time_ns())
+                self._sent += 1
+                count += 1
+                self._next = next(self._times)
+            if count:
+                self._batch.send(count)
+            if count < AT_ONCE:
                 break
-            if len(payload) >= _STAMP.size:
-                _STAMP.pack_into(payload, 0, self._sent, time.time_ns())
-            # If the host's own buffer is full, it goes the way of other lost datagrams.
-            with suppress(OSError):
-                self._socket.send(payload)
-            self._sent += 1
-            self._next = next(self._times)
         self._loop.at(round(self._next), self._send)
 
     def stop(self) -> None:
@@ -273,26 +274,28 @@ class UdpReceiver:
     def start(self) -> None:
         """Listen."""
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 22)
+        self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 24)
         self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self._socket.bind((self._plan.target, self._plan.target_port))
         self._socket.connect((self._plan.source, self._plan.source_port))
+        # Room for one byte more: what is too long is not taken for the flow's.
+        self._batch = Batch(self._socket, self._plan.payload + 1)
         self._loop.watch(self._socket, selectors.EVENT_READ, self._read)
 
     def _read(self) -> None:
-        for _ in range(_DATAGRAMS_AT_ONCE):
-            try:
-                data, notes, _, _ = self._socket.recvmsg(self._plan.payload + 1, 64)
-            except OSError:
-                return
-            self._datagrams += 1
-            self._bytes += len(data)
-            for level, kind, note in notes:
-                if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS) and len(data) >= _STAMP.size:
-                    seconds, ns = _TIMESPEC.unpack_from(note)
-                    delay = max(0, seconds * 1_000_000_000 + ns - _STAMP.unpack_from(data)[1])
+        batch, size, stamped = self._batch, self._plan.payload + 1, self._plan.payload >= _STAMP.size
+        for _ in range(_BATCHES_AT_ONCE):
+            count = batch.receive()
+            self._datagrams += count
+            for number in range(count):
+                self._bytes += batch.length(number)
+                came = batch.came(number)
+                if stamped and came is not None:
+                    delay = max(0, came - _STAMP.unpack_from(batch.data, number * size)[1])
                     self._delay_sum += delay
                     self._delay_max = max(self._delay_max, delay)
+            if count < AT_ONCE:
+                break
 
     def stop(self) -> None:
         """It ends with the run."""
