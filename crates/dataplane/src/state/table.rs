@@ -347,9 +347,8 @@ impl TableState {
                 map.get(&key_words(matches, &self.widths)).copied()
             }
             Index::Ordered(list) => {
-                let same =
-                    |h: &u32| self.entry(*h).is_some_and(|e| e.priority == priority && e.matches == matches);
-                list.iter().map(|(h, _)| *h).find(same)
+                let same = |h: &u32| self.entry(*h).is_some_and(|e| e.matches == matches);
+                list[ranked(list, &self.entries, priority)].iter().map(|(h, _)| *h).find(same)
             }
         }
     }
@@ -425,7 +424,10 @@ impl TableState {
                     }
                 }
             }
-            Index::Ordered(list) => list.retain(|(h, _)| *h != handle),
+            Index::Ordered(list) => {
+                let at = list.iter().position(|(h, _)| *h == handle);
+                at.map(|at| list.remove(at));
+            }
         }
         self.free.push(handle);
         self.live -= 1;
@@ -465,6 +467,14 @@ impl Test {
             }
         }
     }
+}
+
+/// Where the entries of a priority are in a list that is in the order of priority.
+fn ranked(list: &[(u32, Vec<Test>)], entries: &[Option<Entry>], priority: u32) -> std::ops::Range<usize> {
+    let rank = |(handle, _): &(u32, Vec<Test>)| entries[*handle as usize].as_ref().map_or(0, |e| e.priority);
+    let first = list.partition_point(|place| rank(place) < priority);
+    let count = list[first..].partition_point(|place| rank(place) == priority);
+    first..first + count
 }
 
 fn empty_index(widths: &[u32], kinds: &[MatchKind]) -> Index {
