@@ -17,6 +17,8 @@ from tidegate.p4runtime.errors import details
 from tidegate.p4runtime.messages import SERVICE, methods, p4
 
 MOST_MESSAGE = 64 << 20
+# A batch's errors come as metadata, one for each update.
+MOST_METADATA = 16 << 20
 # How long a call may take.
 PATIENCE_S = 30.0
 
@@ -63,7 +65,11 @@ class Connection:
 
         `role_config` is a `google.protobuf.Any`.
         """
-        options = [("grpc.max_receive_message_length", MOST_MESSAGE)]
+        options = [
+            ("grpc.max_receive_message_length", MOST_MESSAGE),
+            ("grpc.max_metadata_size", MOST_METADATA),
+            ("grpc.absolute_max_metadata_size", MOST_METADATA),
+        ]
         if tls is None:
             self._channel = grpc.insecure_channel(address, options=options)
         else:

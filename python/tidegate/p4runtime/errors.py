@@ -42,6 +42,11 @@ KINDS = {
 }
 
 
+# gRPC's clients take 8 KB of metadata, with errors and their details in it, unless they are told to take more.
+MOST_TEXT = 2000
+MOST_DETAILS = 3000
+
+
 class P4Error(TidegateError):
     """A request is refused: with what code, and what would be right."""
 
@@ -58,7 +63,7 @@ def invalid(message: str) -> P4Error:
 
 def abort(context: grpc.ServicerContext, error: P4Error) -> NoReturn:
     """End a call with an error that is of all of it."""
-    context.abort(STATUS[error.code], error.message)
+    context.abort(STATUS[error.code], error.message[:MOST_TEXT])
     raise AssertionError("gRPC ends the call")
 
 
@@ -66,11 +71,13 @@ def abort_batch(context: grpc.ServicerContext, what: str, errors: Sequence[P4Err
     """End a call with what came of each of its parts: `None` is what was done."""
     failed = [error for error in errors if error is not None]
     message = f"{len(failed)} of {len(errors)} {what} were refused; the first: {failed[0].message}"
-    status = p4.Status(code=Code.UNKNOWN, message=message[:1000])
+    status = p4.Status(code=Code.UNKNOWN, message=message[:500])
+    # What does not fit is left out: first the words, never the codes.
+    words = MOST_DETAILS // len(failed)
     for error in errors:
         detail = p4.Error(canonical_code=Code.OK)
         if error is not None:
-            detail = p4.Error(canonical_code=error.code, message=error.message[:1000], space="tidegate")
+            detail = p4.Error(canonical_code=error.code, message=error.message[:words], space="tidegate")
         status.details.add().Pack(detail)
     context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
     context.abort(grpc.StatusCode.UNKNOWN, status.message)

@@ -198,8 +198,8 @@ class Server:
         def guarded(request: Any, context: grpc.ServicerContext) -> Any:
             try:
                 return call(_read_well(request), context)
-            except P4Error as error:
-                abort(context, error)
+            except Exception as error:
+                abort(context, _as_error(error))
 
         return guarded
 
@@ -207,8 +207,8 @@ class Server:
         def guarded(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
             try:
                 yield from call(_read_well(request), context)
-            except P4Error as error:
-                abort(context, error)
+            except Exception as error:
+                abort(context, _as_error(error))
 
         return guarded
 
@@ -284,15 +284,13 @@ class Server:
         try:
             for request in requests:
                 self._hear(stream, request)
-        except P4Error as error:
-            stream.fail(error)
         except grpc.RpcError:
             # The controller is gone.
             pass
         except Exception as error:
             # gRPC has no other name for a stream that was broken off.
             if type(error) is not Exception:
-                stream.fail(P4Error(Code.INTERNAL, f"{type(error).__name__}: {error}"))
+                stream.fail(_as_error(error))
         finally:
             stream.close()
 
@@ -334,6 +332,15 @@ class Server:
             running.digests.acknowledge(request.digest_ack)
         else:
             raise invalid("there is nothing here that takes this message")
+
+
+def _as_error(error: Exception) -> P4Error:
+    """What a call ends with; what gRPC raises to end it goes on its way."""
+    if isinstance(error, P4Error):
+        return error
+    if type(error) is Exception:
+        raise error
+    return P4Error(Code.INTERNAL, f"{type(error).__name__}: {error}")
 
 
 # gRPC has a word of its own for a message that becomes `None`.

@@ -15,6 +15,8 @@ from tidegate.p4runtime.schema import Schema, Table, known
 INSERT, MODIFY, DELETE = 1, 2, 3
 NS = 1000
 """Picoseconds."""
+LONGEST_NS = 200 * 24 * 3600 * 10**9
+"""Of an idle timeout: its picoseconds have 64 bits."""
 DEFAULT_ONLY, TABLE_ONLY = 2, 1
 
 Op = tuple[Any, ...]
@@ -143,6 +145,8 @@ class Tables:
             meter = self._meter(table, entry.meter_config)
         if entry.idle_timeout_ns < 0:
             raise invalid("the idle timeout is negative")
+        if entry.idle_timeout_ns > LONGEST_NS:
+            raise P4Error(Code.OUT_OF_RANGE, "the idle timeout is longer than 200 days; 0 is for ever")
         idle = entry.idle_timeout_ns * NS if entry.idle_timeout_ns or kind == MODIFY else None
         return counter, meter, idle, note(entry)
 

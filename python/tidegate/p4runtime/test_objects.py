@@ -289,6 +289,18 @@ def test_a_batch_goes_on_after_an_error_and_says_what_came_of_each(bench: Bench)
     assert caught.value.code == "UNIMPLEMENTED"
 
 
+def test_errors_of_large_batches(bench: Bench) -> None:
+    """One code for each update; the words of a few."""
+    entry = bench.entry("exact_table", exact(b"\x01"), action=bench.action("drop"))
+    for count in (20, 5000):
+        refused = [("DELETE", entry)] * count
+        with pytest.raises(Refused) as caught:
+            bench.primary.write(*refused)
+        assert [error.canonical_code for error in caught.value.errors] == [5] * count
+        assert bool(caught.value.errors[0].message) is (count < 3000)
+        assert f"{count} of {count} updates" in str(caught.value)
+
+
 def test_reads_of_everything_and_errors_of_reads(bench: Bench) -> None:
     kinds = [
         "table_entry",

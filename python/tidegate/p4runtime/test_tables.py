@@ -73,6 +73,7 @@ def test_values_need_not_be_canonical_and_are_read_canonical(bench: Bench) -> No
         ("exact_table", [exact(b"\x01")], ("forward",), {}, "INVALID_ARGUMENT"),
         ("exact_table", [exact(b"\x01")], ("only_default",), {}, "PERMISSION_DENIED"),
         ("exact_table", [exact(b"\x01")], ("drop",), {"idle_timeout_ns": -1}, "INVALID_ARGUMENT"),
+        ("exact_table", [exact(b"\x01")], ("drop",), {"idle_timeout_ns": 1 << 62}, "OUT_OF_RANGE"),
         ("lpm_table", [{"lpm": {"value": b"\x01", "prefix_len": 8}}], ("NoAction",), {}, "INVALID_ARGUMENT"),
         ("lpm_table", [{"lpm": {"value": b"\x00", "prefix_len": 0}}], ("NoAction",), {}, "INVALID_ARGUMENT"),
         ("lpm_table", [{"lpm": {"value": b"\x00", "prefix_len": 33}}], ("NoAction",), {}, "INVALID_ARGUMENT"),
