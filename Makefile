@@ -1,4 +1,5 @@
-# make demo   builds everything and runs the main job: TCP through a plain meter, the paper's, and the friendly one
+# make demo   builds everything and runs the main job: TCP through a plain meter, the paper's, and the friendly one; simulated, and
+#             as root on Linux (with iperf3) between real hosts too
 # make test   all tests            make bench  the performance figures in the README
 # make lint   formatters, linters  make setup  .venv with the `tidegate` command
 #
@@ -7,13 +8,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.p4' -o -name Cargo.toml) Cargo.toml Cargo.lock
-DEMO := meter.rates --quick --set rates_mbps=100,200,400,800 --set base_rtts_ms=0.012,0.1,1 --set schemes=plain,paper,friendly
 
 .PHONY: demo test setup bench lint clean
 .DELETE_ON_ERROR:
 
 demo: setup
-	$(BIN)/tidegate run $(DEMO) --out runs/demo
+	$(BIN)/python -m tidegate.systems.meter.demo runs/demo
 
 setup: .venv/.built
 
