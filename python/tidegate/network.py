@@ -780,7 +780,9 @@ class Network:
         else:
             wait_s = 0.0
         if isinstance(progress, bool):
-            told: Callable[[int, int], None] | None = Bar(wait_s) if progress else None
+            told: Callable[[int, int], None] | None = (
+                Bar(wait_s, "simulating" if backend == "sim" else "running") if progress else None
+            )
         else:
             told = progress
         return chosen(self, units.time(until), seed, told)

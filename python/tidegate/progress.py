@@ -23,7 +23,8 @@ class _Speed(ProgressColumn):
 class Bar:
     """Shows how far a run is, on standard error, once it has taken `wait_s` seconds."""
 
-    def __init__(self, wait_s: float) -> None:
+    def __init__(self, wait_s: float, what: str = "simulating") -> None:
+        self._what = what
         self._begun = time.monotonic()
         self._wait = wait_s
         self._shown: Progress | None = None
@@ -42,7 +43,7 @@ class Bar:
                 console=Console(stderr=True),
                 transient=True,
             )
-            self._task = self._shown.add_task("simulating", total=total, time="")
+            self._task = self._shown.add_task(self._what, total=total, time="")
             self._shown.start()
         text = f"{done / PS_PER_S:.3g} of {total / PS_PER_S:.3g} s"
         self._shown.update(self._task, completed=done, time=text)

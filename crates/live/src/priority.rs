@@ -5,8 +5,8 @@
 
 use crate::clock::{monotonic, spent_by_thread};
 
-/// How often it is looked at how much the thread does.
-const WINDOW_NS: u64 = 50_000_000;
+/// How often it is looked at how much the thread does: bursts of work are no reason yet, the kernel's patience ends after 950 ms.
+const WINDOW_NS: u64 = 300_000_000;
 
 pub struct Priority {
     /// The kernel allows it: the process has CAP_SYS_NICE.
