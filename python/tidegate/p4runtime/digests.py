@@ -74,7 +74,7 @@ class Digests:
 
     def offer(self, name: str, fields: list[tuple[str, int]]) -> Iterator[tuple[str, Any]]:
         """Takes a digest of the data plane; gives the lists that are full by it, with their digest's name."""
-        number = self._ids[name]
+        number = self._ids.get(name, 0)
         digest = self._wanted.get(number)
         if digest is None:
             return

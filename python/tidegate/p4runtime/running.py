@@ -184,5 +184,6 @@ class Running:
                 yield one
 
     def idle_message(self, table_name: str, row: tuple[Any, ...]) -> Any:
-        """`p4.TableEntry` of an entry whose timeout has come."""
-        return self.tables.entry_message(self.schema.tables[self.schema.names[table_name]], row)
+        """`p4.TableEntry` of an entry whose timeout has come; `None` if controllers do not see its table."""
+        table = self.schema.by_name.get(table_name)
+        return None if table is None else self.tables.entry_message(table, row)

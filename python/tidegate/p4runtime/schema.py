@@ -131,11 +131,8 @@ class Schema:
             self.digests[digest.preamble.id] = (digest.preamble.name, digest.type_spec)
         for header in info.controller_packet_metadata:
             self.headers[header.preamble.name] = self._fields(header.metadata)
-        self.names = {
-            made.name: made.id
-            for group in (self.tables, self.profiles, self.counters, self.meters, self.registers)
-            for made in group.values()
-        }
+        self.by_name = {table.name: table for table in self.tables.values()}
+        """Tables. One that is `@hidden` is not there."""
 
     def _arrays(self, info: Any) -> None:
         for kind, found in (

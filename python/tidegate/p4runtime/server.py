@@ -149,7 +149,9 @@ class Server:
                 self._tell("packet_ins", message)
             by_table: dict[str, list[Any]] = {}
             for table, row in self._device.take_idle():
-                by_table.setdefault(table, []).append(running.idle_message(table, row))
+                message = running.idle_message(table, row)
+                if message is not None:
+                    by_table.setdefault(table, []).append(message)
             for table, entries in by_table.items():
                 for at in range(0, len(entries), 1000):
                     notice = p4.IdleTimeoutNotification(
