@@ -116,9 +116,11 @@ struct config_t {
     bit<1>  spares_two;
 }
 
-// Bytes that wait; how long the last packet waited (0: none waits any more).
+// Bytes that wait; how long the last packet waited (0: none waits any more), which is what the control plane goes by; and since
+// when the first packet waits, as far as it is known: when it came, if the queue was empty, else when the one before it had come.
 register<bit<32>>(SLOTS) backlog;
 register<time_t>(SLOTS) delay;
+register<bit<48>>(SLOTS) since;
 // p', from which everything else follows. The control plane writes it, or the PI controller in the program.
 register<prob_t>(PORTS) p;
 register<time_t>(PORTS) previous_delay;
@@ -284,21 +286,32 @@ control Buffer(inout metadata_t meta, inout standard_metadata_t standard_metadat
             mark_to_drop(standard_metadata);
         } else {
             backlog.write(slot, own + standard_metadata.packet_length);
+            if (own == 0) {
+                since.write(slot, standard_metadata.ingress_global_timestamp);
+            }
         }
     }
 }
 
-// Takes a packet out of the buffer. `waiting`: bytes that waited, this packet included; `waited`: the longer delay of both queues,
-// that of the packet's own being the packet's.
+// Takes a packet out of the buffer. `waiting`: bytes that waited, this packet included; `waited`: how long the first packet of
+// either queue has waited, whichever is longer (an empty queue's has not).
 control Dequeue(in bit<32> slot, in standard_metadata_t standard_metadata, out bit<32> waiting, out time_t waited) {
     apply {
-        bit<32> own;
-        backlog.read(own, slot);
-        backlog.read(waiting, slot ^ 1);
-        waiting = waiting + own;
-        delay.read(waited, slot ^ 1);
+        bit<48> now = standard_metadata.egress_global_timestamp;
         time_t time = standard_metadata.deq_timedelta;
-        waited = time > waited ? time : waited;
+        bit<32> own;
+        bit<32> other;
+        backlog.read(own, slot);
+        backlog.read(other, slot ^ 1);
+        waiting = own + other;
+        waited = time;
+        if (other != 0) {
+            bit<48> then;
+            since.read(then, slot ^ 1);
+            bit<48> longer = now - then;
+            // More than an hour does not fit, and is no delay.
+            waited = longer > (bit<48>) time && longer <= 0xffff_ffff ? (time_t) longer : time;
+        }
         // An empty queue has no bytes and no delay, whatever has been lost on the way.
         if (standard_metadata.deq_qdepth == 0) {
             backlog.write(slot, 0);
@@ -306,6 +319,7 @@ control Dequeue(in bit<32> slot, in standard_metadata_t standard_metadata, out b
         } else {
             backlog.write(slot, own |-| standard_metadata.packet_length);
             delay.write(slot, time);
+            since.write(slot, now - (bit<48>) time);
         }
         bit<64> sum;
         delay_sum.read(sum, slot);

@@ -46,6 +46,7 @@ class Queue:
     packets: deque[Packet] = field(default_factory=deque)
     count: Fraction = Fraction(0)
     last_us: int = 0
+    since_us: int = 0
 
     def byt(self) -> int:
         """Its length in bytes."""
@@ -55,15 +56,29 @@ class Queue:
         """Its length in packets."""
         return len(self.packets)
 
-    def time(self) -> int:
-        """Its delay in microseconds, by the sojourn technique (note a): that of the packet that left last; 0 if it is empty."""
+    def time(self, now: int) -> int:
+        """How long its first packet has waited, in microseconds; 0 if it is empty.
+
+        Of a packet that is first because another has left, only when that one had come is known.
+        """
+        return now // PS_PER_US - self.since_us if self.packets else 0
+
+    def sojourn(self) -> int:
+        """The same by the sojourn technique (note a of appendix A.1): of the packet that left last."""
         return self.last_us
+
+    def enqueue(self, now: int, packet: Packet) -> None:
+        """Its last packet from now on."""
+        if not self.packets:
+            self.since_us = now // PS_PER_US
+        self.packets.append(packet)
 
     def dequeue(self, now: int) -> tuple[Packet, int]:
         """The first packet, and its sojourn time."""
         packet = self.packets.popleft()
         sojourn = (now - packet.stamp) // PS_PER_US
         self.last_us = sojourn if self.packets else 0
+        self.since_us = now // PS_PER_US - sojourn
         return packet, sojourn
 
 
@@ -140,7 +155,7 @@ class DualPi2:
         pkt.stamp = now
         pkt.low = not self.single and self.params.l4s and self.classifies_low(pkt)
         self.scheduler.waits(self.lq, self.cq)
-        (self.lq if pkt.low else self.cq).packets.append(pkt)
+        (self.lq if pkt.low else self.cq).enqueue(now, pkt)
 
     @staticmethod
     def classifies_low(pkt: Packet) -> bool:

@@ -285,7 +285,7 @@ def through_oracle(
         elapsed = now // US - updated_us
         if period_us and elapsed >= period_us:
             other = oracle.lq if q is oracle.cq else oracle.cq
-            oracle.update(min(elapsed, 0xFFFFF), other.time(), qdelay)
+            oracle.update(min(elapsed, 0xFFFFF), other.time(now), qdelay)
             updated_us = now // US
 
     def serve(until: int) -> None:

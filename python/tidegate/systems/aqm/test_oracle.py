@@ -149,7 +149,7 @@ def _with_ticks(name: str, aqm: Aqm, packets: list[Sent]) -> list[Left]:
             sent = packets[number]
             oracle.enqueue(now, Packet(number, sent.bytes, sent.ecn, sent.classed))  # type: ignore[arg-type]
         else:
-            oracle.update(aqm.tupdate // 10**6, oracle.lq.time(), oracle.cq.time())
+            oracle.update(aqm.tupdate // 10**6, oracle.lq.sojourn(), oracle.cq.sojourn())
             oracle.p = Fraction(round(oracle.p * ONE), ONE)
     return left
 

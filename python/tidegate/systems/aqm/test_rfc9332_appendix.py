@@ -12,7 +12,7 @@ import pytest
 from tidegate import TidegateError
 from tidegate.control import SwitchApi
 from tidegate.systems.aqm import rig
-from tidegate.systems.aqm.controller import ONE, Aqm
+from tidegate.systems.aqm.controller import ONE, Aqm, dual_port
 from tidegate.systems.aqm.oracle import CE, ECT0, ECT1, NOT_ECT
 from tidegate.systems.aqm.rig import FIXED, MS, US, Sent, spaced
 
@@ -135,6 +135,24 @@ def test_a_2_the_longer_delay_of_both_queues_drives_p(home: Literal["control pla
     last = [left.us - flood[left.number].at // US for left in outcome.left[-200:-60]]
     # Not far from the classic target, where tail drop would have made it 250 ms.
     assert np.mean(last) < 80_000
+
+
+@pytest.mark.parametrize("classic", [False, True])
+def test_a_1_a_packet_that_waits_drives_p_before_it_leaves(classic: bool) -> None:
+    """L has as much as the wire can send, which keeps a lone packet in C waiting for the time shift."""
+    port = dual_port("time-shifted FIFO", time_shift="50 ms")
+    packets = [Sent(1, 1514, ECT1), *(Sent(n * 1514 * US + 2, 1514, ECT1) for n in range(40))]
+    if classic:
+        packets.insert(1, Sent(3, 1514, NOT_ECT))
+    aqm = Aqm(ramp_from="1 s", spares_two=False)
+    outcome = rig.through_program("dualpi2", aqm, packets, port=port, options={"watch": "1 ms"})
+    before = [p for at, name, p in outcome.notes if name == "p_0" and at < 0.045]
+    if classic:
+        (left,) = [one for one in outcome.left if one.number == 1]
+        assert left.us > 45_000
+        assert max(before) > 0.05
+    else:
+        assert max(before) < 0.01
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
