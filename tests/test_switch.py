@@ -39,6 +39,8 @@ from tidegate.switch.ports import Mode, SwitchPort, parse_port, parse_ports
 from tidegate.switch.running import LiveSwitch
 from tidegate.switch.watch import View
 
+SO_RCVBUFFORCE = 33
+
 
 @pytest.fixture
 def two() -> Iterator[Place]:
@@ -182,6 +184,18 @@ def send_all(client: socket.socket, to: tuple[str, int], data: bytes) -> None:
     client.connect(to)
     client.sendall(data)
     client.shutdown(socket.SHUT_WR)
+
+
+@needs_root
+def test_frames_stay_in_order(two: Place) -> None:
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, "xdp"))
+    between(live)
+    two.hosts[1].socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
+    with live:
+        for number in range(5000):
+            two.hosts[0].send(frame(1, 2)[:14] + number.to_bytes(4, "big") + bytes(46))
+        numbers = [int.from_bytes(each[14:18], "big") for each in two.hosts[1].receive(5000)]
+    assert numbers == list(range(5000))
 
 
 @needs_root

@@ -42,8 +42,15 @@ pub struct Driver {
     /// When something is due, by the monotonic clock; and how long before that the timer is set to, in nanoseconds.
     due: u64,
     early: u64,
+    /// How long it takes from running the network until what comes of it has been sent, in nanoseconds. The network is run for so
+    /// much later a time, so that a frame has left when it is due.
+    lead: u64,
+    /// This turn began with the timer.
+    timed: bool,
     arrivals: Vec<Arrival>,
     outgoing: Vec<Outgoing>,
+    /// When what is being sent was due.
+    due_times: Vec<Time>,
     /// Buffers of frames that are gone.
     spent: Vec<Vec<u8>>,
     lateness: Lateness,
@@ -57,6 +64,13 @@ const BELL: u64 = u64::MAX - 1;
 /// How the time that the timer is set too early changes with each wake-up, and how long it is at most, in nanoseconds.
 const STEP: u64 = 500;
 const MOST_EARLY: u64 = 60_000;
+/// How far the network's time is ahead at most, in nanoseconds.
+const MOST_LEAD: u64 = 30_000;
+
+/// Moves a time towards what half of the times taken are below.
+fn step(time: &mut u64, taken: u64, most: u64) {
+    *time = if taken > *time { (*time + STEP).min(most) } else { time.saturating_sub(STEP) };
+}
 
 impl Driver {
     pub fn new(shared: Arc<Shared>, ports: Vec<Wired>) -> io::Result<Driver> {
@@ -88,8 +102,11 @@ impl Driver {
             armed: 0,
             due: u64::MAX,
             early: 0,
+            lead: 0,
+            timed: false,
             arrivals: Vec::new(),
             outgoing: Vec::new(),
+            due_times: Vec::new(),
             spent: Vec::new(),
             lateness: Lateness::default(),
             wakeups: 0,
@@ -131,6 +148,7 @@ impl Driver {
             return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
         }
         self.wakeups += 1;
+        self.timed = false;
         self.arrivals.clear();
         for event in &events[..count as usize] {
             let number = event.u64;
@@ -171,14 +189,12 @@ impl Driver {
     /// wake-ups take; where the thread is up in time, it waits for the rest without sleeping.
     fn woken(&mut self) {
         let now = monotonic();
-        if now.saturating_sub(self.armed) > self.early {
-            self.early = (self.early + STEP).min(MOST_EARLY);
-        } else {
-            self.early = self.early.saturating_sub(STEP);
-        }
+        step(&mut self.early, now.saturating_sub(self.armed), MOST_EARLY);
         self.armed = 0;
-        if self.arrivals.is_empty() && self.due.saturating_sub(now) <= MOST_EARLY {
-            while monotonic() < self.due {
+        self.timed = true;
+        let until = self.due.saturating_sub(self.lead);
+        if self.arrivals.is_empty() && until.saturating_sub(now) <= MOST_EARLY {
+            while monotonic() < until {
                 std::hint::spin_loop();
             }
         }
@@ -196,7 +212,8 @@ impl Driver {
             news |= network.run_through(shared.clock.at(at)).unwrap_or(false);
             network.inject(wired.host, wired.port.frame(index as usize).1);
         }
-        news |= network.run_through(shared.clock.now()).unwrap_or(false);
+        let began = monotonic();
+        news |= network.run_through(shared.clock.at(began + self.lead)).unwrap_or(false);
         network.take_outgoing(&mut self.outgoing);
         let next = network.next_event();
         shared.planned.store(next.map_or(u64::MAX, Time::as_ps), Ordering::Release);
@@ -204,24 +221,24 @@ impl Driver {
         if news {
             shared.announce();
         }
-        self.send();
+        if self.send() && self.timed {
+            step(&mut self.lead, monotonic() - began, MOST_LEAD);
+        }
         if shared.asked.swap(false, Ordering::AcqRel) {
             self.tell();
         }
         // What has come due meanwhile wakes the thread at once.
         self.due = next.map_or(u64::MAX, |next| shared.clock.when(next));
-        self.arm(next.map_or(0, |_| self.due.saturating_sub(self.early)));
+        self.arm(next.map_or(0, |_| self.due.saturating_sub(self.early + self.lead)));
     }
 
-    fn send(&mut self) {
+    /// Gives whether there was anything to send.
+    fn send(&mut self) -> bool {
         if self.outgoing.is_empty() {
-            return;
+            return false;
         }
-        let now = self.shared.clock.now();
         for frame in self.outgoing.drain(..) {
-            let late = now.saturating_sub(frame.at);
-            self.lateness.distribution.add(late.as_ps());
-            self.lateness.most = self.lateness.most.max(late);
+            self.due_times.push(frame.at);
             self.ports[self.of_node[frame.host.index()]].going.push(frame.bytes);
         }
         for wired in &mut self.ports {
@@ -230,6 +247,13 @@ impl Driver {
                 self.spent.append(&mut wired.going);
             }
         }
+        let now = self.shared.clock.now();
+        for due in self.due_times.drain(..) {
+            let late = now.saturating_sub(due);
+            self.lateness.distribution.add(late.as_ps());
+            self.lateness.most = self.lateness.most.max(late);
+        }
+        true
     }
 
     fn arm(&mut self, at: u64) {
