@@ -25,6 +25,9 @@ pub fn wall_ahead() -> i64 {
     read(libc::CLOCK_REALTIME) as i64 - monotonic() as i64
 }
 
+/// A day less than 64 bits of picoseconds, in nanoseconds.
+const LONGEST: u64 = u64::MAX / 1000 - 86_400_000_000_000;
+
 /// What the network's time is at which time of the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
@@ -42,13 +45,41 @@ impl Clock {
         self.at(monotonic())
     }
 
+    /// Whether the network's time, picoseconds in 64 bits, comes to its end: after 213 days.
+    pub fn is_over(&self) -> bool {
+        self.elapsed(monotonic()) > LONGEST
+    }
+
+    /// Nanoseconds of the network's time.
+    fn elapsed(&self, nanoseconds: u64) -> u64 {
+        (nanoseconds as i64 - self.zero).max(0) as u64
+    }
+
     /// The network's time at a time of the monotonic clock.
     pub fn at(&self, nanoseconds: u64) -> Time {
-        Time::from_ns((nanoseconds as i64 - self.zero).max(0) as u64)
+        Time::from_ns(self.elapsed(nanoseconds))
     }
 
     /// The time of the monotonic clock from which on `time` has come.
     pub fn when(&self, time: Time) -> u64 {
         (time.as_ps().div_ceil(1000) as i64 + self.zero).max(0) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_come_and_go() {
+        let clock = Clock::starting_at(Time::from_ms(5));
+        assert!(clock.now() >= Time::from_ms(5) && clock.now() < Time::from_secs(5));
+        let at = clock.at(monotonic() + 1_000_000_000);
+        assert_eq!(clock.at(clock.when(at)), at);
+        // What has come before the start has come at the start.
+        assert_eq!(clock.at(0), Time::ZERO);
+        assert!(!clock.is_over());
+        let old = Clock { zero: monotonic() as i64 - 213 * 86_400_000_000_000 };
+        assert!(old.is_over());
     }
 }

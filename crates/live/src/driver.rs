@@ -118,6 +118,11 @@ impl Driver {
         let turns = std::panic::AssertUnwindSafe(|| -> io::Result<()> {
             let mut priority = Priority::new();
             while !shared.stopping.load(Ordering::Acquire) {
+                if shared.clock.is_over() {
+                    return Err(io::Error::other(
+                        "it has run for 213 days, which is as far as its time goes; start it anew",
+                    ));
+                }
                 self.wait()?;
                 self.turn();
                 priority.look();
