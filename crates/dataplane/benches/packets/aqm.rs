@@ -73,6 +73,7 @@ struct Hand {
     aqm: Exact,
     backlog: Vec<u32>,
     delay: Vec<u64>,
+    since: Vec<u64>,
     p: Vec<u64>,
     previous: Vec<i64>,
     updated: Vec<u64>,
@@ -105,6 +106,9 @@ impl Hand {
             self.overflowed[slot] += 1;
             return;
         }
+        if self.backlog[slot] == 0 {
+            self.since[slot] = now;
+        }
         self.backlog[slot] += length;
         let mut bytes = self.pool.pop().unwrap_or_default();
         bytes.extend_from_slice(frame);
@@ -124,9 +128,14 @@ impl Hand {
         let time = now - enqueued;
         let length = frame.len() as u32;
         let waiting = self.backlog[slot] + self.backlog[slot ^ 1];
-        let waited = time.max(self.delay[slot ^ 1]);
+        let mut waited = time;
+        if self.backlog[slot ^ 1] != 0 {
+            let longer = now.wrapping_sub(self.since[slot ^ 1]) & 0xffff_ffff_ffff;
+            waited = if longer > time && longer <= 0xffff_ffff { longer } else { time };
+        }
         self.backlog[slot] = self.backlog[slot].saturating_sub(length);
         self.delay[slot] = time;
+        self.since[slot] = now - time;
         self.delay_sum[slot] += time;
         let bin = match time {
             0..2048 => time >> 4,
@@ -233,6 +242,7 @@ fn contenders() -> (Native, Hand) {
         aqm: Exact::new(&[9]),
         backlog: vec![0; SLOTS],
         delay: vec![0; SLOTS],
+        since: vec![0; SLOTS],
         p: vec![0; SLOTS],
         previous: vec![0; SLOTS],
         updated: vec![0; SLOTS],
