@@ -36,7 +36,9 @@ def undisturbed(run: Callable[[], Result]) -> Result:
         result = run()
         values = {(where, quantity): value for where, quantity, value in result.live.iter_rows()}
         lost = sum(value for (_, quantity), value in values.items() if quantity in ("overrun", "refused"))
-        if lost == 0 and values["", "lateness_ms_p99"] < 8 and values["", "lateness_ms_max"] < 25:
+        late = values["", "lateness_ms_p99"] > 8 or values["", "lateness_ms_max"] > 25
+        # Where the lab's own samples are late, so are its hosts.
+        if not (lost or late or any("too slow" in warning for warning in result.warnings)):
             return result
     pytest.skip(f"the machine has too much else to do to keep the time: {'; '.join(result.warnings)}")
 

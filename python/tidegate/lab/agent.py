@@ -112,7 +112,9 @@ class Agent:
             raise ValueError(f"an agent does not know {message!r}")
 
     def _prepare(self, request: Prepare) -> None:
-        self._period = request.period
+        # Without TCP there is nothing to sample.
+        tcp = any(plan.kind == "tcp" for plan in (*request.sends, *request.receives))
+        self._period = request.period if tcp else None
         for plan in request.sends:
             self._sends.append((plan, SENDERS[plan.kind, plan.tool](plan, self._loop)))
             if plan.kind == "tcp":
