@@ -20,7 +20,7 @@ needs_namespaces = pytest.mark.skipif(
 needs_iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="needs iperf3")
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Whether it comes true within a time."""
     deadline = time.monotonic() + seconds
     while not condition():

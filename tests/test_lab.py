@@ -327,7 +327,7 @@ class Victim:
 
     def end(self, how: signal.Signals) -> tuple[str, str]:
         self.process.send_signal(how)
-        return self.process.communicate(timeout=30)
+        return self.process.communicate(timeout=90)
 
     def has_ended(self) -> bool:
         """Whether nothing is left of it."""
@@ -364,7 +364,7 @@ def test_an_interrupted_experiment_keeps_what_there_is(tmp_path: Path) -> None:
     assert wait_for(lambda: bool(iperf_of(one.pid)))
     time.sleep(0.5)
     one.send_signal(signal.SIGINT)
-    _, said = one.communicate(timeout=30)
+    _, said = one.communicate(timeout=90)
     assert one.returncode == 130
     assert "interrupted with 0 of 1 runs done" in said
     about = json.loads((out / "run.json").read_text())
@@ -438,7 +438,7 @@ def test_two_labs_at_once(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]
     for one in both:
-        out, _ = one.communicate(timeout=60)
+        out, _ = one.communicate(timeout=120)
         assert one.returncode == 0
         received = [int(word) for word in out.split()]
         # 20 of 50 Mbit/s are the datagrams'; the flow back waits behind the other's acknowledgements.
