@@ -11,6 +11,7 @@ import pytest
 
 from tidegate import TidegateError
 from tidegate.control import SwitchApi
+from tidegate.experiments import find
 from tidegate.experiments import run as run_experiment
 from tidegate.network import Network
 from tidegate.results import Result
@@ -281,3 +282,15 @@ def test_forwarding_finds_hosts_behind_routers() -> None:
     net.link(switch, router, rate="1 Gbit/s", delay="1 us")
     net.link(router, far, rate="1 Gbit/s", delay="1 us")
     assert forwarding(net, switch) == {net.mac(near): 0, net.mac(far): 1}
+
+
+def test_a_short_run_of_an_experiment_is_judged_by_its_second_half(tmp_path: Path) -> None:
+    settings = {
+        **find("meter.udp").parameters(),
+        "offered": (0.5,),
+        "patterns": ("constant",),
+        "schemes": ("default",),
+        "duration_s": 4,
+    }
+    answer = run_experiment("meter.udp", settings, seeds=[1], out=tmp_path / "udp")
+    assert answer["rows"][0]["achieved_mbps"] == pytest.approx(50, rel=0.01)
