@@ -194,6 +194,9 @@ def _plain_claims(rows: list[Row], errors: dict[str, float], where: str, id: str
                 low=-0.35,
             )
         )
+    # A kernel may not say how many timeouts there were (before Linux 6.7).
+    if any(row["timeouts"] is None for row in rows):
+        return out
     # The mechanism: where it loses whole windows, nothing goes on before the timeout of 200 ms.
     waiting = medians(rows, "timeouts_per_s", _mbps)
     collapsed = [name for name, error in errors.items() if error < -0.5]

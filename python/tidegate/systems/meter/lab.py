@@ -231,7 +231,9 @@ def flow_rows(result: Result, scheme: str, base_rtt_ms: float, targets_mbps: Seq
                 if scheme not in STANDARD
                 else 0,
                 "timeouts": flow["timeouts"],
-                "timeouts_per_s": flow["timeouts"] / float(passed.time_s[-1]),
+                "timeouts_per_s": None
+                if flow["timeouts"] is None
+                else flow["timeouts"] / float(passed.time_s[-1]),
             }
         )
     return rows
