@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
-from tidegate import _core, units
+from tidegate import _core
 from tidegate._core import TidegateError
 from tidegate.control import Controller, Digest, PacketIn, SwitchApi
 from tidegate.control.api import port_spec
+from tidegate.control.controller import period_of
 from tidegate.network import Link, Network, PageSpec, Switch, TcpSpec, UdpSpec, Wire
 from tidegate.results import Note
 
@@ -112,10 +113,8 @@ class Control:
         for _, api, controllers in self._surfaces:
             for controller in controllers:
                 controller.start(api)
-                if controller.period is not None:
-                    period = units.time(controller.period)
-                    if period == 0:
-                        raise TidegateError(f"the period of the controller {type(controller).__name__} is 0")
+                period = period_of(controller)
+                if period is not None:
                     ticking.append((period, controller, api))
         self.deliver()
         return ticking

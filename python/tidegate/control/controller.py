@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidegate import units
+from tidegate._core import TidegateError
 from tidegate.control.api import Digest, PacketIn, SwitchApi
 
 
@@ -27,3 +28,13 @@ class Controller:
 
     def on_packet_in(self, now: int, switch: SwitchApi, packet: PacketIn) -> None:
         """Called for each packet that comes to the switch's `cpu_port`."""
+
+
+def period_of(controller: Controller) -> int | None:
+    """Picoseconds from tick to tick; `None`: it does not tick. Raises `TidegateError` for 0."""
+    if controller.period is None:
+        return None
+    period = units.time(controller.period)
+    if period == 0:
+        raise TidegateError(f"the period of the controller {type(controller).__name__} is 0")
+    return period

@@ -6,7 +6,7 @@ What a kernel cannot do is refused here, all of it at once and by name, before a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tidegate import units
@@ -148,6 +148,22 @@ class _Planner:
         link = self._links.get(host)
         return 1500 if link is None else min(link.there.mtu, link.back.mtu)
 
+    def _ends(self, flow: Flow, spec: TcpSpec | UdpSpec, tool: str) -> FlowPlan:
+        """What every flow has."""
+        five = self._network.five_tuple(flow)
+        return FlowPlan(
+            number=flow.number,
+            label=flow.label,
+            kind=flow.kind,
+            tool=tool,
+            source=five.source,
+            target=five.target,
+            source_port=five.source_port,
+            target_port=five.target_port,
+            start=spec.start // PS_PER_NS,
+            stop=None if spec.stop is None else spec.stop // PS_PER_NS,
+        )
+
     def _tcp_flow(self, flow: Flow, spec: TcpSpec) -> FlowPlan:
         for wrong, why in (
             (spec.extra_delay, "extra_delay: a real host cannot hold back one flow; give it a longer link"),
@@ -165,19 +181,9 @@ class _Planner:
         ):
             if wrong:
                 self._refuse(f"{flow.label}: {why}")
-        five = self._network.five_tuple(flow)
-        return FlowPlan(
-            number=flow.number,
-            label=flow.label,
-            kind="tcp",
+        return replace(
             # iperf3's receiver leaves before it has all of a flow of known size.
-            tool="iperf3" if spec.size is None else "own",
-            source=five.source,
-            target=five.target,
-            source_port=five.source_port,
-            target_port=five.target_port,
-            start=spec.start // PS_PER_NS,
-            stop=None if spec.stop is None else spec.stop // PS_PER_NS,
+            self._ends(flow, spec, "iperf3" if spec.size is None else "own"),
             size=spec.size,
             congestion_control=spec.congestion_control,
             mss=None if spec.mss == self._mtu(flow) - 40 else spec.mss,
@@ -201,18 +207,8 @@ class _Planner:
                 f"{flow.label}: more than the {MOST_OWN_DATAGRAMS_PER_S} packets a second that the lab sends "
                 f"of the pattern {spec.pattern}"
             )
-        five = self._network.five_tuple(flow)
-        return FlowPlan(
-            number=flow.number,
-            label=flow.label,
-            kind="udp",
-            tool="own" if own else "iperf3",
-            source=five.source,
-            target=five.target,
-            source_port=five.source_port,
-            target_port=five.target_port,
-            start=spec.start // PS_PER_NS,
-            stop=None if spec.stop is None else spec.stop // PS_PER_NS,
+        return replace(
+            self._ends(flow, spec, "own" if own else "iperf3"),
             rate=spec.rate,
             payload=spec.payload,
             pattern=spec.pattern,

@@ -15,6 +15,7 @@ from typing import Self
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import Controller, Digest, PacketIn
+from tidegate.control.controller import period_of
 from tidegate.switch.running import LiveSwitch
 
 NAME = "controllers"
@@ -67,8 +68,7 @@ class Controlled:
     def __enter__(self) -> Self:
         """Start them. Raises what one of them raises."""
         for controller in self._running:
-            if controller.period is not None and units.time(controller.period) == 0:
-                raise TidegateError(f"the period of the controller {type(controller).__name__} is 0")
+            period_of(controller)
             controller.start(self._live.api)
         self._live.listen(self._deliver)
         self._thread.start()
@@ -84,9 +84,9 @@ class Controlled:
     def _tick(self) -> None:
         start = self._live.api.now
         agenda = [
-            (start + units.time(controller.period), number, units.time(controller.period))
+            (start + period, number, period)
             for number, controller in enumerate(self._running)
-            if controller.period is not None
+            if (period := period_of(controller)) is not None
         ]
         heapq.heapify(agenda)
         every = list(self._running)

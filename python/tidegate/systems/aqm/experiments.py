@@ -20,7 +20,15 @@ from tidegate.systems.aqm import homes as homes
 from tidegate.systems.aqm import mixes as mixes
 from tidegate.systems.aqm import overload as overload
 from tidegate.systems.aqm import scenarios as scenarios
-from tidegate.systems.aqm.judge import between, over_seeds
+from tidegate.systems.aqm.judge import (
+    TARGET_MS,
+    between,
+    l4s_delay_claims,
+    of,
+    over_seeds,
+    steady_claims,
+    where,
+)
 from tidegate.systems.aqm.lab import (
     WAYS,
     Bottleneck,
@@ -44,7 +52,6 @@ TABLE = (
     "p_mean",
     "utilisation",
 )
-TARGET_MS = 20.0
 COLOURS = {"cubic": "C0", "prague": "C1"}
 
 
@@ -105,57 +112,23 @@ def phases(
     return Plan(cases, claims, draw)
 
 
-def _where(row: Row) -> str:
-    where = f"{row['capacity_mbps']} Mbit/s, {row['base_rtt_ms']:g} ms"
-    return f"{where}, {row['classic']}-{row['l4s']}"
-
-
 def _phase_claims(rows: list[Row], way: str) -> list[Claim]:
     text = WAYS[way].text
-    classic = [row for row in rows if row["control"] == "cubic"]
-    l4s = [row for row in rows if row["control"] == "prague"]
-    near = over_seeds([r for r in classic if r["base_rtt_ms"] <= 20], "delay_ms_mean", _where)
+    classic = of(rows, "cubic")
     many = [row for row in classic if row["classic"] + row["l4s"] >= 10]
     out = [
-        between(
-            f"{way}-target",
-            f"{text}: mean classic queue delay within 15 % of 20 ms at round trips of up to 20 ms",
-            "around the target (Figs. 4 and 5)",
-            near,
-            0.85 * TARGET_MS,
-            1.15 * TARGET_MS,
-        ),
-        between(
-            f"{way}-utilisation",
-            f"{text}: utilisation at least 0.97 with 10 flows or more",
-            "no figure",
-            over_seeds(many, "utilisation", _where),
-            0.97,
-            1.01,
-        ),
+        *steady_claims(rows, way, "around the target (Figs. 4 and 5)"),
         between(
             f"{way}-fair",
             f"{text}: with 10-10 and 25-25 flows a CUBIC flow has from 0.5 to 1.5 of a fair share",
             "fairness gets better with more flows (Fig. 4)",
-            {name: 1 + value for name, value in over_seeds(many, "error_mean", _where).items()},
+            {name: 1 + value for name, value in over_seeds(many, "error_mean", where).items()},
             0.5,
             1.5,
         ),
     ]
     if WAYS[way].queues == 2:
-        for capacity, limit in ((120, 1.5), (1000, 1.0)):
-            slow = [row for row in l4s if row["capacity_mbps"] == capacity]
-            if slow:
-                out.append(
-                    between(
-                        f"{way}-l4s-{capacity}",
-                        f"{text}: p99 of the L queue's delay below {limit:g} ms at {capacity} Mbit/s",
-                        "sub-millisecond (Fig. 5)",
-                        over_seeds(slow, "delay_ms_p99", _where),
-                        0.0,
-                        limit,
-                    )
-                )
+        out += l4s_delay_claims(rows, way, "sub-millisecond (Fig. 5)")
     else:
         out += _law_claims(classic, way)
     return out
@@ -164,9 +137,9 @@ def _phase_claims(rows: list[Row], way: str) -> list[Claim]:
 def _law_claims(classic: list[Row], way: str) -> list[Claim]:
     many: dict[str, float] = {}
     few: dict[str, float] = {}
-    for name, p in over_seeds(classic, "p_mean", _where).items():
-        row = next(row for row in classic if _where(row) == name)
-        rtt = row["base_rtt_ms"] + over_seeds(classic, "delay_ms_mean", _where)[name]
+    for name, p in over_seeds(classic, "p_mean", where).items():
+        row = next(row for row in classic if where(row) == name)
+        rtt = row["base_rtt_ms"] + over_seeds(classic, "delay_ms_mean", where)[name]
         ratio = p / expected_p(row["capacity_mbps"], rtt, rtt, row["classic"], row["l4s"])
         (many if row["classic"] >= 10 else few)[name] = ratio
     statement = f"{WAYS[way].text}: p' over what the window laws of CUBIC and Prague give, from 0.75 to 1.33"

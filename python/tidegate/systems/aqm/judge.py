@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tidegate.experiments import Claim, Row
-from tidegate.systems.aqm.lab import series
+from tidegate.systems.aqm.lab import WAYS, series
+
+TARGET_MS = 20.0
 
 
 def over_seeds(rows: Sequence[Row], column: str, label: Callable[[Row], str]) -> dict[str, float]:
@@ -35,3 +37,57 @@ def mean_below(id: str, statement: str, published: str, values: dict[str, float]
     """The claim that the mean of these values is below `high`."""
     mean = float(np.mean(list(values.values()))) if values else float("nan")
     return Claim(id, statement, published, f"{mean:.3g}", holds=mean < high)
+
+
+def where(row: Row) -> str:
+    """`120 Mbit/s, 10 ms, 1-1`."""
+    return f"{row['capacity_mbps']} Mbit/s, {row['base_rtt_ms']:g} ms, {row['classic']}-{row['l4s']}"
+
+
+def of(rows: Sequence[Row], control: str) -> list[Row]:
+    """The rows of one congestion control."""
+    return [row for row in rows if row["control"] == control]
+
+
+def steady_claims(rows: Sequence[Row], way: str, published: str) -> list[Claim]:
+    """What must hold of CUBIC with Prague: the classic queue's delay and the utilisation."""
+    text, classic = WAYS[way].text, of(rows, "cubic")
+    near = [row for row in classic if row["base_rtt_ms"] <= 20]
+    many = [row for row in classic if row["classic"] + row["l4s"] >= 10]
+    return [
+        between(
+            f"{way}-target",
+            f"{text}: mean classic queue delay within 15 % of 20 ms at round trips of up to 20 ms",
+            published,
+            over_seeds(near, "delay_ms_mean", where),
+            0.85 * TARGET_MS,
+            1.15 * TARGET_MS,
+        ),
+        between(
+            f"{way}-utilisation",
+            f"{text}: utilisation at least 0.97 with 10 flows or more",
+            "no figure",
+            over_seeds(many, "utilisation", where),
+            0.97,
+            1.01,
+        ),
+    ]
+
+
+def l4s_delay_claims(rows: Sequence[Row], way: str, published: str) -> list[Claim]:
+    """The L queue's delay, at the capacities that there are."""
+    out = []
+    for capacity, limit in ((120, 1.5), (1000, 1.0)):
+        slow = [row for row in of(rows, "prague") if row["capacity_mbps"] == capacity]
+        if slow:
+            out.append(
+                between(
+                    f"{way}-l4s-{capacity}",
+                    f"{WAYS[way].text}: p99 of the L queue's delay below {limit:g} ms at {capacity} Mbit/s",
+                    published,
+                    over_seeds(slow, "delay_ms_p99", where),
+                    0.0,
+                    limit,
+                )
+            )
+    return out

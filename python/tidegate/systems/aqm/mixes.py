@@ -10,7 +10,16 @@ from matplotlib.figure import Figure
 
 from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
 from tidegate.results import Result
-from tidegate.systems.aqm.judge import between, mean_below, over_seeds
+from tidegate.systems.aqm.judge import (
+    TARGET_MS,
+    between,
+    l4s_delay_claims,
+    mean_below,
+    of,
+    over_seeds,
+    steady_claims,
+    where,
+)
 from tidegate.systems.aqm.lab import WAYS, Bottleneck, bottleneck, classic_flows, l4s_flows, rows_of
 
 TABLE = (
@@ -25,7 +34,6 @@ TABLE = (
     "utilisation",
     "jain",
 )
-TARGET_MS = 20.0
 CAPACITIES = (120, 200, 1000)
 RTTS = (5.0, 10.0, 20.0, 50.0, 100.0)
 BOTH = ("pi2", "dualpi2")
@@ -83,53 +91,17 @@ def _plan(
     return Plan(cases, judge, lambda runs: _draw(runs, ways, title))
 
 
-def where(row: Row) -> str:
-    """`120 Mbit/s, 10 ms, 1-1`."""
-    return f"{row['capacity_mbps']} Mbit/s, {row['base_rtt_ms']:g} ms, {row['classic']}-{row['l4s']}"
-
-
-def _of(rows: Sequence[Row], control: str) -> list[Row]:
-    return [row for row in rows if row["control"] == control]
-
-
 def _common(rows: list[Row], way: str) -> list[Claim]:
     """What must hold in every set."""
-    text = WAYS[way].text
-    classic, l4s = _of(rows, "cubic"), _of(rows, "prague")
-    near = [row for row in classic if row["base_rtt_ms"] <= 20]
-    many = [row for row in classic if row["classic"] + row["l4s"] >= 10]
-    out = [
-        between(
-            f"{way}-target",
-            f"{text}: mean classic queue delay within 15 % of 20 ms at round trips of up to 20 ms",
-            "controlled in all cases",
-            over_seeds(near, "delay_ms_mean", where),
-            0.85 * TARGET_MS,
-            1.15 * TARGET_MS,
-        ),
-        between(
-            f"{way}-utilisation",
-            f"{text}: utilisation at least 0.97 with 10 flows or more",
-            "no figure",
-            over_seeds(many, "utilisation", where),
-            0.97,
-            1.01,
-        ),
-    ]
+    out = steady_claims(rows, way, "controlled in all cases")
     if WAYS[way].queues == 2:
-        for capacity, limit in ((120, 1.5), (1000, 1.0)):
-            own = [row for row in l4s if row["capacity_mbps"] == capacity]
-            if own:
-                statement = f"{text}: p99 of the L queue's delay below {limit:g} ms at {capacity} Mbit/s"
-                delays = over_seeds(own, "delay_ms_p99", where)
-                published = "almost zero; in Fig. 8 large at small round trips"
-                out.append(between(f"{way}-l4s-{capacity}", statement, published, delays, 0.0, limit))
+        out += l4s_delay_claims(rows, way, "almost zero; in Fig. 8 large at small round trips")
     return out
 
 
 def _abs_errors(rows: list[Row]) -> dict[str, float]:
     """Mean of the flows' errors without their sign, of both kinds, by case."""
-    both = [over_seeds(_of(rows, control), "error_abs_mean", where) for control in NAMES]
+    both = [over_seeds(of(rows, control), "error_abs_mean", where) for control in NAMES]
     counts = {where(row): (row["classic"], row["l4s"]) for row in rows}
     return {
         name: (both[0][name] * classic + both[1][name] * l4s) / (classic + l4s)
@@ -186,7 +158,7 @@ def symmetric(
 
 
 def _classic_claims(rows: list[Row], way: str) -> list[Claim]:
-    errors = over_seeds(_of(rows, "cubic"), "error_mean", where)
+    errors = over_seeds(of(rows, "cubic"), "error_mean", where)
     statement = f"{WAYS[way].text}: mean error of the CUBIC flows from -0.2 to 0.1"
     return [between(f"{way}-cubic", statement, "around zero", errors, -0.2, 0.1)]
 
@@ -212,7 +184,7 @@ def classic_heavy(
 
 def _l4s_claims(rows: list[Row], way: str) -> list[Claim]:
     text = WAYS[way].text
-    errors = over_seeds(_of(rows, "prague"), "error_mean", where)
+    errors = over_seeds(of(rows, "prague"), "error_mean", where)
     out = [
         between(
             f"{way}-prague",
@@ -223,7 +195,7 @@ def _l4s_claims(rows: list[Row], way: str) -> list[Claim]:
             0.1,
         )
     ]
-    alone = over_seeds([row for row in _of(rows, "cubic") if row["classic"] == 1], "error_mean", where)
+    alone = over_seeds([row for row in of(rows, "cubic") if row["classic"] == 1], "error_mean", where)
     hardest = "1000 Mbit/s, 100 ms, 1-9"
     if hardest in alone:
         most = max(alone, key=lambda name: alone[name])
@@ -284,7 +256,7 @@ def _draw(runs: list[Run], ways: Sequence[str], title: str) -> Figure:
 
 def _bars(panel: Axes, rows: list[Row], places: Sequence[str], quantity: str) -> None:
     for control, shift in (("cubic", -0.15), ("prague", 0.15)):
-        own = _of(rows, control)
+        own = of(rows, control)
         mean, low, high = (over_seeds(own, f"{quantity}_{end}", where) for end in ("mean", "p25", "p99"))
         at = [places.index(name) + shift for name in mean]
         panel.vlines(
