@@ -17,7 +17,7 @@ import platform
 import shutil
 import signal
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
@@ -25,6 +25,7 @@ from multiprocessing.synchronize import Event as EventType
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from tidegate import _core, backends, systems
@@ -342,6 +343,14 @@ def _tuples(parameters: dict[str, Any]) -> dict[str, Any]:
 def median(rows: list[Row], case: str, column: str) -> float:
     """The median of a column over the seeds."""
     return float(statistics.median(row[column] for row in rows if row["case"] == case))
+
+
+def medians(rows: Iterable[Row], column: str, label: Callable[[Row], str]) -> dict[str, float]:
+    """The medians of a column over the rows of one label (that is, over the seeds)."""
+    groups: dict[str, list[float]] = {}
+    for row in rows:
+        groups.setdefault(label(row), []).append(row[column])
+    return {name: float(np.median(values)) for name, values in groups.items()}
 
 
 def spread(rows: list[Row], case: str, column: str) -> tuple[float, float]:

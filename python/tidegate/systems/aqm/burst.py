@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
 from tidegate.results import Result
-from tidegate.systems.aqm.judge import between, over_seeds
+from tidegate.systems.aqm.judge import between
 from tidegate.systems.aqm.lab import (
     BASELINES,
     WAYS,
@@ -95,7 +95,7 @@ def burst(
             cases.append(Case(f"{way}-{control}", lab.network, f"{duration_s} s", measure))
 
     def claims(rows: list[Row]) -> list[Claim]:
-        p95 = over_seeds(rows, "completion_ms_p95", lambda row: f"{row['way']}-{row['control']}")
+        p95 = medians(rows, "completion_ms_p95", lambda row: f"{row['way']}-{row['control']}")
         out = []
         for control in controls:
             if "droptail-cubic" in p95 and f"rfc-{control}" in p95:

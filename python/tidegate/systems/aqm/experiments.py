@@ -11,7 +11,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
 from tidegate.results import Result
 
 # Their experiments are known by being imported.
@@ -25,7 +25,6 @@ from tidegate.systems.aqm.judge import (
     between,
     l4s_delay_claims,
     of,
-    over_seeds,
     steady_claims,
     where,
 )
@@ -122,7 +121,7 @@ def _phase_claims(rows: list[Row], way: str) -> list[Claim]:
             f"{way}-fair",
             f"{text}: with 10-10 and 25-25 flows a CUBIC flow has from 0.5 to 1.5 of a fair share",
             "fairness gets better with more flows (Fig. 4)",
-            {name: 1 + value for name, value in over_seeds(many, "error_mean", where).items()},
+            {name: 1 + value for name, value in medians(many, "error_mean", where).items()},
             0.5,
             1.5,
         ),
@@ -137,9 +136,9 @@ def _phase_claims(rows: list[Row], way: str) -> list[Claim]:
 def _law_claims(classic: list[Row], way: str) -> list[Claim]:
     many: dict[str, float] = {}
     few: dict[str, float] = {}
-    for name, p in over_seeds(classic, "p_mean", where).items():
+    for name, p in medians(classic, "p_mean", where).items():
         row = next(row for row in classic if where(row) == name)
-        rtt = row["base_rtt_ms"] + over_seeds(classic, "delay_ms_mean", where)[name]
+        rtt = row["base_rtt_ms"] + medians(classic, "delay_ms_mean", where)[name]
         ratio = p / expected_p(row["capacity_mbps"], rtt, rtt, row["classic"], row["l4s"])
         (many if row["classic"] >= 10 else few)[name] = ratio
     statement = f"{WAYS[way].text}: p' over what the window laws of CUBIC and Prague give, from 0.75 to 1.33"

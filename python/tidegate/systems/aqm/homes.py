@@ -8,10 +8,10 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
 from tidegate.results import Result
 from tidegate.systems.aqm.controller import Aqm, Home
-from tidegate.systems.aqm.judge import between, over_seeds
+from tidegate.systems.aqm.judge import between
 from tidegate.systems.aqm.lab import (
     WAYS,
     Bottleneck,
@@ -104,7 +104,7 @@ def rates(
                 "target",
                 "controller in the data plane: mean classic queue delay within 15 % of 1 ms",
                 "future work",
-                over_seeds(inside, "delay_ms_mean", label),
+                medians(inside, "delay_ms_mean", label),
                 0.85,
                 1.15,
             ),
@@ -112,7 +112,7 @@ def rates(
                 "l-delay",
                 "controller in the data plane: p99 of the L queue's delay below 0.25 ms",
                 "future work",
-                over_seeds(l4s, "delay_ms_p99", label),
+                medians(l4s, "delay_ms_p99", label),
                 0.0,
                 0.25,
             ),
@@ -120,16 +120,14 @@ def rates(
                 "utilisation",
                 "controller in the data plane: utilisation at least 0.97",
                 "future work",
-                over_seeds(inside, "utilisation", label),
+                medians(inside, "utilisation", label),
                 0.97,
                 1.01,
             ),
         ]
         outside = [row for row in classic if row["home"] == "control plane"]
         if outside and inside:
-            slow, quick_ones = (
-                over_seeds(each, "arrivals_delay_ms_p99", label) for each in (outside, inside)
-            )
+            slow, quick_ones = (medians(each, "arrivals_delay_ms_p99", label) for each in (outside, inside))
             ratio = {name: slow[name] / quick_ones[name] for name in slow}
             statement = (
                 "while flows come, the p99 of the classic delay is at least 1.3 times as large "
@@ -203,7 +201,7 @@ def homes(
         for outside in OUTSIDE:
             for column, what in (("delay_ms_mean", "mean classic queue delay"), ("p_mean", "mean p'")):
                 apart, inside = (
-                    over_seeds(
+                    medians(
                         [row for row in rows if row["way"] == way and row["control"] == "cubic"],
                         column,
                         _steady_label,
@@ -237,7 +235,7 @@ def _draw_homes(runs: list[Run]) -> Figure:
     for place, way in enumerate(ways):
         own = [row for row in rows if row["way"] == way]
         for panel, column, scale in zip(panels, ("delay_ms_mean", "p_mean"), (1, 100), strict=True):
-            values = over_seeds(own, column, _steady_label)
+            values = medians(own, column, _steady_label)
             at = [places.index(name) + 0.12 * (place - 1.5) for name in values]
             heights = [scale * value for value in values.values()]
             panel.plot(at, heights, "o", color=WAYS[way].colour, label=WAYS[way].text)

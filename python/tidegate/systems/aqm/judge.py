@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from tidegate.experiments import Claim, Row
+from tidegate.experiments import Claim, Row, medians
 from tidegate.systems.aqm.lab import WAYS, series
 
 TARGET_MS = 20.0
-
-
-def over_seeds(rows: Sequence[Row], column: str, label: Callable[[Row], str]) -> dict[str, float]:
-    """Medians of a column over the seeds, by label."""
-    groups: dict[str, list[float]] = {}
-    for row in rows:
-        groups.setdefault(label(row), []).append(row[column])
-    return {name: float(np.median(values)) for name, values in groups.items()}
 
 
 def between(
@@ -59,7 +51,7 @@ def steady_claims(rows: Sequence[Row], way: str, published: str) -> list[Claim]:
             f"{way}-target",
             f"{text}: mean classic queue delay within 15 % of 20 ms at round trips of up to 20 ms",
             published,
-            over_seeds(near, "delay_ms_mean", where),
+            medians(near, "delay_ms_mean", where),
             0.85 * TARGET_MS,
             1.15 * TARGET_MS,
         ),
@@ -67,7 +59,7 @@ def steady_claims(rows: Sequence[Row], way: str, published: str) -> list[Claim]:
             f"{way}-utilisation",
             f"{text}: utilisation at least 0.97 with 10 flows or more",
             "no figure",
-            over_seeds(many, "utilisation", where),
+            medians(many, "utilisation", where),
             0.97,
             1.01,
         ),
@@ -85,7 +77,7 @@ def l4s_delay_claims(rows: Sequence[Row], way: str, published: str) -> list[Clai
                     f"{way}-l4s-{capacity}",
                     f"{WAYS[way].text}: p99 of the L queue's delay below {limit:g} ms at {capacity} Mbit/s",
                     published,
-                    over_seeds(slow, "delay_ms_p99", where),
+                    medians(slow, "delay_ms_p99", where),
                     0.0,
                     limit,
                 )

@@ -8,7 +8,7 @@ from functools import partial
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
 from tidegate.results import Result
 from tidegate.systems.aqm.judge import (
     TARGET_MS,
@@ -16,7 +16,6 @@ from tidegate.systems.aqm.judge import (
     l4s_delay_claims,
     mean_below,
     of,
-    over_seeds,
     steady_claims,
     where,
 )
@@ -101,7 +100,7 @@ def _common(rows: list[Row], way: str) -> list[Claim]:
 
 def _abs_errors(rows: list[Row]) -> dict[str, float]:
     """Mean of the flows' errors without their sign, of both kinds, by case."""
-    both = [over_seeds(of(rows, control), "error_abs_mean", where) for control in NAMES]
+    both = [medians(of(rows, control), "error_abs_mean", where) for control in NAMES]
     counts = {where(row): (row["classic"], row["l4s"]) for row in rows}
     return {
         name: (both[0][name] * classic + both[1][name] * l4s) / (classic + l4s)
@@ -158,7 +157,7 @@ def symmetric(
 
 
 def _classic_claims(rows: list[Row], way: str) -> list[Claim]:
-    errors = over_seeds(of(rows, "cubic"), "error_mean", where)
+    errors = medians(of(rows, "cubic"), "error_mean", where)
     statement = f"{WAYS[way].text}: mean error of the CUBIC flows from -0.2 to 0.1"
     return [between(f"{way}-cubic", statement, "around zero", errors, -0.2, 0.1)]
 
@@ -184,7 +183,7 @@ def classic_heavy(
 
 def _l4s_claims(rows: list[Row], way: str) -> list[Claim]:
     text = WAYS[way].text
-    errors = over_seeds(of(rows, "prague"), "error_mean", where)
+    errors = medians(of(rows, "prague"), "error_mean", where)
     out = [
         between(
             f"{way}-prague",
@@ -195,7 +194,7 @@ def _l4s_claims(rows: list[Row], way: str) -> list[Claim]:
             0.1,
         )
     ]
-    alone = over_seeds([row for row in of(rows, "cubic") if row["classic"] == 1], "error_mean", where)
+    alone = medians([row for row in of(rows, "cubic") if row["classic"] == 1], "error_mean", where)
     hardest = "1000 Mbit/s, 100 ms, 1-9"
     if hardest in alone:
         most = max(alone, key=lambda name: alone[name])
@@ -257,7 +256,7 @@ def _draw(runs: list[Run], ways: Sequence[str], title: str) -> Figure:
 def _bars(panel: Axes, rows: list[Row], places: Sequence[str], quantity: str) -> None:
     for control, shift in (("cubic", -0.15), ("prague", 0.15)):
         own = of(rows, control)
-        mean, low, high = (over_seeds(own, f"{quantity}_{end}", where) for end in ("mean", "p25", "p99"))
+        mean, low, high = (medians(own, f"{quantity}_{end}", where) for end in ("mean", "p25", "p99"))
         at = [places.index(name) + shift for name in mean]
         panel.vlines(
             at, [low[name] for name in mean], [high[name] for name in mean], COLOURS[control], alpha=0.5

@@ -7,10 +7,10 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
 from tidegate.network import UdpSpec
 from tidegate.results import Result
-from tidegate.systems.aqm.judge import between, over_seeds
+from tidegate.systems.aqm.judge import between
 from tidegate.systems.aqm.lab import (
     WAYS,
     Bottleneck,
@@ -107,12 +107,12 @@ def _overload_claims(rows: list[Row], way: str) -> list[Claim]:
     worse = {
         name: max(c, low)
         for (name, c), low in zip(
-            over_seeds(over, "c_delay_ms_mean", label).items(),
-            over_seeds(over, "l_delay_ms_mean", label).values(),
+            medians(over, "c_delay_ms_mean", label).items(),
+            medians(over, "l_delay_ms_mean", label).values(),
             strict=True,
         )
     }
-    got = over_seeds(rows, "udp_got_share", lambda row: f"{100 * row['load']:g} %{row['ecn']}")
+    got = medians(rows, "udp_got_share", lambda row: f"{100 * row['load']:g} %{row['ecn']}")
     gains = {
         name.removesuffix("ect1"): value / got[name.removesuffix("ect1") + "not-ect"]
         for name, value in got.items()
@@ -120,8 +120,8 @@ def _overload_claims(rows: list[Row], way: str) -> list[Claim]:
     }
     below = [row for row in rows if row["load"] < 0.95]
     ratios = {
-        name: value / over_seeds(below, "prague_mbps", label)[name]
-        for name, value in over_seeds(below, "cubic_mbps", label).items()
+        name: value / medians(below, "prague_mbps", label)[name]
+        for name, value in medians(below, "cubic_mbps", label).items()
     }
     published = "RFC 9332, sections 4.2.3 and 4.2.3.1"
     return [
@@ -168,7 +168,7 @@ def _draw_overload(
             own = [row for row in rows if row["way"] == way and row["ecn"] == ecn]
 
             def line(column: str, own: list[Row] = own) -> list[float]:
-                return list(over_seeds(own, column, _load).values())
+                return list(medians(own, column, _load).values())
 
             for column, colour, name in (
                 ("cubic_mbps", "C0", "a CUBIC flow"),

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
 from tidegate.results import Result, jain
-from tidegate.systems.aqm.judge import between, over_seeds
+from tidegate.systems.aqm.judge import between
 from tidegate.systems.aqm.lab import (
     BASELINES,
     SEGMENT_BITS,
@@ -81,7 +81,7 @@ def rtts(
         for way in ways:
             own = [row for row in rows if row["way"] == way]
             of_fair = {
-                control: over_seeds(
+                control: medians(
                     [row for row in own if row["control"] == control],
                     "of_fair",
                     lambda row: f"{row['base_rtt_ms']:g} ms",
@@ -112,7 +112,7 @@ def _draw_rtts(ways: Sequence[str], runs: list[Run]) -> Figure:
     for way, panel in zip(ways, panels, strict=True):
         for control, colour, name in (("cubic", "C0", "CUBIC"), ("prague", "C1", "Prague")):
             own = [row for row in rows if row["way"] == way and row["control"] == control]
-            values = over_seeds(own, "of_fair", lambda row: str(row["base_rtt_ms"]))
+            values = medians(own, "of_fair", lambda row: str(row["base_rtt_ms"]))
             panel.plot([float(at) for at in values], list(values.values()), "o-", color=colour, label=name)
         panel.axhline(1, color="0.5", linestyle=":")
         panel.set(title=WAYS[way].text, xlabel="base round trip (ms)", xscale="log", ylim=(0, None))
@@ -258,7 +258,7 @@ def rfc7928(
     def claims(rows: list[Row]) -> list[Claim]:
         out = []
         delay, used = (
-            over_seeds(rows, column, lambda row: row["case"]) for column in ("delay_ms_mean", "utilisation")
+            medians(rows, column, lambda row: row["case"]) for column in ("delay_ms_mean", "utilisation")
         )
         for way in ways:
             if way in BASELINES:

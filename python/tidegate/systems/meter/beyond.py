@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from tidegate import units
 from tidegate.control import Controller, SwitchApi
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
 from tidegate.results import Result, jain
 from tidegate.systems.meter.controller import FRAME_BYTES, Meter, MeterController, forwarding
 from tidegate.systems.meter.lab import (
@@ -20,7 +20,6 @@ from tidegate.systems.meter.lab import (
     flow_rows,
     history,
     last,
-    medians,
     metered_flows,
     percent,
     star,

@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment
+from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
 from tidegate.results import Result
 from tidegate.systems.meter import beyond as beyond  # Its experiments are known by being imported.
 from tidegate.systems.meter.lab import (
     SCHEMES,
     flow_rows,
-    medians,
     metered_flows,
     percent,
     within,

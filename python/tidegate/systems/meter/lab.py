@@ -5,7 +5,6 @@ Rates are of IP bytes, as RFC 2697 and RFC 2698 count; goodput, what an applicat
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -237,14 +236,6 @@ def flow_rows(result: Result, scheme: str, base_rtt_ms: float, targets_mbps: Seq
             }
         )
     return rows
-
-
-def medians(rows: Iterable[Row], column: str, label: Callable[[Row], str]) -> dict[str, float]:
-    """The medians of a column over the rows of one label (that is, over the seeds)."""
-    groups: dict[str, list[float]] = {}
-    for row in rows:
-        groups.setdefault(label(row), []).append(row[column])
-    return {name: float(statistics.median(values)) for name, values in groups.items()}
 
 
 def percent(share: float) -> str:
