@@ -37,11 +37,16 @@ pub struct Driver {
     of_node: Vec<usize>,
     epoll: OwnedFd,
     timer: OwnedFd,
-    /// What the timer is set to, by the monotonic clock; 0: nothing.
+    /// What the timer is set to, by the monotonic clock; 0: nothing. And when it was set.
     armed: u64,
-    /// When something is due, by the monotonic clock; and how long before that the timer is set to, in nanoseconds.
+    set_at: u64,
+    /// When something is due, by the monotonic clock.
     due: u64,
-    early: u64,
+    /// How long before that the timer is set to, in nanoseconds: by how long the sleep is, as a power of two of nanoseconds. A
+    /// processor that has slept for long takes longer to wake up.
+    early: [u64; 64],
+    /// Which of them the timer is set by.
+    sleep: usize,
     /// How long it takes from running the network until what comes of it has been sent, in nanoseconds. The network is run for so
     /// much later a time, so that a frame has left when it is due.
     lead: u64,
@@ -61,15 +66,23 @@ pub struct Driver {
 const TIMER: u64 = u64::MAX;
 const BELL: u64 = u64::MAX - 1;
 
-/// How the time that the timer is set too early changes with each wake-up, and how long it is at most, in nanoseconds.
-const STEP: u64 = 500;
-const MOST_EARLY: u64 = 60_000;
-/// How far the network's time is ahead at most, in nanoseconds.
+/// How far the network's time is ahead at most, in nanoseconds, and how that changes with each wake-up by the timer.
 const MOST_LEAD: u64 = 30_000;
+const LEAD_STEP: u64 = 500;
+/// How the time that the timer is set too early changes; what is waited for without sleeping is at most that time.
+const EARLY_STEP: u64 = 1_000;
+/// Of five wake-ups four are to be in time.
+const IN_TIME: u64 = 4;
 
-/// Moves a time towards what half of the times taken are below.
-fn step(time: &mut u64, taken: u64, most: u64) {
-    *time = if taken > *time { (*time + STEP).min(most) } else { time.saturating_sub(STEP) };
+/// Moves a time towards what `below` of `below + 1` of the times taken are below.
+fn step(time: &mut u64, taken: u64, by: u64, below: u64, most: u64) {
+    *time = if taken > *time { (*time + below * by).min(most) } else { time.saturating_sub(by) };
+}
+
+/// How much too early the timer may be set for a sleep of so many nanoseconds, as a power of two: a small part of the time goes by
+/// without sleeping.
+fn most_early(sleep: usize) -> u64 {
+    ((1 << sleep) / 16).clamp(60_000, 250_000)
 }
 
 impl Driver {
@@ -100,8 +113,10 @@ impl Driver {
             epoll,
             timer,
             armed: 0,
+            set_at: 0,
             due: u64::MAX,
-            early: 0,
+            early: [0; 64],
+            sleep: 0,
             lead: 0,
             timed: false,
             arrivals: Vec::new(),
@@ -190,15 +205,17 @@ impl Driver {
         Ok(())
     }
 
-    /// The timer has gone off. A thread wakes up some time after that, so it is set that much too early, by what half of the
+    /// The timer has gone off. A thread wakes up some time after that, so it is set that much too early, by what most of the
     /// wake-ups take; where the thread is up in time, it waits for the rest without sleeping.
     fn woken(&mut self) {
         let now = monotonic();
-        step(&mut self.early, now.saturating_sub(self.armed), MOST_EARLY);
+        let most = most_early(self.sleep);
+        let late = now.saturating_sub(self.armed.max(self.set_at));
+        step(&mut self.early[self.sleep], late, EARLY_STEP, IN_TIME, most);
         self.armed = 0;
         self.timed = true;
         let until = self.due.saturating_sub(self.lead);
-        if self.arrivals.is_empty() && until.saturating_sub(now) <= MOST_EARLY {
+        if self.arrivals.is_empty() && until.saturating_sub(now) <= most {
             while monotonic() < until {
                 std::hint::spin_loop();
             }
@@ -227,14 +244,14 @@ impl Driver {
             shared.announce();
         }
         if self.send() && self.timed {
-            step(&mut self.lead, monotonic() - began, MOST_LEAD);
+            step(&mut self.lead, monotonic() - began, LEAD_STEP, 1, MOST_LEAD);
         }
         if shared.asked.swap(false, Ordering::AcqRel) {
             self.tell();
         }
         // What has come due meanwhile wakes the thread at once.
         self.due = next.map_or(u64::MAX, |next| shared.clock.when(next));
-        self.arm(next.map_or(0, |_| self.due.saturating_sub(self.early + self.lead)));
+        self.arm(next.is_some());
     }
 
     /// Gives whether there was anything to send.
@@ -261,11 +278,15 @@ impl Driver {
         true
     }
 
-    fn arm(&mut self, at: u64) {
+    /// Sets the timer for what is due, if anything is.
+    fn arm(&mut self, anything: bool) {
+        let now = monotonic();
+        self.sleep = self.due.saturating_sub(now).checked_ilog2().unwrap_or(0) as usize;
+        let at = if anything { self.due.saturating_sub(self.lead + self.early[self.sleep]) } else { 0 };
         if at == self.armed {
             return;
         }
-        self.armed = at;
+        (self.armed, self.set_at) = (at, now);
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let value = libc::timespec {
             tv_sec: (at / 1_000_000_000) as libc::time_t,
