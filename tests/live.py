@@ -10,12 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.lab import names
+from tidegate.hosts import libbpf
+from tidegate.lab import kernel, names
 from tidegate.lab.kernel import may_make_namespaces
 from tidegate.results import Result
 
 needs_namespaces = pytest.mark.skipif(
     not may_make_namespaces(), reason="makes network namespaces, for which it needs root"
+)
+needs_prague = pytest.mark.skipif(
+    not (
+        kernel.congestion_controls(["prague"]) or (shutil.which(libbpf.COMPILER) and libbpf.missing() is None)
+    ),
+    reason="needs clang and libbpf1, or a kernel that has prague",
 )
 needs_iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="needs iperf3")
 

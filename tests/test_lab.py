@@ -106,7 +106,14 @@ def refusals() -> dict[str, tuple[Callable[[Network, Node, Node], Any], str]]:
         ),
         "extra delay": (lambda net, a, b: net.tcp(a, b, extra_delay="1 ms"), "extra_delay"),
         "delayed ack": (lambda net, a, b: net.tcp(a, b, delayed_ack="1 ms"), "delayed_ack"),
-        "ecn": (lambda net, a, b: net.tcp(a, b, ecn="accurate"), "ecn 'accurate'"),
+        "ecn": (
+            lambda net, a, b: net.tcp(a, b, ecn="accurate"),
+            "ecn 'accurate': cubic has off, passive and on",
+        ),
+        "classic ecn": (
+            lambda net, a, b: net.tcp(a, b, congestion_control="prague", ecn="on"),
+            "prague always asks for accurate ECN",
+        ),
         "mss": (lambda net, a, b: net.tcp(a, b, mss=40), "the kernel takes 88 to 32767"),
         "bursts": (lambda net, a, b: net.tcp(a, b, segmentation_offload="2 kB"), "segmentation_offload"),
         "rto": (lambda net, a, b: net.tcp(a, b, rto_min="1500 us"), "rto_min"),
@@ -183,7 +190,7 @@ def test_hosts_reach_each_other_over_routers_and_switches_or_directly() -> None:
 def test_all_refusals_come_at_once() -> None:
     net, a, b = pair()
     net.page(a, b)
-    net.tcp(a, b, congestion_control="prague", extra_delay="1 ms")
+    net.tcp(a, b, congestion_control="prague", ecn="accurate", extra_delay="1 ms")
     with pytest.raises(TidegateError) as error:
         plan(net, 1)
     assert len(str(error.value).splitlines()) == 4

@@ -11,10 +11,11 @@ from typing import Any
 
 from tidegate import _core
 from tidegate.backends import common
+from tidegate.hosts.controls import Controls
 from tidegate.lab import kernel
 from tidegate.lab.lab import SWITCH, Lab
 from tidegate.lab.messages import Finish, Go, MakeLinks, Report
-from tidegate.lab.plan import HostPlan, plan
+from tidegate.lab.plan import HostPlan, lacking, plan
 from tidegate.lab.tables import flow_tables
 from tidegate.network import Network
 from tidegate.results import Measurement, Result, live_table
@@ -46,12 +47,24 @@ COUNTS = (
 def run(network: Network, until: int, seed: int, progress: common.Progress | None = None) -> Result:
     """Run until `until` picoseconds."""
     kernel.demand_privilege()
-    hosts = plan(network, seed)
+    with Controls(lacking(network)) as controls:
+        hosts = plan(network, seed, controls)
+        return _run(network, hosts, controls, until, seed, progress)
+
+
+def _run(
+    network: Network,
+    hosts: list[HostPlan],
+    controls: Controls,
+    until: int,
+    seed: int,
+    progress: common.Progress | None,
+) -> Result:
     core, ports = common.build(network, seed, with_flows=False)
     control = common.Control(network, core)
     watched = common.watched_links(network)
     interrupted = False
-    with Lab(host.node.name for host in hosts) as lab:
+    with Lab((host.node.name for host in hosts), controls.markers.values()) as lab:
         names = dict(zip(lab.hosts, hosts, strict=True))
         _set_up(lab, names)
         ticking = control.start()

@@ -20,6 +20,7 @@ NDA_DST, NDA_LLADDR = 1, 2
 # struct nlmsghdr and struct ndmsg.
 _HEADER = struct.Struct("=IHHII")
 _NEIGHBOUR = struct.Struct("=B3xiHBB")
+CLSACT_EGRESS, ETH_P_ALL = 0xFFFF_FFF3, 0x0003
 PERMANENT, LINK_SCOPE, ECN_FEATURE, RTAX_RTO_MIN = 0x80, 253, 1, 13
 
 # What goes over a host's interface is to be what the wire would carry: whole packets with right checksums.
@@ -101,6 +102,11 @@ def set_up(request: SetUp) -> None:
             offloads.set_offload_flag(name, False)
         offloads.close()
         ip.link("set", index=index, state="up")
+        if request.egress:
+            ip.tc("add", "clsact", index)
+        for place, program in enumerate(request.egress):
+            run = {"fd": program, "name": f"tidegate-{place}", "direct_action": True}
+            ip.tc("add-filter", "bpf", index, parent=CLSACT_EGRESS, prio=1 + place, protocol=ETH_P_ALL, **run)
         ip.addr("add", index=index, address=request.address, prefixlen=8)
         add_neighbours(index, request.neighbours)
         for route in request.routes:

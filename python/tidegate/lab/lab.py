@@ -7,7 +7,7 @@ import select
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -26,11 +26,13 @@ LAST_WAIT_S = 10.0
 class Lab:
     """Namespaces for hosts, as long as the context lasts.
 
-    An agent's name is its host's, as far as it can be part of a file's name; `SWITCH` is the other side of all links.
+    An agent's name is its host's, as far as it can be part of a file's name; `SWITCH` is the other side of all links. `shared`
+    are file descriptors of this process that agents have under the same numbers.
     """
 
-    def __init__(self, hosts: Iterable[str]) -> None:
+    def __init__(self, hosts: Iterable[str], shared: Collection[int] = ()) -> None:
         self.hosts = names.host_names(hosts)
+        self._shared = shared
         self._agents: dict[str, Connection] = {}
         self._pids: dict[str, int] = {}
 
@@ -51,7 +53,7 @@ class Lab:
                 [*python, str(os.getpid()), self.run, str(keepers.fileno()), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                pass_fds=[one.fileno() for one in passed],
+                pass_fds=[*(one.fileno() for one in passed), *self._shared],
                 # Ctrl-C is for the lab's process, which ends the others.
                 start_new_session=True,
             )

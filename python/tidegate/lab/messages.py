@@ -77,6 +77,8 @@ class SetUp:
     routes: tuple[Route, ...]
     sysctls: tuple[tuple[str, str], ...]
     """Names below /proc/sys/net, and values."""
+    egress: tuple[int, ...] = ()
+    """BPF programs for what leaves; their file descriptors, which are the lab's own."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,9 @@ class FlowPlan:
     stop: int | None
     size: int | None = None
     congestion_control: str = ""
+    """As the kernel calls it."""
+    both_ends: bool = False
+    """Whether the receiver takes part in the congestion control."""
     mss: int | None = None
     pacing: bool = False
     rate: int = 0

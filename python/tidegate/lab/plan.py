@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from tidegate import units
 from tidegate._core import TidegateError
+from tidegate.hosts.controls import ACCURATE_ECN, BOTH_ENDS, Controls
 from tidegate.lab import iperf, kernel
 from tidegate.lab.messages import FlowPlan, Prepare, Route, SetUp
 from tidegate.network import Flow, Link, Network, Node, TcpSpec, UdpSpec
@@ -35,6 +36,15 @@ MOST_OWN_DATAGRAMS_PER_S = 200_000
 # What connections begin with whose way does not say: it is in every kernel, may be the default everywhere, and does not pace.
 NEUTRAL_CONGESTION_CONTROL = "reno"
 
+NO_CONTROLS = Controls(())
+
+
+def _tool(spec: object) -> str:
+    """What makes the traffic of a flow, if it is not uneven."""
+    # iperf3's receiver leaves before it has all of a flow of known size, and it sets the congestion control after the handshake.
+    own = isinstance(spec, TcpSpec) and (spec.size is not None or spec.congestion_control in BOTH_ENDS)
+    return "own" if own else "iperf3"
+
 
 @dataclass(frozen=True)
 class HostPlan:
@@ -47,15 +57,25 @@ class HostPlan:
     prepare: Prepare
 
 
-def plan(network: Network, seed: int) -> list[HostPlan]:
-    """What each host is to do; raises `TidegateError` with all that a lab cannot."""
-    return _Planner(network, seed).plan()
+def plan(network: Network, seed: int, controls: Controls = NO_CONTROLS) -> list[HostPlan]:
+    """What each host is to do; raises `TidegateError` with all that a lab cannot.
+
+    `controls` has congestion controls that the kernel itself has not.
+    """
+    return _Planner(network, seed, controls).plan()
+
+
+def lacking(network: Network) -> set[str]:
+    """Congestion controls that are asked for and that the kernel does not have."""
+    asked = {flow.spec.congestion_control for flow in network.flows if isinstance(flow.spec, TcpSpec)}
+    return asked - kernel.congestion_controls(asked)
 
 
 class _Planner:
-    def __init__(self, network: Network, seed: int) -> None:
+    def __init__(self, network: Network, seed: int, controls: Controls) -> None:
         self._network = network
         self._seed = seed
+        self._controls = controls
         self._hosts = [node for node in network.nodes if node.kind == "host"]
         self._addresses = [(network.address(host), network.mac(host)) for host in self._hosts]
         self._refused: list[str] = []
@@ -91,24 +111,33 @@ class _Planner:
     def _check_size(self) -> None:
         if len(self._hosts) > MOST_HOSTS:
             self._refuse(f"it has {len(self._hosts)} hosts; the lab has room for {MOST_HOSTS}")
-        sizes = [getattr(flow.spec, "size", None) for flow in self._network.flows]
-        if sizes.count(None) > MOST_IPERF or len(sizes) - sizes.count(None) > MOST_OWN:
+        tools = [_tool(flow.spec) for flow in self._network.flows]
+        if tools.count("iperf3") > MOST_IPERF or tools.count("own") > MOST_OWN:
             self._refuse(
-                f"it has {len(sizes)} flows; the lab has room for {MOST_IPERF} without a size and {MOST_OWN} with one"
+                f"it has {len(tools)} flows; the lab has room for {MOST_IPERF} without a size and {MOST_OWN} with one"
             )
 
     def _tcp(self) -> Iterable[tuple[Flow, TcpSpec]]:
         return ((flow, flow.spec) for flow in self._network.flows if isinstance(flow.spec, TcpSpec))
 
     def _check_congestion_controls(self) -> None:
-        asked = {spec.congestion_control for _, spec in self._tcp()}
-        there = kernel.congestion_controls(asked)
+        missing = lacking(self._network) - set(self._controls.names)
         for flow, spec in self._tcp():
-            if spec.congestion_control not in there:
+            name = spec.congestion_control
+            if name in missing:
+                why = self._controls.problems.get(name)
                 self._refuse(
-                    f"{flow.label}: this kernel does not have the congestion control {spec.congestion_control}; "
-                    f"it has {kernel.known_congestion_controls()}"
+                    f"{flow.label}: this kernel does not have the congestion control {name}; "
+                    + (
+                        f"it has {kernel.known_congestion_controls()}"
+                        if why is None
+                        else f"Tidegate's own cannot be loaded: {why}"
+                    )
                 )
+
+    def _called(self, control: str) -> str:
+        """A congestion control as the kernel calls it."""
+        return self._controls.names.get(control, control)
 
     def _flow(self, flow: Flow) -> FlowPlan | None:
         if isinstance(flow.spec, TcpSpec):
@@ -165,12 +194,18 @@ class _Planner:
         )
 
     def _tcp_flow(self, flow: Flow, spec: TcpSpec) -> FlowPlan:
+        control = spec.congestion_control
         for wrong, why in (
             (spec.extra_delay, "extra_delay: a real host cannot hold back one flow; give it a longer link"),
             (spec.delayed_ack != DELAYED_ACK, "delayed_ack: the kernel's 40 ms cannot be changed"),
             (
-                spec.ecn not in ("off", "passive", "on"),
-                f"ecn {spec.ecn!r}: the lab has off, passive and on (RFC 3168)",
+                spec.ecn == "accurate" and control not in ACCURATE_ECN,
+                f"ecn 'accurate': {control} has off, passive and on (RFC 3168) in a kernel; "
+                f"{', '.join(sorted(ACCURATE_ECN))} asks for accurate ECN",
+            ),
+            (
+                spec.ecn != "accurate" and control in ACCURATE_ECN,
+                f"ecn {spec.ecn!r}: {control} always asks for accurate ECN in a kernel; say ecn='accurate'",
             ),
             (
                 spec.segmentation_offload is not None and spec.segmentation_offload < LEAST_GSO,
@@ -182,10 +217,10 @@ class _Planner:
             if wrong:
                 self._refuse(f"{flow.label}: {why}")
         return replace(
-            # iperf3's receiver leaves before it has all of a flow of known size.
-            self._ends(flow, spec, "iperf3" if spec.size is None else "own"),
+            self._ends(flow, spec, _tool(spec)),
             size=spec.size,
-            congestion_control=spec.congestion_control,
+            congestion_control=self._called(control),
+            both_ends=control in BOTH_ENDS,
             mss=None if spec.mss == self._mtu(flow) - 40 else spec.mss,
             pacing=spec.pacing,
         )
@@ -267,12 +302,19 @@ class _Planner:
                     # Asked for on the ways of the flows that want it; granted to all who ask.
                     ("ipv4/tcp_ecn", "2"),
                     ("ipv4/tcp_no_metrics_save", "1"),
+                    # A connection whose process was killed keeps its namespace and its congestion control until it gives up.
+                    ("ipv4/tcp_orphan_retries", "1"),
                     ("ipv4/tcp_sack", str(int(sack))),
                     ("ipv4/tcp_timestamps", str(int(stamps))),
                     ("ipv4/tcp_rmem", f"4096 {min(131072, buffer)} {buffer}"),
                     ("ipv4/tcp_wmem", f"4096 {min(16384, send_buffer)} {send_buffer}"),
                     # Above the ports of flows (`Network.five_tuple`).
                     ("ipv4/ip_local_port_range", "58000 65535"),
+                ),
+                egress=tuple(
+                    marker
+                    for name, marker in self._controls.markers.items()
+                    if any(spec.congestion_control == name for _, spec in mine)
                 ),
             ),
             prepare=Prepare(
@@ -295,7 +337,7 @@ class _Planner:
             yield Route(
                 to=self._network.address(target),
                 # From the first packet on; iperf3 chooses after the handshake.
-                congestion_control=controls.pop() if len(controls) == 1 else None,
+                congestion_control=self._called(controls.pop()) if len(controls) == 1 else None,
                 ecn=ecn,
                 initial_cwnd=None if cwnd == INITIAL_CWND else cwnd,
                 rto_min_ms=None if rto_min == RTO_MIN else rto_min // PS_PER_MS,

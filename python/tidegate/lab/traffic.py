@@ -1,5 +1,5 @@
-"""Ends of flows without iperf3: TCP flows of a known size, of which iperf3's receiver does not see the end, and UDP flows that are
-not even.
+"""Ends of flows without iperf3: TCP flows of a known size, of which iperf3's receiver does not see the end; those whose congestion
+control has to be there before the handshake, at both ends, where iperf3 sets it later; and UDP flows that are not even.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tidegate.lab.tcp_info import TcpInfo, parse
 
 SO_MAX_PACING_RATE = 47
 SO_RCVBUFFORCE = 33
+ENDLESS = 1 << 62
 # Of tcp_info, with room for what later kernels add.
 INFO_BYTES = 512
 
@@ -34,13 +35,13 @@ _STAMP = struct.Struct("=QQ")
 
 
 class TcpSender:
-    """Connects, writes so many bytes, and waits until the other end has them all."""
+    """Connects, writes so many bytes, and waits until the other end has them all; or writes until it is stopped."""
 
     def __init__(self, plan: FlowPlan, loop: Loop) -> None:
         self._plan = plan
         self._loop = loop
         self._socket: socket.socket | None = None
-        self._left = plan.size or 0
+        self._left = ENDLESS if plan.size is None else plan.size
         self._started: int | None = None
         self._info: TcpInfo | None = None
         self._problem: str | None = None
@@ -104,7 +105,13 @@ class TcpSender:
 
     def stop(self) -> None:
         """Write no more."""
-        if self._socket is not None and self._left:
+        if self._socket is None:
+            return
+        if self._plan.size is None:
+            # What the kernel still holds is thrown away, as with iperf3.
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0))
+            self._close()
+        elif self._left:
             self._left = 0
             try:
                 self._say_end()
@@ -139,6 +146,8 @@ class TcpReceiver:
         """Listen."""
         one = self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if self._plan.both_ends:
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, self._plan.congestion_control.encode())
         one.bind((self._plan.target, self._plan.target_port))
         one.listen(1)
         self._loop.watch(one, selectors.EVENT_READ, self._accept)

@@ -32,6 +32,8 @@ FRAME_BITS = 1514 * 8
 BOTTLENECK = "switch -> sink"
 # Ends of what the source hands down at once do not come at the same time in all flows.
 STAGGER_MS = 4
+# What is sampled or noted on a period comes so much later at most, by the clock.
+SLACK_S = 0.05
 ONE_QUEUE = Port((Queue(),))
 
 
@@ -225,7 +227,7 @@ class Noted:
         part = self._parts.get(quantity)
         if part is None:
             return 0.0
-        index = int(part["time_s"].search_sorted(time_s + 1e-9))
+        index = int(part["time_s"].search_sorted(time_s + SLACK_S))
         return float(part["value"][index - 1]) if index > 0 else 0.0
 
     def since(self, quantity: str, from_s: float, to_s: float) -> float:
@@ -252,11 +254,14 @@ class Noted:
 def goodputs_mbps(result: Result, from_s: float, to_s: float) -> dict[int, float]:
     """Of each flow, from its samples."""
     samples = result.flow_samples.filter(
-        pl.col("time_s") >= from_s - 1e-9, pl.col("time_s") <= to_s + 1e-9
+        pl.col("time_s") >= from_s - 1e-9, pl.col("time_s") <= to_s + SLACK_S
     ).group_by("flow", maintain_order=True)
-    received = pl.col("bytes_received")
-    grown = samples.agg((received.last() - received.first()).alias("bytes"))
-    return {int(flow): bytes * 8e-6 / (to_s - from_s) for flow, bytes in grown.iter_rows()}
+    received, time = pl.col("bytes_received"), pl.col("time_s")
+    # By the clock samples are a little late.
+    grown = samples.agg(
+        (received.last() - received.first()).alias("bytes"), (time.last() - time.first()).alias("spent")
+    )
+    return {int(flow): bytes * 8e-6 / spent if spent > 0 else 0.0 for flow, bytes, spent in grown.iter_rows()}
 
 
 def begun(lab: Bottleneck, time_s: float) -> set[int]:
@@ -271,7 +276,7 @@ def utilisation(result: Result, from_s: float, to_s: float) -> float:
         pl.col("queue") == BOTTLENECK,
         pl.col("number") == 0,
         pl.col("time_s") >= from_s - 1e-9,
-        pl.col("time_s") <= to_s + 1e-9,
+        pl.col("time_s") <= to_s + SLACK_S,
     )
     spent = float(samples["time_s"][-1] - samples["time_s"][0])
     return float(samples["busy_s"][-1] - samples["busy_s"][0]) / spent

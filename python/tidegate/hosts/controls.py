@@ -1,0 +1,68 @@
+"""Congestion controls for kernels that do not have them.
+
+A congestion control is known to the whole kernel, not to a namespace: each lab registers its own, under a name that no other has
+(`prague_1a2b3c`), and it is gone when the lab's process is.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from tidegate.hosts import libbpf
+from tidegate.hosts.libbpf import BpfError, Loaded
+
+ACCURATE_ECN = frozenset({"prague"})
+"""Those that ask for accurate ECN, by themselves and always."""
+BOTH_ENDS = frozenset({"prague", "dctcp"})
+"""Those that the receiver takes part in: from the handshake on, and in what it tells of CE."""
+SOURCES = {"prague": Path(__file__).with_name("prague.c")}
+# In an object, as long as what comes in its place.
+PLACEHOLDER = "XXXXXX"
+# Of each object: the program for the egress of interfaces that marks its packets ECT(1).
+MARKER = "ect1"
+
+
+class Controls:
+    """Congestion controls that are registered while the context lasts."""
+
+    def __init__(self, asked: Iterable[str]) -> None:
+        """Those of `asked` that there are; the others are left to whoever asks."""
+        self._asked = sorted(set(asked) & set(SOURCES))
+        self._stack = ExitStack()
+        self.names: dict[str, str] = {}
+        """What a congestion control is called in the kernel."""
+        self.markers: dict[str, int] = {}
+        """The program that marks its packets at the egress of an interface."""
+        self.problems: dict[str, str] = {}
+        """Why one is not there."""
+
+    def __enter__(self) -> Controls:
+        with ExitStack() as stack:
+            for name in self._asked:
+                try:
+                    self._register(name, stack)
+                except BpfError as error:
+                    self.problems[name] = str(error)
+            self._stack = stack.pop_all()
+        return self
+
+    def _register(self, name: str, stack: ExitStack) -> None:
+        why = libbpf.missing()
+        if why is not None:
+            raise BpfError(why)
+        elf, suffix = libbpf.compiled(SOURCES[name]), secrets.token_hex(len(PLACEHOLDER) // 2)
+        mine = f"{name}_{suffix}"
+        loaded = Loaded(elf.replace(f"{name}_{PLACEHOLDER}".encode(), mine.encode()), registers=[name])
+        stack.callback(loaded.close)
+        loaded.register(name)
+        self.names[name] = mine
+        self.markers[name] = loaded.program(MARKER)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()

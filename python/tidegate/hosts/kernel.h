@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+ *
+ * What a BPF congestion control sees of the kernel. Only the fields that are used: where they lie in the kernel that runs is filled in
+ * when the program is loaded, so that no headers of that kernel are needed.
+ */
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef int s32;
+typedef unsigned long long u64;
+
+#define SECTION(name) __attribute__((section(name), used))
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* Helpers of the kernel, by their numbers. */
+static long (*bpf_l3_csum_replace)(void *skb, u32 offset, u64 from, u64 to, u64 size) = (void *)10;
+static long (*bpf_skb_store_bytes)(void *skb, u32 offset, const void *from, u32 len, u64 flags) = (void *)9;
+static void *(*bpf_sk_fullsock)(void *sk) = (void *)95;
+static void *(*bpf_sk_storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
+static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+
+/* Of a map's definition. */
+#define UINT(name, value) int (*name)[value]
+#define TYPE(name, type) type *name
+#define SK_STORAGE 24
+#define NO_PREALLOC 1
+#define GET_OR_CREATE 1
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock {
+	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
+	u32 sk_pacing_status;
+};
+
+struct inet_connection_sock {
+	u8 icsk_ca_state : 5;
+	u64 icsk_ca_priv[13];
+};
+
+struct tcp_sock {
+	u32 snd_una;
+	u32 snd_nxt;
+	u32 srtt_us;
+	u32 mss_cache;
+	u32 snd_cwnd;
+	u32 snd_cwnd_clamp;
+	u32 snd_ssthresh;
+	u32 prior_cwnd;
+	u32 packets_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 retrans_out;
+	u32 max_packets_out;
+	u32 delivered;
+	u32 delivered_ce;
+	u8 ecn_flags;
+	u8 is_cwnd_limited : 1;
+};
+
+struct rate_sample {
+	u32 acked_sacked;
+};
+
+/* Members that are left out stay as if the module had none. */
+struct tcp_congestion_ops {
+	u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*set_state)(struct sock *sk, u8 state);
+	void (*cwnd_event)(struct sock *sk, u32 event);
+	void (*in_ack_event)(struct sock *sk, u32 flags);
+	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *sample);
+	u32 (*undo_cwnd)(struct sock *sk);
+	u32 (*min_tso_segs)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	u32 flags;
+	char name[16];
+};
+
+#pragma clang attribute pop
+
+/* For programs at an interface. This layout is promised to user space: it does not move. */
+struct packet {
+	u32 len, pkt_type, mark, queue_mapping, protocol, vlan_present, vlan_tci, vlan_proto, priority, ingress_ifindex;
+	u32 ifindex, tc_index, cb[5], hash, tc_classid, data, data_end, napi_id, family, remote_ip4, local_ip4;
+	u32 remote_ip6[4], local_ip6[4], remote_port, local_port, data_meta;
+	u64 flow_keys, tstamp;
+	u32 wire_len, gso_segs;
+	void *sk;
+};
+
+enum ca_state { OPEN, DISORDER, CWR, RECOVERY, LOSS };
+enum ca_event { EVENT_LOSS = 3 };
+
+#define NEEDS_ECN 2
+#define NEEDS_ACCURATE_ECN 4
+#define ECN_MODE_RFC3168 1
+#define ECN_MODE_ACCURATE 16
+#define PACING_NEEDED 1
+
+#define ETHERNET 14
+#define IPV4 20
+#define ECT1 1
+#define ECT0 2
+
+/* A bit field's value. Kinds of relocation: 0 offset of its bytes, 4 and 5 shifts. */
+#define BITS(from, field)                                                                                    \
+	({                                                                                                   \
+		u8 byte = *(u8 *)((void *)(from) + __builtin_preserve_field_info((from)->field, 0));         \
+		u64 wide = byte;                                                                             \
+		wide << __builtin_preserve_field_info((from)->field, 4) >>                                   \
+			__builtin_preserve_field_info((from)->field, 5);                                     \
+	})

@@ -1,0 +1,151 @@
+"""BPF programs, from C to the kernel: clang compiles, libbpf loads. Both are the system's; nothing is kept on disk.
+
+All that is loaded hangs on file descriptors of this process, and on whatever uses it: it goes when they do, however that comes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+LIBRARY = "libbpf.so.1"
+COMPILER = "clang"
+BTF = Path("/sys/kernel/btf/vmlinux")
+# Since Linux 6.4: it registers while a link to it is held, and no longer.
+BPF_F_LINK = 1 << 13
+BPF_STRUCT_OPS = 44
+WARNING = 0
+TOLD_LINES = 6
+
+_PRINT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+_POINTER, _INT, _TEXT = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
+_FUNCTIONS: dict[str, tuple[object, list[object]]] = {
+    "libbpf_set_print": (_POINTER, [_PRINT]),
+    "bpf_object__open_mem": (_POINTER, [_TEXT, ctypes.c_size_t, _POINTER]),
+    "bpf_object__load": (_INT, [_POINTER]),
+    "bpf_object__close": (None, [_POINTER]),
+    "bpf_object__find_map_by_name": (_POINTER, [_POINTER, _TEXT]),
+    "bpf_object__find_program_by_name": (_POINTER, [_POINTER, _TEXT]),
+    "bpf_program__fd": (_INT, [_POINTER]),
+    "bpf_map__set_map_flags": (_INT, [_POINTER, ctypes.c_uint32]),
+    "bpf_map__attach_struct_ops": (_POINTER, [_POINTER]),
+    "bpf_map__fd": (_INT, [_POINTER]),
+    "bpf_link__fd": (_INT, [_POINTER]),
+    "bpf_link_create": (_INT, [_INT, _INT, _INT, _POINTER]),
+}
+
+_libc = ctypes.CDLL(None)
+
+
+class BpfError(Exception):
+    """A program cannot be loaded here; says why."""
+
+
+class _Library:
+    def __init__(self) -> None:
+        self.calls = ctypes.CDLL(LIBRARY, use_errno=True)
+        for name, (result, arguments) in _FUNCTIONS.items():
+            call = getattr(self.calls, name)
+            call.restype, call.argtypes = result, arguments
+        self.told: list[str] = []
+        # Kept: the library calls it as long as it lives.
+        self._print = _PRINT(self._hear)
+        self.calls.libbpf_set_print(self._print)
+
+    def _hear(self, level: int, form: bytes, arguments: int) -> int:
+        if level == WARNING:
+            text = ctypes.create_string_buffer(1 << 16)
+            _libc.vsnprintf(text, ctypes.c_size_t(len(text)), form, ctypes.c_void_p(arguments))
+            self.told += text.value.decode(errors="replace").splitlines()
+        return 0
+
+
+@cache
+def _library() -> _Library:
+    return _Library()
+
+
+def missing() -> str | None:
+    """What this machine needs before BPF programs can be loaded."""
+    try:
+        _library()
+    except OSError:
+        return f"{LIBRARY} is not installed; on Debian and Ubuntu: apt install libbpf1"
+    if not BTF.exists():
+        return f"this kernel does not describe its types ({BTF} is not there; CONFIG_DEBUG_INFO_BTF)"
+    return None
+
+
+@cache
+def compiled(source: Path) -> bytes:
+    """The program in a file, as an ELF object."""
+    command = [COMPILER, "-target", "bpf", "-O2", "-g", "-Wall", "-Werror", "-c", str(source), "-o", "-"]
+    try:
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
+    except FileNotFoundError:
+        raise BpfError(f"{COMPILER} is not installed; on Debian and Ubuntu: apt install clang") from None
+    except subprocess.CalledProcessError as error:
+        raise BpfError(f"{COMPILER} does not compile it: {error.stderr.decode().strip()}") from None
+
+
+class Loaded:
+    """An object whose programs and maps are in the kernel until `close`."""
+
+    def __init__(self, elf: bytes, registers: Iterable[str] = ()) -> None:
+        """Load it. `registers` are tables of functions (`struct_ops`) to be registered by `register`."""
+        library = _library()
+        self._calls, self._told = library.calls, library.told
+        self._links: list[int] = []
+        self._told.clear()
+        self._object = self._checked(self._calls.bpf_object__open_mem(elf, len(elf), None))
+        try:
+            for name in registers:
+                self._calls.bpf_map__set_map_flags(self._map(name), BPF_F_LINK)
+            if self._calls.bpf_object__load(self._object) < 0:
+                raise self._failure()
+        except BaseException:
+            self.close()
+            raise
+
+    def _failure(self) -> BpfError:
+        """What the library, or the kernel through it, said last."""
+        said = [line for line in self._told if line.strip() and not line.endswith("LOG --")]
+        return BpfError("; ".join(said[-TOLD_LINES:]) or os.strerror(ctypes.get_errno()))
+
+    def _checked(self, pointer: int | None) -> int:
+        if not pointer:
+            raise self._failure()
+        return pointer
+
+    def _map(self, name: str) -> int:
+        return self._checked(self._calls.bpf_object__find_map_by_name(self._object, name.encode()))
+
+    def register(self, name: str) -> None:
+        """Make a table of functions known to the kernel."""
+        table = self._map(name)
+        attached = self._checked(self._calls.bpf_map__attach_struct_ops(table))
+        descriptor: int = self._calls.bpf_link__fd(attached)
+        # Before libbpf 1.2 this only fills in the table; the link is still to be made.
+        if descriptor == self._calls.bpf_map__fd(table):
+            descriptor = self._calls.bpf_link_create(descriptor, 0, BPF_STRUCT_OPS, None)
+            if descriptor < 0:
+                raise self._failure()
+        self._links.append(descriptor)
+
+    def program(self, name: str) -> int:
+        """The file descriptor of a program; it is the object's."""
+        found = self._checked(self._calls.bpf_object__find_program_by_name(self._object, name.encode()))
+        descriptor: int = self._calls.bpf_program__fd(found)
+        return descriptor
+
+    def close(self) -> None:
+        """Take everything out of the kernel that nobody uses."""
+        while self._links:
+            os.close(self._links.pop())
+        if self._object:
+            self._calls.bpf_object__close(self._object)
+            self._object = 0
