@@ -10,9 +10,9 @@ from functools import partial
 
 from tidegate import _core
 from tidegate._core import TidegateError
-from tidegate.control import Controller, Digest, PacketIn, SwitchApi
+from tidegate.control import Controller, SwitchApi
 from tidegate.control.api import port_spec
-from tidegate.control.controller import period_of
+from tidegate.control.controller import news_of, period_of
 from tidegate.network import Link, Network, PageSpec, Switch, TcpSpec, UdpSpec, Wire
 from tidegate.results import Note
 
@@ -122,16 +122,9 @@ class Control:
     def deliver(self) -> None:
         """Hands over what switches have for their controllers, until there is no more."""
         for surface, api, controllers in self._surfaces:
-            while True:
-                digests = [Digest(name, dict(fields)) for name, fields in surface.take_digests()]
-                packet = surface.take_packet_in()
-                if not digests and packet is None:
-                    break
+            for method, message in news_of(surface):
                 for controller in controllers:
-                    for digest in digests:
-                        controller.on_digest(api.now, api, digest)
-                    if packet is not None:
-                        controller.on_packet_in(api.now, api, PacketIn(*packet))
+                    getattr(controller, method)(api.now, api, message)
 
 
 def _tick(controller: Controller, api: SwitchApi) -> None:

@@ -14,8 +14,8 @@ from typing import Self
 
 from tidegate import units
 from tidegate._core import TidegateError
-from tidegate.control import Controller, Digest, PacketIn
-from tidegate.control.controller import period_of
+from tidegate.control import Controller
+from tidegate.control.controller import news_of, period_of
 from tidegate.switch.running import LiveSwitch
 
 NAME = "controllers"
@@ -107,15 +107,10 @@ class Controlled:
             heapq.heapreplace(agenda, (due + (missed + 1) * period, number, period))
 
     def _deliver(self) -> None:
-        control = self._live.control
         with self._turn:
-            for name, fields in control.take_digests():
-                digest = Digest(name, dict(fields))
+            for method, message in news_of(self._live.control):
                 for controller in list(self._running):
-                    self._do(controller, "on_digest", digest)
-            while (packet := control.take_packet_in()) is not None:
-                for controller in list(self._running):
-                    self._do(controller, "on_packet_in", PacketIn(*packet))
+                    self._do(controller, method, message)
 
     def _do(self, controller: Controller, method: str, *what: object) -> None:
         api = self._live.api
