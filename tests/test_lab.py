@@ -227,7 +227,7 @@ def test_experiments_say_where_they_run() -> None:
         [*command, "run", "reference.dumbbell", "--backend", "live"], capture_output=True, text=True
     )
     assert done.returncode == 1
-    assert "reference.dumbbell runs on sim, not on live; on live run: meter." in done.stderr
+    assert "reference.dumbbell runs on sim, not on live; on live run: aqm." in done.stderr
     listed = json.loads(subprocess.run([*command, "list", "--json"], capture_output=True, text=True).stdout)
     by_name = {one["name"]: one for one in listed["experiments"]}
     assert by_name["meter.rates"]["backends"] == ["sim", "live"]

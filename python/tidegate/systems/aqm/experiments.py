@@ -82,7 +82,7 @@ def _phase_rows(lab: Bottleneck, about: Row, phase_s: int) -> Callable[[Result],
     return measure
 
 
-@experiment("aqm.phases", (*TABLE[:1], "phase", *TABLE[1:]))
+@experiment("aqm.phases", (*TABLE[:1], "phase", *TABLE[1:]), backends=("sim", "live"))
 def phases(
     ways: tuple[str, ...] = ("pi2", "dualpi2"),
     capacities_mbps: tuple[int, ...] = (120, 1000),

@@ -170,7 +170,11 @@ def _draw_rates(capacities: Sequence[int], homes: Sequence[str], runs: list[Run]
 OUTSIDE = ("pi2", "dualpi2")
 
 
-@experiment("aqm.homes", ("case", "control", "goodput_mbps", "delay_ms_mean", "delay_ms_p99", "p_mean"))
+@experiment(
+    "aqm.homes",
+    ("case", "control", "goodput_mbps", "delay_ms_mean", "delay_ms_p99", "p_mean"),
+    backends=("sim", "live"),
+)
 def homes(
     capacities_mbps: tuple[int, ...] = (120, 1000),
     base_rtts_ms: tuple[float, ...] = (10.0, 50.0),

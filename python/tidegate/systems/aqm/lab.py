@@ -251,17 +251,19 @@ class Noted:
         return Delays(np.array(edges), shares, float(mean), int(counts.sum()))
 
 
-def goodputs_mbps(result: Result, from_s: float, to_s: float) -> dict[int, float]:
-    """Of each flow, from its samples."""
+def _grown(result: Result, from_s: float, to_s: float) -> pl.DataFrame:
+    """By how much each flow's counts have grown from its first to its last sample, and in what time: by the clock samples are late."""
     samples = result.flow_samples.filter(
         pl.col("time_s") >= from_s - 1e-9, pl.col("time_s") <= to_s + SLACK_S
     ).group_by("flow", maintain_order=True)
-    received, time = pl.col("bytes_received"), pl.col("time_s")
-    # By the clock samples are a little late.
-    grown = samples.agg(
-        (received.last() - received.first()).alias("bytes"), (time.last() - time.first()).alias("spent")
-    )
-    return {int(flow): bytes * 8e-6 / spent if spent > 0 else 0.0 for flow, bytes, spent in grown.iter_rows()}
+    counts = ("time_s", "bytes_received", "delivered_ce")
+    return samples.agg([pl.col(name).last() - pl.col(name).first() for name in counts])
+
+
+def goodputs_mbps(result: Result, from_s: float, to_s: float) -> dict[int, float]:
+    """Of each flow, from its samples."""
+    grown = _grown(result, from_s, to_s).iter_rows()
+    return {int(flow): bytes * 8e-6 / spent if spent > 0 else 0.0 for flow, spent, bytes, _ in grown}
 
 
 def begun(lab: Bottleneck, time_s: float) -> set[int]:
@@ -298,7 +300,7 @@ def rows_of(
 ) -> list[Row]:
     """A row for each congestion control: goodput of its flows, and what its packets met in their queue.
 
-    `flows` are those to look at, all by default. Errors are of goodput against an equal share of all that was got, in parts of the share.
+    `flows` are those to look at, all by default; `ce_told` is how many packets their senders were told to have come with CE. Errors are of goodput against an equal share of all that was got, in parts of the share.
     """
     noted = Noted(result.notes)
     rates = {
@@ -307,14 +309,16 @@ def rows_of(
         if flows is None or flow in flows
     }
     fair = sum(rates.values()) / len(rates)
-    controls: dict[str, list[float]] = {}
-    for flow, rate in rates.items():
+    told = {int(flow): int(marks) for flow, *_, marks in _grown(result, from_s, to_s).iter_rows()}
+    controls: dict[str, list[int]] = {}
+    for flow in rates:
         spec: Any = lab.network.flows[flow].spec
-        controls.setdefault(spec.congestion_control, []).append(rate)
+        controls.setdefault(spec.congestion_control, []).append(flow)
     p = noted.values(f"p_{lab.network.port(lab.link.a, lab.link)}", from_s, to_s)
     plain = WAYS[lab.way].program is None
     rows = []
-    for control, own in controls.items():
+    for control, members in controls.items():
+        own = [rates[flow] for flow in members]
         low = control == "prague"
         queue = LOW if low and WAYS[lab.way].queues == 2 else 0
         errors = np.array(own) / fair - 1
@@ -337,6 +341,7 @@ def rows_of(
                 "delay_ms_mean": delays.mean_ms,
                 "delay_ms_p99": delays.quantile_ms(0.99),
                 "marked_share": counts["marked"] / presented,
+                "ce_told": sum(told[flow] for flow in members),
                 "dropped_share": _dropped_share(result)
                 if plain
                 else (counts["dropped_not_ect"] + counts["dropped_ect"]) / presented,

@@ -137,7 +137,7 @@ def _symmetric_claims(rows: list[Row], way: str) -> list[Claim]:
     ]
 
 
-@experiment("aqm.symmetric", TABLE)
+@experiment("aqm.symmetric", TABLE, backends=("sim", "live"))
 def symmetric(
     ways: tuple[str, ...] = BOTH,
     capacities_mbps: tuple[int, ...] = CAPACITIES,
@@ -162,7 +162,7 @@ def _classic_claims(rows: list[Row], way: str) -> list[Claim]:
     return [between(f"{way}-cubic", statement, "around zero", errors, -0.2, 0.1)]
 
 
-@experiment("aqm.classic_heavy", TABLE)
+@experiment("aqm.classic_heavy", TABLE, backends=("sim", "live"))
 def classic_heavy(
     ways: tuple[str, ...] = BOTH,
     capacities_mbps: tuple[int, ...] = CAPACITIES,
@@ -211,7 +211,7 @@ def _l4s_claims(rows: list[Row], way: str) -> list[Claim]:
     return out
 
 
-@experiment("aqm.l4s_heavy", TABLE)
+@experiment("aqm.l4s_heavy", TABLE, backends=("sim", "live"))
 def l4s_heavy(
     ways: tuple[str, ...] = BOTH,
     capacities_mbps: tuple[int, ...] = CAPACITIES,

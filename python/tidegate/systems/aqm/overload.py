@@ -68,6 +68,7 @@ def _notes(result: Result, prefix: str) -> list[tuple[str, float]]:
 @experiment(
     "aqm.overload",
     ("case", "cubic_mbps", "prague_mbps", "udp_mbps", "c_delay_ms_mean", "l_delay_ms_mean", "p_mean"),
+    backends=("sim", "live"),
 )
 def overload(
     ways: tuple[str, ...] = ("rfc", "rfc-fifo", "dualpi2"),

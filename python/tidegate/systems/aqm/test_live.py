@@ -1,0 +1,66 @@
+"""Experiments between real hosts, in short runs. What flows do to each other there is in tests/test_live_controls.py."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tidegate.experiments import all_experiments
+from tidegate.experiments import run as run_experiment
+from tidegate.hosts import libbpf
+from tidegate.lab import kernel
+
+SIMULATED_ALONE = {"rates", "burst", "rtts", "rfc7928"}
+
+has_prague = bool(kernel.congestion_controls(["prague"])) or (
+    shutil.which(libbpf.COMPILER) is not None and libbpf.missing() is None
+)
+needs_live = pytest.mark.skipif(
+    not (kernel.may_make_namespaces() and shutil.which("iperf3") and has_prague),
+    reason="needs root, iperf3, and clang with libbpf1 or a kernel that has prague",
+)
+
+
+def test_those_of_the_paper_run_live() -> None:
+    ours = {name: one.backends for name, one in all_experiments().items() if name.startswith("aqm.")}
+    assert {
+        name.removeprefix("aqm.") for name, backends in ours.items() if "live" not in backends
+    } == SIMULATED_ALONE
+
+
+@needs_live
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("symmetric", {"ways": ("dualpi2-inside",), "flows": (2,), "duration_s": 4, "warm_up_s": 1}),
+        (
+            "overload",
+            {"ways": ("rfc",), "loads": (0.5,), "code_points": ("ect1",), "flows": 2, "duration_s": 6},
+        ),
+    ],
+)
+def test_rows_are_as_simulated_ones(name: str, settings: dict[str, object], tmp_path: Path) -> None:
+    capacity = 40
+    if name == "overload":
+        settings = {**settings, "capacity_mbps": capacity}
+    else:
+        settings = {**settings, "capacities_mbps": (capacity,), "base_rtts_ms": (10.0,)}
+    live, simulated = (
+        run_experiment(f"aqm.{name}", settings, seeds=[1], backend=backend, out=tmp_path / backend)
+        for backend in ("live", "sim")
+    )
+    assert [list(row) for row in live["rows"]] == [list(row) for row in simulated["rows"]]
+    assert [claim["id"] for claim in live["claims"]] == [claim["id"] for claim in simulated["claims"]]
+    assert (tmp_path / "live" / "figure.png").stat().st_size > 10_000
+    for row in live["rows"]:
+        assert row["utilisation"] > 0.8
+        assert 0 < row["p_mean"] < 0.5
+    if name == "symmetric":
+        cubic, prague = live["rows"]
+        assert cubic["ce_told"] == 0 < prague["ce_told"]
+        assert prague["delay_ms_mean"] < cubic["delay_ms_mean"]
+    else:
+        (row,) = live["rows"]
+        assert row["udp_mbps"] == pytest.approx(20 * 1472 / 1514, rel=0.1)
