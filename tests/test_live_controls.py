@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -18,12 +19,15 @@ from conftest import read_pcap
 from live import has_ended, needs_iperf3, needs_namespaces, needs_prague, undisturbed, wait_for
 from tidegate import TidegateError
 from tidegate.hosts import libbpf
-from tidegate.hosts.controls import Controls
+from tidegate.hosts.controls import SOURCES, Controls
 from tidegate.lab import kernel
 from tidegate.lab.plan import lacking, plan
 from tidegate.network import Network
 from tidegate.results import Result
 from tidegate.systems.aqm.lab import Bottleneck, bottleneck, classic_flows, l4s_flows, rows_of
+
+# In the object, before the name: `NEEDS_ACCURATE_ECN`.
+FLAGS = b"\4\0\0\0prague_XXXXXX"
 
 has_its_own = bool(kernel.congestion_controls(["prague"]))
 of_tidegate = pytest.mark.skipif(has_its_own, reason="this kernel has a prague of its own")
@@ -46,7 +50,7 @@ def known() -> list[str]:
 @needs_prague
 @of_tidegate
 def test_two_labs_have_their_own_and_leave_none() -> None:
-    assert lacking(asking()) == {"prague"}
+    assert "prague" in lacking(asking())
     with Controls(["prague", "cubic"]) as one, Controls(["prague"]) as other:
         assert (list(one.names), one.problems) == (["prague"], {})
         both = [one.names["prague"], other.names["prague"]]
@@ -100,6 +104,19 @@ def test_a_program_that_does_not_load_says_why(tmp_path: Path) -> None:
     source.with_name("worse.c").write_text("int")
     with pytest.raises(libbpf.BpfError, match=r"clang does not compile it: .*worse\.c"):
         libbpf.compiled(source.with_name("worse.c"))
+
+
+@needs_namespaces
+@needs_prague
+@of_tidegate
+def test_a_kernel_that_does_not_take_it_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As one without accurate ECN: a flag that it does not know.
+    source = libbpf.compiled(SOURCES["prague"])
+    assert source.count(FLAGS) == 1
+    monkeypatch.setattr(libbpf, "compiled", lambda _: source.replace(FLAGS, b"\x40" + FLAGS[1:]))
+    with Controls(["prague"]) as controls:
+        assert not controls.names
+        assert "it needs Linux 6.18 or newer" in controls.problems["prague"]
 
 
 LOAD = """
@@ -234,3 +251,33 @@ def test_marks_are_told_one_by_one(result: Result, capture: Path) -> None:
     assert 0 <= marked - steps <= 4
     delivered = result.flow_samples.filter(pl.col("flow") == 2)["delivered_ce"].to_list()[-1]
     assert delivered == pytest.approx(marked, abs=0.1 * marked + 4)
+
+
+def marking() -> Network:
+    """A queue that marks what finds twenty packets waiting."""
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    link = net.link(a, b, rate="100 Mbit/s", delay="5 ms", queue="1000 packets", mark_above=20)
+    for _ in range(2):
+        net.tcp(a, b, congestion_control="dctcp")
+    net.record("10 ms", queues=[link])
+    return net
+
+
+@needs_namespaces
+@needs_prague
+def test_dctcp_holds_the_queue_where_the_simulated_one_does() -> None:
+    delays, windows, marks = {}, {}, {}
+    run = marking().run
+    for backend in ("sim", "live"):
+        result = run("3 s") if backend == "sim" else undisturbed(partial(run, "3 s", backend=backend))
+        queue = result.queue_samples.filter(pl.col("queue") == "a -> b", pl.col("time_s") > 1)
+        flows = result.flow_samples.filter(pl.col("time_s") > 1)
+        delays[backend] = queue["queue_delay_ms"].mean()
+        windows[backend] = flows["cwnd_packets"].mean()
+        marks[backend] = int(flows["delivered_ce"].max())
+        assert result.queues.filter(pl.col("queue") == "a -> b")["dropped"].item() == 0
+        assert result.flows["bytes_received"].sum() > 0.85 * 100e6 / 8 * 3 * 1448 / 1514
+    assert 1.2 < delays["sim"] < 2.6
+    for measured in (delays, windows, marks):
+        assert measured["live"] == pytest.approx(measured["sim"], rel=0.3), measured

@@ -19,11 +19,13 @@ ACCURATE_ECN = frozenset({"prague"})
 """Those that ask for accurate ECN, by themselves and always."""
 BOTH_ENDS = frozenset({"prague", "dctcp"})
 """Those that the receiver takes part in: from the handshake on, and in what it tells of CE."""
-SOURCES = {"prague": Path(__file__).with_name("prague.c")}
+SOURCES = {name: Path(__file__).with_name(f"{name}.c") for name in ("prague", "dctcp")}
+# Linux versions that have what they need: registration that ends with its owner; accurate ECN.
+SINCE = {"prague": "6.18", "dctcp": "6.4"}
 # In an object, as long as what comes in its place.
 PLACEHOLDER = "XXXXXX"
-# Of each object: the program for the egress of interfaces that marks its packets ECT(1).
-MARKER = "ect1"
+# The program for the egress of interfaces that marks packets ECT(1), where there is one.
+MARKERS = {"prague": "ect1"}
 
 
 class Controls:
@@ -56,11 +58,15 @@ class Controls:
             raise BpfError(why)
         elf, suffix = libbpf.compiled(SOURCES[name]), secrets.token_hex(len(PLACEHOLDER) // 2)
         mine = f"{name}_{suffix}"
-        loaded = Loaded(elf.replace(f"{name}_{PLACEHOLDER}".encode(), mine.encode()), registers=[name])
-        stack.callback(loaded.close)
-        loaded.register(name)
+        try:
+            loaded = Loaded(elf.replace(f"{name}_{PLACEHOLDER}".encode(), mine.encode()), registers=[name])
+            stack.callback(loaded.close)
+            loaded.register(name)
+        except BpfError as error:
+            raise BpfError(f"{error} (it needs Linux {SINCE[name]} or newer)") from None
         self.names[name] = mine
-        self.markers[name] = loaded.program(MARKER)
+        if name in MARKERS:
+            self.markers[name] = loaded.program(MARKERS[name])
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

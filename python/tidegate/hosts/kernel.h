@@ -20,6 +20,7 @@ static long (*bpf_skb_store_bytes)(void *skb, u32 offset, const void *from, u32 
 static void *(*bpf_sk_fullsock)(void *sk) = (void *)95;
 static void *(*bpf_sk_storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static long (*bpf_tcp_send_ack)(void *tp, u32 rcv_nxt) = (void *)116;
 
 /* Of a map's definition. */
 #define UINT(name, value) int (*name)[value]
@@ -38,6 +39,9 @@ struct sock {
 
 struct inet_connection_sock {
 	u8 icsk_ca_state : 5;
+	struct {
+		u8 pending;
+	} icsk_ack;
 	u64 icsk_ca_priv[13];
 };
 
@@ -57,6 +61,7 @@ struct tcp_sock {
 	u32 max_packets_out;
 	u32 delivered;
 	u32 delivered_ce;
+	u32 rcv_nxt;
 	u8 ecn_flags;
 	u8 is_cwnd_limited : 1;
 };
@@ -82,6 +87,9 @@ struct tcp_congestion_ops {
 
 #pragma clang attribute pop
 
+/* Functions of the kernel. */
+extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __attribute__((section(".ksyms")));
+
 /* For programs at an interface. This layout is promised to user space: it does not move. */
 struct packet {
 	u32 len, pkt_type, mark, queue_mapping, protocol, vlan_present, vlan_tci, vlan_proto, priority, ingress_ifindex;
@@ -93,12 +101,15 @@ struct packet {
 };
 
 enum ca_state { OPEN, DISORDER, CWR, RECOVERY, LOSS };
-enum ca_event { EVENT_LOSS = 3 };
+enum ca_event { EVENT_LOSS = 3, EVENT_NO_CE = 4, EVENT_IS_CE = 5 };
 
 #define NEEDS_ECN 2
 #define NEEDS_ACCURATE_ECN 4
 #define ECN_MODE_RFC3168 1
 #define ECN_MODE_ACCURATE 16
+#define ECN_DEMAND_CWR 4
+#define ACK_TIMER 2
+#define ACK_NOW 16
 #define PACING_NEEDED 1
 
 #define ETHERNET 14
@@ -114,3 +125,13 @@ enum ca_event { EVENT_LOSS = 3 };
 		wide << __builtin_preserve_field_info((from)->field, 4) >>                                   \
 			__builtin_preserve_field_info((from)->field, 5);                                     \
 	})
+
+ALWAYS_INLINE u32 smaller(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+ALWAYS_INLINE u32 larger(u32 a, u32 b)
+{
+	return a > b ? a : b;
+}

@@ -63,16 +63,6 @@ ALWAYS_INLINE struct prague *state_of(struct sock *sk)
 	return (struct prague *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
 }
 
-ALWAYS_INLINE u32 smaller(u32 a, u32 b)
-{
-	return a < b ? a : b;
-}
-
-ALWAYS_INLINE u32 larger(u32 a, u32 b)
-{
-	return a > b ? a : b;
-}
-
 ALWAYS_INLINE int in_slow_start(struct tcp_sock *tp)
 {
 	return tp->snd_cwnd < tp->snd_ssthresh;
