@@ -11,19 +11,20 @@ import importlib
 import importlib.util
 import inspect
 import json
+import math
 import multiprocessing
 import pkgutil
 import platform
 import shutil
 import signal
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from multiprocessing.synchronize import Event as EventType
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import numpy as np
 import polars as pl
@@ -86,6 +87,31 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class OneOf:
+    """In a parameter's annotation: the names that it takes."""
+
+    names: Collection[str]
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """In a parameter's annotation: the smallest number that makes sense. Without, it is all above 0."""
+
+    least: float
+
+
+OrZero = Annotated[int, AtLeast(0)]
+
+
+def demand_warm_up(warm_up_s: float, duration_s: float) -> None:
+    """Refuse a warm-up that leaves nothing to look at."""
+    if warm_up_s >= duration_s:
+        raise TidegateError(
+            f"a warm-up of {warm_up_s:g} s leaves nothing of {duration_s:g} s; give less, or a longer run"
+        )
+
+
+@dataclass(frozen=True)
 class Experiment:
     """An experiment by name."""
 
@@ -101,6 +127,31 @@ class Experiment:
         """Names and defaults; `quick` is given by the option of that name."""
         signature = inspect.signature(self.plan)
         return {p.name: p.default for p in signature.parameters.values() if p.name != "quick"}
+
+    def check(self, parameters: dict[str, Any]) -> None:
+        """Raise `TidegateError` for values that make no sense."""
+        annotations = get_type_hints(self.plan, include_extras=True)
+        for name, value in parameters.items():
+            values = value if isinstance(value, tuple) else (value,)
+            if not values:
+                raise TidegateError(f"{self.name}: {name} has nothing in it; give a value or several")
+            bounds = getattr(annotations[name], "__metadata__", ())
+            for one in values:
+                why = _wrong(one, bounds)
+                if why is not None:
+                    raise TidegateError(f"{self.name}: {name} is {one}; {why}")
+
+
+def _wrong(value: Any, bounds: Collection[OneOf | AtLeast]) -> str | None:
+    """What to give instead of a value that a parameter cannot have."""
+    for bound in bounds:
+        if isinstance(bound, OneOf):
+            known = ", ".join(bound.names)
+            return None if value in bound.names else f"known are {known}"
+        return None if bound.least <= value < math.inf else f"give a number from {bound.least:g} on"
+    if isinstance(value, int | float) and not 0 < value < math.inf:
+        return "give a number above 0"
+    return None
 
 
 _registry: dict[str, Experiment] = {}
@@ -266,7 +317,12 @@ def run(
     """
     one = find(name)
     demand_backend(one, backend)
+    one.check(parameters)
     plan = one.plan(**parameters, quick=quick)
+    order = {case.name: index for index, case in enumerate(plan.cases)}
+    if len(order) < len(plan.cases):
+        twice = next(case.name for index, case in enumerate(plan.cases) if order[case.name] != index)
+        raise TidegateError(f"{name}: two cases are {twice}; give each value once")
     if out.exists() and not (out / "run.json").exists() and any(out.iterdir()):
         raise TidegateError(f"{out} is there and holds no earlier run; give another folder with --out")
     jobs = [
@@ -274,7 +330,6 @@ def run(
     ]
     # By the real clock, one at a time: they would take time from each other.
     runs, interrupted = _run_all(jobs, processes if backend == "sim" else 1, progress)
-    order = {case.name: index for index, case in enumerate(plan.cases)}
     runs.sort(key=lambda r: (r.seed, order[r.case]))
     rows = [row for r in runs if r.rows is not None for row in r.rows]
     done = sum(r.rows is not None for r in runs)

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use tools::Failure;
 
 pyo3::create_exception!(
-    _core,
+    tidegate._core,
     TidegateError,
     pyo3::exceptions::PyException,
     "The input or the run is at fault."

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
+from tidegate._core import TidegateError
+from tidegate.experiments import AtLeast, Case, Claim, OneOf, Plan, Row, Run, experiment, medians
 from tidegate.results import Result
 from tidegate.systems.aqm.judge import between
 from tidegate.systems.aqm.lab import (
@@ -16,6 +18,7 @@ from tidegate.systems.aqm.lab import (
     WAYS,
     Bottleneck,
     Noted,
+    Ways,
     bottleneck,
     classic_flows,
     l4s_flows,
@@ -50,6 +53,10 @@ def with_short_flows(
 def _burst_row(lab: Bottleneck, about: Row, short: list[int], duration_s: int, result: Result) -> Row:
     flows = result.flows[short]
     done = flows["completion_ms"].drop_nulls().to_numpy()
+    if not len(done):
+        raise TidegateError(
+            f"no short flow got through in {duration_s} s; give a larger load, or a longer run"
+        )
     low = about["control"] == "prague" and WAYS[lab.way].queues == 2
     plain = WAYS[lab.way].program is None
     delays = (
@@ -73,17 +80,19 @@ def _burst_row(lab: Bottleneck, about: Row, short: list[int], duration_s: int, r
 
 @experiment("aqm.burst", ("case", "completion_ms_p50", "completion_ms_p95", "slowdown_mean", "delay_ms_p99"))
 def burst(
-    ways: tuple[str, ...] = ("droptail", "codel", "pie", "pi2", "rfc"),
-    controls: tuple[str, ...] = ("cubic", "prague"),
+    ways: Ways = ("droptail", "codel", "pie", "pi2", "rfc"),
+    controls: Annotated[tuple[str, ...], OneOf(("cubic", "prague"))] = ("cubic", "prague"),
     capacity_mbps: int = 120,
     long: int = 2,
     load: float = 0.2,
-    duration_s: int = 60,
+    duration_s: Annotated[int, AtLeast(8)] = 60,
     quick: bool = False,
 ) -> Plan:
     """Short flows, as of the web, over long ones: how long they take."""
     if quick:
         duration_s = 15
+    if load >= 1:
+        raise TidegateError(f"aqm.burst: load is {load:g}; give less than 1, which is all of the link")
     cases = []
     for way in ways:
         for control in controls:

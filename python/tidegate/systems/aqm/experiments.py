@@ -31,6 +31,7 @@ from tidegate.systems.aqm.judge import (
 from tidegate.systems.aqm.lab import (
     WAYS,
     Bottleneck,
+    Managed,
     Noted,
     begun,
     bottleneck,
@@ -84,7 +85,7 @@ def _phase_rows(lab: Bottleneck, about: Row, phase_s: int) -> Callable[[Result],
 
 @experiment("aqm.phases", (*TABLE[:1], "phase", *TABLE[1:]), backends=("sim", "live"))
 def phases(
-    ways: tuple[str, ...] = ("pi2", "dualpi2"),
+    ways: Managed = ("pi2", "dualpi2"),
     capacities_mbps: tuple[int, ...] = (120, 1000),
     base_rtts_ms: tuple[float, ...] = (10.0, 50.0),
     phase_s: int = 30,

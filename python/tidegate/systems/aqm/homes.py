@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Annotated
 
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
+from tidegate.experiments import Case, Claim, OneOf, Plan, Row, Run, experiment, medians
 from tidegate.results import Result
 from tidegate.systems.aqm.controller import Aqm, Home
 from tidegate.systems.aqm.judge import between
@@ -73,7 +74,10 @@ def _fast_rows(lab: Bottleneck, about: Row, duration_s: float, result: Result) -
 def rates(
     capacities_gbps: tuple[int, ...] = (10, 40, 100),
     base_rtt_ms: float = 2.0,
-    homes: tuple[str, ...] = ("data plane", "control plane"),
+    homes: Annotated[tuple[str, ...], OneOf(("data plane", "control plane"))] = (
+        "data plane",
+        "control plane",
+    ),
     flows: int = 25,
     duration_s: float = 3.0,
     quick: bool = False,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import polars as pl
 
 from tidegate import units
 from tidegate.control import Controller, Port, Queue, SwitchApi
-from tidegate.experiments import Row
+from tidegate.experiments import OneOf, Row
 from tidegate.network import Link, Network, Node, PageSpec
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
@@ -75,6 +75,9 @@ WAYS = {
     "pie": Way("PIE", "C5", None, law="pie"),
 }
 BASELINES = ("droptail", "codel", "pie")
+Ways = Annotated[tuple[str, ...], OneOf(WAYS)]
+Managed = Annotated[tuple[str, ...], OneOf([name for name in WAYS if name not in BASELINES])]
+"""Those that are programs."""
 
 
 @cache

@@ -8,7 +8,7 @@ from functools import partial
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
+from tidegate.experiments import Case, Claim, OrZero, Plan, Row, Run, demand_warm_up, experiment, medians
 from tidegate.results import Result
 from tidegate.systems.aqm.judge import (
     TARGET_MS,
@@ -19,7 +19,7 @@ from tidegate.systems.aqm.judge import (
     steady_claims,
     where,
 )
-from tidegate.systems.aqm.lab import WAYS, Bottleneck, bottleneck, classic_flows, l4s_flows, rows_of
+from tidegate.systems.aqm.lab import WAYS, Bottleneck, Managed, bottleneck, classic_flows, l4s_flows, rows_of
 
 TABLE = (
     "case",
@@ -63,6 +63,7 @@ def _plan(
     claims: Callable[[list[Row], str], list[Claim]],
     title: str,
 ) -> Plan:
+    demand_warm_up(warm_up_s, duration_s)
     cases = []
     for way in ways:
         for capacity in capacities:
@@ -139,12 +140,12 @@ def _symmetric_claims(rows: list[Row], way: str) -> list[Claim]:
 
 @experiment("aqm.symmetric", TABLE, backends=("sim", "live"))
 def symmetric(
-    ways: tuple[str, ...] = BOTH,
+    ways: Managed = BOTH,
     capacities_mbps: tuple[int, ...] = CAPACITIES,
     base_rtts_ms: tuple[float, ...] = RTTS,
     flows: tuple[int, ...] = (1, 2, 10, 25),
     duration_s: int = 120,
-    warm_up_s: int = 10,
+    warm_up_s: OrZero = 10,
     quick: bool = False,
 ) -> Plan:
     """As many flows of CUBIC as of Prague (Fig. 6)."""
@@ -164,12 +165,12 @@ def _classic_claims(rows: list[Row], way: str) -> list[Claim]:
 
 @experiment("aqm.classic_heavy", TABLE, backends=("sim", "live"))
 def classic_heavy(
-    ways: tuple[str, ...] = BOTH,
+    ways: Managed = BOTH,
     capacities_mbps: tuple[int, ...] = CAPACITIES,
     base_rtts_ms: tuple[float, ...] = RTTS,
     l4s_flows: tuple[int, ...] = (1, 5, 10),
     duration_s: int = 120,
-    warm_up_s: int = 10,
+    warm_up_s: OrZero = 10,
     quick: bool = False,
 ) -> Plan:
     """Nine flows of CUBIC for one of Prague (Fig. 7)."""
@@ -213,12 +214,12 @@ def _l4s_claims(rows: list[Row], way: str) -> list[Claim]:
 
 @experiment("aqm.l4s_heavy", TABLE, backends=("sim", "live"))
 def l4s_heavy(
-    ways: tuple[str, ...] = BOTH,
+    ways: Managed = BOTH,
     capacities_mbps: tuple[int, ...] = CAPACITIES,
     base_rtts_ms: tuple[float, ...] = RTTS,
     classic_flows: tuple[int, ...] = (1, 5, 10),
     duration_s: int = 120,
-    warm_up_s: int = 10,
+    warm_up_s: OrZero = 10,
     quick: bool = False,
 ) -> Plan:
     """One flow of CUBIC for nine of Prague (Fig. 8)."""

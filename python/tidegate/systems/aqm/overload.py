@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Annotated
 
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
+from tidegate.experiments import AtLeast, Case, Claim, OneOf, Plan, Row, Run, experiment, medians
 from tidegate.network import UdpSpec
 from tidegate.results import Result
 from tidegate.systems.aqm.judge import between
 from tidegate.systems.aqm.lab import (
     WAYS,
     Bottleneck,
+    Managed,
     Noted,
     bottleneck,
     classic_flows,
@@ -71,12 +73,12 @@ def _notes(result: Result, prefix: str) -> list[tuple[str, float]]:
     backends=("sim", "live"),
 )
 def overload(
-    ways: tuple[str, ...] = ("rfc", "rfc-fifo", "dualpi2"),
+    ways: Managed = ("rfc", "rfc-fifo", "dualpi2"),
     loads: tuple[float, ...] = (0.5, 0.7, 0.9, 1.0, 1.4, 2.0),
-    code_points: tuple[str, ...] = ("not-ect", "ect1"),
+    code_points: Annotated[tuple[str, ...], OneOf(("not-ect", "ect0", "ect1"))] = ("not-ect", "ect1"),
     capacity_mbps: int = 120,
     flows: int = 5,
-    duration_s: int = 30,
+    duration_s: Annotated[int, AtLeast(4)] = 30,
     quick: bool = False,
 ) -> Plan:
     """Datagrams that respond to nothing, 50 to 200 % of the link, as L4S and as classic, over flows of both kinds."""

@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
+from tidegate.experiments import Case, Claim, OneOf, Plan, Row, Run, experiment, medians
 from tidegate.results import Result, jain
 from tidegate.systems.aqm.judge import between
 from tidegate.systems.aqm.lab import (
@@ -21,6 +21,7 @@ from tidegate.systems.aqm.lab import (
     WAYS,
     Bottleneck,
     Noted,
+    Ways,
     bottleneck,
     classic_flows,
     goodputs_mbps,
@@ -60,7 +61,7 @@ def _rtt_rows(
 
 @experiment("aqm.rtts", ("case", "base_rtt_ms", "control", "goodput_mbps", "of_fair", "delay_ms_mean"))
 def rtts(
-    ways: tuple[str, ...] = ("pi2", "dualpi2", "rfc"),
+    ways: Ways = ("pi2", "dualpi2", "rfc"),
     capacity_mbps: int = 200,
     rtts_ms: tuple[float, ...] = (5.0, 10.0, 20.0, 50.0, 100.0),
     flows: int = 2,
@@ -240,8 +241,8 @@ def _scenario_row(lab: Bottleneck, about: Row, duration_s: float, result: Result
     ("case", "goodput_mbps", "delay_ms_mean", "delay_ms_p95", "utilisation", "jain", "short_ms_p95"),
 )
 def rfc7928(
-    ways: tuple[str, ...] = ("droptail", "codel", "pie", "pi2", "rfc"),
-    scenarios: tuple[str, ...] = tuple(SCENARIOS),
+    ways: Ways = ("droptail", "codel", "pie", "pi2", "rfc"),
+    scenarios: Annotated[tuple[str, ...], OneOf(SCENARIOS)] = tuple(SCENARIOS),
     duration_s: int = 60,
     quick: bool = False,
 ) -> Plan:

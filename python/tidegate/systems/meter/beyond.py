@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Annotated
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate import units
 from tidegate.control import Controller, SwitchApi
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
+from tidegate.experiments import AtLeast, Case, Claim, OneOf, Plan, Row, Run, experiment, medians
 from tidegate.results import Result, jain
 from tidegate.systems.meter.controller import FRAME_BYTES, Meter, MeterController, forwarding
 from tidegate.systems.meter.lab import (
@@ -17,6 +18,8 @@ from tidegate.systems.meter.lab import (
     SETTLED_S,
     Floats,
     History,
+    Ours,
+    Seconds,
     flow_rows,
     history,
     last,
@@ -37,10 +40,10 @@ def _rows(runs: Iterable[Run]) -> list[Row]:
 
 @experiment("meter.matrix")
 def matrix(
-    controls: tuple[str, ...] = CONTROLS,
+    controls: Annotated[tuple[str, ...], OneOf(CONTROLS)] = CONTROLS,
     base_rtts_ms: tuple[float, ...] = (0.2, 1.0, 10.0, 50.0),
     rates_mbps: tuple[int, ...] = (10, 100, 1000, 10_000),
-    duration_s: int = 60,
+    duration_s: Seconds = 60,
     quick: bool = False,
 ) -> Plan:
     """Congestion controls, round trips and rates: the friendly meter's error in each cell, all defaults unchanged."""
@@ -143,9 +146,9 @@ def _cell(row: Row) -> str:
 @experiment("meter.step", backends=("sim", "live"))
 def step(
     targets_mbps: tuple[int, ...] = (400, 200, 600),
-    each_s: int = 30,
+    each_s: Seconds = 30,
     base_rtts_ms: tuple[float, ...] = (0.1, 0.5, 1.0),
-    schemes: tuple[str, ...] = ("paper", "friendly"),
+    schemes: Ours = ("paper", "friendly"),
     quick: bool = False,
 ) -> Plan:
     """The target changes while a flow runs: how long until it is reached, and how far beyond it goes."""
@@ -256,9 +259,13 @@ def step(
 def udp(
     target_mbps: int = 100,
     offered: tuple[float, ...] = (0.5, 0.9, 1.1, 2.0, 10.0),
-    patterns: tuple[str, ...] = ("constant", "poisson", "on-off"),
-    schemes: tuple[str, ...] = ("plain", "paper", "default"),
-    duration_s: int = 60,
+    patterns: Annotated[tuple[str, ...], OneOf(("constant", "poisson", "on-off"))] = (
+        "constant",
+        "poisson",
+        "on-off",
+    ),
+    schemes: Ours = ("plain", "paper", "default"),
+    duration_s: Seconds = 60,
     quick: bool = False,
 ) -> Plan:
     """UDP is held to its rate, and passes whole below it, whatever helps TCP."""
@@ -351,8 +358,8 @@ def shared(
     numbers: tuple[int, ...] = (1, 2, 4, 16, 64),
     target_mbps: int = 400,
     base_rtts_ms: tuple[float, ...] = (0.1, 1.0, 10.0),
-    schemes: tuple[str, ...] = ("plain", "paper", "default"),
-    duration_s: int = 60,
+    schemes: Ours = ("plain", "paper", "default"),
+    duration_s: Seconds = 60,
     quick: bool = False,
 ) -> Plan:
     """Several flows in one meter: the rate of all, and how fairly they share it."""
@@ -483,8 +490,8 @@ def scale(
     meters: int = 10_000,
     target_mbps: int = 1,
     base_rtts_ms: tuple[float, ...] = (1.0, 10.0),
-    schemes: tuple[str, ...] = ("plain", "default"),
-    duration_s: int = 40,
+    schemes: Ours = ("plain", "default"),
+    duration_s: Annotated[int, AtLeast(SETTLED_S + 1)] = 40,
     quick: bool = False,
 ) -> Plan:
     """Ten thousand flows at once, each with a meter of its own, one controller for all."""

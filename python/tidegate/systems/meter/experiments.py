@@ -16,6 +16,8 @@ from tidegate.results import Result
 from tidegate.systems.meter import beyond as beyond  # Its experiments are known by being imported.
 from tidegate.systems.meter.lab import (
     SCHEMES,
+    Schemes,
+    Seconds,
     flow_rows,
     metered_flows,
     percent,
@@ -56,10 +58,10 @@ def _measure(scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int]) -> Ca
 def rates(
     rates_mbps: tuple[int, ...] = (100, 200, 300, 400, 500, 600, 700, 800),
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),
-    schemes: tuple[str, ...] = ("plain", "rfc2697", "rfc2698", "paper", "friendly", "shaper"),
+    schemes: Schemes = ("plain", "rfc2697", "rfc2698", "paper", "friendly", "shaper"),
     congestion_control: str = "cubic",
     ecn: str = "on",
-    duration_s: int = 180,
+    duration_s: Seconds = 180,
     quick: bool = False,
 ) -> Plan:
     """One TCP flow through a meter: what it has of the rate that it was sold (Figs. 9 and 10)."""
@@ -217,7 +219,7 @@ def _plain_claims(rows: list[Row], errors: dict[str, float], where: str, id: str
 def ablation(
     rates_mbps: tuple[int, ...] = (100, 200, 400, 800),
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5),
-    duration_s: int = 180,
+    duration_s: Seconds = 180,
     quick: bool = False,
 ) -> Plan:
     """What each part of the paper's meter does: none, RED_ECN, the controller, both (Table I, Figs. 11 and 12)."""
@@ -341,8 +343,8 @@ def flows(
     most: int = 4,
     target_mbps: int = 400,
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),
-    schemes: tuple[str, ...] = ("plain", "paper", "friendly"),
-    duration_s: int = 180,
+    schemes: Schemes = ("plain", "paper", "friendly"),
+    duration_s: Seconds = 180,
     quick: bool = False,
 ) -> Plan:
     """One to four flows at once, a meter each, all with the same target (Figs. 13 to 16)."""
@@ -362,8 +364,8 @@ def targets(
     low_mbps: tuple[int, ...] = (100, 200, 300, 400),
     high_mbps: tuple[int, ...] = (400, 500, 600, 700),
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),
-    schemes: tuple[str, ...] = ("plain", "paper", "friendly"),
-    duration_s: int = 180,
+    schemes: Schemes = ("plain", "paper", "friendly"),
+    duration_s: Seconds = 180,
     quick: bool = False,
 ) -> Plan:
     """Four flows at once with different targets (Figs. 17 to 22)."""

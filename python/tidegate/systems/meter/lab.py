@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import polars as pl
 
 from tidegate import units
 from tidegate.control import Controller, Port, Queue, Shaper, SwitchApi
-from tidegate.experiments import Claim, Row
+from tidegate.experiments import AtLeast, Claim, OneOf, Row
 from tidegate.network import Flow, Network, Node, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
@@ -70,6 +71,11 @@ SCHEMES = {
     "shaper": Scheme("shaped queue", "0.5", "x", PLAIN, Fixed()),
 }
 STANDARD = ("rfc2697", "rfc2698", "shaper")
+Schemes = Annotated[tuple[str, ...], OneOf(SCHEMES)]
+Ours = Annotated[tuple[str, ...], OneOf([name for name in SCHEMES if name not in STANDARD])]
+"""Those of `meter.p4`."""
+Seconds = Annotated[int, AtLeast(2)]
+"""Of a case: what is judged is its second half, by what is noted each second."""
 
 
 @cache

@@ -8,7 +8,18 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from tidegate import topologies
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, median, spread
+from tidegate.experiments import (
+    Case,
+    Claim,
+    OrZero,
+    Plan,
+    Row,
+    Run,
+    demand_warm_up,
+    experiment,
+    median,
+    spread,
+)
 from tidegate.network import Network
 from tidegate.p4 import compile as compile_p4
 from tidegate.results import Result, jain
@@ -42,14 +53,15 @@ def dumbbell(
     congestion_control: str = "cubic",
     queue: str = "1667 packets",
     ecn: str = "passive",
-    mark_above: int = 0,
+    mark_above: OrZero = 0,
     duration_s: int = 10,
-    warm_up_s: int = 2,
+    warm_up_s: OrZero = 2,
     quick: bool = False,
 ) -> Plan:
     """N long flows through one 1 Gbit/s bottleneck with a base RTT of 20 ms and a drop-tail queue of one BDP."""
     if quick:
         duration_s, warm_up_s = 4, 2
+    demand_warm_up(warm_up_s, duration_s)
 
     def measure(result: Result) -> Row:
         rates = result.goodput_mbps(warm_up_s)["goodput_mbps"]
