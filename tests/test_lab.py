@@ -306,6 +306,25 @@ def test_an_error_in_a_run_ends_the_lab() -> None:
     assert net.running is None
 
 
+@needs_namespaces
+def test_controllers_do_not_keep_the_network_waiting() -> None:
+    """They hold its lock while they read and write, on a machine that has other things to do as well."""
+    before = os.sched_getscheduler(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except PermissionError:
+        pytest.skip("needs CAP_SYS_NICE")
+    finally:
+        os.sched_setscheduler(0, before, os.sched_param(0))
+    seen = []
+    net, a, b = pair()
+    net.tcp(a, b, size="1 MB")
+    net.at("50 ms", lambda: seen.append(os.sched_getscheduler(0)))
+    net.run("200 ms", backend="live", progress=False)
+    assert seen == [os.SCHED_RR | os.SCHED_RESET_ON_FORK]
+    assert os.sched_getscheduler(0) == before
+
+
 def spaces_of(pid: int) -> set[str]:
     """The namespaces of a process's labs."""
     found = set()

@@ -164,14 +164,17 @@ def _draw_phases(
     rtts: Sequence[float],
     phase_s: int,
 ) -> Figure:
-    columns = [(capacity, rtt) for capacity in capacities for rtt in rtts]
-    figure = Figure(figsize=(1 + 3.9 * len(columns), 0.8 + 7.2 * len(ways)), layout="constrained")
-    panels = figure.subplots(3 * len(ways), len(columns), squeeze=False)
+    places = [(capacity, rtt) for capacity in capacities for rtt in rtts]
+    # One place: the ways stand side by side.
+    down, across = (1, len(ways)) if len(places) == 1 else (len(ways), len(places))
+    figure = Figure(figsize=(1 + 3.9 * across, 0.8 + 7.2 * down), layout="constrained")
+    panels = figure.subplots(3 * down, across, squeeze=False)
     first = {run.case: run for run in reversed(runs)}
     for group, way in enumerate(ways):
-        for column, (capacity, rtt) in enumerate(columns):
+        for place, (capacity, rtt) in enumerate(places):
             run = first[f"{way}-{capacity}-{rtt:g}ms"]
-            upper, middle, lower = (panels[3 * group + line][column] for line in range(3))
+            row, column = (0, group) if len(places) == 1 else (group, place)
+            upper, middle, lower = (panels[3 * row + line][column] for line in range(3))
             _goodput_panel(upper, run, capacity, phase_s)
             p = run.tables["notes"].filter(pl.col("quantity").str.starts_with("p_"))
             middle.plot(p["time_s"], 100 * p["value"], color="0.4", linewidth=0.5)
@@ -185,9 +188,10 @@ def _draw_phases(
             for panel in (upper, middle, lower):
                 panel.grid(alpha=0.3)
     panels[0][0].legend(fontsize="x-small", loc="upper right")
-    panels[2][-1].legend(fontsize="x-small", loc="lower right")
-    if len(ways) > 1:
-        panels[-1][-1].legend(fontsize="x-small", loc="lower right")
+    # Their lines are the ways' own.
+    for row in range(down):
+        for panel in panels[3 * row + 2][-1:] if down > 1 else panels[2]:
+            panel.legend(fontsize="x-small", loc="lower right")
     return figure
 
 
