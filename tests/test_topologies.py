@@ -73,8 +73,8 @@ def test_the_clos_of_the_comparison_with_others() -> None:
         net.tcp(host, made.hosts[d], start=start, rto_min="10 ms", delayed_ack="1 ms")
     net.record("10 ms")
     result = net.run("60 ms")
-    # 106.6 Gbit/s over 20 to 100 ms; ns-3 has 104.1.
-    assert result.goodput_mbps(0.02)["goodput_mbps"].sum() == pytest.approx(105_000, rel=0.03)
+    # Over 20 to 100 ms it is 103.3 Gbit/s; ns-3 has 104.1.
+    assert result.goodput_mbps(0.02)["goodput_mbps"].sum() == pytest.approx(104_100, rel=0.03)
     # Host 100 is in rack 6, pod 2: what is for it comes over aggregation switch 0 and core 0 of each level.
     routes = {(a.name, to.name): over.name for a, to, over in net.routes}
     assert routes["tor0", "h100"] == "tor0 - agg0"

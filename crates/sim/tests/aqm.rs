@@ -6,8 +6,8 @@ use transport::segment::Ecn;
 use units::{Rate, Time};
 
 /// N hosts on each side, 1 Gbit/s and 20 ms between them.
-fn dumbbell(aqm: Option<Aqm>, flows: u32) -> (Network, PortId) {
-    let mut net = Network::new(1);
+fn dumbbell(aqm: Option<Aqm>, flows: u32, seed: u64) -> (Network, PortId) {
+    let mut net = Network::new(seed);
     let (left, right) = (net.router("left"), net.router("right"));
     let limit = QueueLimit { packets: Some(10_000), bytes: None };
     let bottleneck = Link { aqm, limit, framing: 0, ..Link::new(Rate::from_gbps(1), Time::from_ms(8)) };
@@ -24,8 +24,8 @@ fn dumbbell(aqm: Option<Aqm>, flows: u32) -> (Network, PortId) {
 }
 
 /// Mean delay of a packet and share of the link, from 2 to 10 s; and drops from the start.
-fn measure(aqm: Aqm) -> (f64, f64, u64) {
-    let (mut net, port) = dumbbell(Some(aqm), 10);
+fn measure(aqm: Aqm, seed: u64) -> (f64, f64, u64) {
+    let (mut net, port) = dumbbell(Some(aqm), 10, seed);
     net.run_until(Time::from_secs(2)).unwrap();
     let before = *net.queue(port);
     net.run_until(Time::from_secs(10)).unwrap();
@@ -36,10 +36,16 @@ fn measure(aqm: Aqm) -> (f64, f64, u64) {
 
 #[test]
 fn cubic_over_codel_and_pie_waits_as_long_as_in_ns3() {
-    for (aqm, ns3_ms) in [(Aqm::Codel, 4.79), (Aqm::Pie, 13.78)] {
-        let (delay, share, dropped) = measure(aqm);
-        assert!((delay - ns3_ms).abs() < 1.0, "{aqm:?}: {delay} ms, ns-3 has {ns3_ms}");
-        assert!(share > 0.97 && dropped > 20, "{aqm:?}: {share}, {dropped} drops");
+    // PIE's drops are random: a run of eight seconds is off by 2 ms and more.
+    for (aqm, ns3_ms, seeds) in [(Aqm::Codel, 4.79, 1), (Aqm::Pie, 13.78, 8)] {
+        let mut delays = 0.0;
+        for seed in 1..=seeds {
+            let (delay, share, dropped) = measure(aqm, seed);
+            delays += delay;
+            assert!(share > 0.97 && dropped > 20, "{aqm:?}, seed {seed}: {share}, {dropped} drops");
+        }
+        let mean = delays / seeds as f64;
+        assert!((mean - ns3_ms).abs() < 1.0, "{aqm:?}: {mean} ms, ns-3 has {ns3_ms}");
     }
 }
 

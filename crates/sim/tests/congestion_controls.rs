@@ -354,7 +354,7 @@ fn timely_keeps_the_queue_below_t_low() {
         assert!(flows > 1 || seen.goodput > 0.9 * most(Rate::from_gbps(10)), "{}", seen.goodput);
         // Bursts of 16 KiB that meet are taken for congestion: the more flows, the more is lost by it.
         assert!(seen.goodput > 0.7 * most(Rate::from_gbps(10)), "{flows}: {}", seen.goodput);
-        assert!(seen.jain > 0.9 && seen.dropped == 0, "{flows}: {} {}", seen.jain, seen.dropped);
+        assert!(seen.jain > 0.85 && seen.dropped == 0, "{flows}: {} {}", seen.jain, seen.dropped);
         assert!(seen.delay_ms < 0.05, "{flows}: {} ms", seen.delay_ms);
     }
 }

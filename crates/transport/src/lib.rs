@@ -9,4 +9,5 @@
 pub mod cc;
 pub mod segment;
 pub mod tcp;
+pub mod ticks;
 pub mod wire;

@@ -330,3 +330,33 @@ fn the_congestion_window_grows_no_further_than_the_receiver_lets_it_be_used() {
         assert!(flow.in_slow_start());
     }
 }
+
+#[test]
+fn what_the_sender_pushes_is_acknowledged_when_it_is_read() {
+    // While the window opens, every segment is acknowledged.
+    let config = Config { receive_buffer_max: Config::default().receive_buffer, ..plain() };
+    for (flags, wait) in [(Flags::ACK, Time::from_ms(40)), (Flags::ACK | Flags::PSH, Time::from_us(50))] {
+        let mut pair = Pair::new(&config, "reno");
+        pair.one_by_one = true;
+        pair.ends[0].write(400 * u64::from(MSS));
+        pair.run(Time::from_ms(200), everything);
+        let (_, last) = *pair.logs[0].iter().rfind(|(_, s)| s.payload > 0).expect("data");
+        let receiver = &mut pair.ends[1];
+        receiver.receive(pair.now, &Segment { seq: last.seq + MSS, flags, ..last });
+        assert!(receiver.transmit(pair.now).is_none());
+        assert_eq!(receiver.next_wakeup(pair.now) - pair.now, wait);
+    }
+}
+
+#[test]
+fn bursts_end_with_a_push_and_single_segments_do_not() {
+    for offload in [None, Config::default().segmentation_offload] {
+        let mut pair = Pair::new(&Config { segmentation_offload: offload, ..plain() }, "reno");
+        pair.ends[0].write(u64::MAX);
+        pair.run(Time::from_ms(100), everything);
+        let data: Vec<_> = pair.logs[0].iter().filter(|(_, s)| s.payload > 0).collect();
+        let pushed = data.iter().filter(|(_, s)| s.flags.has(Flags::PSH)).count();
+        assert_eq!(offload.is_some(), pushed > 0);
+        assert!(2 * pushed <= data.len());
+    }
+}

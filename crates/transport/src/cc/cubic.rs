@@ -1,10 +1,12 @@
 //! CUBIC with HyStart: RFC 9438, in the integer form and with the constants of Linux's `tcp_cubic`.
 //!
-//! Known deviations: the clock of the window function has steps of one millisecond (Linux with HZ=1000).
+//! The clock of the window function counts ticks, as Linux's. On short paths they decide: what the function says holds for a whole
+//! tick, in which a window can grow by half in each round trip.
 
 use units::Time;
 
 use super::{Ack, CongestionControl, Event, Flow, State};
+use crate::ticks::Ticks;
 
 /// Multiplicative decrease, in 1024ths (RFC 9438 has 0.7).
 const BETA: u32 = 717;
@@ -47,13 +49,13 @@ pub struct Cubic {
     cnt: u32,
     last_max_cwnd: u32,
     last_cwnd: u32,
-    last_ms: u64,
+    last_tick: u64,
     origin_point: u32,
     /// Time to the origin point, in 1024ths of a second.
     k: u64,
     /// Smallest round trip seen.
     delay_min: Option<Time>,
-    epoch_start_ms: Option<u64>,
+    epoch_start: Option<u64>,
     ack_cnt: u32,
     /// Reno's window, estimated.
     tcp_cwnd: u32,
@@ -91,15 +93,16 @@ impl Cubic {
     }
 
     /// Sets `cnt` (`bictcp_update`).
-    fn update(&mut self, cwnd: u32, acked: u32, now_ms: u64) {
+    fn update(&mut self, cwnd: u32, acked: u32, now: Time, ticks: Ticks) {
+        let now = ticks.at(now);
         self.ack_cnt += acked;
-        if self.last_cwnd == cwnd && now_ms - self.last_ms <= 1000 / 32 {
+        if self.last_cwnd == cwnd && now - self.last_tick <= ticks.per_second / 32 {
             return;
         }
-        if self.epoch_start_ms.is_none() || now_ms != self.last_ms {
+        if self.epoch_start.is_none() || now != self.last_tick {
             self.last_cwnd = cwnd;
-            self.last_ms = now_ms;
-            self.curve(cwnd, acked, now_ms);
+            self.last_tick = now;
+            self.curve(cwnd, acked, ticks);
         }
         if self.options.tcp_friendliness {
             let delta = ((cwnd * FRIENDLY_SCALE) >> 3).max(1);
@@ -114,8 +117,9 @@ impl Cubic {
     }
 
     /// The window function (RFC 9438 section 4.2).
-    fn curve(&mut self, cwnd: u32, acked: u32, now_ms: u64) {
-        let epoch_start = *self.epoch_start_ms.get_or_insert_with(|| {
+    fn curve(&mut self, cwnd: u32, acked: u32, ticks: Ticks) {
+        let now = self.last_tick;
+        let epoch_start = *self.epoch_start.get_or_insert_with(|| {
             self.ack_cnt = acked;
             self.tcp_cwnd = cwnd;
             if self.last_max_cwnd <= cwnd {
@@ -125,10 +129,10 @@ impl Cubic {
                 self.k = cube_root(CUBE_FACTOR * u64::from(self.last_max_cwnd - cwnd));
                 self.origin_point = self.last_max_cwnd;
             }
-            now_ms
+            now
         });
-        let elapsed_ms = now_ms - epoch_start + self.delay_min.map_or(0, Time::as_ms);
-        let t = (elapsed_ms << BICTCP_HZ) / 1000;
+        let elapsed = now - epoch_start + self.delay_min.map_or(0, |delay| ticks.of(delay));
+        let t = (elapsed << BICTCP_HZ) / ticks.per_second;
         let offset = t.abs_diff(self.k).min(1 << 17);
         let delta = ((CUBE_RTT_SCALE * offset * offset * offset) >> (10 + 3 * BICTCP_HZ)).min(1 << 30) as u32;
         let target = if t < self.k {
@@ -204,7 +208,7 @@ impl CongestionControl for Cubic {
     }
 
     fn ssthresh(&mut self, flow: &mut Flow, _now: Time) -> u32 {
-        self.epoch_start_ms = None;
+        self.epoch_start = None;
         self.last_max_cwnd = if flow.cwnd < self.last_max_cwnd && self.options.fast_convergence {
             flow.cwnd * (BETA_SCALE + BETA) / (2 * BETA_SCALE)
         } else {
@@ -215,7 +219,7 @@ impl CongestionControl for Cubic {
 
     fn cong_avoid(&mut self, flow: &mut Flow, ack: &Ack) {
         if let Some(acked) = flow.beyond_slow_start(ack.acked) {
-            self.update(flow.cwnd, acked, ack.now.as_ms());
+            self.update(flow.cwnd, acked, ack.now, flow.ticks);
             flow.additive_increase(self.cnt, acked);
         }
     }
@@ -223,7 +227,10 @@ impl CongestionControl for Cubic {
     fn pkts_acked(&mut self, flow: &mut Flow, ack: &Ack) {
         let Some(delay) = ack.rtt else { return };
         // Samples right after a reduction still have its queue in them.
-        if self.epoch_start_ms.is_some_and(|start| ack.now.as_ms().saturating_sub(start) < 1000) {
+        if self
+            .epoch_start
+            .is_some_and(|start| flow.ticks.at(ack.now).saturating_sub(start) < flow.ticks.per_second)
+        {
             return;
         }
         if self.delay_min.is_none_or(|min| min > delay) {
@@ -244,9 +251,10 @@ impl CongestionControl for Cubic {
     fn cwnd_event(&mut self, flow: &mut Flow, event: Event, now: Time) {
         // After an idle time the curve goes on where it was.
         if event == Event::TxStart
-            && let Some(start) = &mut self.epoch_start_ms
+            && let Some(start) = &mut self.epoch_start
         {
-            *start = (*start + now.saturating_sub(flow.last_sent).as_ms()).min(now.as_ms());
+            let ticks = flow.ticks;
+            *start = (*start + ticks.at(now) - ticks.at(flow.last_sent)).min(ticks.at(now));
         }
     }
 }
@@ -303,5 +311,27 @@ mod tests {
             let expected = 28.0 + 9.0 / 17.0 * f64::from(round);
             assert!((f64::from(driver.flow.cwnd) - expected).abs() < 3.5, "{round}: {}", driver.flow.cwnd);
         }
+    }
+
+    /// Linux 6.18 at 250 ticks a second and 1.07 ms, after some reductions: 30 packets for 32 ms, then 35, 53, 79 and 118.
+    #[test]
+    fn what_the_function_says_holds_for_a_tick() {
+        let rtt = Time::from_us(1070);
+        let growth = |ticks: u32| {
+            let mut control = Cubic::default();
+            let mut driver = Driver::new(42, rtt);
+            driver.flow.ticks = Ticks::new(ticks, 0);
+            driver.flow.ssthresh = control.ssthresh(&mut driver.flow, driver.now);
+            driver.flow.cwnd = driver.flow.ssthresh;
+            let windows: Vec<u32> = (0..45)
+                .map(|_| {
+                    driver.round(&mut control, rtt, 0);
+                    driver.flow.cwnd
+                })
+                .collect();
+            windows.windows(5).map(|w| f64::from(w[4]) / f64::from(w[0])).fold(0.0, f64::max)
+        };
+        let (slow, fast) = (growth(250), growth(1000));
+        assert!(slow > 3.0 && fast < 2.0, "{slow} {fast}");
     }
 }

@@ -28,6 +28,8 @@ pub use timely::Timely;
 use units::{Rate, Time};
 pub use vegas::Vegas;
 
+use crate::ticks::Ticks;
+
 /// No threshold known yet.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
@@ -71,6 +73,8 @@ pub struct Flow {
     pub pacing_rate: Rate,
     /// Whether sending is spaced by the pacing rate.
     pub paced: bool,
+    /// The kernel's coarse clock.
+    pub ticks: Ticks,
     /// State of [`Flow::random_below`].
     pub random: u64,
 
@@ -126,6 +130,7 @@ impl Flow {
             ssthresh: INFINITE_SSTHRESH,
             pacing_rate: Rate::ZERO,
             paced: false,
+            ticks: Ticks::new(250, 0),
             random: 0,
             cwnd_clamp: u32::MAX / 4,
             mss,

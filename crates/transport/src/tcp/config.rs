@@ -51,9 +51,11 @@ pub struct Config {
     pub retries: u32,
     /// Space sending by the pacing rate, whether or not the congestion control needs it.
     pub pacing: bool,
+    /// The kernel's clock, by which CUBIC goes: `CONFIG_HZ`, 250 or 1000 on most hosts. Timers are exact.
+    pub ticks_per_second: u32,
     /// First sequence number.
     pub initial_seq: u32,
-    /// Of the congestion control's random numbers.
+    /// Of the congestion control's random numbers, and of the ticks' phase.
     pub seed: u64,
 }
 
@@ -78,6 +80,7 @@ impl Default for Config {
             syn_retries: 6,
             retries: 15,
             pacing: false,
+            ticks_per_second: 250,
             initial_seq: 0,
             seed: 0,
         }

@@ -100,7 +100,7 @@ impl Connection {
     fn new(config: Config, cc: Box<dyn CongestionControl>, phase: Phase) -> Connection {
         Connection {
             sender: Sender::new(&config, config.mss, cc),
-            receiver: Receiver::new(&config, config.mss),
+            receiver: Receiver::new(&config),
             seen: SeenSack::default(),
             isn: config.initial_seq,
             irs: 0,
@@ -264,7 +264,7 @@ impl Connection {
         }
         if let Some((nxt, ce)) = self.receiver.owed.take() {
             // It does not stand for what came since: that is acknowledged on its own.
-            let window = self.receiver.offered(nxt);
+            let window = self.receiver.window.offered_at(nxt);
             let mut segment = self.segment_with(now, self.sender.flow.snd_nxt, nxt, window);
             segment.flags =
                 if ce { segment.flags | Flags::ECE } else { Flags(segment.flags.0 & !Flags::ECE.0) };
@@ -303,7 +303,8 @@ impl Connection {
         if fin {
             segment.flags |= Flags::FIN;
         }
-        if piece.push {
+        self.receiver.data_sent(now);
+        if piece.marks & mark::PUSH != 0 {
             segment.flags |= Flags::PSH;
         }
         if self.ecn != EcnState::Off && (!piece.again || self.every_segment_ect()) {
@@ -403,10 +404,10 @@ impl Connection {
             seq: self.isn,
             ack: if answer { self.irs.wrapping_add(1) } else { 0 },
             flags,
-            window: self.receiver.syn_window(),
+            window: self.receiver.window.on_syn(),
             syn: Some(SynOptions {
                 mss: self.config.mss as u16,
-                window_scale: self.config.window_scaling.then_some(self.receiver.window_shift),
+                window_scale: self.config.window_scaling.then_some(self.receiver.window.shift),
                 sack_permitted: self.sack,
             }),
             timestamps: self.timestamps.then(|| (clock(now), self.receiver.ts_recent.unwrap_or(0))),
@@ -475,14 +476,18 @@ impl Connection {
             Some(shift) if self.config.window_scaling => self.snd_shift = shift.min(14),
             _ => {
                 self.snd_shift = 0;
-                self.receiver.window_shift = 0;
+                self.receiver.window.shift = 0;
             }
         }
-        let options = if self.timestamps { 12 } else { 0 };
-        let mss = self.config.mss.min(u32::from(syn.mss)).saturating_sub(options).max(88);
+        let mss = self.config.mss.min(u32::from(syn.mss)).saturating_sub(self.options()).max(88);
         self.sender.flow.mss = mss;
         self.sender.wnd_end = 1 + u64::from(segment.window);
         self.sender.snd_wnd = u64::from(segment.window);
+    }
+
+    /// Bytes that options take of each segment.
+    fn options(&self) -> u32 {
+        if self.timestamps { 12 } else { 0 }
     }
 
     fn on_first_syn(&mut self, now: Time, segment: &Segment) {
@@ -504,7 +509,7 @@ impl Connection {
             EcnState::Off
         };
         self.syn_ecn = segment.ecn;
-        self.receiver.start(now);
+        self.receiver.start(now, self.options(), true);
         self.phase = Phase::SynReceived;
         self.syn_due = true;
     }
@@ -526,7 +531,7 @@ impl Connection {
         } else {
             EcnState::Off
         };
-        self.receiver.start(now);
+        self.receiver.start(now, self.options(), false);
         self.established(now);
         self.receiver.due = true;
     }
@@ -589,9 +594,10 @@ impl Connection {
                 self.receiver.ecn(segment.ecn, segment.payload);
             }
             if let Some((_, echoed)) = segment.timestamps {
-                self.receiver.echo(clock(now), echoed, segment.payload);
+                self.receiver.window.echo(clock(now), echoed, segment.payload);
             }
-            self.receiver.data(now, seq, u64::from(segment.payload), fin);
+            let push = segment.flags.has(Flags::PSH);
+            self.receiver.data(now, seq, u64::from(segment.payload), push, fin);
         } else if seq < self.receiver.nxt {
             // A probe of our window.
             self.receiver.due = true;

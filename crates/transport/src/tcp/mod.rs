@@ -9,7 +9,8 @@
 //! | `recovery` | the states of loss recovery: fast retransmit, PRR, timeouts, F-RTO, undo |
 //! | `rack` | RACK and tail loss probes |
 //! | `output` | what may be sent now: windows, segmentation offload, pacing |
-//! | `receiver` | reassembly, SACK blocks, delayed ACKs, the window that is offered |
+//! | `receiver` | reassembly, SACK blocks, delayed ACKs |
+//! | `window` | the window that a receiver offers |
 //! | `rtt` | round trip and retransmission timeout |
 
 mod ack;
@@ -21,6 +22,7 @@ mod receiver;
 mod recovery;
 mod rtt;
 mod scoreboard;
+mod window;
 
 pub use config::{Config, EcnMode, RTO_INIT, RTO_MAX};
 pub use connection::{Connection, Phase, Statistics};

@@ -8,6 +8,7 @@ use super::rack::Rack;
 use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, Sent, mark};
 use crate::cc::{CongestionControl, EcnUse, Event, Flow, State};
+use crate::ticks::Ticks;
 
 /// The one timer of the sending side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +30,6 @@ pub(super) struct Piece {
     pub len: u32,
     pub marks: u8,
     pub again: bool,
-    /// Last of a burst.
-    pub push: bool,
 }
 
 #[derive(Debug)]
@@ -85,6 +84,8 @@ pub(super) struct Sender {
     data_segments: u64,
     /// Segments of the current burst still to go.
     burst: u32,
+    /// It had more than one.
+    burst_of_many: bool,
     /// Since the last time that nothing more could be sent: new packets sent, and whether the window stopped it.
     sent_now: u32,
     limited_now: bool,
@@ -99,6 +100,7 @@ impl Sender {
         let mut flow = Flow::new(config.initial_cwnd, mss);
         flow.paced = paced;
         flow.random = config.seed;
+        flow.ticks = Ticks::new(config.ticks_per_second, config.seed);
         Sender {
             flow,
             cc,
@@ -137,6 +139,7 @@ impl Sender {
             timer: None,
             data_segments: 0,
             burst: 0,
+            burst_of_many: false,
             sent_now: 0,
             limited_now: false,
             cwnd_usage_seq: 0,
@@ -208,6 +211,7 @@ impl Sender {
             let segments = self.new_burst(now);
             if segments > 0 {
                 self.burst = segments;
+                self.burst_of_many = segments > 1;
                 self.pace(now, segments);
                 return Some(self.send_new(now));
             }
@@ -310,12 +314,16 @@ impl Sender {
             marks = mark::FIN;
             self.burst = 0;
         }
+        // Bursts are pushed, single segments are not: their ACKs may wait.
+        if (self.burst == 0 && self.burst_of_many) || seq + u64::from(len) == self.end() {
+            marks |= mark::PUSH;
+        }
         self.sent_new(now, seq, len, marks);
         self.sent_now += 1;
         if matches!(self.flow.state, State::Cwr | State::Recovery) {
             self.prr_out += 1;
         }
-        Piece { seq, len, marks, again: false, push: self.burst == 0 || seq + u64::from(len) == self.end() }
+        Piece { seq, len, marks, again: false }
     }
 
     /// Accounts for a packet that is sent for the first time; the SYN too.
@@ -395,9 +403,8 @@ impl Sender {
         let piece = Piece {
             seq: p.seq,
             len: p.len,
-            marks: p.marks & (mark::SYN | mark::FIN),
+            marks: p.marks & (mark::SYN | mark::FIN | mark::PUSH),
             again: true,
-            push: false,
         };
         self.board.note_resent(id, now);
         self.retrans_stamp.get_or_insert(now);
@@ -421,6 +428,7 @@ impl Sender {
             && self.wnd_end.saturating_sub(self.flow.snd_nxt) >= mss.min(self.end() - self.flow.snd_nxt);
         let piece = if new {
             self.burst = 1;
+            self.burst_of_many = false;
             Some(self.send_new(now))
         } else {
             self.tlp_retrans = true;

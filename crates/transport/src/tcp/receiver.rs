@@ -1,23 +1,23 @@
-//! The receiving side: reassembly, SACK blocks (RFC 2018, RFC 2883), delayed and quick ACKs, the window that is offered.
-//!
-//! The application reads at once. Of the receive buffer half is window, as with Linux's default overhead.
+//! The receiving side: reassembly, SACK blocks (RFC 2018, RFC 2883), delayed and quick ACKs. The application reads at once.
 
 use units::Time;
 
 use super::config::Config;
+use super::window::Window;
 use crate::segment::{Ecn, SackBlocks};
 
 /// Duplicate ACKs that are sent at once before SACKs are thinned out (`TCP_FASTRETRANS_THRESH`).
 const IMMEDIATE_DUP_ACKS: u32 = 3;
 /// `tcp_comp_sack_nr`, and `tcp_comp_sack_delay_ns`.
 const COMPRESSED_ACKS: u32 = 44;
+/// How long the application takes to read. The median between Linux hosts was 64 us.
+const READ_DELAY: Time = Time::from_us(50);
 const SACK_BLOCKS_EXPECTED: usize = 2;
 const COMPRESSION_DELAY: Time = Time::from_ms(1);
 
 #[derive(Debug)]
 pub(super) struct Receiver {
     sack: bool,
-    mss: u32,
     /// Next offset expected; the peer's SYN is 0.
     pub nxt: u64,
     /// What arrived beyond it, in order, and the order in which it came, the last first.
@@ -27,20 +27,7 @@ pub(super) struct Receiver {
     dsack: Option<(u64, u64)>,
     pub fin_at: Option<u64>,
 
-    // Windows.
-    /// `nxt` when the last ACK was sent, and the window that it offered.
-    wup: u64,
-    wnd: u64,
-    pub window_shift: u8,
-    buffer: u64,
-    buffer_max: u64,
-    ssthresh: u64,
-    space_seq: u64,
-    space_at: Time,
-    space: u64,
-    rtt: Option<Time>,
-    rtt_seq: u64,
-    rtt_at: Time,
+    pub window: Window,
 
     // ACKs.
     quick_max: u32,
@@ -49,11 +36,14 @@ pub(super) struct Receiver {
     ato_min: Time,
     ato_max: Time,
     last_data: Time,
+    /// The peer has pushed what waits for an ACK (`ICSK_ACK_PUSHED`).
+    pushed: bool,
+    /// We answer what comes: ACKs wait for the answer (`pingpong`).
+    answers: bool,
     /// Unacknowledged data is waiting; an ACK is due now, or at a time.
     pending: bool,
     pub due: bool,
     pub deadline: Option<Time>,
-    rcv_mss: u32,
     dup_acks: u32,
     compressed: u32,
     compressed_at: u64,
@@ -73,44 +63,26 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub fn new(config: &Config, mss: u32) -> Receiver {
-        let buffer = config.receive_buffer.get();
-        let max = config.receive_buffer_max.get().max(buffer);
-        let mut shift = 0u8;
-        while config.window_scaling && shift < 14 && (max / 2) >> shift > 65_535 {
-            shift += 1;
-        }
-        let window = (buffer / 2).min(65_535);
+    pub fn new(config: &Config) -> Receiver {
         Receiver {
             sack: config.sack,
-            mss,
             nxt: 0,
             out_of_order: Vec::new(),
             recent: Vec::new(),
             dsack: None,
             fin_at: None,
-            wup: 0,
-            wnd: window,
-            window_shift: shift,
-            buffer,
-            buffer_max: max,
-            ssthresh: window,
-            space_seq: 0,
-            space_at: Time::ZERO,
-            space: u64::from(config.initial_cwnd * mss),
-            rtt: None,
-            rtt_seq: 0,
-            rtt_at: Time::ZERO,
+            window: Window::new(config),
             quick_max: config.quick_acks,
             quick: 0,
             ato: None,
             ato_min: config.delayed_ack_min,
             ato_max: config.delayed_ack_max,
             last_data: Time::ZERO,
+            pushed: false,
+            answers: false,
             pending: false,
             due: false,
             deadline: None,
-            rcv_mss: mss.min(536),
             dup_acks: 0,
             compressed: 0,
             compressed_at: 0,
@@ -125,23 +97,14 @@ impl Receiver {
         }
     }
 
-    /// The peer's SYN has come.
-    pub fn start(&mut self, now: Time) {
+    /// The peer's SYN has come; `options`: bytes that they take of each segment; `passive`: it is not an answer to ours.
+    pub fn start(&mut self, now: Time, options: u32, passive: bool) {
         self.nxt = 1;
-        self.wup = 1;
-        self.space_seq = 1;
-        self.space_at = now;
-        self.rtt_seq = 1 + self.wnd;
-        self.rtt_at = now;
         self.compressed_at = 1;
-    }
-
-    /// The peer echoes a timestamp of ours on a full segment (`tcp_rcv_rtt_measure_ts`): the clock's steps are milliseconds.
-    pub fn echo(&mut self, now_ms: u32, echoed: u32, len: u32) {
-        let delta = now_ms.wrapping_sub(echoed);
-        if len >= self.rcv_mss && delta > 0 && delta < 1 << 20 {
-            let sample = Time::from_ms(u64::from(delta));
-            self.rtt = Some(self.rtt.map_or(sample, |old| old - old / 8 + sample / 8));
+        if passive {
+            self.window.start_passive(now, options);
+        } else {
+            self.window.start(now, options);
         }
     }
 
@@ -149,13 +112,13 @@ impl Receiver {
         !self.out_of_order.is_empty()
     }
 
-    /// Data `seq..seq + len` has come (`tcp_data_queue`).
-    pub fn data(&mut self, now: Time, seq: u64, len: u64, fin: bool) {
+    /// Data `seq..seq + len` has come (`tcp_data_queue`); `push`: the peer says that no more comes at once.
+    pub fn data(&mut self, now: Time, seq: u64, len: u64, push: bool, fin: bool) {
         let end = seq + len + u64::from(fin);
         if fin {
             self.fin_at = Some(end - 1);
         }
-        if end <= self.nxt || seq >= self.nxt + self.window_now() {
+        if end <= self.nxt || seq >= self.nxt + self.window.now(self.nxt, self.queued()) {
             // Old, or beyond the window.
             if end <= self.nxt && end > seq {
                 self.dsack = Some((seq, end));
@@ -164,6 +127,7 @@ impl Receiver {
             self.due = true;
             return;
         }
+        self.pushed |= push || (len as u32) < self.window.segment;
         self.note_arrival(now, len as u32);
         if seq <= self.nxt {
             if seq < self.nxt {
@@ -177,12 +141,16 @@ impl Receiver {
                 // A gap is filled (RFC 5681 section 4.2).
                 self.due = true;
             }
-            self.adjust_space(now);
-            if fin {
-                self.due = true;
+            self.window.adjust(now, self.nxt, self.beyond());
+            // All is read, and nothing more to be expected (`tcp_cleanup_rbuf`).
+            self.due |= fin;
+            if self.pushed && !self.answers && !self.has_holes() {
+                let at = now + READ_DELAY;
+                self.deadline = Some(self.deadline.map_or(at, |d| d.min(at)));
             }
         } else {
             self.insert(seq, end);
+            self.window.make_room(self.beyond());
         }
         self.check_ack(now, !self.out_of_order.is_empty());
     }
@@ -227,19 +195,11 @@ impl Receiver {
     /// `tcp_event_data_recv`.
     fn note_arrival(&mut self, now: Time, len: u32) {
         self.pending = true;
-        if len >= self.rcv_mss {
-            self.rcv_mss = len.min(self.mss);
-        }
-        if self.nxt >= self.rtt_seq {
-            // A window's worth has come since: a round trip at most (`tcp_rcv_rtt_measure`).
-            let rtt = now - self.rtt_at;
-            self.rtt = Some(self.rtt.map_or(rtt, |old| old.min(rtt)));
-            self.rtt_seq = self.nxt + self.wnd;
-            self.rtt_at = now;
-        }
+        self.window.measure(len);
+        self.window.measure_rtt(now, self.nxt);
         match self.ato {
             None => {
-                self.enter_quick(self.quick_max);
+                self.more_quick(self.quick_max);
                 self.ato = Some(self.ato_min);
             }
             Some(ato) => {
@@ -250,30 +210,43 @@ impl Receiver {
                     ato / 2 + gap
                 } else {
                     if gap > Time::from_ms(200) {
-                        self.enter_quick(self.quick_max);
+                        self.more_quick(self.quick_max);
                     }
                     ato
                 });
             }
         }
         self.last_data = now;
-        // The window opens with what comes (`tcp_grow_window`).
         if len >= 128 {
-            let room = (self.buffer / 2).saturating_sub(self.ssthresh);
-            self.ssthresh += room.min(2 * u64::from(self.mss.max(len)));
+            let queued = self.queued();
+            if self.window.grow(len, queued) {
+                // The sender shall know at once.
+                self.quick |= 1;
+            }
         }
     }
 
+    /// ACKs are not to wait: what comes is none of a conversation (`tcp_enter_quickack_mode`).
     pub fn enter_quick(&mut self, max: u32) {
-        let acks = (self.wnd / (2 * u64::from(self.rcv_mss.max(1)))) as u32;
-        self.quick = self.quick.max(acks.clamp(2, max.max(2)));
+        self.more_quick(max);
+        self.answers = false;
         self.ato = Some(self.ato_min);
+    }
+
+    fn more_quick(&mut self, max: u32) {
+        let acks = (self.window.offered / (2 * u64::from(self.window.segment.max(1)))) as u32;
+        self.quick = self.quick.max(acks.clamp(2, max.max(2)));
+    }
+
+    /// Data of ours leaves: an answer, if it follows closely what came (`tcp_event_data_sent`).
+    pub fn data_sent(&mut self, now: Time) {
+        self.answers |= self.ato.is_some_and(|ato| now - self.last_data < ato);
     }
 
     /// `__tcp_ack_snd_check`.
     fn check_ack(&mut self, now: Time, out_of_order: bool) {
-        let unacked = self.nxt - self.wup;
-        if unacked > u64::from(self.rcv_mss) || self.quick > 0 || self.due {
+        let unacked = self.nxt - self.window.acked;
+        if unacked > u64::from(self.window.segment) || (self.quick > 0 && !self.answers) || self.due {
             self.due = true;
             return;
         }
@@ -299,7 +272,7 @@ impl Receiver {
             self.due = true;
             return;
         }
-        let delay = (self.rtt.unwrap_or(COMPRESSION_DELAY * 20) / 20).min(COMPRESSION_DELAY);
+        let delay = (self.window.rtt.unwrap_or(COMPRESSION_DELAY * 20) / 20).min(COMPRESSION_DELAY);
         let at = now + delay;
         self.deadline = Some(self.deadline.map_or(at, |d| d.min(at)));
     }
@@ -318,56 +291,25 @@ impl Receiver {
         }
     }
 
-    /// A segment with an ACK leaves (`tcp_event_ack_sent`, `tcp_select_window`); gives the window to write into it.
+    /// A segment with an ACK leaves (`tcp_event_ack_sent`); gives the window to write into it.
     pub fn ack_sent(&mut self) -> u16 {
         self.pending = false;
+        self.pushed = false;
         self.due = false;
         self.deadline = None;
         self.quick = self.quick.saturating_sub(1);
         self.compressed = 0;
-        let window = self.window_now();
-        self.wup = self.nxt;
-        self.wnd = window;
-        (window >> self.window_shift).min(65_535) as u16
+        self.window.offer(self.nxt, self.queued())
     }
 
-    /// The window that was offered last, as one writes it next to an ACK of `nxt`.
-    pub fn offered(&self, nxt: u64) -> u16 {
-        let window = (self.wup + self.wnd).saturating_sub(nxt);
-        (window >> self.window_shift).min(65_535) as u16
+    /// Bytes that wait for a hole to be filled.
+    fn queued(&self) -> u64 {
+        self.out_of_order.iter().map(|(l, r)| r - l).sum()
     }
 
-    /// The window on a SYN is not scaled.
-    pub fn syn_window(&self) -> u16 {
-        self.wnd.min(65_535) as u16
-    }
-
-    /// Never smaller than what was offered before.
-    fn window_now(&self) -> u64 {
-        let queued: u64 = self.out_of_order.iter().map(|(l, r)| r - l).sum();
-        let free = (self.buffer / 2).saturating_sub(queued).min(self.ssthresh);
-        let offered = (self.wup + self.wnd).saturating_sub(self.nxt);
-        let unit = 1u64 << self.window_shift;
-        let most = 65_535u64 << self.window_shift;
-        (free.max(offered).div_ceil(unit) * unit).min(most)
-    }
-
-    /// `tcp_rcv_space_adjust`: the buffer follows twice what is read per round trip.
-    fn adjust_space(&mut self, now: Time) {
-        let Some(rtt) = self.rtt else { return };
-        if now - self.space_at < rtt {
-            return;
-        }
-        let copied = self.nxt - self.space_seq;
-        if copied > self.space {
-            let mut window = 2 * copied + 16 * u64::from(self.mss);
-            let grow = u128::from(window) * u128::from(copied - self.space) / u128::from(self.space.max(1));
-            window = window.saturating_add((2 * grow).min(u128::from(self.buffer_max)) as u64);
-            self.buffer = self.buffer.max((2 * window).min(self.buffer_max));
-            self.space = copied;
-        }
-        self.space_seq = self.nxt;
-        self.space_at = now;
+    /// How far beyond the next offset what has come reaches.
+    fn beyond(&self) -> u64 {
+        self.out_of_order.last().map_or(0, |(_, r)| r - self.nxt)
     }
 
     /// The SACK blocks of the next ACK, as offsets.

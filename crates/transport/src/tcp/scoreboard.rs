@@ -18,6 +18,8 @@ pub(super) mod mark {
     pub const APP_LIMITED: u8 = 16;
     pub const SYN: u8 = 32;
     pub const FIN: u8 = 64;
+    /// Last of a burst, or of what was written.
+    pub const PUSH: u8 = 128;
 }
 
 /// A packet that is out.

@@ -161,11 +161,11 @@ def test_meters_come_go_and_change_while_they_run() -> None:
 
 
 def test_the_timer_refills_as_the_paper_says() -> None:
-    network = metered_flows("plain", 1.0, [20])
+    network = metered_flows("plain", 1.0, [50])
     (controller, switches), counts = network.controllers
     assert isinstance(controller, MeterController)
     controller._bucket = Bucket(burst_time=0, refill="timer", marks=False, second_chance=False)
-    lazy, timer = metered_flows("plain", 1.0, [20]).run("5 s"), network.run("5 s")
+    lazy, timer = metered_flows("plain", 1.0, [50]).run("5 s"), network.run("5 s")
     assert rate(timer, 0, 1, 5) == pytest.approx(rate(lazy, 0, 1, 5), rel=0.02)
     del switches, counts
 
