@@ -227,6 +227,32 @@ fn accurate_ecn_counts_every_mark() {
 }
 
 #[test]
+fn accurate_ecn_tells_changes_at_once() {
+    // RFC 9768 section 3.2.2.5.1: the first packet with CE, and the first without, do not wait for another.
+    let config = Config { ecn: EcnMode::Accurate, ..plain() };
+    let mut pair = Pair::new(&config, "reno");
+    pair.one_by_one = true;
+    pair.ends[0].write(400 * u64::from(MSS));
+    let (mut changes, mut before) = (Vec::new(), false);
+    pair.run(Time::from_secs(5), |side, number, segment| {
+        let mut passed = *segment;
+        if side == 0 && segment.payload > 0 && segment.ecn != Ecn::NotEct {
+            let ce = [2, 3, 7].contains(&(number % 11));
+            if ce != before {
+                changes.push(segment.seq + segment.payload);
+            }
+            before = ce;
+            passed.ecn = if ce { Ecn::Ce } else { segment.ecn };
+        }
+        Some(passed)
+    });
+    assert!(changes.len() > 100, "{}", changes.len());
+    let told: Vec<u32> = pair.logs[1].iter().map(|(_, ack)| ack.ack).collect();
+    let late = changes.iter().filter(|end| !told.contains(end)).count();
+    assert_eq!(late, 0, "{late} of {}", changes.len());
+}
+
+#[test]
 fn a_lost_syn_makes_a_careful_start() {
     let mut pair = Pair::new(&plain(), "cubic");
     pair.ends[0].write(20_000);

@@ -549,6 +549,7 @@ impl Connection {
         flow.delivered_at = now;
         self.receiver.exact_ce =
             self.ecn == EcnState::Classic && matches!(self.sender.cc.ecn(), EcnUse::Own | EcnUse::Exact);
+        self.receiver.accurate_ecn = self.ecn == EcnState::Accurate;
         if self.syn_retries == 0 {
             let rtt = now - self.syn_sent;
             self.sender.rtt.sample(now, rtt, rtt, 1, 1);

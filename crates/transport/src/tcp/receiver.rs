@@ -55,6 +55,8 @@ pub(super) struct Receiver {
     ecn_seen: bool,
     /// DCTCP's receiver (RFC 8257 section 3.2): the last packet came with CE; an ACK for what came before is owed.
     pub exact_ce: bool,
+    /// Marks are counted, not echoed.
+    pub accurate_ecn: bool,
     ce_state: bool,
     pub owed: Option<(u64, bool)>,
     /// Packets that came with CE, for accurate ECN.
@@ -90,6 +92,7 @@ impl Receiver {
             demand_cwr: false,
             ecn_seen: false,
             exact_ce: false,
+            accurate_ecn: false,
             ce_state: false,
             owed: None,
             ce_packets: 0,
@@ -340,6 +343,8 @@ impl Receiver {
                 self.bytes_ce += u64::from(bytes);
                 if self.exact_ce {
                     self.turn_ce(true);
+                } else if self.accurate_ecn {
+                    self.tell_change(true);
                 } else if !self.demand_cwr {
                     self.enter_quick(2);
                     self.demand_cwr = true;
@@ -349,9 +354,17 @@ impl Receiver {
                 self.ecn_seen = true;
                 if self.exact_ce {
                     self.turn_ce(false);
+                } else if self.accurate_ecn {
+                    self.tell_change(false);
                 }
             }
         }
+    }
+
+    /// Change-triggered ACKs (RFC 9768 section 3.2.2.5.1); Linux has them for the end of marks as well.
+    fn tell_change(&mut self, ce: bool) {
+        self.due |= self.ce_state != ce;
+        self.ce_state = ce;
     }
 
     fn turn_ce(&mut self, ce: bool) {
