@@ -253,6 +253,23 @@ def test_marks_are_told_one_by_one(result: Result, capture: Path) -> None:
     assert delivered == pytest.approx(marked, abs=0.1 * marked + 4)
 
 
+@needs_namespaces
+@needs_prague
+def test_a_lost_syn_does_not_cost_ecn() -> None:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    link = net.link(a, b, rate="20 Mbit/s", delay="5 ms", queue="1000 packets", mark_above=10, loss=1.0)
+    link.set("500 ms", loss=0.0)
+    net.tcp(a, b, congestion_control="prague", ecn="accurate")
+    net.tcp(a, b, ecn="on", size="10 MB")
+    net.record("100 ms")
+    result = undisturbed(lambda: net.run("2 s", backend="live", progress=False))
+    assert result.flow_samples.filter(pl.col("bytes_received") > 0)["time_s"].min() > 1
+    told = result.flow_samples.group_by("flow").agg(pl.col("delivered_ce").last())
+    assert told.height == 2
+    assert told["delivered_ce"].min() > 0
+
+
 def marking() -> Network:
     """A queue that marks what finds twenty packets waiting."""
     net = Network()

@@ -301,6 +301,8 @@ class _Planner:
                     ("ipv4/tcp_congestion_control", NEUTRAL_CONGESTION_CONTROL),
                     # Asked for on the ways of the flows that want it; granted to all who ask.
                     ("ipv4/tcp_ecn", "2"),
+                    # A SYN that is lost was not lost for what it asks: it asks again.
+                    ("ipv4/tcp_ecn_fallback", "0"),
                     ("ipv4/tcp_no_metrics_save", "1"),
                     # A connection whose process was killed keeps its namespace and its congestion control until it gives up.
                     ("ipv4/tcp_orphan_retries", "1"),
@@ -332,7 +334,9 @@ class _Planner:
             where = f"all that goes from {host.name} to {target.name} has the same in a kernel"
             cwnd = self._one(flows, lambda spec: spec.initial_cwnd, f"initial_cwnd; {where}", INITIAL_CWND)
             rto_min = self._one(flows, lambda spec: spec.rto_min, f"rto_min; {where}", RTO_MIN)
-            ecn = self._one(flows, lambda spec: spec.ecn == "on", f"asking for ECN; {where}", False)
+            # Those that both ends take part in ask for it by themselves.
+            asking = [(flow, spec) for flow, spec in flows if spec.congestion_control not in BOTH_ENDS]
+            ecn = self._one(asking, lambda spec: spec.ecn == "on", f"asking for ECN; {where}", False)
             controls = {spec.congestion_control for _, spec in flows}
             yield Route(
                 to=self._network.address(target),

@@ -55,7 +55,7 @@ def test_rows_are_as_simulated_ones(name: str, settings: dict[str, object], tmp_
     assert [claim["id"] for claim in live["claims"]] == [claim["id"] for claim in simulated["claims"]]
     assert (tmp_path / "live" / "figure.png").stat().st_size > 10_000
     for row in live["rows"]:
-        assert row["utilisation"] > 0.8
+        assert row["utilisation"] > 0.5
         assert 0 < row["p_mean"] < 0.5
     if name == "symmetric":
         cubic, prague = live["rows"]
@@ -63,4 +63,4 @@ def test_rows_are_as_simulated_ones(name: str, settings: dict[str, object], tmp_
         assert prague["delay_ms_mean"] < cubic["delay_ms_mean"]
     else:
         (row,) = live["rows"]
-        assert row["udp_mbps"] == pytest.approx(20 * 1472 / 1514, rel=0.1)
+        assert row["udp_mbps"] == pytest.approx(20 * 1472 / 1514, rel=0.15)
