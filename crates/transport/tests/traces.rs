@@ -18,6 +18,8 @@ struct Pair {
     logs: [Log; 2],
     /// Segments of one time are answered one by one, not together.
     one_by_one: bool,
+    /// Of the first side's segments every one of so many takes 6 ms longer; 0: none.
+    late_every: usize,
 }
 
 const DELAY: Time = Time::from_ms(10);
@@ -27,7 +29,8 @@ impl Pair {
         let control = || by_name(control).expect("congestion control");
         let ends =
             [Connection::connect(config.clone(), control()), Connection::listen(config.clone(), control())];
-        Pair { now: Time::ZERO, ends, wires: Default::default(), logs: Default::default(), one_by_one: false }
+        let (wires, logs) = Default::default();
+        Pair { now: Time::ZERO, ends, wires, logs, one_by_one: false, late_every: 0 }
     }
 
     /// Runs until `end`, or until nothing is left to do.
@@ -38,7 +41,10 @@ impl Pair {
                     let number = self.logs[side].len();
                     self.logs[side].push((self.now, segment));
                     if let Some(passed) = pass(side, number, &segment) {
-                        self.wires[side].push_back((self.now + DELAY, passed));
+                        let late = side == 0 && self.late_every > 0 && number.is_multiple_of(self.late_every);
+                        let at = self.now + DELAY + if late { Time::from_ms(6) } else { Time::ZERO };
+                        let place = self.wires[side].partition_point(|(other, _)| *other <= at);
+                        self.wires[side].insert(place, (at, passed));
                     }
                 }
             }
@@ -175,6 +181,40 @@ fn late_packets_are_no_loss() {
     pair.run(Time::from_secs(2), everything);
     assert_eq!(pair.ends[1].bytes_received(), 60_000);
     assert_eq!(pair.ends[0].statistics().retransmits, 0);
+}
+
+/// Every 50th packet comes 6 ms late, behind others of its window. The timestamp that is echoed tells that what was sent again had
+/// not been lost, and how far packets are reordered (`tcp_try_undo_partial`).
+#[test]
+fn reordering_is_learnt_without_sack() {
+    let config = Config { sack: false, receive_buffer_max: Config::default().receive_buffer, ..plain() };
+    let mut pair = Pair::new(&config, "reno");
+    pair.one_by_one = true;
+    pair.late_every = 50;
+    pair.ends[0].write(u64::MAX);
+    pair.run(Time::from_secs(3), everything);
+    let statistics = pair.ends[0].statistics();
+    assert!(statistics.segments_sent > 5_000, "{statistics:?}");
+    assert!((1..5).contains(&statistics.retransmits), "{statistics:?}");
+    assert_eq!((statistics.undos, statistics.timeouts), (statistics.fast_recoveries, 0));
+}
+
+/// Without SACK duplicate ACKs are all that a sender has: data behind a hole must not open the window.
+#[test]
+fn without_sack_data_behind_a_hole_leaves_the_window() {
+    for sack in [false, true] {
+        let mut pair = Pair::new(&Config { sack, ..plain() }, "reno");
+        pair.one_by_one = true;
+        pair.ends[0].write(u64::MAX);
+        pair.run(Time::from_ms(150), |side, number, segment| {
+            (side != 0 || number != 200).then_some(*segment)
+        });
+        let hole = pair.logs[0][200].1.seq;
+        let edges: Vec<u16> =
+            pair.logs[1].iter().filter(|(_, s)| s.ack == hole).map(|(_, s)| s.window).collect();
+        assert!(edges.len() > 3, "{sack}: {edges:?}");
+        assert_eq!(edges.iter().all(|window| *window == edges[1]), !sack, "{edges:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use units::Time;
 
 use super::output::{Sender, Timer};
-use super::recovery::ack_flag as flags;
+use super::recovery::{MAX_REORDERING, ack_flag as flags};
 use super::scoreboard::{Sent, mark};
 use crate::cc::{Ack, RateSample, State};
 
@@ -104,7 +104,7 @@ impl Sender {
         }
         self.flow.snd_una = incoming.ack.max(prior_una);
         if let Some(low) = tally.reordered {
-            self.check_reordering(low);
+            self.check_reordering(low, self.highest_sack);
         }
         let delivered = tally.delivered;
         self.flow.delivered += u64::from(delivered);
@@ -144,7 +144,7 @@ impl Sender {
                 && tally.flag & (flags::UNA_ADVANCED | flags::DATA | flags::WINDOW_UPDATE) != 0;
             if !plain || self.flow.state != State::Open {
                 let mut flag = tally.flag;
-                self.fastretrans_alert(now, &mut flag);
+                self.fastretrans_alert(now, prior_una, &mut flag);
                 tally.flag = flag;
             }
         }
@@ -348,13 +348,13 @@ impl Sender {
     }
 
     /// Packets that arrived late widen the tolerance (`tcp_check_sack_reordering`).
-    fn check_reordering(&mut self, low: u64) {
-        if low >= self.highest_sack {
+    pub(super) fn check_reordering(&mut self, low: u64, highest: u64) {
+        if low >= highest {
             return;
         }
-        let distance = (self.highest_sack - low).div_ceil(u64::from(self.flow.mss)) as u32;
+        let distance = (highest - low).div_ceil(u64::from(self.flow.mss)) as u32;
         if distance > self.reordering {
-            self.reordering = distance.min(300);
+            self.reordering = distance.min(MAX_REORDERING);
         }
         self.reord_seen += 1;
     }

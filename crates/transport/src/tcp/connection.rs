@@ -470,6 +470,7 @@ impl Connection {
         let Some(syn) = segment.syn else { return };
         self.sack &= syn.sack_permitted;
         self.sender.sack = self.sack;
+        self.receiver.sack = self.sack;
         self.timestamps &= segment.timestamps.is_some();
         self.receiver.ts_recent = segment.timestamps.map(|(val, _)| val);
         match syn.window_scale {

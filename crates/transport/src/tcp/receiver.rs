@@ -17,7 +17,7 @@ const COMPRESSION_DELAY: Time = Time::from_ms(1);
 
 #[derive(Debug)]
 pub(super) struct Receiver {
-    sack: bool,
+    pub sack: bool,
     /// Next offset expected; the peer's SYN is 0.
     pub nxt: u64,
     /// What arrived beyond it, in order, and the order in which it came, the last first.
@@ -130,9 +130,10 @@ impl Receiver {
             self.due = true;
             return;
         }
+        self.pending = true;
         self.pushed |= push || (len as u32) < self.window.segment;
-        self.note_arrival(now, len as u32);
         if seq <= self.nxt {
+            self.note_arrival(now, len as u32);
             if seq < self.nxt {
                 self.dsack = Some((seq, self.nxt));
                 self.enter_quick(self.quick_max);
@@ -153,6 +154,11 @@ impl Receiver {
             }
         } else {
             self.insert(seq, end);
+            self.window.measure(len as u32);
+            // Without SACK the window stays, so that the sender sees duplicate ACKs.
+            if self.sack {
+                self.open_window(len as u32);
+            }
             self.window.make_room(self.beyond());
         }
         self.check_ack(now, !self.out_of_order.is_empty());
@@ -197,7 +203,6 @@ impl Receiver {
 
     /// `tcp_event_data_recv`.
     fn note_arrival(&mut self, now: Time, len: u32) {
-        self.pending = true;
         self.window.measure(len);
         self.window.measure_rtt(now, self.nxt);
         match self.ato {
@@ -221,11 +226,15 @@ impl Receiver {
         }
         self.last_data = now;
         if len >= 128 {
-            let queued = self.queued();
-            if self.window.grow(len, queued) {
-                // The sender shall know at once.
-                self.quick |= 1;
-            }
+            self.open_window(len);
+        }
+    }
+
+    fn open_window(&mut self, len: u32) {
+        let queued = self.queued();
+        if self.window.grow(len, queued) {
+            // The sender shall know at once.
+            self.quick |= 1;
         }
     }
 

@@ -27,6 +27,9 @@ pub(super) mod ack_flag {
 }
 use ack_flag as flags;
 
+/// `tcp_max_reordering`.
+pub(super) const MAX_REORDERING: u32 = 300;
+
 impl Sender {
     pub(super) fn set_state(&mut self, state: State, now: Time) {
         self.cc.set_state(&mut self.flow, state, now);
@@ -231,17 +234,39 @@ impl Sender {
         self.rack.advanced = true;
     }
 
-    fn try_undo_recovery(&mut self, now: Time) {
+    /// True: it goes on until more is acknowledged.
+    fn try_undo_recovery(&mut self, now: Time) -> bool {
         if self.may_undo() {
             self.undo_reduction(false, now);
         }
+        if self.holds_state() {
+            return true;
+        }
         self.set_state(State::Open, now);
+        false
     }
 
-    fn try_undo_partial(&mut self, now: Time) -> bool {
+    /// Without SACK duplicate ACKs of what was sent again would start it anew, until something above `high_seq` is acknowledged
+    /// (RFC 6582 section 3.2; `tcp_is_non_sack_preventing_reopen`).
+    fn holds_state(&mut self) -> bool {
+        let holds = !self.sack && self.flow.snd_una == self.flow.high_seq;
+        if holds && !self.any_retrans() {
+            self.retrans_stamp = None;
+        }
+        holds
+    }
+
+    fn try_undo_partial(&mut self, prior_una: u64, now: Time) -> bool {
         if self.undo_marker.is_none() || !self.packet_delayed() {
             return false;
         }
+        // The hole was filled by a packet that came late: so far they are reordered at least.
+        let highest = match (self.flow.sacked_out, self.sack) {
+            (0, _) => self.flow.snd_una,
+            (_, true) => self.highest_sack,
+            (_, false) => self.flow.snd_nxt,
+        };
+        self.check_reordering(prior_una, highest);
         // Copies are still out: wait for what they tell.
         if self.flow.retrans_out > 0 {
             return true;
@@ -269,6 +294,9 @@ impl Sender {
         }
         self.undo_reduction(true, now);
         self.retransmits = 0;
+        if self.holds_state() {
+            return true;
+        }
         if frto || self.sack {
             self.set_state(State::Open, now);
         }
@@ -306,9 +334,18 @@ impl Sender {
     /// Without SACK every duplicate ACK stands for a packet that has left (`tcp_add_reno_sack`).
     fn add_duplicate(&mut self, flag: u32) {
         if flag & flags::DUPLICATE != 0 {
-            let holes = self.flow.lost_out.max(1);
-            self.flow.sacked_out =
-                (self.flow.sacked_out + 1).min(self.flow.packets_out.saturating_sub(holes));
+            self.flow.sacked_out += 1;
+            self.limit_duplicates(0);
+        }
+    }
+
+    /// More duplicate ACKs than packets that can have left: the network reorders (`tcp_check_reno_reordering`).
+    fn limit_duplicates(&mut self, acked: u32) {
+        let most = self.flow.packets_out - self.flow.lost_out.max(1).min(self.flow.packets_out);
+        if self.flow.sacked_out > most {
+            self.flow.sacked_out = most;
+            self.reordering = (self.flow.packets_out + acked).min(MAX_REORDERING);
+            self.reord_seen += 1;
         }
     }
 
@@ -318,7 +355,8 @@ impl Sender {
             return 0;
         }
         let new = acked.saturating_sub(self.flow.sacked_out).max(1);
-        self.flow.sacked_out = self.flow.sacked_out.saturating_sub(acked - 1).min(self.flow.packets_out);
+        self.flow.sacked_out = self.flow.sacked_out.saturating_sub(acked - 1);
+        self.limit_duplicates(acked);
         new
     }
 
@@ -336,7 +374,7 @@ impl Sender {
     }
 
     /// An ACK that is not plain: SACK, ECE, or any while not in Open.
-    pub(super) fn fastretrans_alert(&mut self, now: Time, flag: &mut u32) {
+    pub(super) fn fastretrans_alert(&mut self, now: Time, prior_una: u64, flag: &mut u32) {
         let ece = *flag & flags::ECE != 0;
         if ece {
             self.flow.prior_ssthresh = 0;
@@ -350,7 +388,12 @@ impl Sender {
                     self.set_state(State::Open, now);
                 }
                 State::Recovery => {
-                    self.try_undo_recovery_at_end(now);
+                    if !self.sack {
+                        self.flow.sacked_out = 0;
+                    }
+                    if self.try_undo_recovery_at_end(now) {
+                        return;
+                    }
                 }
                 _ => {}
             }
@@ -359,7 +402,7 @@ impl Sender {
             State::Recovery => {
                 if *flag & flags::UNA_ADVANCED == 0 {
                     self.add_duplicate(*flag);
-                } else if self.try_undo_partial(now) {
+                } else if self.try_undo_partial(prior_una, now) {
                     return;
                 }
                 if self.try_undo_dsack(now) {
@@ -409,15 +452,16 @@ impl Sender {
         self.retransmit = true;
     }
 
-    fn try_undo_recovery_at_end(&mut self, now: Time) {
-        let state = self.flow.state;
+    /// True: recovery goes on until more is acknowledged.
+    fn try_undo_recovery_at_end(&mut self, now: Time) -> bool {
+        debug_assert_eq!(self.flow.state, State::Recovery);
         let undone = self.may_undo();
-        if !undone {
+        if !undone && (self.sack || self.flow.snd_una != self.flow.high_seq) {
             self.end_cwnd_reduction(now);
         }
-        debug_assert_eq!(state, State::Recovery);
-        self.try_undo_recovery(now);
+        let goes_on = self.try_undo_recovery(now);
         self.rack_recovery_done();
+        goes_on
     }
 
     /// In Loss (`tcp_process_loss`); true: new data is to be tried before retransmissions.
