@@ -292,9 +292,10 @@ def test_dctcp_holds_the_queue_where_the_simulated_one_does() -> None:
         flows = result.flow_samples.filter(pl.col("time_s") > 1)
         delays[backend] = queue["queue_delay_ms"].mean()
         windows[backend] = flows["cwnd_packets"].mean()
-        marks[backend] = int(flows["delivered_ce"].max())
+        marks[backend] = flows.group_by("flow").agg(pl.col("delivered_ce").max())["delivered_ce"].sum()
         assert result.queues.filter(pl.col("queue") == "a -> b")["dropped"].item() == 0
         assert result.flows["bytes_received"].sum() > 0.85 * 100e6 / 8 * 3 * 1448 / 1514
     assert 1.2 < delays["sim"] < 2.6
-    for measured in (delays, windows, marks):
+    for measured in (delays, windows):
         assert measured["live"] == pytest.approx(measured["sim"], rel=0.3), measured
+    assert 0.5 < marks["live"] / marks["sim"] < 2
