@@ -168,9 +168,9 @@ control Forward(in headers_t hdr, inout standard_metadata_t standard_metadata, o
 }
 
 // Which meter a packet is for: the first table that knows it decides, `pass` too; a packet that none knows is not metered.
-control Classify(in headers_t hdr, in standard_metadata_t standard_metadata, out meter_t meter, out bool metered) {
-    action use(meter_t number) {
-        meter = number;
+control Classify(in headers_t hdr, in standard_metadata_t standard_metadata, out meter_t found, out bool metered) {
+    action use(meter_t meter) {
+        found = meter;
         metered = true;
     }
 
@@ -238,7 +238,7 @@ control Classify(in headers_t hdr, in standard_metadata_t standard_metadata, out
     }
 
     apply {
-        meter = 0;
+        found = 0;
         metered = false;
         // What is not IP is not metered.
         bool known = true;
