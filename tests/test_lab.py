@@ -106,6 +106,10 @@ def refusals() -> dict[str, tuple[Callable[[Network, Node, Node], Any], str]]:
         ),
         "extra delay": (lambda net, a, b: net.tcp(a, b, extra_delay="1 ms"), "extra_delay"),
         "delayed ack": (lambda net, a, b: net.tcp(a, b, delayed_ack="1 ms"), "delayed_ack"),
+        "no ECN mode": (
+            lambda net, a, b: net.tcp(a, b, ecn="much"),
+            "there is no ECN mode 'much'; known: off, passive, on, accurate",
+        ),
         "ecn": (
             lambda net, a, b: net.tcp(a, b, ecn="accurate"),
             "ecn 'accurate': cubic has off, passive and on",

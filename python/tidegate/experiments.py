@@ -149,7 +149,7 @@ def _wrong(value: Any, bounds: Collection[OneOf | AtLeast]) -> str | None:
             known = ", ".join(bound.names)
             return None if value in bound.names else f"known are {known}"
         return None if bound.least <= value < math.inf else f"give a number from {bound.least:g} on"
-    if isinstance(value, int | float) and not 0 < value < math.inf:
+    if isinstance(value, int | float) and not isinstance(value, bool) and not 0 < value < math.inf:
         return "give a number above 0"
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time as clock
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -140,12 +140,9 @@ def _live(core: _core.Simulation, lab: Lab, hosts: dict[str, HostPlan]) -> Itera
 def _urgent() -> Iterator[None]:
     """While this lasts, this thread is as urgent as the network's own: that waits for it when a controller reads or writes."""
     before, parameter = os.sched_getscheduler(0), os.sched_getparam(0)
-    try:
+    # Without CAP_SYS_NICE neither is urgent.
+    with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
-    except PermissionError:
-        # Without CAP_SYS_NICE neither is urgent.
-        yield
-        return
     try:
         yield
     finally:

@@ -37,6 +37,7 @@ MOST_OWN_DATAGRAMS_PER_S = 200_000
 NEUTRAL_CONGESTION_CONTROL = "reno"
 
 NO_CONTROLS = Controls(())
+ECN_MODES = ("off", "passive", "on", "accurate")
 
 
 def _tool(spec: object) -> str:
@@ -198,6 +199,10 @@ class _Planner:
         for wrong, why in (
             (spec.extra_delay, "extra_delay: a real host cannot hold back one flow; give it a longer link"),
             (spec.delayed_ack != DELAYED_ACK, "delayed_ack: the kernel's 40 ms cannot be changed"),
+            (
+                spec.ecn not in ECN_MODES,
+                f"there is no ECN mode {spec.ecn!r}; known: {', '.join(ECN_MODES)}",
+            ),
             (
                 spec.ecn == "accurate" and control not in ACCURATE_ECN,
                 f"ecn 'accurate': {control} has off, passive and on (RFC 3168) in a kernel; "

@@ -249,11 +249,15 @@ impl Sender {
     /// Without SACK duplicate ACKs of what was sent again would start it anew, until something above `high_seq` is acknowledged
     /// (RFC 6582 section 3.2; `tcp_is_non_sack_preventing_reopen`).
     fn holds_state(&mut self) -> bool {
-        let holds = !self.sack && self.flow.snd_una == self.flow.high_seq;
+        let holds = self.would_reopen();
         if holds && !self.any_retrans() {
             self.retrans_stamp = None;
         }
         holds
+    }
+
+    fn would_reopen(&self) -> bool {
+        !self.sack && self.flow.snd_una == self.flow.high_seq
     }
 
     fn try_undo_partial(&mut self, prior_una: u64, now: Time) -> bool {
@@ -456,7 +460,7 @@ impl Sender {
     fn try_undo_recovery_at_end(&mut self, now: Time) -> bool {
         debug_assert_eq!(self.flow.state, State::Recovery);
         let undone = self.may_undo();
-        if !undone && (self.sack || self.flow.snd_una != self.flow.high_seq) {
+        if !undone && !self.would_reopen() {
             self.end_cwnd_reduction(now);
         }
         let goes_on = self.try_undo_recovery(now);

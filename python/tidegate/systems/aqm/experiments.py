@@ -137,9 +137,10 @@ def _phase_claims(rows: list[Row], way: str) -> list[Claim]:
 def _law_claims(classic: list[Row], way: str) -> list[Claim]:
     many: dict[str, float] = {}
     few: dict[str, float] = {}
+    delays_ms = medians(classic, "delay_ms_mean", where)
     for name, p in medians(classic, "p_mean", where).items():
         row = next(row for row in classic if where(row) == name)
-        rtt = row["base_rtt_ms"] + medians(classic, "delay_ms_mean", where)[name]
+        rtt = row["base_rtt_ms"] + delays_ms[name]
         ratio = p / expected_p(row["capacity_mbps"], rtt, rtt, row["classic"], row["l4s"])
         (many if row["classic"] >= 10 else few)[name] = ratio
     statement = f"{WAYS[way].text}: p' over what the window laws of CUBIC and Prague give, from 0.75 to 1.33"
