@@ -340,3 +340,20 @@ def test_queue_management_that_there_is_not_is_refused() -> None:
     net.tcp(a, b)
     with pytest.raises(TidegateError, match="there is no queue management `red`; known: codel, pie"):
         net.run("1 s")
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (
+            {"pattern": "sine"},
+            "there is no pattern 'sine'; known: constant, poisson, on-off, on-off exponential",
+        ),
+        ({"ecn": "ce"}, "there is no ECN code point 'ce'; known: not-ect, ect1, ect0"),
+    ],
+)
+def test_datagrams_that_cannot_be_are_refused_when_described(given: dict[str, str], why: str) -> None:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    with pytest.raises(TidegateError, match=why):
+        net.udp(a, b, rate="1 Mbit/s", **given)  # type: ignore[arg-type]

@@ -250,6 +250,7 @@ class UdpSpec:
 _MOST_FLOWS = 4_000_000
 
 _ECN = {"not-ect": 0, "ect1": 1, "ect0": 2}
+_PATTERNS = ("constant", "poisson", "on-off", "on-off exponential")
 
 
 def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None, int | None]:
@@ -703,6 +704,10 @@ class Network:
         if ecn not in _ECN:
             raise TidegateError(
                 f"the UDP flow {name}: there is no ECN code point {ecn!r}; known: {', '.join(_ECN)}"
+            )
+        if pattern not in _PATTERNS:
+            raise TidegateError(
+                f"the UDP flow {name}: there is no pattern {pattern!r}; known: {', '.join(_PATTERNS)}"
             )
         spec = UdpSpec(
             source=source.number,
