@@ -9,7 +9,6 @@ use dataplane::state::table::{Target, action_args};
 use num_bigint::BigUint;
 use p4lang::ir::EntryMatch;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use tools::commands::Script;
 
 use crate::TidegateError;
@@ -18,21 +17,19 @@ pub fn refused(why: impl ToString) -> PyErr {
     TidegateError::new_err(why.to_string())
 }
 
-/// Words of cells, least significant first, and how many a cell has.
-pub fn register_read<'py>(
-    py: Python<'py>,
+/// Words of cells as bytes, least significant first, and how many words a cell has.
+pub fn register_read(
     pipeline: &Pipeline,
     name: &str,
     start: usize,
     count: Option<usize>,
-) -> PyResult<(Bound<'py, PyBytes>, usize)> {
+) -> PyResult<(Vec<u8>, usize)> {
     let index = pipeline.register_index(name).map_err(refused)?;
     let register = &pipeline.state.registers[index];
     let per_cell = register.words_per_cell;
     let cells = within("register", name, register.len(), start, count)?;
     let words = &register.cells[cells.start * per_cell..cells.end * per_cell];
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    Ok((PyBytes::new(py, &bytes), per_cell))
+    Ok((words.iter().flat_map(|word| word.to_le_bytes()).collect(), per_cell))
 }
 
 /// The cells from `start` on that are asked for; `None`: all of them.
@@ -79,19 +76,16 @@ pub fn register_write(pipeline: &mut Pipeline, name: &str, start: usize, words: 
 }
 
 /// Packets and bytes of cells of a counter, as 64-bit words.
-pub fn counter_read<'py>(
-    py: Python<'py>,
+pub fn counter_read(
     pipeline: &Pipeline,
     name: &str,
     start: usize,
     count: Option<usize>,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<Vec<u8>> {
     let index = pipeline.counter_index(name).map_err(refused)?;
     let cells = &pipeline.state.counters[index];
     let asked = within("counter", name, cells.len(), start, count)?;
-    let bytes: Vec<u8> =
-        cells[asked].iter().flat_map(|c| [c.packets, c.bytes]).flat_map(|word| word.to_le_bytes()).collect();
-    Ok(PyBytes::new(py, &bytes))
+    Ok(cells[asked].iter().flat_map(|c| [c.packets, c.bytes]).flat_map(|word| word.to_le_bytes()).collect())
 }
 
 /// Match kind and its two numbers: value and, where there is one, prefix length, mask or upper end.

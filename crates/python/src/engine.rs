@@ -129,7 +129,8 @@ impl Pipeline {
         start: usize,
         count: Option<usize>,
     ) -> PyResult<(Bound<'py, PyBytes>, usize)> {
-        control::register_read(py, &self.inner, name, start, count)
+        let (bytes, words) = control::register_read(&self.inner, name, start, count)?;
+        Ok((PyBytes::new(py, &bytes), words))
     }
 
     /// Sets cells from `start` on.
@@ -145,7 +146,7 @@ impl Pipeline {
         start: usize,
         count: Option<usize>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        control::counter_read(py, &self.inner, name, start, count)
+        Ok(PyBytes::new(py, &control::counter_read(&self.inner, name, start, count)?))
     }
 
     fn table_entries(&self, name: &str) -> PyResult<Vec<control::Row>> {

@@ -41,24 +41,33 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Does something to the network, between packets if it is live.
-    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Network) -> T) -> T {
-        let Some(shared) = self.live.shared() else { return act(&mut self.network.lock()) };
-        let mut network = shared.enter();
-        let result = act(&mut network);
-        shared.leave(network);
-        result
+    /// Does something to the network, between packets if it is live. Other threads of Python go on meanwhile; so a lock on
+    /// `ids` must not be held across it.
+    pub(crate) fn with<T: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut Network) -> T + Send) -> T {
+        py.detach(|| {
+            let Some(shared) = self.live.shared() else { return act(&mut self.network.lock()) };
+            let mut network = shared.enter();
+            let result = act(&mut network);
+            shared.leave(network);
+            result
+        })
     }
 
-    fn add_node(&self, add: impl FnOnce(&mut Network) -> NodeId) -> u32 {
+    fn add_node(&self, py: Python<'_>, add: impl FnOnce(&mut Network) -> NodeId + Send) -> u32 {
+        let node = self.with(py, add);
         let mut ids = self.ids.lock();
-        ids.nodes.push(self.with(add));
+        ids.nodes.push(node);
         ids.nodes.len() as u32 - 1
     }
 
-    fn add_flow(&self, add: impl FnOnce(&mut Network) -> Result<FlowId, BuildError>) -> PyResult<u32> {
+    fn add_flow(
+        &self,
+        py: Python<'_>,
+        add: impl FnOnce(&mut Network) -> Result<FlowId, BuildError> + Send,
+    ) -> PyResult<u32> {
+        let flow = self.with(py, add).map_err(refused)?;
         let mut ids = self.ids.lock();
-        ids.flows.push(self.with(add).map_err(refused)?);
+        ids.flows.push(flow);
         Ok(ids.flows.len() as u32 - 1)
     }
 
@@ -113,38 +122,45 @@ impl Simulation {
         Simulation { network, ids: Mutex::default(), live: Running::default() }
     }
 
-    fn host(&self, name: &str) -> u32 {
-        self.add_node(|network| network.host(name))
+    fn host(&self, py: Python<'_>, name: &str) -> u32 {
+        self.add_node(py, |network| network.host(name))
     }
 
-    fn router(&self, name: &str) -> u32 {
-        self.add_node(|network| network.router(name))
+    fn router(&self, py: Python<'_>, name: &str) -> u32 {
+        self.add_node(py, |network| network.router(name))
     }
 
     /// A P4 switch with so many queues a port.
-    fn switch(&self, name: &str, program: &Program, queues: usize, cpu_port: Option<u32>) -> u32 {
-        self.add_node(|network| network.switch(name, program.0.clone(), queues, cpu_port))
+    fn switch(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        program: &Program,
+        queues: usize,
+        cpu_port: Option<u32>,
+    ) -> u32 {
+        self.add_node(py, |network| network.switch(name, program.0.clone(), queues, cpu_port))
     }
 
     /// The control surface of a switch. To be called when all links are there.
     fn control(slf: Bound<'_, Self>, node: u32) -> PyResult<SwitchControl> {
         let simulation = slf.get();
         let node = simulation.node(node)?;
-        simulation.with(|network| network.pipeline(node).map(|_| ())).map_err(refused)?;
+        simulation.with(slf.py(), |network| network.pipeline(node).map(|_| ())).map_err(refused)?;
         Ok(SwitchControl { simulation: slf.clone().unbind(), node })
     }
 
     /// Whether a run ends early whenever this switch has digests or packets for its controller.
-    fn watch(&self, node: u32) -> PyResult<()> {
+    fn watch(&self, py: Python<'_>, node: u32) -> PyResult<()> {
         let node = self.node(node)?;
-        self.with(|network| network.watch(node)).map_err(refused)
+        self.with(py, |network| network.watch(node)).map_err(refused)
     }
 
     /// The queues of a switch's port: what waits, and the counts since the start; empty for a port of another node.
     fn switch_queues<'py>(&self, py: Python<'py>, port: u32) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let id = self.port(port)?;
         let queues: Vec<_> =
-            self.with(|network| (0..).map_while(|queue| network.switch_queue(id, queue)).collect());
+            self.with(py, |network| (0..).map_while(|queue| network.switch_queue(id, queue)).collect());
         queues.into_iter().map(|(depth, counts)| queue_dict(py, depth, &counts)).collect()
     }
 
@@ -152,6 +168,7 @@ impl Simulation {
     #[pyo3(signature = (a, b, there, back, a_number=None, b_number=None))]
     fn link(
         &self,
+        py: Python<'_>,
         a: u32,
         b: u32,
         there: LinkSpec,
@@ -161,32 +178,32 @@ impl Simulation {
     ) -> PyResult<(u32, u32)> {
         let (a, b) = (self.node(a)?, self.node(b)?);
         let numbers = [a_number, b_number];
-        let mut ids = self.ids.lock();
         let (there, back) = (there.link()?, back.link()?);
         let link = |network: &mut Network| network.link_at(a, b, there, back, numbers);
-        let (there, back) = self.with(link).map_err(refused)?;
+        let (there, back) = self.with(py, link).map_err(refused)?;
+        let mut ids = self.ids.lock();
         ids.ports.extend([there, back]);
         Ok((ids.ports.len() as u32 - 2, ids.ports.len() as u32 - 1))
     }
 
-    fn change_link(&self, at: u64, port: u32, link: LinkSpec) -> PyResult<()> {
+    fn change_link(&self, py: Python<'_>, at: u64, port: u32, link: LinkSpec) -> PyResult<()> {
         let port = self.port(port)?;
         let link = link.link()?;
-        self.with(|network| network.change_link(Time::from_ps(at), port, link)).map_err(refused)
+        self.with(py, |network| network.change_link(Time::from_ps(at), port, link)).map_err(refused)
     }
 
-    fn set_route(&self, router: u32, to: u32, port: u32) -> PyResult<()> {
+    fn set_route(&self, py: Python<'_>, router: u32, to: u32, port: u32) -> PyResult<()> {
         let (router, to, port) = (self.node(router)?, self.node(to)?, self.port(port)?);
-        self.with(|network| network.set_route(router, to, port)).map_err(refused)
+        self.with(py, |network| network.set_route(router, to, port)).map_err(refused)
     }
 
-    fn tcp(&self, flow: TcpSpec) -> PyResult<u32> {
+    fn tcp(&self, py: Python<'_>, flow: TcpSpec) -> PyResult<u32> {
         let flow = self.tcp_flow(&flow)?;
-        self.add_flow(|network| network.tcp(flow))
+        self.add_flow(py, |network| network.tcp(flow))
     }
 
     /// A page; gives its number. Its flows are the next ones, as many as it has connections.
-    fn page(&self, page: PageSpec) -> PyResult<usize> {
+    fn page(&self, py: Python<'_>, page: PageSpec) -> PyResult<usize> {
         let flow = self.tcp_flow(&page.connection)?;
         let page = PageFlow {
             flow,
@@ -196,24 +213,24 @@ impl Simulation {
             think: Time::from_ps(page.think),
             persistent: page.persistent,
         };
+        let (id, flows) = self.with(py, |network| network.page(page)).map_err(refused)?;
         let mut ids = self.ids.lock();
-        let (id, flows) = self.with(|network| network.page(page)).map_err(refused)?;
         ids.flows.extend(flows);
         ids.pages.push(id);
         Ok(ids.pages.len() - 1)
     }
 
     /// Of a page so far, for each question its flow, when it was asked, and when it was answered.
-    fn exchanges(&self, page: usize) -> PyResult<Vec<(usize, u64, Option<u64>)>> {
+    fn exchanges(&self, py: Python<'_>, page: usize) -> PyResult<Vec<(usize, u64, Option<u64>)>> {
         let id = self.ids.lock().pages.get(page).copied();
         let id = id.ok_or_else(|| refused(format!("there is no page {page}")))?;
-        self.with(|network| {
+        self.with(py, |network| {
             let all = network.exchanges(id).iter();
             Ok(all.map(|e| (e.flow.index(), e.asked.as_ps(), e.answered.map(Time::as_ps))).collect())
         })
     }
 
-    fn udp(&self, flow: UdpSpec) -> PyResult<u32> {
+    fn udp(&self, py: Python<'_>, flow: UdpSpec) -> PyResult<u32> {
         let pattern = match flow.pattern.as_str() {
             "constant" => Pattern::Constant,
             "poisson" => Pattern::Poisson,
@@ -237,31 +254,31 @@ impl Simulation {
             pattern,
             ecn: Ecn::from_bits(flow.ecn),
         };
-        self.add_flow(|network| network.udp(flow))
+        self.add_flow(py, |network| network.udp(flow))
     }
 
-    fn record(&self, period: u64, flows: bool, ports: Vec<u32>) -> PyResult<()> {
+    fn record(&self, py: Python<'_>, period: u64, flows: bool, ports: Vec<u32>) -> PyResult<()> {
         let ports: Vec<PortId> = ports.into_iter().map(|p| self.port(p)).collect::<PyResult<_>>()?;
-        self.with(|network| network.record(Time::from_ps(period), flows, &ports)).map_err(refused)
+        self.with(py, |network| network.record(Time::from_ps(period), flows, &ports)).map_err(refused)
     }
 
-    fn record_waits(&self, port: u32) -> PyResult<()> {
+    fn record_waits(&self, py: Python<'_>, port: u32) -> PyResult<()> {
         let port = self.port(port)?;
-        self.with(|network| network.record_waits(port));
+        self.with(py, |network| network.record_waits(port));
         Ok(())
     }
 
     /// Captures what goes over a port, both ways, to a pcap file: of each packet its first `snap` bytes.
-    fn capture(&self, port: u32, path: PathBuf, snap: u32) -> PyResult<()> {
+    fn capture(&self, py: Python<'_>, port: u32, path: PathBuf, snap: u32) -> PyResult<()> {
         let port = self.port(port)?;
         let file = File::create(&path)
             .map_err(|e| refused(format!("{}: cannot be written: {e}", path.display())))?;
-        self.with(|network| network.capture(port, Box::new(file), snap)).map_err(refused)
+        self.with(py, |network| network.capture(port, Box::new(file), snap)).map_err(refused)
     }
 
     /// Writes out what was captured until now; gives for each capture what went wrong, if anything did.
-    fn flush_captures(&self) -> Vec<Option<String>> {
-        let done = self.with(Network::flush_captures);
+    fn flush_captures(&self, py: Python<'_>) -> Vec<Option<String>> {
+        let done = self.with(py, Network::flush_captures);
         done.into_iter().map(|done| done.err().map(|e| e.to_string())).collect()
     }
 
@@ -306,19 +323,19 @@ impl Simulation {
         self.live.end(py);
     }
 
-    fn now(&self) -> u64 {
-        self.with(|network| network.now()).as_ps()
+    fn now(&self, py: Python<'_>) -> u64 {
+        self.with(py, |network| network.now()).as_ps()
     }
 
     /// Events handled, and packets carried over links.
-    fn work(&self) -> (u64, u64) {
-        self.with(|network| network.work())
+    fn work(&self, py: Python<'_>) -> (u64, u64) {
+        self.with(py, |network| network.work())
     }
 
     /// What came of a flow so far.
     fn outcome<'py>(&self, py: Python<'py>, flow: u32) -> PyResult<Bound<'py, PyDict>> {
         let id = self.flow(flow)?;
-        let (outcome, udp) = self.with(|network| (network.outcome(id), network.udp_statistics(id)));
+        let (outcome, udp) = self.with(py, |network| (network.outcome(id), network.udp_statistics(id)));
         let out = PyDict::new(py);
         out.set_item("started", outcome.started.map(Time::as_ps))?;
         out.set_item("finished", outcome.finished.map(Time::as_ps))?;
@@ -346,7 +363,7 @@ impl Simulation {
     /// Counts of a port's queue since the start.
     fn queue<'py>(&self, py: Python<'py>, port: u32) -> PyResult<Bound<'py, PyDict>> {
         let id = self.port(port)?;
-        let (s, backlog) = self.with(|network| (*network.queue(id), network.backlog(id)));
+        let (s, backlog) = self.with(py, |network| (*network.queue(id), network.backlog(id)));
         let out = PyDict::new(py);
         out.set_item("packets", s.packets)?;
         out.set_item("bytes", s.bytes)?;
@@ -363,16 +380,16 @@ impl Simulation {
 
     /// The waiting time in one of a port's queues that a share of the packets did not exceed; `None` if it was not recorded or
     /// nothing came.
-    fn wait_quantile(&self, port: u32, queue: usize, share: f64) -> PyResult<Option<u64>> {
+    fn wait_quantile(&self, py: Python<'_>, port: u32, queue: usize, share: f64) -> PyResult<Option<u64>> {
         let id = self.port(port)?;
-        let wait = self.with(|network| network.waits(id, queue).and_then(|w| w.quantile(share)));
+        let wait = self.with(py, |network| network.waits(id, queue).and_then(|w| w.quantile(share)));
         Ok(wait.map(Time::as_ps))
     }
 
     /// What the recorders have, for flows and for queues.
-    fn samples(&self) -> (Vec<Columns>, Vec<Columns>) {
+    fn samples(&self, py: Python<'_>) -> (Vec<Columns>, Vec<Columns>) {
         let (mut flows, mut queues) = (Vec::new(), Vec::new());
-        self.with(|network| {
+        self.with(py, |network| {
             for (flow, queue) in network.recorded() {
                 flows.extend(flow.map(flow_columns));
                 queues.push(queue_columns(queue));

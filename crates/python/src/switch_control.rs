@@ -75,24 +75,28 @@ pub struct SwitchControl {
 }
 
 impl SwitchControl {
-    fn pipeline<T>(
+    fn pipeline<T: Send>(
         &self,
-        _py: Python<'_>,
-        act: impl FnOnce(&mut pipeline::Pipeline) -> PyResult<T>,
+        py: Python<'_>,
+        act: impl FnOnce(&mut pipeline::Pipeline) -> PyResult<T> + Send,
     ) -> PyResult<T> {
-        self.simulation.get().with(|network| act(network.pipeline(self.node).map_err(refused)?))
+        self.simulation.get().with(py, |network| act(network.pipeline(self.node).map_err(refused)?))
     }
 
-    fn switch<T>(&self, _py: Python<'_>, act: impl FnOnce(&mut Switch, Time) -> T) -> PyResult<T> {
-        self.simulation.get().with(|network| network.control(self.node, act)).map_err(refused)
+    fn switch<T: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut Switch, Time) -> T + Send,
+    ) -> PyResult<T> {
+        self.simulation.get().with(py, |network| network.control(self.node, act)).map_err(refused)
     }
 }
 
 #[pymethods]
 impl SwitchControl {
     /// Picoseconds.
-    fn now(&self, _py: Python<'_>) -> u64 {
-        self.simulation.get().with(|network| network.now()).as_ps()
+    fn now(&self, py: Python<'_>) -> u64 {
+        self.simulation.get().with(py, |network| network.now()).as_ps()
     }
 
     /// A line of the command language of `simple_switch_CLI`; gives its answer.
@@ -111,7 +115,9 @@ impl SwitchControl {
         start: usize,
         count: Option<usize>,
     ) -> PyResult<(Bound<'py, PyBytes>, usize)> {
-        self.pipeline(py, |pipeline| control::register_read(py, pipeline, name, start, count))
+        let (bytes, words) =
+            self.pipeline(py, |pipeline| control::register_read(pipeline, name, start, count))?;
+        Ok((PyBytes::new(py, &bytes), words))
     }
 
     fn register_write(&self, py: Python<'_>, name: &str, start: usize, words: &[u8]) -> PyResult<()> {
@@ -125,7 +131,8 @@ impl SwitchControl {
         start: usize,
         count: Option<usize>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        self.pipeline(py, |pipeline| control::counter_read(py, pipeline, name, start, count))
+        let bytes = self.pipeline(py, |pipeline| control::counter_read(pipeline, name, start, count))?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     fn table_entries(&self, py: Python<'_>, name: &str) -> PyResult<Vec<control::Row>> {
