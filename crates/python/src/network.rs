@@ -164,8 +164,8 @@ impl Simulation {
         queues.into_iter().map(|(depth, counts)| queue_dict(py, depth, &counts)).collect()
     }
 
-    /// Connects two nodes, by ports of these numbers if they are given; gives the ports at `a` and at `b`.
-    #[pyo3(signature = (a, b, there, back, a_number=None, b_number=None))]
+    /// Connects two nodes, by a port of this number at `b` if one is given; gives the ports at `a` and at `b`.
+    #[pyo3(signature = (a, b, there, back, b_number=None))]
     fn link(
         &self,
         py: Python<'_>,
@@ -173,13 +173,11 @@ impl Simulation {
         b: u32,
         there: LinkSpec,
         back: LinkSpec,
-        a_number: Option<u32>,
         b_number: Option<u32>,
     ) -> PyResult<(u32, u32)> {
         let (a, b) = (self.node(a)?, self.node(b)?);
-        let numbers = [a_number, b_number];
         let (there, back) = (there.link()?, back.link()?);
-        let link = |network: &mut Network| network.link_at(a, b, there, back, numbers);
+        let link = |network: &mut Network| network.link_at(a, b, there, back, [None, b_number]);
         let (there, back) = self.with(py, link).map_err(refused)?;
         let mut ids = self.ids.lock();
         ids.ports.extend([there, back]);
