@@ -120,6 +120,15 @@ def refusals() -> dict[str, tuple[Callable[[Network, Node, Node], Any], str]]:
         ),
         "mss": (lambda net, a, b: net.tcp(a, b, mss=40), "the kernel takes 88 to 32767"),
         "bursts": (lambda net, a, b: net.tcp(a, b, segmentation_offload="2 kB"), "segmentation_offload"),
+        "ticks": (
+            lambda net, a, b: net.tcp(a, b, ticks_per_second=777),
+            "ticks_per_second: 777; this kernel",
+        ),
+        "much output": (lambda net, a, b: net.tcp(a, b, limit_output="2 GiB"), "less than 2 GiB"),
+        "output": (
+            lambda net, a, b: (net.tcp(a, b), net.tcp(a, b, limit_output="1 MiB")),
+            "they differ in limit_output; all that a sends",
+        ),
         "rto": (lambda net, a, b: net.tcp(a, b, rto_min="1500 us"), "rto_min"),
         "timestamps": (
             lambda net, a, b: (net.tcp(a, b), net.tcp(a, b, timestamps=False, label="plain")),

@@ -357,3 +357,35 @@ def test_datagrams_that_cannot_be_are_refused_when_described(given: dict[str, st
     a, b = net.host("a"), net.host("b")
     with pytest.raises(TidegateError, match=why):
         net.udp(a, b, rate="1 Mbit/s", **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cc", ["reno", "cubic"])
+def test_a_host_keeps_little_in_its_own_queue(cc: str) -> None:
+    def run(**options: object) -> tuple[float, float]:
+        net = Network()
+        a, b = net.host("a"), net.host("b")
+        net.link(a, b, rate="100 Mbit/s", delay="10 ms", queue="10000 packets")
+        net.tcp(a, b, congestion_control=cc, **options)  # type: ignore[arg-type]
+        net.record("100 ms")
+        result = net.run("10 s")
+        settled = result.flow_samples.filter(pl.col("time_s") > 5)
+        return result.flows["goodput_mbps"][0], float(settled["srtt_ms"].mean())  # type: ignore[arg-type]
+
+    # Linux on the same way, its own queue shaped by HTB: 95 Mbit/s; 23 ms with CUBIC, 29 to 36 with Reno.
+    goodput, srtt = run(limit_output="4 MiB")
+    assert goodput > 93
+    assert 21 < srtt < 36
+    # Whole windows in the queue.
+    assert run()[1] > 200
+
+
+def test_cubic_goes_by_the_kernels_ticks() -> None:
+    def run(ticks: int | None) -> pl.DataFrame:
+        net, a, b = pair(delay="1 ms")
+        net.tcp(a, b, ticks_per_second=ticks)
+        return net.run("20 s").flows
+
+    assert run(None).equals(run(250))
+    assert not run(250).equals(run(1000))
+    with pytest.raises(TidegateError, match="0 ticks_per_second; give 1 to 10000"):
+        run(0)

@@ -187,6 +187,8 @@ class TcpOptions(TypedDict, total=False):
     rto_min: units.Time
     delayed_ack: units.Time
     segmentation_offload: units.Size | None
+    limit_output: units.Size | None
+    ticks_per_second: int | None
     receive_buffer_max: units.Size
     sack: bool
     timestamps: bool
@@ -210,6 +212,8 @@ class TcpSpec:
     rto_min: int
     delayed_ack: int
     segmentation_offload: int | None
+    limit_output: int | None
+    ticks_per_second: int | None
     receive_buffer_max: int
     sack: bool
     timestamps: bool
@@ -514,6 +518,8 @@ class Network:
         rto_min: units.Time = "200 ms",
         delayed_ack: units.Time = "40 ms",
         segmentation_offload: units.Size | None = "64 KiB",
+        limit_output: units.Size | None = None,
+        ticks_per_second: int | None = None,
         receive_buffer_max: units.Size = "32 MiB",
         sack: bool = True,
         timestamps: bool = True,
@@ -523,7 +529,10 @@ class Network:
         """A TCP flow over a connection of its own: `size` bytes, or as much as goes through until `stop`.
 
         `ecn` is `off`, `passive`, `on` (RFC 3168) or `accurate`; `mss` is the MTU less 40, `segmentation_offload` the
-        largest burst that the host hands down, `None` for single segments. `extra_delay` makes the round trip of this flow
+        largest burst that the host hands down, `None` for single segments. `limit_output` is for hosts whose own link is the
+        bottleneck: the most of this flow that waits there (TCP small queues; 4 MiB in Linux, less at low rates); without it
+        the host's link is taken for one behind its own queue, as in the lab. `ticks_per_second` is the kernel's CONFIG_HZ, by
+        which CUBIC goes: 250 in the simulator if it is not given. `extra_delay` makes the round trip of this flow
         longer: what the source sends waits so long in it. The other names are Linux's.
         """
         name = self._ends(source, target, "TCP")
@@ -531,6 +540,10 @@ class Network:
         if congestion_control not in known:
             raise TidegateError(
                 f"the TCP flow {name}: there is no congestion control {congestion_control!r}; known: {', '.join(known)}"
+            )
+        if ticks_per_second is not None and not 1 <= ticks_per_second <= 10_000:
+            raise TidegateError(
+                f"the TCP flow {name}: {ticks_per_second} ticks_per_second; give 1 to 10000 (Linux has 100 to 1000)"
             )
         spec = TcpSpec(
             source=source.number,
@@ -545,6 +558,8 @@ class Network:
             rto_min=units.time(rto_min),
             delayed_ack=units.time(delayed_ack),
             segmentation_offload=None if segmentation_offload is None else units.size(segmentation_offload),
+            limit_output=None if limit_output is None else units.size(limit_output),
+            ticks_per_second=ticks_per_second,
             receive_buffer_max=units.size(receive_buffer_max),
             sack=sack,
             timestamps=timestamps,

@@ -70,6 +70,8 @@ pub struct TcpSpec {
     pub rto_min: u64,
     pub delayed_ack: u64,
     pub segmentation_offload: Option<u64>,
+    pub limit_output: Option<u64>,
+    pub ticks_per_second: Option<u32>,
     pub receive_buffer_max: u64,
     pub sack: bool,
     pub timestamps: bool,
@@ -101,6 +103,7 @@ impl TcpSpec {
                 )));
             }
         };
+        let defaults = Config::default();
         Ok(Config {
             mss: self.mss,
             ecn,
@@ -108,11 +111,13 @@ impl TcpSpec {
             rto_min: Time::from_ps(self.rto_min),
             delayed_ack_min: Time::from_ps(self.delayed_ack),
             segmentation_offload: self.segmentation_offload.map(Bytes::new),
+            limit_output: self.limit_output.map(Bytes::new),
+            ticks_per_second: self.ticks_per_second.unwrap_or(defaults.ticks_per_second),
             receive_buffer_max: Bytes::new(self.receive_buffer_max),
             sack: self.sack,
             timestamps: self.timestamps,
             pacing: self.pacing,
-            ..Config::default()
+            ..defaults
         })
     }
 }

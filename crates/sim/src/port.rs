@@ -233,6 +233,14 @@ impl Port {
         self.free_at.saturating_sub(now)
     }
 
+    /// When all that it has been given will have been sent.
+    pub fn drained(&self, now: u64) -> u64 {
+        match &self.managed {
+            None => self.free_at,
+            Some(_) => now + self.delay(now),
+        }
+    }
+
     /// How long a packet that came now would wait.
     pub fn delay(&self, now: u64) -> u64 {
         let waiting = self.managed.as_ref().map_or(0, |m| m.fifo.bytes());

@@ -434,13 +434,19 @@ impl Network {
             let Some(connection) = &mut self.endpoints[index as usize].connection else { return };
             let Some(segment) = connection.transmit(now) else { break };
             let size = IP_HEADER + segment.header_len() + segment.payload;
+            let data = segment.payload > 0;
             let body = Body::Tcp(segment);
             let port = self.nodes[node as usize].ports[0];
             let id = self.packets.add(Packet { endpoint: index ^ 1, to, next: port | HELD, size, body });
-            if hold == 0 {
-                self.send(port, id);
-            } else {
+            if hold > 0 {
+                // A longer way, not a queue.
                 self.events.push(self.now + hold, Event::Stray(id));
+                continue;
+            }
+            self.send(port, id);
+            if data && let Some(connection) = &mut self.endpoints[index as usize].connection {
+                let leaves = Time::from_ps(self.ports[port as usize].drained(self.now));
+                connection.handed_down(now, size, leaves);
             }
         }
         let endpoint = &mut self.endpoints[index as usize];

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use transport::cc::{State, by_name};
 use transport::segment::{Ecn, Flags, Segment};
 use transport::tcp::{Config, Connection, EcnMode, Phase};
-use units::Time;
+use units::{Bytes, Time};
 
 /// Segments that leave a side: when, which, and whether the network passes them on.
 type Log = Vec<(Time, Segment)>;
@@ -20,6 +20,9 @@ struct Pair {
     one_by_one: bool,
     /// Of the first side's segments every one of so many takes 6 ms longer; 0: none.
     late_every: usize,
+    /// Of the first side's own link: how long each data segment takes, and until when it is busy.
+    slow: Time,
+    busy: Time,
 }
 
 const DELAY: Time = Time::from_ms(10);
@@ -30,7 +33,16 @@ impl Pair {
         let ends =
             [Connection::connect(config.clone(), control()), Connection::listen(config.clone(), control())];
         let (wires, logs) = Default::default();
-        Pair { now: Time::ZERO, ends, wires, logs, one_by_one: false, late_every: 0 }
+        Pair {
+            now: Time::ZERO,
+            ends,
+            wires,
+            logs,
+            one_by_one: false,
+            late_every: 0,
+            slow: Time::ZERO,
+            busy: Time::ZERO,
+        }
     }
 
     /// Runs until `end`, or until nothing is left to do.
@@ -40,9 +52,15 @@ impl Pair {
                 while let Some(segment) = self.ends[side].transmit(self.now) {
                     let number = self.logs[side].len();
                     self.logs[side].push((self.now, segment));
+                    let mut leaves = self.now;
+                    if side == 0 && segment.payload > 0 && !self.slow.is_zero() {
+                        self.busy = self.busy.max(self.now) + self.slow;
+                        leaves = self.busy;
+                        self.ends[0].handed_down(self.now, segment.payload, leaves);
+                    }
                     if let Some(passed) = pass(side, number, &segment) {
                         let late = side == 0 && self.late_every > 0 && number.is_multiple_of(self.late_every);
-                        let at = self.now + DELAY + if late { Time::from_ms(6) } else { Time::ZERO };
+                        let at = leaves + DELAY + if late { Time::from_ms(6) } else { Time::ZERO };
                         let place = self.wires[side].partition_point(|(other, _)| *other <= at);
                         self.wires[side].insert(place, (at, passed));
                     }
@@ -425,4 +443,25 @@ fn bursts_end_with_a_push_and_single_segments_do_not() {
         assert_eq!(offload.is_some(), pushed > 0);
         assert!(2 * pushed <= data.len());
     }
+}
+
+/// A link of 8 Mbit/s of one's own, 20 ms: what is in flight at the end, and the round trip.
+fn behind_a_slow_link_of_its_own(config: &Config) -> (u32, Time) {
+    let mut pair = Pair::new(config, "reno");
+    pair.slow = Time::from_ms(1);
+    pair.ends[0].write(u64::MAX / 8);
+    pair.run(Time::from_secs(3), everything);
+    assert!(pair.ends[1].bytes_received() > 2_900_000);
+    (pair.ends[0].flow().in_flight(), pair.ends[0].flow().srtt)
+}
+
+#[test]
+fn little_of_a_connection_waits_in_its_hosts_own_queue() {
+    // 21 packets fill the way. What slow start's pacing rate, twice the window's, sends in a millisecond may wait, and one more.
+    let limited = Config { limit_output: Some(Bytes::new(4 << 20)), ..plain() };
+    let (in_flight, srtt) = behind_a_slow_link_of_its_own(&limited);
+    assert!((22..=27).contains(&in_flight), "{in_flight}");
+    assert!(srtt < Time::from_ms(27), "{srtt}");
+    let (in_flight, srtt) = behind_a_slow_link_of_its_own(&plain());
+    assert!(in_flight > 100 && srtt > Time::from_ms(100), "{in_flight} {srtt}");
 }

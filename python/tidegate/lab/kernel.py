@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from tidegate._core import TidegateError
 
+CLOCK_MONOTONIC_COARSE = 6
 NET_ADMIN, NET_RAW, SYS_ADMIN = 12, 13, 21
 RUN_ELSEWHERE = "--backend sim (or net.run without a backend) needs none of this"
 
@@ -43,6 +45,11 @@ def missing_program(name: str) -> str | None:
     if shutil.which(name) is not None:
         return None
     return f"{name} is not installed; on Debian and Ubuntu: apt install {name}"
+
+
+def ticks_per_second() -> int:
+    """CONFIG_HZ, by which the coarse clocks go."""
+    return round(1 / time.clock_getres(CLOCK_MONOTONIC_COARSE))
 
 
 def congestion_controls(asked: Iterable[str]) -> set[str]:

@@ -216,6 +216,11 @@ class _Planner:
                 spec.segmentation_offload is not None and spec.segmentation_offload < LEAST_GSO,
                 f"segmentation_offload: less than {LEAST_GSO} bytes; None is for single segments",
             ),
+            (
+                spec.ticks_per_second not in (None, kernel.ticks_per_second()),
+                f"ticks_per_second: {spec.ticks_per_second}; this kernel's clock has {kernel.ticks_per_second()}",
+            ),
+            ((spec.limit_output or 0) >= 2**31, "limit_output: the kernel takes less than 2 GiB"),
             (spec.rto_min % PS_PER_MS, "rto_min: the kernel takes whole milliseconds"),
             (not 88 <= spec.mss <= 32767, f"mss: {spec.mss}; the kernel takes 88 to 32767"),
         ):
@@ -286,6 +291,12 @@ class _Planner:
             f"receive_buffer_max; all that {host.name} receives has the same in a kernel",
             units.size("32 MiB"),
         )
+        output = self._one(
+            sent,
+            lambda spec: spec.limit_output,
+            f"limit_output; all that {host.name} sends has the same in a kernel",
+            None,
+        )
         send_buffer = 2 * max((spec.receive_buffer_max for _, spec in sent), default=units.size("32 MiB"))
         link = self._links.get(host)
         return HostPlan(
@@ -317,6 +328,7 @@ class _Planner:
                     ("ipv4/tcp_wmem", f"4096 {min(16384, send_buffer)} {send_buffer}"),
                     # Above the ports of flows (`Network.five_tuple`).
                     ("ipv4/ip_local_port_range", "58000 65535"),
+                    *(() if output is None else (("ipv4/tcp_limit_output_bytes", str(output)),)),
                 ),
                 egress=tuple(
                     marker

@@ -39,6 +39,9 @@ pub struct Config {
     pub quick_acks: u32,
     /// Segments are handed down in bursts of up to this many bytes, sized as Linux does; `None`: one by one.
     pub segmentation_offload: Option<Bytes>,
+    /// `net.ipv4.tcp_limit_output_bytes`, 4 MiB in Linux: what a connection has in its host's own queue at most; less, if its rate
+    /// needs less. `None`: all that its window allows, as if the host's link were behind its own queue.
+    pub limit_output: Option<Bytes>,
     /// `net.ipv4.tcp_rmem`: the receive buffer at the start and at most.
     pub receive_buffer: Bytes,
     pub receive_buffer_max: Bytes,
@@ -73,6 +76,7 @@ impl Default for Config {
             delayed_ack_min: Time::from_ms(40),
             quick_acks: 16,
             segmentation_offload: Some(Bytes::new(65_536)),
+            limit_output: None,
             receive_buffer: Bytes::new(131_072),
             receive_buffer_max: Bytes::new(33_554_432),
             slow_start_after_idle: true,

@@ -204,9 +204,9 @@ impl Connection {
             at = at.min(syn);
         }
         if self.phase == Phase::Established
-            && let Some(paced) = self.sender.paced_wakeup(now)
+            && let Some(goes_on) = self.sender.send_wakeup(now)
         {
-            at = at.min(paced);
+            at = at.min(goes_on);
         }
         at
     }
@@ -283,6 +283,14 @@ impl Connection {
             return Some(self.pure_ack(now, self.sender.flow.snd_nxt));
         }
         None
+    }
+
+    /// The host has queued a segment with data: so many bytes, which leave at that time. Without it, nothing is known of the host's
+    /// queue, and [`Config::limit_output`] limits nothing.
+    pub fn handed_down(&mut self, now: Time, bytes: u32, leaves: Time) {
+        if self.config.limit_output.is_some() {
+            self.sender.device.hand(now, u64::from(bytes), leaves);
+        }
     }
 
     fn pure_ack(&mut self, now: Time, seq: u64) -> Segment {

@@ -8,6 +8,7 @@
 //! | `ack` | what an ACK acknowledges: cumulative, SACK, D-SACK, samples of time and rate |
 //! | `recovery` | the states of loss recovery: fast retransmit, PRR, timeouts, F-RTO, undo |
 //! | `rack` | RACK and tail loss probes |
+//! | `device` | what waits in the host's own queue |
 //! | `output` | what may be sent now: windows, segmentation offload, pacing |
 //! | `receiver` | reassembly, SACK blocks, delayed ACKs |
 //! | `window` | the window that a receiver offers |
@@ -16,6 +17,7 @@
 mod ack;
 mod config;
 mod connection;
+mod device;
 mod output;
 mod rack;
 mod receiver;

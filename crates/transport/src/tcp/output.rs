@@ -4,6 +4,7 @@ use units::{Bytes, Rate, Time};
 
 use super::config::Config;
 use super::connection::Statistics;
+use super::device::Device;
 use super::rack::Rack;
 use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, Sent, mark};
@@ -81,6 +82,8 @@ pub(super) struct Sender {
     pub lost_again: Vec<u64>,
 
     pub timer: Option<(Timer, Time)>,
+    pub device: Device,
+    limit_output: Option<Bytes>,
     data_segments: u64,
     /// Segments of the current burst still to go.
     burst: u32,
@@ -137,6 +140,8 @@ impl Sender {
             lost_now: Vec::new(),
             lost_again: Vec::new(),
             timer: None,
+            device: Device::default(),
+            limit_output: config.limit_output,
             data_segments: 0,
             burst: 0,
             burst_of_many: false,
@@ -179,9 +184,10 @@ impl Sender {
         self.set_timer(Timer::Retransmit, now + rto);
     }
 
-    /// When sending goes on without an ACK: the pacing time, if that is what holds it.
-    pub fn paced_wakeup(&self, now: Time) -> Option<Time> {
-        (self.flow.pacing_until > now && self.has_work()).then_some(self.flow.pacing_until)
+    /// When sending goes on without an ACK, if only pacing or the host's own queue holds it.
+    pub fn send_wakeup(&self, now: Time) -> Option<Time> {
+        let paced = self.flow.pacing_until > now && self.has_work();
+        if paced { Some(self.flow.pacing_until) } else { self.device.waits_until }
     }
 
     fn has_work(&self) -> bool {
@@ -198,6 +204,8 @@ impl Sender {
         if self.burst > 0 {
             return Some(self.send_new(now));
         }
+        self.device.waits_until = None;
+        self.device.begin_burst();
         if self.flow.packets_out == 0 && self.flow.snd_nxt < self.end() {
             self.restart(now);
         }
@@ -209,7 +217,7 @@ impl Sender {
                 return Some(piece);
             }
             let segments = self.new_burst(now);
-            if segments > 0 {
+            if segments > 0 && !self.device_full(now, 0) {
                 self.burst = segments;
                 self.burst_of_many = segments > 1;
                 self.pace(now, segments);
@@ -218,6 +226,25 @@ impl Sender {
         }
         self.settle(now);
         None
+    }
+
+    /// Whether the host's own queue has enough of this connection: what its rate sends in a millisecond, or two bursts
+    /// (`tcp_small_queue_check`).
+    fn device_full(&mut self, now: Time, shift: u32) -> bool {
+        let Some(most) = self.limit_output else { return false };
+        let (waiting, rate) = (self.device.waiting(now), self.flow.pacing_rate);
+        let by_rate = rate.as_bps() / 8 / 1024;
+        if rate.is_zero() || waiting <= by_rate.min(most.get()) << shift {
+            return false;
+        }
+        let burst = self.tso_segments();
+        let limit = by_rate.max(2 * u64::from(burst) * u64::from(self.flow.mss)).min(most.get()) << shift;
+        // One burst may always be on its way.
+        if waiting <= limit || self.flow.packets_out <= burst {
+            return false;
+        }
+        self.device.waits_until = Some(self.device.first_leaves());
+        true
     }
 
     /// How many segments the next burst has.
@@ -361,6 +388,9 @@ impl Sender {
     /// The next lost packet (`tcp_xmit_retransmit_queue`).
     fn retransmission(&mut self, now: Time) -> Option<Piece> {
         if self.flow.lost_out == 0 || self.flow.in_flight() >= self.flow.cwnd {
+            return None;
+        }
+        if self.flow.lost_out > self.flow.retrans_out && self.device_full(now, 1) {
             return None;
         }
         let ids = self.board.ids();
