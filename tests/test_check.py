@@ -91,10 +91,56 @@ def test_exit_codes(tidegate: Run, args: list[str], code: int, message: str) -> 
 
 
 def test_bytes_that_are_not_text(tidegate: Run, tmp_path: Path) -> None:
-    (tmp_path / "x.p4").write_bytes(bytes(range(256)) * 20)
-    ran = tidegate("check", tmp_path / "x.p4", "--json")
+    path = tmp_path / "x.p4"
+    path.write_bytes(bytes(range(1, 256)) * 20)
+    ran = tidegate("check", path, "--json")
     assert ran.code == 1
     assert ran.json["diagnostics"]
+    ran = tidegate("check", path)
+    assert ran.code == 1
+    # A terminal would obey them.
+    assert not set(ran.err) & {chr(code) for code in (*range(10), 11, 12, *range(14, 32), 127)}
+    path.write_bytes(b"control c() {\n\0}\n")
+    ran = tidegate("check", path)
+    assert (ran.code, ran.err) == (
+        1,
+        f"{path}: cannot be read: it is no text (line 2 has a zero byte)\n",
+    )
+
+
+def test_a_file_that_is_too_long(tidegate: Run, tmp_path: Path) -> None:
+    path = tmp_path / "x.p4"
+    with path.open("wb") as file:
+        file.truncate(65 << 20)
+    ran = tidegate("check", path)
+    assert (ran.code, ran.err) == (1, f"{path}: cannot be read: it is larger than 64 MiB\n")
+
+
+def test_a_byte_order_mark_is_passed_over(tidegate: Run, tmp_path: Path) -> None:
+    path = tmp_path / "x.p4"
+    path.write_bytes(b"\xef\xbb\xbf#include <core.p4>\ncontrol c() { apply { y = 1; } }\n")
+    ran = tidegate("check", path)
+    assert "x.p4:2:23" in ran.err
+
+
+def test_a_program_without_main_can_be_checked_but_not_run(tidegate: Run, tmp_path: Path) -> None:
+    path = tmp_path / "x.p4"
+    path.write_text("#include <core.p4>\n\n")
+    ran = tidegate("check", path)
+    assert ran.code == 0
+    assert "Warning: the program has no `main`" in ran.err
+    assert "x.p4:1:1" in ran.err
+    ran = tidegate("stf", path, tmp_path / "x.stf")
+    assert ran.code == 1
+    assert "Error: the program has no `main`" in ran.err
+
+
+@pytest.mark.parametrize("define", ["", "=3", "1x=3", "a b", "é"])
+def test_macros_have_names(tidegate: Run, define: str) -> None:
+    ran = tidegate("check", EXAMPLES / "ipv4_router" / "ipv4_router.p4", "-D", define)
+    assert ran.code == 1
+    assert f"-D {define}: " in ran.err
+    assert "is no macro's name" in ran.err
 
 
 def test_p4info_that_cannot_be_written(tidegate: Run, tmp_path: Path) -> None:

@@ -79,3 +79,17 @@ def test_any_line_is_answered_or_refused(line: str) -> None:
     with contextlib.suppress(TidegateError):
         switch.command(line)
     assert switch.command("show_tables") == before
+
+
+def test_what_is_no_packet_port_or_time_is_refused() -> None:
+    pipeline = MARKER.pipeline()
+    for now, port, packet, message in [
+        (0, 0, "abc", "a packet is bytes, not a str"),
+        (0, -1, b"", "-1 is not a port's number: give a whole number from 0 to 511"),
+        (0, 512, b"", "512 is not a port's number"),
+        (-1, 0, b"", "-1 is not a time in picoseconds"),
+        ("1 s", 0, b"", "'1 s' is not a time in picoseconds"),
+    ]:
+        for run in (pipeline.process, pipeline.trace):
+            with pytest.raises(TidegateError, match=message):
+                run(now, port, packet)  # type: ignore[arg-type]

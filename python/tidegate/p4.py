@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Literal
 
-from tidegate import _core
+from tidegate import _core, units
+from tidegate._core import TidegateError
 from tidegate.control import Digest, PipelineApi
 
 
@@ -29,10 +30,16 @@ class Pipeline(PipelineApi):
 
     def process(self, now: int, port: int, packet: bytes) -> list[tuple[int, bytes]]:
         """Run a packet that comes in by `port` at `now` (picoseconds); return ports and packets that leave."""
-        return self._core.process(now, port, packet)
+        # What is wrong is only looked for if something is: packets are many.
+        try:
+            return self._core.process(now, port, packet)
+        except (TypeError, OverflowError):
+            _demand_arrival(now, port, packet)
+            raise
 
     def trace(self, now: int, port: int, packet: bytes) -> tuple[list[tuple[int, bytes]], str]:
         """As `process`, and every step of the packet as text."""
+        _demand_arrival(now, port, packet)
         return self._core.trace(now, port, packet)
 
     def command(self, line: str) -> str:
@@ -46,11 +53,19 @@ class Pipeline(PipelineApi):
 
     def advance(self, now: int) -> None:
         """Say what time it is, where no packet does."""
-        self._core.advance(now)
+        self._core.advance(units.below(now, 0, 2**64, "a time in picoseconds"))
 
     def digests(self) -> list[Digest]:
         """Messages that the program has sent with `digest` since this was last called."""
         return [Digest(name, dict(fields)) for name, fields in self._core.take_digests()]
+
+
+def _demand_arrival(now: int, port: int, packet: bytes) -> None:
+    """Refuse what is no time, port or packet."""
+    if not isinstance(packet, bytes):
+        raise TidegateError(f"a packet is bytes, not a {type(packet).__name__}")
+    units.below(now, 0, 2**64, "a time in picoseconds")
+    units.below(port, 0, 512, "a port's number")
 
 
 class Program:
@@ -77,7 +92,7 @@ class Program:
 
     def pipeline(self, engine: Literal["auto", "interp", "jit"] = "jit", seed: int = 0) -> Pipeline:
         """Make a switch that runs it. `seed` is for the program's `random`."""
-        return Pipeline(_core.Pipeline(self.core, engine, seed))
+        return Pipeline(_core.Pipeline(self.core, engine, units.seed(seed)))
 
 
 def compile(

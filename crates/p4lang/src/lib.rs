@@ -47,6 +47,9 @@ pub struct Compiled {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// Codes of the warnings that say why a program without errors cannot be run.
+pub const NOTHING_TO_RUN: [&str; 2] = [lower::NO_MAIN, lower::OTHER_ARCHITECTURE];
+
 /// Stack for a compilation: syntax trees may be deep, and debug builds have large frames.
 const STACK: usize = 1 << 29;
 
@@ -67,8 +70,7 @@ pub fn compile_str(name: &str, text: &str, path: Option<&Path>, options: &Option
 
 /// Compiles the program in a file. The error is one of reading the file.
 pub fn compile_file(path: &Path, options: &Options) -> std::io::Result<Compiled> {
-    let bytes = std::fs::read(path)?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = source::read(path)?;
     Ok(compile_str(&path.display().to_string(), &text, Some(path), options))
 }
 

@@ -22,7 +22,7 @@ impl Cache<FileId> for Files<'_> {
     type Storage = String;
 
     fn fetch(&mut self, id: &FileId) -> Result<&Source<String>, impl std::fmt::Debug> {
-        let text = || Source::from(self.sources.file(*id).text.to_string());
+        let text = || Source::from(self.sources.file(*id).text.replace(is_unprintable, "\u{fffd}"));
         Ok::<_, std::convert::Infallible>(self.parsed.entry(*id).or_insert_with(text))
     }
 
@@ -79,7 +79,7 @@ pub fn render(sources: &SourceMap, diagnostics: &[Diagnostic], color: bool) -> S
         let mut report = Report::build(kind, at.clone())
             .with_config(config)
             .with_code(d.code)
-            .with_message(&d.message)
+            .with_message(printable(&d.message))
             .with_label(Label::new(at).with_message(label).with_color(shade));
         for (span, text) in &d.related {
             report = report
@@ -98,6 +98,19 @@ pub fn render(sources: &SourceMap, diagnostics: &[Diagnostic], color: bool) -> S
     text
 }
 
+/// Whether a terminal would do something else with a character than show it. One character is shown in its place, so that
+/// columns stay.
+fn is_unprintable(character: char) -> bool {
+    character.is_control() && !matches!(character, '\n' | '\r' | '\t')
+}
+
+fn printable(text: &str) -> String {
+    let shown = |c: char| {
+        if is_unprintable(c) { c.escape_default().to_string() } else { c.to_string() }
+    };
+    text.chars().map(shown).collect()
+}
+
 /// `file:line:column: error: message`.
 pub fn line(sources: &SourceMap, d: &Diagnostic) -> String {
     let (line, column) = sources.line_column(d.span);
@@ -105,7 +118,7 @@ pub fn line(sources: &SourceMap, d: &Diagnostic) -> String {
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
-    format!("{}:{line}:{column}: {severity}: {}", sources.file(d.span.file).name, d.message)
+    format!("{}:{line}:{column}: {severity}: {}", sources.file(d.span.file).name, printable(&d.message))
 }
 
 #[cfg(test)]

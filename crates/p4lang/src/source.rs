@@ -4,7 +4,33 @@
 //! includes, the built-in `core.p4` and `v1model.p4`); a [`Span`] is a byte range in one of them. Text that a
 //! macro produced carries the span of the macro's use, because that is the line a reader can change.
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 use std::sync::Arc;
+
+/// Bytes of a program; more than this are no program but a mistake.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// The text of a source file, without a byte order mark. Bytes that are not UTF-8 become replacement characters, as comments
+/// in other encodings are common.
+///
+/// # Errors
+/// As reading files; and `InvalidData` for files of more than 64 MiB and for those that are no text.
+pub fn read(path: &Path) -> io::Result<String> {
+    let wrong = |why: String| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return wrong(format!("it is larger than {} MiB", MAX_BYTES >> 20));
+    }
+    if let Some(at) = bytes.iter().position(|b| *b == 0) {
+        let line = bytes[..at].iter().filter(|b| **b == b'\n').count() + 1;
+        return wrong(format!("it is no text (line {line} has a zero byte)"));
+    }
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    Ok(String::from_utf8_lossy(text).into_owned())
+}
 
 /// Index of a file in the [`SourceMap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]

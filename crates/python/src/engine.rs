@@ -68,6 +68,18 @@ impl Pipeline {
     }
 }
 
+/// Ports, and the packets that leave by them.
+type Sent<'py> = Vec<(u32, Bound<'py, PyBytes>)>;
+
+/// Ports have nine bits.
+fn demand_port(port: u32) -> PyResult<()> {
+    if port > pipeline::DROP_PORT {
+        let last = pipeline::DROP_PORT;
+        return Err(refused(format!("{port} is not a port's number: give a whole number from 0 to {last}")));
+    }
+    Ok(())
+}
+
 #[pymethods]
 impl Pipeline {
     #[new]
@@ -84,13 +96,8 @@ impl Pipeline {
     }
 
     /// Runs one packet at a time in picoseconds; gives ports and packets.
-    fn process<'py>(
-        &mut self,
-        py: Python<'py>,
-        now: u64,
-        port: u32,
-        packet: &[u8],
-    ) -> Vec<(u32, Bound<'py, PyBytes>)> {
+    fn process<'py>(&mut self, py: Python<'py>, now: u64, port: u32, packet: &[u8]) -> PyResult<Sent<'py>> {
+        demand_port(port)?;
         self.now = now;
         self.inner.process(now, port, packet, &mut self.outputs);
         let mut out = Vec::with_capacity(self.outputs.len());
@@ -98,7 +105,7 @@ impl Pipeline {
             out.push((output.port, PyBytes::new(py, &output.bytes)));
             self.inner.recycle(output.bytes);
         }
-        out
+        Ok(out)
     }
 
     /// As `process`, and the steps as text.
@@ -108,11 +115,12 @@ impl Pipeline {
         now: u64,
         port: u32,
         packet: &[u8],
-    ) -> (Vec<(u32, Bound<'py, PyBytes>)>, String) {
+    ) -> PyResult<(Sent<'py>, String)> {
+        demand_port(port)?;
         self.now = now;
         let mut outputs = Vec::new();
         let trace = self.inner.process_traced(now, port, packet, &mut outputs);
-        (outputs.iter().map(|o| (o.port, PyBytes::new(py, &o.bytes))).collect(), trace.to_string())
+        Ok((outputs.iter().map(|o| (o.port, PyBytes::new(py, &o.bytes))).collect(), trace.to_string()))
     }
 
     /// One line of the reference switch's command language.

@@ -56,14 +56,7 @@ impl Source {
     pub fn compile(&self) -> Result<Compiled> {
         let options = p4lang::Options {
             include_dirs: self.includes.clone(),
-            defines: self
-                .defines
-                .iter()
-                .map(|d| match d.split_once('=') {
-                    Some((name, text)) => (name.to_owned(), text.to_owned()),
-                    None => (d.clone(), "1".to_owned()),
-                })
-                .collect(),
+            defines: self.defines.iter().map(|d| definition(d)).collect::<Result<_>>()?,
             no_files: false,
         };
         let compiled = p4lang::compile_file(&self.path, &options).map_err(|e| unreadable(&self.path, &e))?;
@@ -86,12 +79,28 @@ impl Compiled {
             return Ok(program);
         }
         let mut diagnostics = self.diagnostics;
-        // What is no error is said if nothing else is: a program for another architecture, say.
-        if diagnostics.iter().any(|d| d.severity == Severity::Error) {
-            diagnostics.retain(|d| d.severity == Severity::Error);
+        // What is a warning to those who check a program is an error to those who run it: that it is for another architecture, say.
+        let kept = if diagnostics.iter().any(|d| d.severity == Severity::Error) {
+            |d: &Diagnostic| d.severity == Severity::Error
+        } else {
+            |d: &Diagnostic| p4lang::NOTHING_TO_RUN.contains(&d.code)
+        };
+        diagnostics.retain(kept);
+        for diagnostic in &mut diagnostics {
+            diagnostic.severity = Severity::Error;
         }
         fail(render(&self.sources, &diagnostics, false).trim_end().to_owned())
     }
+}
+
+/// Name and text of `NAME` or `NAME=TEXT`.
+fn definition(text: &str) -> Result<(String, String)> {
+    let (name, body) = text.split_once('=').unwrap_or((text, "1"));
+    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(letter) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return fail(format!("-D {text}: {name:?} is no macro's name; write NAME or NAME=TEXT"));
+    }
+    Ok((name.to_owned(), body.to_owned()))
 }
 
 /// The program that is this text. It can include nothing but the architecture's declarations.

@@ -31,6 +31,10 @@ use crate::source::{SourceMap, Span};
 use instance::{Instance, InstanceId};
 use store::Store;
 
+/// Codes of the warnings for programs that are right and cannot be run.
+pub const NO_MAIN: &str = "no-main";
+pub const OTHER_ARCHITECTURE: &str = "unsupported-architecture";
+
 /// Statements that the whole program may come to after inlining.
 const MAX_STATEMENTS: usize = 300_000;
 /// Variables likewise.

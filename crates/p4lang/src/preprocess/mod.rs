@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::ast::Name;
 use crate::diag::Diagnostic;
 use crate::lex::{Token, TokenKind, lex, unquote};
-use crate::source::{FileId, SourceMap, Span};
+use crate::source::{self, FileId, SourceMap, Span};
 
 /// How to read a program.
 #[derive(Debug, Clone, Default)]
@@ -366,9 +366,8 @@ impl<'a> Preprocessor<'a> {
                 if self.once.contains(&path) {
                     return;
                 }
-                match std::fs::read(&path) {
-                    Ok(bytes) => {
-                        let text = String::from_utf8_lossy(&bytes).into_owned();
+                match source::read(&path) {
+                    Ok(text) => {
                         let file = self.sources.add(path.display().to_string(), text);
                         self.file(file, Some(&path), depth + 1);
                     }

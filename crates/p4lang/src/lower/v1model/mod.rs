@@ -5,10 +5,11 @@ mod objects;
 
 use super::instance::InstanceId;
 use super::store::{Life, Store};
-use super::{Binding, Flow, Lowered, Lowerer};
+use super::{Binding, Flow, Lowered, Lowerer, NO_MAIN, OTHER_ARCHITECTURE};
 use crate::ast::AnnotationBody;
 use crate::hir::{DefId, DefKind, Expr, Hir, Type};
 use crate::ir::{self, Architecture, ControlId, ParserId, Place, Program, StandardMetadata, V1Model, VarId};
+use crate::source::Span;
 
 pub(super) fn empty_program(hir: &Hir) -> Program {
     Program {
@@ -51,13 +52,15 @@ impl Lowerer<'_> {
     /// Lowers the program's `main`.
     pub(super) fn package(&mut self) -> Lowered<()> {
         let Some(main) = self.hir.main else {
-            let span = self.hir.defs.last().map(|d| d.span).unwrap_or_default();
+            // The program's own last declaration, or its beginning if it has none.
+            let own = |span: &Span| !self.sources.file(span.file).name.starts_with('<');
+            let span = self.hir.defs.iter().map(|d| d.span).rfind(own).unwrap_or_default();
             let what = "the program has no `main`; it can be checked but not run";
-            return self.nothing_to_run("no-main", span, what);
+            return self.nothing_to_run(NO_MAIN, span, what);
         };
         let def = self.def(main);
         let DefKind::Instance(instance) = &def.kind else {
-            return self.nothing_to_run("no-main", def.span, "`main` is not a package; it cannot be run");
+            return self.nothing_to_run(NO_MAIN, def.span, "`main` is not a package; it cannot be run");
         };
         let package = self.def(instance.value.def);
         if &*package.name != "V1Switch" || instance.value.args.len() != 6 {
@@ -65,7 +68,7 @@ impl Lowerer<'_> {
                 "`main` is a `{}`; it can be checked, but only v1model's `V1Switch` can be run",
                 package.name
             );
-            return self.nothing_to_run("unsupported-architecture", def.span, message);
+            return self.nothing_to_run(OTHER_ARCHITECTURE, def.span, message);
         }
         self.program.package_annotations = super::written(&def.annotations, self.sources);
         let mut blocks = Vec::new();
@@ -92,12 +95,7 @@ impl Lowerer<'_> {
     }
 
     /// A program that is right but not for this architecture.
-    fn nothing_to_run(
-        &mut self,
-        code: &'static str,
-        span: crate::source::Span,
-        message: impl Into<String>,
-    ) -> Lowered<()> {
+    fn nothing_to_run(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> Lowered<()> {
         let warning = crate::diag::Diagnostic::warning(code, span, message)
             .help("include v1model.p4 and end the program with `V1Switch(...) main;`");
         self.diagnostics.push(warning);
