@@ -22,9 +22,11 @@ typedef bit<32> time_t;
 typedef bit<64> prob_t;
 
 const prob_t ONE = 0x1_0000_0000;
-// Longer than a second counts as a second: with gains of 23 bits no sum of the PI controller overflows.
+// Longer delays than a second count as a second: with gains of 23 bits no sum of the PI controller overflows. A longer time between
+// two of its runs, in which nothing left, counts in units of 1024 us, up to 17 minutes.
 const bit<48> MOST_TIME = 0xf_ffff;
 const bit<8> ALPHA_SHIFT = 20;
+const bit<8> LONG_SHIFT = 10;
 
 // RFC 3168, RFC 9331.
 const bit<2> NOT_ECT = 0;
@@ -349,12 +351,17 @@ control Pi(in bit<32> port, in config_t config, in time_t waited, in bit<48> now
             if (elapsed >= (bit<48>) config.period) {
                 time_t before;
                 previous_delay.read(before, port);
-                elapsed = elapsed > MOST_TIME ? MOST_TIME : elapsed;
+                bit<8> shift = ALPHA_SHIFT;
+                if (elapsed > MOST_TIME) {
+                    elapsed = elapsed >> LONG_SHIFT;
+                    elapsed = elapsed > MOST_TIME ? MOST_TIME : elapsed;
+                    shift = ALPHA_SHIFT - LONG_SHIFT;
+                }
                 int<64> time = (int<64>) (bit<64>) (waited > (time_t) MOST_TIME ? (time_t) MOST_TIME : waited);
                 int<64> above = time - (int<64>) (bit<64>) config.target;
                 int<64> change = time - (int<64>) (bit<64>) before;
                 int<64> integral = (int<64>) (bit<64>) elapsed * (int<64>) (bit<64>) config.alpha * above;
-                int<64> next = (int<64>) base + (integral >> ALPHA_SHIFT) + (int<64>) (bit<64>) config.beta * change;
+                int<64> next = (int<64>) base + (integral >> shift) + (int<64>) (bit<64>) config.beta * change;
                 next = next < 0 ? 64s0 : next;
                 base = (prob_t) next;
                 base = base > ONE ? ONE : base;

@@ -103,17 +103,18 @@ control DualEgress(inout headers_t hdr, inout metadata_t meta, inout standard_me
                 bool capable = meta.ecn[1:1] == 1 || scalable;
                 bool due;
                 if (meta.low == 1) {
-                    if (coupled < ONE) {
-                        prob_t native = 0;
-                        time_t time = standard_metadata.deq_timedelta;
-                        if (standard_metadata.deq_qdepth > config.th_len) {
-                            if (time >= config.max_th) {
-                                native = ONE;
-                            } else if (time > config.min_th) {
-                                native = (prob_t) (time - config.min_th) * config.slope;
-                            }
+                    prob_t native = 0;
+                    time_t time = standard_metadata.deq_timedelta;
+                    if (standard_metadata.deq_qdepth > config.th_len) {
+                        if (time >= config.max_th) {
+                            native = ONE;
+                        } else if (time > config.min_th) {
+                            native = (prob_t) (time - config.min_th) * config.slope;
                         }
-                        native = native > coupled ? native : coupled;
+                    }
+                    native = native > coupled ? native : coupled;
+                    // p_max may be set lower than where marks saturate: overload is for both queues (RFC 9332 section 2.5.1.1).
+                    if (coupled < ONE && base < config.p_max) {
                         if (scalable) {
                             linear.apply(config, slot, native, marks);
                         } else if (capable || config.policed == 0) {
@@ -126,7 +127,7 @@ control DualEgress(inout headers_t hdr, inout metadata_t meta, inout standard_me
                         // Overload: drop as if Classic, and mark the rest.
                         squared.apply(config, slot, base, drops);
                         if (!drops) {
-                            linear.apply(config, slot, coupled, marks);
+                            linear.apply(config, slot, native, marks);
                         }
                     }
                 } else if (scalable) {

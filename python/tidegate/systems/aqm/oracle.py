@@ -1,8 +1,8 @@
 """DualPI2 and PI2 as RFC 9332 appendix A writes them: the oracle that the P4 programs are held to.
 
 Functions, variables and line numbers are those of the RFC's figures 2 to 8, second pass. What the RFC says in words is in words of
-its own here: p' stays in [0, 1] and likelihoods are at most 1; the two-packet minimum (appendix A.1); unexpected code points and
-operators' classifiers (section 2.5.1.1); ECT(1) while L4S is disabled (RFC 9331 section 5.1). `recur()` has a random sibling.
+its own here: p' stays in [0, 1] and likelihoods are at most 1; the two-packet minimum (appendix A.1); unexpected code points,
+operators' classifiers, and overload that begins before p_CL is 1 (section 2.5.1.1); ECT(1) while L4S is disabled (RFC 9331 section 5.1). `recur()` has a random sibling.
 
 Times are whole picoseconds, delays microseconds as v1model counts them, sizes bytes. Numbers are exact; `fix` cuts those that the
 program keeps to its resolution, 2^-32.
@@ -220,8 +220,8 @@ class DualPi2:
             ecn_capable = pkt.ecn in (ECT0, CE) or scalable
             mark = drop = False
             if q is self.lq:
-                if p_cl < 1:
-                    p_l = max(self.laqm(qdelay) if q.len() > params.th_len else Fraction(0), p_cl)
+                p_l = max(self.laqm(qdelay) if q.len() > params.th_len else Fraction(0), p_cl)
+                if p_cl < 1 and p_c < params.p_c_max:
                     if scalable:
                         mark = self.recur(q, p_l)
                     elif ecn_capable or not params.policed:
@@ -229,7 +229,7 @@ class DualPi2:
                         mark, drop = signal and ecn_capable, signal and not ecn_capable
                 else:
                     drop = self.recur_squared(q, p)
-                    mark = not drop and self.recur(q, p_cl)
+                    mark = not drop and self.recur(q, p_l)
             elif scalable:
                 drop = p_c >= params.p_c_max and self.recur_squared(q, p)
                 mark = not drop and self.recur(q, p_cl)

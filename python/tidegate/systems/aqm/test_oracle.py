@@ -75,6 +75,7 @@ SETTINGS = st.builds(
     target=st.sampled_from(["1 ms", "15 ms"]),
     rtt_max=st.sampled_from(["10 ms", "100 ms"]),
     k=st.sampled_from([1.0, 2.0, 4.0]),
+    p_c_max=st.sampled_from([None, 0.01, 0.25, 1.0]),
     ramp_from=st.sampled_from([0, "800 us", "5 ms"]),
     ramp=st.sampled_from([0, "400 us", "512 us"]),
     ramp_packets=st.integers(0, 3),
@@ -197,3 +198,21 @@ def test_a_controller_that_comes_back_goes_on_where_it_was() -> None:
     ours = rig.through_program("dualpi2", PAPER, [Sent(1000, ecn=NOT_ECT)], p=Fraction(1, 8), prepare=prepare)
     assert seen == [ONE / 8]
     assert len(ours.left) == 1
+
+
+def test_a_controller_that_takes_over_knows_the_delay_before() -> None:
+    """A delay that has not changed moves p' by the integral part alone."""
+    values: list[float] = []
+
+    def prepare(api: object) -> None:
+        api.register_write("delay", [30_000, 0], 2 * rig.PORT)  # type: ignore[attr-defined]
+        for _ in range(2):
+            again = AqmController({rig.PORT: rig.RATE}, PAPER)
+            again.start(api)  # type: ignore[arg-type]
+            again.tick(0, api)  # type: ignore[arg-type]
+            values.append(float(api.register_read("p", rig.PORT, 1)[0]) / ONE)  # type: ignore[attr-defined]
+
+    rig.through_program("dualpi2", PAPER, [Sent(1000, ecn=NOT_ECT)], prepare=prepare)
+    first, second = values
+    assert first == pytest.approx(PAPER.alpha * 0.01 + PAPER.beta * 0.03, abs=1e-6)
+    assert second - first == pytest.approx(PAPER.alpha * 0.01, abs=1e-6)

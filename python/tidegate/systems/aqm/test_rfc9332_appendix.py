@@ -79,6 +79,13 @@ def test_a_1_both_queues_share_a_buffer_of_250_ms_in_which_an_mtu_always_has_roo
     assert rig.params_of(FIXED).limit == 250_000
 
 
+def test_a_1_the_buffer_holds_two_packets_at_least() -> None:
+    burst = [Sent(n + 1, 1514) for n in range(4)]
+    # 250 ms of 8 kbit/s are less than a packet. The first leaves at once.
+    outcome = rig.through_program("dualpi2", FIXED, burst, rate=8000)
+    assert len(outcome.left) == 3
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_1_no_signals_of_the_pi_controller_while_less_than_two_packets_wait(name: Name) -> None:
     aqm = replace(FIXED, spares_two=True)
@@ -160,6 +167,15 @@ def test_a_1_p_stays_from_0_to_1(name: Name) -> None:
     # A quiet time brings it down to 0 and no further, a flood up to 1.
     quiet = rig.through_program(name, Aqm(), spaced(100, NOT_ECT, gap_us=20_000), p=Fraction(1, 100))
     assert quiet.p == 0
+    # As much in one go: the controller runs when a packet leaves, and 10 s have gone by.
+    pause = rig.through_program(
+        name, Aqm(), [Sent(1, 80, NOT_ECT), Sent(10_000 * MS, 80, NOT_ECT)], p=Fraction(9, 10)
+    )
+    assert pause.p == 0
+    shorter = rig.through_program(
+        name, Aqm(), [Sent(1, 80, NOT_ECT), Sent(2000 * MS, 80, NOT_ECT)], p=Fraction(9, 10)
+    )
+    assert float(shorter.p) == pytest.approx(0.9 - 0.3, abs=0.003)
     flood = rig.through_program(
         name,
         Aqm(rtt_max="10 ms"),
