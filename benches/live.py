@@ -277,6 +277,8 @@ def main() -> None:
     options.add_argument("--only", nargs="*", help="contenders")
     options.add_argument("--json", action="store_true")
     given = options.parse_args()
+    if given.seconds < 1 or given.rounds < 1:
+        options.error("--seconds and --rounds are 1 or more: iperf3 takes less than a second for no end")
     if os.geteuid() != 0:
         raise SystemExit("benches/live.py needs root: it makes network namespaces")
     contenders: dict[str, Callable[[], Any]] = {"veth": direct, "bridge": bridge}

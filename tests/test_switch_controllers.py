@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +33,7 @@ EXAMPLE = Path(__file__).parent.parent / "examples/meters.py"
         ("controllers = [1]", "makes no controller"),
         ("\nraise ValueError('nine')", ":2: ValueError: nine"),
         ("controllers = (", ":1: SyntaxError"),
+        ("raise SystemExit(3)", ":1: SystemExit: 3"),
         ("import no_such_module", ":1: ModuleNotFoundError"),
         (
             "from tidegate.systems.meter.controller import *\nMeterController(bucket=Bucket(burst=0))",
@@ -99,10 +102,62 @@ def test_controllers_tick_by_the_clock_and_one_that_fails_stops(
     assert len(bad.ticks) == 3
     gaps = [after - before for before, after in zip(good.ticks, good.ticks[1:], strict=False)]
     assert min(gaps) > 0
-    assert (
-        "the controller Ticks failed in tick: ValueError: enough; the switch goes on"
-        in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert re.fullmatch(
+        r"error: the controller Ticks failed in tick \(.*test_switch_controllers.py:\d+\): ValueError: enough; "
+        "the switch goes on with what it has set last\n",
+        said,
     )
+
+
+class Rude(Controller):
+    """Ends the process where it should not, or does not come back."""
+
+    period = "10 ms"
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.woken = threading.Event()
+        self.free = threading.Event()
+
+    def start(self, switch: SwitchApi) -> None:
+        if self.where == "start":
+            sys.exit(3)
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        self.woken.set()
+        if self.where == "tick":
+            sys.exit(3)
+        self.free.wait(60)
+
+
+@needs_root
+def test_a_controller_that_fails_in_start_is_an_error(two: Place) -> None:
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, "packet"))
+    failed = r"the controller Rude failed in start \(.*py:\d+\): SystemExit: 3"
+    with live, pytest.raises(TidegateError, match=failed), Controlled(live, [Rude("start")]):
+        pass
+
+
+@needs_root
+def test_a_controller_that_leaves_is_told_of(two: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    rude, good = Rude("tick"), Ticks()
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, "packet"))
+    with live, Controlled(live, [rude, good]):
+        until(lambda: rude.woken.is_set() and len(good.ticks) >= 3)
+    assert "the controller Rude failed in tick" in capsys.readouterr().err
+
+
+@needs_root
+def test_a_controller_that_does_not_come_back_does_not_keep_the_switch(
+    two: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rude = Rude("nowhere")
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, "packet"))
+    with live, Controlled(live, [rude]):
+        until(rude.woken.is_set)
+    assert "a controller has not come back from its tick; ending without it" in capsys.readouterr().err
+    rude.free.set()
 
 
 @needs_root

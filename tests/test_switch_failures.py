@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import subprocess
@@ -154,6 +155,23 @@ def test_a_killed_switch_leaves_nothing(two: Place, mode: str) -> None:
 
 
 @needs_root
+def test_a_tap_device_of_somebody_else_is_left_as_it_was(two: Place) -> None:
+    def state() -> tuple[str, int]:
+        show = ["ip", "-n", two.name, "-json", "link", "show", "mine"]
+        (link,) = json.loads(subprocess.run(show, capture_output=True, text=True, check=True).stdout)
+        return link["operstate"], link["txqlen"]
+
+    subprocess.run(["ip", "-n", two.name, "tuntap", "add", "mine", "mode", "tap"], check=True)
+    before = state()
+    process = run(two, str(LEARNING), "-i", "1@tap:mine")
+    until_running(process)
+    assert state() == ("UP", 10_000)
+    process.terminate()
+    process.communicate(timeout=20)
+    assert state() == before
+
+
+@needs_root
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -161,12 +179,37 @@ def test_a_killed_switch_leaves_nothing(two: Place, mode: str) -> None:
         (["-i", "1@p1", "--cpu-port", "1"], "--cpu-port 1: an interface has this port; give another number"),
         (
             ["-i", "1@p1", "--metrics-addr", "9100"],
-            "--metrics-addr '9100': write HOST:PORT, as 127.0.0.1:9100",
+            "--metrics-addr '9100' is no address; write HOST:PORT, as 127.0.0.1:9559",
+        ),
+        (
+            ["-i", "1@p1", "--grpc-addr", "127.0.0.1:99999"],
+            "--grpc-addr '127.0.0.1:99999' is no address; write HOST:PORT, as 127.0.0.1:9559",
+        ),
+        (
+            ["-i", "1@p1", "--grpc-addr", "192.0.2.1:1"],
+            "cannot serve P4Runtime on 192.0.2.1:1: Cannot assign requested address; give another address",
+        ),
+        (
+            ["-i", "1@p1", "--metrics-addr", "192.0.2.1:1"],
+            "--metrics-addr 192.0.2.1:1: Cannot assign requested address; give another address",
         ),
         (["-i", "1@p1", "--commands", "none"], "none: cannot be read: no such file or directory"),
         (
             ["-i", "1@p1", "--queue-limit", "many"],
-            "`many` is not a size: it does not start with a number; write it as in `128 KiB`",
+            "--queue-limit many: `many` is not a size: it does not start with a number; write it as in `128 KiB`",
+        ),
+        (
+            ["-i", "1@p1", "--queue-limit", "0"],
+            "--queue-limit 0: 0 is not a number of packets: give a whole number from 1 to 4294967295",
+        ),
+        (
+            ["-i", "1@p1", "--queue-limit", "99999999999"],
+            "--queue-limit 99999999999: 99999999999 is not a number of packets: "
+            "give a whole number from 1 to 4294967295",
+        ),
+        (
+            ["-i", "1@p1", "--rate", "1=1Mbit/s", "--rate", "1=2Mbit/s"],
+            "--rate '1=2Mbit/s': the port 1 has one already; give it once",
         ),
     ],
 )

@@ -191,7 +191,7 @@ def test_the_command_serves_and_ends(two: Place, tmp_path: Path) -> None:
     other = run(two, str(LEARNING), "-i", "1@tap:taken", "--grpc-addr", address)
     _, refused = other.communicate(timeout=60)
     assert other.returncode == 1
-    assert "the port is taken" in refused
+    assert "Address already in use; give another address" in refused
     assert "add_port" not in refused, "one message"
     process.terminate()
     _, rest = process.communicate(timeout=60)

@@ -129,9 +129,19 @@ impl Interface {
     }
 
     pub fn bring_up(&self) -> io::Result<()> {
+        self.set_flags(self.flags()? | libc::IFF_UP as libc::c_short)
+    }
+
+    fn set_flags(&self, flags: libc::c_short) -> io::Result<()> {
         let mut request = self.request();
-        request.ifr_ifru.ifru_flags = self.flags()? | libc::IFF_UP as libc::c_short;
+        request.ifr_ifru.ifru_flags = flags;
         ask(&self.control, libc::SIOCSIFFLAGS, &mut request)
+    }
+
+    /// Makes flags and queue what they were.
+    pub fn restore(&self, settings: Settings) -> io::Result<()> {
+        self.set_queue(settings.queue)?;
+        self.set_flags(settings.flags)
     }
 
     /// Sets how many frames wait in front of it.
@@ -165,6 +175,29 @@ impl Interface {
             // It is gone; nothing can be sent there.
             Err(_) => 0,
         }
+    }
+}
+
+/// What a port changes of an interface that somebody else has made.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    flags: libc::c_short,
+    /// How many frames wait in front of it.
+    queue: libc::c_int,
+}
+
+impl Settings {
+    /// Of an interface in the namespace of this thread; nothing if there is none of that name.
+    pub fn of(name: &str) -> Option<Settings> {
+        let control = socket(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
+        let asked = |what| {
+            let mut request = request(name).ok()?;
+            ask(&control, what, &mut request).ok()?;
+            Some(request.ifr_ifru)
+        };
+        let (flags, queue) = (asked(libc::SIOCGIFFLAGS)?, asked(libc::SIOCGIFTXQLEN as libc::Ioctl)?);
+        // SAFETY: the calls have filled these fields in.
+        unsafe { Some(Settings { flags: flags.ifru_flags, queue: queue.ifru_metric }) }
     }
 }
 

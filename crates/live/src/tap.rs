@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::clock;
-use crate::interface::{Failure, Interface, done, fail, plain, request};
+use crate::interface::{Failure, Interface, Settings, done, fail, plain, request};
 use crate::port::{BATCH, Counts, Port, fits};
 
 const SLOT: usize = 65_536 + 64;
@@ -24,6 +24,8 @@ pub struct TapPort {
     at: u64,
     mtu: usize,
     counts: Counts,
+    /// Flags and queue of a device that somebody else has made, as they were.
+    before: Option<Settings>,
 }
 
 impl TapPort {
@@ -47,6 +49,7 @@ impl TapPort {
             io::ErrorKind::NotFound => Failure(format!("TAP device {name}: this kernel has no /dev/net/tun")),
             _ => refused(e),
         })?;
+        let before = Settings::of(name);
         request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
         // SAFETY: the request is one, and lives as long as the call.
         done(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, std::ptr::from_mut(&mut request)) })
@@ -55,7 +58,16 @@ impl TapPort {
         interface.set_queue(QUEUE).and_then(|()| interface.bring_up()).map_err(refused)?;
         let mtu = interface.mtu() as usize;
         let (slots, lengths) = (vec![0; BATCH * SLOT], Vec::with_capacity(BATCH));
-        Ok(TapPort { file, interface, slots, lengths, at: 0, mtu, counts: Counts::default() })
+        Ok(TapPort { file, interface, slots, lengths, at: 0, mtu, counts: Counts::default(), before })
+    }
+}
+
+impl Drop for TapPort {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // It may be gone by now.
+            let _ = self.interface.restore(before);
+        }
     }
 }
 

@@ -237,7 +237,7 @@ class PipelineApi:
 
     def register_read(self, name: str, start: int = 0, count: int | None = None) -> Words:
         """Read cells: shape (cells,), or (cells, words) with the least significant word first if wider than 64 bits."""
-        data, words = self._core.register_read(name, start, count)
+        data, words = self._core.register_read(name, *_cells(start, count))
         cells: Words = np.frombuffer(data, dtype="<u8").astype(np.uint64)
         return cells if words == 1 else cells.reshape(-1, words)
 
@@ -246,11 +246,11 @@ class PipelineApi:
         array = np.asarray(values)
         if array.size and (array.dtype.kind not in "iu" or (array < 0).any()):
             raise TidegateError("register cells are whole numbers that are not negative")
-        self._core.register_write(name, start, array.astype("<u8").tobytes())
+        self._core.register_write(name, _cell(start), array.astype("<u8").tobytes())
 
     def counter_read(self, name: str, start: int = 0, count: int | None = None) -> Words:
         """Read cells of a counter: shape (cells, 2), packets and bytes."""
-        data = self._core.counter_read(name, start, count)
+        data = self._core.counter_read(name, *_cells(start, count))
         return np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(-1, 2)
 
     def counter_reset(self, name: str) -> None:
@@ -307,18 +307,26 @@ class PipelineApi:
 
     def multicast_set(self, group: int, copies: Iterable[int | tuple[int, int]]) -> None:
         """Make a multicast group: ports, or pairs of port and replication id; in place of what the group was."""
-        pairs = [(copy, 0) if isinstance(copy, int) else copy for copy in copies]
-        self._core.multicast_set(group, pairs)
+        pairs = []
+        for copy in copies:
+            port, instance = copy if isinstance(copy, tuple | list) else (copy, 0)
+            pairs.append((_port(port), units.below(instance, 0, 2**16, "a replication id")))
+        self._core.multicast_set(units.below(group, 0, 2**16, "a multicast group"), pairs)
 
     def multicast_delete(self, group: int) -> None:
         """Remove a multicast group."""
-        self._core.multicast_delete(group)
+        self._core.multicast_delete(units.below(group, 0, 2**16, "a multicast group"))
 
     def mirror_set(
         self, session: int, port: int | None = None, *, group: int | None = None, truncate: int | None = None
     ) -> None:
         """Set where the clones of a mirror session go, cut to `truncate` bytes; without port and group, nowhere."""
-        self._core.mirror_set(session, port, group, truncate)
+        self._core.mirror_set(
+            units.below(session, 0, 2**32, "a mirror session"),
+            None if port is None else _port(port),
+            None if group is None else units.below(group, 0, 2**16, "a multicast group"),
+            None if truncate is None else units.below(truncate, 0, 2**32, "a length in bytes"),
+        )
 
     @property
     def drops(self) -> dict[str, int]:
@@ -387,7 +395,7 @@ class SwitchApi(PipelineApi):
 
     def port_read(self, port: int) -> Port:
         """What is set of a port: sizes in bytes, rates in bit/s, times in picoseconds."""
-        scheduler, quantum, shaper, queues = self._core.port_read(port)
+        scheduler, quantum, shaper, queues = self._core.port_read(_port(port))
         return Port(
             queues=tuple(
                 Queue(packets, size, weight, shift, None if shaped is None else Shaper(*shaped))
@@ -400,7 +408,7 @@ class SwitchApi(PipelineApi):
 
     def port_write(self, port: int, to: Port) -> None:
         """Set a port anew. What waits in a queue that is taken away goes to the last that is left."""
-        self._core.port_write(port, port_spec(to))
+        self._core.port_write(_port(port), port_spec(to))
 
     def queue_write(self, port: int, queue: int, **changes: Any) -> None:
         """Change a queue: keywords as `Queue` has them."""
@@ -418,7 +426,9 @@ class SwitchApi(PipelineApi):
 
     def queue_read(self, port: int, queue: int = 0) -> QueueState:
         """What waits in a queue."""
-        return QueueState(**self._core.queue_read(port, queue))
+        return QueueState(
+            **self._core.queue_read(_port(port), units.below(queue, 0, 2**32, "a queue's number"))
+        )
 
     # Packets.
 
@@ -440,20 +450,41 @@ class SwitchApi(PipelineApi):
 
     def packet_out(self, packet: bytes) -> None:
         """Send a packet into the switch by the controller's port."""
+        if not isinstance(packet, bytes):
+            raise TidegateError(f"a packet is bytes, not a {type(packet).__name__}")
         self._core.packet_out(packet)
+
+
+def _port(number: int) -> int:
+    return units.below(number, 0, 512, "a port's number")
+
+
+def _cell(index: int) -> int:
+    """A cell of a register or counter, for the engine, which knows how many there are."""
+    return units.below(index, 0, 2**32, "a cell's index")
+
+
+def _cells(start: int, count: int | None) -> tuple[int, int | None]:
+    return _cell(start), None if count is None else units.below(count, 0, 2**32, "a number of cells")
 
 
 def port_spec(port: Port) -> tuple[Any, ...]:
     """A port with its quantities as numbers, for the engine."""
+    if not isinstance(port, Port):
+        raise TidegateError(f"{port!r} is no Port")
+    if not isinstance(port.scheduler, str):
+        raise TidegateError(f"the scheduler {port.scheduler!r} is no text")
 
     def shaper(shaped: Shaper | None) -> tuple[int, int] | None:
         return None if shaped is None else (units.rate(shaped.rate), units.size(shaped.burst))
 
     queues = [
         (
-            queue.packets,
+            None
+            if queue.packets is None
+            else units.below(queue.packets, 0, 2**63, "a queue's limit in packets"),
             None if queue.bytes is None else units.size(queue.bytes),
-            queue.weight,
+            units.below(queue.weight, 0, 2**32, "a queue's weight"),
             units.time(queue.time_shift),
             shaper(queue.shaper),
         )

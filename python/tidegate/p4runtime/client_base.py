@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
@@ -95,11 +96,15 @@ class Remote(SwitchApi):
 
     def _value(self, value: Value, codec: Codec) -> bytes:
         """A value as the switch would have it."""
-        if not isinstance(value, int):
+        if isinstance(value, str):
             return parse_value(value, codec.width)
-        if value < 0:
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise TidegateError(f"{value!r} is no value; give a whole number, or text") from None
+        if number < 0:
             raise TidegateError(f"{value} is negative")
-        return canonical(value)
+        return canonical(number)
 
     def _action(self, actions: Iterable[int], name: str, values: Iterable[Value]) -> Any:
         listed = {number: self._schema.actions[number] for number in actions}

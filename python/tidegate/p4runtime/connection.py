@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import grpc
 
+from tidegate import addresses
 from tidegate._core import TidegateError
 from tidegate.p4runtime.errors import details
 from tidegate.p4runtime.messages import SERVICE, methods, p4
@@ -19,6 +20,8 @@ from tidegate.p4runtime.messages import SERVICE, methods, p4
 MOST_MESSAGE = 64 << 20
 # A batch's errors come as metadata, one for each update.
 MOST_METADATA = 16 << 20
+# What gRPC takes besides HOST:PORT.
+NAME_SCHEMES = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "vsock:")
 # How long a call may take.
 PATIENCE_S = 30.0
 
@@ -65,6 +68,8 @@ class Connection:
 
         `role_config` is a `google.protobuf.Any`.
         """
+        if not address.startswith(NAME_SCHEMES):
+            addresses.parse(address)
         options = [
             ("grpc.max_receive_message_length", MOST_MESSAGE),
             ("grpc.max_metadata_size", MOST_METADATA),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import grpc
 
+from tidegate import addresses
 from tidegate._core import TidegateError
 
 ADDRESS = "127.0.0.1:9559"
@@ -49,12 +50,12 @@ class Tls:
 
 def listen(server: grpc.Server, address: str, tls: Tls | None) -> str:
     """Have a server listen; where it does."""
-    host, _, port = address.rpartition(":")
-    if not port.isdecimal() or int(port) > 65_535:
-        raise TidegateError(f"{address!r} is no address; give HOST:PORT, as {ADDRESS}")
-    host = host or "127.0.0.1"
-    where = f"{host}:{port}"
+    host, port = addresses.parse(address)
+    where = addresses.show(host, port)
     credentials = None if tls is None else tls.credentials()
+    why_not = addresses.why_not(host, port)
+    if why_not is not None:
+        raise TidegateError(f"cannot serve P4Runtime on {where}: {why_not}; give another address")
     try:
         if credentials is None:
             bound = server.add_insecure_port(where)
@@ -64,7 +65,11 @@ def listen(server: grpc.Server, address: str, tls: Tls | None) -> str:
         bound = 0
     if not bound:
         raise TidegateError(
-            f"cannot serve P4Runtime on {where}: the port is taken, the address is not this machine's, or the "
-            "certificate and key do not belong together"
+            f"cannot serve P4Runtime on {where}: "
+            + (
+                "gRPC cannot listen there"
+                if tls is None
+                else f"{tls.certificate} and {tls.key} do not belong together"
+            )
         )
-    return f"{host}:{bound}"
+    return addresses.show(host, bound)

@@ -71,6 +71,10 @@ def test_tables(
     assert [entry.handle for entry in remote.table_entries(table)] == [handle]
     with pytest.raises(TidegateError, match="already"):
         remote.table_add(table, match, action, values, priority)
+    if values:
+        for nonsense in (1.5, None, b"1", -1, "x"):
+            with pytest.raises(TidegateError):
+                remote.table_modify(table, handle, action, [nonsense])  # type: ignore[list-item]
     plain = "drop" if table == "exact_table" else "NoAction"
     remote.table_modify(table, handle, plain)
     assert local.table_entries(table)[0].action.endswith(plain)

@@ -186,14 +186,16 @@ def test_capabilities_and_the_switch_s_clock(bench: Bench) -> None:
     assert bench.primary.now() == 12345
 
 
-@pytest.mark.parametrize("address", ["9559x", "127.0.0.1", "127.0.0.1:99999", "192.0.2.1:9559", ""])
+@pytest.mark.parametrize(
+    "address", ["9559x", "127.0.0.1", "127.0.0.1:99999", "192.0.2.1:9559", "", "::1:9559"]
+)
 def test_addresses_that_cannot_be_served(everything: programs.Program, address: str) -> None:
     with pytest.raises(TidegateError, match="address"):
         Server(everything.pipeline(), everything, address=address)
 
 
 def test_a_port_that_is_taken(bench: Bench, everything: programs.Program) -> None:
-    with pytest.raises(TidegateError, match="the port is taken"):
+    with pytest.raises(TidegateError, match="Address already in use; give another address"):
         Server(everything.pipeline(), everything, address=bench.server.address)
 
 

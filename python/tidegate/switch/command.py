@@ -13,6 +13,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tidegate import addresses, units
+from tidegate._core import TidegateError
 from tidegate.switch.ports import Mode, parse_ports
 
 LOOK_S = 1.0
@@ -96,29 +98,35 @@ def switch(
     ] = None,
 ) -> None:
     """Run a program as a switch between interfaces, until Ctrl-C or SIGTERM. Needs root."""
-    from tidegate import _core, p4, units
+    from tidegate import p4
     from tidegate.switch import controllers
     from tidegate.switch.running import LiveSwitch
 
     certificates = (grpc_cert, grpc_key, grpc_ca)
     if grpc_addr is None and certificates != (None, None, None):
-        raise _core.TidegateError("--grpc-cert, --grpc-key and --grpc-ca are for --grpc-addr; give it too")
+        raise TidegateError("--grpc-cert, --grpc-key and --grpc-ca are for --grpc-addr; give it too")
     if controller is not None and grpc_addr is not None:
-        raise _core.TidegateError(
+        raise TidegateError(
             "--controller and --grpc-addr: digests and packets can go to one of them alone; leave one out"
         )
     made = [] if controller is None else controllers.load(controller)
     given = parse_ports(interface, mode, rate or [], delay or [])
     if any(port.number == cpu_port for port in given):
-        raise _core.TidegateError(f"--cpu-port {cpu_port}: an interface has this port; give another number")
-    limit = int(queue_limit) if queue_limit.isdecimal() else units.size(queue_limit)
+        raise TidegateError(f"--cpu-port {cpu_port}: an interface has this port; give another number")
+    packets, size = _limit(queue_limit)
+    for option, address in (("--metrics-addr", metrics_addr), ("--grpc-addr", grpc_addr)):
+        if address is not None:
+            try:
+                addresses.parse(address)
+            except TidegateError as error:
+                raise TidegateError(f"{option} {error}") from None
     live = LiveSwitch(
         p4.compile(program, includes=include or [], defines=define or []),
         given,
         name=program.stem,
         queues=queues,
-        queue_packets=limit if queue_limit.isdecimal() else None,
-        queue_bytes=None if queue_limit.isdecimal() else limit,
+        queue_packets=packets,
+        queue_bytes=size,
         cpu_port=cpu_port,
         merge=merge,
         seed=seed,
@@ -132,8 +140,9 @@ def switch(
         if metrics_addr is not None:
             from tidegate.switch import metrics
 
-            stack.callback(metrics.serve(live, metrics_addr).stop)
-            sys.stderr.write(f"metrics at http://{metrics_addr}/metrics\n")
+            page = metrics.serve(live, metrics_addr)
+            stack.callback(page.stop)
+            sys.stderr.write(f"metrics at http://{page.address}/metrics\n")
         if made:
             stack.enter_context(controllers.Controlled(live, made))
         if grpc_addr is not None:
@@ -158,6 +167,17 @@ def switch(
             live.wait(lambda: bool(ended), view.update, LOOK_S)
         else:
             live.wait(lambda: bool(ended))
+
+
+def _limit(text: str) -> tuple[int | None, int | None]:
+    """Packets or bytes of `--queue-limit`."""
+    try:
+        if text.isascii() and text.isdecimal():
+            return units.below(int(text[:20]), 1, 2**32, "a number of packets"), None
+        size = units.size(text)
+        return None, units.below(size, 1, 2**63, "a size")
+    except TidegateError as error:
+        raise TidegateError(f"--queue-limit {text}: {error}") from None
 
 
 @contextmanager

@@ -20,6 +20,11 @@ from tidegate.switch.running import LiveSwitch
 
 NAME = "controllers"
 
+PATIENCE_S = 2.0
+"""How long the end waits for a tick."""
+TURN_S = 0.2
+"""How long news waits for one."""
+
 
 def load(path: Path) -> list[Controller]:
     """The controllers that a file has made: one, or a list of them, by the name `controllers`.
@@ -32,7 +37,7 @@ def load(path: Path) -> list[Controller]:
         made = runpy.run_path(str(path)).get(NAME)
     except TidegateError as error:
         raise TidegateError(f"{path}: {error}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         lines = [
             frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
         ]
@@ -55,7 +60,7 @@ class Controlled:
     """A running switch with its controllers, while the `with` block runs.
 
     They tick by the clock on a thread of their own, one at a time. One that fails is told of and stops; the switch goes on with
-    what it has set last.
+    what it has set last. One that does not come back is told of at the end, which does not wait for it.
     """
 
     def __init__(self, live: LiveSwitch, controllers: Sequence[Controller]) -> None:
@@ -66,10 +71,13 @@ class Controlled:
         self._thread = threading.Thread(target=self._tick, name="controllers", daemon=True)
 
     def __enter__(self) -> Self:
-        """Start them. Raises what one of them raises."""
+        """Start them. Raises `TidegateError` for one that fails."""
         for controller in self._running:
             period_of(controller)
-            controller.start(self._live.api)
+            try:
+                controller.start(self._live.api)
+            except (Exception, SystemExit) as error:
+                raise TidegateError(_failed(controller, "start", error)) from error
         self._live.listen(self._deliver)
         self._thread.start()
         return self
@@ -79,7 +87,9 @@ class Controlled:
     ) -> None:
         """Stop them; the switch keeps what they have set."""
         self._ended.set()
-        self._thread.join()
+        self._thread.join(PATIENCE_S)
+        if self._thread.is_alive():
+            sys.stderr.write("warning: a controller has not come back from its tick; ending without it\n")
 
     def _tick(self) -> None:
         start = self._live.api.now
@@ -107,18 +117,30 @@ class Controlled:
             heapq.heapreplace(agenda, (due + (missed + 1) * period, number, period))
 
     def _deliver(self) -> None:
-        with self._turn:
+        if not self._turn.acquire(timeout=TURN_S):
+            # A tick takes long. The news waits; whoever wants to end the switch does not.
+            return
+        try:
             for method, message in news_of(self._live.control):
                 for controller in list(self._running):
                     self._do(controller, method, message)
+        finally:
+            self._turn.release()
 
     def _do(self, controller: Controller, method: str, *what: object) -> None:
         api = self._live.api
         try:
             getattr(controller, method)(api.now, api, *what)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._running.remove(controller)
             sys.stderr.write(
-                f"error: the controller {type(controller).__name__} failed in {method}: {type(error).__name__}: {error}; "
-                "the switch goes on with what it has set last\n"
+                f"error: {_failed(controller, method, error)}; the switch goes on with what it has set last\n"
             )
+
+
+def _failed(controller: Controller, method: str, error: BaseException) -> str:
+    name = type(controller).__name__
+    where = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.name == method]
+    place = f" ({where[-1].filename}:{where[-1].lineno})" if where else ""
+    what = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
+    return f"the controller {name} failed in {method}{place}: {what}"

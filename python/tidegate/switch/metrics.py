@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from tidegate import units
+from tidegate import addresses, units
 from tidegate._core import TidegateError
 from tidegate.switch.running import LiveSwitch
 
@@ -204,25 +204,24 @@ class _Collector(Collector):
 class Server:
     """Serves metrics, until `stop` is called."""
 
-    port: int
+    address: str
+    """`HOST:PORT`; port 0 was asked for any that is free, and is the one that was."""
     stop: Callable[[], None]
 
 
 def serve(switch: LiveSwitch, address: str) -> Server:
     """Serve the metrics at `HOST:PORT`, in threads of its own."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65_535:
-        raise TidegateError(f"--metrics-addr {address!r}: write HOST:PORT, as 127.0.0.1:9100")
+    host, port = addresses.parse(address)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(switch))
-    try:
-        server, thread = start_http_server(int(port), host.strip("[]") or "127.0.0.1", registry)
-    except OSError as error:
-        raise TidegateError(f"--metrics-addr {address}: {error.strerror}") from None
+    why_not = addresses.why_not(host, port)
+    if why_not is not None:
+        raise TidegateError(f"--metrics-addr {address}: {why_not}; give another address")
+    server, thread = start_http_server(port, host, registry)
 
     def stop() -> None:
         server.shutdown()
         server.server_close()
         thread.join()
 
-    return Server(server.server_port, stop)
+    return Server(addresses.show(host, server.server_port), stop)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -66,20 +66,27 @@ def parse_ports(
         if any(port.interface == other.interface for other in ports.values()):
             raise TidegateError(f"the port {text!r}: {port.interface} is a port already")
         ports[port.number] = port
-    for text in rates:
-        port, value = _of_port("--rate", text, ports)
-        units.rate(value)
-        ports[port.number] = replace(port, rate=value)
-    for text in delays:
-        port, value = _of_port("--delay", text, ports)
-        units.time(value)
-        ports[port.number] = replace(port, delay=value)
+    for number, rate in _by_port("--rate", rates, units.rate, ports).items():
+        ports[number] = replace(ports[number], rate=rate)
+    for number, delay in _by_port("--delay", delays, units.time, ports).items():
+        ports[number] = replace(ports[number], delay=delay)
     return list(ports.values())
 
 
-def _of_port(option: str, text: str, ports: dict[int, SwitchPort]) -> tuple[SwitchPort, str]:
-    number, equals, value = text.partition("=")
-    if not equals or not number.isdecimal() or int(number) not in ports:
-        known = ", ".join(str(known) for known in ports)
-        raise TidegateError(f"{option} {text!r}: write PORT=VALUE with one of the ports {known}")
-    return ports[int(number)], value
+def _by_port(
+    option: str, texts: Iterable[str], value_of: Callable[[str], int], ports: Collection[int]
+) -> dict[int, int]:
+    """The values of an option `PORT=VALUE`."""
+    found: dict[int, int] = {}
+    for text in texts:
+        number, equals, value = text.partition("=")
+        if not equals or not (number.isascii() and number.isdecimal()) or int(number) not in ports:
+            known = ", ".join(str(known) for known in ports)
+            raise TidegateError(f"{option} {text!r}: write PORT=VALUE with one of the ports {known}")
+        if int(number) in found:
+            raise TidegateError(f"{option} {text!r}: the port {int(number)} has one already; give it once")
+        try:
+            found[int(number)] = value_of(value)
+        except TidegateError as error:
+            raise TidegateError(f"{option} {text!r}: {error}") from None
+    return found

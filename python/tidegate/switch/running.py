@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from tidegate import _core, p4, units
 from tidegate.control import SwitchApi
-from tidegate.network import Wire
+from tidegate.specs import Wire
 from tidegate.switch.ports import SwitchPort
 
 NO_RATE = 8_000_000_000_000
@@ -44,6 +44,9 @@ class LiveSwitch:
         self.ports = tuple(sorted(ports, key=lambda port: port.number))
         self.queues = queues
         self._merge = merge
+        if queue_packets is not None:
+            units.below(queue_packets, 1, 2**32, "a queue's limit in packets")
+        units.seed(seed)
         self.core = _core.Simulation(seed)
         self.node = self.core.switch(name, program.core, queues, cpu_port)
         self._wiring: list[tuple[int, str | None, str, str]] = []

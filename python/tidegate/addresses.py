@@ -1,0 +1,45 @@
+"""Addresses that servers listen at, as people write them."""
+
+from __future__ import annotations
+
+import socket
+
+from tidegate._core import TidegateError
+
+LOOPBACK = "127.0.0.1"
+
+
+def parse(text: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT` or `[IPv6]:PORT`; the host is loopback if there is none. Raises `TidegateError`."""
+    host, colon, port = text.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    bracketed = host == f"[{bare}]"
+    if (
+        not colon
+        or not (port.isascii() and port.isdecimal())
+        or int(port) > 65_535
+        or (":" in bare) != bracketed
+        or any(letter in "[]/@" or letter.isspace() for letter in bare)
+    ):
+        raise TidegateError(f"{text!r} is no address; write HOST:PORT, as 127.0.0.1:9559")
+    return bare or LOOPBACK, int(port)
+
+
+def show(host: str, port: int) -> str:
+    """`127.0.0.1:9100`, `[::1]:9100`."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def why_not(host: str, port: int) -> str | None:
+    """Why nothing can listen there, in the system's words; `None` if it could."""
+    try:
+        for family, kind, protocol, _, where in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(where)
+                probe.listen()
+    except OSError as error:
+        return error.strerror
+    except UnicodeError:
+        return "no such host name can be"
+    return None
