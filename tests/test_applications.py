@@ -1,5 +1,6 @@
 """Applications: pages, lists of flows, workloads; their tables, their errors."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -147,6 +148,31 @@ def test_distributions_from_files(tmp_path: Path) -> None:
         (
             lambda net, a, b: net.workload([a, b], load=0, rate="1 Gbit/s", stop="1 s"),
             "a load of 0 of 1 Gbit/s makes no flows",
+        ),
+        (
+            lambda net, a, b: net.workload([a, b], load=math.inf, rate="1 Gbit/s", stop="1 s"),
+            "a load of inf of 1 Gbit/s makes no flows",
+        ),
+        (
+            lambda net, a, b: net.tcp(a, Network().host("z")),
+            "an end of the TCP flow is z, which is no node of this network",
+        ),
+        (lambda net, a, b: net.tcp(a, "b0"), "an end of the TCP flow is 'b0', which is no node"),
+        (
+            lambda net, a, b: net.record("1 ms", [a]),
+            "a link whose queues are recorded is a0, which is no link",
+        ),
+        (
+            lambda net, a, b: net.record("1 ms", [dumbbell(Network(), 1).bottleneck]),
+            "a link whose queues are recorded is left - right, which is no link of this network",
+        ),
+        (
+            lambda net, a, b: net.route(net.nodes[0], b, [net.links[0]]),
+            "the link of a route is a list, which is no link",
+        ),
+        (
+            lambda net, a, b: net.capture(net.links[0], net.nodes[0], "/tmp"),
+            "that is a folder; give a file's name",
         ),
         (
             lambda net, a, b: net.workload([a, b], load=1, rate="1 Gbit/s", start="2 s", stop="1 s"),

@@ -1,16 +1,19 @@
 """Networks: built, refused, run; the same seed gives the same result."""
 
 import json
+import math
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
-from tidegate import TidegateError, units
+from tidegate import TidegateError, experiments, units
 from tidegate.experiments import find, replot, with_settings
 from tidegate.experiments import run as run_experiment
 from tidegate.network import Network, Node
@@ -182,8 +185,9 @@ def test_settings() -> None:
     for setting, message in [
         ("flows", "write it as name=value"),
         ("flow=1", "has no parameter 'flow'; it has flows, congestion_control"),
-        ("flows=many", "'many' is not a list of numbers"),
-        ("duration_s=long", "'long' is not a value like 10"),
+        ("flows=many", "'many' is not a list of whole numbers"),
+        ("flows=1.5", "'1.5' is not a list of whole numbers"),
+        ("duration_s=long", "'long' is not a whole number"),
     ]:
         with pytest.raises(TidegateError, match=message.replace("(", r"\(")):
             with_settings(one, [setting])
@@ -231,18 +235,47 @@ def test_an_experiment_leaves_a_folder_that_can_be_drawn_again(tmp_path: Path) -
     # A second run takes the folder's place; a folder of something else is left alone.
     run_experiment(
         "reference.dumbbell",
-        {**find("reference.dumbbell").parameters(), "flows": (1,)},
+        {"flows": (1,)},
         seeds=[1],
         quick=True,
         out=out,
     )
     assert sorted(p.name for p in (out / "tables").iterdir()) == ["n1-1"]
+    # What else is in its folder stays.
+    (out / "thoughts.md").write_text("...")
+    run_experiment(
+        "reference.dumbbell",
+        {"flows": (2,)},
+        seeds=[1],
+        quick=True,
+        out=out,
+    )
+    assert sorted(p.name for p in (out / "tables").iterdir()) == ["n2-1"]
+    assert sorted(p.name for p in out.iterdir()) == ["figure.png", "run.json", "tables", "thoughts.md"]
+    assert [p.name for p in tmp_path.iterdir()] == [out.name]
     other = tmp_path / "mine"
     other.mkdir()
     (other / "thesis.tex").write_text("...")
     with pytest.raises(TidegateError, match="holds no earlier run"):
         run_experiment("reference.dumbbell", {}, seeds=[1], quick=True, out=other)
     assert [p.name for p in other.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("place", ["/proc/nowhere", "/dev/null/x", "file/x", "file", "n" * 300])
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(place: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    asked: list[int] = []
+    with pytest.raises(TidegateError, match=r"cannot be written there: .*; give another folder with --out"):
+        run_experiment(
+            "reference.dumbbell",
+            {},
+            seeds=[1],
+            quick=True,
+            out=tmp_path / place,
+            progress=lambda done, _: asked.append(done),
+        )
+    assert asked == []
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
 def test_wrong_names_on_the_command_line() -> None:
@@ -303,7 +336,9 @@ def test_an_interrupt_leaves_the_tables_up_to_then(flows: str, tmp_path: Path) -
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert errors.count("interrupted") == 1
     assert "interrupted with 0 of" in errors
+    assert len(errors.splitlines()) == 1
     assert str(out) in errors
     about = json.loads((out / "run.json").read_text())
     assert about["interrupted"] is True
@@ -312,6 +347,141 @@ def test_an_interrupt_leaves_the_tables_up_to_then(flows: str, tmp_path: Path) -
     assert 0 < samples["time_s"].max() < 100_000  # type: ignore[operator]
     with pytest.raises(TidegateError, match="holds a run that was interrupted"):
         replot(out)
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        ("", "Expecting value"),
+        ("[]", "it is no JSON object"),
+        ("{}", "run.json has no experiment, parameters, rows"),
+    ],
+)
+def test_a_record_that_is_none(tmp_path: Path, record: str, why: str) -> None:
+    (tmp_path / "run.json").write_text(record)
+    with pytest.raises(TidegateError, match=f"holds no run: {why}"):
+        replot(tmp_path)
+
+
+def test_an_interrupted_run_does_not_take_a_whole_one_s_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+
+    def again(**given: Any) -> dict[str, Any]:
+        return run_experiment("reference.dumbbell", given, seeds=[1], quick=True, out=out)
+
+    def interrupted(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    again(flows=(1,))
+
+    def between(*_: object) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(experiments, "_run_case", between)
+        with pytest.raises(experiments.Interrupted, match="0 of 1 runs done; nothing is saved"):
+            again(flows=(2,))
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    with monkeypatch.context() as patch:
+        patch.setattr(experiments, "_look_up", interrupted)
+        with pytest.raises(experiments.Interrupted, match=r"tables up to then are in .*run\.interrupted"):
+            again(flows=(2,))
+    assert sorted(p.name for p in (out / "tables").iterdir()) == ["n1-1"]
+    assert json.loads((tmp_path / "run.interrupted" / "run.json").read_text())["interrupted"] is True
+    again(flows=(3,))
+    assert sorted(p.name for p in (out / "tables").iterdir()) == ["n3-1"]
+    # A record that was cut off is no whole run.
+    (out / "run.json").write_text("{")
+    with monkeypatch.context() as patch:
+        patch.setattr(experiments, "_look_up", interrupted)
+        with pytest.raises(experiments.Interrupted, match=r"tables up to then are in .*run$"):
+            again(flows=(2,))
+
+
+NO_COUNT = (-1, 2**32, 1.5, math.nan, "1", None, True, b"1")
+WRONG_TYPES: list[tuple[str, str, Any]] = [
+    *[("link", name, value) for name in ("framing", "mtu") for value in NO_COUNT],
+    *[("link", name, value) for name in ("loss", "reorder", "duplicate") for value in ("0", None, True)],
+    *[("link", "burst_loss", value) for value in (0.1, (0.1, 0.2), ("a", "b", "c", "d"))],
+    *[("link", "mark_above", value) for value in (-1, 1.5, "1", True)],
+    *[("link", "aqm", value) for value in (1, True)],
+    *[
+        ("link", "queue", value)
+        for value in (100, None, "0 packets", "99999999999 packets", "9" * 400 + " BDP")
+    ],
+    *[("tcp", name, value) for name in ("mss", "initial_cwnd") for value in (0, *NO_COUNT)],
+    *[("tcp", name, value) for name in ("sack", "timestamps", "pacing") for value in (1, None, "yes")],
+    *[("tcp", name, 1) for name in ("ecn", "label", "congestion_control")],
+    *[("tcp", "ticks_per_second", value) for value in (0, 1.5, "250", 10_001)],
+    ("tcp", "mss", 65_496),
+    ("tcp", "size", 2**63),
+    *[("udp", "payload", value) for value in (0, *NO_COUNT)],
+    *[("udp", name, 1) for name in ("ecn", "pattern", "label")],
+    *[("run", "seed", value) for value in (-1, 2**64, 1.5, "1", None, True)],
+]
+
+
+@pytest.mark.parametrize(("what", "name", "value"), WRONG_TYPES)
+def test_values_that_make_no_sense_are_refused(what: str, name: str, value: Any) -> None:
+    given: dict[str, dict[str, Any]] = {"link": {}, "tcp": {}, "udp": {}, "run": {}}
+    given[what][name] = value
+
+    def described_and_run() -> None:
+        net = Network()
+        a, b = net.host("a"), net.host("b")
+        net.link(a, b, **{"rate": "1 Mbit/s", "delay": "1 ms", **given["link"]})
+        net.tcp(a, b, **given["tcp"])
+        net.udp(a, b, **{"rate": "1 Mbit/s", **given["udp"]})
+        net.run("1 ms", **given["run"])
+
+    with pytest.raises(TidegateError):
+        described_and_run()
+
+
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+def test_packets_that_the_host_s_own_link_cannot_carry_are_refused(kind: str) -> None:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    net.link(a, b, rate="1 Mbit/s", delay="1 ms", mtu=1400)
+    if kind == "tcp":
+        net.tcp(a, b, mss=1361)
+    else:
+        net.udp(a, b, rate="1 Mbit/s", payload=1373)
+    why = "flow 0 has packets of 1401 bytes, and the link of a an MTU of 1400; give the flow a smaller MSS"
+    with pytest.raises(TidegateError, match=why):
+        net.run("10 ms")
+
+
+def test_an_interrupt_is_heard_in_the_middle_of_much_work(tmp_path: Path) -> None:
+    script = tmp_path / "much.py"
+    script.write_text(
+        "import signal\n"
+        "from tidegate.network import Network\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "net = Network()\n"
+        "a, b = net.host('a'), net.host('b')\n"
+        "net.link(a, b, rate='1 Mbit/s', delay='1 ms')\n"
+        "net.udp(a, b, rate=10**17)\n"
+        "print('begun', flush=True)\n"
+        "print(net.run('10 s').interrupted)\n"
+    )
+    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, "True\n")
+
+
+def test_whole_numbers_may_be_numpy_s() -> None:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    net.link(a, b, rate=np.int64(1_000_000), delay=np.uint32(1_000), mtu=np.int32(1500), loss=np.float32(0))  # type: ignore[arg-type]
+    net.tcp(a, b, mss=np.int64(1460), sack=np.bool_(True))  # type: ignore[arg-type]
+    assert net.run("50 ms", seed=np.int64(3)).flows["bytes_received"][0] > 0  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("aqm", ["codel", "pie"])
@@ -387,5 +557,5 @@ def test_cubic_goes_by_the_kernels_ticks() -> None:
 
     assert run(None).equals(run(250))
     assert not run(250).equals(run(1000))
-    with pytest.raises(TidegateError, match="0 ticks_per_second; give 1 to 10000"):
+    with pytest.raises(TidegateError, match=r"0 is not the kernel.s ticks_per_second .*from 1 to 10000"):
         run(0)

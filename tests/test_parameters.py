@@ -7,11 +7,12 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from tidegate import experiments
 from tidegate._core import TidegateError
-from tidegate.experiments import all_experiments, demand_warm_up, find
+from tidegate.experiments import all_experiments, clock_time, demand_warm_up, find, with_settings
 
 # Numbers that may be 0.
 MAY_BE_0 = ("warm_up_s", "mark_above")
@@ -54,12 +55,16 @@ def test_the_message_says_what_to_give(tmp_path: Path) -> None:
         return str(refused.value)
 
     assert said("aqm.rates", homes=("here",)) == (
-        "aqm.rates: homes is here; known are data plane, control plane"
+        "aqm.rates: homes is 'here'; known are data plane, control plane"
     )
-    assert said("meter.rates", duration_s=1) == "meter.rates: duration_s is 1; give a number from 2 on"
-    assert said("meter.rates", rates_mbps=(0,)) == "meter.rates: rates_mbps is 0; give a number above 0"
-    assert said("aqm.symmetric", flows=(2, 1, 2)) == (
-        "aqm.symmetric: two cases are pi2-120-5ms-2-2; give each value once"
+    assert said("meter.rates", duration_s=1) == "meter.rates: duration_s is 1; give a number from 2 to 1e+09"
+    assert (
+        said("meter.rates", rates_mbps=(0,))
+        == "meter.rates: rates_mbps is 0; give a number above 0 and up to 1e+09"
+    )
+    assert said("aqm.symmetric", flows=(2, 1, 2)) == "aqm.symmetric: flows has a value twice; give each once"
+    assert said("aqm.symmetric", base_rtts_ms=(5.0, 5.0000001)) == (
+        "aqm.symmetric: two cases are pi2-120-5ms-1-1; give each value once"
     )
     assert said("aqm.symmetric", warm_up_s=120) == (
         "a warm-up of 120 s leaves nothing of 120 s; give less, or a longer run"
@@ -67,6 +72,23 @@ def test_the_message_says_what_to_give(tmp_path: Path) -> None:
     assert said("reference.dumbbell", ecn="much", flows=(1, 2)) == (
         "there is no ECN mode `much`; known: off, passive, on, accurate"
     )
+
+
+def test_values_and_settings_are_given_once() -> None:
+    one = find("reference.policer")
+    with pytest.raises(TidegateError, match="rates_mbps has a value twice; give each once"):
+        one.check({**one.parameters(), "rates_mbps": (100, 100)})
+    with pytest.raises(TidegateError, match="rates_mbps is set twice; a list is written as rates_mbps=1,2"):
+        with_settings(one, ["rates_mbps=100", "rates_mbps=200"])
+
+
+def test_how_long_cases_take_by_the_clock() -> None:
+    one = find("meter.step")
+    parameters = one.parameters(quick=True)
+    few = {**parameters, "base_rtts_ms": (0.5,), "schemes": ("friendly",)}
+    assert clock_time(one, few, 1) == "60 s"
+    assert clock_time(one, parameters, 1) == "6 min"
+    assert clock_time(one, parameters, 25) == "2 h 30 min"
 
 
 def test_a_warm_up_may_be_nothing() -> None:
@@ -77,3 +99,55 @@ def test_errors_come_from_other_processes_as_they_are() -> None:
     error = pickle.loads(pickle.dumps(TidegateError("why")))
     assert isinstance(error, TidegateError)
     assert str(error) == "why"
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        (name, parameter)
+        for name, one in all_experiments().items()
+        for parameter in one.parameters()
+        if parameter.endswith("flows") or parameter in ("numbers", "most", "meters", "long")
+    ],
+)
+def test_there_are_no_more_flows_than_memory_for_them(name: str, parameter: str) -> None:
+    one = find(name)
+    many: Any = (10**6,) if isinstance(one.parameters()[parameter], tuple) else 10**6
+    with pytest.raises(
+        TidegateError, match=rf"{parameter} is 1000000; give a number from 1 to (10000|65536)$"
+    ):
+        one.check({**one.parameters(), parameter: many})
+
+
+@pytest.mark.parametrize("name", all_experiments())
+def test_quick_changes_defaults_and_nothing_else(name: str) -> None:
+    one = find(name)
+    assert one.quick
+    assert one.quick.keys() <= one.parameters().keys()
+    one.check(one.parameters(quick=True))
+
+
+def test_what_is_set_holds_with_quick_too_and_is_what_ran(tmp_path: Path) -> None:
+    one = find("reference.dumbbell")
+    parameters = with_settings(one, ["flows=1", "duration_s=3"], quick=True)
+    answer = experiments.run(one.name, parameters, seeds=[1], quick=True, out=tmp_path / "out")
+    assert (answer["parameters"]["duration_s"], answer["parameters"]["warm_up_s"]) == (3, 2)
+    flows = pl.read_parquet(tmp_path / "out" / "tables" / "n1-1" / "queue_samples.parquet")
+    assert flows["time_s"].max() == pytest.approx(3, abs=0.02)
+    assert experiments.replot(tmp_path / "out").exists()
+
+
+def test_parameters_that_leave_nothing_to_run(tmp_path: Path) -> None:
+    # Prague is not run over drop tail.
+    with pytest.raises(TidegateError, match=r"aqm\.burst: with these parameters there is nothing to run"):
+        experiments.run(
+            "aqm.burst", {"ways": ("droptail",), "controls": ("prague",)}, seeds=[1], out=tmp_path / "out"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_in_which_nothing_gets_through(tmp_path: Path) -> None:
+    given = {"homes": ("data plane",), "base_rtt_ms": 1e6}
+    with pytest.raises(TidegateError, match=r"no flow got anything through from .* give a longer run"):
+        experiments.run("aqm.rates", given, seeds=[1], quick=True, out=tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []

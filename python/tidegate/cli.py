@@ -62,6 +62,10 @@ BUG = 3
 INTERRUPTED = 130
 
 
+class _Told(SystemExit):
+    """The end of a command that has said why."""
+
+
 def _print_json(answer: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
 
@@ -324,9 +328,14 @@ def run(
         known = ", ".join(backends.NAMES)
         raise typer.BadParameter(f"there is no backend {backend!r}; known: {known}", param_hint="--backend")
     one = experiments.find(experiment)
-    parameters = experiments.with_settings(one, settings or [])
+    parameters = experiments.with_settings(one, settings or [], quick)
+    experiments.demand_backend(one, backend)
+    if backend == "live":
+        length = experiments.clock_time(one, parameters, repeat)
+        sys.stderr.write(f"by the clock, one case at a time: at least {length}\n")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(experiment, total=None)
         try:
             answer = experiments.run(
@@ -343,7 +352,7 @@ def run(
             # The command line's parser turns the exception into an exit without its text.
             bar.stop()
             sys.stderr.write(f"{stopped}\n")
-            raise
+            raise _Told(INTERRUPTED) from None
     for warning in answer["warnings"]:
         sys.stderr.write(f"warning: {warning}\n")
     if as_json:
@@ -415,7 +424,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except SystemExit as leaving:
-        if leaving.code == INTERRUPTED:
+        if leaving.code == INTERRUPTED and not isinstance(leaving, _Told):
             sys.stderr.write("interrupted\n")
         raise
     except BaseException as error:

@@ -11,14 +11,14 @@ import importlib
 import importlib.util
 import inspect
 import json
-import math
 import multiprocessing
 import pkgutil
 import platform
 import shutil
 import signal
 import statistics
-from collections.abc import Callable, Collection, Iterable
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import numpy as np
 import polars as pl
 
-from tidegate import _core, backends, systems
+from tidegate import _core, backends, systems, units
 from tidegate._core import TidegateError
 from tidegate.network import Network
 from tidegate.results import TABLES, Result
@@ -38,6 +38,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = dict[str, Any]
+
+MOST = 1e9
+"""The largest number that a parameter can have: so many milliseconds are eleven days."""
+
+RECORD = "run.json"
+FIGURE = "figure.png"
+TABLES_FOLDER = "tables"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -95,12 +102,16 @@ class OneOf:
 
 @dataclass(frozen=True)
 class AtLeast:
-    """In a parameter's annotation: the smallest number that makes sense. Without, it is all above 0."""
+    """In a parameter's annotation: the smallest number that makes sense, and the largest. Without, it is all above 0."""
 
     least: float
+    most: float = MOST
 
 
 OrZero = Annotated[int, AtLeast(0)]
+Number = Annotated[int, AtLeast(1, 10_000)]
+"""Of flows: each takes memory."""
+Numbers = Annotated[tuple[int, ...], AtLeast(1, 10_000)]
 
 
 def demand_warm_up(warm_up_s: float, duration_s: float) -> None:
@@ -122,11 +133,14 @@ class Experiment:
     """Columns that a terminal shows; all if there are none."""
     backends: tuple[str, ...] = ("sim",)
     """Where it can run."""
+    quick: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters that have other defaults for less time and coarser figures."""
 
-    def parameters(self) -> dict[str, Any]:
-        """Names and defaults; `quick` is given by the option of that name."""
+    def parameters(self, quick: bool = False) -> dict[str, Any]:
+        """Names and defaults."""
         signature = inspect.signature(self.plan)
-        return {p.name: p.default for p in signature.parameters.values() if p.name != "quick"}
+        defaults = {p.name: p.default for p in signature.parameters.values()}
+        return {**defaults, **self.quick} if quick else defaults
 
     def check(self, parameters: dict[str, Any]) -> None:
         """Raise `TidegateError` for values that make no sense."""
@@ -135,11 +149,13 @@ class Experiment:
             values = value if isinstance(value, tuple) else (value,)
             if not values:
                 raise TidegateError(f"{self.name}: {name} has nothing in it; give a value or several")
+            if len(set(values)) < len(values):
+                raise TidegateError(f"{self.name}: {name} has a value twice; give each once")
             bounds = getattr(annotations[name], "__metadata__", ())
             for one in values:
                 why = _wrong(one, bounds)
                 if why is not None:
-                    raise TidegateError(f"{self.name}: {name} is {one}; {why}")
+                    raise TidegateError(f"{self.name}: {name} is {one!r}; {why}")
 
 
 def _wrong(value: Any, bounds: Collection[OneOf | AtLeast]) -> str | None:
@@ -148,9 +164,10 @@ def _wrong(value: Any, bounds: Collection[OneOf | AtLeast]) -> str | None:
         if isinstance(bound, OneOf):
             known = ", ".join(bound.names)
             return None if value in bound.names else f"known are {known}"
-        return None if bound.least <= value < math.inf else f"give a number from {bound.least:g} on"
-    if isinstance(value, int | float) and not isinstance(value, bool) and not 0 < value < math.inf:
-        return "give a number above 0"
+        right = bound.least <= value <= bound.most
+        return None if right else f"give a number from {bound.least:g} to {bound.most:g}"
+    if isinstance(value, int | float) and not isinstance(value, bool) and not 0 < value <= MOST:
+        return f"give a number above 0 and up to {MOST:g}"
     return None
 
 
@@ -158,16 +175,20 @@ _registry: dict[str, Experiment] = {}
 
 
 def experiment(
-    name: str, table: tuple[str, ...] = (), backends: tuple[str, ...] = ("sim",)
+    name: str,
+    table: tuple[str, ...] = (),
+    backends: tuple[str, ...] = ("sim",),
+    quick: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Plan]], Callable[..., Plan]]:
     """Makes a function an experiment; the first line of its docstring says what it shows.
 
-    `table` says which columns a terminal shows, `backends` where it can run: in the simulator alone, or live as well.
+    `table` says which columns a terminal shows, `backends` where it can run: in the simulator alone, or live as well. `quick`
+    has the defaults that are others with `--quick`.
     """
 
     def register(plan: Callable[..., Plan]) -> Callable[..., Plan]:
         summary = (plan.__doc__ or "").strip().splitlines()[0]
-        _registry[name] = Experiment(name, summary, plan, table, backends)
+        _registry[name] = Experiment(name, summary, plan, table, backends, quick or {})
         return plan
 
     return register
@@ -190,15 +211,18 @@ def find(name: str) -> Experiment:
     return known[name]
 
 
-def with_settings(one: Experiment, settings: list[str]) -> dict[str, Any]:
+def with_settings(one: Experiment, settings: list[str], quick: bool = False) -> dict[str, Any]:
     """The parameters, with those set by `name=value` converted to the types of their defaults."""
-    parameters = one.parameters()
+    parameters = one.parameters(quick)
+    names = [setting.partition("=")[0] for setting in settings]
     for setting in settings:
         name, sign, text = setting.partition("=")
         if not sign:
             raise TidegateError(f"--set {setting}: write it as name=value")
         if name not in parameters:
             raise TidegateError(f"{one.name} has no parameter {name!r}; it has {', '.join(parameters)}")
+        if names.count(name) > 1:
+            raise TidegateError(f"--set {setting}: {name} is set twice; a list is written as {name}=1,2")
         parameters[name] = _convert(name, text, parameters[name])
     return parameters
 
@@ -217,9 +241,24 @@ def _convert(name: str, text: str, default: Any) -> Any:
             kind = type(default[0]) if default else str
             return tuple(kind(item.strip()) for item in text.split(","))
     except (ValueError, KeyError):
-        wanted = "a list of numbers" if isinstance(default, tuple) else f"a value like {default!r}"
+        one = default[0] if isinstance(default, tuple) else default
+        number = "whole number" if isinstance(one, int) else "number"
+        wanted = f"a list of {number}s" if isinstance(default, tuple) else f"a {number}"
+        if isinstance(one, bool):
+            wanted = "true or false"
         raise TidegateError(f"--set {name}={text}: {text!r} is not {wanted}") from None
     return text
+
+
+def clock_time(one: Experiment, parameters: dict[str, Any], repeat: int) -> str:
+    """How long its cases take if they run by the clock, one after the other: `2 h 5 min`, `40 s`."""
+    one.check(parameters)
+    cases = one.plan(**parameters).cases
+    seconds = repeat * sum(units.time(case.until) for case in cases) // units.PS_PER_S
+    minutes = -(-seconds // 60)
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def demand_backend(one: Experiment, backend: str) -> None:
@@ -230,6 +269,10 @@ def demand_backend(one: Experiment, backend: str) -> None:
             f"{one.name} runs on {' and '.join(one.backends)}, not on {backend}; "
             f"on {backend} run: {', '.join(name for name, other in all_experiments().items() if backend in other.backends)}"
         )
+    if backend == "live":
+        from tidegate.lab import kernel
+
+        kernel.demand_privilege()
 
 
 # Set in a worker process when it is to end early.
@@ -248,8 +291,8 @@ def _look_up(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
 
-def _run_case(name: str, parameters: dict[str, Any], quick: bool, index: int, seed: int, backend: str) -> Run:
-    case = find(name).plan(**parameters, quick=quick).cases[index]
+def _run_case(name: str, parameters: dict[str, Any], index: int, seed: int, backend: str) -> Run:
+    case = find(name).plan(**parameters).cases[index]
     result = case.network.run(case.until, backend=backend, seed=seed, progress=_look_up)
     rows = None
     if not result.interrupted:
@@ -272,7 +315,11 @@ def _run_all(
 
     if processes == 1 or len(jobs) == 1:
         for job in jobs:
-            runs.append(_run_case(*job))
+            try:
+                runs.append(_run_case(*job))
+            except KeyboardInterrupt:
+                # It came while the case was being set up or taken down.
+                return runs, True
             if runs[-1].rows is None:
                 return runs, True
             tell()
@@ -311,28 +358,36 @@ def run(
 ) -> dict[str, Any]:
     """Run every case with every seed, write the folder `out`, and give what `--json` prints.
 
+    Parameters that are not given have their defaults, with `quick` those for less time.
+
     The folder holds `run.json` (parameters, seeds, versions, rows, claims), the tables of every run, and the figure. It
-    appears when all is done; one that is there is replaced if it is of this kind, and refused otherwise. On Ctrl-C the
-    folder holds the tables up to then, `run.json` says `"interrupted": true`, and `Interrupted` is raised.
+    appears when all is done. A run that is there is replaced, and what else is in its folder stays; a folder of something
+    else is refused, as is one that cannot be written, before anything runs. On Ctrl-C the folder holds the tables up to then,
+    `run.json` says `"interrupted": true`, and `Interrupted` is raised; a whole run that is there stays, and the folder's name
+    has `.interrupted` at its end.
     """
     one = find(name)
     demand_backend(one, backend)
+    parameters = {**one.parameters(quick), **parameters}
     one.check(parameters)
-    plan = one.plan(**parameters, quick=quick)
+    plan = one.plan(**parameters)
+    if not plan.cases:
+        raise TidegateError(f"{name}: with these parameters there is nothing to run")
     order = {case.name: index for index, case in enumerate(plan.cases)}
     if len(order) < len(plan.cases):
         twice = next(case.name for index, case in enumerate(plan.cases) if order[case.name] != index)
         raise TidegateError(f"{name}: two cases are {twice}; give each value once")
-    if out.exists() and not (out / "run.json").exists() and any(out.iterdir()):
-        raise TidegateError(f"{out} is there and holds no earlier run; give another folder with --out")
-    jobs = [
-        (name, parameters, quick, index, seed, backend) for seed in seeds for index in range(len(plan.cases))
-    ]
+    _demand_folder(out)
+    jobs = [(name, parameters, index, seed, backend) for seed in seeds for index in range(len(plan.cases))]
     # By the real clock, one at a time: they would take time from each other.
     runs, interrupted = _run_all(jobs, processes if backend == "sim" else 1, progress)
     runs.sort(key=lambda r: (r.seed, order[r.case]))
     rows = [row for r in runs if r.rows is not None for row in r.rows]
     done = sum(r.rows is not None for r in runs)
+    if interrupted and not runs:
+        raise Interrupted(f"interrupted with 0 of {len(jobs)} runs done; nothing is saved")
+    if interrupted and _is_whole(out):
+        out = out.with_name(f"{out.name}.interrupted")
     answer = {
         "experiment": name,
         "backend": backend,
@@ -349,6 +404,20 @@ def run(
     return answer
 
 
+def _demand_folder(out: Path) -> None:
+    """Refuse a folder that cannot be written, or that holds something else than a run."""
+    try:
+        if out.exists() and not (out / RECORD).exists() and any(out.iterdir()):
+            raise TidegateError(f"{out} is there and holds no earlier run; give another folder with --out")
+        there = next(folder for folder in out.absolute().parents if folder.exists())
+        with tempfile.TemporaryDirectory(dir=there, prefix=f".{out.name}."):
+            pass
+    except OSError as error:
+        raise TidegateError(
+            f"{out}: a run cannot be written there: {error.strerror}; give another folder with --out"
+        ) from None
+
+
 def _write(out: Path, answer: dict[str, Any], runs: list[Run], plan: Plan | None) -> None:
     """Without a plan, for runs that were interrupted, there is no figure."""
     part = out.with_name(f".{out.name}.part")
@@ -357,36 +426,65 @@ def _write(out: Path, answer: dict[str, Any], runs: list[Run], plan: Plan | None
         part.mkdir(parents=True)
         versions = {"tidegate": _core.__version__, "python": platform.python_version()}
         about = {**answer, "interrupted": plan is None, "versions": versions}
-        (part / "run.json").write_text(json.dumps(about, indent=1) + "\n")
+        (part / RECORD).write_text(json.dumps(about, indent=1) + "\n")
         for one in runs:
-            folder = part / "tables" / f"{one.case}-{one.seed}"
+            folder = part / TABLES_FOLDER / f"{one.case}-{one.seed}"
             folder.mkdir(parents=True)
             for table, frame in one.tables.items():
                 frame.write_parquet(folder / f"{table}.parquet")
         if plan is not None:
-            plan.draw(runs).savefig(part / "figure.png", dpi=150)
-        shutil.rmtree(out, ignore_errors=True)
-        part.rename(out)
-    except BaseException:
+            plan.draw(runs).savefig(part / FIGURE, dpi=150)
+        if not out.exists():
+            part.rename(out)
+            return
+        # What is ours alone is replaced; the record is there only while the rest is.
+        (out / RECORD).unlink(missing_ok=True)
+        (out / FIGURE).unlink(missing_ok=True)
+        shutil.rmtree(out / TABLES_FOLDER, ignore_errors=True)
+        for name in (TABLES_FOLDER, FIGURE, RECORD):
+            if (part / name).exists():
+                (part / name).rename(out / name)
+    except OSError as error:
+        raise TidegateError(f"{out}: the run could not be written: {error.strerror or error}") from None
+    finally:
         shutil.rmtree(part, ignore_errors=True)
-        raise
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """What `run.json` says of a run."""
+    try:
+        record = json.loads((folder / RECORD).read_text())
+        if not isinstance(record, dict):
+            raise ValueError("it is no JSON object")
+        if missing := {"experiment", "parameters", "rows"} - record.keys():
+            raise ValueError(f"{RECORD} has no {', '.join(sorted(missing))}")
+    except (OSError, ValueError) as error:
+        raise TidegateError(f"{folder} holds no run: {error}") from None
+    return record
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a folder holds a run that was not interrupted."""
+    try:
+        return not _record(folder).get("interrupted")
+    except TidegateError:
+        return False
 
 
 def replot(folder: Path) -> Path:
     """Draw the figure of a run's folder again, from its tables."""
-    try:
-        answer = json.loads((folder / "run.json").read_text())
-    except (OSError, ValueError) as error:
-        raise TidegateError(f"{folder} holds no run: {error}") from None
+    answer = _record(folder)
     if answer.get("interrupted"):
         raise TidegateError(f"{folder} holds a run that was interrupted; run it again to draw it")
-    plan = find(answer["experiment"]).plan(**_tuples(answer["parameters"]))
+    parameters = _tuples(answer["parameters"])
+    parameters.pop("quick", None)
+    plan = find(answer["experiment"]).plan(**parameters)
     runs = []
     for (case, seed), rows in groupby(answer["rows"], key=lambda row: (row["case"], row["seed"])):
-        tables = folder / "tables" / f"{case}-{seed}"
+        tables = folder / TABLES_FOLDER / f"{case}-{seed}"
         frames = {table: pl.read_parquet(tables / f"{table}.parquet") for table in TABLES}
         runs.append(Run(case, seed, list(rows), frames))
-    figure = folder / "figure.png"
+    figure = folder / FIGURE
     plan.draw(runs).savefig(figure, dpi=150)
     return figure
 

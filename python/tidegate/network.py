@@ -18,6 +18,7 @@ Quantities are text with a unit, or whole numbers of the base unit (see `tidegat
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -26,10 +27,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from tidegate import _core, control, units, workloads
+import numpy as np
+
+from tidegate import _core, control, specs, units, workloads
 from tidegate._core import TidegateError
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
+from tidegate.specs import PageSpec, TcpSpec, UdpSpec, Wire
 
 if TYPE_CHECKING:
     from tidegate.results import Result
@@ -61,26 +65,6 @@ class Switch(Node):
 
     def __repr__(self) -> str:
         return f"<switch {self.name}>"
-
-
-@dataclass(frozen=True)
-class Wire:
-    """One direction of a link, and the queue in front of it. Picoseconds, bit/s and bytes."""
-
-    rate: int
-    delay: int
-    packets: int | None
-    bytes: int | None
-    mark_above: int | None = None
-    aqm: str | None = None
-    framing: int = 14
-    loss: float = 0.0
-    burst_loss: tuple[float, float, float, float] | None = None
-    jitter: int = 0
-    reorder: float = 0.0
-    reorder_by: int = 0
-    duplicate: float = 0.0
-    mtu: int = 1500
 
 
 @dataclass(eq=False)
@@ -128,18 +112,19 @@ class Link:
                 "rate": None if rate is None else units.rate(rate),
                 "delay": None if delay is None else units.time(delay),
                 "mark_above": mark_above,
-                "loss": None if loss is None else float(loss),
+                "loss": loss,
                 "burst_loss": burst_loss,
                 "jitter": None if jitter is None else units.time(jitter),
-                "reorder": None if reorder is None else float(reorder),
+                "reorder": reorder,
                 "reorder_by": None if reorder_by is None else units.time(reorder_by),
-                "duplicate": None if duplicate is None else float(duplicate),
+                "duplicate": duplicate,
                 "mtu": mtu,
             }
             new = replace(wire, **{name: value for name, value in changes.items() if value is not None})
             if queue is not None:
                 packets, size = queue_limit(queue, new.rate, 2 * new.delay, self.name)
                 new = replace(new, packets=packets, bytes=size)
+            specs.demand(new, self.name)
             self.network.changes.append((when, self, side, new))
             if self.network.running is not None:
                 self.network.running(when, self, side, new)
@@ -196,65 +181,18 @@ class TcpOptions(TypedDict, total=False):
     extra_delay: units.Time
 
 
-@dataclass(frozen=True)
-class TcpSpec:
-    """A TCP flow, in the units of the simulator."""
-
-    source: int
-    target: int
-    start: int
-    stop: int | None
-    size: int | None
-    congestion_control: str
-    mss: int
-    ecn: str
-    initial_cwnd: int
-    rto_min: int
-    delayed_ack: int
-    segmentation_offload: int | None
-    limit_output: int | None
-    ticks_per_second: int | None
-    receive_buffer_max: int
-    sack: bool
-    timestamps: bool
-    pacing: bool
-    extra_delay: int
-
-
-@dataclass(frozen=True)
-class PageSpec:
-    """A page, in the units of the simulator."""
-
-    connection: TcpSpec
-    request: int
-    response: int
-    objects: int
-    think: int
-    persistent: bool
-    stop: int | None = None
-
-
-@dataclass(frozen=True)
-class UdpSpec:
-    """A UDP flow, in the units of the simulator."""
-
-    source: int
-    target: int
-    start: int
-    stop: int | None
-    rate: int
-    payload: int
-    pattern: str
-    on: int
-    off: int
-    ecn: int
-
-
 # More flows than this are refused: a description of them would take gigabytes.
 _MOST_FLOWS = 4_000_000
 
 _ECN = {"not-ect": 0, "ect1": 1, "ect0": 2}
 _PATTERNS = ("constant", "poisson", "on-off", "on-off exponential")
+
+
+def _called(one: object) -> str:
+    """What a message calls something that is in the wrong place."""
+    if isinstance(one, Node | Link):
+        return one.name
+    return repr(one) if isinstance(one, str) else f"a {type(one).__name__}"
 
 
 def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None, int | None]:
@@ -264,12 +202,15 @@ def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None,
     """
     packets: int | None = None
     size: int | None = None
+    if not isinstance(text, str):
+        raise TidegateError(f"{where}: the queue {text!r}: write it as `100 packets`, `64 KiB` or `1 BDP`")
     for part in text.split(","):
         match = re.fullmatch(r"\s*([\d_]+(?:\.\d+)?)\s*(packets?|BDP)\s*", part)
         if match is None:
             size = units.size(part)
         elif match[2] == "BDP":
-            size = int(float(match[1]) * rate * rtt / units.PS_PER_S / 8)
+            wanted = float(match[1]) * rate * rtt / units.PS_PER_S / 8
+            size = units.below(int(min(wanted, 2.0**64)), 0, 2**63, f"a size in bytes ({part.strip()})")
             if size == 0:
                 raise TidegateError(
                     f"{where}: a BDP of this link is less than a byte; give the queue in packets or bytes, or say `rtt`"
@@ -277,7 +218,7 @@ def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None,
         else:
             if "." in match[1]:
                 raise TidegateError(f"{where}: {part.strip()!r} is no whole number of packets")
-            packets = int(match[1])
+            packets = units.below(int(match[1]), 1, 2**32, f"a queue's limit in packets ({where})")
     return packets, size
 
 
@@ -335,10 +276,10 @@ class Network:
         controller (`control`). `commands` set the switch up before the run, in the language of `simple_switch_CLI`; more can
         be appended to `Switch.commands`. Hosts have the addresses that `address` and `mac` give.
         """
-        if queues < 1:
-            raise TidegateError(f"the switch {name} has {queues} queues; give it at least one")
-        if cpu_port is not None and not 0 <= cpu_port < 511:
-            raise TidegateError(f"the switch {name}: cpu_port {cpu_port} is no port number from 0 to 510")
+        if not isinstance(queues, int) or queues < 1:
+            raise TidegateError(f"the switch {name} has {queues!r} queues; give it at least one")
+        if cpu_port is not None and (not isinstance(cpu_port, int) or not 0 <= cpu_port < 511):
+            raise TidegateError(f"the switch {name}: cpu_port {cpu_port!r} is no port number from 0 to 510")
         if not isinstance(program, Program):
             program = compile_p4(program)
         self._take(name)
@@ -353,9 +294,12 @@ class Network:
 
     def control(self, controller: control.Controller, *switches: Switch) -> None:
         """Let a controller run switches; all of the network if none is given."""
+        if not isinstance(controller, control.Controller):
+            raise TidegateError(f"{controller!r} is no controller")
         for switch in switches:
-            if switch not in self.nodes:
-                raise TidegateError(f"{switch.name} is no switch of this network")
+            if not isinstance(switch, Switch) or switch not in self.nodes:
+                name = getattr(switch, "name", repr(switch))
+                raise TidegateError(f"{name} is no switch of this network")
         self.controllers.append((controller, switches))
 
     def port(self, node: Node, link: Link) -> int:
@@ -418,10 +362,9 @@ class Network:
         link adds to an IP packet. `burst_loss`: shares (good to bad, bad to good, lost in good, lost in bad), after
         Gilbert and Elliott. `reorder`: the share of packets that comes `reorder_by` later.
         """
-        name = f"{a.name} - {b.name}"
         for node in (a, b):
-            if not (node.number < len(self.nodes) and self.nodes[node.number] is node):
-                raise TidegateError(f"the link {name}: {node.name} is of another network")
+            self._demand_node(node, "an end of the link")
+        name = f"{a.name} - {b.name}"
         bits, wait = units.rate(rate), units.time(delay)
         packets, size = queue_limit(queue, bits, 2 * wait if rtt is None else units.time(rtt), name)
         wire = Wire(
@@ -432,14 +375,15 @@ class Network:
             mark_above=mark_above,
             aqm=aqm,
             framing=framing,
-            loss=float(loss),
+            loss=loss,
             burst_loss=burst_loss,
             jitter=units.time(jitter),
-            reorder=float(reorder),
+            reorder=reorder,
             reorder_by=units.time(reorder_by),
-            duplicate=float(duplicate),
+            duplicate=duplicate,
             mtu=mtu,
         )
+        specs.demand(wire, f"the link {name}")
         link = Link(self, len(self.links), a, b, wire, wire)
         self.links.append(link)
         return link
@@ -485,13 +429,26 @@ class Network:
 
     def route(self, router: Node, to: Node, over: Link) -> None:
         """Send packets for host `to` over that link of a router, whatever the shortest way is."""
+        self._demand_link(over, "the link of a route")
+        self._demand_node(to, "the end of a route")
         if router not in (over.a, over.b):
             raise TidegateError(
                 f"the route of {router.name} to {to.name}: {over.name} is not a link of {router.name}"
             )
         self.routes.append((router, to, over))
 
+    def _demand_node(self, one: object, what: str) -> None:
+        own = isinstance(one, Node) and one.number < len(self.nodes) and self.nodes[one.number] is one
+        if not own:
+            raise TidegateError(f"{what} is {_called(one)}, which is no node of this network")
+
+    def _demand_link(self, one: object, what: str) -> None:
+        if not isinstance(one, Link) or one.network is not self:
+            raise TidegateError(f"{what} is {_called(one)}, which is no link of this network")
+
     def _ends(self, source: Node, target: Node, kind: str) -> str:
+        for node in (source, target):
+            self._demand_node(node, f"an end of the {kind} flow")
         label = f"{source.name} -> {target.name}"
         for node in (source, target):
             if node.kind != "host":
@@ -541,10 +498,8 @@ class Network:
             raise TidegateError(
                 f"the TCP flow {name}: there is no congestion control {congestion_control!r}; known: {', '.join(known)}"
             )
-        if ticks_per_second is not None and not 1 <= ticks_per_second <= 10_000:
-            raise TidegateError(
-                f"the TCP flow {name}: {ticks_per_second} ticks_per_second; give 1 to 10000 (Linux has 100 to 1000)"
-            )
+        if ticks_per_second is not None:
+            units.below(ticks_per_second, 1, 10_001, f"the kernel's ticks_per_second (the TCP flow {name})")
         spec = TcpSpec(
             source=source.number,
             target=target.number,
@@ -566,6 +521,7 @@ class Network:
             pacing=pacing,
             extra_delay=units.time(extra_delay),
         )
+        specs.demand(spec, f"the TCP flow {name}")
         return self._flow("tcp", source, target, label or f"{congestion_control} {name}", spec)
 
     def transfers(
@@ -625,9 +581,9 @@ class Network:
         if (pairs and hosts) or not (pairs or len(hosts) > 1):
             raise TidegateError("a workload needs two hosts or more, or pairs of hosts (and not both)")
         bits, first, last = units.rate(rate), units.time(start), units.time(stop)
-        if not (load > 0 and bits > 0):
+        if not (isinstance(load, int | float | np.number) and 0 < load < math.inf and bits > 0):
             raise TidegateError(
-                f"a workload with a load of {load} of {units.show_rate(bits)} makes no flows; give both above 0"
+                f"a workload with a load of {load} of {units.show_rate(bits)} makes no flows; give numbers above 0"
             )
         if last <= first:
             raise TidegateError(
@@ -648,6 +604,7 @@ class Network:
             a, b = divmod(number, others)
             return hosts[a], hosts[b + (b >= a)]
 
+        units.seed(seed)
         count = len(pairs) or len(hosts) * others
         flows = distribution.poisson(max(1, round(gap)), first, last, count, seed)
         return self.transfers(((at, size, *pair(number)) for at, size, number in flows), **options)
@@ -716,7 +673,7 @@ class Network:
         exponential). `ecn` is `not-ect`, `ect0` or `ect1`.
         """
         name = self._ends(source, target, "UDP")
-        if ecn not in _ECN:
+        if not isinstance(ecn, str) or ecn not in _ECN:
             raise TidegateError(
                 f"the UDP flow {name}: there is no ECN code point {ecn!r}; known: {', '.join(_ECN)}"
             )
@@ -736,11 +693,16 @@ class Network:
             off=units.time(off),
             ecn=_ECN[ecn],
         )
+        specs.demand(spec, f"the UDP flow {name}")
         return self._flow("udp", source, target, label or f"udp {name}", spec)
 
     def _flow(
         self, kind: str, source: Node, target: Node, label: str, spec: TcpSpec | UdpSpec | PageSpec
     ) -> Flow:
+        if not isinstance(label, str):
+            raise TidegateError(
+                f"the label {label!r} of a flow from {source.name} to {target.name} is no text"
+            )
         flow = Flow(len(self.flows), kind, source, target, label, spec)
         self.flows.append(flow)
         return flow
@@ -754,7 +716,10 @@ class Network:
         self.sampling = units.time(period)
         if self.sampling == 0:
             raise TidegateError("the period of recording is 0; give one above 0")
-        self.watched.extend(queues)
+        links = [queues] if isinstance(queues, Link) else list(queues)
+        for link in links:
+            self._demand_link(link, "a link whose queues are recorded")
+        self.watched.extend(links)
 
     def capture(
         self, link: Link, node: Node, path: str | PathLike[str], *, snap: units.Size = "256 KiB"
@@ -765,11 +730,14 @@ class Network:
         cuts packets to a length: headers need at most 94 bytes, and payload is zero bytes anyway. The file is there when
         the run has ended, and takes the place of one of that name.
         """
+        self._demand_link(link, f"the link of the capture {path}")
         if node not in (link.a, link.b):
             raise TidegateError(f"the capture {path}: {node.name} is at no end of {link.name}")
         length, file = units.size(snap), Path(path)
         if not 1 <= length <= 256 * 1024:
             raise TidegateError(f"the capture {path}: a snap length of {length} bytes; give 1 B to 256 KiB")
+        if file.is_dir():
+            raise TidegateError(f"the capture {path}: that is a folder; give a file's name")
         if any(file == other for *_, other, _ in self.captures):
             raise TidegateError(f"the capture {path}: there is one with that name already")
         self.captures.append((link, node, file, length))
@@ -793,7 +761,7 @@ class Network:
         from tidegate.progress import Bar
 
         chosen = backends.find(backend)
-
+        units.seed(seed)
         if progress is None:
             progress = sys.stderr.isatty()
             wait_s = 2.0

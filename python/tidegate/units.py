@@ -6,6 +6,8 @@ number of the base unit: picoseconds, bit/s, bytes.
 
 from __future__ import annotations
 
+import operator
+
 from tidegate import _core
 
 Time = str | int
@@ -15,29 +17,42 @@ Size = str | int
 PS_PER_S = 1_000_000_000_000
 
 
+def below(value: int, least: int, end: int, what: str) -> int:
+    """A whole number from `least` on and below `end`; raises `TidegateError` for anything else."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not least <= number < end:
+        raise _core.TidegateError(f"{value!r} is not {what}: give a whole number from {least} to {end - 1}")
+    return number
+
+
 def _whole(value: int, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _core.TidegateError(
-            f"{value!r} is not {what}: write it as text with a unit, or as a whole number"
-        )
-    if not 0 <= value < 2**64:
-        raise _core.TidegateError(f"{value} is not {what}: it must lie between 0 and 2^64")
-    return value
+    return below(value, 0, 2**63, f"{what}, nor text with a unit")
+
+
+def seed(value: int) -> int:
+    """A seed of random numbers; raises `TidegateError` if it is none."""
+    return below(value, 0, 2**64, "a seed")
 
 
 def time(value: Time) -> int:
     """Picoseconds of a time; raises `TidegateError` if it is none."""
-    return _core.parse_time(value) if isinstance(value, str) else _whole(value, "a time in picoseconds")
+    parsed = _core.parse_time(value) if isinstance(value, str) else value
+    return _whole(parsed, "a time in picoseconds")
 
 
 def rate(value: Rate) -> int:
     """Bit/s of a rate; raises `TidegateError` if it is none."""
-    return _core.parse_rate(value) if isinstance(value, str) else _whole(value, "a rate in bit/s")
+    parsed = _core.parse_rate(value) if isinstance(value, str) else value
+    return _whole(parsed, "a rate in bit/s")
 
 
 def size(value: Size) -> int:
     """Bytes of a size; raises `TidegateError` if it is none."""
-    return _core.parse_size(value) if isinstance(value, str) else _whole(value, "a size in bytes")
+    parsed = _core.parse_size(value) if isinstance(value, str) else value
+    return _whole(parsed, "a size in bytes")
 
 
 def show_time(ps: int) -> str:

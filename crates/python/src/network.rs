@@ -32,6 +32,9 @@ struct Ids {
     pages: Vec<PageId>,
 }
 
+/// Events of one call: some tenths of a second.
+const EVENTS: u64 = 1 << 20;
+
 /// A network in virtual time; or, from `go_live` to `end_live`, in real time.
 #[pyclass(frozen)]
 pub struct Simulation {
@@ -280,12 +283,14 @@ impl Simulation {
         done.into_iter().map(|done| done.err().map(|e| e.to_string())).collect()
     }
 
-    /// Runs until `end`, or until a watched switch has news; gives the time reached.
+    /// Runs until `end`, until a watched switch has news, or for a while: a signal may have come. Gives the time reached.
     fn run_until(&self, py: Python<'_>, end: u64) -> PyResult<u64> {
         if self.live.shared().is_some() {
             return Err(refused("the network is live, and runs by itself; wait with live_until".to_owned()));
         }
-        py.detach(|| self.network.lock().run_until(Time::from_ps(end))).map(Time::as_ps).map_err(refused)
+        py.detach(|| self.network.lock().run_some(Time::from_ps(end), EVENTS))
+            .map(Time::as_ps)
+            .map_err(refused)
     }
 
     /// Lets the network run by the clock, between real hosts: of each port the host that it stands for, the file of its network

@@ -1,6 +1,7 @@
 //! A network: hosts, routers, links, flows; building one and asking it.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use dataplane::pipeline::Pipeline;
@@ -403,7 +404,13 @@ impl Network {
 
     /// Adds a TCP flow that is still to be started; gives its plan too.
     pub(crate) fn add_tcp(&mut self, flow: TcpFlow, page: u32) -> Result<(FlowId, u32), BuildError> {
-        let number = self.check_ends(flow.from, flow.to, flow.start, flow.stop)?;
+        let number = self.check_ends(
+            flow.from,
+            flow.to,
+            flow.start,
+            flow.stop,
+            flow.config.mss.saturating_add(TCP_HEADERS),
+        )?;
         if flow.size.is_some_and(|size| size.is_zero()) {
             return refuse(format!("flow {number} has the size 0; give it a size above 0"));
         }
@@ -412,8 +419,13 @@ impl Network {
             let name = &flow.congestion_control;
             return refuse(format!("flow {number}: there is no congestion control `{name}`; known: {known}"));
         }
-        if flow.config.mss < 88 || flow.receiver_config.mss < 88 {
-            return refuse(format!("flow {number} has an MSS below 88 bytes"));
+        let ends = [&flow.config, &flow.receiver_config];
+        if let Some(mss) = ends.map(|end| end.mss).into_iter().find(|mss| !MSS.contains(mss)) {
+            let (least, most) = (MSS.start(), MSS.end());
+            return refuse(format!("flow {number} has an MSS of {mss} bytes; give {least} to {most}"));
+        }
+        if ends.iter().any(|end| end.initial_cwnd == 0) {
+            return refuse(format!("flow {number} has an initial window of 0 packets; give it at least 1"));
         }
         let plan = self.plans.len() as u32;
         if 2 * plan + 2 > MAX_ID {
@@ -437,7 +449,13 @@ impl Network {
     /// # Errors
     /// As [`Network::tcp`]; and a rate or datagrams of zero.
     pub fn udp(&mut self, flow: UdpFlow) -> Result<FlowId, BuildError> {
-        let number = self.check_ends(flow.from, flow.to, flow.start, flow.stop)?;
+        let number = self.check_ends(
+            flow.from,
+            flow.to,
+            flow.start,
+            flow.stop,
+            flow.payload.saturating_add(UDP_HEADERS),
+        )?;
         if flow.rate.is_zero() || flow.payload == 0 {
             return refuse(format!(
                 "flow {number} sends nothing: its rate and its datagrams must be above 0"
@@ -459,6 +477,7 @@ impl Network {
         to: NodeId,
         start: Time,
         stop: Option<Time>,
+        longest: u32,
     ) -> Result<u32, BuildError> {
         let number = self.kinds.len() as u32;
         for node in [from, to] {
@@ -478,7 +497,9 @@ impl Network {
             return refuse(format!("flow {number} stops at {stop}, before it starts at {start}"));
         }
         if self.routed {
-            self.check_way(number, self.nodes[from.0 as usize].host, self.nodes[to.0 as usize].host)?;
+            let host = |node: NodeId| self.nodes[node.0 as usize].host;
+            self.check_way(number, host(from), host(to))?;
+            self.check_fits(number, host(from), longest)?;
         }
         Ok(number)
     }
@@ -541,20 +562,36 @@ impl Network {
             }
         }
         for (number, kind) in self.kinds.iter().enumerate() {
-            let (from, to) = match kind {
+            let (from, to, longest) = match kind {
                 Kind::Tcp(plan) => {
                     let endpoint = &self.endpoints[2 * *plan as usize];
-                    (endpoint.host, endpoint.peer_host)
+                    let mss = self.plans[*plan as usize].flow.config.mss;
+                    (endpoint.host, endpoint.peer_host, mss + TCP_HEADERS)
                 }
                 Kind::Udp(source) => {
                     let source = &self.sources[*source as usize];
-                    (source.host, source.peer_host)
+                    (source.host, source.peer_host, source.flow.payload.saturating_add(UDP_HEADERS))
                 }
             };
             self.check_way(number as u32, from, to)?;
+            self.check_fits(number as u32, from, longest)?;
         }
         self.routed = true;
         Ok(())
+    }
+
+    /// Refuses packets that the host's own link cannot carry. Longer ones than a link further on can are lost there, and counted.
+    fn check_fits(&self, number: u32, from: u32, longest: u32) -> Result<(), BuildError> {
+        let node = &self.nodes[self.hosts[from as usize] as usize];
+        let mtu = node.ports.iter().map(|p| self.ports[*p as usize].link.mtu).max();
+        match mtu {
+            Some(mtu) if longest > mtu => refuse(format!(
+                "flow {number} has packets of {longest} bytes, and the link of {} an MTU of {mtu}; give the flow a smaller MSS \
+                 or payload, or the link a larger MTU",
+                node.name
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Sends packets for `to` out of this port of a router, whatever the shortest way is. To be called when all links
@@ -686,6 +723,13 @@ impl Network {
         }
     }
 }
+
+/// Bytes of headers in front of an MSS, and of a datagram.
+const TCP_HEADERS: u32 = 40;
+pub(crate) const UDP_HEADERS: u32 = 28;
+
+/// From Linux's least to what an IPv4 packet holds without options.
+const MSS: RangeInclusive<u32> = 88..=65_495;
 
 fn check_link(names: &str, link: &Link) -> Result<(), BuildError> {
     if link.rate.is_zero() {

@@ -10,16 +10,15 @@ use units::Time;
 use crate::capture::NO_CAPTURE;
 use crate::events::Event;
 use crate::flow::{NO_PAGE, Plan};
-use crate::network::{Action, BuildError, NO_HOST, Network};
+use crate::network::{Action, BuildError, NO_HOST, Network, UDP_HEADERS};
 use crate::packet::{Body, HELD, Packet, PacketId};
 use crate::port::{Port, QueueLimit, Taken};
 use crate::record::Recorder;
 use crate::switch_node::{self, Frame};
 use crate::udp::Datagram;
 
-/// Bytes of an IPv4 header without options, and of one with UDP's.
+/// Bytes of an IPv4 header without options.
 const IP_HEADER: u32 = 20;
-const UDP_HEADERS: u32 = 28;
 
 impl Network {
     /// Runs until `end`, or until a watched switch ([`Network::watch`]) has something for its controller; gives the time
@@ -28,10 +27,20 @@ impl Network {
     /// # Errors
     /// Only before anything has run: a flow without a way.
     pub fn run_until(&mut self, end: Time) -> Result<Time, BuildError> {
+        self.run_some(end, u64::MAX)
+    }
+
+    /// As [`Network::run_until`], but handles about so many events, so that the caller can look at other things. If it ends before
+    /// its time for that, events at the time reached may still be to come.
+    ///
+    /// # Errors
+    /// As [`Network::run_until`].
+    pub fn run_some(&mut self, end: Time, events: u64) -> Result<Time, BuildError> {
         if !self.routed {
             self.route()?;
         }
         let end = end.as_ps();
+        let last = self.handled.saturating_add(events);
         while let Some((at, event)) = self.events.first() {
             if at > end {
                 break;
@@ -41,6 +50,10 @@ impl Network {
             self.step(at, event);
             if self.news {
                 self.news = false;
+                return Ok(self.now());
+            }
+            // Whoever hears that the end is reached acts on it: everything before that is to be done.
+            if self.handled >= last && at < end {
                 return Ok(self.now());
             }
         }

@@ -1,6 +1,7 @@
 //! What hosts do: pages, transfers with the network to themselves, longer ways, many short flows.
 
-use sim::{Link, Network, NodeId, PageFlow, QueueLimit, TcpFlow};
+use sim::{Link, Network, NodeId, PageFlow, Pattern, QueueLimit, TcpFlow, UdpFlow};
+use transport::segment::Ecn;
 use units::{Bytes, Rate, Time};
 
 /// Two hosts over a router; the link to the second has this rate and delay.
@@ -164,4 +165,41 @@ fn a_page_that_makes_no_sense() {
     }
     let error = net.page(page(a, a, true)).unwrap_err().to_string();
     assert_eq!(error, "flow 0 goes from a to itself");
+}
+
+#[test]
+fn a_run_in_small_portions_is_the_same() {
+    // Four hosts send every millisecond, so that many events fall together at each end.
+    let run = |events: Option<u64>| {
+        let mut net = Network::new(1);
+        for _ in 0..4 {
+            let (a, b) = path(&mut net, Rate::from_mbps(80), Time::from_ms(1));
+            net.udp(UdpFlow {
+                from: a,
+                to: b,
+                start: Time::ZERO,
+                stop: None,
+                rate: Rate::from_mbps(8),
+                payload: 972,
+                pattern: Pattern::Constant,
+                ecn: Ecn::NotEct,
+            })
+            .unwrap();
+        }
+        let mut work = Vec::new();
+        for ms in 1..=200 {
+            let end = Time::from_ms(ms);
+            match events {
+                None => drop(net.run_until(end).unwrap()),
+                Some(events) => while net.run_some(end, events).unwrap() < end {},
+            }
+            work.push(net.work());
+        }
+        work
+    };
+    let whole = run(None);
+    assert!(whole[199].0 > 1000);
+    for events in [1, 2, 7, 1000] {
+        assert_eq!(run(Some(events)), whole, "{events} at a time");
+    }
 }

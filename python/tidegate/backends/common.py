@@ -13,8 +13,9 @@ from tidegate._core import TidegateError
 from tidegate.control import Controller, SwitchApi
 from tidegate.control.api import port_spec
 from tidegate.control.controller import news_of, period_of
-from tidegate.network import Link, Network, PageSpec, Switch, TcpSpec, UdpSpec, Wire
+from tidegate.network import Link, Network, Switch
 from tidegate.results import Note
+from tidegate.specs import PageSpec, TcpSpec, UdpSpec, Wire
 
 # How often a run looks up: for Ctrl-C and the progress bar.
 SLICE_S = 0.05
@@ -190,7 +191,7 @@ def loop(
 ) -> None:
     """Run to a time, with all that is to be called on the way.
 
-    `advance` runs the network until a time, or less far if a controller has something to do, and gives the time reached.
+    `advance` runs the network until a time, or less far if a controller has something to do or it takes long, and gives the time reached.
     `ticking` is what `Control.start` gave.
     """
     # What is to be called when: time, order, what, and the period if it is called again.
@@ -202,16 +203,20 @@ def loop(
     heapq.heapify(agenda)
     order = len(agenda)
     step = max(1, until // 1000)
-    done = 0
+    done, told = 0, clock.perf_counter()
     while True:
         end = min(until, done + step)
         if agenda and agenda[0][0] <= end:
             end = max(done, agenda[0][0])
         began = clock.perf_counter()
         done = advance(end)
-        spent = clock.perf_counter() - began
+        now = clock.perf_counter()
+        spent = now - began
         control.deliver()
         if done < end:
+            if progress is not None and now > told + SLICE_S:
+                progress(done, until)
+                told = now
             continue
         while agenda and agenda[0][0] <= done:
             when, _, call, again = heapq.heappop(agenda)
@@ -222,6 +227,7 @@ def loop(
             control.deliver()
         if progress is not None:
             progress(done, until)
+            told = now
         if done >= until:
             break
         # Slices of about the same length in real time.

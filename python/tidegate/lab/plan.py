@@ -14,7 +14,8 @@ from tidegate._core import TidegateError
 from tidegate.hosts.controls import ACCURATE_ECN, BOTH_ENDS, Controls
 from tidegate.lab import iperf, kernel
 from tidegate.lab.messages import FlowPlan, Prepare, Route, SetUp
-from tidegate.network import Flow, Link, Network, Node, TcpSpec, UdpSpec
+from tidegate.network import Flow, Link, Network, Node
+from tidegate.specs import TcpSpec, UdpSpec
 
 T = TypeVar("T")
 

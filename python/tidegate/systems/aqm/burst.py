@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate._core import TidegateError
-from tidegate.experiments import AtLeast, Case, Claim, OneOf, Plan, Row, Run, experiment, medians
+from tidegate.experiments import AtLeast, Case, Claim, Number, OneOf, Plan, Row, Run, experiment, medians
 from tidegate.results import Result
 from tidegate.systems.aqm.judge import between
 from tidegate.systems.aqm.lab import (
@@ -78,19 +78,20 @@ def _burst_row(lab: Bottleneck, about: Row, short: list[int], duration_s: int, r
     }
 
 
-@experiment("aqm.burst", ("case", "completion_ms_p50", "completion_ms_p95", "slowdown_mean", "delay_ms_p99"))
+@experiment(
+    "aqm.burst",
+    ("case", "completion_ms_p50", "completion_ms_p95", "slowdown_mean", "delay_ms_p99"),
+    quick={"duration_s": 15},
+)
 def burst(
     ways: Ways = ("droptail", "codel", "pie", "pi2", "rfc"),
     controls: Annotated[tuple[str, ...], OneOf(("cubic", "prague"))] = ("cubic", "prague"),
     capacity_mbps: int = 120,
-    long: int = 2,
-    load: float = 0.2,
+    long: Number = 2,
+    load: Annotated[float, AtLeast(0.001)] = 0.2,
     duration_s: Annotated[int, AtLeast(8)] = 60,
-    quick: bool = False,
 ) -> Plan:
     """Short flows, as of the web, over long ones: how long they take."""
-    if quick:
-        duration_s = 15
     if load >= 1:
         raise TidegateError(f"aqm.burst: load is {load:g}; give less than 1, which is all of the link")
     cases = []

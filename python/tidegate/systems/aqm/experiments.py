@@ -83,17 +83,14 @@ def _phase_rows(lab: Bottleneck, about: Row, phase_s: int) -> Callable[[Result],
     return measure
 
 
-@experiment("aqm.phases", (*TABLE[:1], "phase", *TABLE[1:]), backends=("sim", "live"))
+@experiment("aqm.phases", (*TABLE[:1], "phase", *TABLE[1:]), backends=("sim", "live"), quick={"phase_s": 9})
 def phases(
     ways: Managed = ("pi2", "dualpi2"),
     capacities_mbps: tuple[int, ...] = (120, 1000),
     base_rtts_ms: tuple[float, ...] = (10.0, 50.0),
     phase_s: int = 30,
-    quick: bool = False,
 ) -> Plan:
     """1-1, 2-2, 10-10 and 25-25 flows of CUBIC and Prague, one phase after the other (Figs. 4 and 5)."""
-    if quick:
-        phase_s = 9
     cases = []
     for way in ways:
         for capacity in capacities_mbps:

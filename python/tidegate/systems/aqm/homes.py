@@ -9,7 +9,7 @@ from typing import Annotated
 
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, OneOf, Plan, Row, Run, experiment, medians
+from tidegate.experiments import Case, Claim, Number, Numbers, OneOf, Plan, Row, Run, experiment, medians
 from tidegate.results import Result
 from tidegate.systems.aqm.controller import Aqm, Home
 from tidegate.systems.aqm.judge import between
@@ -70,6 +70,7 @@ def _fast_rows(lab: Bottleneck, about: Row, duration_s: float, result: Result) -
         "arrivals_delay_ms_p99",
         "utilisation",
     ),
+    quick={"duration_s": 2.0, "capacities_gbps": (10,)},
 )
 def rates(
     capacities_gbps: tuple[int, ...] = (10, 40, 100),
@@ -78,13 +79,10 @@ def rates(
         "data plane",
         "control plane",
     ),
-    flows: int = 25,
+    flows: Number = 25,
     duration_s: float = 3.0,
-    quick: bool = False,
 ) -> Plan:
     """10 to 100 Gbit/s with a target of 1 ms: the controller in the data plane, and in the control plane every 16 ms."""
-    if quick:
-        capacities_gbps, duration_s = capacities_gbps[:1], 2.0
     cases = []
     for capacity in capacities_gbps:
         for home in homes:
@@ -178,17 +176,15 @@ OUTSIDE = ("pi2", "dualpi2")
     "aqm.homes",
     ("case", "control", "goodput_mbps", "delay_ms_mean", "delay_ms_p99", "p_mean"),
     backends=("sim", "live"),
+    quick={"duration_s": 30, "capacities_mbps": (120,)},
 )
 def homes(
     capacities_mbps: tuple[int, ...] = (120, 1000),
     base_rtts_ms: tuple[float, ...] = (10.0, 50.0),
-    flows: tuple[int, ...] = (10, 25),
+    flows: Numbers = (10, 25),
     duration_s: int = 60,
-    quick: bool = False,
 ) -> Plan:
     """The controller in the control plane, every 16 ms, and in the data plane: the same steady state."""
-    if quick:
-        duration_s, capacities_mbps = 30, capacities_mbps[:1]
     cases = []
     for outside in OUTSIDE:
         for way in (outside, f"{outside}-inside"):

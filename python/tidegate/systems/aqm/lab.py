@@ -17,12 +17,14 @@ import numpy.typing as npt
 import polars as pl
 
 from tidegate import units
+from tidegate._core import TidegateError
 from tidegate.control import Controller, Port, Queue, SwitchApi
 from tidegate.experiments import OneOf, Row
-from tidegate.network import Link, Network, Node, PageSpec
+from tidegate.network import Link, Network, Node
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
 from tidegate.results import Result, jain
+from tidegate.specs import PageSpec
 from tidegate.systems.aqm.controller import BINS, LOW, PAPER, Aqm, bin_edges_us, dual_port, manage
 
 Floats = npt.NDArray[np.float64]
@@ -312,6 +314,10 @@ def rows_of(
         if flows is None or flow in flows
     }
     fair = sum(rates.values()) / len(rates)
+    if not fair:
+        raise TidegateError(
+            f"no flow got anything through from {from_s:g} to {to_s:g} s; give a longer run, or shorter round trips"
+        )
     told = {int(flow): int(marks) for flow, *_, marks in _grown(result, from_s, to_s).iter_rows()}
     controls: dict[str, list[int]] = {}
     for flow in rates:

@@ -8,7 +8,18 @@ from functools import partial
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, OrZero, Plan, Row, Run, demand_warm_up, experiment, medians
+from tidegate.experiments import (
+    Case,
+    Claim,
+    Numbers,
+    OrZero,
+    Plan,
+    Row,
+    Run,
+    demand_warm_up,
+    experiment,
+    medians,
+)
 from tidegate.results import Result
 from tidegate.systems.aqm.judge import (
     TARGET_MS,
@@ -36,6 +47,7 @@ TABLE = (
 CAPACITIES = (120, 200, 1000)
 RTTS = (5.0, 10.0, 20.0, 50.0, 100.0)
 BOTH = ("pi2", "dualpi2")
+QUICK = {"duration_s": 12, "warm_up_s": 4, "capacities_mbps": CAPACITIES[:1], "base_rtts_ms": RTTS[:4]}
 COLOURS = {"cubic": "C0", "prague": "C1"}
 NAMES = {"cubic": "CUBIC", "prague": "Prague"}
 
@@ -138,20 +150,16 @@ def _symmetric_claims(rows: list[Row], way: str) -> list[Claim]:
     ]
 
 
-@experiment("aqm.symmetric", TABLE, backends=("sim", "live"))
+@experiment("aqm.symmetric", TABLE, backends=("sim", "live"), quick={**QUICK, "flows": (10, 25)})
 def symmetric(
     ways: Managed = BOTH,
     capacities_mbps: tuple[int, ...] = CAPACITIES,
     base_rtts_ms: tuple[float, ...] = RTTS,
-    flows: tuple[int, ...] = (1, 2, 10, 25),
+    flows: Numbers = (1, 2, 10, 25),
     duration_s: int = 120,
     warm_up_s: OrZero = 10,
-    quick: bool = False,
 ) -> Plan:
     """As many flows of CUBIC as of Prague (Fig. 6)."""
-    if quick:
-        duration_s, warm_up_s, flows = 12, 4, flows[-2:]
-        capacities_mbps, base_rtts_ms = capacities_mbps[:1], base_rtts_ms[:4]
     title = "As many flows of CUBIC as of Prague"
     counts = [(number, number) for number in flows]
     return _plan(ways, capacities_mbps, base_rtts_ms, counts, duration_s, warm_up_s, _symmetric_claims, title)
@@ -163,20 +171,16 @@ def _classic_claims(rows: list[Row], way: str) -> list[Claim]:
     return [between(f"{way}-cubic", statement, "around zero", errors, -0.2, 0.1)]
 
 
-@experiment("aqm.classic_heavy", TABLE, backends=("sim", "live"))
+@experiment("aqm.classic_heavy", TABLE, backends=("sim", "live"), quick={**QUICK, "l4s_flows": (1, 5)})
 def classic_heavy(
     ways: Managed = BOTH,
     capacities_mbps: tuple[int, ...] = CAPACITIES,
     base_rtts_ms: tuple[float, ...] = RTTS,
-    l4s_flows: tuple[int, ...] = (1, 5, 10),
+    l4s_flows: Numbers = (1, 5, 10),
     duration_s: int = 120,
     warm_up_s: OrZero = 10,
-    quick: bool = False,
 ) -> Plan:
     """Nine flows of CUBIC for one of Prague (Fig. 7)."""
-    if quick:
-        duration_s, warm_up_s, l4s_flows = 12, 4, l4s_flows[:2]
-        capacities_mbps, base_rtts_ms = capacities_mbps[:1], base_rtts_ms[:4]
     counts = [(9 * number, number) for number in l4s_flows]
     title = "Nine flows of CUBIC for one of Prague"
     return _plan(ways, capacities_mbps, base_rtts_ms, counts, duration_s, warm_up_s, _classic_claims, title)
@@ -212,20 +216,16 @@ def _l4s_claims(rows: list[Row], way: str) -> list[Claim]:
     return out
 
 
-@experiment("aqm.l4s_heavy", TABLE, backends=("sim", "live"))
+@experiment("aqm.l4s_heavy", TABLE, backends=("sim", "live"), quick={**QUICK, "classic_flows": (1, 5)})
 def l4s_heavy(
     ways: Managed = BOTH,
     capacities_mbps: tuple[int, ...] = CAPACITIES,
     base_rtts_ms: tuple[float, ...] = RTTS,
-    classic_flows: tuple[int, ...] = (1, 5, 10),
+    classic_flows: Numbers = (1, 5, 10),
     duration_s: int = 120,
     warm_up_s: OrZero = 10,
-    quick: bool = False,
 ) -> Plan:
     """One flow of CUBIC for nine of Prague (Fig. 8)."""
-    if quick:
-        duration_s, warm_up_s, classic_flows = 12, 4, classic_flows[:2]
-        capacities_mbps, base_rtts_ms = capacities_mbps[:1], base_rtts_ms[:4]
     counts = [(number, 9 * number) for number in classic_flows]
     title = "One flow of CUBIC for nine of Prague"
     return _plan(ways, capacities_mbps, base_rtts_ms, counts, duration_s, warm_up_s, _l4s_claims, title)

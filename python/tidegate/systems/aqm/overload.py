@@ -8,9 +8,9 @@ from typing import Annotated
 
 from matplotlib.figure import Figure
 
-from tidegate.experiments import AtLeast, Case, Claim, OneOf, Plan, Row, Run, experiment, medians
-from tidegate.network import UdpSpec
+from tidegate.experiments import AtLeast, Case, Claim, Number, OneOf, Plan, Row, Run, experiment, medians
 from tidegate.results import Result
+from tidegate.specs import UdpSpec
 from tidegate.systems.aqm.judge import between
 from tidegate.systems.aqm.lab import (
     WAYS,
@@ -71,19 +71,17 @@ def _notes(result: Result, prefix: str) -> list[tuple[str, float]]:
     "aqm.overload",
     ("case", "cubic_mbps", "prague_mbps", "udp_mbps", "c_delay_ms_mean", "l_delay_ms_mean", "p_mean"),
     backends=("sim", "live"),
+    quick={"duration_s": 12, "loads": (0.5, 1.0, 2.0), "ways": ("rfc", "rfc-fifo")},
 )
 def overload(
     ways: Managed = ("rfc", "rfc-fifo", "dualpi2"),
-    loads: tuple[float, ...] = (0.5, 0.7, 0.9, 1.0, 1.4, 2.0),
+    loads: Annotated[tuple[float, ...], AtLeast(0.001, 1000)] = (0.5, 0.7, 0.9, 1.0, 1.4, 2.0),
     code_points: Annotated[tuple[str, ...], OneOf(("not-ect", "ect0", "ect1"))] = ("not-ect", "ect1"),
     capacity_mbps: int = 120,
-    flows: int = 5,
+    flows: Number = 5,
     duration_s: Annotated[int, AtLeast(4)] = 30,
-    quick: bool = False,
 ) -> Plan:
     """Datagrams that respond to nothing, 50 to 200 % of the link, as L4S and as classic, over flows of both kinds."""
-    if quick:
-        duration_s, loads, ways = 12, (0.5, 1.0, 2.0), ways[:2]
     cases = []
     for way in ways:
         for load in loads:
@@ -167,7 +165,7 @@ def _draw_overload(
     panels = figure.subplots(2, len(ways), squeeze=False, sharex=True, sharey="row")
     at = [100 * load for load in loads]
     for way, upper, lower in zip(ways, panels[0], panels[1], strict=True):
-        for ecn, style in zip(code_points, ("-", "--"), strict=False):
+        for ecn, style in zip(code_points, ("-", "--", ":"), strict=False):
             own = [row for row in rows if row["way"] == way and row["ecn"] == ecn]
 
             def line(column: str, own: list[Row] = own) -> list[float]:
@@ -188,5 +186,6 @@ def _draw_overload(
     panels[0][0].set_ylabel("goodput (Mbit/s)")
     panels[1][0].set_ylabel("mean queue delay (ms)")
     for panel in (panels[0][0], panels[1][0]):
-        panel.legend(fontsize="x-small")
+        # Long enough to tell dashes by.
+        panel.legend(fontsize="x-small", handlelength=4)
     return figure

@@ -241,7 +241,7 @@ def _records(data: bytes) -> Any:
 
 def params_of(aqm: Aqm, rate: int = RATE) -> Params:
     """The oracle's parameters for what the program is given, with its gains and slope."""
-    _, target, alpha, beta, *_ = aqm.values()
+    _, target, alpha, beta, _, _, p_max, *_ = aqm.values()
     min_th, max_th, slope = aqm.values()[7:10]
     return Params(
         limit=max(int(Fraction(250, 1000) * rate / 8), 2 * 1514),
@@ -249,7 +249,7 @@ def params_of(aqm: Aqm, rate: int = RATE) -> Params:
         target=target,
         alpha=Fraction(alpha, 2**52),
         beta=Fraction(beta, 2**32),
-        p_c_max=Fraction(aqm.p_max) ** 2,
+        p_c_max=Fraction(p_max, 2**32) ** 2,
         min_th=min_th,
         range=max_th - min_th,
         slope=Fraction(slope, 2**32),
@@ -285,7 +285,9 @@ def through_oracle(
         elapsed = now // US - updated_us
         if period_us and elapsed >= period_us:
             other = oracle.lq if q is oracle.cq else oracle.cq
-            oracle.update(min(elapsed, 0xFFFFF), other.time(now), qdelay)
+            # Beyond a second to 1024 us, as the program.
+            elapsed = elapsed if elapsed <= 0xFFFFF else min(elapsed >> 10, 0xFFFFF) << 10
+            oracle.update(elapsed, other.time(now), qdelay)
             updated_us = now // US
 
     def serve(until: int) -> None:

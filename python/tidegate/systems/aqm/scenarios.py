@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, OneOf, Plan, Row, Run, experiment, medians
+from tidegate.experiments import Case, Claim, Number, OneOf, Plan, Row, Run, experiment, medians
 from tidegate.results import Result, jain
 from tidegate.systems.aqm.judge import between
 from tidegate.systems.aqm.lab import (
@@ -59,18 +59,19 @@ def _rtt_rows(
     return rows
 
 
-@experiment("aqm.rtts", ("case", "base_rtt_ms", "control", "goodput_mbps", "of_fair", "delay_ms_mean"))
+@experiment(
+    "aqm.rtts",
+    ("case", "base_rtt_ms", "control", "goodput_mbps", "of_fair", "delay_ms_mean"),
+    quick={"duration_s": 24},
+)
 def rtts(
     ways: Ways = ("pi2", "dualpi2", "rfc"),
     capacity_mbps: int = 200,
     rtts_ms: tuple[float, ...] = (5.0, 10.0, 20.0, 50.0, 100.0),
-    flows: int = 2,
+    flows: Number = 2,
     duration_s: int = 90,
-    quick: bool = False,
 ) -> Plan:
     """CUBIC and Prague with base round trips from 5 to 100 ms, all through one queue."""
-    if quick:
-        duration_s = 24
     cases = []
     for way in ways:
         lab = of_many_rtts(way, capacity_mbps, rtts_ms, flows)
@@ -239,16 +240,14 @@ def _scenario_row(lab: Bottleneck, about: Row, duration_s: float, result: Result
 @experiment(
     "aqm.rfc7928",
     ("case", "goodput_mbps", "delay_ms_mean", "delay_ms_p95", "utilisation", "jain", "short_ms_p95"),
+    quick={"duration_s": 16},
 )
 def rfc7928(
     ways: Ways = ("droptail", "codel", "pie", "pi2", "rfc"),
     scenarios: Annotated[tuple[str, ...], OneOf(SCENARIOS)] = tuple(SCENARIOS),
     duration_s: int = 60,
-    quick: bool = False,
 ) -> Plan:
     """RFC 7928's scenarios: 50 Mbit/s, 40 ms, classic traffic; goodput against delay for each way."""
-    if quick:
-        duration_s = 16
     cases = []
     for name in scenarios:
         for way in ways:

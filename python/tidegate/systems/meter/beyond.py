@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tidegate import units
 from tidegate.control import Controller, SwitchApi
-from tidegate.experiments import AtLeast, Case, Claim, OneOf, Plan, Row, Run, experiment, medians
+from tidegate.experiments import AtLeast, Case, Claim, Numbers, OneOf, Plan, Row, Run, experiment, medians
 from tidegate.results import Result, jain
 from tidegate.systems.meter.controller import FRAME_BYTES, Meter, MeterController, forwarding
 from tidegate.systems.meter.lab import (
@@ -38,18 +38,16 @@ def _rows(runs: Iterable[Run]) -> list[Row]:
     return [row for run in runs for row in run.rows or ()]
 
 
-@experiment("meter.matrix")
+@experiment(
+    "meter.matrix", quick={"controls": ("reno", "cubic", "bbr", "dctcp"), "rates_mbps": (10, 100, 1000)}
+)
 def matrix(
     controls: Annotated[tuple[str, ...], OneOf(CONTROLS)] = CONTROLS,
     base_rtts_ms: tuple[float, ...] = (0.2, 1.0, 10.0, 50.0),
     rates_mbps: tuple[int, ...] = (10, 100, 1000, 10_000),
     duration_s: Seconds = 60,
-    quick: bool = False,
 ) -> Plan:
     """Congestion controls, round trips and rates: the friendly meter's error in each cell, all defaults unchanged."""
-    if quick:
-        controls = tuple(name for name in controls if name in ("reno", "cubic", "bbr", "dctcp"))
-        rates_mbps = tuple(rate for rate in rates_mbps if rate <= 1000)
     skip_s = duration_s / 3
     cells = [(name, rtt, rate) for rate in rates_mbps for rtt in base_rtts_ms for name in controls]
 
@@ -143,17 +141,14 @@ def _cell(row: Row) -> str:
     return f"{row['congestion_control']}, {row['base_rtt_ms']:g} ms, {row['target_mbps']} Mbit/s"
 
 
-@experiment("meter.step", backends=("sim", "live"))
+@experiment("meter.step", backends=("sim", "live"), quick={"each_s": 20})
 def step(
     targets_mbps: tuple[int, ...] = (400, 200, 600),
     each_s: Seconds = 30,
     base_rtts_ms: tuple[float, ...] = (0.1, 0.5, 1.0),
     schemes: Ours = ("paper", "friendly"),
-    quick: bool = False,
 ) -> Plan:
     """The target changes while a flow runs: how long until it is reached, and how far beyond it goes."""
-    if quick:
-        each_s = 20
     duration_s = each_s * len(targets_mbps)
 
     class Stepped(MeterController):
@@ -255,10 +250,10 @@ def step(
     return Plan([case(scheme, rtt) for rtt in base_rtts_ms for scheme in schemes], claims, draw)
 
 
-@experiment("meter.udp", backends=("sim", "live"))
+@experiment("meter.udp", backends=("sim", "live"), quick={"duration_s": 30})
 def udp(
     target_mbps: int = 100,
-    offered: tuple[float, ...] = (0.5, 0.9, 1.1, 2.0, 10.0),
+    offered: Annotated[tuple[float, ...], AtLeast(0.001, 1000)] = (0.5, 0.9, 1.1, 2.0, 10.0),
     patterns: Annotated[tuple[str, ...], OneOf(("constant", "poisson", "on-off"))] = (
         "constant",
         "poisson",
@@ -266,11 +261,8 @@ def udp(
     ),
     schemes: Ours = ("plain", "paper", "default"),
     duration_s: Seconds = 60,
-    quick: bool = False,
 ) -> Plan:
     """UDP is held to its rate, and passes whole below it, whatever helps TCP."""
-    if quick:
-        duration_s = 30
 
     def measure(scheme: str, pattern: str, share: float) -> Callable[[Result], Row]:
         def row(result: Result) -> Row:
@@ -353,18 +345,15 @@ def udp(
     return Plan([case(*cell) for cell in cells], claims, draw)
 
 
-@experiment("meter.shared")
+@experiment("meter.shared", quick={"duration_s": 30, "numbers": (1, 2, 4, 16)})
 def shared(
-    numbers: tuple[int, ...] = (1, 2, 4, 16, 64),
+    numbers: Numbers = (1, 2, 4, 16, 64),
     target_mbps: int = 400,
     base_rtts_ms: tuple[float, ...] = (0.1, 1.0, 10.0),
     schemes: Ours = ("plain", "paper", "default"),
     duration_s: Seconds = 60,
-    quick: bool = False,
 ) -> Plan:
     """Several flows in one meter: the rate of all, and how fairly they share it."""
-    if quick:
-        duration_s, numbers = 30, tuple(n for n in numbers if n <= 16)
 
     def measure(scheme: str, rtt: float, number: int) -> Callable[[Result], Row]:
         def row(result: Result) -> Row:
@@ -485,18 +474,15 @@ class Spread(Controller):
         switch.note("within_5_percent", float((np.abs(errors) <= 0.05).mean()))
 
 
-@experiment("meter.scale")
+@experiment("meter.scale", quick={"meters": 1000, "duration_s": 30})
 def scale(
-    meters: int = 10_000,
+    meters: Annotated[int, AtLeast(1, 65_536)] = 10_000,
     target_mbps: int = 1,
     base_rtts_ms: tuple[float, ...] = (1.0, 10.0),
     schemes: Ours = ("plain", "default"),
     duration_s: Annotated[int, AtLeast(SETTLED_S + 1)] = 40,
-    quick: bool = False,
 ) -> Plan:
     """Ten thousand flows at once, each with a meter of its own, one controller for all."""
-    if quick:
-        meters, duration_s = meters // 10, 30
 
     def measure(scheme: str, rtt: float) -> Callable[[Result], Row]:
         def row(result: Result) -> Row:

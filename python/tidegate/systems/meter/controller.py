@@ -216,7 +216,7 @@ class Trim:
     """Error beyond which it counts no more: a flow that was lost for a while is not given all of that at once."""
     most: float = 1.35
     """Bound of the factor; its least is 1, as the account needs no less to hold any sender to the target."""
-    excess: float = 0.01
+    excess: float = 0.03
     """As a share of the target. To it comes what the account has saved (4 % of ten seconds with its default depth)."""
     descent: float = 0.08
     """Share of the rate by which it falls in a period at most. A new target is set at once."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tidegate.experiments import Case, Claim, Plan, Row, Run, experiment, medians
+from tidegate.experiments import Case, Claim, Number, Plan, Row, Run, experiment, medians
 from tidegate.results import Result
 from tidegate.systems.meter import beyond as beyond  # Its experiments are known by being imported.
 from tidegate.systems.meter.lab import (
@@ -54,7 +54,7 @@ def _measure(scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int]) -> Ca
     return lambda result: flow_rows(result, scheme, base_rtt_ms, targets_mbps)
 
 
-@experiment("meter.rates", TABLE, backends=("sim", "live"))
+@experiment("meter.rates", TABLE, backends=("sim", "live"), quick={"duration_s": QUICK_S})
 def rates(
     rates_mbps: tuple[int, ...] = (100, 200, 300, 400, 500, 600, 700, 800),
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),
@@ -62,11 +62,8 @@ def rates(
     congestion_control: str = "cubic",
     ecn: str = "on",
     duration_s: Seconds = 180,
-    quick: bool = False,
 ) -> Plan:
     """One TCP flow through a meter: what it has of the rate that it was sold (Figs. 9 and 10)."""
-    if quick:
-        duration_s = QUICK_S
     cases = [
         Case(
             f"{scheme}-{rtt:g}ms-{rate}",
@@ -215,16 +212,13 @@ def _plain_claims(rows: list[Row], errors: dict[str, float], where: str, id: str
     return out
 
 
-@experiment("meter.ablation", TABLE, backends=("sim", "live"))
+@experiment("meter.ablation", TABLE, backends=("sim", "live"), quick={"duration_s": QUICK_S})
 def ablation(
     rates_mbps: tuple[int, ...] = (100, 200, 400, 800),
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5),
     duration_s: Seconds = 180,
-    quick: bool = False,
 ) -> Plan:
     """What each part of the paper's meter does: none, RED_ECN, the controller, both (Table I, Figs. 11 and 12)."""
-    if quick:
-        duration_s = QUICK_S
     schemes = ("plain", "red_ecn", "controller", "paper")
 
     def claims(rows: list[Row]) -> list[Claim]:
@@ -338,18 +332,17 @@ def _draw_flows(
     return figure
 
 
-@experiment("meter.flows", ("case", "flow", *TABLE[2:]), backends=("sim", "live"))
+@experiment(
+    "meter.flows", ("case", "flow", *TABLE[2:]), backends=("sim", "live"), quick={"duration_s": QUICK_S}
+)
 def flows(
-    most: int = 4,
+    most: Number = 4,
     target_mbps: int = 400,
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),
     schemes: Schemes = ("plain", "paper", "friendly"),
     duration_s: Seconds = 180,
-    quick: bool = False,
 ) -> Plan:
     """One to four flows at once, a meter each, all with the same target (Figs. 13 to 16)."""
-    if quick:
-        duration_s = QUICK_S
     sets = [[target_mbps] * number for number in range(1, most + 1)]
     title = f"1 to {most} flows with a meter of {target_mbps} Mbit/s each, mean of {duration_s} s"
     return Plan(
@@ -359,18 +352,17 @@ def flows(
     )
 
 
-@experiment("meter.targets", ("case", "flow", *TABLE[2:]), backends=("sim", "live"))
+@experiment(
+    "meter.targets", ("case", "flow", *TABLE[2:]), backends=("sim", "live"), quick={"duration_s": QUICK_S}
+)
 def targets(
     low_mbps: tuple[int, ...] = (100, 200, 300, 400),
     high_mbps: tuple[int, ...] = (400, 500, 600, 700),
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),
     schemes: Schemes = ("plain", "paper", "friendly"),
     duration_s: Seconds = 180,
-    quick: bool = False,
 ) -> Plan:
     """Four flows at once with different targets (Figs. 17 to 22)."""
-    if quick:
-        duration_s = QUICK_S
     sets = [low_mbps, high_mbps]
     return Plan(
         _grid(schemes, base_rtts_ms, sets, duration_s),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
 from matplotlib.figure import Figure
 
 from tidegate import topologies
 from tidegate.experiments import (
+    AtLeast,
     Case,
     Claim,
+    Numbers,
     OrZero,
     Plan,
     Row,
@@ -47,20 +50,17 @@ def dumbbell_network(flows: int, congestion_control: str, queue: str, ecn: str, 
     return net
 
 
-@experiment("reference.dumbbell")
+@experiment("reference.dumbbell", quick={"duration_s": 4, "warm_up_s": 2})
 def dumbbell(
-    flows: tuple[int, ...] = (1, 10, 50),
+    flows: Numbers = (1, 10, 50),
     congestion_control: str = "cubic",
     queue: str = "1667 packets",
     ecn: str = "passive",
     mark_above: OrZero = 0,
     duration_s: int = 10,
     warm_up_s: OrZero = 2,
-    quick: bool = False,
 ) -> Plan:
     """N long flows through one 1 Gbit/s bottleneck with a base RTT of 20 ms and a drop-tail queue of one BDP."""
-    if quick:
-        duration_s, warm_up_s = 4, 2
     demand_warm_up(warm_up_s, duration_s)
 
     def measure(result: Result) -> Row:
@@ -189,19 +189,17 @@ def policer_network(
     return net
 
 
-@experiment("reference.policer")
+@experiment("reference.policer", quick={"duration_s": 4})
 def policer(
-    rates_mbps: tuple[int, ...] = (100, 400, 800),
+    # What the registers of the program hold.
+    rates_mbps: Annotated[tuple[int, ...], AtLeast(1, 65_535)] = (100, 400, 800),
     round_trips_us: tuple[int, ...] = (12, 100, 1000),
-    bucket_kib: int = 128,
+    bucket_kib: Annotated[int, AtLeast(1, 524_287)] = 128,
     congestion_control: str = "cubic",
     link_rate: str = "10 Gbit/s",
     duration_s: int = 12,
-    quick: bool = False,
 ) -> Plan:
     """One flow through a token-bucket policer: it collapses where two packets a round trip are more than the rate."""
-    if quick:
-        duration_s = 4
 
     def measure(result: Result) -> Row:
         flow = result.flows.row(0, named=True)

@@ -1,0 +1,139 @@
+"""What a description comes to: links and flows in the units of the simulator, with all that was left open filled in.
+
+Picoseconds, bit/s and bytes throughout.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from tidegate._core import TidegateError
+
+Count = Annotated[int, 2**32]
+"""A number of packets or bytes, and where such numbers end."""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """One direction of a link, and the queue in front of it. Picoseconds, bit/s and bytes."""
+
+    rate: int
+    delay: int
+    packets: int | None
+    bytes: int | None
+    mark_above: int | None = None
+    aqm: str | None = None
+    framing: Count = 14
+    loss: float = 0.0
+    burst_loss: tuple[float, float, float, float] | None = None
+    jitter: int = 0
+    reorder: float = 0.0
+    reorder_by: int = 0
+    duplicate: float = 0.0
+    mtu: Count = 1500
+
+
+@dataclass(frozen=True)
+class TcpSpec:
+    """A TCP flow, in the units of the simulator."""
+
+    source: int
+    target: int
+    start: int
+    stop: int | None
+    size: int | None
+    congestion_control: str
+    mss: Count
+    ecn: str
+    initial_cwnd: Count
+    rto_min: int
+    delayed_ack: int
+    segmentation_offload: int | None
+    limit_output: int | None
+    ticks_per_second: int | None
+    receive_buffer_max: int
+    sack: bool
+    timestamps: bool
+    pacing: bool
+    extra_delay: int
+
+
+@dataclass(frozen=True)
+class PageSpec:
+    """A page, in the units of the simulator."""
+
+    connection: TcpSpec
+    request: int
+    response: int
+    objects: int
+    think: int
+    persistent: bool
+    stop: int | None = None
+
+
+@dataclass(frozen=True)
+class UdpSpec:
+    """A UDP flow, in the units of the simulator."""
+
+    source: int
+    target: int
+    start: int
+    stop: int | None
+    rate: int
+    payload: Count
+    pattern: str
+    on: int
+    off: int
+    ecn: int
+
+
+_WORDS = {float: "a number", bool: "True or False", str: "a name", NoneType: "None"}
+
+
+def _fields(spec: type) -> tuple[tuple[str, str, int, tuple[Any, ...]], ...]:
+    """Of each field its name, what it takes, where its numbers end, and its types."""
+    found = []
+    for name, hint in get_type_hints(spec, include_extras=True).items():
+        end = hint.__metadata__[0] if hasattr(hint, "__metadata__") else 2**64
+        bare = hint.__origin__ if hasattr(hint, "__metadata__") else hint
+        types = get_args(bare) if get_origin(bare) is UnionType else (bare,)
+        known = {**_WORDS, int: f"a whole number from 0 to {end - 1}"}
+        words = [known.get(kind, "a tuple of four numbers") for kind in types]
+        found.append((name, " or ".join(words), end, types))
+    return tuple(found)
+
+
+_FIELDS = {spec: _fields(spec) for spec in (Wire, TcpSpec, UdpSpec)}
+
+
+def _is(value: object, kind: Any, end: int) -> bool:
+    if get_origin(kind) is tuple:
+        parts = get_args(kind)
+        return (
+            isinstance(value, tuple)
+            and len(value) == len(parts)
+            and all(_is(one, part, end) for one, part in zip(value, parts, strict=True))
+        )
+    if kind is int:
+        try:
+            return not isinstance(value, bool) and 0 <= operator.index(value) < end  # type: ignore[arg-type]
+        except TypeError:
+            return False
+    if kind is float:
+        return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if kind is bool:
+        return isinstance(value, bool | np.bool_)
+    return isinstance(value, kind)
+
+
+def demand(spec: Wire | TcpSpec | UdpSpec, where: str) -> None:
+    """Refuse what a description cannot have, where it is made: the simulator would only say so at the start of a run."""
+    for name, words, end, types in _FIELDS[type(spec)]:
+        value = getattr(spec, name)
+        if not any(_is(value, one, end) for one in types):
+            raise TidegateError(f"{where}: {name} is {value!r}; give {words}")
