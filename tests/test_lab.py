@@ -28,6 +28,8 @@ from live import (
 )
 from tidegate import TidegateError
 from tidegate.lab import kernel, names
+from tidegate.lab.interfaces import processors
+from tidegate.lab.keeper import TCP_BUCKETS
 from tidegate.lab.lab import SWITCH, Lab
 from tidegate.lab.plan import plan
 from tidegate.network import Network, Node
@@ -485,6 +487,32 @@ def test_two_labs_at_once(tmp_path: Path) -> None:
         assert 3e6 < received[0] < 50e6 / 8 * 2
         assert 1e6 < received[1] < 50e6 / 8 * 2
         assert received[2] == pytest.approx(20e6 / 8 * 2 * 1472 / 1500, rel=0.1)
+
+
+def test_processors_as_the_kernel_writes_them() -> None:
+    assert processors([0]) == "00000001"
+    assert processors(range(32)) == "ffffffff"
+    assert processors([1, 32, 64]) == "00000001,00000001,00000002"
+
+
+@needs_namespaces
+@pytest.mark.parametrize(
+    ("name", "value", "base"),
+    [
+        ("ipv4/tcp_ehash_entries", TCP_BUCKETS, 10),
+        ("core/rps_default_mask", sum(1 << number for number in os.sched_getaffinity(0)), 16),
+    ],
+)
+def test_a_host_s_kernel_is_set_up_for_speed(name: str, value: int, base: int) -> None:
+    file = Path("/proc/sys/net", name)
+    if not file.exists():
+        pytest.skip(f"this kernel has no {file}")
+    before = file.read_text()
+    with Lab(["a"]) as lab:
+        command = ["nsenter", f"--net={lab.namespace('a')}", "cat", file]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert int(said.replace(",", ""), base) == value
+    assert file.read_text() == before
 
 
 @needs_namespaces

@@ -454,6 +454,11 @@ def test_packets_that_the_host_s_own_link_cannot_carry_are_refused(kind: str) ->
         net.run("10 ms")
 
 
+def test_what_cannot_be_called_is_no_action() -> None:
+    with pytest.raises(TidegateError, match="something to call, not 5"):
+        Network().at("1 ms", 5)  # type: ignore[arg-type]
+
+
 def test_an_interrupt_is_heard_in_the_middle_of_much_work(tmp_path: Path) -> None:
     script = tmp_path / "much.py"
     script.write_text(

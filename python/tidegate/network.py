@@ -709,6 +709,8 @@ class Network:
 
     def at(self, when: units.Time, action: Action) -> None:
         """Call `action` at a time of the run. What it changes of links (`Link.set`) holds for that run alone."""
+        if not callable(action):
+            raise TidegateError(f"an action at a time of the run is something to call, not {action!r}")
         self.actions.append((units.time(when), action))
 
     def record(self, period: units.Time, queues: Iterable[Link] = ()) -> None:

@@ -212,7 +212,7 @@ def serve(number: int, name: str, failure: str | None) -> None:
     try:
         if failure is not None:
             raise OSError(failure)
-        interfaces.silence()
+        interfaces.before_interfaces()
         names.link(name, os.getpid())
     except OSError as error:
         lab.send(Failed(str(error)))

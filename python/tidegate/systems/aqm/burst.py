@@ -115,7 +115,7 @@ def burst(
         l4s = {row["way"]: row["delay_ms_p99"] for row in rows if row["control"] == "prague"}
         if "rfc" in l4s:
             statement = "p99 of the L queue's delay below 1.5 ms with short flows of Prague in slow start"
-            out.append(between("l-delay", statement, "no figure", {"rfc": l4s["rfc"]}, 0.0, 1.5))
+            out.append(between("l-delay", statement, "no figure", {"rfc": l4s["rfc"]}, 0.0, 1.5, "ms"))
         return out
 
     return Plan(cases, claims, _draw_burst)

@@ -109,6 +109,7 @@ def rates(
                 medians(inside, "delay_ms_mean", label),
                 0.85,
                 1.15,
+                "ms",
             ),
             between(
                 "l-delay",
@@ -117,6 +118,7 @@ def rates(
                 medians(l4s, "delay_ms_p99", label),
                 0.0,
                 0.25,
+                "ms",
             ),
             between(
                 "utilisation",
@@ -124,7 +126,7 @@ def rates(
                 "future work",
                 medians(inside, "utilisation", label),
                 0.97,
-                1.01,
+                1.0,
             ),
         ]
         outside = [row for row in classic if row["home"] == "control plane"]
@@ -143,7 +145,8 @@ def rates(
 
 def _draw_rates(capacities: Sequence[int], homes: Sequence[str], runs: list[Run]) -> Figure:
     figure = Figure(figsize=(1 + 4 * len(capacities), 6), layout="constrained")
-    panels = figure.subplots(2, len(capacities), squeeze=False, sharex=True)
+    panels = figure.subplots(2, len(capacities), squeeze=False, sharex=True, sharey="row")
+    most = 2.0
     for column, capacity in enumerate(capacities):
         for home, colour in zip(homes, ("C1", "C0"), strict=False):
             run = next(run for run in runs if run.case == f"{capacity}G-{home.split()[0]}")
@@ -153,11 +156,13 @@ def _draw_rates(capacities: Sequence[int], homes: Sequence[str], runs: list[Run]
             panels[0][column].plot(
                 own["time_s"], own["queue_delay_ms"], color=colour, linewidth=0.7, label=label
             )
+            # The first moments may be beyond the picture.
+            most = max(most, 1.1 * float(own["queue_delay_ms"].quantile(0.995) or 0))
             notes = run.tables["notes"]
             p = notes.filter(notes["quantity"] == "p_1")
             panels[1][column].plot(p["time_s"], 100 * p["value"], color=colour, linewidth=0.7)
         panels[0][column].axhline(1, color="0.5", linestyle=":")
-        panels[0][column].set(title=f"{capacity} Gbit/s", ylim=(0, 8))
+        panels[0][column].set(title=f"{capacity} Gbit/s", ylim=(0, most))
         panels[1][column].set(xlabel="time (s)", ylim=(0, None))
         for line in (0, 1):
             panels[line][column].grid(alpha=0.3)

@@ -13,11 +13,11 @@ TARGET_MS = 20.0
 
 
 def between(
-    id: str, statement: str, published: str, values: dict[str, float], low: float, high: float
+    id: str, statement: str, published: str, values: dict[str, float], low: float, high: float, unit: str = ""
 ) -> Claim:
-    """The claim that all of these values are from `low` to `high`. What was measured names those that are not."""
+    """The claim that all of these values, in this unit, are from `low` to `high`. What was measured names those that are not."""
     beyond = {name: value for name, value in values.items() if not low <= value <= high}
-    measured = series(list(values.values())) if values else "nothing to measure"
+    measured = f"{series(list(values.values()))} {unit}".rstrip() if values else "nothing to measure"
     if beyond:
         named = [f"{name} ({value:.3g})" for name, value in beyond.items()]
         more = f" and {len(named) - 8} more of {len(values)}" if len(named) > 8 else ""
@@ -54,6 +54,7 @@ def steady_claims(rows: Sequence[Row], way: str, published: str) -> list[Claim]:
             medians(near, "delay_ms_mean", where),
             0.85 * TARGET_MS,
             1.15 * TARGET_MS,
+            "ms",
         ),
         between(
             f"{way}-utilisation",
@@ -61,7 +62,7 @@ def steady_claims(rows: Sequence[Row], way: str, published: str) -> list[Claim]:
             "no figure",
             medians(many, "utilisation", where),
             0.97,
-            1.01,
+            1.0,
         ),
     ]
 
@@ -80,6 +81,7 @@ def l4s_delay_claims(rows: Sequence[Row], way: str, published: str) -> list[Clai
                     medians(slow, "delay_ms_p99", where),
                     0.0,
                     limit,
+                    "ms",
                 )
             )
     return out

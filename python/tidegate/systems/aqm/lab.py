@@ -286,7 +286,7 @@ def utilisation(result: Result, from_s: float, to_s: float) -> float:
         pl.col("time_s") <= to_s + SLACK_S,
     )
     spent = float(samples["time_s"][-1] - samples["time_s"][0])
-    return float(samples["busy_s"][-1] - samples["busy_s"][0]) / spent
+    return min(1.0, float(samples["busy_s"][-1] - samples["busy_s"][0]) / spent)
 
 
 def _dropped_share(result: Result) -> float:

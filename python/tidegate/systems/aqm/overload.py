@@ -133,6 +133,7 @@ def _overload_claims(rows: list[Row], way: str) -> list[Claim]:
             worse,
             0.0,
             1.5 * target,
+            "ms",
         ),
         between(
             f"{way}-no-gain",
