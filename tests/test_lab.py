@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -266,6 +267,23 @@ def test_a_lab_comes_and_goes() -> None:
         lab.check()
     assert has_ended(os.getpid(), made)
     assert interfaces() == before
+
+
+@needs_namespaces
+def test_a_lab_in_a_process_with_many_files() -> None:
+    """Descriptors above 1023 are too large for select()."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2048:
+        pytest.skip(f"no more than {hard} files may be open")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    files = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
+    try:
+        with Lab(["a"]) as lab:
+            lab.check()
+    finally:
+        for file in files:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @needs_namespaces

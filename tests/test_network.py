@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -452,6 +453,17 @@ def test_packets_that_the_host_s_own_link_cannot_carry_are_refused(kind: str) ->
     why = "flow 0 has packets of 1401 bytes, and the link of a an MTU of 1400; give the flow a smaller MSS"
     with pytest.raises(TidegateError, match=why):
         net.run("10 ms")
+
+
+def test_a_capture_leaves_pipes_alone(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    link = net.link(a, b, rate="1 Mbit/s", delay="1 ms")
+    with pytest.raises(TidegateError, match="that is a device or a pipe; give a file's name"):
+        net.capture(link, a, pipe)
+    assert pipe.is_fifo()
 
 
 def test_what_cannot_be_called_is_no_action() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import signal
 import socket
@@ -256,6 +258,19 @@ def test_the_view_shows_what_is_counted(two: Place) -> None:
     assert re.search(r"^MeterIngress.rate 5 +77$", text, re.MULTILINE)
     assert re.search(r"^received +1$", text, re.MULTILINE)
     assert re.search(r"^1 +p1 +packet ", text, re.MULTILINE)
+
+
+@needs_root
+def test_a_view_that_cannot_be_shown_is_told_of(two: Place) -> None:
+    live = LiveSwitch(p4.compile(METER), ports(two, "packet"))
+
+    class Full(StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    why = "--watch: standard output does not take it: No space left on device"
+    with live, pytest.raises(TidegateError, match=why), View(live, Console(file=Full(), force_terminal=True)):
+        pass
 
 
 @needs_root

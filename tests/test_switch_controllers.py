@@ -123,6 +123,8 @@ class Rude(Controller):
     def start(self, switch: SwitchApi) -> None:
         if self.where == "start":
             sys.exit(3)
+        if self.where == "nowhere in start":
+            self.free.wait(60)
 
     def tick(self, now: int, switch: SwitchApi) -> None:
         self.woken.set()
@@ -156,7 +158,20 @@ def test_a_controller_that_does_not_come_back_does_not_keep_the_switch(
     live = LiveSwitch(p4.compile(LEARNING), ports(two, "packet"))
     with live, Controlled(live, [rude]):
         until(rude.woken.is_set)
-    assert "a controller has not come back from its tick; ending without it" in capsys.readouterr().err
+    assert "a controller has not come back; ending without it" in capsys.readouterr().err
+    rude.free.set()
+
+
+@needs_root
+def test_a_controller_that_does_not_come_back_from_its_start_does_not_keep_it_either(
+    two: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rude = Rude("nowhere in start")
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, "packet"))
+    begun = time.monotonic()
+    with live, Controlled(live, [rude], lambda: time.monotonic() > begun + 0.5):
+        assert time.monotonic() < begun + 10
+    assert "a controller has not come back; ending without it" in capsys.readouterr().err
     rude.free.set()
 
 

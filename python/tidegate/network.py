@@ -738,8 +738,9 @@ class Network:
         length, file = units.size(snap), Path(path)
         if not 1 <= length <= 256 * 1024:
             raise TidegateError(f"the capture {path}: a snap length of {length} bytes; give 1 B to 256 KiB")
-        if file.is_dir():
-            raise TidegateError(f"the capture {path}: that is a folder; give a file's name")
+        if file.exists() and not file.is_file():
+            what = "a folder" if file.is_dir() else "a device or a pipe"
+            raise TidegateError(f"the capture {path}: that is {what}; give a file's name")
         if any(file == other for *_, other, _ in self.captures):
             raise TidegateError(f"the capture {path}: there is one with that name already")
         self.captures.append((link, node, file, length))

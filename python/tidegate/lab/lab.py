@@ -121,7 +121,10 @@ class Lab:
 
     def check(self) -> None:
         """Raise `TidegateError` if the lab has ended."""
-        if select.select([self._socket], [], [], 0)[0]:
+        # Not select(): it takes no descriptors above 1023.
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        if poll.poll(0):
             raise self._end()
 
     def _end(self) -> TidegateError:

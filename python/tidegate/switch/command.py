@@ -144,7 +144,7 @@ def switch(
             stack.callback(page.stop)
             sys.stderr.write(f"metrics at http://{page.address}/metrics\n")
         if made:
-            stack.enter_context(controllers.Controlled(live, made))
+            stack.enter_context(controllers.Controlled(live, made, lambda: bool(ended)))
         if grpc_addr is not None:
             from tidegate.switch import remote
 

@@ -7,7 +7,7 @@ import runpy
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -60,26 +60,32 @@ class Controlled:
     """A running switch with its controllers, while the `with` block runs.
 
     They tick by the clock on a thread of their own, one at a time. One that fails is told of and stops; the switch goes on with
-    what it has set last. One that does not come back is told of at the end, which does not wait for it.
+    what it has set last. One that does not come back is told of at the end, which does not wait for it; nor does the beginning,
+    once `told` says that all is to end.
     """
 
-    def __init__(self, live: LiveSwitch, controllers: Sequence[Controller]) -> None:
+    def __init__(
+        self, live: LiveSwitch, controllers: Sequence[Controller], told: Callable[[], bool] = lambda: False
+    ) -> None:
         self._live = live
         self._running = list(controllers)
         self._turn = threading.RLock()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._tick, name="controllers", daemon=True)
+        self._told = told
+        self._started = threading.Event()
+        self._failure: TidegateError | None = None
+        self._thread = threading.Thread(target=self._run, name="controllers", daemon=True)
 
     def __enter__(self) -> Self:
         """Start them. Raises `TidegateError` for one that fails."""
         for controller in self._running:
             period_of(controller)
-            try:
-                controller.start(self._live.api)
-            except (Exception, SystemExit) as error:
-                raise TidegateError(_failed(controller, "start", error)) from error
-        self._live.listen(self._deliver)
         self._thread.start()
+        while not (self._started.wait(TURN_S) or self._told()):
+            pass
+        if self._failure is not None:
+            raise self._failure
+        self._live.listen(self._deliver)
         return self
 
     def __exit__(
@@ -89,7 +95,19 @@ class Controlled:
         self._ended.set()
         self._thread.join(PATIENCE_S)
         if self._thread.is_alive():
-            sys.stderr.write("warning: a controller has not come back from its tick; ending without it\n")
+            sys.stderr.write("warning: a controller has not come back; ending without it\n")
+
+    def _run(self) -> None:
+        for controller in self._running:
+            try:
+                controller.start(self._live.api)
+            except (Exception, SystemExit) as error:
+                self._failure = TidegateError(_failed(controller, "start", error))
+                self._failure.__cause__ = error
+                break
+        self._started.set()
+        if self._failure is None:
+            self._tick()
 
     def _tick(self) -> None:
         start = self._live.api.now

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rich.console import Console, Group
@@ -10,10 +12,21 @@ from rich.live import Live
 from rich.table import Table
 
 from tidegate import units
+from tidegate._core import TidegateError
 from tidegate.switch.metrics import Family, families
 from tidegate.switch.running import LiveSwitch
 
 Row = tuple[str, ...]
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise TidegateError(f"--watch: standard output does not take it: {error.strerror}") from None
 
 
 class View:
@@ -26,16 +39,21 @@ class View:
         self._at = time.monotonic()
 
     def __enter__(self) -> View:
-        self._live.__enter__()
+        with _writing():
+            self._live.__enter__()
         self.update()
         return self
 
     def __exit__(self, *of: Any) -> None:
-        self._live.__exit__(*of)
+        # Who cannot be shown anything has been told, or is gone.
+        with suppress(OSError):
+            self._live.__exit__(*of)
 
     def update(self) -> None:
-        """Look again."""
-        self._live.update(self.content(), refresh=True)
+        """Look again. Raises `TidegateError` if it cannot be shown."""
+        content = self.content()
+        with _writing():
+            self._live.update(content, refresh=True)
 
     def content(self) -> Group:
         """What is counted, with rates since the last time."""

@@ -58,10 +58,12 @@ const READS: &[&str] = &[
     "table_show_actions",
 ];
 
+const NO_QUEUES: &str = "queues are not set by commands here; `tidegate switch` has --rate and --queue-limit";
+
 /// Commands that do nothing here, and why that is all right.
 const NO_EFFECT: &[(&str, &str)] = &[
-    ("set_queue_depth", "there are no queues here, every packet leaves at once"),
-    ("set_queue_rate", "there are no queues here, every packet leaves at once"),
+    ("set_queue_depth", NO_QUEUES),
+    ("set_queue_rate", NO_QUEUES),
     ("port_add", "every port exists"),
     ("show_ports", "every port exists"),
     ("switch_info", "there is no server to ask"),

@@ -7,9 +7,12 @@ names the quantities.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal
+
+import numpy as np
 
 from tidegate import units
 from tidegate._core import TidegateError
@@ -91,16 +94,26 @@ class Aqm:
             raise TidegateError(
                 f"the PI controller's home is 'control plane' or 'data plane', not {self.home!r}"
             )
-        if not 1 <= self.k < 16:
-            raise TidegateError(f"the coupling factor is {self.k}; give one from 1 to below 16")
+        for name in ("k", "p_c_max"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+                raise TidegateError(f"the queue management's {name} is {value!r}; give a number")
+        for name in ("random", "policed", "classified", "spares_two", "l4s"):
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise TidegateError(f"the queue management's {name} is {value!r}; give True or False")
+        # In sixteenths, with eight bits.
+        if not (1 <= self.k < 16 and round(self.k * K_ONE) < 16 * K_ONE):
+            raise TidegateError(f"the coupling factor is {self.k}; give one from 1 to 15.9")
         if self.p_c_max is not None and not 0 < self.p_c_max <= 1:
             raise TidegateError(f"p_c_max is {self.p_c_max}; give a likelihood above 0 and up to 1")
         for name in ("target", "rtt_max", "limit"):
             if units.time(getattr(self, name)) == 0:
                 raise TidegateError(f"the queue management's {name} is 0; give one above 0")
-        if not _US <= self.tupdate < units.PS_PER_S:
+        if not _US <= self.tupdate <= units.PS_PER_S:
+            whence = "" if self.period is not None else " by the target and rtt_max"
             raise TidegateError(
-                f"the PI controller's period is {units.show_time(self.tupdate)}; give 1 us to 1 s"
+                f"the PI controller's period is {units.show_time(self.tupdate)}{whence}; give 1 us to 1 s"
             )
         if max(self._gains()) >= 1 << 23:
             raise TidegateError(
@@ -185,7 +198,7 @@ class _Managed:
 class AqmController(Controller):
     """Manages ports of a switch: `rates` has their rates by number, which the buffer's limit is computed from.
 
-    `ports` says where packets go: a port for each Ethernet address. What it needs to go on after a restart is in the switch. Notes
+    `ports` says where packets go: a port for each Ethernet address, or what gives that when it starts. What it needs to go on after a restart is in the switch. Notes
     p' of each port it manages, and overload when it ends: since when and for how long, no more than one report in `hysteresis`
     (RFC 9332 section 2.5.2.3).
     """
@@ -195,14 +208,14 @@ class AqmController(Controller):
         rates: Mapping[int, units.Rate],
         aqm: Aqm = Aqm(),
         *,
-        ports: Mapping[str, int] | None = None,
+        ports: Mapping[str, int] | Callable[[], Mapping[str, int]] | None = None,
         watch: units.Time = "100 ms",
         hysteresis: units.Time = "5 s",
     ) -> None:
         aqm.check()
         self.aqm = aqm
         self.period = aqm.tupdate if aqm.home == "control plane" else units.time(watch)
-        self._ports = dict(ports or {})
+        self._ports = ports or {}
         self._rates = {port: units.rate(rate) for port, rate in rates.items()}
         self._hysteresis = units.time(hysteresis)
 
@@ -210,7 +223,7 @@ class AqmController(Controller):
         """Fill the tables; what is there already stays as it is, and p' too."""
         self._managed = {port: _Managed(rate) for port, rate in self._rates.items()}
         known = {entry.match[0].value for entry in switch.table_entries("forward")}
-        for address, port in self._ports.items():
+        for address, port in (self._ports() if callable(self._ports) else self._ports).items():
             if int(address.replace(":", ""), 16) not in known:
                 switch.table_add("forward", [address], "to_port", [port])
         for port, managed in self._managed.items():
@@ -292,7 +305,11 @@ def manage(
     """
     number = network.port(switch, link)
     network.configure(switch, link, dual_port() if port is None else port)
-    addresses = {network.mac(host): ways[0] for host, ways in network.ways(switch).items()}
+
+    def addresses() -> dict[str, int]:
+        """Of all hosts, also of those that come later."""
+        return {network.mac(host): ways[0] for host, ways in network.ways(switch).items()}
+
     rate = (link.there if link.a is switch else link.back).rate
     controller = AqmController({number: rate}, aqm, ports=addresses, **options)
     network.control(controller, switch)

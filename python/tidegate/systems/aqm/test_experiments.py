@@ -9,7 +9,8 @@ import pytest
 
 from tidegate.experiments import Row
 from tidegate.experiments import run as run_experiment
-from tidegate.systems.aqm.controller import PAPER, Aqm
+from tidegate.network import Network
+from tidegate.systems.aqm.controller import PAPER, Aqm, manage
 from tidegate.systems.aqm.lab import (
     BASELINES,
     WAYS,
@@ -141,3 +142,14 @@ def test_unresponsive_traffic_gains_nothing_by_ect1_and_delay_stays() -> None:
         others = rows_of(result, lab, {}, 6, 10, flows=range(6))
         assert all(row["goodput_mbps"] > 0 for row in others)
     assert 0.9 < got["ect1"] / got["not-ect"] < 1.1
+
+
+def test_hosts_may_be_linked_after_their_queue_is_managed() -> None:
+    net = Network()
+    switch = net.switch("s", Path(__file__).with_name("dualpi2.p4"))
+    a, b, late = net.host("a"), net.host("b"), net.host("late")
+    net.link(a, switch, rate="100 Mbit/s", delay="1 ms")
+    manage(net, switch, net.link(switch, b, rate="10 Mbit/s", delay="1 ms"))
+    net.link(late, switch, rate="100 Mbit/s", delay="1 ms")
+    net.tcp(late, b)
+    assert net.run("1 s").flows["bytes_received"][0] > 0.8e6

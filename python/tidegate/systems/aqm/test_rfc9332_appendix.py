@@ -118,7 +118,15 @@ def test_a_1_defaults_and_what_follows_from_them() -> None:
     ("settings", "refused"),
     [
         ({"home": "moon"}, "the PI controller's home is 'control plane' or 'data plane', not 'moon'"),
-        ({"k": 0.5}, "the coupling factor is 0.5; give one from 1 to below 16"),
+        ({"k": 0.5}, "the coupling factor is 0.5; give one from 1 to 15.9"),
+        ({"k": 15.99}, "the coupling factor is 15.99; give one from 1 to 15.9"),
+        ({"k": "2"}, "the queue management's k is '2'; give a number"),
+        ({"p_c_max": True}, "the queue management's p_c_max is True; give a number"),
+        ({"random": "no"}, "the queue management's random is 'no'; give True or False"),
+        (
+            {"rtt_max": "6 s", "target": "3 s"},
+            "the PI controller's period is 2 s by the target and rtt_max; give 1 us to 1 s",
+        ),
         ({"p_c_max": 0.0}, "p_c_max is 0.0; give a likelihood above 0 and up to 1"),
         ({"target": 0}, "the queue management's target is 0; give one above 0"),
         ({"period": "2 s"}, "the PI controller's period is 2 s; give 1 us to 1 s"),
