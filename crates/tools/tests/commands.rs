@@ -66,7 +66,7 @@ fn a_file_for_a_switch_with_queues() {
                 table_num_entries t\n";
     let mut notes = Vec::new();
     let readings = Script::parse("c.txt", text).run(&mut pipeline, 0, &mut notes).unwrap();
-    let why = "`set_queue_rate` has no effect: queues are not set by commands here";
+    let why = "`set_queue_rate` has no effect: queues are not set by commands here; `tidegate switch` has --rate and --queue-limit";
     assert_eq!(notes, [format!("c.txt:4: {why}")]);
     assert_eq!(readings.len(), 1);
     assert_eq!((readings[0].line, &*readings[0].answer), (6, "0"));
