@@ -427,6 +427,10 @@ class Network:
                 found[host] = tuple(ports)
         return found
 
+    def forwarding(self, switch: Switch) -> dict[str, int]:
+        """For each host by its Ethernet address, the port of a switch that leads there the shortest way."""
+        return {self.mac(host): ports[0] for host, ports in self.ways(switch).items()}
+
     def route(self, router: Node, to: Node, over: Link) -> None:
         """Send packets for host `to` over that link of a router, whatever the shortest way is."""
         self._demand_link(over, "the link of a route")

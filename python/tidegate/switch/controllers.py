@@ -21,9 +21,9 @@ from tidegate.switch.running import LiveSwitch
 NAME = "controllers"
 
 PATIENCE_S = 2.0
-"""How long the end waits for a tick."""
+"""How long the end waits for a start or a tick."""
 TURN_S = 0.2
-"""How long news waits for one."""
+"""How long news waits for one, and how often the beginning looks whether all is to end."""
 
 
 def load(path: Path) -> list[Controller]:

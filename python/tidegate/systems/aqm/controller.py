@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any, Literal
 
@@ -305,12 +306,8 @@ def manage(
     """
     number = network.port(switch, link)
     network.configure(switch, link, dual_port() if port is None else port)
-
-    def addresses() -> dict[str, int]:
-        """Of all hosts, also of those that come later."""
-        return {network.mac(host): ways[0] for host, ways in network.ways(switch).items()}
-
     rate = (link.there if link.a is switch else link.back).rate
-    controller = AqmController({number: rate}, aqm, ports=addresses, **options)
+    # Asked for at the start: hosts may be linked after this.
+    controller = AqmController({number: rate}, aqm, ports=partial(network.forwarding, switch), **options)
     network.control(controller, switch)
     return controller

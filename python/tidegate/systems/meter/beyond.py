@@ -12,7 +12,7 @@ from tidegate import units
 from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import AtLeast, Case, Claim, Numbers, OneOf, Plan, Row, Run, experiment, medians
 from tidegate.results import Result, jain
-from tidegate.systems.meter.controller import FRAME_BYTES, Meter, MeterController, forwarding
+from tidegate.systems.meter.controller import FRAME_BYTES, Meter, MeterController
 from tidegate.systems.meter.lab import (
     SCHEMES,
     SETTLED_S,
@@ -507,7 +507,7 @@ def scale(
         net, (a, b) = lab.network, lab.hosts
         flows = [net.tcp(a, b, ecn="on", start=i * SECOND // meters) for i in range(meters)]
         asked = [Meter(n, target_mbps * 1_000_000, (net.five_tuple(flow),)) for n, flow in enumerate(flows)]
-        way, ports = SCHEMES[scheme], forwarding(net, lab.switch)
+        way, ports = SCHEMES[scheme], net.forwarding(lab.switch)
         net.control(MeterController(asked, ports=ports, bucket=way.bucket, law=way.law))
         net.control(Spread(target_mbps * 1_000_000, meters))
         return Case(f"{scheme}-{rtt:g}ms", net, f"{duration_s} s", measure(scheme, rtt))

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import Controller, SwitchApi
-from tidegate.network import FiveTuple, Network, Switch
+from tidegate.network import FiveTuple
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -245,7 +245,7 @@ class Trim:
 class MeterController(Controller):
     """Keeps the meters of one switch at their targets.
 
-    `ports` says where packets go: a port for each Ethernet address (`forwarding` makes it of a network); `wires`, where those go
+    `ports` says where packets go: a port for each Ethernet address (`Network.forwarding`); `wires`, where those go
     whose address is not among them, by the port that they come in by: `{1: 2, 2: 1}` is a wire. Meters can be added, removed
     and given other targets while it runs. What it needs to go on after a restart is in the switch.
     """
@@ -469,11 +469,6 @@ class MeterController(Controller):
         words = switch.register_read("rate", first, last - first)
         words[numbers - first] = np.clip(np.round(rates * BPS_TO_RATE), 1, 0xFFFF_FFFF).astype(np.uint64)
         switch.register_write("rate", words, first)
-
-
-def forwarding(network: Network, switch: Switch) -> dict[str, int]:
-    """For each host of a network by its Ethernet address, the port of a switch that leads there the shortest way."""
-    return {network.mac(host): ports[0] for host, ports in network.ways(switch).items()}
 
 
 def table_entry(match: Match) -> tuple[str, list[str | int]]:

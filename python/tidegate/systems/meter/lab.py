@@ -35,7 +35,6 @@ from tidegate.systems.meter.controller import (
     MeterController,
     Pid,
     Trim,
-    forwarding,
     table_entry,
 )
 
@@ -122,7 +121,7 @@ class Star:
     ) -> None:
         """Meter so, and note the counts."""
         asked, way = list(meters), SCHEMES[scheme]
-        ports = forwarding(self.network, self.switch)
+        ports = self.network.forwarding(self.switch)
         if scheme in STANDARD:
             burst = units.size(way.bucket.burst)
             self.network.control(StandardMeters(asked, ports=ports, scheme=scheme, burst=burst))

@@ -26,7 +26,6 @@ from tidegate.systems.meter.controller import (
     Prefix,
     Seen,
     Trim,
-    forwarding,
 )
 from tidegate.systems.meter.lab import Counts, flow_rows, history, metered_flows, program, star
 
@@ -84,7 +83,7 @@ class Lab:
             Meter(n, target * 1_000_000, (self.net.five_tuple(flow),))
             for n, (flow, target) in enumerate(zip(flows, targets, strict=True))
         ]
-        self.controller = make(self.meters, ports=forwarding(self.net, lab.switch), **settings)
+        self.controller = make(self.meters, ports=self.net.forwarding(lab.switch), **settings)
         self.net.control(self.controller)
         self.net.control(Counts(2))
 
@@ -281,7 +280,7 @@ def test_forwarding_finds_hosts_behind_routers() -> None:
     net.link(switch, near, rate="1 Gbit/s", delay="1 us")
     net.link(switch, router, rate="1 Gbit/s", delay="1 us")
     net.link(router, far, rate="1 Gbit/s", delay="1 us")
-    assert forwarding(net, switch) == {net.mac(near): 0, net.mac(far): 1}
+    assert net.forwarding(switch) == {net.mac(near): 0, net.mac(far): 1}
 
 
 def test_a_short_run_of_an_experiment_is_judged_by_its_second_half(tmp_path: Path) -> None:
