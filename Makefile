@@ -39,7 +39,7 @@ test: setup .venv/shell/.packages
 
 bench: setup
 	cargo bench --locked --package dataplane --bench packets
-	cargo bench --locked --package sim --bench network
+	cargo bench --locked --package network --bench speed
 	$(BIN)/python -m tidegate.p4runtime.bench
 	if [ $$(id -u) = 0 ]; then $(BIN)/python benches/live.py; else echo 'the live bench needs root' >&2; fi
 

@@ -5,8 +5,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use network::{NodeId, Outgoing};
 use parking_lot::MutexGuard;
-use sim::{NodeId, Outgoing};
 use units::Time;
 
 use crate::clock::monotonic;

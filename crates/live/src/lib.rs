@@ -1,6 +1,6 @@
 //! A network in real time: the simulator's network, driven by the clock, with real hosts around it.
 //!
-//! A host that is outside ([`sim::Network::set_outside`]) is reached by a port: a real interface. What comes in by it enters the
+//! A host that is outside ([`network::Network::set_outside`]) is reached by a port: a real interface. What comes in by it enters the
 //! network at the time at which it came; what the network delivers to the host leaves by it. One thread does all of it, and
 //! sleeps until there is a packet or something is due.
 //!

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use network::{Histogram, Network, NodeId};
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use sim::{Histogram, Network, NodeId};
 use units::Time;
 
 use crate::clock::Clock;

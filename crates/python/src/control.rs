@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use commands::cli::Script;
 use dataplane::pipeline::Pipeline;
 use dataplane::replication;
 use dataplane::state::DigestMessage;
@@ -9,7 +10,6 @@ use dataplane::state::table::{Target, action_args};
 use num_bigint::BigUint;
 use p4lang::ir::EntryMatch;
 use pyo3::prelude::*;
-use tools::commands::Script;
 
 use crate::TidegateError;
 

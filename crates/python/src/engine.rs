@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use commands::cli::Session;
+use commands::load::Source;
 use dataplane::pipeline;
 use p4lang::ir;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tools::commands::Session;
-use tools::load::Source;
 
 use crate::control::{self, refused};
 use crate::raise;
@@ -30,7 +30,7 @@ impl Program {
     /// Compiles text that comes from elsewhere: it can include nothing but the architecture's declarations.
     #[staticmethod]
     fn from_text(py: Python<'_>, name: &str, text: &str) -> PyResult<Program> {
-        py.detach(|| tools::load::program_from_text(name, text)).map(Program).map_err(raise)
+        py.detach(|| commands::load::program_from_text(name, text)).map(Program).map_err(raise)
     }
 
     /// P4Info in protobuf text form.
@@ -48,7 +48,7 @@ impl Program {
 
     /// What is in it, as JSON text.
     fn summary(&self) -> String {
-        tools::check::summary(&self.0).to_string()
+        commands::check::summary(&self.0).to_string()
     }
 }
 
@@ -85,7 +85,7 @@ impl Pipeline {
     #[new]
     fn new(py: Python<'_>, program: &Program, engine: &str, seed: u64) -> PyResult<Pipeline> {
         let engine = engine.parse().map_err(refused)?;
-        let made = py.detach(|| tools::load::pipeline(program.0.clone(), engine, seed));
+        let made = py.detach(|| commands::load::pipeline(program.0.clone(), engine, seed));
         let (inner, _) = made.map_err(raise)?;
         Ok(Pipeline { inner, outputs: Vec::new(), now: 0 })
     }

@@ -1,19 +1,19 @@
-//! The Python module `tidegate._core`: a thin skin over [`tools`], the engine and the simulator. No logic of its own.
+//! The Python module `tidegate._core`: a thin skin over [`commands`], the engine and the simulator. No logic of its own.
 
 mod arrow;
-mod commands;
 mod control;
 mod engine;
 mod live;
-mod network;
 mod reads;
+mod simulation;
 mod specs;
 mod switch_control;
+mod tasks;
 mod values;
 mod writes;
 
+use commands::Failure;
 use pyo3::prelude::*;
-use tools::Failure;
 
 pyo3::create_exception!(
     tidegate._core,
@@ -35,7 +35,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("TidegateError", m.py().get_type::<TidegateError>())?;
     m.add_class::<engine::Program>()?;
     m.add_class::<engine::Pipeline>()?;
-    m.add_class::<network::Simulation>()?;
+    m.add_class::<simulation::Simulation>()?;
     m.add_class::<switch_control::SwitchControl>()?;
     m.add_class::<arrow::Columns>()?;
     m.add_class::<values::Sizes>()?;
@@ -47,8 +47,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(values::show_time, m)?)?;
     m.add_function(wrap_pyfunction!(values::show_rate, m)?)?;
     m.add_function(wrap_pyfunction!(values::congestion_controls, m)?)?;
-    m.add_function(wrap_pyfunction!(commands::check, m)?)?;
-    m.add_function(wrap_pyfunction!(commands::stf, m)?)?;
-    m.add_function(wrap_pyfunction!(commands::replay, m)?)?;
+    m.add_function(wrap_pyfunction!(tasks::check, m)?)?;
+    m.add_function(wrap_pyfunction!(tasks::stf, m)?)?;
+    m.add_function(wrap_pyfunction!(tasks::replay, m)?)?;
     Ok(())
 }

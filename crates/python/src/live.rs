@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use live::{Failure, Live, Shared, Wiring};
+use network::Network;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sim::Network;
 use units::Time;
 
 use crate::TidegateError;

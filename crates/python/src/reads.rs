@@ -18,7 +18,7 @@ use crate::writes::{Bytes, Copies, Match, keys};
 /// A value as the reference switch's command line has it, for so many bits.
 #[pyfunction]
 pub fn parse_value<'py>(py: Python<'py>, text: &str, width: u32) -> PyResult<Bound<'py, PyBytes>> {
-    tools::value::cli(text, width).map(|value| bytes(py, &value)).map_err(refused)
+    commands::value::cli(text, width).map(|value| bytes(py, &value)).map_err(refused)
 }
 
 /// A match as the reference switch's command line has it, of such a kind and for so many bits.
@@ -32,7 +32,7 @@ pub fn parse_match<'py>(py: Python<'py>, text: &str, kind: &str, width: u32) -> 
         "optional" => MatchKind::Optional,
         other => return Err(refused(format!("there is no match kind `{other}`"))),
     };
-    match_out(py, &tools::value::cli_match(text, kind, width).map_err(refused)?, width)
+    match_out(py, &commands::value::cli_match(text, kind, width).map_err(refused)?, width)
 }
 
 type PyOut<'py> = PyResult<Bound<'py, PyAny>>;

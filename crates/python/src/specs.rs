@@ -1,7 +1,7 @@
 //! What Python describes: links and flows, with all that is left open already filled in.
 
+use network::{Aqm, GilbertElliott, Link, QueueLimit};
 use pyo3::prelude::*;
-use sim::{Aqm, GilbertElliott, Link, QueueLimit};
 use transport::tcp::{Config, EcnMode};
 use units::{Bytes, Rate, Time};
 

@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
+use commands::cli::Session;
 use dataplane::pipeline;
+use network::NodeId;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use sim::NodeId;
 use switch::{Generator, PortConfig, QueueConfig, Scheduler, Shaping, Switch};
-use tools::commands::Session;
 use units::{Bytes, Rate, Time};
 
 use crate::control::{self, refused};
 use crate::engine::Pipeline;
-use crate::network::Simulation;
 use crate::reads;
+use crate::simulation::Simulation;
 use crate::writes::{self, Match, Writes};
 
 /// A shaper: bit/s and bytes.

@@ -1,12 +1,12 @@
 //! Units as text, distributions of flow sizes, and names.
 
+use network::{SizeDistribution, poisson};
 use pyo3::prelude::*;
-use sim::{SizeDistribution, poisson};
 use units::{Bytes, Rate, Time};
 
 use crate::control::refused;
 
-/// A distribution of flow sizes; see [`sim::SizeDistribution`] for the text's form.
+/// A distribution of flow sizes; see [`network::SizeDistribution`] for the text's form.
 #[pyclass(frozen)]
 pub struct Sizes(SizeDistribution);
 

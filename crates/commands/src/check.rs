@@ -1,0 +1,107 @@
+//! `check`: compiles a program and says what is in it.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use p4lang::diag::Severity;
+use p4lang::ir::{Architecture, Info, Program};
+use p4lang::render::render;
+use serde_json::{Value, json};
+use wire::pcap::plain;
+
+use crate::load::{Source, diagnostics_json};
+use crate::{Failure, Result};
+
+/// `rendered` is for people, everything else for machines. With `p4info`, that file is written if there is no error.
+/// A program for another architecture has no summary and no P4Info.
+pub fn check(source: &Source, p4info: Option<&Path>, color: bool) -> Result<Value> {
+    let compiled = source.compile()?;
+    let mut answer = json!({
+        "ok": !compiled.diagnostics.iter().any(|d| d.severity == Severity::Error),
+        "program": source.path.display().to_string(),
+        "diagnostics": diagnostics_json(&compiled.sources, &compiled.diagnostics),
+        "rendered": render(&compiled.sources, &compiled.diagnostics, color),
+    });
+    if let Some(program) = &compiled.program {
+        answer["summary"] = summary(program);
+        if let Some(path) = p4info {
+            write_whole(path, p4lang::p4info::p4info(program).as_bytes())?;
+            answer["p4info"] = json!(path.display().to_string());
+        }
+    }
+    if answer["ok"] == true && compiled.program.is_none() && p4info.is_some() {
+        return Err(Failure(format!(
+            "{}: there is no P4Info of a program that cannot be run",
+            source.path.display()
+        )));
+    }
+    Ok(answer)
+}
+
+/// Writes a file so that nobody ever sees half of it.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let cannot = |e: std::io::Error| Failure(format!("{}: cannot be written: {}", path.display(), plain(&e)));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
+    let written = fs::File::create(&temporary).and_then(|mut file| file.write_all(bytes));
+    written.and_then(|()| fs::rename(&temporary, path)).map_err(|e| {
+        // Nothing to do if it was never made.
+        let _ = fs::remove_file(&temporary);
+        cannot(e)
+    })
+}
+
+/// What is in a program.
+pub fn summary(program: &Program) -> Value {
+    let Architecture::V1Model(v1) = &program.arch;
+    let action = |id: p4lang::ir::ActionId| {
+        let action = &program[id];
+        json!({
+            "name": action.info.name,
+            "parameters": action.params.iter().map(|p| json!({
+                "name": p.name, "bits": program[p.var].width,
+            })).collect::<Vec<_>>(),
+        })
+    };
+    let controls = [v1.verify_checksum, v1.ingress, v1.egress, v1.compute_checksum, v1.deparser];
+    let named = |info: &Info, size: u64| json!({"name": info.name, "size": size});
+    json!({
+        "architecture": "v1model",
+        "headers": program.headers.iter().filter(|h| !h.local).map(|h| {
+            let ty = &program[h.ty];
+            json!({"name": h.name, "type": ty.name, "bits": ty.fixed_bits, "fields": ty.fields.len(),
+                   "varbit": ty.varbit.is_some()})
+        }).collect::<Vec<_>>(),
+        "parser": {
+            "name": program[v1.parser].name,
+            "states": program[v1.parser].states.iter().map(|s| s.name.as_str()).filter(|name| !name.is_empty())
+                .collect::<Vec<_>>(),
+        },
+        "controls": controls.iter().map(|c| program[*c].name.clone()).collect::<Vec<_>>(),
+        "tables": program.tables.iter().map(|t| json!({
+            "name": t.info.name,
+            "size": t.size,
+            "keys": t.keys.iter().map(|k| json!({
+                "name": k.name, "match": format!("{:?}", k.kind).to_lowercase(), "bits": k.expr.width,
+            })).collect::<Vec<_>>(),
+            "actions": t.actions.iter().map(|a| action(a.action)).collect::<Vec<_>>(),
+            "entries": t.entries.len(),
+            "const_entries": t.const_entries,
+            "default_action": program[t.actions[t.default_action.action as usize].action].info.name,
+            "implementation": t.implementation.map(|p| program[p].info.name.clone()),
+        })).collect::<Vec<_>>(),
+        "action_profiles": program.profiles.iter().map(|p| json!({
+            "name": p.info.name, "size": p.size, "selector": p.selector.is_some(),
+        })).collect::<Vec<_>>(),
+        "counters": program.counters.iter().map(|c| named(&c.info, c.size)).collect::<Vec<_>>(),
+        "meters": program.meters.iter().map(|m| named(&m.info, m.size)).collect::<Vec<_>>(),
+        "registers": program.registers.iter().map(|r| json!({
+            "name": r.info.name, "size": r.size, "bits": r.width,
+        })).collect::<Vec<_>>(),
+        "value_sets": program.value_sets.iter().map(|v| named(&v.info, v.size)).collect::<Vec<_>>(),
+        "digests": program.digests.iter().map(|d| d.info.name.clone()).collect::<Vec<_>>(),
+        "metadata_bits": program.vars.iter().filter(|v| v.home == p4lang::ir::VarHome::Global)
+            .map(|v| u64::from(v.width)).sum::<u64>(),
+    })
+}

@@ -1,0 +1,91 @@
+//! Commands that look: what they say of what was set up before.
+
+use std::path::Path;
+
+use commands::cli::{Script, Session};
+use commands::load::Source;
+use dataplane::pipeline::Pipeline;
+
+fn said(program: &str, commands: &[&str]) -> Vec<Result<String, String>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/p4").join(program);
+    let source = Source { path, ..Default::default() };
+    let mut pipeline = Pipeline::interpreted(source.program().unwrap(), 0);
+    let mut session = Session { pipeline: &mut pipeline, now: 0 };
+    commands.iter().map(|line| session.execute(line).unwrap()).collect()
+}
+
+#[test]
+fn entries_by_their_keys() {
+    let answers = said(
+        "ch14_tables/runtime.p4",
+        &[
+            "table_add t put 0x10&&&0xf0 1 => 7 8 3",
+            "table_dump_entry_from_key t 0x10&&&0xf0 1 3",
+            "table_dump_entry_from_key t 0x10&&&0xf0 1 4",
+            "table_dump_entry_from_key t 0x10&&&0xf0 3",
+        ],
+    );
+    assert_eq!(answers[0].as_deref(), Ok("entry has been added with handle 0"));
+    assert_eq!(
+        answers[1].as_deref(),
+        Ok("entry 0: hdr.h.a=0x10&&&0xf0 low=0x1 priority 3 => I.put(v=0x7, w=0x8)")
+    );
+    assert_eq!(answers[2], Err("table `t` has no such entry".into()));
+    assert_eq!(answers[3], Err("table `I.t` has 2 keys (hdr.h.a, low), not 1".into()));
+}
+
+#[test]
+fn groups_and_value_sets() {
+    let answers = said(
+        "ch13_parsing/value_sets.p4",
+        &["mc_mgrp_create 6", "mc_node_create 0x41 3 1", "mc_node_associate 6 0", "mc_dump", "show_pvs"],
+    );
+    assert_eq!(answers[3].as_deref(), Ok("group 6: node 0 rid 65 ports [1, 3]"));
+    assert_eq!(answers[4].as_deref(), Ok("P.plain [16] size 2\nP.pairs [8, 8] size 4"));
+}
+
+#[test]
+fn rates_below_one_a_second() {
+    let answers = said(
+        "v1model/meters.p4",
+        &["meter_array_set_rates I.packets 0.0000005:1 0.00001:2", "meter_get_rates I.packets 0"],
+    );
+    assert_eq!(answers[1].as_deref(), Ok("I.packets[0]: 0.0000005:1 0.00001:2"));
+}
+
+#[test]
+fn a_file_for_a_switch_with_queues() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/p4/ch14_tables/runtime.p4");
+    let source = Source { path, ..Default::default() };
+    let mut pipeline = Pipeline::interpreted(source.program().unwrap(), 0);
+    let text = "table_add t put 0x10&&&0xf0 1 => 7 8 3\n\
+                reset_state // from nothing\n\
+                # queues\n\
+                set_queue_rate 2000 2       //in packets a second\n\
+                //table_add t no_such_action\n\
+                table_num_entries t\n";
+    let mut notes = Vec::new();
+    let readings = Script::parse("c.txt", text).run(&mut pipeline, 0, &mut notes).unwrap();
+    let why = "`set_queue_rate` has no effect: queues are not set by commands here; `tidegate switch` has --rate and --queue-limit";
+    assert_eq!(notes, [format!("c.txt:4: {why}")]);
+    assert_eq!(readings.len(), 1);
+    assert_eq!((readings[0].line, &*readings[0].answer), (6, "0"));
+}
+
+#[test]
+fn timeouts_of_entries() {
+    let answers = said(
+        "../../../../python/tidegate/p4runtime/everything.p4",
+        &[
+            "table_add exact_table drop 1 =>",
+            "table_set_timeout exact_table 0 30",
+            "table_set_timeout exact_table 1 30",
+            "table_add lpm_table NoAction 0/0 =>",
+            "table_set_timeout lpm_table 0 30",
+        ],
+    );
+    assert_eq!(answers[1].as_deref(), Ok(""));
+    assert_eq!(answers[2], Err("table `Work.exact_table` has no entry 1".into()));
+    let why = "table `Work.lpm_table` has no idle timeouts; give it `support_timeout = true`";
+    assert_eq!(answers[4], Err(why.into()));
+}

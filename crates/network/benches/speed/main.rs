@@ -1,0 +1,147 @@
+//! The simulator's speed, beside ns-2 where it is installed: `cargo bench -p network --bench speed [-- --json]`.
+//!
+//! User CPU time on one core, the least of three runs, contenders in turns.
+
+mod ns2;
+mod scenarios;
+
+use units::Time;
+
+/// User CPU seconds of this process, and of its children that have ended, from `/proc` in ticks of 10 ms.
+fn cpu(field: usize) -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the program, in parentheses, may hold spaces.
+    let after: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    after.get(field).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0) / 100.0
+}
+
+pub fn children_cpu() -> f64 {
+    cpu(13)
+}
+
+fn own_cpu() -> f64 {
+    cpu(11)
+}
+
+fn peak_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+}
+
+struct Report {
+    json: bool,
+    rows: Vec<String>,
+}
+
+impl Report {
+    fn line(&mut self, what: &str, value: f64, unit: &str, goal: &str) {
+        if self.json {
+            self.rows.push(format!("{{\"what\":{what:?},\"value\":{value},\"unit\":{unit:?}}}"));
+        } else {
+            println!("{what:<52} {value:>10.2} {unit}{goal}");
+        }
+    }
+}
+
+/// The least of three runs; CPU seconds and packets carried.
+fn least(mut run: impl FnMut() -> u64) -> (f64, u64) {
+    let mut best = (f64::MAX, 0);
+    for _ in 0..3 {
+        let before = own_cpu();
+        let hops = run();
+        best = (best.0.min(own_cpu() - before), hops);
+    }
+    best
+}
+
+fn main() {
+    let json = std::env::args().any(|a| a == "--json");
+    let mut report = Report { json, rows: Vec::new() };
+    for n in [50, 10, 1] {
+        // With few flows ns-2 spends its time on the losses at the start, which are not the same: no comparison.
+        let peer = if n == 50 { ns2::dumbbell_seconds(n) } else { None };
+        let (seconds, hops) = least(|| {
+            let (mut net, ..) = scenarios::dumbbell(n, "cubic", None);
+            net.run_until(Time::from_secs(10)).expect("routes");
+            net.work().1
+        });
+        let name = format!("dumbbell, {n} CUBIC flows, 10 s");
+        report.line(&name, seconds, "s of CPU", "");
+        report.line(&format!("{name}: a packet-hop"), seconds * 1e9 / hops as f64, "ns", "   (aim: 56)");
+        if n == 50 {
+            report.line(&format!("{name}: peak memory"), peak_mib(), "MiB", "   (at most 30)");
+        }
+        if let Some(peer) = peer {
+            report.line(&format!("{name}: ns-2"), peer, "s of CPU", "");
+            report.line(&format!("{name}: this / ns-2"), seconds / peer, "x", "   (at most 1)");
+        }
+    }
+    let program = scenarios::p4_router();
+    let p4_beside_plain = |name: &str, run: &dyn Fn(bool) -> (f64, u64), report: &mut Report| {
+        let (plain, p4) = (run(false), run(true));
+        report.line(&format!("{name}, P4 in every router"), p4.0, "s of CPU", "");
+        report.line(&format!("{name}, P4: a packet-hop"), p4.0 * 1e9 / p4.1 as f64, "ns", "");
+        report.line(&format!("{name}: P4 / plain"), p4.0 / plain.0, "x", "   (at most 3)");
+    };
+    let dumbbell = |p4: bool| {
+        least(|| {
+            let (mut net, ..) = scenarios::dumbbell(50, "cubic", p4.then_some(&program));
+            net.run_until(Time::from_secs(10)).expect("routes");
+            net.work().1
+        })
+    };
+    p4_beside_plain("dumbbell, 50 flows", &dumbbell, &mut report);
+    let clos = |p4: bool| {
+        least(|| {
+            let (mut net, _) = scenarios::clos("cubic", p4.then_some(&program));
+            net.run_until(Time::from_ms(100)).expect("routes");
+            net.work().1
+        })
+    };
+    p4_beside_plain("Clos", &clos, &mut report);
+    let peer = ns2::clos_seconds();
+    let mut seen = (0.0, 0.0);
+    let (seconds, hops) = least(|| {
+        let (mut net, flows) = scenarios::clos("cubic", None);
+        net.run_until(Time::from_ms(20)).expect("routes");
+        let before = scenarios::received(&net, &flows);
+        net.run_until(Time::from_ms(100)).expect("routes");
+        let rates: Vec<f64> = scenarios::received(&net, &flows)
+            .iter()
+            .zip(before)
+            .map(|(after, before)| (after - before) as f64 * 8.0 / 0.08 / 1e9)
+            .collect();
+        seen = (rates.iter().sum(), scenarios::jain(&rates));
+        net.work().1
+    });
+    report.line("Clos, 192 hosts, 0.1 s", seconds, "s of CPU", "");
+    report.line("Clos: a packet-hop", seconds * 1e9 / hops as f64, "ns", "   (aim: 235)");
+    report.line("Clos: goodput", seen.0, "Gbit/s", "   (ns-3: 104.1)");
+    report.line("Clos: Jain's index", seen.1, "", "   (ns-3: 0.79)");
+    if let Some(peer) = peer {
+        report.line("Clos: ns-2", peer, "s of CPU", "");
+        report.line("Clos: this / ns-2", seconds / peer, "x", "   (at most 1)");
+    }
+    let mut per_hop = Vec::new();
+    for n in [10u64, 100, 1_000, 10_000] {
+        let (seconds, hops) = least(|| {
+            let (mut net, _) = scenarios::crowd(n, 1_000_000_000 / n);
+            net.run_until(Time::from_secs(20)).expect("routes");
+            net.work().1
+        });
+        per_hop.push(seconds * 1e9 / hops as f64);
+        report.line(
+            &format!("{n} flows through 10 Gbit/s: a packet-hop"),
+            per_hop[per_hop.len() - 1],
+            "ns",
+            "",
+        );
+    }
+    let (low, high) = per_hop.iter().fold((f64::MAX, 0.0f64), |(l, h), v| (l.min(*v), h.max(*v)));
+    report.line("10 to 10 000 flows: slowest / fastest hop", high / low, "x", "   (at most 2)");
+    report.line("10 000 flows: peak memory", peak_mib(), "MiB", "   (at most 1024)");
+    if json {
+        println!("[{}]", report.rows.join(","));
+    }
+}

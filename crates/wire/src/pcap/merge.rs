@@ -1,0 +1,69 @@
+//! Several captures as one stream, in the order of time.
+//!
+//! Of packets with the same time the one of the file that was named first comes first. Within a file the order is that
+//! of the file: a packet that is stamped earlier than the one before it comes at the time of the one before it.
+
+use super::error::Result;
+use super::read::{Packet, Reader};
+
+struct Input {
+    port: u32,
+    reader: Reader,
+    bytes: Vec<u8>,
+    next: Option<Packet>,
+    latest: u64,
+}
+
+impl Input {
+    fn advance(&mut self) -> Result<()> {
+        self.next = self.reader.next(&mut self.bytes)?;
+        if let Some(packet) = &mut self.next {
+            packet.time = packet.time.max(self.latest);
+            self.latest = packet.time;
+        }
+        Ok(())
+    }
+}
+
+/// Input number, port, packet and bytes.
+pub type Arrival<'a> = (usize, u32, Packet, &'a [u8]);
+
+pub struct Merge {
+    inputs: Vec<Input>,
+    /// The input whose packet was given out last.
+    current: Option<usize>,
+}
+
+impl Merge {
+    pub fn new(readers: Vec<(u32, Reader)>) -> Result<Merge> {
+        let mut inputs = Vec::new();
+        for (port, reader) in readers {
+            let mut input = Input { port, reader, bytes: Vec::new(), next: None, latest: 0 };
+            input.advance()?;
+            inputs.push(input);
+        }
+        Ok(Merge { inputs, current: None })
+    }
+
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Arrival<'_>>> {
+        if let Some(current) = self.current.take() {
+            self.inputs[current].advance()?;
+        }
+        let first = self
+            .inputs
+            .iter()
+            .enumerate()
+            .filter_map(|(i, input)| Some((input.next?.time, i, input.next?)))
+            .min_by_key(|(time, i, _)| (*time, *i));
+        let Some((_, index, packet)) = first else { return Ok(None) };
+        self.current = Some(index);
+        let input = &self.inputs[index];
+        Ok(Some((index, input.port, packet, &input.bytes)))
+    }
+
+    /// Port and reader of each input.
+    pub fn inputs(&self) -> impl Iterator<Item = (u32, &Reader)> {
+        self.inputs.iter().map(|i| (i.port, &i.reader))
+    }
+}

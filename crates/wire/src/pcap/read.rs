@@ -1,0 +1,201 @@
+//! Reads packets from a capture file, one after the other.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use super::MAX_PACKET;
+use super::error::{CaptureError, Result, fail, plain, unreadable};
+use super::ng::Ng;
+
+const BUFFER: usize = 1 << 20;
+
+/// A captured packet. The bytes are in the reader's caller's buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    /// Nanoseconds since 1970, or since whatever the capture counts from.
+    pub time: u64,
+    /// Bytes on the wire; more than were captured if the capture was cut to a length.
+    pub wire_len: u32,
+    pub link_type: u32,
+}
+
+enum Format {
+    Pcap { swapped: bool, nanoseconds: bool, link_type: u32 },
+    Ng(Ng),
+}
+
+/// The bytes of a file, and whether they ended where they should.
+pub(super) struct Source {
+    file: BufReader<File>,
+    path: PathBuf,
+    cut: Option<String>,
+}
+
+/// What a read came to.
+pub(super) enum Got {
+    All,
+    /// Nothing at all.
+    End,
+    /// A part.
+    Short,
+}
+
+impl Source {
+    pub fn fill(&mut self, buffer: &mut [u8]) -> Result<Got> {
+        let mut have = 0;
+        while have < buffer.len() {
+            match self.file.read(&mut buffer[have..]) {
+                Ok(0) => return Ok(if have == 0 { Got::End } else { Got::Short }),
+                Ok(n) => have += n,
+                // A signal: whoever reads from a pipe that gives nothing must be able to leave.
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => return fail("interrupted"),
+                Err(e) => return fail(format!("{}: cannot be read: {}", self.path.display(), plain(&e))),
+            }
+        }
+        Ok(Got::All)
+    }
+
+    /// Fills the buffer, or notes why nothing more comes of this file.
+    pub fn need(&mut self, buffer: &mut [u8], what: &str) -> Result<bool> {
+        match self.fill(buffer)? {
+            Got::All => Ok(true),
+            Got::End | Got::Short => {
+                self.damaged(format!("the file ends within {what}"));
+                Ok(false)
+            }
+        }
+    }
+
+    pub fn damaged(&mut self, why: String) {
+        self.cut.get_or_insert(why);
+    }
+
+    /// Reads and forgets.
+    pub fn skip(&mut self, mut bytes: u64, what: &str) -> Result<bool> {
+        let mut sink = [0; 4096];
+        while bytes > 0 {
+            let part = bytes.min(sink.len() as u64);
+            if !self.need(&mut sink[..part as usize], what)? {
+                return Ok(false);
+            }
+            bytes -= part;
+        }
+        Ok(true)
+    }
+}
+
+pub struct Reader {
+    source: Source,
+    format: Format,
+    /// Packets read.
+    pub packets: u64,
+}
+
+impl Reader {
+    pub fn open(path: &Path) -> Result<Reader> {
+        let file = File::open(path).map_err(|e| CaptureError(unreadable(path, &e)))?;
+        if path.is_dir() {
+            return fail(format!("{}: cannot be read: it is a directory", path.display()));
+        }
+        let file = BufReader::with_capacity(BUFFER, file);
+        let mut source = Source { file, path: path.to_owned(), cut: None };
+        let mut magic = [0; 4];
+        match source.fill(&mut magic)? {
+            Got::All => {}
+            Got::End => return fail(format!("{}: is empty; expected a pcap or pcapng file", path.display())),
+            Got::Short => return Err(not_a_capture(path)),
+        }
+        let format = match u32::from_be_bytes(magic) {
+            0xa1b2_c3d4 => header(&mut source, false, false)?,
+            0xd4c3_b2a1 => header(&mut source, true, false)?,
+            0xa1b2_3c4d => header(&mut source, false, true)?,
+            0x4d3c_b2a1 => header(&mut source, true, true)?,
+            0x0a0d_0d0a => Some(Format::Ng(Ng::start(&mut source)?)),
+            _ => return Err(not_a_capture(path)),
+        };
+        let Some(format) = format else {
+            // The header itself is cut: there is no packet, and `cut` says so.
+            let format = Format::Pcap { swapped: false, nanoseconds: false, link_type: 1 };
+            return Ok(Reader { source, format, packets: 0 });
+        };
+        Ok(Reader { source, format, packets: 0 })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.source.path
+    }
+
+    /// Why the file gave less than it should, once it has ended.
+    pub fn cut(&self) -> Option<&str> {
+        self.source.cut.as_deref()
+    }
+
+    /// The next packet, its bytes in `bytes`; `None` at the end.
+    pub fn next(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Packet>> {
+        if self.source.cut.is_some() {
+            return Ok(None);
+        }
+        let source = &mut self.source;
+        let found = match &mut self.format {
+            Format::Pcap { swapped, nanoseconds, link_type } => {
+                record(source, *swapped, *nanoseconds, *link_type, bytes)?
+            }
+            Format::Ng(ng) => ng.next(source, bytes)?,
+        };
+        self.packets += u64::from(found.is_some());
+        Ok(found)
+    }
+}
+
+fn not_a_capture(path: &Path) -> CaptureError {
+    CaptureError(format!("{}: is not a capture; expected a pcap or pcapng file", path.display()))
+}
+
+/// The rest of a pcap file's header.
+fn header(source: &mut Source, swapped: bool, nanoseconds: bool) -> Result<Option<Format>> {
+    let mut rest = [0; 20];
+    if !source.need(&mut rest, "its header")? {
+        return Ok(None);
+    }
+    // The upper bits of the link type tell of frame check sequences.
+    let link_type = word(&rest[16..], swapped) & 0x03ff_ffff;
+    Ok(Some(Format::Pcap { swapped, nanoseconds, link_type }))
+}
+
+/// A 32-bit number; big-endian unless `swapped`.
+pub(super) fn word(bytes: &[u8], swapped: bool) -> u32 {
+    let four = [bytes[0], bytes[1], bytes[2], bytes[3]];
+    if swapped { u32::from_le_bytes(four) } else { u32::from_be_bytes(four) }
+}
+
+fn record(
+    source: &mut Source,
+    swapped: bool,
+    nanoseconds: bool,
+    link_type: u32,
+    bytes: &mut Vec<u8>,
+) -> Result<Option<Packet>> {
+    let mut head = [0; 16];
+    match source.fill(&mut head)? {
+        Got::All => {}
+        Got::End => return Ok(None),
+        Got::Short => {
+            source.damaged("the file ends within the header of a packet".into());
+            return Ok(None);
+        }
+    }
+    let field = |i: usize| word(&head[4 * i..], swapped);
+    let captured = field(2);
+    if captured > MAX_PACKET {
+        source.damaged(format!("a packet claims {captured} bytes, which cannot be"));
+        return Ok(None);
+    }
+    bytes.resize(captured as usize, 0);
+    if !source.need(bytes, "a packet")? {
+        return Ok(None);
+    }
+    let fraction = u64::from(field(1)) * if nanoseconds { 1 } else { 1000 };
+    let time = u64::from(field(0)) * 1_000_000_000 + fraction;
+    Ok(Some(Packet { time, wire_len: field(3).max(captured), link_type }))
+}
