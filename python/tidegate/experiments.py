@@ -471,8 +471,8 @@ def _is_whole(folder: Path) -> bool:
         return False
 
 
-def replot(folder: Path) -> Path:
-    """Draw the figure of a run's folder again, from its tables."""
+def redraw(folder: Path) -> Figure:
+    """The figure of a run's folder, from its tables."""
     answer = _record(folder)
     if answer.get("interrupted"):
         raise TidegateError(f"{folder} holds a run that was interrupted; run it again to draw it")
@@ -484,8 +484,13 @@ def replot(folder: Path) -> Path:
         tables = folder / TABLES_FOLDER / f"{case}-{seed}"
         frames = {table: pl.read_parquet(tables / f"{table}.parquet") for table in TABLES}
         runs.append(Run(case, seed, list(rows), frames))
+    return plan.draw(runs)
+
+
+def replot(folder: Path) -> Path:
+    """Draw the figure of a run's folder again, from its tables."""
     figure = folder / FIGURE
-    plan.draw(runs).savefig(figure, dpi=150)
+    redraw(folder).savefig(figure, dpi=150)
     return figure
 
 
