@@ -34,16 +34,7 @@ type QueueSpec = (Option<u64>, Option<u64>, u32, u64, ShaperSpec);
 type PortSpec = (String, u64, ShaperSpec, Vec<QueueSpec>);
 
 fn port_config((scheduler, quantum, shaper, queues): PortSpec) -> PyResult<PortConfig> {
-    let scheduler = match scheduler.as_str() {
-        "strict priority" => Scheduler::StrictPriority,
-        "deficit round robin" => Scheduler::DeficitRoundRobin { quantum: Bytes::new(quantum) },
-        "weighted round robin" => Scheduler::WeightedRoundRobin { quantum: Bytes::new(quantum) },
-        "time-shifted FIFO" => Scheduler::TimeShiftedFifo,
-        other => {
-            let known = "strict priority, deficit round robin, weighted round robin, time-shifted FIFO";
-            return Err(refused(format!("there is no scheduler `{other}`; known: {known}")));
-        }
-    };
+    let scheduler = Scheduler::named(&scheduler, Bytes::new(quantum)).map_err(refused)?;
     let queues = queues.into_iter().map(|(packets, bytes, weight, shift, shaper)| QueueConfig {
         limit: switch::QueueLimit { packets, bytes: bytes.map(Bytes::new) },
         weight,
@@ -54,17 +45,12 @@ fn port_config((scheduler, quantum, shaper, queues): PortSpec) -> PyResult<PortC
 }
 
 fn port_spec(config: &PortConfig) -> PortSpec {
-    let (scheduler, quantum) = match config.scheduler {
-        Scheduler::StrictPriority => ("strict priority", 0),
-        Scheduler::DeficitRoundRobin { quantum } => ("deficit round robin", quantum.get()),
-        Scheduler::WeightedRoundRobin { quantum } => ("weighted round robin", quantum.get()),
-        Scheduler::TimeShiftedFifo => ("time-shifted FIFO", 0),
-    };
     let queue = |q: &QueueConfig| -> QueueSpec {
         let bytes = q.limit.bytes.map(Bytes::get);
         (q.limit.packets, bytes, q.weight, q.time_shift.as_ps(), shaper_spec(q.shaping))
     };
-    (scheduler.to_owned(), quantum, shaper_spec(config.shaping), config.queues.iter().map(queue).collect())
+    let (scheduler, quantum) = (config.scheduler.name().to_owned(), config.scheduler.quantum().get());
+    (scheduler, quantum, shaper_spec(config.shaping), config.queues.iter().map(queue).collect())
 }
 
 /// A switch of a network, as its control plane sees it.

@@ -1,17 +1,7 @@
 //! The packet generator: packets on a period, as hardware makes them.
 
+use control::Generator;
 use units::Time;
-
-/// Packets of one kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Generator {
-    /// Ingress port that the packets seem to come from.
-    pub port: u32,
-    /// From the Ethernet header on.
-    pub template: Vec<u8>,
-    /// Time from packet to packet.
-    pub period: Time,
-}
 
 /// A generator and when it is due.
 #[derive(Debug)]

@@ -18,10 +18,6 @@ mod scheduler;
 mod shaper;
 mod switch;
 
-pub use generator::Generator;
-pub use queue::{QueueConfig, QueueLimit, QueueStatistics};
-pub use scheduler::Scheduler;
-pub use shaper::Shaping;
-pub use switch::{
-    Config, ConfigError, Departure, MAX_PACKET_INS, PacketIn, Passed, PortConfig, Statistics, Switch,
-};
+pub use control::{Generator, PortConfig, QueueConfig, QueueLimit, Scheduler, Shaping};
+pub use queue::QueueStatistics;
+pub use switch::{Config, Departure, MAX_PACKET_INS, PacketIn, Passed, Statistics, Switch};

@@ -2,40 +2,10 @@
 
 use std::collections::VecDeque;
 
+use control::QueueConfig;
 use dataplane::pipeline::{Pending, QueueInfo};
-use units::{Bytes, Time};
 
-use crate::shaper::{Shaper, Shaping};
-
-/// How long a queue may get; a packet that would go beyond is dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct QueueLimit {
-    pub packets: Option<u64>,
-    pub bytes: Option<Bytes>,
-}
-
-/// What is set of a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueConfig {
-    pub limit: QueueLimit,
-    /// Share of the port, for the round robins.
-    pub weight: u32,
-    /// How much earlier its packets count as having come, for the time-shifted FIFO.
-    pub time_shift: Time,
-    pub shaping: Option<Shaping>,
-}
-
-impl Default for QueueConfig {
-    fn default() -> QueueConfig {
-        QueueConfig { limit: QueueLimit::default(), weight: 1, time_shift: Time::ZERO, shaping: None }
-    }
-}
-
-impl From<QueueLimit> for QueueConfig {
-    fn from(limit: QueueLimit) -> QueueConfig {
-        QueueConfig { limit, ..QueueConfig::default() }
-    }
-}
+use crate::shaper::Shaper;
 
 /// Counts since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,25 +1,9 @@
 //! Which queue of a port sends next.
 
-use units::{Bytes, Time};
+use control::Scheduler;
+use units::Time;
 
 use crate::queue::Queue;
-
-/// How a port chooses among its queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scheduler {
-    /// The queue with the highest number goes first.
-    #[default]
-    StrictPriority,
-    /// Deficit round robin (Shreedhar and Varghese 1995): in a round each queue may send `quantum` times its weight. A queue
-    /// that is empty saves nothing up.
-    DeficitRoundRobin { quantum: Bytes },
-    /// For two queues, of which the one with the higher number goes first as long as it leaves the other its share by weights
-    /// (RFC 9332 section 4.2.2 and appendix A.1). Shares count only while packets wait in both, and anew when none has waited: the
-    /// first queue may then send `quantum` times its weight before the other has a turn.
-    WeightedRoundRobin { quantum: Bytes },
-    /// Whichever packet has waited longest, its queue's `time_shift` added (RFC 9332 section 4.1.2 and appendix A).
-    TimeShiftedFifo,
-}
 
 /// What a port may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,7 @@
 //! A shaper: how fast bytes may leave, with a burst.
 
-use units::{Bytes, Rate, Time};
-
-/// A rate, and how many bytes may go at once after a pause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shaping {
-    pub rate: Rate,
-    pub burst: Bytes,
-}
+use control::Shaping;
+use units::{Bytes, Time};
 
 /// A token bucket, kept as the time at which what has left would have left at the rate (as the generic cell rate algorithm
 /// of ITU-T I.371 does): exact in integers, and nothing to refill.
@@ -35,6 +29,8 @@ impl Shaper {
 
 #[cfg(test)]
 mod tests {
+    use units::Rate;
+
     use super::*;
 
     /// A burst at once, then the rate, to the picosecond.

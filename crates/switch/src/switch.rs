@@ -4,71 +4,20 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use control::{Error, Generator, Kind, PortConfig, Result, Scheduler};
 use dataplane::control::ControlError;
 use dataplane::pipeline::{Pending, Pipeline, QueueInfo, Received};
 use dataplane::state::DigestMessage;
 use p4lang::ir::Program;
 use units::Time;
 
-use crate::generator::{Generator, Running};
-use crate::queue::{Queue, QueueConfig, QueueStatistics};
-use crate::scheduler::{Choice, Round, Scheduler, choose};
-use crate::shaper::{Shaper, Shaping};
+use crate::generator::Running;
+use crate::queue::{Queue, QueueStatistics};
+use crate::scheduler::{Choice, Round, choose};
+use crate::shaper::Shaper;
 
 /// Packets that wait for the controller; more are dropped and counted.
 pub const MAX_PACKET_INS: usize = 4096;
-
-/// What is set of a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PortConfig {
-    /// `standard_metadata.priority` chooses by number; a priority beyond the last queue uses the last.
-    pub queues: Vec<QueueConfig>,
-    pub scheduler: Scheduler,
-    pub shaping: Option<Shaping>,
-}
-
-impl PortConfig {
-    /// Queues by strict priority.
-    pub fn new(queues: impl IntoIterator<Item = impl Into<QueueConfig>>) -> PortConfig {
-        let queues = queues.into_iter().map(Into::into).collect();
-        PortConfig { queues, scheduler: Scheduler::default(), shaping: None }
-    }
-
-    fn check(&self, port: usize) -> Result<(), ConfigError> {
-        if self.queues.is_empty() {
-            return refuse(format!("port {port} has no queue; give it at least one"));
-        }
-        let fast_enough = |shaping: &Option<Shaping>, what: &str| match shaping {
-            Some(s) if s.rate.is_zero() || s.burst.is_zero() => refuse(format!(
-                "the shaper of {what} lets nothing through; give it a rate and a burst above 0"
-            )),
-            _ => Ok(()),
-        };
-        fast_enough(&self.shaping, &format!("port {port}"))?;
-        for (number, queue) in self.queues.iter().enumerate() {
-            let what = format!("queue {number} of port {port}");
-            if queue.limit.packets == Some(0) || queue.limit.bytes.is_some_and(|b| b.is_zero()) {
-                return refuse(format!("{what} holds nothing; give it room for a packet"));
-            }
-            fast_enough(&queue.shaping, &what)?;
-            if queue.weight == 0 {
-                return refuse(format!("{what} has the weight 0; give it one above 0"));
-            }
-        }
-        match self.scheduler {
-            Scheduler::DeficitRoundRobin { quantum } | Scheduler::WeightedRoundRobin { quantum }
-                if quantum.is_zero() =>
-            {
-                refuse(format!("port {port} has a quantum of 0 bytes; give it about one packet"))
-            }
-            Scheduler::WeightedRoundRobin { .. } if self.queues.len() != 2 => refuse(format!(
-                "port {port} has {} queues; the weighted round robin is for two",
-                self.queues.len()
-            )),
-            _ => Ok(()),
-        }
-    }
-}
 
 /// A switch's fixed parts.
 #[derive(Debug, Clone, Default)]
@@ -79,22 +28,6 @@ pub struct Config {
     pub cpu_port: Option<u32>,
     /// Seed of the program's `random`.
     pub seed: u64,
-}
-
-/// Why there is no such switch, port or generator; says what would be right.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError(String);
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ConfigError {}
-
-fn refuse<T>(why: String) -> Result<T, ConfigError> {
-    Err(ConfigError(why))
 }
 
 /// A packet that leaves.
@@ -266,7 +199,7 @@ impl Switch {
     ///
     /// # Errors
     /// A port without a queue, a queue that holds nothing, a shaper without a rate, a weight or quantum of zero.
-    pub fn new(program: Arc<Program>, config: &Config) -> Result<Switch, ConfigError> {
+    pub fn new(program: Arc<Program>, config: &Config) -> Result<Switch> {
         let pipeline = Pipeline::compiled(program.clone(), config.seed)
             .unwrap_or_else(|_| Pipeline::interpreted(program, config.seed));
         Switch::around(pipeline, config)
@@ -276,20 +209,19 @@ impl Switch {
     ///
     /// # Errors
     /// As [`Switch::new`].
-    pub fn another(&self, config: &Config) -> Result<Switch, ConfigError> {
+    pub fn another(&self, config: &Config) -> Result<Switch> {
         Switch::around(self.pipeline.another(config.seed), config)
     }
 
-    fn around(pipeline: Pipeline, config: &Config) -> Result<Switch, ConfigError> {
+    fn around(pipeline: Pipeline, config: &Config) -> Result<Switch> {
         for (number, port) in config.ports.iter().enumerate() {
-            port.as_ref().map_or(Ok(()), |port| port.check(number))?;
+            port.as_ref().map_or(Ok(()), |port| port.check(number as u32))?;
         }
         if let Some(cpu) = config.cpu_port
             && let Some(Some(_)) = config.ports.get(cpu as usize)
         {
-            return refuse(format!(
-                "port {cpu} is the controller's, and has a wire too; give it another number"
-            ));
+            let error = Error::invalid(format!("port {cpu} is the controller's, and has a wire too"));
+            return Err(error.of(format!("port {cpu}")).cure("give it another number"));
         }
         Ok(Switch {
             pipeline,
@@ -316,7 +248,11 @@ impl Switch {
     ///
     /// # Errors
     /// As [`Pipeline::replace`].
-    pub fn replace_program(&mut self, next: Pipeline, keep_state: bool) -> Result<(), ControlError> {
+    pub fn replace_program(
+        &mut self,
+        next: Pipeline,
+        keep_state: bool,
+    ) -> std::result::Result<(), ControlError> {
         let digests_lost = self.pipeline.state.digests_lost;
         self.pipeline.replace(next, keep_state)?;
         self.pipeline.state.digests_lost = digests_lost;
@@ -352,9 +288,10 @@ impl Switch {
     ///
     /// # Errors
     /// A switch without a port for the controller.
-    pub fn packet_out(&mut self, now: Time, bytes: &[u8]) -> Result<(), ConfigError> {
+    pub fn packet_out(&mut self, now: Time, bytes: &[u8]) -> Result<()> {
         let Some(port) = self.cpu_port else {
-            return refuse("this switch has no port for the controller; give it a cpu_port".to_owned());
+            let error = Error::invalid("this switch has no port for the controller");
+            return Err(error.of("switch").field("cpu_port").cure("give it a cpu_port"));
         };
         self.counts.packet_outs += 1;
         self.ingress(now, port, &mut bytes.to_vec(), 0, |_| false);
@@ -546,12 +483,7 @@ impl Switch {
     ///
     /// # Errors
     /// A period of zero, an empty template.
-    pub fn set_generator(
-        &mut self,
-        now: Time,
-        id: u32,
-        generator: Option<Generator>,
-    ) -> Result<(), ConfigError> {
+    pub fn set_generator(&mut self, now: Time, id: u32, generator: Option<Generator>) -> Result<()> {
         let at = self.generators.iter().position(|(known, _)| *known == id);
         let Some(generator) = generator else {
             if let Some(at) = at {
@@ -559,12 +491,7 @@ impl Switch {
             }
             return Ok(());
         };
-        if generator.period.is_zero() {
-            return refuse(format!("generator {id} has a period of 0; give it one above 0"));
-        }
-        if generator.template.is_empty() {
-            return refuse(format!("generator {id} has an empty packet; give it some bytes"));
-        }
+        generator.check(id)?;
         match at {
             Some(at) => self.generators[at].1.change(now, generator),
             None => self.generators.push((id, Running::new(now, generator))),
@@ -581,14 +508,15 @@ impl Switch {
     ///
     /// # Errors
     /// No such port.
-    pub fn port_config(&self, number: u32) -> Result<PortConfig, ConfigError> {
+    pub fn port_config(&self, number: u32) -> Result<PortConfig> {
         self.port(number).map(Port::config).ok_or_else(|| self.no_such_port(number))
     }
 
-    fn no_such_port(&self, number: u32) -> ConfigError {
+    fn no_such_port(&self, number: u32) -> Error {
         let there: Vec<String> =
             (0..self.ports.len()).filter(|n| self.ports[*n].is_some()).map(|n| n.to_string()).collect();
-        ConfigError(format!("there is no port {number}; the ports are {}", there.join(", ")))
+        let error = Error::new(Kind::NotFound, format!("there is no port {number}"));
+        error.of(format!("port {number}")).cure(format!("the ports are {}", there.join(", ")))
     }
 
     fn port(&self, number: u32) -> Option<&Port> {
@@ -603,8 +531,8 @@ impl Switch {
     ///
     /// # Errors
     /// As [`Switch::new`]; and no such port. Nothing is changed then.
-    pub fn configure_port(&mut self, number: u32, config: &PortConfig) -> Result<(), ConfigError> {
-        config.check(number as usize)?;
+    pub fn configure_port(&mut self, number: u32, config: &PortConfig) -> Result<()> {
+        config.check(number)?;
         let Some(port) = self.port_mut(number) else { return Err(self.no_such_port(number)) };
         port.configure(config);
         if port.waiting > 0 {

@@ -1,0 +1,86 @@
+//! Why something was refused. The text names what is wrong and, where there is one, the cure; the parts can be read one by one.
+
+use std::fmt;
+
+/// What kind of mistake it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Invalid,
+    /// A number is beyond its width, an index beyond its array.
+    OutOfRange,
+    NotFound,
+    Exists,
+    Full,
+    /// The program declares it unchangeable.
+    Denied,
+    /// Something else refers to it.
+    InUse,
+}
+
+impl Kind {
+    /// As Python has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Invalid => "invalid",
+            Kind::OutOfRange => "out of range",
+            Kind::NotFound => "not found",
+            Kind::Exists => "exists",
+            Kind::Full => "full",
+            Kind::Denied => "denied",
+            Kind::InUse => "in use",
+        }
+    }
+}
+
+/// A refusal. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    pub kind: Kind,
+    /// What it is about: ``table `routes` ``, `port 3`; empty if it is about no object.
+    pub object: String,
+    /// Which part of the object: a key, a parameter, a setting.
+    pub field: Option<String>,
+    /// What is wrong.
+    pub why: String,
+    /// What would be right; empty if `why` says it.
+    pub cure: String,
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub fn new(kind: Kind, why: impl Into<String>) -> Error {
+        Error { kind, object: String::new(), field: None, why: why.into(), cure: String::new() }
+    }
+
+    pub fn invalid(why: impl Into<String>) -> Error {
+        Error::new(Kind::Invalid, why)
+    }
+
+    #[must_use]
+    pub fn of(self, object: impl Into<String>) -> Error {
+        Error { object: object.into(), ..self }
+    }
+
+    #[must_use]
+    pub fn field(self, field: impl Into<String>) -> Error {
+        Error { field: Some(field.into()), ..self }
+    }
+
+    #[must_use]
+    pub fn cure(self, cure: impl Into<String>) -> Error {
+        Error { cure: cure.into(), ..self }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)?;
+        if !self.cure.is_empty() {
+            write!(f, "; {}", self.cure)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
