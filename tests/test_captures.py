@@ -119,3 +119,28 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     other.capture(bell.bottleneck, bell.left, tmp_path / "nowhere" / "x.pcap")
     with pytest.raises(TidegateError, match=r"nowhere/x\.pcap: .*cannot be written"):
         other.run("1 s")
+
+
+def test_packets_have_the_addresses_that_the_description_gives(tmp_path: Path) -> None:
+    net = Network()
+    hosts = [net.host(f"h{number}") for number in range(300)]
+    a, b = hosts[1], hosts[299]
+    link = net.link(a, b, rate="1 Gbit/s", delay="1 ms")
+    # Ports of the flows from the 16 000th on are dealt anew.
+    net.transfers((100 * 10**12, 1000, a, b) for _ in range(16_001))
+    flows = [
+        net.tcp(a, b, size=1000),
+        net.udp(a, b, rate="1 Mbit/s", stop="30 ms"),
+        net.tcp(b, a, size=1000),
+        net.udp(b, a, rate="1 Mbit/s", stop="30 ms"),
+    ]
+    net.capture(link, a, tmp_path / "a.pcap")
+    net.run("100 ms")
+    seen = set()
+    for packet in rdpcap(str(tmp_path / "a.pcap")):
+        ip, ports = packet[IP], packet[TCP if TCP in packet else UDP]
+        seen.add((packet.src, packet.dst, (ip.src, ip.dst, ip.proto, ports.sport, ports.dport)))
+    for flow in flows:
+        source, target = net.mac(flow.source), net.mac(flow.target)
+        assert (source, target, net.five_tuple(flow)) in seen
+    assert len(seen) == 2 + 2 * 2

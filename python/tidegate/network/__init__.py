@@ -1,0 +1,37 @@
+"""A network, described: hosts, routers, links, flows, and what happens when.
+
+    from tidegate.network import Network
+
+    net = Network()
+    left, right = net.router("left"), net.router("right")
+    a, b = net.host("a"), net.host("b")
+    net.link(a, left, rate="10 Gbit/s", delay="1 ms")
+    net.link(b, right, rate="10 Gbit/s", delay="1 ms")
+    bottleneck = net.link(left, right, rate="1 Gbit/s", delay="8 ms", queue="1667 packets")
+    net.tcp(a, b, congestion_control="cubic")
+    result = net.run("10 s")
+    print(result.flows)
+
+A description is data: nothing runs before `Network.run`, and the same description can be run again, with another seed.
+Quantities are text with a unit, or whole numbers of the base unit (see `tidegate.units`).
+"""
+
+from __future__ import annotations
+
+from tidegate.network.flows import FiveTuple, Flow, Page, TcpOptions
+from tidegate.network.links import Link, queue_limit
+from tidegate.network.network import Action, Network
+from tidegate.network.nodes import Node, Switch
+
+__all__ = [
+    "Action",
+    "FiveTuple",
+    "Flow",
+    "Link",
+    "Network",
+    "Node",
+    "Page",
+    "Switch",
+    "TcpOptions",
+    "queue_limit",
+]

@@ -1,0 +1,354 @@
+"""Flows of a network: TCP, UDP, transfers, workloads and request-response connections."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import NamedTuple, TypedDict, Unpack
+
+import numpy as np
+
+from tidegate import _core, specs, units, workloads
+from tidegate._core import TidegateError
+from tidegate.network import addresses
+from tidegate.network.nodes import Node
+from tidegate.network.routing import Routing
+from tidegate.specs import PageSpec, TcpSpec, UdpSpec
+
+
+class FiveTuple(NamedTuple):
+    """What tells a flow's packets from others, in the direction from its source."""
+
+    source: str
+    target: str
+    protocol: int
+    source_port: int
+    target_port: int
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A TCP or UDP flow, or a connection of a page; `kind` is `tcp`, `udp` or `page`."""
+
+    number: int
+    kind: str
+    source: Node
+    target: Node
+    label: str
+    spec: TcpSpec | UdpSpec | PageSpec = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A client that asks a server, several times in turn."""
+
+    number: int
+    label: str
+    flows: tuple[Flow, ...]
+    """Its connections."""
+
+
+class TcpOptions(TypedDict, total=False):
+    """What `Network.tcp` takes besides ends, times and size, by the same names."""
+
+    congestion_control: str
+    mss: int
+    ecn: str
+    initial_cwnd: int
+    rto_min: units.Time
+    delayed_ack: units.Time
+    segmentation_offload: units.Size | None
+    limit_output: units.Size | None
+    ticks_per_second: int | None
+    receive_buffer_max: units.Size
+    sack: bool
+    timestamps: bool
+    pacing: bool
+    extra_delay: units.Time
+
+
+# More flows than this are refused: a description of them would take gigabytes.
+_MOST_FLOWS = 4_000_000
+
+_ECN = {"not-ect": 0, "ect1": 1, "ect0": 2}
+_PATTERNS = ("constant", "poisson", "on-off", "on-off exponential")
+
+
+class Flows(Routing):
+    """What hosts send."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flows: list[Flow] = []
+        self.pages: list[Page] = []
+
+    def five_tuple(self, flow: Flow) -> FiveTuple:
+        """Addresses, protocol and ports of a flow's packets."""
+        # TCP and UDP are counted apart.
+        udp = flow.kind == "udp"
+        number = sum((other.kind == "udp") == udp for other in self.flows[: flow.number])
+        ends = (self.address(flow.source), self.address(flow.target))
+        return FiveTuple(*ends, 17 if udp else 6, *addresses.ports(number, udp))
+
+    def _ends(self, source: Node, target: Node, kind: str) -> str:
+        for node in (source, target):
+            self._demand_node(node, f"an end of the {kind} flow")
+        label = f"{source.name} -> {target.name}"
+        for node in (source, target):
+            if node.kind != "host":
+                raise TidegateError(
+                    f"the {kind} flow {label}: {node.name} is a {node.kind}; a flow ends at hosts"
+                )
+        if source is target:
+            raise TidegateError(f"the {kind} flow {label} goes from a host to itself")
+        return label
+
+    def tcp(
+        self,
+        source: Node,
+        target: Node,
+        *,
+        congestion_control: str = "cubic",
+        start: units.Time = 0,
+        stop: units.Time | None = None,
+        size: units.Size | None = None,
+        label: str | None = None,
+        mss: int = 1460,
+        ecn: str = "passive",
+        initial_cwnd: int = 10,
+        rto_min: units.Time = "200 ms",
+        delayed_ack: units.Time = "40 ms",
+        segmentation_offload: units.Size | None = "64 KiB",
+        limit_output: units.Size | None = None,
+        ticks_per_second: int | None = None,
+        receive_buffer_max: units.Size = "32 MiB",
+        sack: bool = True,
+        timestamps: bool = True,
+        pacing: bool = False,
+        extra_delay: units.Time = 0,
+    ) -> Flow:
+        """A TCP flow over a connection of its own: `size` bytes, or as much as goes through until `stop`.
+
+        `ecn` is `off`, `passive`, `on` (RFC 3168) or `accurate`; `mss` is the MTU less 40, `segmentation_offload` the
+        largest burst that the host hands down, `None` for single segments. `limit_output` is for hosts whose own link is the
+        bottleneck: the most of this flow that waits there (TCP small queues; 4 MiB in Linux, less at low rates); without it
+        the host's link is taken for one behind its own queue, as in the lab. `ticks_per_second` is the kernel's CONFIG_HZ, by
+        which CUBIC goes: 250 in the simulator if it is not given. `extra_delay` makes the round trip of this flow
+        longer: what the source sends waits so long in it. The other names are Linux's.
+        """
+        name = self._ends(source, target, "TCP")
+        known = _core.congestion_controls()
+        if congestion_control not in known:
+            raise TidegateError(
+                f"the TCP flow {name}: there is no congestion control {congestion_control!r}; known: {', '.join(known)}"
+            )
+        if ticks_per_second is not None:
+            units.below(ticks_per_second, 1, 10_001, f"the kernel's ticks_per_second (the TCP flow {name})")
+        spec = TcpSpec(
+            source=source.number,
+            target=target.number,
+            start=units.time(start),
+            stop=None if stop is None else units.time(stop),
+            size=None if size is None else units.size(size),
+            congestion_control=congestion_control,
+            mss=mss,
+            ecn=ecn,
+            initial_cwnd=initial_cwnd,
+            rto_min=units.time(rto_min),
+            delayed_ack=units.time(delayed_ack),
+            segmentation_offload=None if segmentation_offload is None else units.size(segmentation_offload),
+            limit_output=None if limit_output is None else units.size(limit_output),
+            ticks_per_second=ticks_per_second,
+            receive_buffer_max=units.size(receive_buffer_max),
+            sack=sack,
+            timestamps=timestamps,
+            pacing=pacing,
+            extra_delay=units.time(extra_delay),
+        )
+        specs.demand(spec, f"the TCP flow {name}")
+        return self._flow("tcp", source, target, label or f"{congestion_control} {name}", spec)
+
+    def transfers(
+        self,
+        flows: Iterable[
+            tuple[units.Time, units.Size, Node, Node] | tuple[units.Time, units.Size, Node, Node, units.Time]
+        ],
+        **options: Unpack[TcpOptions],
+    ) -> list[Flow]:
+        """TCP flows by a list of start, size, source, target and, where its round trip is to be longer, extra delay.
+
+        `options` are those of `tcp`, for all of them.
+        """
+        made: list[Flow] = []
+        template: TcpSpec | None = None
+        extra = units.time(options.get("extra_delay", 0))
+        for start, size, source, target, *more in flows:
+            if template is None:
+                # Checks the options, which are the same for all; the flow itself is made below.
+                spec = self.tcp(source, target, **options).spec
+                self.flows.pop()
+                assert isinstance(spec, TcpSpec)
+                template = spec
+            label = f"{template.congestion_control} {self._ends(source, target, 'TCP')}"
+            spec = replace(
+                template,
+                source=source.number,
+                target=target.number,
+                start=units.time(start),
+                size=units.size(size),
+                extra_delay=units.time(more[0]) if more else extra,
+            )
+            made.append(self._flow("tcp", source, target, label, spec))
+        return made
+
+    def workload(
+        self,
+        ends: Sequence[Node] | Sequence[tuple[Node, Node]],
+        *,
+        load: float,
+        rate: units.Rate,
+        stop: units.Time,
+        start: units.Time = 0,
+        sizes: str | PathLike[str] | _core.Sizes = "web-search",
+        seed: int = 1,
+        **options: Unpack[TcpOptions],
+    ) -> list[Flow]:
+        """TCP flows that come as a Poisson process from `start` to `stop`, with sizes of an empirical distribution.
+
+        `ends` are hosts (each flow goes from one of them to another, all alike) or pairs of source and target. The flows'
+        bytes make `load` of `rate`, on average and in total: for a load of hosts' links, give the sum of their rates.
+        `sizes` is `web-search`, `data-mining`, or a file (see `tidegate.workloads`). The flows depend on `seed` alone, not
+        on that of the run. `options` are those of `tcp`.
+        """
+        pairs = [end for end in ends if not isinstance(end, Node)]
+        hosts = [end for end in ends if isinstance(end, Node)]
+        if (pairs and hosts) or not (pairs or len(hosts) > 1):
+            raise TidegateError("a workload needs two hosts or more, or pairs of hosts (and not both)")
+        bits, first, last = units.rate(rate), units.time(start), units.time(stop)
+        if not (isinstance(load, int | float | np.number) and 0 < load < math.inf and bits > 0):
+            raise TidegateError(
+                f"a workload with a load of {load} of {units.show_rate(bits)} makes no flows; give numbers above 0"
+            )
+        if last <= first:
+            raise TidegateError(
+                f"the workload stops at {units.show_time(last)}, before it starts at {units.show_time(first)}"
+            )
+        distribution = workloads.sizes(sizes)
+        gap = distribution.mean() * 8 * units.PS_PER_S / (load * bits)
+        expected = (last - first) / gap
+        if expected > _MOST_FLOWS:
+            raise TidegateError(
+                f"the workload makes about {expected:.0f} flows, more than {_MOST_FLOWS}; make it shorter"
+            )
+        others = len(hosts) - 1
+
+        def pair(number: int) -> tuple[Node, Node]:
+            if pairs:
+                return pairs[number]
+            a, b = divmod(number, others)
+            return hosts[a], hosts[b + (b >= a)]
+
+        units.seed(seed)
+        count = len(pairs) or len(hosts) * others
+        flows = distribution.poisson(max(1, round(gap)), first, last, count, seed)
+        return self.transfers(((at, size, *pair(number)) for at, size, number in flows), **options)
+
+    def page(
+        self,
+        client: Node,
+        server: Node,
+        *,
+        request: units.Size = "500 B",
+        response: units.Size = "100 kB",
+        objects: int = 1,
+        think: units.Time = 0,
+        connections: str = "persistent",
+        start: units.Time = 0,
+        label: str | None = None,
+        **options: Unpack[TcpOptions],
+    ) -> Page:
+        """A client asks and a server answers, `objects` times in turn, with `think` between an answer and the next question.
+
+        `connections` is `persistent`, one for all, or `new`, one for each. `Result.pages` has the times; in `Result.flows` a
+        page's bytes and retransmissions are those of the answers. `options` are those of `tcp`.
+        """
+        name = label or f"page {self._ends(client, server, 'page')}"
+        if connections not in ("persistent", "new"):
+            raise TidegateError(f"the {name}: connections are persistent or new, not {connections!r}")
+        if not isinstance(objects, int) or not 1 <= objects <= _MOST_FLOWS:
+            raise TidegateError(f"the {name} has {objects!r} objects; give a whole number of at least 1")
+        # Checks the options as those of a flow; the flow itself is not wanted.
+        flow = self.tcp(client, server, start=start, **options)
+        self.flows.pop()
+        assert isinstance(flow.spec, TcpSpec)
+        spec = PageSpec(
+            connection=flow.spec,
+            request=units.size(request),
+            response=units.size(response),
+            objects=objects,
+            think=units.time(think),
+            persistent=connections == "persistent",
+        )
+        flows = tuple(
+            self._flow("page", client, server, name, spec) for _ in range(1 if spec.persistent else objects)
+        )
+        page = Page(len(self.pages), name, flows)
+        self.pages.append(page)
+        return page
+
+    def udp(
+        self,
+        source: Node,
+        target: Node,
+        *,
+        rate: units.Rate,
+        start: units.Time = 0,
+        stop: units.Time | None = None,
+        payload: int = 1472,
+        pattern: str = "constant",
+        on: units.Time = "1 s",
+        off: units.Time = "1 s",
+        ecn: str = "not-ect",
+        label: str | None = None,
+    ) -> Flow:
+        """Datagrams of `payload` bytes at a rate of IP bytes.
+
+        `pattern` is `constant`, `poisson`, `on-off` or `on-off exponential`, with times `on` and `off` (means, if
+        exponential). `ecn` is `not-ect`, `ect0` or `ect1`.
+        """
+        name = self._ends(source, target, "UDP")
+        if not isinstance(ecn, str) or ecn not in _ECN:
+            raise TidegateError(
+                f"the UDP flow {name}: there is no ECN code point {ecn!r}; known: {', '.join(_ECN)}"
+            )
+        if pattern not in _PATTERNS:
+            raise TidegateError(
+                f"the UDP flow {name}: there is no pattern {pattern!r}; known: {', '.join(_PATTERNS)}"
+            )
+        spec = UdpSpec(
+            source=source.number,
+            target=target.number,
+            start=units.time(start),
+            stop=None if stop is None else units.time(stop),
+            rate=units.rate(rate),
+            payload=payload,
+            pattern=pattern,
+            on=units.time(on),
+            off=units.time(off),
+            ecn=_ECN[ecn],
+        )
+        specs.demand(spec, f"the UDP flow {name}")
+        return self._flow("udp", source, target, label or f"udp {name}", spec)
+
+    def _flow(
+        self, kind: str, source: Node, target: Node, label: str, spec: TcpSpec | UdpSpec | PageSpec
+    ) -> Flow:
+        if not isinstance(label, str):
+            raise TidegateError(
+                f"the label {label!r} of a flow from {source.name} to {target.name} is no text"
+            )
+        flow = Flow(len(self.flows), kind, source, target, label, spec)
+        self.flows.append(flow)
+        return flow

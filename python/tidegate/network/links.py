@@ -1,0 +1,105 @@
+"""Links, the queues in front of them, and how they change during a run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tidegate import specs, units
+from tidegate._core import TidegateError
+from tidegate.network.nodes import Node
+from tidegate.specs import Wire
+
+if TYPE_CHECKING:
+    from tidegate.network.topology import Topology
+
+
+@dataclass(eq=False)
+class Link:
+    """A link between two nodes, the same in both directions unless it is changed."""
+
+    network: Topology
+    number: int
+    a: Node
+    b: Node
+    there: Wire
+    back: Wire
+
+    @property
+    def name(self) -> str:
+        """`a - b`."""
+        return f"{self.a.name} - {self.b.name}"
+
+    def set(
+        self,
+        at: units.Time,
+        *,
+        rate: units.Rate | None = None,
+        delay: units.Time | None = None,
+        queue: str | None = None,
+        mark_above: int | None = None,
+        loss: float | None = None,
+        burst_loss: tuple[float, float, float, float] | None = None,
+        jitter: units.Time | None = None,
+        reorder: float | None = None,
+        reorder_by: units.Time | None = None,
+        duplicate: float | None = None,
+        mtu: int | None = None,
+        direction: str = "both",
+    ) -> None:
+        """Change the link at a time: what is not given stays. `direction` is `both`, `there` (from a to b) or `back`."""
+        if direction not in ("both", "there", "back"):
+            raise TidegateError(f"{self.name}: a direction is both, there or back, not {direction!r}")
+        when = units.time(at)
+        for side in ("there", "back"):
+            if direction not in ("both", side):
+                continue
+            wire = self.network.wire_at(self, side, when)
+            changes: dict[str, Any] = {
+                "rate": None if rate is None else units.rate(rate),
+                "delay": None if delay is None else units.time(delay),
+                "mark_above": mark_above,
+                "loss": loss,
+                "burst_loss": burst_loss,
+                "jitter": None if jitter is None else units.time(jitter),
+                "reorder": reorder,
+                "reorder_by": None if reorder_by is None else units.time(reorder_by),
+                "duplicate": duplicate,
+                "mtu": mtu,
+            }
+            new = replace(wire, **{name: value for name, value in changes.items() if value is not None})
+            if queue is not None:
+                packets, size = queue_limit(queue, new.rate, 2 * new.delay, self.name)
+                new = replace(new, packets=packets, bytes=size)
+            specs.demand(new, self.name)
+            self.network.changes.append((when, self, side, new))
+            if self.network.running is not None:
+                self.network.running(when, self, side, new)
+
+
+def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None, int | None]:
+    """Packets and bytes that a queue holds, of `100 packets`, `64 KiB`, `1 BDP` or both as `100 packets, 64 KiB`.
+
+    A BDP is what the link carries in `rtt` picoseconds.
+    """
+    packets: int | None = None
+    size: int | None = None
+    if not isinstance(text, str):
+        raise TidegateError(f"{where}: the queue {text!r}: write it as `100 packets`, `64 KiB` or `1 BDP`")
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*([\d_]+(?:\.\d+)?)\s*(packets?|BDP)\s*", part)
+        if match is None:
+            size = units.size(part)
+        elif match[2] == "BDP":
+            wanted = float(match[1]) * rate * rtt / units.PS_PER_S / 8
+            size = units.below(int(min(wanted, 2.0**64)), 0, 2**63, f"a size in bytes ({part.strip()})")
+            if size == 0:
+                raise TidegateError(
+                    f"{where}: a BDP of this link is less than a byte; give the queue in packets or bytes, or say `rtt`"
+                )
+        else:
+            if "." in match[1]:
+                raise TidegateError(f"{where}: {part.strip()!r} is no whole number of packets")
+            packets = units.below(int(match[1]), 1, 2**32, f"a queue's limit in packets ({where})")
+    return packets, size

@@ -1,0 +1,113 @@
+"""A network and what is to happen in it: controllers, actions, records, captures, and the run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidegate import control, units
+from tidegate._core import TidegateError
+from tidegate.network.flows import Flows
+from tidegate.network.links import Link
+from tidegate.network.nodes import Node, Switch
+
+if TYPE_CHECKING:
+    from tidegate.results import Result
+
+Action = Callable[[], None]
+
+
+class Network(Flows):
+    """A network and what is to happen in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.actions: list[tuple[int, Action]] = []
+        self.controllers: list[tuple[control.Controller, tuple[Switch, ...]]] = []
+        self.sampling: int | None = None
+        self.watched: list[Link] = []
+        self.captures: list[tuple[Link, Node, Path, int]] = []
+
+    def control(self, controller: control.Controller, *switches: Switch) -> None:
+        """Let a controller run switches; all of the network if none is given."""
+        if not isinstance(controller, control.Controller):
+            raise TidegateError(f"{controller!r} is no controller")
+        for switch in switches:
+            if not isinstance(switch, Switch) or switch not in self.nodes:
+                name = getattr(switch, "name", repr(switch))
+                raise TidegateError(f"{name} is no switch of this network")
+        self.controllers.append((controller, switches))
+
+    def at(self, when: units.Time, action: Action) -> None:
+        """Call `action` at a time of the run. What it changes of links (`Link.set`) holds for that run alone."""
+        if not callable(action):
+            raise TidegateError(f"an action at a time of the run is something to call, not {action!r}")
+        self.actions.append((units.time(when), action))
+
+    def record(self, period: units.Time, queues: Iterable[Link] = ()) -> None:
+        """Sample all TCP flows, and the queues of these links in both directions, on a period."""
+        self.sampling = units.time(period)
+        if self.sampling == 0:
+            raise TidegateError("the period of recording is 0; give one above 0")
+        links = [queues] if isinstance(queues, Link) else list(queues)
+        for link in links:
+            self._demand_link(link, "a link whose queues are recorded")
+        self.watched.extend(links)
+
+    def capture(
+        self, link: Link, node: Node, path: str | PathLike[str], *, snap: units.Size = "256 KiB"
+    ) -> None:
+        """Capture what goes over a link, both ways, as `node` sees it at its end: a pcap file with times in nanoseconds.
+
+        What the node sends has the time of its first bit on the wire, after the queue; what comes, that of its last. `snap`
+        cuts packets to a length: headers need at most 94 bytes, and payload is zero bytes anyway. The file is there when
+        the run has ended, and takes the place of one of that name.
+        """
+        self._demand_link(link, f"the link of the capture {path}")
+        if node not in (link.a, link.b):
+            raise TidegateError(f"the capture {path}: {node.name} is at no end of {link.name}")
+        length, file = units.size(snap), Path(path)
+        if not 1 <= length <= 256 * 1024:
+            raise TidegateError(f"the capture {path}: a snap length of {length} bytes; give 1 B to 256 KiB")
+        if file.exists() and not file.is_file():
+            what = "a folder" if file.is_dir() else "a device or a pipe"
+            raise TidegateError(f"the capture {path}: that is {what}; give a file's name")
+        if any(file == other for *_, other, _ in self.captures):
+            raise TidegateError(f"the capture {path}: there is one with that name already")
+        self.captures.append((link, node, file, length))
+
+    def run(
+        self,
+        until: units.Time,
+        *,
+        backend: str = "sim",
+        seed: int = 1,
+        progress: Callable[[int, int], None] | bool | None = None,
+    ) -> Result:
+        """Run the network until a time, and give what came of it.
+
+        `backend` is `sim`, the simulator, or `live`: real Linux hosts, by the clock (docs/live.md). `progress` is called now
+        and then with the picoseconds done and to do. If it is not given and standard error is a terminal, a bar shows
+        simulated time, speed and estimate when a run takes longer than two seconds; `False`: never, `True`: always. An interrupt (Ctrl-C) ends the run; the result holds what was recorded until then, and says so in
+        `Result.interrupted`.
+        """
+        from tidegate import backends
+        from tidegate.progress import Bar
+
+        chosen = backends.find(backend)
+        units.seed(seed)
+        if progress is None:
+            progress = sys.stderr.isatty()
+            wait_s = 2.0
+        else:
+            wait_s = 0.0
+        if isinstance(progress, bool):
+            told: Callable[[int, int], None] | None = (
+                Bar(wait_s, "simulating" if backend == "sim" else "running") if progress else None
+            )
+        else:
+            told = progress
+        return chosen(self, units.time(until), seed, told)

@@ -1,0 +1,38 @@
+"""Nodes of a network: hosts, plain routers, and switches that run a P4 program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tidegate import control
+from tidegate.p4 import Program
+
+if TYPE_CHECKING:
+    from tidegate.network.links import Link
+
+
+@dataclass(frozen=True)
+class Node:
+    """A host or a router."""
+
+    name: str
+    number: int
+    kind: str
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Switch(Node):
+    """A switch that runs a P4 program."""
+
+    program: Program = field(repr=False)
+    queues: int
+    cpu_port: int | None = None
+    commands: list[str] = field(default_factory=list, repr=False)
+    ports: list[tuple[Link, control.Port]] = field(default_factory=list, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<switch {self.name}>"

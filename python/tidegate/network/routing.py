@@ -1,0 +1,76 @@
+"""Ways through a network: shortest ones, routes that are given, and what fills a P4 switch's forwarding table."""
+
+from __future__ import annotations
+
+from tidegate._core import TidegateError
+from tidegate.network import addresses
+from tidegate.network.links import Link
+from tidegate.network.nodes import Node, Switch
+from tidegate.network.topology import Topology
+
+
+class Routing(Topology):
+    """Addresses of hosts, and ways to them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.routes: list[tuple[Node, Node, Link]] = []
+
+    def address(self, host: Node) -> str:
+        """The IPv4 address of a host."""
+        return addresses.ipv4(self._host_number(host))
+
+    def mac(self, host: Node) -> str:
+        """The Ethernet address of a host."""
+        return addresses.mac(self._host_number(host))
+
+    def _host_number(self, host: Node) -> int:
+        hosts = [node for node in self.nodes if node.kind == "host"]
+        if host not in hosts:
+            raise TidegateError(f"{host.name} is no host of this network")
+        return hosts.index(host)
+
+    def ways(self, node: Node) -> dict[Node, tuple[int, ...]]:
+        """For each host that a node can reach, its ports on the shortest ways there, as plain routers use them.
+
+        To fill a P4 switch's tables with; a host with more than one port is for whoever spreads flows over them.
+        """
+        neighbours: dict[Node, list[tuple[int, Node]]] = {each: [] for each in self.nodes}
+        for link in self.links:
+            for one, other in ((link.a, link.b), (link.b, link.a)):
+                neighbours[one].append((len(neighbours[one]), other))
+        found: dict[Node, tuple[int, ...]] = {}
+        for host in self.nodes:
+            if host.kind != "host" or host is node:
+                continue
+            # Hops to the host; other hosts do not forward.
+            distance, edge = {host: 0}, [host]
+            for one in edge:
+                for _, other in neighbours[one]:
+                    if other not in distance:
+                        distance[other] = distance[one] + 1
+                        if other.kind != "host":
+                            edge.append(other)
+            if node in distance:
+                nearer = distance[node] - 1
+                ports = [
+                    port
+                    for port, other in neighbours[node]
+                    if distance.get(other) == nearer and (other is host or other.kind != "host")
+                ]
+                found[host] = tuple(ports)
+        return found
+
+    def forwarding(self, switch: Switch) -> dict[str, int]:
+        """For each host by its Ethernet address, the port of a switch that leads there the shortest way."""
+        return {self.mac(host): ports[0] for host, ports in self.ways(switch).items()}
+
+    def route(self, router: Node, to: Node, over: Link) -> None:
+        """Send packets for host `to` over that link of a router, whatever the shortest way is."""
+        self._demand_link(over, "the link of a route")
+        self._demand_node(to, "the end of a route")
+        if router not in (over.a, over.b):
+            raise TidegateError(
+                f"the route of {router.name} to {to.name}: {over.name} is not a link of {router.name}"
+            )
+        self.routes.append((router, to, over))

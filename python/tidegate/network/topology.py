@@ -1,0 +1,161 @@
+"""What a network is built of: nodes, links, ports and their queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from os import PathLike
+
+from tidegate import control, specs, units
+from tidegate._core import TidegateError
+from tidegate.network.links import Link, queue_limit
+from tidegate.network.nodes import Node, Switch
+from tidegate.p4 import Program
+from tidegate.p4 import compile as compile_p4
+from tidegate.specs import Wire
+
+
+def _called(one: object) -> str:
+    """What a message calls something that is in the wrong place."""
+    if isinstance(one, Node | Link):
+        return one.name
+    return repr(one) if isinstance(one, str) else f"a {type(one).__name__}"
+
+
+class Topology:
+    """Nodes, and links between them."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._names: set[str] = set()
+        self.links: list[Link] = []
+        self.changes: list[tuple[int, Link, str, Wire]] = []
+        self.running: Callable[[int, Link, str, Wire], None] | None = None
+
+    def _take(self, name: str) -> None:
+        if name in self._names:
+            raise TidegateError(f"there is a node {name!r} already; give this one another name")
+        self._names.add(name)
+
+    def _node(self, name: str, kind: str) -> Node:
+        self._take(name)
+        node = Node(name, len(self.nodes), kind)
+        self.nodes.append(node)
+        return node
+
+    def host(self, name: str) -> Node:
+        """An end host: TCP as Linux has it, one link."""
+        return self._node(name, "host")
+
+    def router(self, name: str) -> Node:
+        """A plain router: forwards by destination over shortest ways, flows split over ties."""
+        return self._node(name, "router")
+
+    def switch(
+        self,
+        name: str,
+        program: str | PathLike[str] | Program,
+        *,
+        queues: int = 1,
+        cpu_port: int | None = None,
+        commands: Iterable[str] = (),
+    ) -> Switch:
+        """A switch that runs a P4 program (a file, or a `tidegate.p4.Program`).
+
+        Its ports have the numbers of its links in the order in which they are made, from 0 on. A port has as many `queues` as
+        are asked for, each with the limit of its link; `standard_metadata.priority` chooses one, the highest goes first.
+        `configure` gives a port other queues and another scheduler. What the program sends to `cpu_port` goes to the
+        controller (`control`). `commands` set the switch up before the run, in the language of `simple_switch_CLI`; more can
+        be appended to `Switch.commands`. Hosts have the addresses that `address` and `mac` give.
+        """
+        if not isinstance(queues, int) or queues < 1:
+            raise TidegateError(f"the switch {name} has {queues!r} queues; give it at least one")
+        if cpu_port is not None and (not isinstance(cpu_port, int) or not 0 <= cpu_port < 511):
+            raise TidegateError(f"the switch {name}: cpu_port {cpu_port!r} is no port number from 0 to 510")
+        if not isinstance(program, Program):
+            program = compile_p4(program)
+        self._take(name)
+        node = Switch(name, len(self.nodes), "switch", program, queues, cpu_port, list(commands))
+        self.nodes.append(node)
+        return node
+
+    def configure(self, switch: Switch, link: Link, port: control.Port) -> None:
+        """Give the port of a switch at a link queues, a scheduler and a shaper of its own, from the start of the run on."""
+        self.port(switch, link)
+        switch.ports.append((link, port))
+
+    def port(self, node: Node, link: Link) -> int:
+        """The number of a link's port at one of its nodes."""
+        if node not in (link.a, link.b):
+            raise TidegateError(f"{link.name} is not a link of {node.name}")
+        return [each for each in self.links if node in (each.a, each.b)].index(link)
+
+    def link(
+        self,
+        a: Node,
+        b: Node,
+        *,
+        rate: units.Rate,
+        delay: units.Time,
+        queue: str = "1000 packets",
+        rtt: units.Time | None = None,
+        mark_above: int | None = None,
+        aqm: str | None = None,
+        framing: int = 14,
+        loss: float = 0.0,
+        burst_loss: tuple[float, float, float, float] | None = None,
+        jitter: units.Time = 0,
+        reorder: float = 0.0,
+        reorder_by: units.Time = 0,
+        duplicate: float = 0.0,
+        mtu: int = 1500,
+    ) -> Link:
+        """Connect two nodes in both directions.
+
+        `queue` is `100 packets`, `64 KiB` or `1 BDP`; a BDP is `rate` times `rtt`, or times twice `delay` if `rtt` is not
+        given. `mark_above`: packets that find so many waiting are marked CE, if they can be. `aqm`: `codel`
+        or `pie`, for a host's or plain router's queues; they drop. `framing`: bytes that the
+        link adds to an IP packet. `burst_loss`: shares (good to bad, bad to good, lost in good, lost in bad), after
+        Gilbert and Elliott. `reorder`: the share of packets that comes `reorder_by` later.
+        """
+        for node in (a, b):
+            self._demand_node(node, "an end of the link")
+        name = f"{a.name} - {b.name}"
+        bits, wait = units.rate(rate), units.time(delay)
+        packets, size = queue_limit(queue, bits, 2 * wait if rtt is None else units.time(rtt), name)
+        wire = Wire(
+            rate=bits,
+            delay=wait,
+            packets=packets,
+            bytes=size,
+            mark_above=mark_above,
+            aqm=aqm,
+            framing=framing,
+            loss=loss,
+            burst_loss=burst_loss,
+            jitter=units.time(jitter),
+            reorder=reorder,
+            reorder_by=units.time(reorder_by),
+            duplicate=duplicate,
+            mtu=mtu,
+        )
+        specs.demand(wire, f"the link {name}")
+        link = Link(self, len(self.links), a, b, wire, wire)
+        self.links.append(link)
+        return link
+
+    def wire_at(self, link: Link, side: str, at: int) -> Wire:
+        """What a direction of a link is at a time, by the changes known so far."""
+        wire = link.there if side == "there" else link.back
+        for when, changed, which, new in sorted(self.changes, key=lambda change: change[0]):
+            if changed is link and which == side and when <= at:
+                wire = new
+        return wire
+
+    def _demand_node(self, one: object, what: str) -> None:
+        own = isinstance(one, Node) and one.number < len(self.nodes) and self.nodes[one.number] is one
+        if not own:
+            raise TidegateError(f"{what} is {_called(one)}, which is no node of this network")
+
+    def _demand_link(self, one: object, what: str) -> None:
+        if not isinstance(one, Link) or one.network is not self:
+            raise TidegateError(f"{what} is {_called(one)}, which is no link of this network")
