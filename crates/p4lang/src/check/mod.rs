@@ -5,6 +5,7 @@
 //! literals their widths and brace lists their types. Something in error gets [`Type::Unknown`], which agrees with
 //! everything, so that one mistake is reported once.
 
+mod arguments;
 mod call;
 mod construct;
 pub(crate) mod consts;
@@ -12,10 +13,14 @@ mod decl;
 mod expr;
 mod flow;
 mod init;
+mod keyset;
+mod method;
 mod ops;
+mod parser;
 mod scope;
 mod stmt;
 mod table;
+mod type_decl;
 mod types;
 mod unset;
 

@@ -1,0 +1,183 @@
+//! Parsers: their states, transitions and value sets (P4_16 section 13).
+
+use num_traits::ToPrimitive;
+
+use super::keyset::{flat_keyset, flatten_key};
+use super::{Checker, Place};
+use crate::ast::{self, DeclKind as D, Ident};
+use crate::hir::{DefId, DefKind, KeysetElem, ParserDef, SignatureDef, State, StateRef, Transition, Type};
+
+impl Checker {
+    pub(super) fn parser(&mut self, decl: &ast::Decl, parser: &ast::Parser) -> Option<DefId> {
+        self.declaring.push(parser.name.name.clone());
+        let place = std::mem::replace(&mut self.place, Place::Parser);
+        let def = self.scoped(|c| {
+            let type_params = c.declare_type_params(&parser.type_params);
+            let params = c.params(&parser.params);
+            let ctor_params = c.params(&parser.ctor_params);
+            let signature = SignatureDef { type_params, params, returns: Type::Void };
+            c.scoped(|c| {
+                let mut locals = Vec::new();
+                for local in &parser.locals {
+                    locals.extend(match &local.kind {
+                        D::Variable { ty, name, init } => c.variable(local, ty, name, init.as_ref()),
+                        D::ValueSet { ty, size, name } => c.value_set(local, ty, size, name),
+                        _ => c.top_level(local),
+                    });
+                }
+                let names: Vec<ast::Name> = parser.states.iter().map(|s| s.name.name.clone()).collect();
+                c.state_names(parser, &names);
+                let states: Vec<State> = parser.states.iter().map(|s| c.state(s, &names)).collect();
+                let start = names.iter().position(|n| &**n == "start").unwrap_or(0);
+                ParserDef { signature, ctor_params, locals, states, start }
+            })
+        });
+        self.place = place;
+        self.declaring.pop();
+        Some(self.named(&parser.name, decl, DefKind::Parser(Box::new(def))))
+    }
+
+    fn state_names(&mut self, parser: &ast::Parser, names: &[ast::Name]) {
+        for (index, state) in parser.states.iter().enumerate() {
+            if matches!(&*state.name.name, "accept" | "reject") {
+                self.error(
+                    "bad-state",
+                    state.name.span,
+                    format!("the state `{}` is built in", state.name.name),
+                );
+            }
+            if let Some(first) = names[..index].iter().position(|n| *n == state.name.name) {
+                let span = parser.states[first].name.span;
+                self.error(
+                    "duplicate",
+                    state.name.span,
+                    format!("state `{}` is declared twice", state.name.name),
+                )
+                .related
+                .push((span, "first declared here".into()));
+            }
+        }
+        if !names.iter().any(|n| &**n == "start") {
+            self.error(
+                "bad-state",
+                parser.name.span,
+                format!("the parser `{}` has no state `start`", parser.name.name),
+            );
+        }
+    }
+
+    fn value_set(
+        &mut self,
+        decl: &ast::Decl,
+        ty: &ast::TypeRef,
+        size: &ast::Expr,
+        name: &Ident,
+    ) -> Option<DefId> {
+        let ty = self.ty(ty);
+        let size = self.const_int(size)?;
+        let Some(size) = size.to_u64().filter(|s| *s > 0) else {
+            self.error("bad-size", name.span, "the size of a value set must be positive");
+            return None;
+        };
+        Some(self.named(name, decl, DefKind::ValueSet { ty, size }))
+    }
+
+    fn state(&mut self, state: &ast::State, names: &[ast::Name]) -> State {
+        self.scoped(|c| {
+            let body = c.stmts(&state.body);
+            let transition = match &state.transition {
+                None => {
+                    c.warn(
+                        "no-transition",
+                        state.name.span,
+                        format!("state `{}` has no transition, so it rejects", state.name.name),
+                    );
+                    Transition::Direct(StateRef::Reject)
+                }
+                Some(ast::Transition::Direct(name)) => Transition::Direct(c.state_ref(name, names)),
+                Some(ast::Transition::Select { keys, cases, span }) => c.select(keys, cases, *span, names),
+            };
+            State {
+                name: state.name.name.clone(),
+                annotations: state.annotations.clone(),
+                span: state.name.span,
+                body,
+                transition,
+            }
+        })
+    }
+
+    fn state_ref(&mut self, name: &Ident, names: &[ast::Name]) -> StateRef {
+        match &*name.name {
+            "accept" => StateRef::Accept,
+            "reject" => StateRef::Reject,
+            _ => match names.iter().position(|n| *n == name.name) {
+                Some(index) => StateRef::State(index),
+                None => {
+                    let similar = self.similar(&name.name, names.iter());
+                    let diagnostic =
+                        self.error("unknown-name", name.span, format!("there is no state `{}`", name.name));
+                    diagnostic.help = similar.map(|s| format!("did you mean `{s}`?"));
+                    StateRef::Reject
+                }
+            },
+        }
+    }
+
+    fn select(
+        &mut self,
+        keys: &[ast::Expr],
+        cases: &[ast::SelectCase],
+        span: crate::source::Span,
+        names: &[ast::Name],
+    ) -> Transition {
+        // A tuple among the keys stands for its elements, and so it does in the cases.
+        let written = keys;
+        let mut flat = Vec::new();
+        keys.iter().for_each(|k| flatten_key(k, &mut flat));
+        if flat.len() != keys.len() && flat.len() > 256 {
+            self.error("bad-select", span, "tuples of more than 256 keys in all");
+            return Transition::Select { keys: Vec::new(), cases: Vec::new(), span };
+        }
+        let keys: Vec<_> = flat.into_iter().map(|k| self.expr(k, None)).collect();
+        for key in &keys {
+            if !matches!(
+                key.ty,
+                Type::Bits { .. }
+                    | Type::Bool
+                    | Type::Enum(_)
+                    | Type::Error
+                    | Type::New(_)
+                    | Type::Int
+                    | Type::Unknown
+                    | Type::Param(_)
+            ) {
+                let shown = self.show(&key.ty);
+                self.error("bad-select", key.span, format!("a `{shown}` cannot be selected on"));
+            }
+        }
+        let types: Vec<Type> = keys.iter().map(|k| k.ty.clone()).collect();
+        let mut out = Vec::new();
+        let mut decided = false;
+        for case in cases {
+            if decided {
+                self.warn(
+                    "unreachable",
+                    case.span,
+                    "no packet gets to this case: one before it takes everything",
+                );
+            }
+            let next = self.state_ref(&case.next, names);
+            let keyset = if written.len() == keys.len() {
+                self.keyset(&case.keyset, &types, true)
+            } else {
+                self.keyset(&flat_keyset(&case.keyset, written), &types, true)
+            };
+            if let Some(keyset) = keyset {
+                decided |= keyset.elems.iter().all(|e| matches!(e, KeysetElem::Any));
+                out.push((keyset, next));
+            }
+        }
+        Transition::Select { keys, cases: out, span }
+    }
+}
