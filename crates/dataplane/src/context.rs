@@ -2,9 +2,9 @@
 
 use p4lang::ir::{CloneKind, LOOP_BUDGET};
 
-use crate::rng::Rng;
 use crate::state::State;
 use crate::trace::Trace;
+use units::SplitMix;
 
 /// Why a packet did not leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
@@ -79,7 +79,7 @@ pub struct Context<'a> {
     pub wire_len: u64,
     pub loop_budget: u32,
     pub requests: Requests,
-    pub rng: &'a mut Rng,
+    pub rng: &'a mut SplitMix,
     pub trace: Option<&'a mut Trace>,
 }
 

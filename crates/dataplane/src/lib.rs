@@ -2,8 +2,8 @@
 //!
 //! No clock, socket, thread or random source of its own: time and a seed are arguments. Per-packet state lives in a
 //! [`layout::Layout`]-shaped frame that both executors share, persistent state (tables, registers, counters, meters) in
-//! [`state`]; the interpreter in [`interp`] is the definition of what a program means, [`jit`] the speed; [`pipeline`] ties blocks together
-//! the way the v1model architecture runs them; [`control`] is what a control plane sees.
+//! [`state`]; the interpreter in [`interp`] is the definition of what a program means, [`jit`] the speed; [`runtime`] is one
+//! switch's instance of a program, [`v1model`] the path of its packets through that architecture's blocks; [`control`] is what a control plane sees.
 
 mod bits;
 pub mod context;
@@ -15,6 +15,7 @@ pub mod jit;
 pub mod layout;
 pub mod pipeline;
 pub mod replication;
-pub mod rng;
+pub mod runtime;
 pub mod state;
 pub mod trace;
+pub mod v1model;

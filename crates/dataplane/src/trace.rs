@@ -141,3 +141,10 @@ pub fn hex(bytes: &[u8]) -> String {
         out
     })
 }
+
+/// Notes what happens to a packet, if that is recorded.
+pub(crate) fn note(trace: &mut Option<&mut Trace>, what: impl FnOnce() -> String) {
+    if let Some(trace) = trace {
+        trace.push(Event::Copy { what: what() });
+    }
+}

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use common::{below, fill, packet, queued};
 use dataplane::pipeline::Pipeline;
-use dataplane::rng::Rng;
 use p4lang::ir::Program;
+use units::SplitMix;
 
 /// Runs `packets` random packets against random entries, a fresh switch every 200. Gives how many were counted by the program.
 fn compare(name: &str, program: &Arc<Program>, packets: u32, seed: u64) -> u64 {
-    let mut rng = Rng::new(seed);
+    let mut rng = SplitMix::new(seed);
     let mut counted = 0;
     let mut left = packets;
     while left > 0 {

@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
+use crate::frame::{self, Frame};
 use crate::network::{BuildError, Network, refuse};
 use crate::packet::{Body, Packet, PacketId};
 use crate::port::PortId;
-use crate::switch_node::{self, Frame};
 
 /// In place of a capture's number: none.
 pub(crate) const NO_CAPTURE: u32 = u32::MAX;
@@ -126,7 +126,7 @@ impl Network {
             // It has its addresses.
             Body::Frame(_) => 0,
         };
-        switch_node::to_frame(packet, from, buffer)
+        frame::to_frame(packet, from, buffer)
     }
 
     /// A port has taken a packet and will send it at `at`.

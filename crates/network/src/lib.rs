@@ -5,46 +5,58 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `network` | building a network, and asking it |
+//! | `network` | its state |
+//! | `build`, `flows`, `switches` | what it is made of, and what is refused |
+//! | `ask` | what came of it |
 //! | `run` | the loop that runs it |
+//! | `forward` | a packet's way from node to node |
+//! | `hosts` | what comes to hosts, and what they send |
+//! | `sample` | samples on a period |
 //! | `events` | the queue of events |
 //! | `packet` | packets and their pool |
 //! | `port` | an output queue with the wire behind it |
 //! | `aqm` | queue management of plain ports |
-//! | `flow`, `page`, `udp` | what hosts send |
+//! | `flow`, `request_response`, `udp` | what hosts send |
 //! | `workload` | flows at random: sizes by a distribution, starts by a Poisson process |
 //! | `outside` | hosts that are not simulated: frames come in and go out |
-//! | `switch_node` | P4 switches: packets become bytes and are read again |
+//! | `addresses` | which host and flow has which addresses and ports |
+//! | `frame` | packets become bytes and are read again |
 //! | `capture` | pcap files of what goes over a port |
 //! | `record` | samples and distributions |
 //! | `routes` | shortest paths, with ties split by flow |
-//! | `random` | the seeded source of random numbers |
 
+mod addresses;
 mod aqm;
+mod ask;
+mod build;
 mod capture;
 mod events;
 mod flow;
+mod flows;
+mod forward;
+mod frame;
+mod hosts;
 mod network;
 mod outside;
 mod packet;
-mod page;
 mod port;
-mod random;
 mod record;
+mod request_response;
 mod routes;
 mod run;
-mod switch_node;
+mod sample;
+mod switches;
 mod udp;
 mod workload;
 
+pub use addresses::{ipv4, mac};
 pub use aqm::Aqm;
 pub use capture::Sink;
 pub use flow::{FlowId, Outcome, TcpFlow};
 pub use network::{BuildError, Network, NodeId};
 pub use outside::Outgoing;
-pub use page::{Exchange, PageFlow, PageId};
 pub use port::{GilbertElliott, Link, PortId, QueueLimit, QueueStatistics};
 pub use record::{FlowSamples, Histogram, QueueSamples};
-pub use switch_node::{ipv4, mac};
+pub use request_response::{Exchange, PageFlow, PageId};
 pub use udp::{Pattern, UdpFlow, UdpStatistics};
 pub use workload::{Arrival, SizeDistribution, poisson};

@@ -4,8 +4,8 @@
 
 use units::Time;
 
+use crate::frame::Frame;
 use crate::network::{BuildError, NO_HOST, Network, NodeId, refuse};
-use crate::switch_node::Frame;
 
 /// Buffers that are kept for the next frames.
 const MAX_BUFFERS: usize = 4096;

@@ -2,7 +2,7 @@
 
 use transport::segment::{Ecn, Segment};
 
-use crate::switch_node::Frame;
+use crate::frame::Frame;
 use crate::udp::Datagram;
 
 pub(crate) type PacketId = u32;

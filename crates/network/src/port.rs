@@ -11,8 +11,8 @@ use units::{Bytes, Rate, Time};
 use crate::aqm::{Aqm, Managed, Waiting};
 use crate::capture::NO_CAPTURE;
 use crate::packet::{Packet, PacketId};
-use crate::random::Random;
 use crate::record::Histogram;
+use units::Random;
 
 /// A port's number, counted over the whole network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use transport::segment::Ecn;
 use units::{Rate, Time};
 
 use crate::network::NodeId;
-use crate::random::Random;
+use units::Random;
 
 /// When datagrams are sent.
 #[derive(Debug, Clone, Copy, PartialEq)]

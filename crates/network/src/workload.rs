@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use units::{Bytes, Time};
 
-use crate::random::Random;
 use crate::udp::exponential;
+use units::Random;
 
 /// A distribution of flow sizes.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,7 +106,7 @@ pub fn poisson(
         (at < stop.as_ps()).then(|| Arrival {
             start: Time::from_ps(at),
             size: sizes.quantile(random.unit()),
-            pair: ((u128::from(random.next()) * u128::from(pairs)) >> 64) as u32,
+            pair: ((u128::from(random.next_u64()) * u128::from(pairs)) >> 64) as u32,
         })
     })
 }

@@ -1,4 +1,4 @@
-//! Time, rates and sizes: types of their own, parsed from and printed as people write them.
+//! Time, rates and sizes: types of their own, parsed from and printed as people write them; and seeded random numbers.
 //!
 //! | type | holds | is written |
 //! |---|---|---|
@@ -10,11 +10,13 @@
 //! large. Printing uses the largest unit that loses nothing, so that what is printed parses to the same value.
 
 mod bytes;
+mod random;
 mod rate;
 mod text;
 mod time;
 
 pub use bytes::Bytes;
+pub use random::{Random, SplitMix};
 pub use rate::Rate;
 pub use text::ParseError;
 pub use time::Time;

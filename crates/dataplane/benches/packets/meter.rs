@@ -2,10 +2,10 @@
 //! packets that only the last table knows. Refill through the account, early marking, second chance.
 
 use dataplane::pipeline::Pipeline;
-use dataplane::rng::Rng;
 use dataplane::state::exact::Exact;
 use dataplane::state::lpm::Lpm;
 use p4lang::ir::EntryMatch;
+use units::SplitMix;
 
 use crate::by_hand::{be16, be32, be48};
 use crate::{BATCH, Figure, check, drive, drive_by_hand, race, setup};
@@ -59,7 +59,7 @@ struct Hand {
     dropped: Vec<(u64, u64)>,
     marked: Vec<u64>,
     spared: Vec<u64>,
-    rng: Rng,
+    rng: SplitMix,
 }
 
 #[derive(Clone, Copy)]
@@ -186,7 +186,7 @@ fn contenders(packets: &[Vec<u8>], by_flow: bool) -> (Pipeline, Hand) {
         dropped: vec![(0, 0); METERS],
         marked: vec![0; METERS],
         spared: vec![0; METERS],
-        rng: Rng::new(1),
+        rng: SplitMix::new(1),
     };
     let exact = |values: &[u64]| values.iter().map(|value| EntryMatch::Exact((*value).into())).collect();
     setup::add(&mut jit, "forward", exact(&[MAC]), "to_port", &[1]);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use dataplane::hash::csum16;
 use dataplane::pipeline::Pipeline;
-use dataplane::rng::Rng;
 use p4lang::ir::{EntryMatch, Program};
+use units::SplitMix;
 
 /// A route: prefix, length, port, addresses of the next hop.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ pub fn program_text(text: &str) -> Arc<Program> {
 
 /// 1000 routes with the lengths of a routing table: mostly 24 bits, some shorter, few longer.
 pub fn routes() -> Vec<Route> {
-    let mut rng = Rng::new(1);
+    let mut rng = SplitMix::new(1);
     let mut routes: Vec<Route> = Vec::new();
     while routes.len() < 1000 {
         let length = match rng.next_u64() % 100 {
@@ -78,7 +78,7 @@ pub fn set_checksum(frame: &mut [u8]) {
 
 /// 4096 frames of 64 bytes to addresses under the routes.
 pub fn packets(routes: &[Route]) -> Vec<Vec<u8>> {
-    let mut rng = Rng::new(2);
+    let mut rng = SplitMix::new(2);
     let packet = |_| {
         let route = routes[(rng.next_u64() % routes.len() as u64) as usize];
         let host = (rng.next_u64() as u32).checked_shr(route.length).unwrap_or(0);

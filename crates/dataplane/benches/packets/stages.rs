@@ -7,9 +7,9 @@ use dataplane::executor::Executor;
 use dataplane::jit::Jit;
 use dataplane::layout::Layout;
 use dataplane::pipeline::Pipeline;
-use dataplane::rng::Rng;
 use dataplane::state::State;
 use p4lang::ir::Architecture;
+use units::SplitMix;
 
 use crate::{BATCH, Figure, race, setup};
 
@@ -26,7 +26,7 @@ pub fn measure(figures: &mut Vec<Figure>) {
     let mut frame = layout.frame();
     let mut out = Vec::with_capacity(256);
     let mut state = pipeline.state.clone();
-    let mut rng = Rng::new(1);
+    let mut rng = SplitMix::new(1);
     let blocks = [
         ("router, parser", None),
         ("router, checksum verification", Some(blocks.verify_checksum)),

@@ -1,9 +1,9 @@
 //! A lookup in a large table beside one in a small table, by match kind.
 
-use dataplane::rng::Rng;
 use dataplane::state::State;
 use dataplane::state::table::Target;
 use p4lang::ir::EntryMatch;
+use units::SplitMix;
 
 use crate::{BATCH, Figure, race, setup};
 
@@ -16,7 +16,7 @@ fn state(kind: &str, entries: usize) -> (State, Vec<u64>) {
         .replace("hdr.ipv4.dst : lpm;", &format!("hdr.ipv4.dst : {kind};"));
     let program = setup::program_text(&text);
     let mut state = State::new(&program);
-    let mut rng = Rng::new(3);
+    let mut rng = SplitMix::new(3);
     let mut keys = Vec::new();
     for number in 0..entries {
         let value = rng.next_u64() as u32;

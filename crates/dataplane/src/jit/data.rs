@@ -14,7 +14,7 @@ use super::{helpers, services};
 use crate::layout::Slot;
 
 /// A data list in memory: address and length in bits.
-pub(super) struct Data {
+pub(crate) struct Data {
     pub at: Value,
     pub bits: Value,
 }

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use crate::layout::Layout;
 
 /// A value of any width, see the module's comment.
-pub(super) type Limbs = SmallVec<[Value; 2]>;
+pub(crate) type Limbs = SmallVec<[Value; 2]>;
 
 /// Locals of more limbs than this live in the frame.
 const MAX_SSA_LIMBS: u32 = 4;
@@ -32,7 +32,7 @@ const MAX_REGIONS: u32 = 8192;
 
 /// Memory that overlaps nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Region {
+pub(crate) enum Region {
     Context,
     /// Tables, registers, counters and what describes them.
     State,
@@ -49,12 +49,12 @@ pub(super) enum Region {
 
 /// Where `Break` and `Continue` of a label go.
 #[derive(Clone, Copy)]
-pub(super) struct Target {
+pub(crate) struct Target {
     pub leave: Block,
     pub again: Option<Block>,
 }
 
-pub(super) struct Gen<'a, 'f> {
+pub(crate) struct Gen<'a, 'f> {
     pub program: &'a Program,
     pub layout: &'a Layout,
     pub b: FunctionBuilder<'f>,

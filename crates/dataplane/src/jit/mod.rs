@@ -11,10 +11,10 @@ mod deparser;
 mod exec;
 mod expr;
 mod externs;
-mod function;
-mod helpers;
-mod native;
-mod packet;
+pub(crate) mod function;
+pub(crate) mod helpers;
+pub(crate) mod native;
+pub(crate) mod packet;
 mod parser;
 mod parser_shape;
 mod place;
@@ -23,7 +23,6 @@ mod stmt;
 mod table;
 #[cfg(test)]
 mod tests;
-mod through;
 mod wide;
 mod written;
 

@@ -53,7 +53,7 @@ pub(crate) struct Departing {
 }
 
 /// Values of [`Native::stage`]: where a packet is, or where it left the path.
-pub(super) mod stage {
+pub(crate) mod stage {
     pub const INGRESS: u64 = 0;
     pub const EGRESS: u64 = 1;
     pub const DEPARSE: u64 = 2;
@@ -62,12 +62,12 @@ pub(super) mod stage {
     pub const QUEUE: u64 = 4;
 }
 
-pub(super) const LOOP_BUDGET: u64 = 1;
-pub(super) const ASSERTION: u64 = 2;
-pub(super) const ASSUMPTION: u64 = 3;
+pub(crate) const LOOP_BUDGET: u64 = 1;
+pub(crate) const ASSERTION: u64 = 2;
+pub(crate) const ASSUMPTION: u64 = 3;
 
 /// The reason behind [`Native::dropped`].
-pub(super) fn drop_reason(dropped: u32) -> Result<(), DropReason> {
+pub(crate) fn drop_reason(dropped: u32) -> Result<(), DropReason> {
     match u64::from(dropped) {
         0 => Ok(()),
         ASSERTION => Err(DropReason::Assertion),
@@ -93,7 +93,7 @@ pub(crate) struct Outcome {
 ///
 /// Rust does not promise where in a `Vec` its pointer is, only that it is the same for every `Vec<T>` of one program; so one
 /// is looked at.
-pub(super) fn vec_pointer<T>() -> usize {
+pub(crate) fn vec_pointer<T>() -> usize {
     // A capacity and a length that no address equals.
     let mut sample: Vec<T> = Vec::with_capacity(3);
     let pointer = sample.as_mut_ptr() as usize;

@@ -23,7 +23,7 @@ use super::packet;
 use super::parser_shape::{cyclic, whole_bytes};
 
 /// What the generator knows while it is in a parser.
-pub(super) struct Parsing {
+pub(crate) struct Parsing {
     /// Place in the packet, in `unit`s of bits.
     cursor: Variable,
     unit: u32,

@@ -11,7 +11,7 @@ use crate::layout::{HeaderSlot, Slot};
 
 /// A base address and, for an element whose index is only known at run time, whether it exists.
 #[derive(Clone, Copy)]
-pub(super) struct Base {
+pub(crate) struct Base {
     pub at: Value,
     pub region: Region,
     /// `i8`; the address is that of element 0 if it is false.

@@ -391,7 +391,7 @@ mod tests {
     /// So many that nodes become plain arrays, and fewer again.
     #[test]
     fn full_nodes() {
-        let mut rng = crate::rng::Rng::new(5);
+        let mut rng = units::SplitMix::new(5);
         let mut lpm = Lpm::new(24);
         let mut list: Vec<(u128, u32, u32)> = Vec::new();
         for number in 0..1500 {

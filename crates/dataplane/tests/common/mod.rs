@@ -4,23 +4,23 @@ use std::collections::VecDeque;
 
 use dataplane::pipeline::{Output, Pipeline, QueueInfo, Received};
 use dataplane::replication::Session;
-use dataplane::rng::Rng;
 use dataplane::state::meter::MeterRates;
 use dataplane::state::profile::{ActionSet, Choice, Group, Share};
 use dataplane::state::table::Target;
 use num_bigint::BigUint;
 use p4lang::ir::*;
+use units::SplitMix;
 
-pub fn below(rng: &mut Rng, limit: usize) -> usize {
+pub fn below(rng: &mut SplitMix, limit: usize) -> usize {
     rng.between(0, limit as u64 - 1) as usize
 }
 
-pub fn coin(rng: &mut Rng) -> bool {
+pub fn coin(rng: &mut SplitMix) -> bool {
     rng.next_u64() & 1 == 0
 }
 
 /// A number of that width; small ones, and such that have few bits set or all, are likely.
-pub fn number(rng: &mut Rng, width: u32) -> BigUint {
+pub fn number(rng: &mut SplitMix, width: u32) -> BigUint {
     let ones = (BigUint::from(1u8) << width) - 1u8;
     let value = match below(rng, 8) {
         0 => BigUint::ZERO,
@@ -62,7 +62,7 @@ fn field_bits(program: &Program, found: &[(HeaderId, usize)], key: &Expr) -> Opt
 }
 
 /// A packet that takes one of the parser's paths, more often than not.
-pub fn packet(program: &Program, rng: &mut Rng) -> Vec<u8> {
+pub fn packet(program: &Program, rng: &mut SplitMix) -> Vec<u8> {
     let Architecture::V1Model(blocks) = &program.arch;
     let parser = &program[blocks.parser];
     let mut bits = Vec::new();
@@ -114,7 +114,7 @@ pub fn packet(program: &Program, rng: &mut Rng) -> Vec<u8> {
 fn extracts(
     program: &Program,
     body: &[Stmt],
-    rng: &mut Rng,
+    rng: &mut SplitMix,
     bits: &mut Vec<bool>,
     found: &mut Vec<(HeaderId, usize)>,
 ) {
@@ -142,7 +142,7 @@ fn extracts(
 }
 
 /// A random action of a table, with data.
-fn target(program: &Program, table: &Table, rng: &mut Rng) -> Target {
+fn target(program: &Program, table: &Table, rng: &mut SplitMix) -> Target {
     let action = below(rng, table.actions.len());
     let params = &program[table.actions[action].action].params;
     let mut args = Vec::new();
@@ -156,7 +156,7 @@ fn target(program: &Program, table: &Table, rng: &mut Rng) -> Target {
 }
 
 /// The same random entries, cells of registers, members, groups, sessions and groups of ports in all of the pipelines.
-pub fn fill(pipelines: &mut [Pipeline], rng: &mut Rng) {
+pub fn fill(pipelines: &mut [Pipeline], rng: &mut SplitMix) {
     let program = pipelines[0].program().clone();
     for (id, table) in program.tables.iter().enumerate() {
         if table.const_entries || table.keys.is_empty() {
@@ -180,7 +180,7 @@ pub fn fill(pipelines: &mut [Pipeline], rng: &mut Rng) {
                     profile.add_group();
                 }
                 targets.extend([Target::Group(0), Target::Group(1)]);
-                let choice = |weight: u32, rng: &mut Rng| match target(&program, table, rng) {
+                let choice = |weight: u32, rng: &mut SplitMix| match target(&program, table, rng) {
                     Target::Action { action, args } => Choice { action, args, weight, watch: Vec::new() },
                     other => panic!("{other:?} is no action"),
                 };

@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use dataplane::context::DropReason;
 use dataplane::pipeline::Pipeline;
-use dataplane::rng::Rng;
+use units::SplitMix;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
 /// Bytes without a plan; the other half of the packets follow the parser.
-fn noise(rng: &mut Rng) -> Vec<u8> {
+fn noise(rng: &mut SplitMix) -> Vec<u8> {
     let len = rng.between(0, 160) as usize;
     (0..len)
         .map(|_| match rng.between(0, 5) {
@@ -38,7 +38,7 @@ fn interpreter_and_jit_agree() {
         (setting("TIDEGATE_PROGRAMS", 60), setting("TIDEGATE_PACKETS", 150), setting("TIDEGATE_SEED", 1));
     let (mut reasons, mut digests, mut copies) = (BTreeSet::new(), 0, 0);
     for seed in first..first + programs {
-        let mut rng = Rng::new(seed);
+        let mut rng = SplitMix::new(seed);
         let source = program::generate(&mut rng);
         let compiled = p4lang::compile_str("generated.p4", &source, None, &p4lang::Options::default());
         let Some(program) = compiled.program else {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use dataplane::rng::Rng;
+use units::SplitMix;
 
 /// A scalar that expressions may read or statements write.
 #[derive(Clone)]
@@ -13,7 +13,7 @@ struct Lvalue {
 }
 
 pub struct Generator<'r> {
-    rng: &'r mut Rng,
+    rng: &'r mut SplitMix,
     vars: Vec<Lvalue>,
     out: String,
     depth: usize,
@@ -23,7 +23,7 @@ pub struct Generator<'r> {
 const WIDTHS: &[u32] =
     &[1, 3, 4, 7, 8, 8, 9, 13, 16, 16, 31, 32, 32, 33, 48, 63, 64, 65, 100, 127, 128, 129, 200];
 
-pub fn generate(rng: &mut Rng) -> String {
+pub fn generate(rng: &mut SplitMix) -> String {
     Generator { rng, vars: Vec::new(), out: String::new(), depth: 0, loops: 0 }.program()
 }
 

@@ -14,7 +14,7 @@ mod pie;
 use std::collections::VecDeque;
 
 use crate::packet::PacketId;
-use crate::random::Random;
+use units::Random;
 
 use codel::Codel;
 use pie::Pie;

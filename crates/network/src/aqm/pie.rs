@@ -2,7 +2,7 @@
 //! from the delay of the packet that left last. The delay is measured (the timestamp option of section 5.2).
 
 use super::Fifo;
-use crate::random::Random;
+use units::Random;
 
 const TARGET_S: f64 = 0.015;
 const UPDATE: u64 = 15_000_000_000;

@@ -13,8 +13,8 @@ use crate::context::{Context, Requests};
 use crate::executor::Executor;
 use crate::interp::Interpreter;
 use crate::layout::Layout;
-use crate::rng::Rng;
 use crate::state::State;
+use units::SplitMix;
 
 /// Builds small programs by hand.
 #[derive(Default)]
@@ -104,7 +104,7 @@ fn run(bench: &mut Bench, frame: &mut [u8]) {
             wire_len: 0,
             loop_budget: 0,
             requests: Requests::default(),
-            rng: &mut Rng::new(0),
+            rng: &mut SplitMix::new(0),
             trace: None,
         };
         executor.control(&mut ctx, ControlId(0)).expect("nothing drops the packet");

@@ -40,7 +40,7 @@ pub struct Exchange {
 
 /// A page and what came of it so far.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct RequestResponse {
     page: PageFlow,
     /// Its first flow and that flow's plan; the others follow.
     first: (FlowId, u32),
@@ -49,7 +49,7 @@ pub(crate) struct Page {
     heard: bool,
 }
 
-impl Page {
+impl RequestResponse {
     /// The plan of the connection that is in use.
     fn plan(&self, exchange: usize) -> u32 {
         self.first.1 + if self.page.persistent { 0 } else { exchange as u32 }
@@ -81,7 +81,7 @@ impl Network {
             flows.push(self.add_tcp(connection.clone(), number)?.0);
         }
         self.plan(page.flow.start, Action::Start(first.1));
-        self.pages.push(Page { page, first, exchanges: Vec::new(), heard: true });
+        self.pages.push(RequestResponse { page, first, exchanges: Vec::new(), heard: true });
         Ok((PageId(number), flows))
     }
 

@@ -2,7 +2,7 @@
 //! the deparser, with the standard metadata set as the pipeline does.
 //!
 //! Where the packet turns out not to be ordinary (dropped, to be cloned, multicast, resubmitted...) the function returns, and the
-//! pipeline goes on from there. [`Stage`] says where that is.
+//! pipeline goes on from there. [`stage`] says where that is.
 
 use std::mem::offset_of;
 
@@ -11,11 +11,11 @@ use cranelift_codegen::ir::types::I8X16;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use p4lang::ir::{ControlId, LOOP_BUDGET, Place, V1Model, VarId};
 
-use super::JitError;
-use super::function::Gen;
-use super::native::{Departing, Native, stage};
-use super::{helpers, packet};
-use crate::pipeline::DROP_PORT;
+use super::DROP_PORT;
+use crate::jit::JitError;
+use crate::jit::function::Gen;
+use crate::jit::native::{Departing, Native, stage};
+use crate::jit::{helpers, packet};
 
 /// Persistent parts up to this size are zeroed in place.
 const INLINE_ZERO: u32 = 1024;

@@ -1,11 +1,8 @@
-//! A P4 switch in the network: packets become frames on their way in, and hosts read frames.
-//!
-//! Addresses are given by the host's number n, counted from 0: IPv4 10.0.0.0 + n + 1, MAC 02:00:00:00:00:00 + n + 1. A packet's
-//! Ethernet destination is that of its host. A flow's ports tell its endpoints: see [`ports`].
+//! Packets become frames on their way into a P4 switch, and hosts read frames.
 
-use switch::Switch;
 use transport::wire::{self, Addresses};
 
+use crate::addresses::{TCP_RECEIVERS, UDP_RECEIVERS, host, ipv4, mac, number, ports};
 use crate::packet::{Body, Packet};
 
 /// A frame: headers from Ethernet on, and how many bytes of payload follow.
@@ -33,39 +30,8 @@ impl Frame {
         if self.bytes.get(12..14)? != [8, 0] {
             return None;
         }
-        u32::from_be_bytes(destination).checked_sub(FIRST_ADDRESS)
+        host(destination)
     }
-}
-
-const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 0, 0, 1]);
-
-pub fn ipv4(host: u32) -> [u8; 4] {
-    (FIRST_ADDRESS + host).to_be_bytes()
-}
-
-pub fn mac(host: u32) -> [u8; 6] {
-    let n = (host + 1).to_be_bytes();
-    [2, 0, n[0], n[1], n[2], n[3]]
-}
-
-/// Ports of one kind: those of sources, of TCP's receivers, of UDP's.
-const SPAN: u32 = 16_000;
-const SOURCES: u32 = 10_000;
-const TCP_RECEIVERS: u32 = SOURCES + SPAN;
-const UDP_RECEIVERS: u32 = TCP_RECEIVERS + SPAN;
-
-/// Ports of a flow, the sending side's and the receiving side's, together tell its number among the TCP or the UDP flows. Flows
-/// that are not thousands apart have different ones on both sides: a real receiver (iperf3) needs a port for itself.
-fn ports(number: u32, receivers: u32) -> (u16, u16) {
-    let (high, low) = (number / SPAN, number % SPAN);
-    ((SOURCES + low) as u16, (receivers + (low + high) % SPAN) as u16)
-}
-
-/// The number of the flow with these ports.
-fn number(source: u16, receiver: u16, receivers: u32) -> Option<u32> {
-    let low = u32::from(source).checked_sub(SOURCES).filter(|low| *low < SPAN)?;
-    let place = u32::from(receiver).checked_sub(receivers).filter(|place| *place < SPAN)?;
-    Some((place + SPAN - low) % SPAN * SPAN + low)
 }
 
 /// What a packet that has not been bytes yet looks like on the wire. `buffer` is used for the bytes.
@@ -105,22 +71,6 @@ pub(crate) fn read(frame: &Frame) -> Option<(u32, wire::Body)> {
         wire::Body::Udp { .. } => number(from, to, UDP_RECEIVERS)?,
     };
     Some((endpoint, body))
-}
-
-/// In place of a network's port: the switch has no port of that number.
-pub(crate) const NO_PORT: u32 = u32::MAX;
-
-/// A switch and, by its port numbers, the network's ports.
-#[derive(Debug)]
-pub(crate) struct SwitchNode {
-    pub switch: Switch,
-    pub ports: Vec<u32>,
-    /// How many ports there are.
-    pub links: usize,
-    /// Whoever runs the network wants to know at once of digests and packets for the controller.
-    pub watched: bool,
-    /// Earliest event under way for the packet generator; `u64::MAX`: none.
-    pub timer: u64,
 }
 
 #[cfg(test)]

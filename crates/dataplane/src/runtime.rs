@@ -1,0 +1,201 @@
+//! One switch's instance of a program: its state, the executor that runs it, and the memory that its packets use.
+//!
+//! What happens to a packet is the architecture's: see [`crate::v1model`].
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use p4lang::ir::{Architecture, Program, Table, TableAction, V1Model};
+
+use crate::context::{Context, DropReason, Requests};
+use crate::control::{ControlError, refuse};
+use crate::executor::Executor;
+use crate::interp::Interpreter;
+use crate::jit::{Jit, JitError};
+use crate::layout::Layout;
+use crate::replication::Replication;
+use crate::state::State;
+use crate::trace::{Event, Trace};
+use crate::v1model::{Next, wire_len};
+use units::SplitMix;
+
+/// Buffers that are kept for packets to come.
+const MAX_BUFFERS: usize = 4096;
+
+pub struct Pipeline {
+    pub(crate) program: Arc<Program>,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) v1: V1Model,
+    pub(crate) executor: Arc<dyn Executor>,
+    pub state: State,
+    pub replication: Replication,
+    pub(crate) rng: SplitMix,
+    pub(crate) drops: BTreeMap<DropReason, u64>,
+    pub(crate) frames: Vec<Box<[u8]>>,
+    buffers: Vec<Vec<u8>>,
+    pub(crate) queue: VecDeque<Next>,
+    pub(crate) copies: u32,
+    pub(crate) made: u64,
+}
+
+impl Pipeline {
+    /// A switch that runs the program with the interpreter. `seed` is for `random`.
+    pub fn interpreted(program: Arc<Program>, seed: u64) -> Pipeline {
+        let layout = Arc::new(Layout::new(&program));
+        let executor = Arc::new(Interpreter::new(program.clone(), layout.clone()));
+        Pipeline::with_executor(program, layout, executor, seed)
+    }
+
+    /// A switch that runs the program as native code.
+    pub fn compiled(program: Arc<Program>, seed: u64) -> Result<Pipeline, JitError> {
+        let layout = Arc::new(Layout::new(&program));
+        let executor = Arc::new(Jit::new(program.clone(), layout.clone())?);
+        Ok(Pipeline::with_executor(program, layout, executor, seed))
+    }
+
+    pub fn with_executor(
+        program: Arc<Program>,
+        layout: Arc<Layout>,
+        executor: Arc<dyn Executor>,
+        seed: u64,
+    ) -> Pipeline {
+        let Architecture::V1Model(v1) = &program.arch;
+        Pipeline {
+            v1: v1.clone(),
+            state: State::new(&program),
+            program,
+            layout,
+            executor,
+            replication: Replication::default(),
+            rng: SplitMix::new(seed),
+            drops: BTreeMap::new(),
+            frames: Vec::new(),
+            buffers: Vec::new(),
+            queue: VecDeque::new(),
+            copies: 0,
+            made: 0,
+        }
+    }
+
+    /// A switch of its own that runs the same program, with the same code.
+    pub fn another(&self, seed: u64) -> Pipeline {
+        Pipeline::with_executor(self.program.clone(), self.layout.clone(), self.executor.clone(), seed)
+    }
+
+    /// Runs another program from now on: that of `next`, with its state, or with this one's if the control plane sees the same
+    /// objects in both. Packets that are between ingress and egress are of no use any more. Counts of packets go on.
+    ///
+    /// # Errors
+    /// The state was to be kept, and is of another shape. Nothing is changed then.
+    pub fn replace(&mut self, mut next: Pipeline, keep_state: bool) -> Result<(), ControlError> {
+        if keep_state {
+            if shape(&self.program) != shape(&next.program) {
+                return refuse("the state cannot be kept: the programs have different objects");
+            }
+            std::mem::swap(&mut next.state, &mut self.state);
+            std::mem::swap(&mut next.replication, &mut self.replication);
+        }
+        (next.drops, next.made) = (std::mem::take(&mut self.drops), self.made);
+        *self = next;
+        Ok(())
+    }
+
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// Packets dropped, by reason.
+    pub fn drops(&self) -> &BTreeMap<DropReason, u64> {
+        &self.drops
+    }
+
+    /// Packets made from others: clones and multicast copies, less the originals that these replace. What came in and this
+    /// is what left, was dropped or is held.
+    pub fn packets_made(&self) -> u64 {
+        self.made
+    }
+
+    /// Gives an output's buffer back, so that the next packet needs no new one.
+    pub fn recycle(&mut self, mut bytes: Vec<u8>) {
+        if self.buffers.len() < MAX_BUFFERS {
+            bytes.clear();
+            self.buffers.push(bytes);
+        }
+    }
+
+    /// An empty buffer for a packet.
+    pub fn buffer(&mut self) -> Vec<u8> {
+        self.buffers.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn frame(&mut self) -> Box<[u8]> {
+        match self.frames.pop() {
+            Some(mut frame) => {
+                frame.fill(0);
+                frame
+            }
+            None => self.layout.frame(),
+        }
+    }
+
+    pub(crate) fn drop_packet(&mut self, reason: DropReason, trace: Option<&mut Trace>) {
+        *self.drops.entry(reason).or_default() += 1;
+        if let Some(trace) = trace {
+            trace.push(Event::Drop { reason });
+        }
+    }
+
+    /// One pass of the executor over `frame`.
+    pub(crate) fn pass<T>(
+        &mut self,
+        (now, frame, bytes, more, cursor): (u64, &mut [u8], &[u8], u32, usize),
+        out: &mut Vec<u8>,
+        trace: Option<&mut Trace>,
+        f: impl FnOnce(&dyn Executor, &mut Context<'_>, &V1Model) -> Result<T, DropReason>,
+    ) -> (Result<T, DropReason>, Requests, usize) {
+        let mut ctx = Context {
+            frame,
+            packet: bytes,
+            cursor,
+            out,
+            state: &mut self.state,
+            now,
+            wire_len: wire_len(bytes, more),
+            loop_budget: 0,
+            requests: Requests::default(),
+            rng: &mut self.rng,
+            trace,
+        };
+        let result = f(&*self.executor, &mut ctx, &self.v1);
+        (result, ctx.requests, ctx.cursor)
+    }
+}
+
+/// What the state of a program looks like: the same text, the same state.
+fn shape(program: &Program) -> String {
+    let action = |action: &TableAction| {
+        let declared = &program[action.action];
+        let widths: Vec<u32> = declared.params.iter().map(|param| program[param.var].width).collect();
+        (declared.info.name.clone(), widths, action.default_only, action.table_only)
+    };
+    let table = |t: &Table| {
+        let keys: Vec<_> = t.keys.iter().map(|key| (key.name.clone(), key.expr.width, key.kind)).collect();
+        let actions: Vec<_> = t.actions.iter().map(action).collect();
+        let entries: Vec<_> =
+            t.entries.iter().map(|e| (&e.matches, e.priority, &e.action, e.is_const)).collect();
+        let direct = (t.direct_counter.is_some(), t.direct_meter.as_ref().map(|m| m.unit), t.support_timeout);
+        format!(
+            "{} {keys:?} {actions:?} {entries:?} {:?} {:?} {direct:?} {}",
+            t.info.name, t.default_action, t.implementation, t.size
+        )
+    };
+    let tables: Vec<String> = program.tables.iter().map(table).collect();
+    let profiles: Vec<_> =
+        program.profiles.iter().map(|p| (&p.info.name, p.size, p.selector.is_some())).collect();
+    let counters: Vec<_> = program.counters.iter().map(|c| (&c.info.name, c.size, c.unit)).collect();
+    let meters: Vec<_> = program.meters.iter().map(|m| (&m.info.name, m.size, m.unit)).collect();
+    let registers: Vec<_> = program.registers.iter().map(|r| (&r.info.name, r.size, r.width)).collect();
+    let sets: Vec<_> = program.value_sets.iter().map(|v| (&v.info.name, v.size, &v.fields)).collect();
+    let digests: Vec<_> = program.digests.iter().map(|d| (&d.info.name, &d.fields)).collect();
+    format!("{tables:?} {profiles:?} {counters:?} {meters:?} {registers:?} {sets:?} {digests:?}")
+}

@@ -1,0 +1,40 @@
+//! The plan of addresses and ports: which host or flow has which, and back.
+//!
+//! Addresses are given by the host's number n, counted from 0: IPv4 10.0.0.0 + n + 1, MAC 02:00:00:00:00:00 + n + 1. A packet's
+//! Ethernet destination is that of its host. A flow's ports tell its endpoints: see [`ports`].
+
+const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 0, 0, 1]);
+
+pub fn ipv4(host: u32) -> [u8; 4] {
+    (FIRST_ADDRESS + host).to_be_bytes()
+}
+
+/// The host that an IPv4 address belongs to, if it is one of this plan.
+pub(crate) fn host(address: [u8; 4]) -> Option<u32> {
+    u32::from_be_bytes(address).checked_sub(FIRST_ADDRESS)
+}
+
+pub fn mac(host: u32) -> [u8; 6] {
+    let n = (host + 1).to_be_bytes();
+    [2, 0, n[0], n[1], n[2], n[3]]
+}
+
+/// Ports of one kind: those of sources, of TCP's receivers, of UDP's.
+const SPAN: u32 = 16_000;
+const SOURCES: u32 = 10_000;
+pub(crate) const TCP_RECEIVERS: u32 = SOURCES + SPAN;
+pub(crate) const UDP_RECEIVERS: u32 = TCP_RECEIVERS + SPAN;
+
+/// Ports of a flow, the sending side's and the receiving side's, together tell its number among the TCP or the UDP flows. Flows
+/// that are not thousands apart have different ones on both sides: a real receiver (iperf3) needs a port for itself.
+pub(crate) fn ports(number: u32, receivers: u32) -> (u16, u16) {
+    let (high, low) = (number / SPAN, number % SPAN);
+    ((SOURCES + low) as u16, (receivers + (low + high) % SPAN) as u16)
+}
+
+/// The number of the flow with these ports.
+pub(crate) fn number(source: u16, receiver: u16, receivers: u32) -> Option<u32> {
+    let low = u32::from(source).checked_sub(SOURCES).filter(|low| *low < SPAN)?;
+    let place = u32::from(receiver).checked_sub(receivers).filter(|place| *place < SPAN)?;
+    Some((place + SPAN - low) % SPAN * SPAN + low)
+}

@@ -1,0 +1,220 @@
+//! Building a network: nodes, links, routes.
+
+use crate::flows::{TCP_HEADERS, UDP_HEADERS};
+use crate::network::{Action, BuildError, Kind, NO_HOST, Network, Node, NodeId, Ways, refuse};
+use crate::port::{Link, Port, PortId};
+use crate::routes::towards;
+use units::Time;
+
+/// The last port number that v1model can send to: one more means that a packet is dropped.
+const LAST_PORT: u32 = 510;
+
+impl Network {
+    pub fn host(&mut self, name: &str) -> NodeId {
+        let host = self.hosts.len() as u32;
+        self.hosts.push(self.nodes.len() as u32);
+        self.node(name, host)
+    }
+
+    /// A plain router: forwards by destination.
+    pub fn router(&mut self, name: &str) -> NodeId {
+        self.node(name, NO_HOST)
+    }
+
+    pub(crate) fn node(&mut self, name: &str, host: u32) -> NodeId {
+        self.routed = false;
+        let node =
+            Node { name: name.to_owned(), host, switch: NO_HOST, ports: Vec::new(), routes: Vec::new() };
+        self.nodes.push(node);
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    pub(crate) fn name(&self, node: NodeId) -> &str {
+        &self.nodes[node.0 as usize].name
+    }
+
+    pub(crate) fn is_host(&self, node: NodeId) -> bool {
+        self.nodes[node.0 as usize].host != NO_HOST
+    }
+
+    /// Connects two nodes in both directions; gives the ports at `a` and at `b`.
+    ///
+    /// # Errors
+    /// A link of a node to itself, a second link of a host, and a link that [`Network::change_link`] would refuse.
+    pub fn link(
+        &mut self,
+        a: NodeId,
+        b: NodeId,
+        there: Link,
+        back: Link,
+    ) -> Result<(PortId, PortId), BuildError> {
+        self.link_at(a, b, there, back, [None, None])
+    }
+
+    /// As [`Network::link`], with the numbers of the ports at `a` and at `b`, where they are switches.
+    ///
+    /// # Errors
+    /// As [`Network::link`]; and a number that the node has given to another link, or that v1model does not have.
+    pub fn link_at(
+        &mut self,
+        a: NodeId,
+        b: NodeId,
+        there: Link,
+        back: Link,
+        numbers: [Option<u32>; 2],
+    ) -> Result<(PortId, PortId), BuildError> {
+        let names = format!("the link {} - {}", self.name(a), self.name(b));
+        if a == b {
+            return refuse(format!("{names} connects a node to itself"));
+        }
+        check_link(&names, &there)?;
+        check_link(&names, &back)?;
+        for node in [a, b] {
+            if self.is_host(node) && !self.nodes[node.0 as usize].ports.is_empty() {
+                return refuse(format!(
+                    "host {} has a link already; connect it to a router",
+                    self.name(node)
+                ));
+            }
+        }
+        for (node, link) in [(a, &there), (b, &back)] {
+            if link.aqm.is_some() && self.nodes[node.0 as usize].switch != NO_HOST {
+                return refuse(format!(
+                    "{names}: the queues of the P4 switch {} are managed by its program; leave `aqm` out",
+                    self.name(node)
+                ));
+            }
+        }
+        let mut given = [0, 0];
+        for (node, (number, given)) in [a, b].into_iter().zip(numbers.into_iter().zip(&mut given)) {
+            *given = self.number(node, number)?;
+        }
+        let numbers = given;
+        self.routed = false;
+        Ok((self.port(a, b, there, numbers), self.port(b, a, back, [numbers[1], numbers[0]])))
+    }
+
+    /// The number of a node's next port: the one that is asked for, or the one behind the last.
+    fn number(&self, node: NodeId, asked: Option<u32>) -> Result<u32, BuildError> {
+        let mut taken = self.nodes[node.0 as usize].ports.iter().map(|p| self.ports[*p as usize].number);
+        let Some(number) = asked else { return Ok(taken.max().map_or(0, |last| last + 1)) };
+        if taken.any(|other| other == number) {
+            return refuse(format!(
+                "{} has a port {number} already; give it another number",
+                self.name(node)
+            ));
+        }
+        if number > LAST_PORT {
+            return refuse(format!(
+                "{} cannot have a port {number}; the last is {LAST_PORT}",
+                self.name(node)
+            ));
+        }
+        Ok(number)
+    }
+
+    fn port(&mut self, from: NodeId, to: NodeId, link: Link, [number, to_port]: [u32; 2]) -> PortId {
+        let id = self.ports.len() as u32;
+        self.nodes[from.0 as usize].ports.push(id);
+        self.ports.push(Port::new(link, to.0, to_port, number));
+        PortId(id)
+    }
+
+    /// Changes a port's link at a time.
+    ///
+    /// # Errors
+    /// A rate of zero, shares beyond 0 to 1, a queue that holds nothing.
+    pub fn change_link(&mut self, at: Time, port: PortId, link: Link) -> Result<(), BuildError> {
+        let to = self.ports[port.0 as usize].to;
+        check_link(&format!("the link to {}", self.nodes[to as usize].name), &link)?;
+        self.plan(at, Action::Change(port.0, Box::new(link)));
+        Ok(())
+    }
+
+    /// Sends packets for `to` out of this port of a router, whatever the shortest way is. To be called when all links
+    /// are there.
+    ///
+    /// # Errors
+    /// A port of another node, a target that is no host.
+    pub fn set_route(&mut self, router: NodeId, to: NodeId, port: PortId) -> Result<(), BuildError> {
+        if !self.routed {
+            self.route()?;
+        }
+        let host = self.nodes[to.0 as usize].host;
+        let node = &mut self.nodes[router.0 as usize];
+        if host == NO_HOST || !node.ports.contains(&port.0) {
+            return refuse(format!("a route of {} needs a host and a port of that router", node.name));
+        }
+        node.routes[host as usize] = Ways { first: port.0, count: 1 };
+        Ok(())
+    }
+
+    /// Fills the tables of hosts and routers by shortest ways.
+    pub(crate) fn route(&mut self) -> Result<(), BuildError> {
+        self.make_switches()?;
+        let links: Vec<Vec<(u32, u32)>> = self
+            .nodes
+            .iter()
+            .map(|n| n.ports.iter().map(|p| (*p, self.ports[*p as usize].to)).collect())
+            .collect();
+        self.ways.clear();
+        for node in &mut self.nodes {
+            node.routes.clear();
+        }
+        for target in &self.hosts {
+            let ways = towards(*target, &links, |n| self.nodes[n as usize].host == NO_HOST);
+            for (node, ports) in self.nodes.iter_mut().zip(ways) {
+                let first = if ports.len() == 1 { ports[0] } else { self.ways.len() as u32 };
+                node.routes.push(Ways { first, count: ports.len() as u32 });
+                if ports.len() > 1 {
+                    self.ways.extend(ports);
+                }
+            }
+        }
+        for (number, kind) in self.kinds.iter().enumerate() {
+            let (from, to, longest) = match kind {
+                Kind::Tcp(plan) => {
+                    let endpoint = &self.endpoints[2 * *plan as usize];
+                    let mss = self.plans[*plan as usize].flow.config.mss;
+                    (endpoint.host, endpoint.peer_host, mss + TCP_HEADERS)
+                }
+                Kind::Udp(source) => {
+                    let source = &self.sources[*source as usize];
+                    (source.host, source.peer_host, source.flow.payload.saturating_add(UDP_HEADERS))
+                }
+            };
+            self.check_way(number as u32, from, to)?;
+            self.check_fits(number as u32, from, longest)?;
+        }
+        self.routed = true;
+        Ok(())
+    }
+}
+
+fn check_link(names: &str, link: &Link) -> Result<(), BuildError> {
+    if link.rate.is_zero() {
+        return refuse(format!("{names} has the rate 0; give it a rate above 0"));
+    }
+    let mut shares = vec![("loss", link.loss), ("duplicate", link.duplicate), ("reorder", link.reorder)];
+    if let Some(chain) = link.burst_loss {
+        shares.extend([("to_bad", chain.to_bad), ("to_good", chain.to_good)]);
+        shares.extend([("loss_good", chain.loss_good), ("loss_bad", chain.loss_bad)]);
+    }
+    for (what, share) in shares {
+        if !(0.0..=1.0).contains(&share) {
+            return refuse(format!("{names} has {what} {share}; give a share from 0 to 1"));
+        }
+    }
+    if link.limit.packets == Some(0) || link.limit.bytes.is_some_and(|b| b.is_zero()) {
+        return refuse(format!("{names} has a queue that holds nothing; give it room for a packet"));
+    }
+    if link.aqm.is_some() && link.mark_above.is_some() {
+        return refuse(format!(
+            "{names} has queue management and a threshold for marks; give it one of them"
+        ));
+    }
+    if link.mtu < 576 {
+        return refuse(format!("{names} has an MTU of {}; give it at least 576", link.mtu));
+    }
+    Ok(())
+}

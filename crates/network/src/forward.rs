@@ -1,0 +1,223 @@
+//! A packet's way from node to node: through routers, P4 switches, ports and wires.
+
+use switch::Passed;
+use units::Time;
+
+use crate::capture::NO_CAPTURE;
+use crate::events::Event;
+use crate::frame::Frame;
+use crate::network::{NO_HOST, Network};
+use crate::packet::{Body, PacketId};
+use crate::port::Taken;
+
+impl Network {
+    /// A packet has come to a node.
+    #[inline]
+    pub(crate) fn deliver(&mut self, to: u32, to_port: u32, id: PacketId) {
+        let node = &self.nodes[to as usize];
+        if node.host == NO_HOST {
+            if node.switch != NO_HOST {
+                self.deliver_to_switch(node.switch, to_port, id);
+                return;
+            }
+            let packet = self.packets.get(id);
+            if node.routes.get(packet.to as usize).is_none_or(|w| w.count == 0) {
+                self.unclaimed += 1;
+                self.packets.free(id);
+                return;
+            }
+            let ways = node.routes[packet.to as usize];
+            let port = if ways.count == 1 {
+                ways.first
+            } else {
+                let hash = match &packet.body {
+                    Body::Tcp(_) => self.endpoints[packet.endpoint as usize].hash,
+                    Body::Udp(_) => self.sources[packet.endpoint as usize].hash,
+                    Body::Frame(frame) => frame.hash(),
+                };
+                self.ways[(ways.first + hash % ways.count) as usize]
+            };
+            self.send(port, id);
+            return;
+        }
+        let packet = self.packets.get(id);
+        let endpoint = packet.endpoint;
+        match &packet.body {
+            Body::Tcp(segment) => {
+                let segment = *segment;
+                self.packets.free(id);
+                self.receive(endpoint, &segment);
+            }
+            Body::Udp(datagram) => {
+                self.sources[endpoint as usize].receive(self.now, datagram);
+                self.packets.free(id);
+            }
+            Body::Frame(_) => {
+                let host = node.host;
+                self.receive_frame(host, id);
+            }
+        }
+    }
+
+    /// A packet has come to a switch.
+    fn deliver_to_switch(&mut self, index: u32, port: u32, id: PacketId) {
+        if !matches!(self.packets.get(id).body, Body::Frame(_)) {
+            let buffer = self.buffers.pop().unwrap_or_default();
+            let frame = self.frame(self.packets.get(id), buffer);
+            self.packets.get_mut(id).body = Body::Frame(frame);
+        }
+        let packet = self.packets.get_mut(id);
+        let (Body::Frame(frame), Some(node)) = (&mut packet.body, &mut self.switches[index as usize]) else {
+            return;
+        };
+        let (ports, now) = (&self.ports, self.now);
+        let free = |number: u32| ports[node.ports[number as usize] as usize].free_at() <= now;
+        let passed = node.switch.forward(Time::from_ps(now), port, &mut frame.bytes, frame.more, free);
+        self.news |= node.watched && node.switch.has_news();
+        if let Some(Passed { port, queue, more }) = passed {
+            frame.more = more;
+            (packet.size, packet.to) = (frame.size(), frame.host().unwrap_or(NO_HOST));
+            let port = node.ports[port as usize];
+            self.emit(port, id, queue, 0);
+        } else {
+            self.packets.free(id);
+        }
+        self.wake_ports(index);
+    }
+
+    /// Starts the ports of a switch that have got something to send and are free.
+    pub(crate) fn wake_ports(&mut self, index: u32) {
+        while let Some(node) = &mut self.switches[index as usize]
+            && let Some(number) = node.switch.take_ready()
+        {
+            let port = node.ports[number as usize];
+            let free_at = self.ports[port as usize].free_at();
+            let next = if free_at > self.now { Some(free_at) } else { self.pull(port) };
+            if let Some(next) = next {
+                self.events.push(next, Event::Free(port));
+            }
+        }
+    }
+
+    /// A port of a switch, or with a managed queue, may be free: sends the next packet, if there is one. Gives when to look at it
+    /// again.
+    pub(crate) fn pull(&mut self, port: u32) -> Option<u64> {
+        let p = &self.ports[port as usize];
+        if p.free_at() > self.now {
+            return None;
+        }
+        if p.managed.is_some() {
+            return self.pull_managed(port);
+        }
+        let (index, number) = (p.of_switch, p.number);
+        let node = self.switches.get_mut(index as usize).and_then(Option::as_mut)?;
+        let Some(out) = node.switch.transmit(Time::from_ps(self.now), number) else {
+            // Something may wait for a shaper.
+            let next = node.switch.next_transmit(number).map(|at| at.as_ps().max(self.now + 1));
+            self.news |= node.watched && node.switch.has_news();
+            self.wake_ports(index);
+            return next;
+        };
+        let next = node.switch.next_transmit(number);
+        self.news |= node.watched && node.switch.has_news();
+        let frame = Frame { bytes: out.bytes, more: out.more };
+        let to = frame.host().unwrap_or(NO_HOST);
+        let id = self.packets.add_frame(to, port, frame);
+        self.emit(port, id, out.queue, out.waited.as_ps());
+        let free_at = self.ports[port as usize].free_at();
+        self.wake_ports(index);
+        next.map(|next| free_at.max(next.as_ps()))
+    }
+
+    /// Sends a packet that has waited by a port whose wire is free.
+    fn emit(&mut self, port: u32, id: PacketId, queue: usize, waited: u64) {
+        let size = self.packets.get(id).size;
+        let p = &mut self.ports[port as usize];
+        p.note_wait(queue, waited);
+        let (arrives, first) = p.put(self.now, id, size);
+        if p.captures_sent != NO_CAPTURE {
+            let capture = p.captures_sent;
+            self.capture_sent(capture, self.now, id);
+        }
+        if self.ports[port as usize].strays {
+            self.stray(port, id, arrives);
+        } else if first {
+            self.events.push(arrives, Event::Arrive(port));
+        }
+    }
+
+    /// Hands a packet to a port.
+    #[inline]
+    pub(crate) fn send(&mut self, port: u32, id: PacketId) {
+        let p = &mut self.ports[port as usize];
+        if p.managed.is_some() {
+            self.send_managed(port, id);
+            return;
+        }
+        let taken = p.push(self.now, id, self.packets.get_mut(id));
+        if p.captures_sent != NO_CAPTURE && !matches!(taken, Taken::Dropped) {
+            let (capture, at) = (p.captures_sent, p.starts().next_back().unwrap_or(self.now));
+            self.capture_sent(capture, at, id);
+        }
+        match taken {
+            Taken::Queued { first: None } => {}
+            Taken::Queued { first: Some(at) } => self.events.push(at, Event::Arrive(port)),
+            Taken::Dropped => self.packets.free(id),
+            Taken::Stray { at } => self.stray(port, id, at),
+        }
+    }
+
+    /// Hands a packet to a port with a managed queue.
+    fn send_managed(&mut self, port: u32, id: PacketId) {
+        let p = &mut self.ports[port as usize];
+        match p.manage(self.now, id, self.packets.get(id), &mut self.random) {
+            None => self.packets.free(id),
+            // There is an event under way while packets wait.
+            Some(false) => {}
+            Some(true) if p.free_at() > self.now => {
+                let at = p.free_at();
+                self.events.push(at, Event::Free(port));
+            }
+            Some(true) => {
+                if let Some(next) = self.pull_managed(port) {
+                    self.events.push(next, Event::Free(port));
+                }
+            }
+        }
+    }
+
+    /// Sends the next packet of a managed queue. Gives when to look at it again.
+    fn pull_managed(&mut self, port: u32) -> Option<u64> {
+        let p = &mut self.ports[port as usize];
+        let mut dropped = Vec::new();
+        let next = p.next_managed(self.now, &mut dropped);
+        dropped.into_iter().for_each(|id| self.packets.free(id));
+        let (id, waited) = next?;
+        self.emit(port, id, 0, waited);
+        let p = &mut self.ports[port as usize];
+        (p.depth(self.now).0 > 0).then_some(p.free_at())
+    }
+
+    /// A packet on a wire that loses, doubles or delays.
+    pub(crate) fn stray(&mut self, port: u32, id: PacketId, at: u64) {
+        let p = &mut self.ports[port as usize];
+        self.packets.get_mut(id).next = port;
+        let random = &mut self.random;
+        let jitter = p.link.jitter.as_ps() as f64;
+        if random.chance(p.link.duplicate) {
+            let copy = self.packets.add(self.packets.get(id).clone());
+            let later = (random.unit() * jitter) as u64;
+            self.events.push(at + later, Event::Stray(copy));
+        }
+        if p.loses(random) {
+            p.statistics.lost += 1;
+            self.packets.free(id);
+            return;
+        }
+        let mut later = (random.unit() * jitter) as u64;
+        if random.chance(p.link.reorder) {
+            later += p.link.reorder_by.as_ps();
+        }
+        self.events.push(at + later, Event::Stray(id));
+    }
+}

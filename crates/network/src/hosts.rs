@@ -1,0 +1,199 @@
+//! Hosts: what comes to them, their timers, and what they send.
+
+use transport::cc;
+use transport::segment::{Flags, Segment};
+use transport::tcp::{Connection, Phase};
+use transport::wire;
+use units::Time;
+
+use crate::events::Event;
+use crate::flow::{NO_PAGE, Plan};
+use crate::flows::UDP_HEADERS;
+use crate::frame;
+use crate::network::Network;
+use crate::packet::{Body, HELD, Packet, PacketId};
+use crate::udp::Datagram;
+
+/// Bytes of an IPv4 header without options.
+const IP_HEADER: u32 = 20;
+
+impl Network {
+    /// A frame has come to a host.
+    pub(crate) fn receive_frame(&mut self, host: u32, id: PacketId) {
+        let Some(frame) = self.packets.take_frame(id) else { return };
+        if self.outside.has(host) {
+            self.outside.put(host, self.now, frame);
+            return;
+        }
+        let found = if frame.host() == Some(host) { frame::read(&frame) } else { None };
+        self.recycle(frame.bytes);
+        match found {
+            Some((endpoint, wire::Body::Tcp(segment)))
+                if self.endpoints.get(endpoint as usize).is_some_and(|e| e.host == host) =>
+            {
+                self.receive(endpoint, &segment);
+            }
+            Some((source, wire::Body::Udp { payload, ecn }))
+                if self.sources.get(source as usize).is_some_and(|s| s.peer_host == host) =>
+            {
+                self.sources[source as usize].receive_unnumbered(payload, ecn);
+            }
+            _ => self.unclaimed += 1,
+        }
+    }
+
+    /// A segment has come to its endpoint.
+    pub(crate) fn receive(&mut self, index: u32, segment: &Segment) {
+        let endpoint = &mut self.endpoints[index as usize];
+        let Some(connection) = &mut endpoint.connection else {
+            self.unclaimed += 1;
+            return;
+        };
+        connection.receive(Time::from_ps(self.now), segment);
+        let page = endpoint.page;
+        if index % 2 == 1 && connection.peer_closed() {
+            self.on_peer_closed(index);
+        }
+        if page != NO_PAGE {
+            self.on_page(page, index);
+        }
+        self.pump(index);
+        if segment.flags.any(Flags::FIN | Flags::RST) || self.closing(index) {
+            self.retire(index / 2);
+        }
+    }
+
+    fn closing(&self, index: u32) -> bool {
+        let phase = self.endpoints[index as usize].connection.as_ref().map(|c| c.phase());
+        !matches!(phase, Some(Phase::Established | Phase::SynSent | Phase::SynReceived | Phase::Listen))
+    }
+
+    /// All of a flow has come: its receiver closes too.
+    fn on_peer_closed(&mut self, index: u32) {
+        let now = Time::from_ps(self.now);
+        let outcome = &mut self.plans[index as usize / 2].outcome;
+        outcome.finished.get_or_insert(now);
+        if let Some(connection) = &mut self.endpoints[index as usize].connection {
+            connection.close();
+        }
+    }
+
+    /// Connections whose both ends are done go away; what is known of them stays.
+    fn retire(&mut self, plan: u32) {
+        let both = [2 * plan, 2 * plan + 1];
+        if both.iter().all(|i| self.closing(*i)) {
+            self.plans[plan as usize].outcome = self.tcp_outcome(plan);
+            for index in both {
+                self.endpoints[index as usize].connection = None;
+            }
+        }
+    }
+
+    /// Sends what an endpoint has to send, and sets its timer.
+    pub(crate) fn pump(&mut self, index: u32) {
+        let now = Time::from_ps(self.now);
+        let endpoint = &mut self.endpoints[index as usize];
+        let (to, node, hold) = (endpoint.peer_host, self.hosts[endpoint.host as usize], endpoint.hold);
+        loop {
+            let Some(connection) = &mut self.endpoints[index as usize].connection else { return };
+            let Some(segment) = connection.transmit(now) else { break };
+            let size = IP_HEADER + segment.header_len() + segment.payload;
+            let data = segment.payload > 0;
+            let body = Body::Tcp(segment);
+            let port = self.nodes[node as usize].ports[0];
+            let id = self.packets.add(Packet { endpoint: index ^ 1, to, next: port | HELD, size, body });
+            if hold > 0 {
+                // A longer way, not a queue.
+                self.events.push(self.now + hold, Event::Stray(id));
+                continue;
+            }
+            self.send(port, id);
+            if data && let Some(connection) = &mut self.endpoints[index as usize].connection {
+                let leaves = Time::from_ps(self.ports[port as usize].drained(self.now));
+                connection.handed_down(now, size, leaves);
+            }
+        }
+        let endpoint = &mut self.endpoints[index as usize];
+        let Some(connection) = &endpoint.connection else { return };
+        let wake = connection.next_wakeup(now).as_ps();
+        if wake < endpoint.timer {
+            endpoint.timer = wake.max(self.now);
+            self.events.push(endpoint.timer, Event::Timer(index));
+        }
+    }
+
+    pub(crate) fn on_timer(&mut self, index: u32) {
+        let endpoint = &mut self.endpoints[index as usize];
+        // An event that an earlier one has overtaken.
+        if endpoint.timer != self.now {
+            return;
+        }
+        endpoint.timer = u64::MAX;
+        let Some(connection) = &mut endpoint.connection else { return };
+        connection.advance(Time::from_ps(self.now));
+        self.pump(index);
+        if self.closing(index) {
+            self.retire(index / 2);
+        }
+    }
+
+    pub(crate) fn start(&mut self, plan: u32) {
+        let now = Time::from_ps(self.now);
+        let ideal = self.ideal(plan);
+        let Plan { flow, outcome, .. } = &mut self.plans[plan as usize];
+        outcome.started = Some(now);
+        outcome.ideal = ideal;
+        // The name was checked when the flow was added.
+        let (Some(control), Some(mirror)) =
+            (cc::by_name(&flow.congestion_control), cc::by_name(&flow.congestion_control))
+        else {
+            return;
+        };
+        let mut config = flow.config.clone();
+        config.seed ^= self.seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ u64::from(plan);
+        let mut sender = Connection::connect(config, control);
+        let page = self.endpoints[2 * plan as usize].page;
+        if page == NO_PAGE {
+            sender.write(flow.size.map_or(u64::MAX, |size| size.get()));
+        }
+        if flow.size.is_some() {
+            sender.close();
+        }
+        let receiver = Connection::listen(flow.receiver_config.clone(), mirror);
+        self.endpoints[2 * plan as usize].connection = Some(Box::new(sender));
+        self.endpoints[2 * plan as usize + 1].connection = Some(Box::new(receiver));
+        if page == NO_PAGE {
+            self.pump(2 * plan);
+        } else {
+            self.ask(page);
+        }
+    }
+
+    pub(crate) fn on_udp(&mut self, index: u32) {
+        let source = &mut self.sources[index as usize];
+        let stop = source.flow.stop.map_or(u64::MAX, |stop| stop.as_ps());
+        if self.now >= stop {
+            return;
+        }
+        let datagram = Datagram {
+            payload: source.flow.payload,
+            number: source.statistics.sent,
+            sent: self.now,
+            ecn: source.flow.ecn,
+        };
+        source.statistics.sent += 1;
+        let next = source.next(self.now, &mut self.random);
+        let packet = Packet {
+            endpoint: index,
+            to: source.peer_host,
+            next: 0,
+            size: UDP_HEADERS + source.flow.payload,
+            body: Body::Udp(datagram),
+        };
+        let node = self.hosts[source.host as usize];
+        let port = self.nodes[node as usize].ports[0];
+        let id = self.packets.add(packet);
+        self.send(port, id);
+        self.events.push(next.max(self.now + 1), Event::Udp(index));
+    }
+}

@@ -1,0 +1,65 @@
+//! Samples of flows and queues, each recorder on its period.
+
+use units::Time;
+
+use crate::events::Event;
+use crate::network::Network;
+use crate::port::Port;
+use crate::record::Recorder;
+
+impl Network {
+    pub(crate) fn on_sample(&mut self, index: u32) {
+        let mut recorder = std::mem::replace(
+            &mut self.recorders[index as usize],
+            Recorder { period: 0, flows: None, ports: Vec::new(), queues: Default::default() },
+        );
+        if let Some(samples) = &mut recorder.flows {
+            for plan in 0..self.plans.len() as u32 {
+                let Some(sender) = &self.endpoints[self.sender(plan)].connection else { continue };
+                let flow = sender.flow();
+                samples.time.push(self.now);
+                samples.flow.push(self.plans[plan as usize].number);
+                samples.bytes_received.push(self.tcp_outcome(plan).bytes_received);
+                samples.cwnd.push(flow.cwnd);
+                samples.ssthresh.push(flow.ssthresh);
+                samples.in_flight.push(flow.in_flight());
+                samples.srtt.push(flow.srtt.as_ps());
+                samples.rto.push(sender.rto().as_ps());
+                samples.pacing_rate.push(flow.pacing_rate.as_bps());
+                samples.retransmits.push(sender.statistics().retransmits);
+                samples.timeouts.push(sender.statistics().timeouts);
+                samples.delivered_ce.push(flow.delivered_ce);
+            }
+        }
+        let samples = &mut recorder.queues;
+        for port in &recorder.ports {
+            let p = &mut self.ports[*port as usize];
+            let mut row = |p: &Port, queue: usize, (packets, bytes): (u64, u64), delay: u64, dropped: u64| {
+                samples.time.push(self.now);
+                samples.port.push(*port);
+                samples.queue.push(queue as u32);
+                samples.packets.push(packets);
+                samples.bytes.push(bytes);
+                samples.delay.push(delay);
+                samples.sent_bytes.push(p.statistics.bytes);
+                samples.dropped.push(dropped);
+                samples.marked.push(p.statistics.marked);
+                // What is still to be sent has been counted already.
+                samples.busy.push((p.statistics.busy_ps as u64).saturating_sub(p.backlog(self.now)));
+            };
+            let Some(Some(node)) = self.switches.get(p.of_switch as usize) else {
+                let (depth, delay) = (p.depth(self.now), p.delay(self.now));
+                row(p, 0, depth, delay, p.statistics.dropped);
+                continue;
+            };
+            let mut queue = 0;
+            while let Some((depth, counts)) = node.switch.queue(p.number, queue) {
+                let wait = node.switch.head_wait(Time::from_ps(self.now), p.number, queue);
+                row(p, queue, depth, wait.map_or(0, Time::as_ps), counts.dropped);
+                queue += 1;
+            }
+        }
+        self.events.push(self.now + recorder.period, Event::Sample(index));
+        self.recorders[index as usize] = recorder;
+    }
+}

@@ -1,0 +1,185 @@
+//! P4 switches in a network: made when their ports are known, asked and set by their controllers.
+
+use std::sync::Arc;
+
+use dataplane::pipeline::Pipeline;
+use p4lang::ir::Program;
+use switch::{PortConfig, Switch};
+use units::Time;
+
+use crate::events::Event;
+use crate::network::{BuildError, NO_HOST, Network, Node, NodeId, refuse};
+use crate::port::{PortId, QueueLimit};
+
+/// In place of a network's port: the switch has no port of that number.
+pub(crate) const NO_PORT: u32 = u32::MAX;
+
+/// A switch and, by its port numbers, the network's ports.
+#[derive(Debug)]
+pub(crate) struct SwitchNode {
+    pub switch: Switch,
+    pub ports: Vec<u32>,
+    /// How many ports there are.
+    pub links: usize,
+    /// Whoever runs the network wants to know at once of digests and packets for the controller.
+    pub watched: bool,
+    /// Earliest event under way for the packet generator; `u64::MAX`: none.
+    pub timer: u64,
+}
+
+/// A switch that is to be made when its ports are known.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    program: Arc<Program>,
+    /// Queues of each port.
+    queues: usize,
+    cpu_port: Option<u32>,
+    node: NodeId,
+}
+
+impl Network {
+    /// A switch that runs a P4 program. Its ports have the numbers of its links in the order in which they are made, from 0 on,
+    /// unless [`Network::link_at`] gives them others; the limits of its links are those of its queues. `cpu_port` is the port number
+    /// of its controller.
+    pub fn switch(
+        &mut self,
+        name: &str,
+        program: Arc<Program>,
+        queues: usize,
+        cpu_port: Option<u32>,
+    ) -> NodeId {
+        let id = self.node(name, NO_HOST);
+        self.nodes[id.0 as usize].switch = self.switches.len() as u32;
+        self.programs.push(Planned { program, queues: queues.max(1), cpu_port, node: id });
+        self.switches.push(None);
+        id
+    }
+
+    /// The pipeline of a switch, to set up its tables and read its state. To be called when all links are there.
+    ///
+    /// # Errors
+    /// A node that is no switch.
+    pub fn pipeline(&mut self, node: NodeId) -> Result<&mut Pipeline, BuildError> {
+        Ok(self.made(node)?.switch.pipeline())
+    }
+
+    /// Does something to a switch that is not for its pipeline alone: sets a port anew, starts a packet generator, sends a
+    /// packet out. What comes of it happens from now on.
+    ///
+    /// # Errors
+    /// A node that is no switch.
+    pub fn control<T>(
+        &mut self,
+        node: NodeId,
+        act: impl FnOnce(&mut Switch, Time) -> T,
+    ) -> Result<T, BuildError> {
+        let now = self.now();
+        let result = act(&mut self.made(node)?.switch, now);
+        self.attend(self.nodes[node.0 as usize].switch);
+        Ok(result)
+    }
+
+    /// Ends [`Network::run_until`] early whenever this switch has something for its controller.
+    ///
+    /// # Errors
+    /// A node that is no switch.
+    pub fn watch(&mut self, node: NodeId) -> Result<(), BuildError> {
+        self.made(node)?.watched = true;
+        Ok(())
+    }
+
+    fn made(&mut self, node: NodeId) -> Result<&mut SwitchNode, BuildError> {
+        self.make_switches()?;
+        let Node { switch, name, .. } = &self.nodes[node.0 as usize];
+        match self.switches.get_mut(*switch as usize) {
+            Some(Some(made)) => Ok(made),
+            _ => refuse(format!("{name} is no P4 switch")),
+        }
+    }
+
+    /// A switch's queue: packets and bytes waiting, and its counts.
+    pub fn switch_queue(&self, port: PortId, queue: usize) -> Option<((u64, u64), switch::QueueStatistics)> {
+        let made = self.switches.iter().flatten().find(|s| s.ports.contains(&port.0))?;
+        let (depth, counts) = made.switch.queue(self.ports[port.0 as usize].number, queue)?;
+        Some((depth, *counts))
+    }
+
+    /// Makes the switches, with the ports that they have by now.
+    pub(crate) fn make_switches(&mut self) -> Result<(), BuildError> {
+        for (index, planned) in self.programs.iter().enumerate() {
+            let node = &self.nodes[planned.node.0 as usize];
+            if self.switches[index].as_ref().is_some_and(|made| made.links == node.ports.len()) {
+                continue;
+            }
+            let numbers = |port: &u32| self.ports[*port as usize].number;
+            let count = node.ports.iter().map(numbers).max().map_or(0, |most| most as usize + 1);
+            let mut by_number = vec![NO_PORT; count];
+            let mut ports = vec![None; count];
+            for port in &node.ports {
+                let p = &self.ports[*port as usize];
+                let limit = switch::QueueLimit { packets: p.link.limit.packets, bytes: p.link.limit.bytes };
+                by_number[p.number as usize] = *port;
+                ports[p.number as usize] = Some(PortConfig::new(vec![limit; planned.queues]));
+            }
+            let config = switch::Config { ports, cpu_port: planned.cpu_port, seed: self.seed ^ index as u64 };
+            // Switches of one program share its code.
+            let same = |other: &usize| Arc::ptr_eq(&self.programs[*other].program, &planned.program);
+            let twin = (0..index).find(same).and_then(|other| self.switches[other].as_ref());
+            let made = match twin {
+                Some(twin) => twin.switch.another(&config),
+                None => Switch::new(planned.program.clone(), &config),
+            };
+            let made = made.map_err(|e| BuildError(format!("switch {}: {e}", node.name)))?;
+            for port in &node.ports {
+                self.ports[*port as usize].of_switch = index as u32;
+            }
+            self.switches[index] = Some(SwitchNode {
+                switch: made,
+                ports: by_number,
+                links: node.ports.len(),
+                watched: false,
+                timer: u64::MAX,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Network {
+    /// Sees to what a switch has to do after something was done to it from outside.
+    pub(crate) fn attend(&mut self, index: u32) {
+        if let Some(node) = &mut self.switches[index as usize] {
+            self.news |= node.watched && node.switch.has_news();
+            let due = node.switch.next_wakeup().map_or(u64::MAX, Time::as_ps);
+            if due < node.timer {
+                node.timer = due.max(self.now);
+                self.events.push(node.timer, Event::Generate(index));
+            }
+        }
+        self.wake_ports(index);
+    }
+
+    /// A switch's packet generator is due, unless it was changed meanwhile.
+    pub(crate) fn generate(&mut self, index: u32) {
+        if let Some(node) = &mut self.switches[index as usize]
+            && node.timer == self.now
+        {
+            node.timer = u64::MAX;
+            node.switch.advance(Time::from_ps(self.now));
+            self.attend(index);
+        }
+    }
+
+    /// The queues of a switch's port have the limit of its link.
+    pub(crate) fn limit_queues(&mut self, port: usize, limit: QueueLimit) {
+        let (index, number) = (self.ports[port].of_switch, self.ports[port].number);
+        let Some(node) = self.switches.get_mut(index as usize).and_then(Option::as_mut) else { return };
+        // The port is there, and the limit was checked when the change was planned.
+        if let Ok(mut config) = node.switch.port_config(number) {
+            for queue in &mut config.queues {
+                queue.limit = switch::QueueLimit { packets: limit.packets, bytes: limit.bytes };
+            }
+            let _ = node.switch.configure_port(number, &config);
+        }
+    }
+}
