@@ -14,13 +14,15 @@ from pathlib import Path
 import pytest
 
 from namespaces import Place, needs_root, place
-from switches import LEARNING, between, frame, ports, run, until_running
-from tidegate import p4
+from switches import LEARNING, MACS, between, frame, ports, run, until_running
+from tidegate import p4, p4runtime
 from tidegate._core import TidegateError
-from tidegate.control import Controller, SwitchApi
+from tidegate.control import Controller, Digest, PacketIn, SwitchApi
 from tidegate.switch.controllers import Controlled, load
+from tidegate.switch.remote import served
 from tidegate.switch.running import LiveSwitch
 
+EVERYTHING = Path(p4runtime.__file__).with_name("everything.p4")
 METER = Path(__file__).parent.parent / "python/tidegate/systems/meter/meter.p4"
 EXAMPLE = Path(__file__).parent.parent / "examples/meters.py"
 
@@ -231,10 +233,66 @@ connection.close()
 """
 
 
-def test_one_control_plane_at_a_time() -> None:
-    words = ["-i", "1@lo", "--controller", str(EXAMPLE), "--grpc-addr", ":0"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tidegate.cli", "switch", str(METER), *words], capture_output=True, text=True
-    )
-    assert done.returncode == 1
-    assert "leave one out" in done.stderr
+class Hears(Controller):
+    """Learns from digests, and keeps what it gets."""
+
+    def start(self, switch: SwitchApi) -> None:
+        self.learned: list[int] = []
+        self.packets: list[bytes] = []
+        switch.table_set_default("learning", "learn")
+
+    def on_digest(self, now: int, switch: SwitchApi, digest: Digest) -> None:
+        # A second one may be on its way before the entry is there.
+        if digest.fields["from"] not in self.learned:
+            switch.table_add("learning", [digest.fields["from"]], "NoAction")
+        self.learned.append(digest.fields["from"])
+
+    def on_packet_in(self, now: int, switch: SwitchApi, packet: PacketIn) -> None:
+        self.packets.append(packet.data)
+
+
+class HearsAndCounts(Hears):
+    """As a P4Runtime client, of a switch that has a controller of its own: that sets the tables."""
+
+    def start(self, switch: SwitchApi) -> None:
+        self.learned, self.packets = [], []
+
+    def on_digest(self, now: int, switch: SwitchApi, digest: Digest) -> None:
+        self.learned.append(digest.fields["from"])
+
+
+@needs_root
+def test_digests_and_packets_reach_controllers_and_p4runtime_clients_alike(two: Place) -> None:
+    lldp = bytes(12) + b"\x88\xcc" + bytes(46)
+    near, far = Hears(), HearsAndCounts()
+    live = LiveSwitch(p4.compile(EVERYTHING), ports(two, "packet"), cpu_port=100)
+    ended = threading.Event()
+    waiting = threading.Thread(target=live.wait, args=(ended.is_set,))
+
+    def send() -> bool:
+        two.hosts[0].send(frame(1, 2))
+        two.hosts[1].send(lldp)
+        return bool(near.learned and near.packets and far.learned and far.packets)
+
+    with (
+        live,
+        Controlled(live, [near]),
+        served(live, "127.0.0.1:0", 1, None) as server,
+        p4runtime.connect(server.address) as remote,
+    ):
+        waiting.start()
+        try:
+            listening = threading.Thread(
+                target=remote.run, args=(far, "20 s", lambda: bool(far.learned and far.packets))
+            )
+            listening.start()
+            until(lambda: server.statistics["streams"] == 1 and hasattr(far, "learned"))
+            # The client asks for the digest before it starts its controller.
+            until(send)
+            listening.join()
+        finally:
+            ended.set()
+            waiting.join()
+    assert near.learned[0] == far.learned[0] == int.from_bytes(MACS[1])
+    assert near.packets[0] == far.packets[0]
+    assert len(live.api.table_entries("learning")) == 1

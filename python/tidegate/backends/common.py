@@ -1,135 +1,89 @@
-"""What the backends share: the core's network as described, its controllers and captures, and the loop that runs it."""
+"""What the backends share: the controllers of a run, captures, changes of links, and the clock."""
 
 from __future__ import annotations
 
-import heapq
-import time as clock
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 
 from tidegate import _core
 from tidegate._core import TidegateError
+from tidegate.backends.build import Ports
 from tidegate.control import Controller, SwitchApi
-from tidegate.control.api import port_spec
-from tidegate.control.controller import news_of, period_of
+from tidegate.control.runner import Clock, Managed, Runner
 from tidegate.network import Link, Network, Switch
 from tidegate.results import Note
-from tidegate.specs import PageSpec, TcpSpec, UdpSpec, Wire
+from tidegate.specs import Wire
 
 # How often a run looks up: for Ctrl-C and the progress bar.
 SLICE_S = 0.05
 
 Progress = Callable[[int, int], None]
-Ports = dict[int, tuple[int, int]]
-"""The core's ports of each link, by its number: at its node a and at its node b."""
 
 
-def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simulation, Ports]:
-    """The core's network, with what is to be recorded of its queues; with the flows, if its hosts are simulated."""
-    core = _core.Simulation(seed)
-    for node in network.nodes:
-        if isinstance(node, Switch):
-            core.switch(node.name, node.program.core, node.queues, node.cpu_port)
-        elif node.kind == "host":
-            core.host(node.name)
-        else:
-            core.router(node.name)
-    ports = {
-        link.number: core.link(link.a.number, link.b.number, link.there, link.back) for link in network.links
-    }
-    if with_flows:
-        _add_flows(network, core)
-    for when, link, side, wire in network.changes:
-        core.change_link(when, ports[link.number][0 if side == "there" else 1], wire)
-    for router, to, over in network.routes:
-        core.set_route(router.number, to.number, ports[over.number][0 if over.a is router else 1])
-    for node in network.nodes:
-        if isinstance(node, Switch):
-            surface = core.control(node.number)
-            try:
-                for link, port in node.ports:
-                    surface.port_write(network.port(node, link), port_spec(port))
-            except TidegateError as error:
-                raise TidegateError(f"switch {node.name}: {error}") from None
-            for line in node.commands:
-                try:
-                    surface.command(line)
-                except TidegateError as error:
-                    raise TidegateError(f"switch {node.name}: {line}: {error}") from None
-    watched = [number for link in watched_links(network) for number in ports[link.number]]
-    for number in watched:
-        core.record_waits(number)
-    if network.sampling is not None:
-        core.record(network.sampling, with_flows, watched)
-    return core, ports
+def runner(network: Network, core: _core.Simulation, clock: Clock, notes: list[Note]) -> Runner:
+    """What runs a network's controllers and the actions at times of the run. What controllers note comes to `notes`."""
+    controllers: dict[Switch, list[Controller]] = {}
+    for controller, asked in network.controllers:
+        switches = asked or tuple(node for node in network.nodes if isinstance(node, Switch))
+        if not switches:
+            name = type(controller).__name__
+            raise TidegateError(f"the controller {name} has no switch to control; make one with net.switch")
+        for switch in switches:
+            controllers.setdefault(switch, []).append(controller)
+
+    def note(now: int, switch: str, quantity: str, value: float) -> None:
+        notes.append((now, switch, quantity, value))
+
+    managed = []
+    for switch, given in controllers.items():
+        surface = core.control(switch.number)
+        core.watch(switch.number)
+        managed.append(
+            Managed(SwitchApi(switch.name, surface, _neighbours(network, switch), note), surface, given)
+        )
+    made = Runner(managed, clock)
+    for when, action in network.actions:
+        made.at(when, action)
+    return made
 
 
-def watched_links(network: Network) -> list[Link]:
-    """The links whose queues are recorded, each once."""
-    return list(dict.fromkeys(network.watched))
+class SlicedClock:
+    """The time of a network that `advance` takes to a time, or less far if a controller has something to do or it takes long.
 
+    It goes on in slices of about the same length in real time. Between them are Ctrl-C and the progress.
+    """
 
-def _add_flows(network: Network, core: _core.Simulation) -> None:
-    # The first flow of a page makes them all.
-    pages = {page.flows[0].number for page in network.pages}
-    for flow in network.flows:
-        if isinstance(flow.spec, TcpSpec):
-            core.tcp(flow.spec)
-        elif isinstance(flow.spec, UdpSpec):
-            core.udp(flow.spec)
-        elif isinstance(flow.spec, PageSpec) and flow.number in pages:
-            core.page(flow.spec)
+    def __init__(
+        self,
+        core: _core.Simulation,
+        advance: Callable[[int], int],
+        until: int,
+        progress: Progress | None,
+    ) -> None:
+        self.now = core.now
+        self._advance = advance
+        self._until = until
+        self._progress = progress
+        self._step = max(1, until // 1000)
+        self._reached = 0
+        self._told = time.perf_counter()
 
-
-class Control:
-    """The controllers of a run."""
-
-    def __init__(self, network: Network, core: _core.Simulation) -> None:
-        self.notes: list[Note] = []
-        self._surfaces: list[tuple[_core.SwitchControl, SwitchApi, list[Controller]]] = []
-        by_number: dict[int, tuple[_core.SwitchControl, SwitchApi, list[Controller]]] = {}
-        for controller, asked in network.controllers:
-            switches = asked or tuple(node for node in network.nodes if isinstance(node, Switch))
-            if not switches:
-                name = type(controller).__name__
-                raise TidegateError(
-                    f"the controller {name} has no switch to control; make one with net.switch"
-                )
-            for switch in switches:
-                if switch.number not in by_number:
-                    surface = core.control(switch.number)
-                    api = SwitchApi(switch.name, surface, _neighbours(network, switch), self._note)
-                    by_number[switch.number] = (surface, api, [])
-                    core.watch(switch.number)
-                by_number[switch.number][2].append(controller)
-        self._surfaces = list(by_number.values())
-
-    def _note(self, now: int, switch: str, quantity: str, value: float) -> None:
-        self.notes.append((now, switch, quantity, value))
-
-    def start(self) -> list[tuple[int, Controller, SwitchApi]]:
-        """Starts all; gives the period of each that ticks."""
-        ticking = []
-        for _, api, controllers in self._surfaces:
-            for controller in controllers:
-                controller.start(api)
-                period = period_of(controller)
-                if period is not None:
-                    ticking.append((period, controller, api))
-        self.deliver()
-        return ticking
-
-    def deliver(self) -> None:
-        """Hands over what switches have for their controllers, until there is no more."""
-        for surface, api, controllers in self._surfaces:
-            for method, message in news_of(surface):
-                for controller in controllers:
-                    getattr(controller, method)(api.now, api, message)
-
-
-def _tick(controller: Controller, api: SwitchApi) -> None:
-    controller.tick(api.now, api)
+    def wait(self, until: int) -> int:
+        """Go on, by one slice at most."""
+        end = min(until, self._reached + self._step)
+        began = time.perf_counter()
+        self._reached = self._advance(end)
+        now = time.perf_counter()
+        whole = self._reached >= end
+        if self._progress is not None and (whole or now > self._told + SLICE_S):
+            self._progress(self._reached, self._until)
+            self._told = now
+        if whole and now - began < SLICE_S / 2:
+            self._step = min(self._step * 2, self._until)
+        elif whole and now - began > SLICE_S * 2:
+            self._step = max(1, self._step // 2)
+        return self._reached
 
 
 def _neighbours(network: Network, switch: Switch) -> list[str]:
@@ -179,59 +133,3 @@ def changing(network: Network, core: _core.Simulation, ports: Ports) -> Iterator
 def shown(progress: Progress | None) -> AbstractContextManager[object]:
     """What shows the progress, as a context."""
     return progress if isinstance(progress, AbstractContextManager) else nullcontext()
-
-
-def loop(
-    network: Network,
-    control: Control,
-    ticking: list[tuple[int, Controller, SwitchApi]],
-    advance: Callable[[int], int],
-    until: int,
-    progress: Progress | None,
-) -> None:
-    """Run to a time, with all that is to be called on the way.
-
-    `advance` runs the network until a time, or less far if a controller has something to do or it takes long, and gives the time reached.
-    `ticking` is what `Control.start` gave.
-    """
-    # What is to be called when: time, order, what, and the period if it is called again.
-    agenda: list[tuple[int, int, Callable[[], None], int | None]] = []
-    for when, action in network.actions:
-        agenda.append((when, len(agenda), action, None))
-    for period, controller, api in ticking:
-        agenda.append((period, len(agenda), partial(_tick, controller, api), period))
-    heapq.heapify(agenda)
-    order = len(agenda)
-    step = max(1, until // 1000)
-    done, told = 0, clock.perf_counter()
-    while True:
-        end = min(until, done + step)
-        if agenda and agenda[0][0] <= end:
-            end = max(done, agenda[0][0])
-        began = clock.perf_counter()
-        done = advance(end)
-        now = clock.perf_counter()
-        spent = now - began
-        control.deliver()
-        if done < end:
-            if progress is not None and now > told + SLICE_S:
-                progress(done, until)
-                told = now
-            continue
-        while agenda and agenda[0][0] <= done:
-            when, _, call, again = heapq.heappop(agenda)
-            call()
-            if again is not None:
-                heapq.heappush(agenda, (when + again, order, call, again))
-                order += 1
-            control.deliver()
-        if progress is not None:
-            progress(done, until)
-            told = now
-        if done >= until:
-            break
-        # Slices of about the same length in real time.
-        if spent < SLICE_S / 2:
-            step = min(step * 2, until)
-        elif spent > SLICE_S * 2:
-            step = max(1, step // 2)

@@ -12,6 +12,7 @@ from typing import Any
 
 from tidegate import _core
 from tidegate.backends import common
+from tidegate.backends.build import build, watched_links
 from tidegate.hosts.controls import Controls
 from tidegate.lab import kernel
 from tidegate.lab.lab import SWITCH, Lab
@@ -19,7 +20,7 @@ from tidegate.lab.messages import Finish, Go, MakeLinks, Report
 from tidegate.lab.plan import HostPlan, lacking, plan
 from tidegate.lab.tables import flow_tables
 from tidegate.network import Network
-from tidegate.results import Measurement, Result, live_table
+from tidegate.results import Measurement, Note, Result, live_table
 from tidegate.units import PS_PER_S
 
 PS_PER_NS = 1000
@@ -61,19 +62,21 @@ def _run(
     seed: int,
     progress: common.Progress | None,
 ) -> Result:
-    core, ports = common.build(network, seed, with_flows=False)
-    control = common.Control(network, core)
-    watched = common.watched_links(network)
+    core, ports = build(network, seed, with_flows=False)
+    notes: list[Note] = []
+    watched = watched_links(network)
     interrupted = False
     with Lab((host.node.name for host in hosts), controls.markers.values()) as lab:
         names = dict(zip(lab.hosts, hosts, strict=True))
         _set_up(lab, names)
-        ticking = control.start()
 
         def advance(end: int) -> int:
             lab.check()
             return core.live_until(end)
 
+        by_slices = common.SlicedClock(core, advance, until, progress)
+        runner = common.runner(network, core, by_slices, notes)
+        runner.start()
         with (
             common.changing(network, core, ports),
             common.captures(network, core, ports),
@@ -84,12 +87,12 @@ def _run(
                 origin = clock.monotonic_ns() - core.now() // PS_PER_NS
                 lab.ask_all(dict.fromkeys(names, Go(origin, until // PS_PER_NS)))
                 with common.shown(progress):
-                    common.loop(network, control, ticking, advance, until, progress)
+                    runner.run(until)
             except KeyboardInterrupt:
                 interrupted = True
             end = min(until, core.now())
             # Before the flows' ends say goodbye to each other.
-            result = Result.of_network(network, core, ports, watched, control.notes, seed, interrupted)
+            result = Result.of_network(network, core, ports, watched, notes, seed, interrupted)
             reports = lab.ask_all(dict.fromkeys(names, Finish()))
             statistics = core.live_statistics()
     flows, samples = flow_tables(network, reports.values(), end)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from tidegate.backends import common
+from tidegate.backends.build import build, watched_links
 from tidegate.network import Network
-from tidegate.results import Result
+from tidegate.results import Note, Result
 
 
 def run(network: Network, until: int, seed: int, progress: common.Progress | None = None) -> Result:
     """Run until `until` picoseconds."""
-    core, ports = common.build(network, seed, with_flows=True)
-    control = common.Control(network, core)
+    core, ports = build(network, seed, with_flows=True)
+    notes: list[Note] = []
+    clock = common.SlicedClock(core, core.run_until, until, progress)
+    runner = common.runner(network, core, clock, notes)
     interrupted = False
     with common.changing(network, core, ports):
         try:
             with common.shown(progress), common.captures(network, core, ports):
-                common.loop(network, control, control.start(), core.run_until, until, progress)
+                runner.start()
+                runner.run(until)
         except KeyboardInterrupt:
             interrupted = True
-    watched = common.watched_links(network)
-    return Result.of_simulation(network, core, ports, watched, control.notes, seed, interrupted)
+    watched = watched_links(network)
+    return Result.of_simulation(network, core, ports, watched, notes, seed, interrupted)

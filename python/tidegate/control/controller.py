@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidegate import units
-from tidegate._core import SwitchControl, TidegateError
+from tidegate._core import TidegateError
 from tidegate.control.api import Digest, PacketIn, SwitchApi
 
 
@@ -40,16 +38,3 @@ def period_of(controller: Controller) -> int | None:
     if period == 0:
         raise TidegateError(f"the period of the controller {type(controller).__name__} is 0")
     return period
-
-
-def news_of(switch: SwitchControl) -> Iterator[tuple[str, Digest | PacketIn]]:
-    """What a switch has for its controllers, until there is no more: the method that it is for, and the message."""
-    more = True
-    while more:
-        more = False
-        for name, fields in switch.take_digests():
-            more = True
-            yield "on_digest", Digest(name, dict(fields))
-        if (packet := switch.take_packet_in()) is not None:
-            more = True
-            yield "on_packet_in", PacketIn(*packet)

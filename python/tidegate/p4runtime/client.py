@@ -13,12 +13,14 @@ from __future__ import annotations
 import contextlib
 import queue
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidegate import units
 from tidegate._core import TidegateError
-from tidegate.control import Controller, Digest, PacketIn, Port, QueueState
+from tidegate.control import Controller, Port, QueueState
+from tidegate.control.runner import DigestFields, Managed, Packet, Runner
 from tidegate.p4runtime.client_objects import RemoteObjects
 from tidegate.p4runtime.connection import ClientTls, Connection, Refused
 from tidegate.p4runtime.messages import p4
@@ -139,42 +141,13 @@ class RemoteSwitch(RemoteObjects):
             with contextlib.suppress(Refused):
                 # It may be wanted already, by a controller before.
                 self.connection.write(("INSERT", p4.Entity(digest_entry=entry)))
-        controller.start(self)
-        period = None if controller.period is None else units.time(controller.period) / units.PS_PER_S
-        end = None if length is None else time.monotonic() + units.time(length) / units.PS_PER_S
-        tick = None if period is None else time.monotonic() + period
-        while not ended():
-            now = time.monotonic()
-            if end is not None and now >= end:
-                return
-            if tick is not None and period is not None and now >= tick:
-                controller.tick(self.now, self)
-                tick += period
-                continue
-            due = [at - now for at in (end, tick) if at is not None]
-            with contextlib.suppress(queue.Empty):
-                self._hear(controller, self.connection.heard.get(timeout=max(0.0, min([0.1, *due]))))
+        stream = _Stream(self)
+        runner = Runner([Managed(self, stream, [controller])], stream)
+        runner.start()
+        runner.run(None if length is None else stream.now() + units.time(length), ended)
 
-    def _hear(self, controller: Controller, message: Any) -> None:
-        if isinstance(message, Exception):
-            raise message
-        kind = message.WhichOneof("update")
-        if kind == "digest":
-            ack = p4.StreamMessageRequest()
-            ack.digest_ack.digest_id, ack.digest_ack.list_id = (
-                message.digest.digest_id,
-                message.digest.list_id,
-            )
-            for data in message.digest.data:
-                controller.on_digest(self.now, self, self._digest(message.digest.digest_id, data))
-            self.connection.send(ack)
-        elif kind == "packet":
-            packet = PacketIn(self.now, self._with_header(message.packet), 0)
-            controller.on_packet_in(packet.at, self, packet)
-        elif kind == "arbitration" and message.arbitration.status.code != 0:
-            raise TidegateError(f"{self.name}: another controller is primary now")
-
-    def _digest(self, number: int, data: Any) -> Digest:
+    def digest_fields(self, number: int, data: Any) -> DigestFields:
+        """A digest as switches give it."""
         name, spec = self._schema.digests[number]
         kind = spec.WhichOneof("type_spec")
         if kind == "struct":
@@ -184,15 +157,71 @@ class RemoteSwitch(RemoteObjects):
         else:
             values = data.tuple.members
             names = [f"f{index}" for index in range(len(values))]
-        return Digest(name, {key: _number(value) for key, value in zip(names, values, strict=True)})
+        return name, [(key, _number(value)) for key, value in zip(names, values, strict=True)]
 
-    def _with_header(self, packet: Any) -> bytes:
+    def with_header(self, packet: Any) -> bytes:
+        """A packet for the controller, with its controller header."""
         given = {item.metadata_id: int.from_bytes(item.value) for item in packet.metadata}
         head, bits = 0, 0
         for field in self._header("packet_in"):
             head, bits = head << field.codec.width | given.get(field.id, 0), bits + field.codec.width
         payload: bytes = packet.payload
         return (head << (-bits % 8)).to_bytes((bits + 7) // 8) + payload
+
+
+class _Stream:
+    """The stream of a connection as a runner sees it: the real clock, and what the server sends."""
+
+    LOOK_S = 0.1
+    """How often a wait looks whether all is to end."""
+
+    def __init__(self, switch: RemoteSwitch) -> None:
+        self._switch = switch
+        self._heard = switch.connection.heard
+        self._lists: list[Any] = []
+        self._packets: deque[Any] = deque()
+        self._handed: list[Any] = []
+
+    def now(self) -> int:
+        """The real clock, which is not the switch's."""
+        return time.monotonic_ns() * 1000
+
+    def wait(self, until: int) -> int:
+        """Wait until a time, or for a message."""
+        left = max(0, until - self.now()) / units.PS_PER_S
+        with contextlib.suppress(queue.Empty):
+            self._take(self._heard.get(timeout=min(self.LOOK_S, left)))
+        return self.now()
+
+    def _take(self, message: Any) -> None:
+        if isinstance(message, Exception):
+            raise message
+        kind = message.WhichOneof("update")
+        if kind == "digest":
+            self._lists.append(message.digest)
+        elif kind == "packet":
+            self._packets.append(message.packet)
+        elif kind == "arbitration" and message.arbitration.status.code != 0:
+            raise TidegateError(f"{self._switch.name}: another controller is primary now")
+
+    def take_digests(self) -> list[DigestFields]:
+        """All digests that came. Those that were taken before have been seen to: they are acknowledged now."""
+        for listed in self._handed:
+            ack = p4.StreamMessageRequest()
+            ack.digest_ack.digest_id, ack.digest_ack.list_id = listed.digest_id, listed.list_id
+            self._switch.connection.send(ack)
+        self._handed, self._lists = self._lists, []
+        return [
+            self._switch.digest_fields(listed.digest_id, data)
+            for listed in self._handed
+            for data in listed.data
+        ]
+
+    def take_packet_in(self) -> Packet | None:
+        """The next packet that came."""
+        if not self._packets:
+            return None
+        return self._switch.now, self._switch.with_header(self._packets.popleft()), 0
 
 
 def _number(data: Any) -> int:

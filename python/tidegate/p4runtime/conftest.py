@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tidegate import p4 as programs
-from tidegate.backends.common import build
+from tidegate.backends.build import build
 from tidegate.control import SwitchApi
 from tidegate.network import Network
 from tidegate.p4runtime import Server

@@ -92,14 +92,13 @@ class Device:
             found: list[tuple[str, list[tuple[str, int]]]] = self._core.take_digests()
             return found
 
-    def take_packets(self) -> list[tuple[bytes, int]]:
-        """Packets for the controller that nobody has taken, and how many zeros are behind each."""
-        found: list[tuple[bytes, int]] = []
-        if self.packets:
-            with self._lock:
-                while (packet := self._core.take_packet_in()) is not None:
-                    found.append(packet[1:])
-        return found
+    def take_packet_in(self) -> tuple[int, bytes, int] | None:
+        """The next packet for the controller that nobody has taken: when it came, its bytes, and the zeros behind them."""
+        if not self.packets:
+            return None
+        with self._lock:
+            found: tuple[int, bytes, int] | None = self._core.take_packet_in()
+            return found
 
     def packet_out(self, packet: bytes) -> None:
         """Send a packet from the controller."""

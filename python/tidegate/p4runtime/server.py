@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any, Self
@@ -25,6 +25,7 @@ from google.protobuf.message import DecodeError
 
 from tidegate._core import TidegateError
 from tidegate.control import PipelineApi
+from tidegate.control.delivery import Distributor, Messages
 from tidegate.p4 import Program
 from tidegate.p4runtime.arbitration import MOST_STREAMS, Arbitration, Stream
 from tidegate.p4runtime.config import Configuration
@@ -57,19 +58,22 @@ class Server:
         translations: Translations | None = None,
         poll_every: float | None = None,
         on_program: Callable[[Program], None] = lambda _: None,
+        messages: Distributor | None = None,
     ) -> None:
         """Serve `api`, which runs `program`; `None` if a controller is to set one before anything else.
 
         `lock` is held while the switch is used; the default is for a switch that nobody else uses, or that can be used from any
         thread. Every `poll_every` seconds a thread looks whether the switch has something for controllers. `on_program` is told
-        which program a controller has had the switch run.
+        which program a controller has had the switch run. `messages` hands over what the switch has for controllers, if it has
+        other control planes too.
         """
         self._device = Device(api, lock)
         self._config = Configuration(self._device, program, translations or {}, on_program)
         self._arbitration = Arbitration(device_id)
         self._device_id = device_id
+        self._messages = Distributor(self._device) if messages is None else messages
         # Held for each call, so that calls come one after another.
-        self._busy = threading.RLock()
+        self._busy = self._messages.turn
         self._lost: Counter[str] = Counter()
         self._poll_every = poll_every
         self._stopping = threading.Event()
@@ -88,6 +92,7 @@ class Server:
 
     def start(self) -> None:
         """Begin to serve."""
+        self._messages.listen(self)
         self._server.start()
         if self._poll_every is not None:
             self._poller = threading.Thread(target=self._poll_always, name="p4runtime-poll", daemon=True)
@@ -98,6 +103,7 @@ class Server:
         self._stopping.set()
         if self._poller is not None:
             self._poller.join()
+        self._messages.leave(self)
         with self._busy:
             for stream in list(self._arbitration.streams):
                 stream.fail(P4Error(Code.UNAVAILABLE, "the switch is going down"))
@@ -126,29 +132,24 @@ class Server:
 
     def poll(self) -> None:
         """Take what the switch has for controllers, and hand it over. To be called now and then, for timeouts too."""
-        with self._busy:
-            self.deliver(self._device.take_digests(), self._device.take_packets())
+        self._messages.poll()
 
-    def deliver(
-        self,
-        digests: Iterable[tuple[str, list[tuple[str, int]]]],
-        packets: Iterable[tuple[bytes, int]],
-    ) -> None:
-        """Hand over what somebody has taken from the switch, and what timeouts bring."""
+    def deliver(self, messages: Messages) -> None:
+        """Hand over what was taken from the switch, and what timeouts bring."""
         with self._busy:
             running = self._config.committed
             if running is None:
                 return
-            for name, fields in digests:
+            for name, fields in messages.digests:
                 for listed, message in running.digests.offer(name, fields):
                     self._tell("digests", p4.StreamMessageResponse(digest=message), listed)
             for listed, message in running.digests.due():
                 self._tell("digests", p4.StreamMessageResponse(digest=message), listed)
-            for data, more in packets:
+            for _, data, more in messages.packets:
                 message = p4.StreamMessageResponse(packet=running.packets.packet_in(data, more))
                 self._tell("packet_ins", message)
             by_table: dict[str, list[Any]] = {}
-            for table, row in self._device.take_idle():
+            for table, row in messages.idle:
                 message = running.idle_message(table, row)
                 if message is not None:
                     by_table.setdefault(table, []).append(message)

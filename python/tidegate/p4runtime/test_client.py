@@ -12,7 +12,7 @@ import pytest
 
 from tidegate import TidegateError, units
 from tidegate import p4 as programs
-from tidegate.backends.common import build
+from tidegate.backends.build import build
 from tidegate.control import Controller, Digest, PacketIn, SwitchApi, TableEntry
 from tidegate.network import Network
 from tidegate.p4runtime import Connection, RemoteSwitch, Server, connect

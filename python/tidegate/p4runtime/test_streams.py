@@ -12,6 +12,7 @@ import pytest
 from google.protobuf import any_pb2, struct_pb2
 
 from tidegate import p4 as programs
+from tidegate.control.delivery import Messages
 from tidegate.p4runtime import Server
 from tidegate.p4runtime.arbitration import MOST_WAITING, Arbitration, Stream
 from tidegate.p4runtime.conftest import LOOPBACK, Bench, Ids, Simulated, exact, frame, lldp, wait_for
@@ -456,14 +457,14 @@ def test_a_controller_that_stalls_loses_packets_and_the_switch_goes_on(bench: Be
     stalled._listen = lambda: None  # type: ignore[method-assign]
     Connection.__init__(stalled, bench.server.address, election_id=2)
     wait_for(lambda: not may_write(bench, bench.primary))
-    packet = (bytes(4000), 0)
+    packet = (0, bytes(4000), 0)
     for _ in range(30):
-        bench.server.deliver([], [packet] * 500)
+        bench.server.deliver(Messages(packets=[packet] * 500))
     assert bench.server.statistics["packet_ins_dropped"] > 0
     with Connection(bench.server.address, election_id=3) as other:
         assert status(other) == (PRIMARY, 3)
         assert may_write(bench, other)
-        bench.server.deliver([], [packet])
+        bench.server.deliver(Messages(packets=[packet]))
         assert len(other.next("packet").payload) == 3998
     stalled.close()
     wait_for(lambda: bench.server.statistics["streams"] == 1)

@@ -105,10 +105,6 @@ def switch(
     certificates = (grpc_cert, grpc_key, grpc_ca)
     if grpc_addr is None and certificates != (None, None, None):
         raise TidegateError("--grpc-cert, --grpc-key and --grpc-ca are for --grpc-addr; give it too")
-    if controller is not None and grpc_addr is not None:
-        raise TidegateError(
-            "--controller and --grpc-addr: digests and packets can go to one of them alone; leave one out"
-        )
     made = [] if controller is None else controllers.load(controller)
     given = parse_ports(interface, mode, rate or [], delay or [])
     if any(port.number == cpu_port for port in given):

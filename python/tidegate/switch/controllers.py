@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import runpy
 import sys
 import threading
@@ -15,7 +14,9 @@ from typing import Self
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import Controller
-from tidegate.control.controller import news_of, period_of
+from tidegate.control.controller import period_of
+from tidegate.control.delivery import Mailbox
+from tidegate.control.runner import Managed, Runner, failure
 from tidegate.switch.running import LiveSwitch
 
 NAME = "controllers"
@@ -23,7 +24,7 @@ NAME = "controllers"
 PATIENCE_S = 2.0
 """How long the end waits for a start or a tick."""
 TURN_S = 0.2
-"""How long news waits for one, and how often the beginning looks whether all is to end."""
+"""How often the beginning looks whether all is to end."""
 
 
 def load(path: Path) -> list[Controller]:
@@ -56,10 +57,27 @@ def load(path: Path) -> list[Controller]:
     return list(controllers)
 
 
+class _RealTime:
+    """A switch's clock, which waits for messages too."""
+
+    def __init__(self, live: LiveSwitch, mailbox: Mailbox) -> None:
+        self._api = live.api
+        self._mailbox = mailbox
+
+    def now(self) -> int:
+        """The switch's time."""
+        return self._api.now
+
+    def wait(self, until: int) -> int:
+        """Wait until a time, a message, or the end."""
+        self._mailbox.wait(max(0, until - self.now()) / units.PS_PER_S)
+        return self.now()
+
+
 class Controlled:
     """A running switch with its controllers, while the `with` block runs.
 
-    They tick by the clock on a thread of their own, one at a time. One that fails is told of and stops; the switch goes on with
+    They work by the clock on a thread of their own, one at a time. One that fails is told of and stops; the switch goes on with
     what it has set last. One that does not come back is told of at the end, which does not wait for it; nor does the beginning,
     once `told` says that all is to end.
     """
@@ -68,9 +86,13 @@ class Controlled:
         self, live: LiveSwitch, controllers: Sequence[Controller], told: Callable[[], bool] = lambda: False
     ) -> None:
         self._live = live
-        self._running = list(controllers)
-        self._turn = threading.RLock()
-        self._ended = threading.Event()
+        self._controllers = list(controllers)
+        self._mailbox = Mailbox()
+        self._runner = Runner(
+            [Managed(live.api, self._mailbox, self._controllers)],
+            _RealTime(live, self._mailbox),
+            self._failed,
+        )
         self._told = told
         self._started = threading.Event()
         self._failure: TidegateError | None = None
@@ -78,87 +100,42 @@ class Controlled:
 
     def __enter__(self) -> Self:
         """Start them. Raises `TidegateError` for one that fails."""
-        for controller in self._running:
+        for controller in self._controllers:
             period_of(controller)
         self._thread.start()
         while not (self._started.wait(TURN_S) or self._told()):
             pass
         if self._failure is not None:
             raise self._failure
-        self._live.listen(self._deliver)
+        self._live.listen(self._mailbox)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop them; the switch keeps what they have set."""
-        self._ended.set()
+        self._mailbox.close()
         self._thread.join(PATIENCE_S)
         if self._thread.is_alive():
             sys.stderr.write("warning: a controller has not come back; ending without it\n")
 
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Messages that controllers did not take in time, by kind."""
+        return dict(self._mailbox.dropped)
+
     def _run(self) -> None:
-        for controller in self._running:
-            try:
-                controller.start(self._live.api)
-            except (Exception, SystemExit) as error:
-                self._failure = TidegateError(_failed(controller, "start", error))
-                self._failure.__cause__ = error
-                break
-        self._started.set()
-        if self._failure is None:
-            self._tick()
-
-    def _tick(self) -> None:
-        start = self._live.api.now
-        agenda = [
-            (start + period, number, period)
-            for number, controller in enumerate(self._running)
-            if (period := period_of(controller)) is not None
-        ]
-        heapq.heapify(agenda)
-        every = list(self._running)
-        while agenda:
-            due, number, period = agenda[0]
-            if self._ended.wait(max(0, due - self._live.api.now) / units.PS_PER_S):
-                return
-            controller = every[number]
-            with self._turn:
-                if controller in self._running:
-                    self._do(controller, "tick")
-                gone = controller not in self._running
-            if gone:
-                heapq.heappop(agenda)
-                continue
-            # Ticks that a slow one has missed are left out.
-            missed = max(0, self._live.api.now - due) // period
-            heapq.heapreplace(agenda, (due + (missed + 1) * period, number, period))
-
-    def _deliver(self) -> None:
-        if not self._turn.acquire(timeout=TURN_S):
-            # A tick takes long. The news waits; whoever wants to end the switch does not.
+        try:
+            self._runner.start()
+        except TidegateError as error:
+            self._failure = error
             return
-        try:
-            for method, message in news_of(self._live.control):
-                for controller in list(self._running):
-                    self._do(controller, method, message)
         finally:
-            self._turn.release()
+            self._started.set()
+        self._runner.run(ended=lambda: self._mailbox.closed)
 
-    def _do(self, controller: Controller, method: str, *what: object) -> None:
-        api = self._live.api
-        try:
-            getattr(controller, method)(api.now, api, *what)
-        except (Exception, SystemExit) as error:
-            self._running.remove(controller)
-            sys.stderr.write(
-                f"error: {_failed(controller, method, error)}; the switch goes on with what it has set last\n"
-            )
-
-
-def _failed(controller: Controller, method: str, error: BaseException) -> str:
-    name = type(controller).__name__
-    where = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.name == method]
-    place = f" ({where[-1].filename}:{where[-1].lineno})" if where else ""
-    what = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
-    return f"the controller {name} failed in {method}{place}: {what}"
+    def _failed(self, controller: Controller, method: str, error: BaseException) -> None:
+        told = failure(controller, method, error)
+        if not self._started.is_set():
+            raise told
+        sys.stderr.write(f"error: {told}; the switch goes on with what it has set last\n")

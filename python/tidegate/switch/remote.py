@@ -52,8 +52,9 @@ def served(live: LiveSwitch, address: str, device_id: int, secret: Tls | None) -
         translations={"": names},
         poll_every=TIMEOUTS_S,
         on_program=replaced,
+        messages=live.messages,
     )
-    live.listen(server.poll)
+    live.core.watch(live.node)
     live.server = lambda: server.statistics
     with server:
         yield server

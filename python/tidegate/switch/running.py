@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from tidegate import _core, p4, units
 from tidegate.control import SwitchApi
+from tidegate.control.delivery import Distributor, Listener
 from tidegate.specs import Wire
 from tidegate.switch.ports import SwitchPort
 
@@ -66,7 +67,8 @@ class LiveSwitch:
         """What controllers have noted last, by quantity."""
         self.server: Callable[[], dict[str, int]] = dict
         """What a P4Runtime server in front of it has counted, if there is one."""
-        self._listeners: list[Callable[[], None]] = []
+        self.messages = Distributor(self.control)
+        """What hands digests, packets and idle notices to controllers and servers."""
 
     def _note(self, now: int, switch: str, quantity: str, value: float) -> None:
         self.notes[quantity] = value
@@ -86,20 +88,19 @@ class LiveSwitch:
         """Take down all that was put up."""
         self.core.end_live()
 
-    def listen(self, listener: Callable[[], None]) -> None:
-        """Have a function called by `wait` when there are digests or packets for the controller."""
+    def listen(self, listener: Listener) -> None:
+        """Have `wait` hand over what the switch has for controllers."""
         self.core.watch(self.node)
-        self._listeners.append(listener)
+        self.messages.listen(listener)
 
     def wait(
         self, ended: Callable[[], bool], beat: Callable[[], None] | None = None, every_s: float = LOOK_S
     ) -> None:
-        """Tell the listeners of news until `ended` says so; call `beat` now and then."""
+        """Hand over messages until `ended` says so; call `beat` now and then."""
         while not ended():
             end = self.core.now() + int(every_s * units.PS_PER_S)
             while not ended() and self.core.live_until(min(end, self.core.now() + LOOK)) < end:
-                for listener in self._listeners:
-                    listener()
+                self.messages.poll()
             if beat is not None:
                 beat()
 

@@ -1,0 +1,69 @@
+"""The core's network, as described."""
+
+from __future__ import annotations
+
+from tidegate import _core
+from tidegate._core import TidegateError
+from tidegate.control.api import port_spec
+from tidegate.network import Link, Network, Switch
+from tidegate.specs import PageSpec, TcpSpec, UdpSpec
+
+Ports = dict[int, tuple[int, int]]
+"""The core's ports of each link, by its number: at its node a and at its node b."""
+
+
+def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simulation, Ports]:
+    """The core's network, with what is to be recorded of its queues; with the flows, if its hosts are simulated."""
+    core = _core.Simulation(seed)
+    for node in network.nodes:
+        if isinstance(node, Switch):
+            core.switch(node.name, node.program.core, node.queues, node.cpu_port)
+        elif node.kind == "host":
+            core.host(node.name)
+        else:
+            core.router(node.name)
+    ports = {
+        link.number: core.link(link.a.number, link.b.number, link.there, link.back) for link in network.links
+    }
+    if with_flows:
+        _add_flows(network, core)
+    for when, link, side, wire in network.changes:
+        core.change_link(when, ports[link.number][0 if side == "there" else 1], wire)
+    for router, to, over in network.routes:
+        core.set_route(router.number, to.number, ports[over.number][0 if over.a is router else 1])
+    for node in network.nodes:
+        if isinstance(node, Switch):
+            surface = core.control(node.number)
+            try:
+                for link, port in node.ports:
+                    surface.port_write(network.port(node, link), port_spec(port))
+            except TidegateError as error:
+                raise TidegateError(f"switch {node.name}: {error}") from None
+            for line in node.commands:
+                try:
+                    surface.command(line)
+                except TidegateError as error:
+                    raise TidegateError(f"switch {node.name}: {line}: {error}") from None
+    watched = [number for link in watched_links(network) for number in ports[link.number]]
+    for number in watched:
+        core.record_waits(number)
+    if network.sampling is not None:
+        core.record(network.sampling, with_flows, watched)
+    return core, ports
+
+
+def watched_links(network: Network) -> list[Link]:
+    """The links whose queues are recorded, each once."""
+    return list(dict.fromkeys(network.watched))
+
+
+def _add_flows(network: Network, core: _core.Simulation) -> None:
+    # The first flow of a page makes them all.
+    pages = {page.flows[0].number for page in network.pages}
+    for flow in network.flows:
+        if isinstance(flow.spec, TcpSpec):
+            core.tcp(flow.spec)
+        elif isinstance(flow.spec, UdpSpec):
+            core.udp(flow.spec)
+        elif isinstance(flow.spec, PageSpec) and flow.number in pages:
+            core.page(flow.spec)
