@@ -282,6 +282,9 @@ def digest_experiment(name: str) -> Digests:
         rows = answer["rows"]
         for column in dict.fromkeys(column for row in rows for column in row):
             found[f"{key}/rows/{column}"] = digest_of([row.get(column) for row in rows])
+        silent = [claim["id"] for claim in answer["claims"] if not claim["holds"] and not claim["why"]]
+        if silent:
+            sys.exit(f"{name}: claims that do not hold must say why: {', '.join(silent)}")
         for claim in answer["claims"]:
             numbers = re.findall(r"-?\d+(?:\.\d+)?", claim["measured"])
             found[f"{key}/claims/{claim['id']}"] = digest_of([claim["holds"], numbers])

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from tidegate import TidegateError, experiments, units
-from tidegate.experiments import find, replot, with_settings
+from tidegate.experiments import find, replot, running, with_settings
 from tidegate.experiments import run as run_experiment
 from tidegate.network import Network, Node
 from tidegate.results import jain
@@ -381,12 +381,12 @@ def test_an_interrupted_run_does_not_take_a_whole_one_s_place(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(experiments, "_run_case", between)
+        patch.setattr(running, "_run_case", between)
         with pytest.raises(experiments.Interrupted, match="0 of 1 runs done; nothing is saved"):
             again(flows=(2,))
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
     with monkeypatch.context() as patch:
-        patch.setattr(experiments, "_look_up", interrupted)
+        patch.setattr(running, "_look_up", interrupted)
         with pytest.raises(experiments.Interrupted, match=r"tables up to then are in .*run\.interrupted"):
             again(flows=(2,))
     assert sorted(p.name for p in (out / "tables").iterdir()) == ["n1-1"]
@@ -396,7 +396,7 @@ def test_an_interrupted_run_does_not_take_a_whole_one_s_place(
     # A record that was cut off is no whole run.
     (out / "run.json").write_text("{")
     with monkeypatch.context() as patch:
-        patch.setattr(experiments, "_look_up", interrupted)
+        patch.setattr(running, "_look_up", interrupted)
         with pytest.raises(experiments.Interrupted, match=r"tables up to then are in .*run$"):
             again(flows=(2,))
 

@@ -361,7 +361,9 @@ def run(
     _print_rows(answer["rows"], one.table)
     for claim in answer["claims"]:
         verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
-        print(f"{verdict}: {claim['statement']}: {claim['measured']} (published {claim['published']})")
+        said = "ours" if claim["published"] is None else f"{claim['of']}: {claim['published']}"
+        why = "" if claim["holds"] else f"; why: {claim['why'] or 'not known'}"
+        print(f"{verdict}: {claim['statement']}: {claim['measured']} ({said}){why}")
     print(f"{answer['out']}/figure.png")
 
 
@@ -388,6 +390,23 @@ def plot(
     from tidegate.experiments import replot
 
     print(replot(folder))
+
+
+@app.command()
+def claims(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Folders that `tidegate run` has written.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Say which claims of a system's paper these runs find, which not, and which they cannot tell."""
+    from tidegate import papers
+
+    rows = papers.judge_runs(folders)
+    if as_json:
+        _print_json({"papers": {name: paper for name, (paper, _) in papers.papers().items()}, "claims": rows})
+        return
+    _print_rows(rows, ("system", "id", "where", "statement", "verdict", "measured"))
 
 
 def _print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate._core import TidegateError
-from tidegate.experiments import AtLeast, Case, Claim, Number, OneOf, Plan, Row, Run, experiment, medians
+from tidegate.claims import Claim, Row, Unit, between, medians
+from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
 from tidegate.results import Result
-from tidegate.systems.aqm.judge import between
 from tidegate.systems.aqm.lab import (
     BASELINES,
     WAYS,
@@ -111,11 +111,15 @@ def burst(
             if "droptail-cubic" in p95 and f"rfc-{control}" in p95:
                 ratio = {control: p95[f"rfc-{control}"] / p95["droptail-cubic"]}
                 statement = f"short flows of {control} over DualPI2 take at most 0.9 of what CUBIC's take over drop tail (p95)"
-                out.append(between(f"{control}-faster", statement, "no figure", ratio, 0.0, 0.9))
+                why = "a short flow of Prague leaves slow start at its first mark"
+                out.append(between(f"{control}-faster", "ours", statement, ratio, 0.0, 0.9, why=why))
         l4s = {row["way"]: row["delay_ms_p99"] for row in rows if row["control"] == "prague"}
         if "rfc" in l4s:
             statement = "p99 of the L queue's delay below 1.5 ms with short flows of Prague in slow start"
-            out.append(between("l-delay", statement, "no figure", {"rfc": l4s["rfc"]}, 0.0, 1.5, "ms"))
+            why = "probably initial windows of several short flows meet in the L queue before their first marks are back"
+            out.append(
+                between("l-delay", "ours", statement, {"rfc": l4s["rfc"]}, 0.0, 1.5, why=why, form=Unit("ms"))
+            )
         return out
 
     return Plan(cases, claims, _draw_burst)

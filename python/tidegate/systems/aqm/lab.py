@@ -6,7 +6,7 @@ Rates of links are of Ethernet frames (14 bytes more than IP), goodput is what a
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -386,9 +386,3 @@ def expected_p(
         middle = (low * high) ** 0.5
         low, high = (middle, high) if load(middle) > packets else (low, middle)
     return low
-
-
-def series(values: Sequence[float]) -> str:
-    """`0.12 to 0.34`, or one figure."""
-    low, high = min(values), max(values)
-    return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"

@@ -8,25 +8,22 @@ from functools import partial
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tidegate.claims import Claim, Row, between, mean_below, medians
 from tidegate.experiments import (
     Case,
-    Claim,
     Numbers,
     OrZero,
     Plan,
-    Row,
     Run,
     demand_warm_up,
     experiment,
-    medians,
 )
 from tidegate.results import Result
 from tidegate.systems.aqm.judge import (
     TARGET_MS,
-    between,
     l4s_delay_claims,
-    mean_below,
     of,
+    of_paper,
     steady_claims,
     where,
 )
@@ -48,6 +45,7 @@ CAPACITIES = (120, 200, 1000)
 RTTS = (5.0, 10.0, 20.0, 50.0, 100.0)
 BOTH = ("pi2", "dualpi2")
 QUICK = {"duration_s": 12, "warm_up_s": 4, "capacities_mbps": CAPACITIES[:1], "base_rtts_ms": RTTS[:4]}
+WHY_SLOW = "at long round trips flows are not settled within the time that is judged: Prague takes minutes to reach its share"
 COLOURS = {"cubic": "C0", "prague": "C1"}
 NAMES = {"cubic": "CUBIC", "prague": "Prague"}
 
@@ -107,7 +105,9 @@ def _common(rows: list[Row], way: str) -> list[Claim]:
     """What must hold in every set."""
     out = steady_claims(rows, way, "controlled in all cases")
     if WAYS[way].queues == 2:
-        out += l4s_delay_claims(rows, way, "almost zero; in Fig. 8 large at small round trips")
+        # Fig. 8 has long delays in L as well: its flows are nine of Prague for one of CUBIC.
+        figure_8 = all(row["l4s"] > row["classic"] for row in rows)
+        out += l4s_delay_claims(rows, way, None if figure_8 else "almost zero (Figs. 6 and 7)")
     return out
 
 
@@ -123,29 +123,36 @@ def _abs_errors(rows: list[Row]) -> dict[str, float]:
 
 def _symmetric_claims(rows: list[Row], way: str) -> list[Claim]:
     text, errors = WAYS[way].text, _abs_errors(rows)
+    whose, said = of_paper(way, "below 0.5 (Fig. 6)")
+    _, larger = of_paper(way, "larger only at 50 and 100 ms (Fig. 6)")
     near = {where(row) for row in rows if row["base_rtt_ms"] <= 50}
     return [
         mean_below(
             f"{way}-error",
-            f"{text}: mean of the relative goodput error, without its sign, below 0.5",
-            "below 0.5",
+            whose,
+            f"{text}: mean absolute error of goodput below 0.5",
             errors,
             0.5,
+            published=said,
+            why=WHY_SLOW,
         ),
         mean_below(
             f"{way}-error-50ms",
+            "ours",
             f"{text}: below 0.2 at round trips of up to 50 ms",
-            "no figure",
             {name: error for name, error in errors.items() if name in near},
             0.2,
+            why="behind DualPI2 a CUBIC flow's round trip has the C queue in it and a Prague flow's counts as 25 ms at least",
         ),
         between(
             f"{way}-error-each",
+            whose,
             f"{text}: below 0.5 in every case of up to 20 ms",
-            "larger only at 50 and 100 ms",
             {where(row): errors[where(row)] for row in rows if row["base_rtt_ms"] <= 20},
             0.0,
             0.5,
+            published=larger,
+            why=WHY_SLOW,
         ),
     ]
 
@@ -168,7 +175,11 @@ def symmetric(
 def _classic_claims(rows: list[Row], way: str) -> list[Claim]:
     errors = medians(of(rows, "cubic"), "error_mean", where)
     statement = f"{WAYS[way].text}: mean error of the CUBIC flows from -0.2 to 0.1"
-    return [between(f"{way}-cubic", statement, "around zero", errors, -0.2, 0.1)]
+    whose, said = of_paper(way, "around zero (Fig. 7)")
+    why = (
+        "at 5 ms and 90-10 two packets a round trip, the least there is, are more than a Prague flow's share"
+    )
+    return [between(f"{way}-cubic", whose, statement, errors, -0.2, 0.1, published=said, why=why)]
 
 
 @experiment("aqm.classic_heavy", TABLE, backends=("sim", "live"), quick={**QUICK, "l4s_flows": (1, 5)})
@@ -189,14 +200,18 @@ def classic_heavy(
 def _l4s_claims(rows: list[Row], way: str) -> list[Claim]:
     text = WAYS[way].text
     errors = medians(of(rows, "prague"), "error_mean", where)
+    whose, said = of_paper(way, "small (Fig. 8)")
+    _, largest = of_paper(way, "the largest deviance (Fig. 8)")
     out = [
         between(
             f"{way}-prague",
+            whose,
             f"{text}: mean error of the Prague flows from -0.2 to 0.1",
-            "small",
             errors,
             -0.2,
             0.1,
+            published=said,
+            why=WHY_SLOW,
         )
     ]
     alone = medians([row for row in of(rows, "cubic") if row["classic"] == 1], "error_mean", where)
@@ -207,10 +222,12 @@ def _l4s_claims(rows: list[Row], way: str) -> list[Claim]:
         out.append(
             Claim(
                 f"{way}-alone",
+                whose,
                 f"{text}: the lone CUBIC flow has most beyond its share at 1 Gbit/s and 100 ms",
-                "the largest deviance",
+                largest,
                 measured,
                 holds=most == hardest and alone[most] > 0,
+                why=WHY_SLOW,
             )
         )
     return out

@@ -9,8 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate import units
+from tidegate.claims import Claim, Percents, Row, between, medians, percent
 from tidegate.control import Controller, SwitchApi
-from tidegate.experiments import AtLeast, Case, Claim, Numbers, OneOf, Plan, Row, Run, experiment, medians
+from tidegate.experiments import AtLeast, Case, Numbers, OneOf, Plan, Run, experiment
 from tidegate.results import Result, jain
 from tidegate.systems.meter.controller import FRAME_BYTES, Meter, MeterController
 from tidegate.systems.meter.lab import (
@@ -24,13 +25,17 @@ from tidegate.systems.meter.lab import (
     history,
     last,
     metered_flows,
-    percent,
     star,
-    within,
 )
 
 SECOND = units.PS_PER_S
 # Congestion controls of the matrix, and whether they use ECN.
+WHY_CELLS = (
+    "at 10 Gbit/s and 50 ms windows take minutes to grow again; DCTCP at long round trips averages its marks over many of them; at "
+    "10 Mbit/s the bucket is a few packets"
+)
+WHY_CHANGED = "the account that was saved at the old target is given out at the new one, and a large window takes time to shrink"
+WHY_FEW = "the time is short for what the account makes up for"
 CONTROLS = ("reno", "cubic", "cubic without ECN", "bbr", "bbr3", "htcp", "dctcp", "vegas")
 
 
@@ -87,17 +92,22 @@ def matrix(
         return [
             Claim(
                 "cells",
+                "ours",
                 f"at least 90 % of {len(errors)} cells within 5 %, from {skip_s:.0f} s on",
-                "no figure",
+                None,
                 f"{100 * share:.1f} %; beyond: {named or 'none'}",
                 holds=share >= 0.9,
+                why=WHY_CELLS,
             ),
-            within(
+            between(
                 "excess",
+                "ours",
                 "no cell runs away: at most 30 % above the target over any 10 s",
-                "no figure",
                 excess,
-                high=0.3,
+                -1,
+                0.3,
+                why="a sender that probes far above its rate gets what the account has saved at once",
+                form=Percents(),
             ),
         ]
 
@@ -204,20 +214,25 @@ def step(
             return f"{row['base_rtt_ms']:g} ms, {row['target_mbps']} Mbit/s"
 
         return [
-            within(
+            between(
                 "error",
+                "ours",
                 "friendly: at most 5 % from the new target in the second half of its time",
-                "no figure",
                 medians(ours, "relative_error", label),
                 -0.05,
                 0.05,
+                why=WHY_CHANGED,
+                form=Percents(),
             ),
-            within(
+            between(
                 "overshoot",
+                "ours",
                 "friendly: no second more than 50 % above the new target, after the first",
-                "no figure",
                 medians(ours, "overshoot", label),
-                high=0.5,
+                -1,
+                0.5,
+                why=WHY_CHANGED,
+                form=Percents(),
             ),
         ]
 
@@ -305,12 +320,13 @@ def udp(
         if above:
             excess = medians(above, "excess_10_s", label)
             statement = "plain and friendly: never more than 5 % above the target over any 10 s"
-            out.append(within("held", statement, "no figure", excess, high=0.05))
+            why = "the account gives out at once what it has saved"
+            out.append(between("held", "ours", statement, excess, -1, 0.05, why=why, form=Percents()))
         if below:
             loss = medians(below, "loss", label)
-            out.append(
-                within("whole", "a constant rate below the target passes whole", "no figure", loss, 0.0, 0.0)
-            )
+            statement = "a constant rate below the target passes whole"
+            why = "the rate offered is above what the meter's bucket gives at first"
+            out.append(between("whole", "ours", statement, loss, 0.0, 0.0, why=why, form=Percents()))
         return out
 
     def draw(runs: list[Run]) -> Figure:
@@ -394,20 +410,24 @@ def shared(
             return f"{row['flows']} flows, {row['base_rtt_ms']:g} ms"
 
         return [
-            within(
+            between(
                 "rate",
+                "ours",
                 "friendly: all flows together at most 5 % from the target",
-                "no figure",
                 medians(ours, "relative_error", label),
                 -0.05,
                 0.05,
+                why=WHY_FEW,
+                form=Percents(),
             ),
-            within(
+            between(
                 "fair",
+                "ours",
                 "friendly: Jain's index at least 0.8, as a share of 1",
-                "no figure",
                 medians(ours, "jain", label),
-                low=0.8,
+                0.8,
+                why="a meter has one bucket for all of its flows, and nothing in it makes them fair to each other",
+                form=Percents(),
             ),
         ]
 
@@ -516,12 +536,14 @@ def scale(
         ours = [row for row in rows if row["scheme"] == "default"]
         got = medians(ours, "within_5_percent", lambda row: f"{row['base_rtt_ms']:g} ms")
         return [
-            within(
+            between(
                 "most",
+                "ours",
                 "friendly: at least 95 % of the flows within 5 %, from the 10th second on",
-                "no figure",
                 got,
-                low=0.95,
+                0.95,
+                why=WHY_FEW,
+                form=Percents(),
             )
         ]
 

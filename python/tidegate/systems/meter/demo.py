@@ -16,9 +16,9 @@ from rich.table import Table
 
 from tidegate import experiments
 from tidegate._core import TidegateError
-from tidegate.experiments import Row
+from tidegate.claims import Row, percent
 from tidegate.lab import kernel
-from tidegate.systems.meter.lab import SCHEMES, percent
+from tidegate.systems.meter.lab import SCHEMES
 
 NAME = "meter.rates"
 RATES = (100, 200, 400, 800)

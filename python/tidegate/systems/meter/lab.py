@@ -16,8 +16,9 @@ import numpy.typing as npt
 import polars as pl
 
 from tidegate import units
+from tidegate.claims import Row
 from tidegate.control import Controller, Port, Queue, Shaper, SwitchApi
-from tidegate.experiments import AtLeast, Claim, OneOf, Row
+from tidegate.experiments import AtLeast, OneOf
 from tidegate.network import Flow, Network, Node, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
@@ -241,34 +242,6 @@ def flow_rows(result: Result, scheme: str, base_rtt_ms: float, targets_mbps: Seq
             }
         )
     return rows
-
-
-def percent(share: float) -> str:
-    """`-9.1 %`."""
-    return f"{100 * share:+.1f} %"
-
-
-def percents(shares: Iterable[float]) -> str:
-    """`-9.1 % to -2.0 %`, or one figure for one value."""
-    values = list(shares)
-    low, high = percent(min(values)), percent(max(values))
-    return low if low == high else f"{low} to {high}"
-
-
-def within(
-    id: str,
-    statement: str,
-    published: str,
-    values: dict[str, float],
-    low: float = -1.0,
-    high: float = float("inf"),
-) -> Claim:
-    """The claim that all of these shares are from `low` to `high`. What was measured names those that are not."""
-    beyond = {name: value for name, value in values.items() if not low <= value <= high}
-    measured = percents(values.values())
-    if beyond:
-        measured += "; beyond: " + ", ".join(f"{name} ({percent(value)})" for name, value in beyond.items())
-    return Claim(id, statement, published, measured, holds=not beyond)
 
 
 class StandardMeters(Controller):

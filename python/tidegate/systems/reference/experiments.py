@@ -88,8 +88,9 @@ def dumbbell(
             out.append(
                 Claim(
                     id=f"goodput-n{n}",
+                    of="peer",
                     statement=f"N={n}: goodput within 20 Mbit/s (2 points of utilisation) of ns-3's",
-                    published=f"{NS3_GOODPUT_MBPS} Mbit/s",
+                    published=f"{NS3_GOODPUT_MBPS} Mbit/s (ns-3)",
                     measured=f"{goodput:.1f} Mbit/s",
                     holds=abs(goodput - NS3_GOODPUT_MBPS) <= 20,
                 )
@@ -102,8 +103,9 @@ def dumbbell(
                 out.append(
                     Claim(
                         id=f"queue-n{n}",
+                        of="peer",
                         statement=f"N={n}: mean queue delay within 2 ms of ns-3's",
-                        published=f"{NS3_QUEUE_MS[n]} ms",
+                        published=f"{NS3_QUEUE_MS[n]} ms (ns-3)",
                         measured=f"{delay:.2f} ms ({low:.2f} to {high:.2f})",
                         holds=abs(delay - NS3_QUEUE_MS[n]) <= 2,
                     )
@@ -233,6 +235,7 @@ def policer(
             out.append(
                 Claim(
                     id=case,
+                    of="peer",
                     statement=statement,
                     published=f"{middle} Mbit/s ({low} to {high}; Linux)",
                     measured=f"{goodput:.1f} Mbit/s, {timeouts:.0f} timeouts in {duration_s} s",

@@ -1,0 +1,85 @@
+"""What an experiment describes: cases to run, how each is measured, what is claimed of all, and what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import polars as pl
+
+from tidegate._core import TidegateError
+from tidegate.claims import Claim, Row
+from tidegate.network import Network
+from tidegate.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+MOST = 1e9
+"""The largest number that a parameter can have: so many milliseconds are eleven days."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One network of an experiment; `measure` makes a row of the table from what came of it, or several (one a flow, say)."""
+
+    name: str
+    network: Network
+    until: str
+    measure: Callable[[Result], Row | list[Row]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is left of a case that has run: its rows, and its tables."""
+
+    case: str
+    seed: int
+    rows: list[Row] | None
+    """`None`: the run was interrupted, and its tables end where it was."""
+    tables: dict[str, pl.DataFrame] = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an experiment does."""
+
+    cases: list[Case]
+    claims: Callable[[list[Row]], list[Claim]]
+    draw: Callable[[list[Run]], Figure]
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """In a parameter's annotation: the names that it takes."""
+
+    names: Collection[str]
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """In a parameter's annotation: the smallest number that makes sense, and the largest. Without, it is all above 0."""
+
+    least: float
+    most: float = MOST
+
+
+OrZero = Annotated[int, AtLeast(0)]
+
+
+Number = Annotated[int, AtLeast(1, 10_000)]
+"""Of flows: each takes memory."""
+
+
+Numbers = Annotated[tuple[int, ...], AtLeast(1, 10_000)]
+
+
+def demand_warm_up(warm_up_s: float, duration_s: float) -> None:
+    """Refuse a warm-up that leaves nothing to look at."""
+    if warm_up_s >= duration_s:
+        raise TidegateError(
+            f"a warm-up of {warm_up_s:g} s leaves nothing of {duration_s:g} s; give less, or a longer run"
+        )

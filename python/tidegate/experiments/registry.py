@@ -1,0 +1,181 @@
+"""Experiments by name: how they are registered, found and asked for their parameters."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_type_hints
+
+from tidegate import backends, systems, units
+from tidegate._core import TidegateError
+from tidegate.experiments.plan import MOST, AtLeast, OneOf, Plan
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment by name."""
+
+    name: str
+    summary: str
+    plan: Callable[..., Plan]
+    table: tuple[str, ...] = ()
+    """Columns that a terminal shows; all if there are none."""
+    backends: tuple[str, ...] = ("sim",)
+    """Where it can run."""
+    quick: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters that have other defaults for less time and coarser figures."""
+    also: str | None = None
+    """A second name that finds it."""
+
+    def parameters(self, quick: bool = False) -> dict[str, Any]:
+        """Names and defaults."""
+        signature = inspect.signature(self.plan)
+        defaults = {p.name: p.default for p in signature.parameters.values()}
+        return {**defaults, **self.quick} if quick else defaults
+
+    def check(self, parameters: dict[str, Any]) -> None:
+        """Raise `TidegateError` for values that make no sense."""
+        annotations = get_type_hints(self.plan, include_extras=True)
+        for name, value in parameters.items():
+            values = value if isinstance(value, tuple) else (value,)
+            if not values:
+                raise TidegateError(f"{self.name}: {name} has nothing in it; give a value or several")
+            if len(set(values)) < len(values):
+                raise TidegateError(f"{self.name}: {name} has a value twice; give each once")
+            bounds = getattr(annotations[name], "__metadata__", ())
+            for one in values:
+                why = _wrong(one, bounds)
+                if why is not None:
+                    raise TidegateError(f"{self.name}: {name} is {one!r}; {why}")
+
+
+def _wrong(value: Any, bounds: Collection[OneOf | AtLeast]) -> str | None:
+    """What to give instead of a value that a parameter cannot have."""
+    for bound in bounds:
+        if isinstance(bound, OneOf):
+            known = ", ".join(bound.names)
+            return None if value in bound.names else f"known are {known}"
+        right = bound.least <= value <= bound.most
+        return None if right else f"give a number from {bound.least:g} to {bound.most:g}"
+    if isinstance(value, int | float) and not isinstance(value, bool) and not 0 < value <= MOST:
+        return f"give a number above 0 and up to {MOST:g}"
+    return None
+
+
+_registry: dict[str, Experiment] = {}
+
+
+def experiment(
+    name: str,
+    table: tuple[str, ...] = (),
+    backends: tuple[str, ...] = ("sim",),
+    quick: Mapping[str, Any] | None = None,
+    also: str | None = None,
+) -> Callable[[Callable[..., Plan]], Callable[..., Plan]]:
+    """Makes a function an experiment; the first line of its docstring says what it shows.
+
+    `table` says which columns a terminal shows, `backends` where it can run: in the simulator alone, or live as well. `quick`
+    has the defaults that are others with `--quick`; `also` is a second name.
+    """
+
+    def register(plan: Callable[..., Plan]) -> Callable[..., Plan]:
+        summary = (plan.__doc__ or "").strip().splitlines()[0]
+        _registry[name] = Experiment(name, summary, plan, table, backends, quick or {}, also)
+        return plan
+
+    return register
+
+
+def system_names() -> list[str]:
+    """The folders of systems."""
+    return sorted(module.name for module in pkgutil.iter_modules(systems.__path__) if module.ispkg)
+
+
+def all_experiments() -> dict[str, Experiment]:
+    """Every experiment of every system, by name."""
+    for system in system_names():
+        name = f"{systems.__name__}.{system}.experiments"
+        if importlib.util.find_spec(name) is None:
+            continue
+        package = importlib.import_module(name)
+        # A file for each experiment.
+        for part in pkgutil.iter_modules(getattr(package, "__path__", ())):
+            importlib.import_module(f"{name}.{part.name}")
+    return dict(sorted(_registry.items()))
+
+
+def find(name: str) -> Experiment:
+    """The experiment of that name, the first or the second one."""
+    known = all_experiments()
+    for one in known.values():
+        if name in (one.name, one.also):
+            return one
+    raise TidegateError(f"there is no experiment {name!r}; known: {', '.join(known)}")
+
+
+def with_settings(one: Experiment, settings: list[str], quick: bool = False) -> dict[str, Any]:
+    """The parameters, with those set by `name=value` converted to the types of their defaults."""
+    parameters = one.parameters(quick)
+    names = [setting.partition("=")[0] for setting in settings]
+    for setting in settings:
+        name, sign, text = setting.partition("=")
+        if not sign:
+            raise TidegateError(f"--set {setting}: write it as name=value")
+        if name not in parameters:
+            raise TidegateError(f"{one.name} has no parameter {name!r}; it has {', '.join(parameters)}")
+        if names.count(name) > 1:
+            raise TidegateError(f"--set {setting}: {name} is set twice; a list is written as {name}=1,2")
+        parameters[name] = _convert(name, text, parameters[name])
+    return parameters
+
+
+def _convert(name: str, text: str, default: Any) -> Any:
+    try:
+        if isinstance(default, bool):
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
+                text.lower()
+            ]
+        if isinstance(default, int):
+            return int(text)
+        if isinstance(default, float):
+            return float(text)
+        if isinstance(default, tuple):
+            kind = type(default[0]) if default else str
+            return tuple(kind(item.strip()) for item in text.split(","))
+    except (ValueError, KeyError):
+        one = default[0] if isinstance(default, tuple) else default
+        number = "whole number" if isinstance(one, int) else "number"
+        wanted = f"a list of {number}s" if isinstance(default, tuple) else f"a {number}"
+        if isinstance(one, bool):
+            wanted = "true or false"
+        raise TidegateError(f"--set {name}={text}: {text!r} is not {wanted}") from None
+    return text
+
+
+def clock_time(one: Experiment, parameters: dict[str, Any], repeat: int) -> str:
+    """How long its cases take if they run by the clock, one after the other: `2 h 5 min`, `40 s`."""
+    one.check(parameters)
+    cases = one.plan(**parameters).cases
+    seconds = repeat * sum(units.time(case.until) for case in cases) // units.PS_PER_S
+    minutes = -(-seconds // 60)
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def demand_backend(one: Experiment, backend: str) -> None:
+    """Refuse a backend that the experiment does not run on, or this machine does not have."""
+    backends.find(backend)
+    if backend not in one.backends:
+        raise TidegateError(
+            f"{one.name} runs on {' and '.join(one.backends)}, not on {backend}; "
+            f"on {backend} run: {', '.join(name for name, other in all_experiments().items() if backend in other.backends)}"
+        )
+    if backend == "live":
+        from tidegate.lab import kernel
+
+        kernel.demand_privilege()

@@ -1,0 +1,125 @@
+"""What of a system's paper was found again: a table of its claims, made from folders of runs.
+
+A system lists the claims of its paper in `systems/NAME/claims.py`: `PAPER`, a text that names it, and `CLAIMS`. Each says where the
+paper has it, which experiment's rows show it, and how it is judged; one that no experiment can show says why. The verdicts are
+`found`, `not found` and `cannot tell`. They are apart from the claims of a run (`tidegate.claims`): a run is judged by those, a
+paper by these, in the paper's own unit and over the paper's own time.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tidegate import systems
+from tidegate._core import TidegateError
+from tidegate.claims import Row
+from tidegate.experiments import folder, registry
+
+FOUND, NOT_FOUND, CANNOT_TELL = "found", "not found", "cannot tell"
+
+Parameters = dict[str, Any]
+
+
+class Missing(Exception):
+    """The run has not what a claim is judged by; the text says what."""
+
+
+def need(there: object, what: str) -> None:
+    """Raise `Missing` unless it is there."""
+    if not there:
+        raise Missing(what)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a judge says: whether it was found, and what was measured."""
+
+    found: bool
+    measured: str
+
+
+Judge = Callable[[list[Row], Parameters], Finding]
+
+
+@dataclass(frozen=True)
+class PaperClaim:
+    """A claim of a paper."""
+
+    id: str
+    where: str
+    """Section or figure."""
+    statement: str
+    experiment: str | None = None
+    """Whose rows show it."""
+    judge: Judge | None = None
+    cannot: str | None = None
+    """Without a judge: why it cannot be told."""
+
+    def __post_init__(self) -> None:
+        judged = self.experiment is not None and self.judge is not None
+        if judged == (self.cannot is not None):
+            raise ValueError(f"claim {self.id}: give an experiment and a judge, or say why it cannot be told")
+
+
+def papers() -> dict[str, tuple[str, Sequence[PaperClaim]]]:
+    """The paper of each system that lists claims, and those claims, by the system's name."""
+    found: dict[str, tuple[str, Sequence[PaperClaim]]] = {}
+    for name in registry.system_names():
+        module = f"{systems.__name__}.{name}.claims"
+        if importlib.util.find_spec(module) is not None:
+            listed = importlib.import_module(module)
+            found[name] = (listed.PAPER, listed.CLAIMS)
+    return found
+
+
+def judge_runs(folders: Iterable[Path]) -> list[dict[str, Any]]:
+    """A row for each claim of the papers of the systems whose runs these are: system, id, where, statement, verdict, measured, run.
+
+    If several folders hold the same experiment, the last one counts.
+    """
+    runs: dict[str, tuple[Path, dict[str, Any]]] = {}
+    for place in folders:
+        record = folder.read_record(place)
+        if record.get("interrupted"):
+            raise TidegateError(f"{place} holds a run that was interrupted; run it again to judge by it")
+        runs[record["experiment"]] = place, record
+    known = papers()
+    asked = {name.partition(".")[0] for name in runs}
+    if not asked & known.keys():
+        raise TidegateError(
+            f"no system of these runs lists the claims of a paper; those that do: {', '.join(known)}"
+        )
+    return [
+        {"system": name, **_row(claim, runs)}
+        for name, (_, claims) in known.items()
+        if name in asked
+        for claim in claims
+    ]
+
+
+def _row(claim: PaperClaim, runs: dict[str, tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
+    verdict, measured, place = CANNOT_TELL, claim.cannot, None
+    if claim.experiment is not None and claim.judge is not None:
+        run = runs.get(claim.experiment)
+        if run is None:
+            measured = f"needs a run of {claim.experiment}"
+        else:
+            place = str(run[0])
+            try:
+                finding = claim.judge(run[1]["rows"], run[1]["parameters"])
+                verdict, measured = FOUND if finding.found else NOT_FOUND, finding.measured
+            except Missing as missing:
+                measured = str(missing)
+    return {
+        "id": claim.id,
+        "where": claim.where,
+        "statement": claim.statement,
+        "verdict": verdict,
+        "measured": measured,
+        "run": place,
+    }

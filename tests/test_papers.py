@@ -1,0 +1,197 @@
+"""The claims of systems' papers, judged by runs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate import TidegateError
+from tidegate.claims import Row
+from tidegate.papers import CANNOT_TELL, FOUND, NOT_FOUND, Finding, PaperClaim, judge_runs, papers
+
+RTTS = (5.0, 10.0, 20.0, 50.0, 100.0)
+
+
+def written(folder: Path, experiment: str, rows: list[Row], **parameters: Any) -> Path:
+    """A run's folder with these rows."""
+    out = folder / experiment
+    out.mkdir(parents=True)
+    record = {"experiment": experiment, "parameters": parameters, "rows": rows}
+    (out / "run.json").write_text(json.dumps(record))
+    return out
+
+
+def verdicts(*folders: Path) -> dict[str, str]:
+    return {row["id"]: row["verdict"] for row in judge_runs(folders)}
+
+
+def meter_rows(errors: dict[str, float], rtt: float = 0.1) -> list[Row]:
+    return [
+        {
+            "case": f"{scheme}-{rate}",
+            "seed": 1,
+            "scheme": scheme,
+            "base_rtt_ms": rtt,
+            "target_mbps": rate,
+            "flow": 0,
+            "goodput_mbps": rate * (1 + error),
+            "timeouts": 0,
+        }
+        for scheme, error in errors.items()
+        for rate in (100, 800)
+    ]
+
+
+def test_the_lists_are_whole() -> None:
+    known = papers()
+    assert known.keys() == {"aqm", "meter"}
+    for _, claims in known.values():
+        assert len({claim.id for claim in claims}) == len(claims)
+    assert len(known["meter"][1]) == 27
+    assert len(known["aqm"][1]) == 33
+
+
+def test_found_at_one_of_the_round_trips_is_found(tmp_path: Path) -> None:
+    rows = meter_rows({"paper": -0.05, "rfc2698": -0.8, "plain": -0.85}, 0.1)
+    rows += meter_rows({"paper": -0.2, "rfc2698": -0.2, "plain": -0.2}, 1.0)
+    found = verdicts(written(tmp_path, "meter.rates", rows, duration_s=180))
+    assert {id: found[id] for id in ("C7", "C8", "C10")} == dict.fromkeys(("C7", "C8", "C10"), FOUND)
+    # A black box, and what another experiment shows.
+    assert (found["C5"], found["C12"]) == (CANNOT_TELL, CANNOT_TELL)
+
+
+def test_what_is_not_so_is_not_found(tmp_path: Path) -> None:
+    rows = meter_rows({"paper": -0.12, "rfc2698": -0.95, "plain": -0.2})
+    found = verdicts(written(tmp_path, "meter.rates", rows, duration_s=180))
+    assert {id: found[id] for id in ("C7", "C8", "C9", "C10")} == dict.fromkeys(
+        ("C7", "C8", "C9", "C10"), NOT_FOUND
+    )
+
+
+def test_a_short_run_cannot_tell(tmp_path: Path) -> None:
+    out = written(tmp_path, "meter.rates", meter_rows({"paper": -0.05}), duration_s=40)
+    (row,) = [row for row in judge_runs([out]) if row["id"] == "C8"]
+    assert row["verdict"] == CANNOT_TELL
+    assert row["measured"] == "the run has 40 s; the paper's means are of 180 s"
+    assert row["run"] == str(out)
+
+
+def test_a_run_that_lacks_something_cannot_tell(tmp_path: Path) -> None:
+    out = written(tmp_path, "meter.ablation", meter_rows({"paper": -0.05}), duration_s=180)
+    by_id = {row["id"]: row for row in judge_runs([out])}
+    assert by_id["C12"]["measured"] == "the run has no scheme plain"
+    assert by_id["C15"]["verdict"] == FOUND
+
+
+def aqm_rows(value: Callable[[str, str, Row], dict[str, float]], counts: list[tuple[int, int]]) -> list[Row]:
+    """Rows of a whole grid."""
+    rows: list[Row] = []
+    for way in ("pi2", "dualpi2"):
+        for capacity in (120, 1000):
+            for rtt in RTTS:
+                for phase, (classic, l4s) in enumerate(counts):
+                    place: Row = {
+                        "capacity_mbps": capacity,
+                        "base_rtt_ms": rtt,
+                        "classic": classic,
+                        "l4s": l4s,
+                    }
+                    place |= {"way": way, "phase": phase, "seed": 1}
+                    rows += [
+                        {**place, "control": each, **value(way, each, place)} for each in ("cubic", "prague")
+                    ]
+    return rows
+
+
+def as_published(way: str, control: str, place: Row) -> dict[str, float]:
+    """Numbers as the paper's graphs have them."""
+    dual, late, far = way == "dualpi2", place["phase"] > 1, place["base_rtt_ms"] >= 50
+    low = dual and control == "prague"
+    delay = 0.3 if low else 20.5 if dual and late else 20.0
+    if not dual and place["base_rtt_ms"] == 50 and late:
+        delay = 23.0
+    return {
+        "goodput_mbps": {"cubic": 5.0, "prague": 6.0 if dual else 5.5}[control],
+        "error_mean": (0.05 if dual or place["phase"] == 0 else -0.02) if control == "prague" else 0.01,
+        "error_abs_mean": (0.4, 0.3, 0.2, 0.1)[place["phase"]] if not far else 0.55,
+        "delay_ms_mean": delay,
+        "delay_ms_p99": 0.5 if low else 30.0 if late else 25.0,
+        "p_mean": 0.05 if place["base_rtt_ms"] == 50 else 0.03,
+    }
+
+
+def test_phases_as_published(tmp_path: Path) -> None:
+    rows = aqm_rows(as_published, [(1, 1), (2, 2), (10, 10), (25, 25)])
+    # The paper's own round trips.
+    rows = [
+        {**row, "error_abs_mean": 0.4 - 0.1 * row["phase"]}
+        for row in rows
+        if row["base_rtt_ms"] in (10.0, 50.0)
+    ]
+    found = verdicts(written(tmp_path, "aqm.phases", rows, phase_s=120))
+    asked = {claim.id for claim in papers()["aqm"][1] if claim.experiment == "aqm.phases"}
+    # In these numbers the delay at 50 ms is PI2's alone to be longer.
+    assert {id for id in asked if found[id] != FOUND} == {"f5-late"}
+
+
+def test_static_mixes_as_published(tmp_path: Path) -> None:
+    for experiment, counts in (
+        ("aqm.symmetric", [(1, 1), (10, 10)]),
+        ("aqm.classic_heavy", [(9, 1), (45, 5), (90, 10)]),
+    ):
+        rows = aqm_rows(as_published, counts)
+        if experiment == "aqm.symmetric":
+            rows = [
+                {**row, "delay_ms_mean": row["delay_ms_mean"] + (row["way"] == "dualpi2") * 0.1}
+                for row in rows
+            ]
+        out = written(tmp_path, experiment, rows, duration_s=120)
+        asked = {claim.id for claim in papers()["aqm"][1] if claim.experiment == experiment}
+        found = verdicts(out)
+        assert {id: found[id] for id in asked} == dict.fromkeys(asked, FOUND)
+
+
+def test_one_in_ten_as_published(tmp_path: Path) -> None:
+    def value(way: str, control: str, place: Row) -> dict[str, float]:
+        hardest = (place["capacity_mbps"], place["base_rtt_ms"], place["classic"]) == (1000, 100.0, 1)
+        error = 0.9 if hardest and control == "cubic" and way == "pi2" else 0.05
+        return {"error_mean": error, "delay_ms_p99": 30 / place["base_rtt_ms"] / place["classic"]}
+
+    rows = aqm_rows(value, [(1, 9), (5, 45), (10, 90)])
+    found = verdicts(written(tmp_path, "aqm.l4s_heavy", rows, duration_s=120))
+    asked = {claim.id for claim in papers()["aqm"][1] if claim.experiment == "aqm.l4s_heavy"}
+    assert {id: found[id] for id in asked} == dict.fromkeys(asked, FOUND)
+
+
+def test_what_cannot_be_judged_by(tmp_path: Path) -> None:
+    with pytest.raises(TidegateError, match="holds no run"):
+        judge_runs([tmp_path])
+    out = written(tmp_path, "reference.dumbbell", [])
+    with pytest.raises(
+        TidegateError, match="no system of these runs lists the claims of a paper; those that do: aqm, meter"
+    ):
+        judge_runs([out])
+    (out / "run.json").write_text(
+        (out / "run.json").read_text().replace('"rows"', '"interrupted": true, "rows"')
+    )
+    with pytest.raises(TidegateError, match="was interrupted; run it again"):
+        judge_runs([out])
+
+
+def test_a_claim_has_a_judge_or_says_why_not() -> None:
+    for given in (
+        {},
+        {"cannot": "why", "experiment": "a.b", "judge": lambda rows, parameters: Finding(True, "")},
+    ):
+        with pytest.raises(ValueError, match="give an experiment and a judge, or say why"):
+            PaperClaim("id", "I", "statement", **given)  # type: ignore[arg-type]
+
+
+def test_the_command(tmp_path: Path, tidegate: Any) -> None:
+    out = written(tmp_path, "meter.rates", meter_rows({"paper": -0.05}), duration_s=180)
+    answer = json.loads(tidegate("claims", out, "--json").out)
+    assert answer["papers"]["meter"].startswith("S.-Y. Wang")
+    assert {row["id"]: row["verdict"] for row in answer["claims"]}["C8"] == FOUND
+    assert "not found" in tidegate("claims", out).out
