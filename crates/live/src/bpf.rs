@@ -5,9 +5,7 @@
 //! that goes with its descriptor: a process that dies leaves nothing.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-
-use crate::interface::descriptor;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// Bytes in front of a packet that hold when it came, in nanoseconds of the monotonic clock.
 pub const STAMP: usize = 8;
@@ -44,9 +42,16 @@ fn call<T>(command: libc::c_int, given: T) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as libc::c_int) }
 }
 
+/// A call that gives a new descriptor.
+fn make<T>(command: libc::c_int, given: T) -> io::Result<OwnedFd> {
+    let descriptor = call(command, given)?;
+    // SAFETY: it has just been made, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
 /// Sockets by receive queue.
 pub fn socket_map(queues: u32) -> io::Result<OwnedFd> {
-    descriptor(call(MAP_CREATE, [SOCKET_MAP, 4, 4, queues])?)
+    make(MAP_CREATE, [SOCKET_MAP, 4, 4, queues])
 }
 
 /// Has the packets of a queue go to a socket.
@@ -134,7 +139,7 @@ pub fn program(map: &OwnedFd) -> io::Result<OwnedFd> {
         interface: 0,
         attach: ATTACH_XDP,
     };
-    descriptor(call(PROGRAM_LOAD, load)?)
+    make(PROGRAM_LOAD, load)
 }
 
 /// Attaches a program to an interface of this thread's namespace, until the link is closed.
@@ -143,5 +148,5 @@ pub fn attach(program: &OwnedFd, interface: i32, how: Attach) -> io::Result<Owne
         Attach::Native => 1 << 2,
         Attach::Generic => 1 << 1,
     };
-    descriptor(call(LINK_CREATE, [program.as_raw_fd() as u32, interface as u32, ATTACH_XDP, flags])?)
+    make(LINK_CREATE, [program.as_raw_fd() as u32, interface as u32, ATTACH_XDP, flags])
 }

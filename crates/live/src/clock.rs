@@ -1,28 +1,27 @@
 //! The network's time: picoseconds since it went live, by the monotonic clock.
 
+use rustix::time::{ClockId, clock_gettime};
 use units::Time;
 
 /// Nanoseconds of one of the system's clocks.
-fn read(clock: libc::clockid_t) -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a timespec to be written to.
-    unsafe { libc::clock_gettime(clock, &mut now) };
+fn read(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Nanoseconds of the monotonic clock.
 pub fn monotonic() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
+    read(ClockId::Monotonic)
 }
 
 /// Nanoseconds that the calling thread has worked.
 pub fn spent_by_thread() -> u64 {
-    read(libc::CLOCK_THREAD_CPUTIME_ID)
+    read(ClockId::ThreadCPUTime)
 }
 
 /// How far the wall clock, which the kernel stamps packets by, is ahead of the monotonic one, in nanoseconds.
 pub fn wall_ahead() -> i64 {
-    read(libc::CLOCK_REALTIME) as i64 - monotonic() as i64
+    read(ClockId::Realtime) as i64 - monotonic() as i64
 }
 
 /// A day less than 64 bits of picoseconds, in nanoseconds.

@@ -1,16 +1,20 @@
 //! The thread that runs a network by the clock.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use network::{NodeId, Outgoing};
 use parking_lot::MutexGuard;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::time::{Itimerspec, Timespec, timerfd_create, timerfd_settime};
+use rustix::time::{TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
 use units::Time;
 
 use crate::clock::monotonic;
-use crate::interface::{Failure, descriptor, done, plain};
+use crate::interface::{Failure, plain};
 use crate::port::{BATCH, Port};
 use crate::priority::Priority;
 use crate::shared::{Lateness, Shared};
@@ -87,18 +91,13 @@ fn most_early(sleep: usize) -> u64 {
 
 impl Driver {
     pub fn new(shared: Arc<Shared>, ports: Vec<Wired>) -> io::Result<Driver> {
-        // SAFETY: no memory is involved.
-        let epoll = descriptor(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: no memory is involved.
-        let timer = descriptor(unsafe {
-            libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK)
-        })?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         let watched = ports.iter().enumerate().map(|(index, p)| (p.port.fd(), index as u64));
-        let own = [(timer.as_raw_fd(), TIMER), (shared.bell.as_raw_fd(), BELL)];
+        let own = [(timer.as_fd(), TIMER), (shared.bell.as_fd(), BELL)];
         for (fd, number) in watched.chain(own) {
-            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number };
-            // SAFETY: the event is only read.
-            done(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) })?;
+            epoll::add(&epoll, fd, EventData::new_u64(number), EventFlags::IN)?;
         }
         let mut of_node = Vec::new();
         for (index, port) in ports.iter().enumerate() {
@@ -160,40 +159,37 @@ impl Driver {
 
     /// Sleeps until something is to be done, and takes in what has come.
     fn wait(&mut self) -> io::Result<()> {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
-        let (epoll, room) = (self.epoll.as_raw_fd(), events.len() as libc::c_int);
-        // SAFETY: there is room for as many events as is said.
-        let count = unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), room, -1) };
-        if let Err(error) = done(count) {
-            return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
-        }
+        let none = epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
+        let mut events = [none; BATCH];
+        let count = match epoll::wait(&self.epoll, &mut events, None) {
+            Ok(count) => count,
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
         self.wakeups += 1;
         self.timed = false;
         self.arrivals.clear();
-        for event in &events[..count as usize] {
-            let number = event.u64;
+        for event in &events[..count] {
+            let (flags, number) = (event.flags, event.data.u64());
             let fd = match number {
-                TIMER => self.timer.as_raw_fd(),
-                BELL => self.shared.bell.as_raw_fd(),
+                TIMER => self.timer.as_fd(),
+                BELL => self.shared.bell.as_fd(),
                 _ => {
                     let wired = &mut self.ports[number as usize];
                     let came = wired.port.receive();
                     for index in 0..came {
                         self.arrivals.push((wired.port.frame(index).0, number as u32, index as u32));
                     }
-                    let error = event.events & (libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0;
+                    let error = flags.intersects(EventFlags::ERR | EventFlags::HUP);
                     wired.errors = if error && came == 0 { wired.errors + 1 } else { 0 };
                     if wired.errors > MAX_ERRORS {
-                        let fd = wired.port.fd();
-                        // SAFETY: no memory is involved. It is one that is watched.
-                        unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+                        epoll::delete(&self.epoll, wired.port.fd())?;
                     }
                     continue;
                 }
             };
-            let mut count = [0u8; 8];
-            // SAFETY: there are eight bytes to write to. What it gives does not matter, but that it is then not readable.
-            unsafe { libc::read(fd, count.as_mut_ptr().cast(), count.len()) };
+            // What it gives does not matter, but that it is then not readable.
+            let _ = rustix::io::read(fd, &mut [0u8; 8]);
             if number == TIMER {
                 self.woken();
             }
@@ -287,15 +283,10 @@ impl Driver {
             return;
         }
         (self.armed, self.set_at) = (at, now);
-        let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let value = libc::timespec {
-            tv_sec: (at / 1_000_000_000) as libc::time_t,
-            tv_nsec: (at % 1_000_000_000) as libc::c_long,
-        };
-        let spec = libc::itimerspec { it_interval: zero, it_value: value };
-        let fd = self.timer.as_raw_fd();
-        // SAFETY: the times are only read.
-        unsafe { libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &spec, std::ptr::null_mut()) };
+        let value = Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
+        let spec = Itimerspec { it_interval: Timespec::default(), it_value: value };
+        // A time that is no time is not set, and there is none.
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &spec);
     }
 
     fn tell(&mut self) {

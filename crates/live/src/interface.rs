@@ -1,22 +1,17 @@
 //! An interface in a namespace: found by its name, claimed for this process, and asked.
 
-use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
 /// Why a port cannot be opened; says what would be right.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Failure(pub String);
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Failure {}
 
 pub fn fail<T>(why: String) -> Result<T, Failure> {
     Err(Failure(why))
@@ -32,10 +27,8 @@ pub fn within<T: Send>(
         let refused =
             |e: io::Error| Failure(format!("the network namespace {}: {}", path.display(), plain(&e)));
         let file = File::open(path).map_err(refused)?;
-        // SAFETY: no memory is involved; it changes this thread, which ends here.
-        if unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
-            return Err(refused(io::Error::last_os_error()));
-        }
+        let kind = Some(LinkNameSpaceType::Network);
+        move_into_link_name_space(file.as_fd(), kind).map_err(|e| refused(e.into()))?;
         act()
     };
     std::thread::scope(|scope| match scope.spawn(there).join() {
@@ -58,23 +51,14 @@ pub fn plain(error: &io::Error) -> String {
     }
 }
 
-/// A new descriptor, or what went wrong.
-pub fn descriptor(fd: libc::c_int) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: it has just been made, and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 /// The result of a system call that gives nothing.
 pub fn done(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-pub fn socket(domain: libc::c_int, kind: libc::c_int, protocol: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is involved.
-    descriptor(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) })
+/// A socket that is closed in processes to come.
+pub fn socket(family: AddressFamily, kind: SocketType, flags: SocketFlags) -> io::Result<OwnedFd> {
+    Ok(socket_with(family, kind, flags | SocketFlags::CLOEXEC, None)?)
 }
 
 /// Sets an option of a socket.
@@ -99,7 +83,8 @@ impl Interface {
     /// To be called in its namespace.
     pub fn open(name: &str, netns: Option<&Path>) -> Result<Interface, Failure> {
         let refused = |e: io::Error| Failure(format!("interface {name}: {}", plain(&e)));
-        let control = socket(libc::AF_INET, libc::SOCK_DGRAM, 0).map_err(refused)?;
+        let control =
+            socket(AddressFamily::INET, SocketType::DGRAM, SocketFlags::empty()).map_err(refused)?;
         let mut request = request(name)?;
         if ask(&control, libc::SIOCGIFINDEX, &mut request).is_err() {
             let place = netns.map_or_else(String::new, |n| format!(" in {}", n.display()));
@@ -189,7 +174,7 @@ pub struct Settings {
 impl Settings {
     /// Of an interface in the namespace of this thread; nothing if there is none of that name.
     pub fn of(name: &str) -> Option<Settings> {
-        let control = socket(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
+        let control = socket(AddressFamily::INET, SocketType::DGRAM, SocketFlags::empty()).ok()?;
         let asked = |what| {
             let mut request = request(name).ok()?;
             ask(&control, what, &mut request).ok()?;
@@ -217,7 +202,7 @@ const ETHTOOL_GET_CHANNELS: u32 = 0x3c;
 
 /// Has an interface take in every frame, whatever its address, while the socket lives.
 pub fn promiscuous(interface: &Interface) -> io::Result<OwnedFd> {
-    let holder = socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+    let holder = socket(AddressFamily::PACKET, SocketType::RAW, SocketFlags::empty())?;
     make_promiscuous(&holder, interface)?;
     Ok(holder)
 }
@@ -254,7 +239,7 @@ fn ask(control: &OwnedFd, what: libc::Ioctl, request: &mut libc::ifreq) -> io::R
 /// Claims an interface in the namespace of this thread, by an abstract name: those are per namespace.
 fn claim(name: &str, index: i32) -> Result<OwnedFd, Failure> {
     let refused = |e: io::Error| Failure(format!("interface {name}: {}", plain(&e)));
-    let claim = socket(libc::AF_UNIX, libc::SOCK_DGRAM, 0).map_err(refused)?;
+    let claim = socket(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::empty()).map_err(refused)?;
     // SAFETY: all zeros is a value of this type.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;

@@ -5,10 +5,11 @@
 //! one, and which VLAN tag it took off.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::null_mut;
 
 use libc::{c_int, c_void, iovec, mmsghdr};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::checksum;
 use crate::clock;
@@ -48,7 +49,7 @@ impl PacketPort {
     pub fn open(interface: Interface, merge: bool) -> Result<PacketPort, Failure> {
         let name = interface.name.clone();
         let open = || -> io::Result<(OwnedFd, PacketSender)> {
-            let receiver = socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)?;
+            let receiver = socket(AddressFamily::PACKET, SocketType::RAW, SocketFlags::NONBLOCK)?;
             let fd = receiver.as_raw_fd();
             set(fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
             set(fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
@@ -106,8 +107,8 @@ fn ancillary(header: &libc::msghdr) -> Ancillary {
 }
 
 impl Port for PacketPort {
-    fn fd(&self) -> RawFd {
-        self.receiver.as_raw_fd()
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.receiver.as_fd()
     }
 
     fn receive(&mut self) -> usize {

@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::null_mut;
 
 use libc::{c_int, iovec, mmsghdr};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::interface::{Interface, bind_packet, set, socket};
 use crate::merge::{Head, VNET_HEADER, head, together};
@@ -24,7 +25,7 @@ pub struct PacketSender {
 impl PacketSender {
     /// To be called in the interface's namespace.
     pub fn open(interface: &Interface, merge: bool) -> io::Result<PacketSender> {
-        let socket = socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)?;
+        let socket = socket(AddressFamily::PACKET, SocketType::RAW, SocketFlags::NONBLOCK)?;
         let fd = socket.as_raw_fd();
         // What an interface cannot cut up itself is cut up in its queue.
         let option = if merge { libc::PACKET_VNET_HDR } else { libc::PACKET_QDISC_BYPASS };

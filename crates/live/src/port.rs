@@ -1,7 +1,7 @@
 //! What a port is: frames come in batches, and go out in batches.
 
 use std::fmt;
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 
 use crate::interface::Interface;
@@ -106,7 +106,7 @@ pub fn fits(frame: &[u8], mtu: usize) -> bool {
 /// A real interface.
 pub trait Port: Send {
     /// Readable when there are frames.
-    fn fd(&self) -> RawFd;
+    fn fd(&self) -> BorrowedFd<'_>;
     /// Takes the next frames in, in place of the last ones; gives how many there are.
     fn receive(&mut self) -> usize;
     /// One of them, from Ethernet on, and when it came, by the monotonic clock in nanoseconds.

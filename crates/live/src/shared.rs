@@ -4,7 +4,7 @@
 //! not while it reads, writes or sleeps; it hands it over between batches to whoever waits.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use network::{Histogram, Network, NodeId};
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustix::event::{EventfdFlags, eventfd};
 use units::Time;
 
 use crate::clock::Clock;
 use crate::driver::{Driver, Wired};
-use crate::interface::{Failure, descriptor, plain, within};
+use crate::interface::{Failure, plain, within};
 use crate::opening::open;
 use crate::port::{Counts, Kind};
 
@@ -108,9 +109,8 @@ impl Shared {
     }
 
     fn ring(&self) {
-        let one = 1u64.to_ne_bytes();
-        // SAFETY: eight bytes are read. It cannot fail but for a full counter, which wakes the thread as well.
-        unsafe { libc::write(self.bell.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        // It cannot fail but for a full counter, which wakes the thread as well.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
     pub(crate) fn announce(&self) {
@@ -171,9 +171,8 @@ impl Live {
             wired.push(Wired { port, host: wiring.host, going: Vec::new(), errors: 0 });
         }
         let failed = |e: io::Error| Failure(format!("the thread of a live network: {}", plain(&e)));
-        // SAFETY: no memory is involved.
-        let bell = descriptor(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
-            .map_err(failed)?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let bell = eventfd(0, flags).map_err(|e| failed(e.into()))?;
         let start = {
             let mut network = network.lock();
             for port in &wired {

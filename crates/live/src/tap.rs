@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -72,8 +72,8 @@ impl Drop for TapPort {
 }
 
 impl Port for TapPort {
-    fn fd(&self) -> RawFd {
-        self.file.as_raw_fd()
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     fn receive(&mut self) -> usize {

@@ -2,12 +2,14 @@
 //! Native on drivers that have it, generic on the others.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::event::epoll::{self, EventData, EventFlags};
 
 use crate::bpf::{self, Attach};
 use crate::checksum;
 use crate::clock;
-use crate::interface::{Failure, Interface, descriptor, done, fail, plain, promiscuous};
+use crate::interface::{Failure, Interface, fail, plain, promiscuous};
 use crate::packet_sender::PacketSender;
 use crate::port::{BATCH, Counts, Port, fits};
 use crate::xdp_socket::{Arrived, XdpSocket};
@@ -85,19 +87,13 @@ impl XdpPort {
         let count = interface.receive_queues();
         let map = bpf::socket_map(count).map_err(|e| refused("no BPF map for AF_XDP", e))?;
         let program = bpf::program(&map).map_err(|e| refused("the XDP program is refused", e))?;
-        // SAFETY: no memory is involved.
-        let epoll = descriptor(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
-            .map_err(|e| refused("epoll", e))?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|e| refused("epoll", e.into()))?;
         let mut queues = Vec::new();
         for number in 0..count {
             let open = || -> io::Result<XdpSocket> {
                 let socket = XdpSocket::open(interface.index, number, longest)?;
-                bpf::set_socket(&map, number, socket.fd())?;
-                let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-                // SAFETY: the event is only read.
-                done(unsafe {
-                    libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, socket.fd(), &mut event)
-                })?;
+                bpf::set_socket(&map, number, socket.fd().as_raw_fd())?;
+                epoll::add(&epoll, socket.fd(), EventData::new_u64(0), EventFlags::IN)?;
                 Ok(socket)
             };
             let socket = open().map_err(|e| refused(&format!("no AF_XDP socket on queue {number}"), e))?;
@@ -115,10 +111,10 @@ impl XdpPort {
 }
 
 impl Port for XdpPort {
-    fn fd(&self) -> RawFd {
+    fn fd(&self) -> BorrowedFd<'_> {
         match &self.queues[..] {
             [only] => only.socket.fd(),
-            _ => self.epoll.as_raw_fd(),
+            _ => self.epoll.as_fd(),
         }
     }
 

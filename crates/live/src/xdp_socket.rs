@@ -5,11 +5,12 @@
 //! list of free ones.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{c_int, xdp_desc};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::bpf::STAMP;
 use crate::interface::{done, set, socket};
@@ -157,7 +158,7 @@ impl XdpSocket {
     /// A socket on a receive queue of an interface of this thread's namespace, for frames of up to `longest` bytes.
     pub fn open(interface: i32, queue: u32, longest: usize) -> io::Result<XdpSocket> {
         let chunk = chunk_for(longest).ok_or(io::Error::from_raw_os_error(libc::EMSGSIZE))?;
-        let fd = socket(libc::AF_XDP, libc::SOCK_RAW, 0)?;
+        let fd = socket(AddressFamily::XDP, SocketType::RAW, SocketFlags::empty())?;
         let raw = fd.as_raw_fd();
         set(raw, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER)?;
         let length = 2 * CHUNKS as usize * chunk;
@@ -190,8 +191,8 @@ impl XdpSocket {
         Ok(XdpSocket { fd, memory, chunk, fill, receive, transmit, completion, free })
     }
 
-    pub fn fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 
     /// The next packets that have come, at most as many as `most`, in place of the last ones, which go back to the kernel.
