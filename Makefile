@@ -1,7 +1,9 @@
 # make demo   builds everything and runs the main job: TCP through a plain meter, the paper's, and the friendly one; simulated, and
 #             as root on Linux (with iperf3) between real hosts too
-# make test   all tests            make bench  the performance figures in the README
-# make lint   formatters, linters  make setup  .venv with the `tidegate` command
+# make test   all tests            make dev    debug build and fast tests, for the time between two edits
+# make lint   formatters, linters  make t S=NAME   the tests of one system, crate or test file
+# make bench  the performance figures in the README
+# make setup  .venv with the `tidegate` command
 #
 # Needs Python 3.11 or newer, a Rust toolchain (1.88 or newer), and the package registries.
 
@@ -9,7 +11,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.p4' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: demo test setup bench lint clean
+.PHONY: demo test dev t setup bench lint clean
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -25,6 +27,16 @@ setup: .venv/.built
 
 .venv/.built: .venv/.packages pyproject.toml $(RUST_SOURCES)
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet
+	touch $@ .venv/.extension
+
+# The extension in either profile: a change in Rust makes a debug build of it, which the next `make setup` replaces.
+.venv/.extension: .venv/.packages pyproject.toml $(RUST_SOURCES)
+	if [ $(BIN)/tidegate -nt pyproject.toml ]; then skip=--skip-install; fi; VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --quiet $$skip
+	rm -f .venv/.built
+	touch $@
+
+.venv/.rust-tested: .venv/.packages $(RUST_SOURCES)
+	$(BIN)/python tests/run.py fast-rust
 	touch $@
 
 # One of the clients in the tests of the P4Runtime server; see requirements-shell.in.
@@ -34,8 +46,13 @@ setup: .venv/.built
 	touch $@
 
 test: setup .venv/shell/.packages
-	cargo test --locked --workspace --exclude tidegate-python
-	$(BIN)/pytest
+	$(BIN)/python tests/run.py all
+
+dev: .venv/.extension .venv/.rust-tested
+	$(BIN)/python tests/run.py fast
+
+t: .venv/.extension
+	@$(BIN)/python tests/run.py only "$(S)"
 
 bench: setup
 	cargo bench --locked --package dataplane --bench packets

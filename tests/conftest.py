@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tidegate import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "p4"
 
 
 class Ran:
-    """What came of a run of the command."""
+    """The exit code and output of one run of the command."""
 
-    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
-        self.code = done.returncode
-        self.out = done.stdout
-        self.err = done.stderr
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
 
     @property
     def json(self) -> Any:
@@ -35,11 +39,31 @@ class Ran:
 Run = Callable[..., Ran]
 
 
+def _in_this_process(words: list[str]) -> Ran:
+    """The command without the start of a Python of its own, which would take longer than most of the tests."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["tidegate", *words])
+        try:
+            cli.main()
+            code: object = 0
+        except SystemExit as leaving:
+            code = leaving.code or 0
+    assert isinstance(code, int)
+    return Ran(code, out.getvalue(), err.getvalue())
+
+
 @pytest.fixture
 def tidegate() -> Run:
-    def run(*args: object) -> Ran:
-        command = [sys.executable, "-m", "tidegate.cli", *map(str, args)]
-        return Ran(subprocess.run(command, capture_output=True, text=True, timeout=120, check=False))
+    """Runs the command; in a process of its own, as users do, with `process=True`."""
+
+    def run(*args: object, process: bool = False) -> Ran:
+        words = [str(arg) for arg in args]
+        if not process:
+            return _in_this_process(words)
+        command = [sys.executable, "-m", "tidegate.cli", *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
 

@@ -12,12 +12,9 @@ import pytest
 
 from tidegate.hosts import libbpf
 from tidegate.lab import kernel, names
-from tidegate.lab.kernel import may_make_namespaces
 from tidegate.results import Result
 
-needs_namespaces = pytest.mark.skipif(
-    not may_make_namespaces(), reason="makes network namespaces, for which it needs root"
-)
+needs_namespaces = pytest.mark.live
 needs_prague = pytest.mark.skipif(
     not (
         kernel.congestion_controls(["prague"]) or (shutil.which(libbpf.COMPILER) and libbpf.missing() is None)

@@ -18,9 +18,7 @@ from typing import TypeVar
 
 import pytest
 
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0, reason="needs root: makes network namespaces and opens packet sockets"
-)
+needs_root = pytest.mark.live
 T = TypeVar("T")
 ETH_P_ALL = 3
 SOL_PACKET, PACKET_AUXDATA = 263, 8

@@ -15,6 +15,7 @@ from tidegate.topologies import dumbbell
 ROUTER = Path(__file__).parent.parent / "examples" / "p4" / "ipv4_router" / "ipv4_router.p4"
 
 
+@pytest.mark.slow
 def test_a_transfer_read_back(tmp_path: Path) -> None:
     net = Network()
     bell = dumbbell(net, 1, bottleneck={"rate": "100 Mbit/s", "queue": "50 packets"}, access={"framing": 14})

@@ -83,7 +83,7 @@ def test_includes_and_macros(tidegate: Run, tmp_path: Path) -> None:
     ],
 )
 def test_exit_codes(tidegate: Run, args: list[str], code: int, message: str) -> None:
-    ran = tidegate(*args)
+    ran = tidegate(*args, process=True)
     assert ran.code == code
     assert message in ran.err
     assert ran.out == ""
@@ -93,10 +93,10 @@ def test_exit_codes(tidegate: Run, args: list[str], code: int, message: str) -> 
 def test_bytes_that_are_not_text(tidegate: Run, tmp_path: Path) -> None:
     path = tmp_path / "x.p4"
     path.write_bytes(bytes(range(1, 256)) * 20)
-    ran = tidegate("check", path, "--json")
+    ran = tidegate("check", path, "--json", process=True)
     assert ran.code == 1
     assert ran.json["diagnostics"]
-    ran = tidegate("check", path)
+    ran = tidegate("check", path, process=True)
     assert ran.code == 1
     # A terminal would obey them.
     assert not set(ran.err) & {chr(code) for code in (*range(10), 11, 12, *range(14, 32), 127)}
@@ -121,6 +121,12 @@ def test_a_byte_order_mark_is_passed_over(tidegate: Run, tmp_path: Path) -> None
     path.write_bytes(b"\xef\xbb\xbf#include <core.p4>\ncontrol c() { apply { y = 1; } }\n")
     ran = tidegate("check", path)
     assert "x.p4:2:23" in ran.err
+
+
+def test_the_command_in_a_process_of_its_own_says_the_same(tidegate: Run) -> None:
+    words = ["check", EXAMPLES / "ipv4_router" / "ipv4_router.p4"]
+    apart, here = tidegate(*words, process=True), tidegate(*words)
+    assert (apart.code, apart.out, apart.err) == (here.code, here.out, here.err)
 
 
 def test_a_program_without_main_can_be_checked_but_not_run(tidegate: Run, tmp_path: Path) -> None:

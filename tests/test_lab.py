@@ -226,6 +226,7 @@ def test_congestion_controls_are_read_from_the_kernel() -> None:
     assert kernel.congestion_controls(["reno", "no-such-thing"]) == {"reno"}
 
 
+@pytest.mark.slow
 @needs_namespaces
 def test_without_root() -> None:
     drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
@@ -237,6 +238,7 @@ def test_without_root() -> None:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_experiments_say_where_they_run() -> None:
     command = [sys.executable, "-m", "tidegate.cli"]
     done = subprocess.run(

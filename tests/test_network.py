@@ -196,6 +196,7 @@ def test_settings() -> None:
         find("nothing")
 
 
+@pytest.mark.slow
 def test_an_experiment_leaves_a_folder_that_can_be_drawn_again(tmp_path: Path) -> None:
     out = tmp_path / "run"
     command = [
@@ -279,6 +280,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(place: 
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.slow
 def test_wrong_names_on_the_command_line() -> None:
     command = [sys.executable, "-m", "tidegate.cli", "run"]
     done = subprocess.run([*command, "meter.nothing"], capture_output=True, text=True)
@@ -322,6 +324,7 @@ def test_a_switch_needs_a_program(tmp_path: Path) -> None:
         Network().switch("s", wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flows", ["1", "1,2,3"])
 def test_an_interrupt_leaves_the_tables_up_to_then(flows: str, tmp_path: Path) -> None:
     out = tmp_path / "run"
@@ -364,6 +367,7 @@ def test_a_record_that_is_none(tmp_path: Path, record: str, why: str) -> None:
         replot(tmp_path)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_does_not_take_a_whole_one_s_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -471,6 +475,7 @@ def test_what_cannot_be_called_is_no_action() -> None:
         Network().at("1 ms", 5)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_an_interrupt_is_heard_in_the_middle_of_much_work(tmp_path: Path) -> None:
     script = tmp_path / "much.py"
     script.write_text(

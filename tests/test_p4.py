@@ -62,6 +62,7 @@ def test_what_a_program_says_of_itself() -> None:
     assert 'name: "RouterIngress.routes"' in ROUTER.p4info
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=200), st.integers(0, 2**40))
 def test_both_engines_agree_on_any_packet(packet: bytes, now: int) -> None:
     outputs = []
@@ -72,6 +73,7 @@ def test_both_engines_agree_on_any_packet(packet: bytes, now: int) -> None:
     assert outputs[0] == outputs[1]
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_any_line_is_answered_or_refused(line: str) -> None:
     switch = ROUTER.pipeline("interp")

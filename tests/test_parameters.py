@@ -127,6 +127,7 @@ def test_quick_changes_defaults_and_nothing_else(name: str) -> None:
     one.check(one.parameters(quick=True))
 
 
+@pytest.mark.slow
 def test_what_is_set_holds_with_quick_too_and_is_what_ran(tmp_path: Path) -> None:
     one = find("reference.dumbbell")
     parameters = with_settings(one, ["flows=1", "duration_s=3"], quick=True)

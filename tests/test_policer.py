@@ -11,6 +11,8 @@ from conftest import read_pcap
 from tidegate.experiments import replot, run
 from tidegate.systems.reference.experiments import policer_network
 
+pytestmark = pytest.mark.slow
+
 MS = 1_000_000
 
 

@@ -58,6 +58,7 @@ def test_a_leaf_spine_splits_flows_over_its_spines() -> None:
     assert sum(1 for packets in over if packets > 0) >= 2
 
 
+@pytest.mark.slow
 def test_the_clos_of_the_comparison_with_others() -> None:
     net = Network()
     made = clos(net, spread="destination")

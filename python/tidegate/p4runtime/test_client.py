@@ -122,6 +122,7 @@ def test_defaults_profiles_and_groups(both: tuple[SwitchApi, RemoteSwitch]) -> N
             switch.member_delete("choices", member)
 
 
+@pytest.mark.slow
 def test_registers_counters_and_meters(both: tuple[SwitchApi, RemoteSwitch]) -> None:
     local, remote = both
     values = np.arange(40_000, dtype=np.uint64) * 7

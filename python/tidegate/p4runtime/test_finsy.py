@@ -187,6 +187,7 @@ async def use(address: str, p4info: Path, program: Path) -> None:
             assert not lower.is_primary
 
 
+@pytest.mark.slow
 def test_finsy(everything: programs.Program, tmp_path: Path) -> None:
     (tmp_path / "p4info.txt").write_text(everything.p4info)
     (tmp_path / "everything.p4").write_text(TEXT)

@@ -28,6 +28,8 @@ from tidegate.p4runtime.conftest import (
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.messages import SERVICE, methods, p4
 
+pytestmark = pytest.mark.slow
+
 CANONICAL = {3, 5, 6, 7, 8, 9, 11, 12}
 BYTES = [b"", b"\0", b"\x01", b"\x07", b"\xff", b"\x01\0", b"\0\0\x05", b"\xff" * 6, b"\xff" * 20, b"red"]
 NUMBERS = [0, 1, 2, 5, 8, 10, 20, 100, 510, 511, 512, 65_535, 65_536, (1 << 31) - 1]

@@ -156,6 +156,7 @@ def test_meters(bench: Bench) -> None:
     assert refused(bench, "DELETE", meter(1)) == "INVALID_ARGUMENT"
 
 
+@pytest.mark.slow
 def test_registers_single_and_whole(bench: Bench) -> None:
     bench.pipeline.process(1, 5, frame(source=0xABCDEF))
     (seen,) = bench.primary.read(register(bench, "cells", 5))

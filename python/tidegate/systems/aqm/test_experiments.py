@@ -24,6 +24,8 @@ from tidegate.systems.aqm.lab import (
 )
 from tidegate.systems.aqm.overload import overloaded
 
+pytestmark = pytest.mark.slow
+
 
 def mixed(
     way: str, flows: int = 10, rtt_ms: float = 10, mbps: float = 120, aqm: Aqm | None = None

@@ -30,6 +30,7 @@ def test_those_of_the_paper_run_live() -> None:
     } == SIMULATED_ALONE
 
 
+@pytest.mark.live
 @needs_live
 @pytest.mark.parametrize(
     ("name", "settings"),

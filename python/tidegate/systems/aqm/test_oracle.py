@@ -86,6 +86,7 @@ SETTINGS = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     name=st.sampled_from(PROGRAMS),

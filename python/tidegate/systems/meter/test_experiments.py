@@ -29,6 +29,8 @@ from tidegate.systems.meter.controller import (
 )
 from tidegate.systems.meter.lab import Counts, flow_rows, history, metered_flows, program, star
 
+pytestmark = pytest.mark.slow
+
 SECOND = 1_000_000_000_000
 
 

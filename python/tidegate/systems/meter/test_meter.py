@@ -217,6 +217,7 @@ def timed(arrivals: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     return [(at, length, ecn) for at, (_, length, ecn) in zip(times, arrivals, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("second_chance", [False, True])
 @given(rate=RATES, burst=st.integers(0, 200_000), arrivals=ARRIVALS)
@@ -245,6 +246,7 @@ def test_over_no_time_more_than_rate_and_burst(
             assert total <= burst + Fraction(rate, UNIT) * (Fraction(end - begin, US) + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @given(
     rate=RATES,
@@ -561,6 +563,7 @@ def test_a_mark_changes_two_bits_and_the_checksum(
     assert out == raw(Dot1Q(vlan=7) / ip if vlan else ip)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @given(
     shift=st.integers(0, 20),
@@ -780,6 +783,7 @@ CONFIGS = st.builds(
 CELLS = st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 2**64 - 1), min_size=5, max_size=5)
 
 
+@pytest.mark.slow
 @given(
     config=CONFIGS,
     cells=CELLS,

@@ -1,0 +1,110 @@
+"""Runs tests, as `make test`, `make dev` and `make t S=NAME` do.
+
+    python tests/run.py all          every Rust and Python test; live tests one after another, the others on all processors
+    python tests/run.py fast         Python tests that are neither live nor slow
+    python tests/run.py fast-rust    Rust tests that take less than two seconds each
+    python tests/run.py only NAME    the tests of one system (`meter`), crate (`transport`), Python package (`p4runtime`)
+                                     or test file (`queues`, `tests/test_network.py`)
+
+Rust tests run under cargo-nextest where it is installed, which starts them on all processors, and under `cargo test` elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.prefix) / "bin"
+# The bindings have no tests of their own, and their library is for Python to load.
+WORKSPACE = ["--workspace", "--exclude", "tidegate-python"]
+
+
+def has_nextest() -> bool:
+    """Whether `cargo nextest` can be run; says so where it cannot."""
+    if shutil.which("cargo-nextest", path=_environment()["PATH"]):
+        return True
+    print("cargo-nextest is not installed: running the Rust tests with cargo test", file=sys.stderr)
+    return False
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+
+
+def _run(*command: str) -> int:
+    print("+", *command, file=sys.stderr, flush=True)
+    return subprocess.run(command, cwd=ROOT, env=_environment(), check=False).returncode
+
+
+def rust(*, fast: bool = False) -> int:
+    """The tests of all crates."""
+    if has_nextest():
+        profile = "fast" if fast else "default"
+        return _run("cargo", "nextest", "run", "--locked", "--profile", profile, *WORKSPACE)
+    return _run("cargo", "test", "--locked", *WORKSPACE)
+
+
+def python(*words: str, parallel: bool) -> int:
+    """Some Python tests; in parallel, a file at a time: tests of a file may share a switch."""
+    spread = ["-n", "auto", "--dist", "loadfile"] if parallel else []
+    return _run(str(BIN / "pytest"), *spread, *words)
+
+
+def everything() -> int:
+    """All tests but the soak tests. Live tests need the processors and the network namespaces to themselves."""
+    return (
+        rust() or python("-m", "not live and not soak", parallel=True) or python("-m", "live", parallel=False)
+    )
+
+
+def only(name: str) -> int:
+    """The tests that a name stands for: all of them, where it stands for several things."""
+    package = ROOT / "python" / "tidegate"
+    named = [ROOT / name, ROOT / "tests" / f"test_{name}.py", *package.rglob(f"test_{name}.py")]
+    folders = [
+        place for place in (package / "systems" / name, package / name) if any(place.glob("**/test_*.py"))
+    ]
+    files = [place for place in named if place.suffix == ".py" and place.exists()] + folders
+    runs = (
+        [["--package", name]] if (ROOT / "crates" / name / "Cargo.toml").exists() and name != "python" else []
+    )
+    runs += [
+        ["--package", path.parts[-3], "--test", name]
+        for path in ROOT.glob(f"crates/*/tests/{name}*")
+        if name in (path.stem, path.name)
+    ]
+    if not files and not runs:
+        print(
+            f"no tests of `{name}`: give the name of a system, a crate, a folder of python/tidegate, or a test file",
+            file=sys.stderr,
+        )
+        return 2
+    rust_tests = ["nextest", "run", "--locked"] if runs and has_nextest() else ["test", "--locked"]
+    for run in runs:
+        if code := _run("cargo", *rust_tests, *run):
+            return code
+    return python("-m", "not soak", *sorted(map(str, files)), parallel=False) if files else 0
+
+
+def main(words: list[str]) -> int:
+    """Run what the words say; the exit code is that of the first command that fails."""
+    match words:
+        case ["all"]:
+            return everything()
+        case ["fast"]:
+            return python("-m", "not live and not slow and not soak", parallel=True)
+        case ["fast-rust"]:
+            return rust(fast=True)
+        case ["only", name] if name:
+            return only(name)
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
