@@ -13,13 +13,11 @@
 //! | `xdp`, `xdp_socket`, `bpf` | ports by AF_XDP: the port, its sockets, the program in front of them |
 //! | `tap` | ports by a TAP device |
 //! | `interface` | an interface in a namespace: found, claimed, asked |
-//! | `checksum` | checksums that the sender left to its hardware |
 //! | `segment` | packets that the sender left to its hardware to cut up |
 //! | `merge` | packets that are handed to the kernel as one |
 //! | `clock` | the network's time |
 
 mod bpf;
-mod checksum;
 mod clock;
 mod driver;
 mod interface;

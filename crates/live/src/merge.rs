@@ -5,8 +5,10 @@
 //! The rules are those of the kernel's receive offload (`net/ipv4/tcp_offload.c`): the headers are the same but for what counts up,
 //! the segments are of one size, but for the last, and in sequence, and their checksums are right.
 
-use crate::checksum::{network, pseudo, sum};
 use crate::segment::{TCP_V4, TCP_V6};
+use wire::checksum::Sum;
+use wire::ethernet;
+use wire::offload::pseudo;
 
 /// Bytes of `struct virtio_net_hdr`.
 pub const VNET_HEADER: usize = 10;
@@ -44,7 +46,7 @@ struct Segment {
 
 /// A segment with payload and a right checksum, that others may follow.
 fn segment(frame: &[u8]) -> Option<Segment> {
-    let ip = network(frame)?;
+    let ip = ethernet::ip(frame)?;
     let header = frame.get(ip..ip + 40)?;
     let v4 = header[0] >> 4 == 4;
     let (tcp, end) = if v4 {
@@ -63,10 +65,10 @@ fn segment(frame: &[u8]) -> Option<Segment> {
         && payload < end
         && flags & !HARMLESS == 0
         && flags & ACK != 0;
-    if !good || (v4 && sum(&frame[ip..ip + 20]) != 0xffff) {
+    if !good || (v4 && Sum::of(&frame[ip..ip + 20]).fold() != 0xffff) {
         return None;
     }
-    let whole = u32::from(pseudo(frame, ip, 6, end - tcp)) + u32::from(sum(&frame[tcp..]));
+    let whole = u32::from(pseudo(frame, ip, 6, end - tcp)) + u32::from(Sum::of(&frame[tcp..]).fold());
     ((whole & 0xffff) + (whole >> 16) == 0xffff).then_some(Segment { ip, tcp, payload, end })
 }
 
@@ -129,7 +131,7 @@ fn follows(first: &[u8], next: &[u8], of: Segment, count: usize) -> bool {
 /// The head of frames that are put together, and where in each of them the payload begins.
 pub fn head(frames: &[Vec<u8>]) -> Option<(Head, usize)> {
     let (first, last) = (frames.first()?, frames.last()?);
-    let of = network(first).and_then(|ip| {
+    let of = ethernet::ip(first).and_then(|ip| {
         let tcp = ip + if first[ip] >> 4 == 4 { 20 } else { 40 };
         let payload = tcp + usize::from(first.get(tcp + 12)? >> 4) * 4;
         Some(Segment { ip, tcp, payload, end: first.len() })
@@ -150,7 +152,7 @@ pub fn head(frames: &[Vec<u8>]) -> Option<(Head, usize)> {
     if v4 {
         headers[ip + 2..ip + 4].copy_from_slice(&(total as u16).to_be_bytes());
         headers[ip + 10..ip + 12].fill(0);
-        let check = !sum(&headers[ip..ip + 20]);
+        let check = Sum::of(&headers[ip..ip + 20]).check();
         headers[ip + 10..ip + 12].copy_from_slice(&check.to_be_bytes());
     } else {
         headers[ip + 4..ip + 6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
@@ -212,7 +214,7 @@ mod tests {
                 again.iter().map(|(start, length)| out[*start..start + length].to_vec()).collect();
             assert_eq!(again, frames);
             // And its checksum, once complete, is right.
-            assert!(crate::checksum::complete_partial(&mut whole));
+            assert!(wire::offload::complete_partial(&mut whole));
             assert!(segment(&whole).is_some());
         }
     }

@@ -11,7 +11,6 @@ use std::ptr::null_mut;
 use libc::{c_int, c_void, iovec, mmsghdr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use crate::checksum;
 use crate::clock;
 use crate::interface::{Failure, Interface, bind_packet, make_promiscuous, plain, set, socket};
 use crate::merge::VNET_HEADER;
@@ -152,7 +151,7 @@ impl Port for PacketPort {
             let number = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
             if header[0] & NEEDS_CHECKSUM != 0 && header[1] == ONE_PACKET {
                 let frame = &mut self.slots[start..start + length];
-                self.counts.completed += u64::from(checksum::complete(frame, number(6), number(8)));
+                self.counts.completed += u64::from(wire::offload::complete(frame, number(6), number(8)));
             }
             let (mut start, mut length) = (start, length);
             if let Some((protocol, tag)) = found.tag

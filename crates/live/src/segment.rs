@@ -5,7 +5,9 @@
 //! identification counts up, TCP's sequence number moves on, FIN and PSH stay with the last part, and CWR of classic ECN (RFC 3168)
 //! with the first.
 
-use crate::checksum::{network, pseudo, sum};
+use wire::checksum::Sum;
+use wire::ethernet;
+use wire::offload::pseudo;
 
 /// What the parts are, as `struct virtio_net_hdr` has it.
 pub const TCP_V4: u8 = 1;
@@ -37,7 +39,7 @@ impl Large<'_> {
     /// another kind; nothing is appended.
     pub fn cut(&self, out: &mut Vec<u8>, mut each: impl FnMut(usize, usize)) -> Option<()> {
         let &Large { frame, kind, size, transport } = self;
-        let ip = network(frame)?;
+        let ip = ethernet::ip(frame)?;
         let v4 = frame.get(ip)? >> 4 == 4;
         let protocol = match kind & !ECN {
             TCP_V4 | TCP_V6 => PROTOCOL_TCP,
@@ -69,7 +71,7 @@ impl Large<'_> {
                 let id = usize::from(u16::from_be_bytes([made[ip + 4], made[ip + 5]])) + number;
                 put16(made, ip + 4, id);
                 put16(made, ip + 10, 0);
-                let check = !sum(&made[ip..ip + usize::from(made[ip] & 15) * 4]);
+                let check = Sum::of(&made[ip..ip + usize::from(made[ip] & 15) * 4]).check();
                 put16(made, ip + 10, usize::from(check));
             } else {
                 put16(made, ip + 4, made.len() - ip - 40);
@@ -91,7 +93,7 @@ impl Large<'_> {
             };
             let start_sum = pseudo(made, ip, protocol, length);
             put16(made, check_at, usize::from(start_sum));
-            let check = !sum(&made[transport..]);
+            let check = Sum::of(&made[transport..]).check();
             put16(made, check_at, usize::from(if check == 0 { 0xffff } else { check }));
             each(start, made.len());
         }
@@ -149,12 +151,12 @@ mod tests {
             let mut payload = Vec::new();
             for (number, (start, length)) in parts.into_iter().enumerate() {
                 let part = &out[start..start + length];
-                let ip = network(part).unwrap();
+                let ip = ethernet::ip(part).unwrap();
                 let whole = u32::from(pseudo(part, ip, protocol, length - transport))
-                    + u32::from(sum(&part[transport..]));
+                    + u32::from(Sum::of(&part[transport..]).fold());
                 assert_eq!((whole & 0xffff) + (whole >> 16), 0xffff, "{number}");
                 if v4 {
-                    assert_eq!(sum(&part[ip..ip + 20]), 0xffff);
+                    assert_eq!(Sum::of(&part[ip..ip + 20]).fold(), 0xffff);
                     assert_eq!(usize::from(part[ip + 2]) << 8 | usize::from(part[ip + 3]), length - ip);
                     assert_eq!(part[ip + 4..ip + 6], (0xffffu16.wrapping_add(number as u16)).to_be_bytes());
                 } else {

@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use crate::bpf::{self, Attach};
-use crate::checksum;
 use crate::clock;
 use crate::interface::{Failure, Interface, fail, plain, promiscuous};
 use crate::packet_sender::PacketSender;
@@ -125,7 +124,7 @@ impl Port for XdpPort {
             queue.socket.receive(&mut queue.arrived, BATCH);
             for (index, arrived) in queue.arrived.iter().enumerate() {
                 let frame = queue.socket.packet_mut(*arrived);
-                self.counts.completed += u64::from(checksum::complete_partial(frame));
+                self.counts.completed += u64::from(wire::offload::complete_partial(frame));
                 self.counts.received += 1;
                 self.counts.received_bytes += frame.len() as u64;
                 let (stamp, _) = queue.socket.packet(*arrived);

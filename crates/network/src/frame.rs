@@ -15,7 +15,7 @@ pub(crate) struct Frame {
 impl Frame {
     /// Bytes from the IP header on.
     pub fn size(&self) -> u32 {
-        (self.bytes.len() as u32 + self.more).saturating_sub(wire::ETHERNET as u32)
+        (self.bytes.len() as u32 + self.more).saturating_sub(::wire::ethernet::LEN as u32)
     }
 
     /// For splitting ties between ways: addresses and ports.

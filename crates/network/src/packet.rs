@@ -1,6 +1,8 @@
 //! Packets, and the pool that they live in.
 
 use transport::segment::{Ecn, Segment};
+use wire::ethernet;
+use wire::ipv4::mark_ce;
 
 use crate::frame::Frame;
 use crate::udp::Datagram;
@@ -47,7 +49,7 @@ impl Packet {
         let ecn = match &mut self.body {
             Body::Tcp(segment) => &mut segment.ecn,
             Body::Udp(datagram) => &mut datagram.ecn,
-            Body::Frame(frame) => return mark_frame(&mut frame.bytes),
+            Body::Frame(frame) => return mark_ce(frame.bytes.get_mut(ethernet::LEN..).unwrap_or_default()),
         };
         let marked = matches!(ecn, Ecn::Ect0 | Ecn::Ect1);
         if marked {
@@ -55,22 +57,6 @@ impl Packet {
         }
         marked
     }
-}
-
-/// Marks CE in an IPv4 header, and brings its checksum up to date (RFC 1624).
-fn mark_frame(bytes: &mut [u8]) -> bool {
-    let Some(header) = bytes.get_mut(14..34).filter(|h| h[0] >> 4 == 4 && matches!(h[1] & 3, 1 | 2)) else {
-        return false;
-    };
-    let before = u32::from(u16::from_be_bytes([header[0], header[1]]));
-    header[1] |= 3;
-    let after = u32::from(u16::from_be_bytes([header[0], header[1]]));
-    let check = u32::from(u16::from_be_bytes([header[10], header[11]]));
-    let mut sum = (!check & 0xffff) + (!before & 0xffff) + after;
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    header[10..12].copy_from_slice(&(!sum as u16).to_be_bytes());
-    true
 }
 
 /// Packets by id; ids are used again.

@@ -7,7 +7,9 @@
 //! [`cc`] holds the congestion controls, one file each; each file names its source and its known deviations.
 
 pub mod cc;
-pub mod segment;
 pub mod tcp;
 pub mod ticks;
-pub mod wire;
+
+// Segments are the plain form of `wire::tcp`; a host's packets are written and read by `wire::frame`.
+pub use ::wire::frame as wire;
+pub use ::wire::tcp as segment;

@@ -1,8 +1,10 @@
 //! What is written can be read, byte for byte; what is damaged is refused; any bytes are read or refused.
 
 use proptest::prelude::*;
-use transport::segment::{Ecn, Flags, SackBlocks, Segment, SynOptions};
-use transport::wire::{Addresses, Body, WireError, emit, parse};
+use wire::WireError;
+use wire::frame::{Addresses, Body, emit, emit_with, options, parse};
+use wire::options::{OptionList, Options};
+use wire::tcp::{Ecn, Flags, SackBlocks, Segment, SynOptions};
 
 const ADDRESSES: Addresses = Addresses {
     mac_from: [2, 0, 0, 0, 0, 1],
@@ -39,6 +41,20 @@ fn segments() -> impl Strategy<Value = Segment> {
     )
 }
 
+/// Options of kinds that TCP has no field for, in at most so many bytes.
+fn lists(most: usize) -> impl Strategy<Value = OptionList> {
+    let options = prop::collection::vec((30u8.., prop::collection::vec(any::<u8>(), 0..10)), 0..4);
+    options.prop_map(move |options| {
+        let mut list = OptionList::EMPTY;
+        for (kind, data) in options {
+            if list.as_bytes().len() + data.len() + 2 <= most {
+                list.push(kind, &data).expect("there is room");
+            }
+        }
+        list
+    })
+}
+
 proptest! {
     #[test]
     fn segments_there_and_back(segment in segments()) {
@@ -48,6 +64,24 @@ proptest! {
         prop_assert_eq!(bytes.len() as u32, 34 + segment.header_len());
         let wire = bytes.len() as u32 + payload;
         prop_assert_eq!(parse(&bytes, wire), Ok((ADDRESSES, Body::Tcp(segment))));
+    }
+
+    /// IP and TCP options beside the segment's own are read back, and are in lengths and checksums.
+    #[test]
+    fn options_there_and_back(segment in segments(), ip in lists(40), tcp in lists(12)) {
+        let sent = Options { ip, tcp };
+        prop_assume!(segment.header_len() + tcp.padded_len() as u32 <= 60);
+        let mut bytes = Vec::new();
+        let payload = emit_with(&ADDRESSES, &Body::Tcp(segment), 64, &sent, &mut bytes);
+        prop_assert_eq!(bytes.len() as u32, 34 + segment.header_len() + sent.padded_len());
+        let wire = bytes.len() as u32 + payload;
+        prop_assert_eq!(parse(&bytes, wire), Ok((ADDRESSES, Body::Tcp(segment))));
+        prop_assert_eq!(options(&bytes, wire), Ok(sent));
+        // Without any it is the same packet as without room for them.
+        let mut plain = Vec::new();
+        emit(&ADDRESSES, &Body::Tcp(segment), 64, &mut plain);
+        emit_with(&ADDRESSES, &Body::Tcp(segment), 64, &Options::EMPTY, &mut bytes);
+        prop_assert_eq!(bytes, plain);
     }
 
     #[test]
@@ -63,6 +97,7 @@ proptest! {
     #[test]
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..120), wire in 0u32..2000) {
         let _ = parse(&bytes, wire);
+        let _ = options(&bytes, wire);
     }
 
     #[test]
