@@ -194,3 +194,25 @@ def test_what_makes_no_sense_is_refused(build: Callable[..., object], message: s
         build(net, a, b)
         net.run("1 s")
     assert message in str(error.value)
+
+
+def test_former_names_of_requests_and_directions_mean_the_same() -> None:
+    results = []
+    for names in ("new", "former"):
+        net = Network()
+        a, b = net.host("a"), net.host("b")
+        link = net.link(a, b, rate="100 Mbit/s", delay="1 ms")
+        if names == "new":
+            net.request_response(a, b, objects=3, response="10 kB", think_time="50 ms")
+            link.set("30 ms", delay="5 ms", direction="forward")
+            link.set("80 ms", rate="10 Mbit/s", direction="reverse")
+        else:
+            net.page(a, b, objects=3, response="10 kB", think="50 ms")
+            link.set("30 ms", delay="5 ms", direction="there")
+            link.set("80 ms", rate="10 Mbit/s", direction="back")
+        results.append(net.run("1 s").pages)
+    assert results[0].equals(results[1])
+    first, second, third = results[0]["response_ms"]
+    assert first + 1 < second < third - 5
+    with pytest.raises(TidegateError, match="a direction is both, forward or reverse, not 'sideways'"):
+        link.set(0, delay=0, direction="sideways")

@@ -289,9 +289,9 @@ def _queues(
 ) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for link in network.links:
-        for side, port in zip(("there", "back"), ports[link.number], strict=True):
+        for side, port in zip(("forward", "reverse"), ports[link.number], strict=True):
             wire = core.queue(port)
-            source, target = (link.a, link.b) if side == "there" else (link.b, link.a)
+            source, target = (link.a, link.b) if side == "forward" else (link.b, link.a)
             # A switch has its queues in front of the wire; what it says of them takes the place of the port's own.
             of_switch = core.switch_queues(port)
             for number, queue in enumerate(of_switch or [{}]):

@@ -23,12 +23,13 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
         else:
             core.router(node.name)
     ports = {
-        link.number: core.link(link.a.number, link.b.number, link.there, link.back) for link in network.links
+        link.number: core.link(link.a.number, link.b.number, link.forward, link.reverse)
+        for link in network.links
     }
     if with_flows:
         _add_flows(network, core)
     for when, link, side, wire in network.changes:
-        core.change_link(when, ports[link.number][0 if side == "there" else 1], wire)
+        core.change_link(when, ports[link.number][0 if side == "forward" else 1], wire)
     for router, to, over in network.routes:
         core.set_route(router.number, to.number, ports[over.number][0 if over.a is router else 1])
     for node in network.nodes:

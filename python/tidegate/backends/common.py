@@ -119,7 +119,7 @@ def changing(network: Network, core: _core.Simulation, ports: Ports) -> Iterator
     """While this lasts, changes of links hold at once, and for this run alone."""
 
     def change(when: int, link: Link, side: str, wire: Wire) -> None:
-        core.change_link(when, ports[link.number][0 if side == "there" else 1], wire)
+        core.change_link(when, ports[link.number][0 if side == "forward" else 1], wire)
 
     planned = len(network.changes)
     network.running = change

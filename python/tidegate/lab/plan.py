@@ -177,7 +177,7 @@ class _Planner:
 
     def _mtu_of(self, host: Node) -> int:
         link = self._links.get(host)
-        return 1500 if link is None else min(link.there.mtu, link.back.mtu)
+        return 1500 if link is None else min(link.forward.mtu, link.reverse.mtu)
 
     def _ends(self, flow: Flow, spec: TcpSpec | UdpSpec, tool: str) -> FlowPlan:
         """What every flow has."""

@@ -18,10 +18,13 @@ Quantities are text with a unit, or whole numbers of the base unit (see `tidegat
 
 from __future__ import annotations
 
-from tidegate.network.flows import FiveTuple, Flow, Page, TcpOptions
+from tidegate.network.flows import FiveTuple, Flow, RequestResponse, TcpOptions
 from tidegate.network.links import Link, queue_limit
 from tidegate.network.network import Action, Network
 from tidegate.network.nodes import Node, Switch
+
+Page = RequestResponse
+"""The former name."""
 
 __all__ = [
     "Action",
@@ -31,6 +34,7 @@ __all__ = [
     "Network",
     "Node",
     "Page",
+    "RequestResponse",
     "Switch",
     "TcpOptions",
     "queue_limit",

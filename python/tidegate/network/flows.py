@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tidegate.specs import PageSpec, TcpSpec, UdpSpec
 
 
 class FiveTuple(NamedTuple):
-    """What tells a flow's packets from others, in the direction from its source."""
+    """The five header fields of a flow's packets, in the direction from its source."""
 
     source: str
     target: str
@@ -41,8 +41,8 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class Page:
-    """A client that asks a server, several times in turn."""
+class RequestResponse:
+    """A client that requests objects from a server in turn."""
 
     number: int
     label: str
@@ -82,7 +82,7 @@ class Flows(Routing):
     def __init__(self) -> None:
         super().__init__()
         self.flows: list[Flow] = []
-        self.pages: list[Page] = []
+        self.pages: list[RequestResponse] = []
 
     def five_tuple(self, flow: Flow) -> FiveTuple:
         """Addresses, protocol and ports of a flow's packets."""
@@ -255,7 +255,7 @@ class Flows(Routing):
         flows = distribution.poisson(max(1, round(gap)), first, last, count, seed)
         return self.transfers(((at, size, *pair(number)) for at, size, number in flows), **options)
 
-    def page(
+    def request_response(
         self,
         client: Node,
         server: Node,
@@ -263,16 +263,16 @@ class Flows(Routing):
         request: units.Size = "500 B",
         response: units.Size = "100 kB",
         objects: int = 1,
-        think: units.Time = 0,
+        think_time: units.Time = 0,
         connections: str = "persistent",
         start: units.Time = 0,
         label: str | None = None,
         **options: Unpack[TcpOptions],
-    ) -> Page:
-        """A client asks and a server answers, `objects` times in turn, with `think` between an answer and the next question.
+    ) -> RequestResponse:
+        """A client requests `objects` objects in turn, and pauses for `think_time` between a response and the next request.
 
-        `connections` is `persistent`, one for all, or `new`, one for each. `Result.pages` has the times; in `Result.flows` a
-        page's bytes and retransmissions are those of the answers. `options` are those of `tcp`.
+        `connections` is `persistent`, one for all, or `new`, one for each. `Result.pages` has the times. In `Result.flows` the
+        bytes and retransmissions are those of the responses. `options` are those of `tcp`.
         """
         name = label or f"page {self._ends(client, server, 'page')}"
         if connections not in ("persistent", "new"):
@@ -288,15 +288,19 @@ class Flows(Routing):
             request=units.size(request),
             response=units.size(response),
             objects=objects,
-            think=units.time(think),
+            think=units.time(think_time),
             persistent=connections == "persistent",
         )
         flows = tuple(
             self._flow("page", client, server, name, spec) for _ in range(1 if spec.persistent else objects)
         )
-        page = Page(len(self.pages), name, flows)
+        page = RequestResponse(len(self.pages), name, flows)
         self.pages.append(page)
         return page
+
+    def page(self, client: Node, server: Node, *, think: units.Time = 0, **rest: Any) -> RequestResponse:
+        """`request_response` by its former name, with `think` for `think_time`."""
+        return self.request_response(client, server, **{"think_time": think, **rest})
 
     def udp(
         self,

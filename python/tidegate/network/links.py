@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from tidegate.network.topology import Topology
 
 
+_FORMER_DIRECTIONS = {"there": "forward", "back": "reverse"}
+
+
 @dataclass(eq=False)
 class Link:
     """A link between two nodes, the same in both directions unless it is changed."""
@@ -23,13 +26,24 @@ class Link:
     number: int
     a: Node
     b: Node
-    there: Wire
-    back: Wire
+    forward: Wire
+    """From `a` to `b`."""
+    reverse: Wire
 
     @property
     def name(self) -> str:
         """`a - b`."""
         return f"{self.a.name} - {self.b.name}"
+
+    @property
+    def there(self) -> Wire:
+        """`forward` by its former name."""
+        return self.forward
+
+    @property
+    def back(self) -> Wire:
+        """`reverse` by its former name."""
+        return self.reverse
 
     def set(
         self,
@@ -48,11 +62,16 @@ class Link:
         mtu: int | None = None,
         direction: str = "both",
     ) -> None:
-        """Change the link at a time: what is not given stays. `direction` is `both`, `there` (from a to b) or `back`."""
-        if direction not in ("both", "there", "back"):
-            raise TidegateError(f"{self.name}: a direction is both, there or back, not {direction!r}")
+        """Change the link at a time; settings that are not given stay.
+
+        `direction` is `both`, `forward` (from `a` to `b`) or `reverse`.
+        """
+        if isinstance(direction, str):
+            direction = _FORMER_DIRECTIONS.get(direction, direction)
+        if direction not in ("both", "forward", "reverse"):
+            raise TidegateError(f"{self.name}: a direction is both, forward or reverse, not {direction!r}")
         when = units.time(at)
-        for side in ("there", "back"):
+        for side in ("forward", "reverse"):
             if direction not in ("both", side):
                 continue
             wire = self.network.wire_at(self, side, when)
@@ -79,9 +98,9 @@ class Link:
 
 
 def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None, int | None]:
-    """Packets and bytes that a queue holds, of `100 packets`, `64 KiB`, `1 BDP` or both as `100 packets, 64 KiB`.
+    """The limits of a queue in packets and bytes, from `100 packets`, `64 KiB`, `1 BDP` or both as `100 packets, 64 KiB`.
 
-    A BDP is what the link carries in `rtt` picoseconds.
+    A BDP is `rate` times `rtt`, in picoseconds.
     """
     packets: int | None = None
     size: int | None = None

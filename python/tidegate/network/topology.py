@@ -145,7 +145,7 @@ class Topology:
 
     def wire_at(self, link: Link, side: str, at: int) -> Wire:
         """What a direction of a link is at a time, by the changes known so far."""
-        wire = link.there if side == "there" else link.back
+        wire = link.forward if side == "forward" else link.reverse
         for when, changed, which, new in sorted(self.changes, key=lambda change: change[0]):
             if changed is link and which == side and when <= at:
                 wire = new
