@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use p4lang::diag::Severity;
-use p4lang::ir::{Architecture, Info, Program};
+use p4lang::ir::{Info, Program};
 use p4lang::render::render;
 use serde_json::{Value, json};
 use wire::pcap::plain;
@@ -54,7 +54,6 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// What is in a program.
 pub fn summary(program: &Program) -> Value {
-    let Architecture::V1Model(v1) = &program.arch;
     let action = |id: p4lang::ir::ActionId| {
         let action = &program[id];
         json!({
@@ -64,21 +63,20 @@ pub fn summary(program: &Program) -> Value {
             })).collect::<Vec<_>>(),
         })
     };
-    let controls = [v1.verify_checksum, v1.ingress, v1.egress, v1.compute_checksum, v1.deparser];
     let named = |info: &Info, size: u64| json!({"name": info.name, "size": size});
     json!({
-        "architecture": "v1model",
+        "architecture": program.package.architecture,
         "headers": program.headers.iter().filter(|h| !h.local).map(|h| {
             let ty = &program[h.ty];
             json!({"name": h.name, "type": ty.name, "bits": ty.fixed_bits, "fields": ty.fields.len(),
                    "varbit": ty.varbit.is_some()})
         }).collect::<Vec<_>>(),
-        "parser": {
-            "name": program[v1.parser].name,
-            "states": program[v1.parser].states.iter().map(|s| s.name.as_str()).filter(|name| !name.is_empty())
+        "parser": program.parsers.first().map(|parser| json!({
+            "name": parser.name,
+            "states": parser.states.iter().map(|s| s.name.as_str()).filter(|name| !name.is_empty())
                 .collect::<Vec<_>>(),
-        },
-        "controls": controls.iter().map(|c| program[*c].name.clone()).collect::<Vec<_>>(),
+        })),
+        "controls": program.controls.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(),
         "tables": program.tables.iter().map(|t| json!({
             "name": t.info.name,
             "size": t.size,

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use p4lang::ir::{Architecture, Program, Table, TableAction, V1Model};
+use p4lang::ir::{Program, Table, TableAction};
+use p4lang::lower::v1model::V1Model;
 
 use crate::context::{Context, DropReason, Requests};
 use crate::control::{ControlError, refuse};
@@ -59,9 +60,10 @@ impl Pipeline {
         executor: Arc<dyn Executor>,
         seed: u64,
     ) -> Pipeline {
-        let Architecture::V1Model(v1) = &program.arch;
+        // The compiler lowers programs for no other architecture.
+        let v1 = V1Model::of(&program.package).expect("the program is for v1model");
         Pipeline {
-            v1: v1.clone(),
+            v1,
             state: State::new(&program),
             program,
             layout,

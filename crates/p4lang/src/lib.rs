@@ -30,7 +30,10 @@ pub fn parse_str(
     let mut sources = SourceMap::default();
     let mut diagnostics = Vec::new();
     let main = sources.add(name, text);
-    let tokens = preprocess::Preprocessor::new(&mut sources, &mut diagnostics, options).run(main, path);
+    let core = ("core.p4", include_str!("builtin/core.p4"));
+    let builtin: Vec<_> = std::iter::once(core).chain(lower::declarations()).collect();
+    let preprocessor = preprocess::Preprocessor::new(&mut sources, &mut diagnostics, options, &builtin);
+    let tokens = preprocessor.run(main, path);
     let (program, found) = parse::parse(tokens);
     diagnostics.extend(found);
     let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);

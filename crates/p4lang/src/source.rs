@@ -1,7 +1,7 @@
 //! Source files and places in them.
 //!
 //! A [`SourceMap`] owns the text of every file that took part in a compilation (the program, what it
-//! includes, the built-in `core.p4` and `v1model.p4`); a [`Span`] is a byte range in one of them. Text that a
+//! includes, the built-in `core.p4` and declarations of architectures); a [`Span`] is a byte range in one of them. Text that a
 //! macro produced carries the span of the macro's use, because that is the line a reader can change.
 
 use std::fs::File;

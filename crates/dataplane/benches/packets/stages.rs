@@ -8,7 +8,7 @@ use dataplane::jit::Jit;
 use dataplane::layout::Layout;
 use dataplane::pipeline::Pipeline;
 use dataplane::state::State;
-use p4lang::ir::Architecture;
+use p4lang::lower::v1model::V1Model;
 use units::SplitMix;
 
 use crate::{BATCH, Figure, race, setup};
@@ -21,7 +21,7 @@ pub fn measure(figures: &mut Vec<Figure>) {
     let jit = Jit::new(program.clone(), layout.clone()).expect("the router compiles");
     let mut pipeline = Pipeline::compiled(program.clone(), 1).expect("the router compiles");
     setup::add_routes(&mut pipeline, &routes);
-    let Architecture::V1Model(blocks) = &program.arch;
+    let v1 = V1Model::of(&program.package).expect("the router is for v1model");
     // The first frame, as it is after each block, is what the next one runs on again and again.
     let mut frame = layout.frame();
     let mut out = Vec::with_capacity(256);
@@ -29,15 +29,11 @@ pub fn measure(figures: &mut Vec<Figure>) {
     let mut rng = SplitMix::new(1);
     let blocks = [
         ("router, parser", None),
-        ("router, checksum verification", Some(blocks.verify_checksum)),
-        ("router, ingress with the table", Some(blocks.ingress)),
-        ("router, checksum update", Some(blocks.compute_checksum)),
-        ("router, deparser", Some(blocks.deparser)),
+        ("router, checksum verification", Some(v1.verify_checksum)),
+        ("router, ingress with the table", Some(v1.ingress)),
+        ("router, checksum update", Some(v1.compute_checksum)),
+        ("router, deparser", Some(v1.deparser)),
     ];
-    let parser = {
-        let Architecture::V1Model(blocks) = &program.arch;
-        blocks.parser
-    };
     for (name, control) in blocks {
         let start = frame.clone();
         let mut step = |state: &mut State, frame: &mut [u8], at: usize| {
@@ -56,7 +52,7 @@ pub fn measure(figures: &mut Vec<Figure>) {
                 trace: None,
             };
             match control {
-                None => jit.parse(&mut ctx, parser).map(|_| ()),
+                None => jit.parse(&mut ctx, v1.parser).map(|_| ()),
                 Some(control) => jit.control(&mut ctx, control),
             }
             .expect("nothing is dropped");

@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 use num_traits::{One, Zero};
-use p4lang::ir::{Architecture, Expr, ExprKind, ExternCall, HashAlgorithm, MeterUnit, Place, VarId};
+use p4lang::ir::{Expr, ExprKind, ExternCall, HashAlgorithm, MeterUnit, Place};
 
 use super::eval::signed;
 use super::{Flow, Run, small};
@@ -148,13 +148,13 @@ impl Run<'_, '_> {
                 self.write(dst, &value);
                 self.note(|| format!("hash {algorithm:?} = {value:#x}"));
             }
-            ExternCall::VerifyChecksum { cond, data, checksum, algorithm, payload } => {
+            ExternCall::VerifyChecksum { flag, cond, data, checksum, algorithm, payload } => {
                 if self.holds(cond) {
                     let sum = BigUint::from(self.hash(*algorithm, data, *payload));
                     let sum = sum & ((BigUint::one() << checksum.width) - 1u8);
                     let good = sum == self.eval(checksum);
-                    if !good && let Some(var) = self.checksum_error() {
-                        self.layout.set_u64(self.ctx.frame, var, 1);
+                    if !good && let Some(flag) = flag {
+                        self.layout.set_u64(self.ctx.frame, *flag, 1);
                     }
                     self.note(|| format!("checksum is {}", if good { "right" } else { "wrong" }));
                 }
@@ -216,11 +216,6 @@ impl Run<'_, '_> {
             }
         }
         Flow::Next
-    }
-
-    fn checksum_error(&self) -> Option<VarId> {
-        let Architecture::V1Model(v1) = &self.program.arch;
-        v1.standard.checksum_error
     }
 }
 

@@ -11,7 +11,8 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
-use p4lang::ir::{Architecture, ControlId, MeterUnit, ParserId, Program, StackId, Table, TableAction, VarId};
+use p4lang::ir::{ControlId, MeterUnit, ParserId, Program, StackId, Table, TableAction, VarId};
+use p4lang::lower::v1model::V1Model;
 
 use super::JitError;
 use super::function::{Gen, Region};
@@ -33,9 +34,8 @@ pub(crate) struct Compiled {
     pub tables: Vec<TableShape>,
     /// Action data for actions that were given none.
     pub zeros: Vec<u64>,
-    pub parser: BlockFn,
-    /// By control; `None` for those that the architecture does not run.
-    pub controls: Vec<Option<BlockFn>>,
+    pub parsers: Vec<BlockFn>,
+    pub controls: Vec<BlockFn>,
     /// The path of an ordinary packet: the whole of it, and up to and from a queue.
     pub paths: Option<Paths>,
     module: Option<JITModule>,
@@ -111,14 +111,14 @@ struct Shape {
 }
 
 /// What a function is made from.
-enum Source {
+enum Source<'a> {
     Parser(ParserId),
     Control(ControlId),
     /// All blocks in turn.
-    Through,
+    Through(&'a V1Model),
     /// Those before a queue, and those after.
-    Receive,
-    Depart,
+    Receive(&'a V1Model),
+    Depart(&'a V1Model),
 }
 
 impl Compiled {
@@ -130,19 +130,9 @@ impl Compiled {
         let zeros = vec![0; most.unwrap_or(0)];
         let mut module = module()?;
         let shape = Shape { stacks: stack_of_header(&program), written: written(&program) };
-        let Architecture::V1Model(blocks) = &program.arch;
-        let mut wanted = vec![
-            blocks.verify_checksum,
-            blocks.ingress,
-            blocks.egress,
-            blocks.compute_checksum,
-            blocks.deparser,
-        ];
-        wanted.sort();
-        wanted.dedup();
         let mut builder = FunctionBuilderContext::new();
         let mut context = module.make_context();
-        let mut define = |name: &str, source: Source| -> Result<FuncId, JitError> {
+        let mut define = |name: &str, source: Source<'_>| -> Result<FuncId, JitError> {
             let mut signature = module.make_signature();
             signature.params.push(AbiParam::new(I64));
             let id = module
@@ -157,34 +147,35 @@ impl Compiled {
             module.clear_context(&mut context);
             result.map(|()| id)
         };
-        let defined = define("parser", Source::Parser(blocks.parser)).and_then(|parser| {
-            let controls = wanted
-                .iter()
-                .map(|id| {
-                    let name = format!("control{}", id.0);
-                    Ok((*id, define(&name, Source::Control(*id))?))
-                })
+        let mut blocks = || {
+            let parsers = (0..program.parsers.len() as u32)
+                .map(|id| define(&format!("parser{id}"), Source::Parser(ParserId(id))))
+                .collect::<Result<Vec<_>, JitError>>()?;
+            let controls = (0..program.controls.len() as u32)
+                .map(|id| define(&format!("control{id}"), Source::Control(ControlId(id))))
                 .collect::<Result<Vec<_>, JitError>>()?;
             // Without them packets take the blocks one by one.
-            let mut path = |name: &str, source: Source| match define(name, source) {
+            let mut path = |name: &str, source: Source<'_>| match define(name, source) {
                 Err(JitError::TooLarge) => Ok(None),
                 other => other.map(Some),
             };
-            let paths = match path("through", Source::Through)? {
+            let paths = match V1Model::of(&program.package) {
                 None => None,
-                Some(through) => {
-                    let receive = path("receive", Source::Receive)?;
-                    let depart = path("depart", Source::Depart)?;
-                    receive.zip(depart).map(|(receive, depart)| (through, receive, depart))
+                Some(v1) => {
+                    let through = path("through", Source::Through(&v1))?;
+                    let receive = path("receive", Source::Receive(&v1))?;
+                    let depart = path("depart", Source::Depart(&v1))?;
+                    through.zip(receive).zip(depart)
                 }
             };
-            Ok((parser, controls, paths))
-        });
+            Ok((parsers, controls, paths))
+        };
+        let defined = blocks();
         let finished = defined.and_then(|defined| {
             module.finalize_definitions().map_err(|error| JitError::Codegen(error.to_string()))?;
             Ok(defined)
         });
-        let (parser, ids, paths) = match finished {
+        let (parsers, controls, paths) = match finished {
             Ok(finished) => finished,
             Err(error) => {
                 // SAFETY: no code of it was ever handed out.
@@ -197,17 +188,24 @@ impl Compiled {
             // SAFETY: the function was compiled with exactly this signature and calling convention.
             unsafe { std::mem::transmute::<*const u8, BlockFn>(code) }
         };
-        let mut controls = vec![None; program.controls.len()];
-        for (control, id) in ids {
-            controls[control.index()] = Some(function(id));
-        }
-        let parser = function(parser);
-        let paths = paths.map(|(through, receive, depart)| Paths {
+        let parsers = parsers.into_iter().map(function).collect();
+        let controls = controls.into_iter().map(function).collect();
+        let paths = paths.map(|((through, receive), depart)| Paths {
             through: function(through),
             receive: function(receive),
             depart: function(depart),
         });
-        Ok(Compiled { program, layout, errors, tables, zeros, parser, controls, paths, module: Some(module) })
+        Ok(Compiled {
+            program,
+            layout,
+            errors,
+            tables,
+            zeros,
+            parsers,
+            controls,
+            paths,
+            module: Some(module),
+        })
     }
 }
 
@@ -235,7 +233,7 @@ fn build(
     context: &mut CodegenContext,
     builder: &mut FunctionBuilderContext,
     module: &JITModule,
-    source: &Source,
+    source: &Source<'_>,
 ) -> Result<(), JitError> {
     let target = module.target_config();
     let b = FunctionBuilder::new(&mut context.func, builder);
@@ -245,14 +243,9 @@ fn build(
     match source {
         Source::Parser(id) => g.parser(&program[*id])?,
         Source::Control(id) => g.stmts(&program[*id].body)?,
-        Source::Through | Source::Receive | Source::Depart => {
-            let Architecture::V1Model(blocks) = &program.arch;
-            match source {
-                Source::Receive => g.receive(blocks)?,
-                Source::Depart => g.depart(blocks)?,
-                _ => g.through(blocks)?,
-            }
-        }
+        Source::Through(v1) => g.through(v1)?,
+        Source::Receive(v1) => g.receive(v1)?,
+        Source::Depart(v1) => g.depart(v1)?,
     }
     if g.alive {
         let out = g.out;

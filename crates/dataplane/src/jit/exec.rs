@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use p4lang::ir::{Architecture, ControlId, LOOP_BUDGET, ParserId, Program};
+use p4lang::ir::{ControlId, LOOP_BUDGET, ParserId, Program};
 
 use super::JitError;
 use super::compile::{BlockFn, Compiled};
@@ -87,19 +87,15 @@ impl Jit {
 
 impl Executor for Jit {
     fn parse(&self, ctx: &mut Context<'_>, parser: ParserId) -> Result<u32, DropReason> {
-        let Architecture::V1Model(blocks) = &self.compiled.program.arch;
-        assert_eq!(parser, blocks.parser, "only the architecture's blocks are compiled");
         ctx.cursor = 0;
-        let native = self.run(ctx, self.compiled.parser, 0, Departing::default());
+        let native = self.run(ctx, self.compiled.parsers[parser.index()], 0, Departing::default());
         ctx.cursor = native.cursor as usize;
         drop_reason(native.dropped)?;
         Ok(native.parser_error)
     }
 
     fn control(&self, ctx: &mut Context<'_>, control: ControlId) -> Result<(), DropReason> {
-        let block = self.compiled.controls[control.index()];
-        let block = block.expect("only the architecture's blocks are compiled");
-        let native = self.run(ctx, block, 0, Departing::default());
+        let native = self.run(ctx, self.compiled.controls[control.index()], 0, Departing::default());
         drop_reason(native.dropped)
     }
 

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use num_traits::ToPrimitive;
-use p4lang::ir::{Architecture, CounterId, Expr, ExprKind, ExternCall, HashAlgorithm, Place, RegisterId};
+use p4lang::ir::{CounterId, Expr, ExprKind, ExternCall, HashAlgorithm, Place, RegisterId};
 
 use super::JitError;
 use super::function::{Gen, Limbs, Region};
@@ -25,15 +25,14 @@ impl Gen<'_, '_> {
             ExternCall::Hash { dst, algorithm, base, data, max } => {
                 self.hash(dst, *algorithm, base, data, max)
             }
-            ExternCall::VerifyChecksum { cond, data, checksum, algorithm, payload } => {
+            ExternCall::VerifyChecksum { flag, cond, data, checksum, algorithm, payload } => {
                 let cond = self.cond(cond);
                 self.when(cond, |g| {
                     let expected = g.limbs(checksum);
                     let sum = g.checksum(*algorithm, data, *payload);
                     let sum = g.wide_as(sum, checksum.width);
                     let differs = g.differ(&sum, &expected);
-                    let Architecture::V1Model(v1) = &g.program.arch;
-                    let Some(flag) = v1.standard.checksum_error else { return };
+                    let Some(flag) = *flag else { return };
                     g.when(differs, |g| {
                         let width = g.program[flag].width;
                         let mut one = g.zero_limbs(width);

@@ -1,6 +1,7 @@
 //! Standard metadata in a frame, and the fields that a packet keeps from one pass to the next.
 
-use p4lang::ir::{StandardMetadata, VarHome, VarId};
+use p4lang::ir::{VarHome, VarId};
+use p4lang::lower::v1model::StandardMetadata;
 
 use crate::runtime::Pipeline;
 

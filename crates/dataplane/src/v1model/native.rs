@@ -9,7 +9,8 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I8X16;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
-use p4lang::ir::{ControlId, LOOP_BUDGET, Place, V1Model, VarId};
+use p4lang::ir::{ControlId, LOOP_BUDGET, Place, VarId};
+use p4lang::lower::v1model::V1Model;
 
 use super::DROP_PORT;
 use crate::jit::JitError;

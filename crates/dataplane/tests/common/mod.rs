@@ -63,8 +63,7 @@ fn field_bits(program: &Program, found: &[(HeaderId, usize)], key: &Expr) -> Opt
 
 /// A packet that takes one of the parser's paths, more often than not.
 pub fn packet(program: &Program, rng: &mut SplitMix) -> Vec<u8> {
-    let Architecture::V1Model(blocks) = &program.arch;
-    let parser = &program[blocks.parser];
+    let parser = &program.parsers[0];
     let mut bits = Vec::new();
     let mut found = Vec::new();
     let mut at = parser.start;

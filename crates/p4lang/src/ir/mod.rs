@@ -81,9 +81,9 @@ pub enum StateRef {
     State(u32),
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Program {
-    pub arch: Architecture,
+    pub package: Package,
     pub vars: Vec<Var>,
     pub header_types: Vec<HeaderType>,
     pub headers: Vec<Header>,
@@ -110,43 +110,44 @@ pub struct Program {
     pub package_annotations: Vec<String>,
 }
 
-/// Which blocks exist and in what order they run.
-#[derive(Debug, Clone)]
-pub enum Architecture {
-    V1Model(V1Model),
-}
-
-#[derive(Debug, Clone)]
-pub struct V1Model {
-    pub parser: ParserId,
-    pub verify_checksum: ControlId,
-    pub ingress: ControlId,
-    pub egress: ControlId,
-    pub compute_checksum: ControlId,
-    pub deparser: ControlId,
-    /// `standard_metadata_t` by field name; [`VarHome::Global`] variables.
-    pub standard: StandardMetadata,
-}
-
-/// The variables behind `standard_metadata_t`; `None` where the program's v1model.p4 lacks the field.
+/// What `main` is made of, in the words of its architecture.
 #[derive(Debug, Clone, Default)]
-pub struct StandardMetadata {
-    pub ingress_port: Option<VarId>,
-    pub egress_spec: Option<VarId>,
-    pub egress_port: Option<VarId>,
-    pub instance_type: Option<VarId>,
-    pub packet_length: Option<VarId>,
-    pub enq_timestamp: Option<VarId>,
-    pub enq_qdepth: Option<VarId>,
-    pub deq_timedelta: Option<VarId>,
-    pub deq_qdepth: Option<VarId>,
-    pub ingress_global_timestamp: Option<VarId>,
-    pub egress_global_timestamp: Option<VarId>,
-    pub mcast_grp: Option<VarId>,
-    pub egress_rid: Option<VarId>,
-    pub checksum_error: Option<VarId>,
-    pub parser_error: Option<VarId>,
-    pub priority: Option<VarId>,
+pub struct Package {
+    /// As P4Info names it: `v1model`.
+    pub architecture: &'static str,
+    /// By role, in the order of the package's parameters.
+    pub blocks: Vec<(&'static str, BlockId)>,
+    /// Metadata that the architecture reads or sets, by the architecture's name for it: `standard_metadata.egress_spec`.
+    /// [`VarHome::Global`] variables.
+    pub intrinsic: Vec<(String, VarId)>,
+}
+
+/// A parser or control of the package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockId {
+    Parser(ParserId),
+    Control(ControlId),
+}
+
+impl Package {
+    pub fn parser(&self, role: &str) -> Option<ParserId> {
+        self.blocks.iter().find_map(|(name, block)| match block {
+            BlockId::Parser(id) if *name == role => Some(*id),
+            _ => None,
+        })
+    }
+
+    pub fn control(&self, role: &str) -> Option<ControlId> {
+        self.blocks.iter().find_map(|(name, block)| match block {
+            BlockId::Control(id) if *name == role => Some(*id),
+            _ => None,
+        })
+    }
+
+    /// The variable behind intrinsic metadata; `None` where the program's declarations lack it.
+    pub fn field(&self, name: &str) -> Option<VarId> {
+        self.intrinsic.iter().find(|(known, _)| known == name).map(|(_, var)| *var)
+    }
 }
 
 /// A scalar. Booleans are 1 bit wide, errors and plain enums 32.
@@ -426,8 +427,9 @@ pub enum ExternCall {
         data: Vec<Expr>,
         max: Expr,
     },
-    /// If `cond` and the checksum differs: sets `standard_metadata.checksum_error`.
+    /// If `cond` and the checksum differs: sets `flag` to 1.
     VerifyChecksum {
+        flag: Option<VarId>,
         cond: Expr,
         data: Vec<Expr>,
         checksum: Expr,
@@ -488,7 +490,7 @@ pub enum CloneKind {
     EgressToEgress,
 }
 
-/// v1model's `HashAlgorithm`.
+/// Hashes and checksums that externs name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HashAlgorithm {
     Crc32,

@@ -5,17 +5,21 @@
 //! once at a time, so the environment is one flat map, and entering an instance of a parser or control puts that
 //! instance's bindings in place.
 
+mod architecture;
 mod assign;
 mod build;
 mod call;
+mod control_plane;
+mod core;
 mod entries;
 mod expr;
 mod instance;
+mod package;
 mod parser;
 mod stmt;
 mod store;
 mod table;
-mod v1model;
+pub mod v1model;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,6 +32,7 @@ use crate::hir::{self, DefId, DefKind, Hir, Type};
 use crate::ir::{self, Block, Program, Stmt};
 use crate::source::{SourceMap, Span};
 
+use architecture::Architecture;
 use instance::{Instance, InstanceId};
 use store::Store;
 
@@ -70,6 +75,7 @@ struct Flow {
 }
 
 struct Lowerer<'a> {
+    arch: &'static dyn Architecture,
     hir: &'a Hir,
     sources: &'a SourceMap,
     program: Program,
@@ -99,12 +105,24 @@ struct Lowerer<'a> {
     exited: Option<ir::VarId>,
 }
 
+/// Declarations of all architectures: the files that programs can include, and their text.
+pub fn declarations() -> impl Iterator<Item = (&'static str, &'static str)> {
+    architecture::ARCHITECTURES.iter().map(|arch| arch.declarations())
+}
+
 /// Lowers a checked program for its architecture. `None` if there was an error.
 pub fn lower(hir: &Hir, sources: &SourceMap) -> (Option<Program>, Vec<Diagnostic>) {
+    let main = match package::Main::find(hir, sources) {
+        Ok(main) => main,
+        Err(warning) => return (None, vec![*warning]),
+    };
+    let package = ir::Package { architecture: main.arch.name(), ..Default::default() };
+    let errors = hir.errors.iter().map(|e| e.to_string()).collect();
     let mut lowerer = Lowerer {
+        arch: main.arch,
         hir,
         sources,
-        program: v1model::empty_program(hir),
+        program: Program { package, errors, ..Default::default() },
         diagnostics: Vec::new(),
         env: HashMap::new(),
         types: Subst::new(),
@@ -124,7 +142,7 @@ pub fn lower(hir: &Hir, sources: &SourceMap) -> (Option<Program>, Vec<Diagnostic
         control_types: std::collections::BTreeSet::new(),
         exited: None,
     };
-    let done = lowerer.package();
+    let done = lowerer.package(main);
     let mut program = lowerer.program;
     program.field_lists = lowerer.field_lists.into_values().collect();
     let failed =

@@ -1,5 +1,6 @@
 //! Parsers: states of sub-parsers are inlined, and go on in the caller when they accept (P4_16 section 13.10).
 
+use super::architecture::KeyUse;
 use super::instance::InstanceId;
 use super::{Binding, Flow, Lowered, Lowerer};
 use crate::hir::{self, Call, Callee, DefId, DefKind, KeysetElem, StmtKind as S, Type};
@@ -272,7 +273,7 @@ impl Lowerer<'_> {
                 for (field, ty) in self.fields(&ty) {
                     let kind = field.annotations.iter().find(|a| &*a.name.name == "match").and_then(|a| {
                         match &a.body {
-                            crate::ast::AnnotationBody::Free { text, .. } => match_kind(text.trim()),
+                            crate::ast::AnnotationBody::Free { text, .. } => self.match_kind(text.trim()),
                             _ => None,
                         }
                     });
@@ -302,6 +303,13 @@ impl Lowerer<'_> {
         Ok(ir::ValueSetId(self.program.value_sets.len() as u32 - 1))
     }
 
+    fn match_kind(&self, name: &str) -> Option<MatchKind> {
+        self.arch.match_kinds().iter().find_map(|(known, key)| match key {
+            KeyUse::Match(kind) if *known == name => Some(*kind),
+            _ => None,
+        })
+    }
+
     /// Parsers have no `return` or `exit`.
     pub(super) fn parser_flow() -> Flow {
         Flow::default()
@@ -315,16 +323,5 @@ fn applies(stmts: &[hir::Stmt]) -> bool {
         S::Block(block) => applies(&block.stmts),
         S::If { then, otherwise, .. } => applies(&then.stmts) || applies(&otherwise.stmts),
         _ => false,
-    })
-}
-
-pub(super) fn match_kind(name: &str) -> Option<MatchKind> {
-    Some(match name {
-        "exact" => MatchKind::Exact,
-        "lpm" => MatchKind::Lpm,
-        "ternary" => MatchKind::Ternary,
-        "range" => MatchKind::Range,
-        "optional" => MatchKind::Optional,
-        _ => return None,
     })
 }

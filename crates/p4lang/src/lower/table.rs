@@ -1,8 +1,7 @@
 //! Tables and actions.
 
+use super::architecture::KeyUse;
 use super::expr::Value;
-use super::instance::Object;
-use super::parser::match_kind;
 use super::store::{Life, Store};
 use super::{Binding, Flow, Lowered, Lowerer, build, has_annotation, written};
 use crate::ast::Direction;
@@ -131,17 +130,22 @@ impl Lowerer<'_> {
     fn keys_inner(&mut self, table: &TableDef, out: &mut ir::Table) -> Lowered<()> {
         for key in &table.keys {
             let expr = self.scalar(&key.expr)?;
-            if &*key.match_kind == "selector" {
-                out.selector.push(expr);
-                continue;
-            }
-            let Some(kind) = match_kind(&key.match_kind) else {
-                return self.fail_help(
-                    "unsupported",
-                    key.span,
-                    format!("v1model has no match kind `{}`", key.match_kind),
-                    "use exact, lpm, ternary, range, optional or selector",
-                );
+            let known = self.arch.match_kinds();
+            let kind = match known.iter().find(|(name, _)| *name == &*key.match_kind) {
+                Some((_, KeyUse::Match(kind))) => *kind,
+                Some((_, KeyUse::Selector)) => {
+                    out.selector.push(expr);
+                    continue;
+                }
+                None => {
+                    let message = format!("{} has no match kind `{}`", self.arch.name(), key.match_kind);
+                    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+                    let help = match names.split_last() {
+                        Some((last, others)) => format!("use {} or {last}", others.join(", ")),
+                        None => "it has none".to_owned(),
+                    };
+                    return self.fail_help("unsupported", key.span, message, help);
+                }
             };
             let name = match crate::check::name_annotation(&key.annotations) {
                 Some(name) => name.to_string(),
@@ -191,72 +195,20 @@ impl Lowerer<'_> {
     }
 
     fn properties(&mut self, table: &TableDef, out: &mut ir::Table) -> Lowered<()> {
+        let arch = self.arch;
         for property in &table.properties {
-            let TableProperty { name, value, span, .. } = property;
-            match &**name {
-                "implementation" => {
-                    let instance = self.instance_of(value)?;
-                    let Object::Profile(id) = self.instances[instance.0].object.clone() else {
-                        return self.fail(
-                            "bad-table",
-                            *span,
-                            "`implementation` must be an action profile or action selector",
-                        );
-                    };
-                    if let Some(info) = self.made_in_place(property, out) {
-                        self.program.profiles[id.index()].info = info;
-                    }
-                    out.implementation = Some(id);
-                }
-                "counters" => {
-                    let instance = self.instance_of(value)?;
-                    match self.instances[instance.0].object.clone() {
-                        Object::DirectCounter(mut counter) => {
-                            if let Some(info) = self.made_in_place(property, out) {
-                                counter.info = info;
-                            }
-                            out.direct_counter = Some(counter);
-                        }
-                        _ => return self.fail("bad-table", *span, "`counters` must be a direct_counter"),
-                    }
-                }
-                "meters" => {
-                    let instance = self.instance_of(value)?;
-                    match self.instances[instance.0].object.clone() {
-                        Object::DirectMeter(mut meter, read) => {
-                            if let Some(info) = self.made_in_place(property, out) {
-                                meter.info = info;
-                            }
-                            meter.dst = *read;
-                            out.direct_meter = Some(meter);
-                        }
-                        _ => return self.fail("bad-table", *span, "`meters` must be a direct_meter"),
-                    }
-                }
-                "support_timeout" | "idle_timeout" => {
-                    out.support_timeout = matches!(self.constant(value).map(|v| v.kind), Some(K::Bool(true)));
-                }
-                other => {
-                    let message = format!("v1model has no table property `{other}`; it has no effect");
-                    self.diagnostics.push(crate::diag::Diagnostic::warning(
-                        "unknown-property",
-                        *span,
-                        message,
-                    ));
-                }
+            if !arch.property(self, property, out)? {
+                let message =
+                    format!("{} has no table property `{}`; it has no effect", arch.name(), property.name);
+                let warning = crate::diag::Diagnostic::warning("unknown-property", property.span, message);
+                self.diagnostics.push(warning);
             }
         }
-        if !out.selector.is_empty() && out.implementation.is_none_or(|p| self.program[p].selector.is_none()) {
-            let message =
-                format!("table `{}` has no action selector; its `selector` keys do nothing", out.info.name);
-            self.diagnostics.push(crate::diag::Diagnostic::warning("bad-table", out.info.span, message));
-            out.selector.clear();
-        }
-        Ok(())
+        arch.table(self, table, out)
     }
 
     /// What an object is called that is made in the property itself: by its annotations, else after the property.
-    fn made_in_place(&self, property: &TableProperty, table: &ir::Table) -> Option<ir::Info> {
+    pub(super) fn made_in_place(&self, property: &TableProperty, table: &ir::Table) -> Option<ir::Info> {
         let K::Construct(_) = property.value.kind else { return None };
         let name = match crate::check::name_annotation(&property.annotations) {
             Some(name) => self.qualified(&name),

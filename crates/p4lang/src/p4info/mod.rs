@@ -206,7 +206,7 @@ impl Writer<'_> {
                 }
             }
             annotations(out, &rest);
-            out.string("arch", "v1model");
+            out.string("arch", self.program.package.architecture);
             for key in ["organization", "contact", "url"] {
                 if let Some(value) = get(key) {
                     out.string(key, value);

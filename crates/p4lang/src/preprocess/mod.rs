@@ -30,9 +30,6 @@ pub struct Options {
 const MAX_INCLUDE_DEPTH: usize = 64;
 const MAX_TOKENS: usize = 4_000_000;
 
-const BUILTIN: &[(&str, &str)] =
-    &[("core.p4", include_str!("../builtin/core.p4")), ("v1model.p4", include_str!("../builtin/v1model.p4"))];
-
 #[derive(Debug, Clone)]
 pub(crate) struct Macro {
     /// `None`: object-like.
@@ -45,6 +42,8 @@ pub struct Preprocessor<'a> {
     pub sources: &'a mut SourceMap,
     pub diagnostics: &'a mut Vec<Diagnostic>,
     options: &'a Options,
+    /// Files that can always be included: name and text.
+    builtin: &'a [(&'static str, &'static str)],
     macros: HashMap<Name, Macro>,
     once: Vec<PathBuf>,
     out: Vec<Token>,
@@ -69,11 +68,13 @@ impl<'a> Preprocessor<'a> {
         sources: &'a mut SourceMap,
         diagnostics: &'a mut Vec<Diagnostic>,
         options: &'a Options,
+        builtin: &'a [(&'static str, &'static str)],
     ) -> Self {
         let mut this = Preprocessor {
             sources,
             diagnostics,
             options,
+            builtin,
             macros: HashMap::new(),
             once: Vec::new(),
             out: Vec::new(),
@@ -379,16 +380,17 @@ impl<'a> Preprocessor<'a> {
             }
             tried.push(if dir.as_os_str().is_empty() { ".".to_owned() } else { dir.display().to_string() });
         }
-        if let Some((name, text)) = BUILTIN.iter().find(|(n, _)| *n == name) {
+        if let Some((name, text)) = self.builtin.iter().find(|(n, _)| *n == name) {
             let file = self.sources.add(format!("<{name}>"), *text);
             self.file(file, None, depth + 1);
             return;
         }
-        tried.push("the built-in core.p4 and v1model.p4".to_owned());
+        let names: Vec<&str> = self.builtin.iter().map(|(name, _)| *name).collect();
+        tried.push(format!("the built-in files ({})", names.join(", ")));
         self.error("include", whole, format!("cannot find `{name}`")).help = Some(if files {
             format!("searched {}; add its directory with -I", tried.join(", "))
         } else {
-            "this program can include core.p4 and v1model.p4 alone; preprocess it first".to_owned()
+            format!("this program can include only {}; preprocess it first", names.join(", "))
         });
     }
 }
@@ -414,7 +416,7 @@ mod tests {
         let mut diagnostics = Vec::new();
         let options = Options::default();
         let main = sources.add("t.p4", text);
-        let tokens = Preprocessor::new(&mut sources, &mut diagnostics, &options).run(main, None);
+        let tokens = Preprocessor::new(&mut sources, &mut diagnostics, &options, &[]).run(main, None);
         let text: Vec<_> = tokens.iter().map(|t| &*t.text).collect();
         (text.join(" ").trim().to_owned(), diagnostics.iter().map(|d| d.message.clone()).collect())
     }

@@ -29,9 +29,8 @@ impl Builder {
         VarId(self.vars.len() as u32 - 1)
     }
 
-    /// A program whose ingress is `body` and whose other blocks are empty.
+    /// A program of no architecture, with a parser and a control that is `body`.
     fn program(self, headers: (Vec<HeaderType>, Vec<Header>, Vec<Stack>), body: Block) -> Program {
-        let control = |name: &str, body: Block| Control { name: name.into(), body };
         let accept = p4lang::ir::State {
             name: "start".into(),
             body: Vec::new(),
@@ -49,34 +48,14 @@ impl Builder {
         ];
         let (header_types, headers, stacks) = headers;
         Program {
-            arch: Architecture::V1Model(V1Model {
-                parser: ParserId(0),
-                verify_checksum: ControlId(1),
-                ingress: ControlId(0),
-                egress: ControlId(1),
-                compute_checksum: ControlId(1),
-                deparser: ControlId(1),
-                standard: StandardMetadata::default(),
-            }),
             vars: self.vars,
             header_types,
             headers,
             stacks,
             errors: core.map(String::from).to_vec(),
             parsers: vec![parser],
-            controls: vec![control("ingress", body), control("empty", Vec::new())],
-            actions: Vec::new(),
-            tables: Vec::new(),
-            profiles: Vec::new(),
-            counters: Vec::new(),
-            meters: Vec::new(),
-            registers: Vec::new(),
-            digests: Vec::new(),
-            value_sets: Vec::new(),
-            field_lists: Vec::new(),
-            controller_headers: Vec::new(),
-            p4_types: Vec::new(),
-            package_annotations: Vec::new(),
+            controls: vec![Control { name: "body".into(), body }],
+            ..Default::default()
         }
     }
 }
@@ -89,7 +68,7 @@ struct Bench {
     state: State,
 }
 
-/// Runs the ingress of a program; the interpreter must make the same of the frame.
+/// Runs the control of a program; the interpreter must make the same of the frame.
 fn run(bench: &mut Bench, frame: &mut [u8]) {
     let mut other = frame.to_vec();
     let executors: [(&dyn Executor, &mut [u8]); 2] = [(&bench.jit, frame), (&bench.interpreter, &mut other)];

@@ -1,30 +1,23 @@
-//! Extern functions and methods of core.p4 and v1model.
+//! Extern functions and methods of v1model.
 
 use super::objects::algorithm_of;
-use crate::hir::{Call, DefId, Expr, ExprKind as K, Type};
-use crate::ir::{self, Architecture, CloneKind, ExternCall, HashAlgorithm, HeaderRef, Place, Stmt};
+use crate::hir::{Call, Expr, ExprKind as K, Type};
+use crate::ir::{self, CloneKind, ExternCall, HashAlgorithm, HeaderRef, Place, Stmt};
 use crate::lower::expr::Value;
-use crate::lower::instance::Object;
-use crate::lower::store::{Life, Store};
-use crate::lower::{Binding, Lowered, Lowerer, build};
+use crate::lower::instance::{InstanceId, Object};
+use crate::lower::store::Store;
+use crate::lower::{Lowered, Lowerer, build};
 
 /// v1model's port that drops.
 const DROP_PORT: u32 = 511;
 
 impl Lowerer<'_> {
-    pub(in crate::lower) fn extern_function(&mut self, id: DefId, call: &Call) -> Lowered<Value> {
-        let name = self.def(id).name.clone();
+    pub(super) fn v1_function(&mut self, name: &str, call: &Call) -> Lowered<Option<Value>> {
         let ext = |l: &mut Self, e: ExternCall| {
             l.emit(Stmt::Extern(e));
             Ok(Value::Unit)
         };
-        match &*name {
-            "verify" => {
-                let cond = self.arg_scalar(call, 0)?;
-                let error = self.arg_scalar(call, 1)?;
-                self.emit(Stmt::Verify { cond, error });
-                Ok(Value::Unit)
-            }
+        let value = match name {
             "mark_to_drop" => self.mark_to_drop(call),
             "random" => {
                 let lo = self.arg_scalar(call, 1)?;
@@ -50,9 +43,11 @@ impl Lowerer<'_> {
                 let data = self.arg_list(call, 1)?;
                 let checksum = self.arg_scalar(call, 2)?;
                 let algorithm = self.algorithm(call, 3)?;
+                let flag = self.program.package.field("standard_metadata.checksum_error");
                 ext(
                     self,
                     ExternCall::VerifyChecksum {
+                        flag,
                         cond,
                         data,
                         checksum,
@@ -80,7 +75,7 @@ impl Lowerer<'_> {
             "clone" | "clone3" | "clone_preserving_field_list" => {
                 let kind = self.clone_kind(call)?;
                 let session = self.arg_scalar(call, 1)?;
-                let field_list = match &*name {
+                let field_list = match name {
                     "clone" => None,
                     "clone3" => self.explicit_list(call, 2)?,
                     _ => Some(self.list_index(call, 2)?),
@@ -113,7 +108,7 @@ impl Lowerer<'_> {
                 let span = call.span;
                 ext(
                     self,
-                    if &*name == "assert" {
+                    if name == "assert" {
                         ExternCall::Assert { cond, text, span }
                     } else {
                         ExternCall::Assume { cond, text, span }
@@ -129,59 +124,9 @@ impl Lowerer<'_> {
                 let (format, args) = self.log_format(&format, &ty, args);
                 ext(self, ExternCall::LogMsg { format, args })
             }
-            other => {
-                let message = format!("v1model has no extern function `{other}`");
-                self.fail("unsupported-extern", call.span, message)
-            }
-        }
-    }
-
-    /// A `{}` for a header, struct or the like becomes `(name:{},name:{})`, one for each of its numbers.
-    fn log_format(&self, format: &str, ty: &Type, args: Vec<ir::Expr>) -> (String, Vec<(ir::Expr, bool)>) {
-        let parts = match ty {
-            Type::Tuple(types) => types.clone(),
-            other => self.fields(other).into_iter().map(|(_, ty)| ty).collect(),
-        };
-        let mut signs = Vec::new();
-        let mut out = String::new();
-        let mut rest = format;
-        for part in &parts {
-            let mut shape = String::new();
-            self.log_shape(part, &mut shape, &mut signs);
-            if let Some((before, after)) = rest.split_once("{}") {
-                out = out + before + &shape;
-                rest = after;
-            }
-        }
-        out += rest;
-        if signs.len() != args.len() {
-            return (format.to_owned(), args.into_iter().map(|arg| (arg, false)).collect());
-        }
-        (out, args.into_iter().zip(signs).collect())
-    }
-
-    fn log_shape(&self, ty: &Type, out: &mut String, signs: &mut Vec<bool>) {
-        let parts: Vec<(String, Type)> = match ty {
-            Type::Struct(..) | Type::Header(..) | Type::Union(..) => {
-                self.fields(ty).into_iter().map(|(field, ty)| (format!("{}:", field.name), ty)).collect()
-            }
-            Type::Tuple(types) => types.iter().map(|ty| (String::new(), ty.clone())).collect(),
-            Type::Stack(element, len) => vec![(String::new(), (**element).clone()); *len as usize],
-            _ => {
-                out.push_str("{}");
-                signs.push(self.is_signed(ty));
-                return;
-            }
-        };
-        out.push('(');
-        for (index, (name, ty)) in parts.iter().enumerate() {
-            if index > 0 {
-                out.push(',');
-            }
-            out.push_str(name);
-            self.log_shape(ty, out, signs);
-        }
-        out.push(')');
+            _ => return Ok(None),
+        }?;
+        Ok(Some(value))
     }
 
     fn mark_to_drop(&mut self, call: &Call) -> Lowered<Value> {
@@ -203,9 +148,11 @@ impl Lowerer<'_> {
                 (find("egress_spec"), find("mcast_grp"))
             }
             _ => {
-                let Architecture::V1Model(v1) = &self.program.arch;
-                let place = |var: Option<ir::VarId>| var.map(|v| (Place::Var(v), self.program[v].width));
-                (place(v1.standard.egress_spec), place(v1.standard.mcast_grp))
+                let place = |name: &str| {
+                    let var = self.program.package.field(name)?;
+                    Some((Place::Var(var), self.program[var].width))
+                };
+                (place("standard_metadata.egress_spec"), place("standard_metadata.mcast_grp"))
             }
         };
         if let (Some((place, width)), _) = &targets {
@@ -277,102 +224,13 @@ impl Lowerer<'_> {
         }
     }
 
-    fn digest(&mut self, call: &Call) -> Lowered<Value> {
-        let receiver = self.arg_scalar(call, 0)?;
-        let fields = self.arg_list(call, 1)?;
-        let ty = call.args.get(1).and_then(|a| a.as_ref()).map(|a| self.ty(&a.ty)).unwrap_or(Type::Unknown);
-        let type_name = self.type_def(&ty).map(|id| self.def(id).name.to_string());
-        let mut names = Vec::new();
-        self.digest_names(&ty, "", &mut names);
-        if names.len() != fields.len() {
-            names = fields.iter().enumerate().map(|(i, f)| (format!("f{i}"), f.width)).collect();
-        }
-        let name = type_name.clone().unwrap_or_else(|| format!("digest_{}", self.program.digests.len()));
-        let known =
-            self.program.digests.iter().position(|d| d.type_name.is_some() && d.type_name == type_name);
-        let index = match known {
-            Some(index) => index,
-            None => {
-                let info = ir::Info { name, span: call.span, ..Default::default() };
-                self.data_type(&ty);
-                self.program.digests.push(ir::Digest { info, type_name, fields: names });
-                self.program.digests.len() - 1
-            }
-        };
-        self.emit(Stmt::Extern(ExternCall::Digest { digest: ir::DigestId(index as u32), receiver, fields }));
-        Ok(Value::Unit)
-    }
-
-    /// The type of a digest or of a member of one; structs are noted for P4Info.
-    fn data_type(&mut self, ty: &Type) -> ir::DataType {
-        self.control_type(ty);
-        match ty {
-            Type::Bool => ir::DataType::Bool,
-            Type::Error => ir::DataType::Error,
-            Type::Varbit(width) => ir::DataType::Varbit(*width),
-            Type::New(id) => ir::DataType::NewType(self.def(*id).name.to_string()),
-            Type::Enum(id) => ir::DataType::SerializableEnum(self.def(*id).name.to_string()),
-            Type::Struct(id, _) => {
-                let name = self.def(*id).name.to_string();
-                let known = |t: &ir::P4Type| matches!(t, ir::P4Type::Struct { name: n, .. } if *n == name);
-                if !self.program.p4_types.iter().any(known) {
-                    let fields = self.fields(ty);
-                    let fields = fields
-                        .iter()
-                        .map(|(field, ty)| (field.name.to_string(), self.data_type(ty)))
-                        .collect();
-                    self.program.p4_types.push(ir::P4Type::Struct { name: name.clone(), fields });
-                }
-                ir::DataType::Struct(name)
-            }
-            other => ir::DataType::Bits {
-                width: self.scalar_width(other).unwrap_or(0),
-                signed: self.is_signed(other),
-            },
-        }
-    }
-
-    fn digest_names(&self, ty: &Type, prefix: &str, out: &mut Vec<(String, u32)>) {
-        match ty {
-            Type::Struct(..) | Type::Header(..) => {
-                for (field, ty) in self.fields(ty) {
-                    let name = if prefix.is_empty() {
-                        field.name.to_string()
-                    } else {
-                        format!("{prefix}.{}", field.name)
-                    };
-                    self.digest_names(&ty, &name, out);
-                }
-            }
-            Type::Varbit(width) => out.push((prefix.to_owned(), *width)),
-            _ => {
-                if let Some(width) = self.scalar_width(ty).filter(|w| *w > 0) {
-                    out.push((prefix.to_owned(), width));
-                }
-            }
-        }
-    }
-
-    pub(in crate::lower) fn extern_method(
+    pub(super) fn v1_method(
         &mut self,
-        object: &Expr,
-        method: DefId,
+        instance: InstanceId,
+        name: &str,
         call: &Call,
-    ) -> Lowered<Value> {
-        let name = self.def(method).name.clone();
-        let binding = match &object.kind {
-            K::Ref(id) => match self.env.get(id) {
-                Some(binding) => binding.clone(),
-                None => Binding::Instance(self.global_instance(*id)?),
-            },
-            _ => Binding::Instance(self.instance_of(object)?),
-        };
-        let instance = match binding {
-            Binding::Packet => return self.packet_method(&name, call),
-            Binding::Instance(id) => id,
-            _ => return self.fail("unsupported", call.span, "this is not an object"),
-        };
-        match (self.instances[instance.0].object.clone(), &*name) {
+    ) -> Lowered<Option<Value>> {
+        match (self.instances[instance.0].object.clone(), name) {
             (Object::Counter(counter), "count") => {
                 let index = self.arg_scalar(call, 0)?;
                 self.emit(Stmt::Extern(ExternCall::CounterCount { counter, index }));
@@ -438,109 +296,11 @@ impl Lowerer<'_> {
                     data,
                     max,
                 }));
-                return Ok(Value::Scalar(build::read(dst, 16)));
+                return Ok(Some(Value::Scalar(build::read(dst, 16))));
             }
-            (_, other) => {
-                let message = format!("this object has no method `{other}` in v1model");
-                return self.fail("unsupported-extern", call.span, message);
-            }
+            _ => return Ok(None),
         }
-        Ok(Value::Unit)
-    }
-
-    fn packet_method(&mut self, name: &str, call: &Call) -> Lowered<Value> {
-        match name {
-            "extract" => self.extract(call),
-            "lookahead" => {
-                let ty = self.ty(&call.ty);
-                let store = self.alloc(&ty, "lookahead", Life::Local);
-                let mut into = Vec::new();
-                scalars(&store, &mut into);
-                self.emit(Stmt::Lookahead { into });
-                if let Store::Header { valid, .. } = &store {
-                    self.set_valid(valid, &[]);
-                }
-                Ok(Value::Store(store))
-            }
-            "advance" => {
-                let bits = self.arg_scalar(call, 0)?;
-                self.emit(Stmt::Advance { bits });
-                Ok(Value::Unit)
-            }
-            "length" => Ok(Value::Scalar(ir::Expr { width: 32, kind: ir::ExprKind::PacketLength })),
-            "emit" => {
-                if let Some(Some(arg)) = call.args.first() {
-                    let value = self.value(arg)?;
-                    self.emit_value(value);
-                }
-                Ok(Value::Unit)
-            }
-            other => self.fail("unsupported-extern", call.span, format!("a packet has no method `{other}`")),
-        }
-    }
-
-    fn extract(&mut self, call: &Call) -> Lowered<Value> {
-        let Some(Some(arg)) = call.args.first() else {
-            return self.fail("bad-call", call.span, "`extract` needs a header");
-        };
-        let varbit_bits = match call.args.get(1) {
-            Some(Some(_)) => Some(self.arg_scalar(call, 1)?),
-            _ => None,
-        };
-        // `stack.next`, or a member of it where the stack is one of unions.
-        let next_of = match &arg.kind {
-            K::StackNext(base) => Some(base),
-            K::Field(element, _) => match &element.kind {
-                K::StackNext(base) => Some(base),
-                _ => None,
-            },
-            _ => None,
-        };
-        let store = if Self::is_dont_care(arg) {
-            let ty = call.type_args.first().map(|t| self.ty(t)).unwrap_or(Type::Unknown);
-            self.alloc(&ty, "skipped", Life::Local)
-        } else {
-            self.place(arg, false)?
-        };
-        let Store::Header { header, valid, siblings, .. } = store else {
-            return self.fail("bad-call", arg.span, "`extract` needs a header");
-        };
-        self.emit(Stmt::Extract { header, varbit_bits });
-        for other in &siblings {
-            self.emit(Stmt::Assign { dst: other.clone(), src: build::bit(false) });
-        }
-        let _ = valid;
-        if let Some(base) = next_of
-            && let Store::Stack { id, .. } = self.place(base, false)?
-        {
-            let next = Place::Var(self.program[id].next);
-            let src = build::binary(ir::BinOp::Add, build::read(next.clone(), 32), build::constant(1u8, 32));
-            self.emit(Stmt::Assign { dst: next, src });
-        }
-        Ok(Value::Unit)
-    }
-
-    fn emit_value(&mut self, value: Value) {
-        match value {
-            Value::Store(Store::Header { header, .. }) => self.emit(Stmt::Emit(header)),
-            Value::Store(
-                Store::Struct(items) | Store::Union(items) | Store::Stack { elements: items, .. },
-            ) => {
-                items.into_iter().for_each(|s| self.emit_value(Value::Store(s)));
-            }
-            Value::Struct(items) => items.into_iter().for_each(|v| self.emit_value(v)),
-            _ => {}
-        }
-    }
-}
-
-fn scalars(store: &Store, out: &mut Vec<Place>) {
-    match store {
-        Store::Scalar(place, _) => out.push(place.clone()),
-        Store::Struct(items) | Store::Header { fields: items, .. } => {
-            items.iter().for_each(|s| scalars(s, out))
-        }
-        _ => {}
+        Ok(Some(Value::Unit))
     }
 }
 

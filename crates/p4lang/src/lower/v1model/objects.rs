@@ -7,18 +7,16 @@ use crate::lower::{Lowered, Lowerer};
 use crate::source::Span;
 
 impl Lowerer<'_> {
-    /// Makes the object that a constructor call of an extern stands for.
-    pub(in crate::lower) fn extern_object(
+    pub(super) fn v1_object(
         &mut self,
-        construct: &Construct,
-        ty: &Type,
+        name: &str,
+        (construct, ty): (&Construct, &Type),
         info: ir::Info,
-    ) -> Lowered<Object> {
+    ) -> Lowered<Option<Object>> {
         let span = info.span;
-        let name = self.def(construct.def).name.clone();
         let types: Vec<Type> = construct.type_args.iter().map(|t| self.ty(t)).collect();
         let type_name = |l: &mut Self, ty: Option<&Type>| ty.and_then(|ty| l.control_type(ty));
-        Ok(match &*name {
+        Ok(Some(match name {
             "counter" => {
                 let size = self.object_size(construct, 0, span)?;
                 let unit = self.counter_unit(construct, 1, span)?;
@@ -80,14 +78,8 @@ impl Lowerer<'_> {
                 Object::Profile(ir::ProfileId(self.program.profiles.len() as u32 - 1))
             }
             "Checksum16" => Object::Checksum,
-            other => {
-                return self.fail(
-                    "unsupported-extern",
-                    span,
-                    format!("v1model has no extern object `{other}`"),
-                );
-            }
-        })
+            _ => return Ok(None),
+        }))
     }
 
     fn object_arg(&mut self, construct: &Construct, index: usize, span: Span) -> Lowered<Expr> {

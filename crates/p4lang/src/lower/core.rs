@@ -1,0 +1,165 @@
+//! Externs: those of core.p4, and the way to those of the architecture.
+
+use super::expr::Value;
+use super::instance::Object;
+use super::store::{Life, Store};
+use super::{Binding, Lowered, Lowerer, build};
+use crate::hir::{Call, Construct, DefId, Expr, ExprKind as K, Type};
+use crate::ir::{self, Place, Stmt};
+
+impl Lowerer<'_> {
+    pub(super) fn extern_function(&mut self, id: DefId, call: &Call) -> Lowered<Value> {
+        let name = self.def(id).name.clone();
+        if &*name == "verify" {
+            let cond = self.arg_scalar(call, 0)?;
+            let error = self.arg_scalar(call, 1)?;
+            self.emit(Stmt::Verify { cond, error });
+            return Ok(Value::Unit);
+        }
+        let arch = self.arch;
+        match arch.function(self, &name, call)? {
+            Some(value) => Ok(value),
+            None => {
+                let message = format!("{} has no extern function `{name}`", arch.name());
+                self.fail("unsupported-extern", call.span, message)
+            }
+        }
+    }
+
+    /// Makes the object that a constructor call of an extern stands for.
+    pub(super) fn extern_object(
+        &mut self,
+        construct: &Construct,
+        ty: &Type,
+        info: ir::Info,
+    ) -> Lowered<Object> {
+        let name = self.def(construct.def).name.clone();
+        let (arch, span) = (self.arch, info.span);
+        match arch.object(self, &name, (construct, ty), info)? {
+            Some(object) => Ok(object),
+            None => {
+                let message = format!("{} has no extern object `{name}`", arch.name());
+                self.fail("unsupported-extern", span, message)
+            }
+        }
+    }
+
+    pub(super) fn extern_method(&mut self, object: &Expr, method: DefId, call: &Call) -> Lowered<Value> {
+        let name = self.def(method).name.clone();
+        let binding = match &object.kind {
+            K::Ref(id) => match self.env.get(id) {
+                Some(binding) => binding.clone(),
+                None => Binding::Instance(self.global_instance(*id)?),
+            },
+            _ => Binding::Instance(self.instance_of(object)?),
+        };
+        let instance = match binding {
+            Binding::Packet => return self.packet_method(&name, call),
+            Binding::Instance(id) => id,
+            _ => return self.fail("unsupported", call.span, "this is not an object"),
+        };
+        let arch = self.arch;
+        match arch.method(self, instance, &name, call)? {
+            Some(value) => Ok(value),
+            None => {
+                let message = format!("this object has no method `{name}` in {}", arch.name());
+                self.fail("unsupported-extern", call.span, message)
+            }
+        }
+    }
+
+    fn packet_method(&mut self, name: &str, call: &Call) -> Lowered<Value> {
+        match name {
+            "extract" => self.extract(call),
+            "lookahead" => {
+                let ty = self.ty(&call.ty);
+                let store = self.alloc(&ty, "lookahead", Life::Local);
+                let mut into = Vec::new();
+                scalars(&store, &mut into);
+                self.emit(Stmt::Lookahead { into });
+                if let Store::Header { valid, .. } = &store {
+                    self.set_valid(valid, &[]);
+                }
+                Ok(Value::Store(store))
+            }
+            "advance" => {
+                let bits = self.arg_scalar(call, 0)?;
+                self.emit(Stmt::Advance { bits });
+                Ok(Value::Unit)
+            }
+            "length" => Ok(Value::Scalar(ir::Expr { width: 32, kind: ir::ExprKind::PacketLength })),
+            "emit" => {
+                if let Some(Some(arg)) = call.args.first() {
+                    let value = self.value(arg)?;
+                    self.emit_value(value);
+                }
+                Ok(Value::Unit)
+            }
+            other => self.fail("unsupported-extern", call.span, format!("a packet has no method `{other}`")),
+        }
+    }
+
+    fn extract(&mut self, call: &Call) -> Lowered<Value> {
+        let Some(Some(arg)) = call.args.first() else {
+            return self.fail("bad-call", call.span, "`extract` needs a header");
+        };
+        let varbit_bits = match call.args.get(1) {
+            Some(Some(_)) => Some(self.arg_scalar(call, 1)?),
+            _ => None,
+        };
+        // `stack.next`, or a member of it where the stack is one of unions.
+        let next_of = match &arg.kind {
+            K::StackNext(base) => Some(base),
+            K::Field(element, _) => match &element.kind {
+                K::StackNext(base) => Some(base),
+                _ => None,
+            },
+            _ => None,
+        };
+        let store = if Self::is_dont_care(arg) {
+            let ty = call.type_args.first().map(|t| self.ty(t)).unwrap_or(Type::Unknown);
+            self.alloc(&ty, "skipped", Life::Local)
+        } else {
+            self.place(arg, false)?
+        };
+        let Store::Header { header, valid, siblings, .. } = store else {
+            return self.fail("bad-call", arg.span, "`extract` needs a header");
+        };
+        self.emit(Stmt::Extract { header, varbit_bits });
+        for other in &siblings {
+            self.emit(Stmt::Assign { dst: other.clone(), src: build::bit(false) });
+        }
+        let _ = valid;
+        if let Some(base) = next_of
+            && let Store::Stack { id, .. } = self.place(base, false)?
+        {
+            let next = Place::Var(self.program[id].next);
+            let src = build::binary(ir::BinOp::Add, build::read(next.clone(), 32), build::constant(1u8, 32));
+            self.emit(Stmt::Assign { dst: next, src });
+        }
+        Ok(Value::Unit)
+    }
+
+    fn emit_value(&mut self, value: Value) {
+        match value {
+            Value::Store(Store::Header { header, .. }) => self.emit(Stmt::Emit(header)),
+            Value::Store(
+                Store::Struct(items) | Store::Union(items) | Store::Stack { elements: items, .. },
+            ) => {
+                items.into_iter().for_each(|s| self.emit_value(Value::Store(s)));
+            }
+            Value::Struct(items) => items.into_iter().for_each(|v| self.emit_value(v)),
+            _ => {}
+        }
+    }
+}
+
+fn scalars(store: &Store, out: &mut Vec<Place>) {
+    match store {
+        Store::Scalar(place, _) => out.push(place.clone()),
+        Store::Struct(items) | Store::Header { fields: items, .. } => {
+            items.iter().for_each(|s| scalars(s, out))
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,137 @@
+//! What v1model tells the outside: messages of `log_msg`, and digests.
+
+use crate::hir::{Call, Type};
+use crate::ir::{self, ExternCall, Stmt};
+use crate::lower::expr::Value;
+use crate::lower::{Lowered, Lowerer};
+
+impl Lowerer<'_> {
+    /// A `{}` for a header, struct or the like becomes `(name:{},name:{})`, one for each of its numbers.
+    pub(super) fn log_format(
+        &self,
+        format: &str,
+        ty: &Type,
+        args: Vec<ir::Expr>,
+    ) -> (String, Vec<(ir::Expr, bool)>) {
+        let parts = match ty {
+            Type::Tuple(types) => types.clone(),
+            other => self.fields(other).into_iter().map(|(_, ty)| ty).collect(),
+        };
+        let mut signs = Vec::new();
+        let mut out = String::new();
+        let mut rest = format;
+        for part in &parts {
+            let mut shape = String::new();
+            self.log_shape(part, &mut shape, &mut signs);
+            if let Some((before, after)) = rest.split_once("{}") {
+                out = out + before + &shape;
+                rest = after;
+            }
+        }
+        out += rest;
+        if signs.len() != args.len() {
+            return (format.to_owned(), args.into_iter().map(|arg| (arg, false)).collect());
+        }
+        (out, args.into_iter().zip(signs).collect())
+    }
+
+    fn log_shape(&self, ty: &Type, out: &mut String, signs: &mut Vec<bool>) {
+        let parts: Vec<(String, Type)> = match ty {
+            Type::Struct(..) | Type::Header(..) | Type::Union(..) => {
+                self.fields(ty).into_iter().map(|(field, ty)| (format!("{}:", field.name), ty)).collect()
+            }
+            Type::Tuple(types) => types.iter().map(|ty| (String::new(), ty.clone())).collect(),
+            Type::Stack(element, len) => vec![(String::new(), (**element).clone()); *len as usize],
+            _ => {
+                out.push_str("{}");
+                signs.push(self.is_signed(ty));
+                return;
+            }
+        };
+        out.push('(');
+        for (index, (name, ty)) in parts.iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            out.push_str(name);
+            self.log_shape(ty, out, signs);
+        }
+        out.push(')');
+    }
+
+    pub(super) fn digest(&mut self, call: &Call) -> Lowered<Value> {
+        let receiver = self.arg_scalar(call, 0)?;
+        let fields = self.arg_list(call, 1)?;
+        let ty = call.args.get(1).and_then(|a| a.as_ref()).map(|a| self.ty(&a.ty)).unwrap_or(Type::Unknown);
+        let type_name = self.type_def(&ty).map(|id| self.def(id).name.to_string());
+        let mut names = Vec::new();
+        self.digest_names(&ty, "", &mut names);
+        if names.len() != fields.len() {
+            names = fields.iter().enumerate().map(|(i, f)| (format!("f{i}"), f.width)).collect();
+        }
+        let name = type_name.clone().unwrap_or_else(|| format!("digest_{}", self.program.digests.len()));
+        let known =
+            self.program.digests.iter().position(|d| d.type_name.is_some() && d.type_name == type_name);
+        let index = match known {
+            Some(index) => index,
+            None => {
+                let info = ir::Info { name, span: call.span, ..Default::default() };
+                self.data_type(&ty);
+                self.program.digests.push(ir::Digest { info, type_name, fields: names });
+                self.program.digests.len() - 1
+            }
+        };
+        self.emit(Stmt::Extern(ExternCall::Digest { digest: ir::DigestId(index as u32), receiver, fields }));
+        Ok(Value::Unit)
+    }
+
+    /// The type of a digest or of a member of one; structs are noted for P4Info.
+    fn data_type(&mut self, ty: &Type) -> ir::DataType {
+        self.control_type(ty);
+        match ty {
+            Type::Bool => ir::DataType::Bool,
+            Type::Error => ir::DataType::Error,
+            Type::Varbit(width) => ir::DataType::Varbit(*width),
+            Type::New(id) => ir::DataType::NewType(self.def(*id).name.to_string()),
+            Type::Enum(id) => ir::DataType::SerializableEnum(self.def(*id).name.to_string()),
+            Type::Struct(id, _) => {
+                let name = self.def(*id).name.to_string();
+                let known = |t: &ir::P4Type| matches!(t, ir::P4Type::Struct { name: n, .. } if *n == name);
+                if !self.program.p4_types.iter().any(known) {
+                    let fields = self.fields(ty);
+                    let fields = fields
+                        .iter()
+                        .map(|(field, ty)| (field.name.to_string(), self.data_type(ty)))
+                        .collect();
+                    self.program.p4_types.push(ir::P4Type::Struct { name: name.clone(), fields });
+                }
+                ir::DataType::Struct(name)
+            }
+            other => ir::DataType::Bits {
+                width: self.scalar_width(other).unwrap_or(0),
+                signed: self.is_signed(other),
+            },
+        }
+    }
+
+    fn digest_names(&self, ty: &Type, prefix: &str, out: &mut Vec<(String, u32)>) {
+        match ty {
+            Type::Struct(..) | Type::Header(..) => {
+                for (field, ty) in self.fields(ty) {
+                    let name = if prefix.is_empty() {
+                        field.name.to_string()
+                    } else {
+                        format!("{prefix}.{}", field.name)
+                    };
+                    self.digest_names(&ty, &name, out);
+                }
+            }
+            Type::Varbit(width) => out.push((prefix.to_owned(), *width)),
+            _ => {
+                if let Some(width) = self.scalar_width(ty).filter(|w| *w > 0) {
+                    out.push((prefix.to_owned(), width));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Table properties of v1model: action profiles, direct counters and meters, idle timeouts.
+
+use crate::diag::Diagnostic;
+use crate::hir::{ExprKind as K, TableProperty};
+use crate::ir;
+use crate::lower::instance::Object;
+use crate::lower::{Lowered, Lowerer};
+
+impl Lowerer<'_> {
+    pub(super) fn v1_property(&mut self, property: &TableProperty, out: &mut ir::Table) -> Lowered<bool> {
+        let TableProperty { name, value, span, .. } = property;
+        match &**name {
+            "implementation" => {
+                let instance = self.instance_of(value)?;
+                let Object::Profile(id) = self.instances[instance.0].object.clone() else {
+                    return self.fail(
+                        "bad-table",
+                        *span,
+                        "`implementation` must be an action profile or action selector",
+                    );
+                };
+                if let Some(info) = self.made_in_place(property, out) {
+                    self.program.profiles[id.index()].info = info;
+                }
+                out.implementation = Some(id);
+            }
+            "counters" => {
+                let instance = self.instance_of(value)?;
+                match self.instances[instance.0].object.clone() {
+                    Object::DirectCounter(mut counter) => {
+                        if let Some(info) = self.made_in_place(property, out) {
+                            counter.info = info;
+                        }
+                        out.direct_counter = Some(counter);
+                    }
+                    _ => return self.fail("bad-table", *span, "`counters` must be a direct_counter"),
+                }
+            }
+            "meters" => {
+                let instance = self.instance_of(value)?;
+                match self.instances[instance.0].object.clone() {
+                    Object::DirectMeter(mut meter, read) => {
+                        if let Some(info) = self.made_in_place(property, out) {
+                            meter.info = info;
+                        }
+                        meter.dst = *read;
+                        out.direct_meter = Some(meter);
+                    }
+                    _ => return self.fail("bad-table", *span, "`meters` must be a direct_meter"),
+                }
+            }
+            "support_timeout" | "idle_timeout" => {
+                out.support_timeout = matches!(self.constant(value).map(|v| v.kind), Some(K::Bool(true)));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Keys that feed a selector need one.
+    pub(super) fn v1_table(&mut self, out: &mut ir::Table) {
+        if !out.selector.is_empty() && out.implementation.is_none_or(|p| self.program[p].selector.is_none()) {
+            let message =
+                format!("table `{}` has no action selector; its `selector` keys do nothing", out.info.name);
+            self.diagnostics.push(Diagnostic::warning("bad-table", out.info.span, message));
+            out.selector.clear();
+        }
+    }
+}
