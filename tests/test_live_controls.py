@@ -24,7 +24,8 @@ from tidegate.lab import kernel
 from tidegate.lab.plan import lacking, plan
 from tidegate.network import Network
 from tidegate.results import Result
-from tidegate.systems.aqm.lab import Bottleneck, bottleneck, classic_flows, l4s_flows, rows_of
+from tidegate.systems.aqm.experiments.measuring import rows_of
+from tidegate.systems.aqm.experiments.testbed import Bottleneck, bottleneck, classic_flows, l4s_flows
 
 # In the object, before the name: `NEEDS_ACCURATE_ECN`.
 FLAGS = b"\4\0\0\0prague_XXXXXX"

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import read_pcap
 from tidegate.experiments import replot, run
-from tidegate.systems.reference.experiments import policer_network
+from tidegate.systems.reference.experiments.policer import policer_network
 
 pytestmark = pytest.mark.slow
 

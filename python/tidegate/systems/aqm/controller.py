@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from numbers import Real
 from typing import Any, Literal
 
@@ -19,7 +18,6 @@ from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import Controller, Port, Queue, SwitchApi
 from tidegate.control.api import Scheduler
-from tidegate.network import Link, Network, Switch
 
 Home = Literal["control plane", "data plane"]
 
@@ -290,24 +288,10 @@ def _set(switch: SwitchApi, table: str, port: int, action: str, values: list[int
     switch.table_add(table, [port], action, values)
 
 
-def manage(
-    network: Network,
-    switch: Switch,
-    link: Link,
-    aqm: Aqm = Aqm(),
-    *,
-    port: Port | None = None,
-    **options: Any,
-) -> AqmController:
-    """Manage the queues of a switch in front of a link: gives the port its queues, and the network a controller.
+def __getattr__(name: str) -> Any:
+    """`manage` is in `setup`, and found here as well."""
+    if name == "manage":
+        from tidegate.systems.aqm.setup import manage
 
-    `port` is `dual_port()` for `dualpi2.p4` unless it is given, or one queue for `pi2.p4`; the number of queues tells them
-    apart. `options` are those of `AqmController`.
-    """
-    number = network.port(switch, link)
-    network.configure(switch, link, dual_port() if port is None else port)
-    rate = (link.there if link.a is switch else link.back).rate
-    # Asked for at the start: hosts may be linked after this.
-    controller = AqmController({number: rate}, aqm, ports=partial(network.forwarding, switch), **options)
-    network.control(controller, switch)
-    return controller
+        return manage
+    raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -10,19 +10,18 @@ import pytest
 from tidegate.experiments import Row
 from tidegate.experiments import run as run_experiment
 from tidegate.network import Network
-from tidegate.systems.aqm.controller import PAPER, Aqm, manage
-from tidegate.systems.aqm.lab import (
+from tidegate.systems.aqm.controller import PAPER, Aqm
+from tidegate.systems.aqm.experiments.measuring import QueueNotes, expected_p, rows_of
+from tidegate.systems.aqm.experiments.overload import overloaded
+from tidegate.systems.aqm.experiments.testbed import (
     BASELINES,
     WAYS,
     Bottleneck,
-    Noted,
     bottleneck,
     classic_flows,
-    expected_p,
     l4s_flows,
-    rows_of,
 )
-from tidegate.systems.aqm.overload import overloaded
+from tidegate.systems.aqm.setup import manage
 
 pytestmark = pytest.mark.slow
 
@@ -139,7 +138,7 @@ def test_unresponsive_traffic_gains_nothing_by_ect1_and_delay_stays() -> None:
         result = lab.network.run("10 s")
         got[ecn] = int(result.flows["datagrams_received"].drop_nulls().sum())
         low = int(ecn == "ect1")
-        delays = Noted(result.notes).delays(low, 6, 10)
+        delays = QueueNotes(result.notes).delays(low, 6, 10)
         assert abs(delays.mean_ms / 15 - 1) < 0.2
         others = rows_of(result, lab, {}, 6, 10, flows=range(6))
         assert all(row["goodput_mbps"] > 0 for row in others)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.systems.aqm import rig
+from tidegate.systems.aqm import packet_harness as rig
 from tidegate.systems.aqm.controller import ONE, PAPER, Aqm, AqmController
-from tidegate.systems.aqm.oracle import NOT_ECT, DualPi2, Packet, Params, Pi2, Wrr
-from tidegate.systems.aqm.rig import Left, Sent
+from tidegate.systems.aqm.packet_harness import Left, Sent
+from tidegate.systems.aqm.rfc9332_pseudocode import NOT_ECT, DualPi2, Packet, Params, Pi2, Wrr
 
 SCHEDULERS = ["weighted round robin", "time-shifted FIFO"]
 PROGRAMS = ["pi2", "dualpi2"]

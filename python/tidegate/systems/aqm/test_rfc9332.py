@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.control import Port, SwitchApi
-from tidegate.systems.aqm import rig
+from tidegate.systems.aqm import packet_harness as rig
 from tidegate.systems.aqm.controller import (
     BINS,
     ONE,
@@ -23,9 +23,9 @@ from tidegate.systems.aqm.controller import (
     bin_edges_us,
     dual_port,
 )
-from tidegate.systems.aqm.lab import program
-from tidegate.systems.aqm.oracle import CE, ECT0, ECT1, NOT_ECT
-from tidegate.systems.aqm.rig import FIXED, MS, US, Sent, counted, share, spaced
+from tidegate.systems.aqm.packet_harness import FIXED, MS, US, Sent, counted, share, spaced
+from tidegate.systems.aqm.rfc9332_pseudocode import CE, ECT0, ECT1, NOT_ECT
+from tidegate.systems.aqm.setup import program
 
 PROGRAMS = ["pi2", "dualpi2"]
 Name = Literal["pi2", "dualpi2"]

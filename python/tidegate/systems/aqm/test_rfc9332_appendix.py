@@ -11,10 +11,10 @@ import pytest
 
 from tidegate import TidegateError
 from tidegate.control import SwitchApi
-from tidegate.systems.aqm import rig
+from tidegate.systems.aqm import packet_harness as rig
 from tidegate.systems.aqm.controller import ONE, Aqm, dual_port
-from tidegate.systems.aqm.oracle import CE, ECT0, ECT1, NOT_ECT
-from tidegate.systems.aqm.rig import FIXED, MS, US, Sent, spaced
+from tidegate.systems.aqm.packet_harness import FIXED, MS, US, Sent, spaced
+from tidegate.systems.aqm.rfc9332_pseudocode import CE, ECT0, ECT1, NOT_ECT
 
 PROGRAMS = ["pi2", "dualpi2"]
 Name = Literal["pi2", "dualpi2"]

@@ -10,7 +10,7 @@ Meters are kept as arrays, so that ten thousand of them cost one read and one wr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -245,7 +245,7 @@ class Trim:
 class MeterController(Controller):
     """Keeps the meters of one switch at their targets.
 
-    `ports` says where packets go: a port for each Ethernet address (`Network.forwarding`); `wires`, where those go
+    `ports` says where packets go: a port for each Ethernet address (`Network.forwarding`), or what gives them when it starts; `wires`, where those go
     whose address is not among them, by the port that they come in by: `{1: 2, 2: 1}` is a wire. Meters can be added, removed
     and given other targets while it runs. What it needs to go on after a restart is in the switch.
     """
@@ -254,7 +254,7 @@ class MeterController(Controller):
         self,
         meters: Iterable[Meter] = (),
         *,
-        ports: Mapping[str, int] | None = None,
+        ports: Mapping[str, int] | Callable[[], Mapping[str, int]] | None = None,
         wires: Mapping[int, int] | None = None,
         bucket: Bucket = Bucket(),
         law: Law | None = None,
@@ -265,7 +265,7 @@ class MeterController(Controller):
         bucket.check()
         self.period = period
         self._meters = list(meters)
-        self._ports = dict(ports or {})
+        self._ports = ports or {}
         self._wires = dict(wires or {})
         self._bucket = bucket
         self._law: Law = Trim() if law is None else law
@@ -281,7 +281,8 @@ class MeterController(Controller):
         self._quiet = np.full(METERS, np.inf)
         self._then: int | None = None
         known = {entry.match[0].value for entry in switch.table_entries("forward")}
-        for address, port in self._ports.items():
+        ports = self._ports() if callable(self._ports) else self._ports
+        for address, port in ports.items():
             if int(address.replace(":", ""), 16) not in known:
                 switch.table_add("forward", [address], "to_port", [port])
         wired = {entry.match[0].value for entry in switch.table_entries("wires")}

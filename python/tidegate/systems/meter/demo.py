@@ -18,7 +18,7 @@ from tidegate import experiments
 from tidegate._core import TidegateError
 from tidegate.claims import Row, percent
 from tidegate.lab import kernel
-from tidegate.systems.meter.lab import SCHEMES
+from tidegate.systems.meter.experiments.testbed import SCHEMES
 
 NAME = "meter.rates"
 RATES = (100, 200, 400, 800)

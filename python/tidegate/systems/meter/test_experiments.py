@@ -27,7 +27,8 @@ from tidegate.systems.meter.controller import (
     Seen,
     Trim,
 )
-from tidegate.systems.meter.lab import Counts, flow_rows, history, metered_flows, program, star
+from tidegate.systems.meter.experiments.testbed import Counts, flow_rows, history, metered_flows, star
+from tidegate.systems.meter.setup import program
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +98,7 @@ def rate(result: Result, meter: int, since: float, until: float) -> float:
     passed = history(result.notes, meter)
     since_at, until_at = np.searchsorted(passed.time_s, [since - 1e-9, until - 1e-9])
     return float(
-        (passed.ip_bytes[until_at] - passed.ip_bytes[since_at])
+        (passed.bytes[until_at] - passed.bytes[since_at])
         * 8e-6
         / (passed.time_s[until_at] - passed.time_s[since_at])
     )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tidegate import TidegateError, p4
 from tidegate.control import Controller, Port, Queue, Shaper, SwitchApi
 from tidegate.network import Network
-from tidegate.systems.meter.test_meter import ENGINES, MAC, UNIT, US, Engine, timed, udp, udp6
+from tidegate.systems.meter.packet_harness import ENGINES, MAC, UNIT, US, Engine, timed, udp, udp6
 
 SOURCE = Path(__file__).with_name("standard.p4")
 PROGRAM = p4.compile(SOURCE)

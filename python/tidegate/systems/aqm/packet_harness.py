@@ -14,8 +14,18 @@ from typing import Any
 from tidegate.control import Controller, Port, SwitchApi
 from tidegate.network import Network
 from tidegate.systems.aqm.controller import BINS, ONE, Aqm, AqmController, dual_port
-from tidegate.systems.aqm.lab import ONE_QUEUE, program
-from tidegate.systems.aqm.oracle import DualPi2, Packet, Params, Pi2, Queue, Scheduler, TsFifo, Wrr
+from tidegate.systems.aqm.experiments.testbed import ONE_QUEUE
+from tidegate.systems.aqm.rfc9332_pseudocode import (
+    DualPi2,
+    Packet,
+    Params,
+    Pi2,
+    Queue,
+    Scheduler,
+    TsFifo,
+    Wrr,
+)
+from tidegate.systems.aqm.setup import program
 
 # Bits a second: a byte takes a microsecond on the wire.
 RATE = 8_000_000

@@ -1,4 +1,4 @@
-"""Beyond the paper: round trips of all lengths at once, and RFC 7928's scenarios for queue management, beside the baselines."""
+"""RFC 7928's scenarios for queue management, beside drop tail, CoDel and PIE."""
 
 from __future__ import annotations
 
@@ -13,133 +13,21 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, between, medians
-from tidegate.experiments import Case, Number, OneOf, Plan, Run, experiment
+from tidegate.experiments import Case, OneOf, Plan, Run, experiment
+from tidegate.measures import goodputs_mbps, sampled_delays, utilisation
+from tidegate.plots import all_rows
 from tidegate.results import Result, jain
-from tidegate.systems.aqm.lab import (
+from tidegate.systems.aqm.experiments.measuring import QueueNotes
+from tidegate.systems.aqm.experiments.testbed import (
     BASELINES,
+    BOTTLENECK,
     SEGMENT_BITS,
     WAYS,
     Bottleneck,
-    Noted,
     Ways,
     bottleneck,
     classic_flows,
-    goodputs_mbps,
-    l4s_flows,
-    rows_of,
-    sampled_delays,
-    utilisation,
 )
-
-WHY_ROUND_TRIPS = (
-    "a CUBIC flow's round trip has the C queue in it and a Prague flow's counts as 25 ms at least, so the ratio goes with the "
-    "base round trip"
-)
-
-# Round trips.
-
-
-def of_many_rtts(way: str, capacity_mbps: int, rtts_ms: Sequence[float], flows: int) -> Bottleneck:
-    """Flows of both kinds at each round trip: what is more than the shortest is at the source."""
-    shortest = min(rtts_ms)
-    lab = bottleneck(way, capacity_mbps, shortest)
-    for rtt in rtts_ms:
-        extra = round((rtt - shortest) * 1e9)
-        classic_flows(lab, flows, extra_delay=extra)
-        l4s_flows(lab, flows, extra_delay=extra)
-    lab.network.record("500 ms", queues=[lab.link])
-    return lab
-
-
-def _rtt_rows(
-    lab: Bottleneck, about: Row, rtts_ms: Sequence[float], flows: int, duration_s: int, result: Result
-) -> list[Row]:
-    begin = duration_s / 3
-    fair = sum(goodputs_mbps(result, begin, duration_s).values()) / (2 * flows * len(rtts_ms))
-    rows = []
-    for number, rtt in enumerate(rtts_ms):
-        own = set(range(2 * flows * number, 2 * flows * (number + 1)))
-        for row in rows_of(result, lab, {**about, "base_rtt_ms": rtt}, begin, duration_s, flows=own):
-            rows.append({**row, "of_fair": row["goodput_mbps"] / fair})
-    return rows
-
-
-@experiment(
-    "aqm.rtts",
-    ("case", "base_rtt_ms", "control", "goodput_mbps", "of_fair", "delay_ms_mean"),
-    quick={"duration_s": 24},
-)
-def rtts(
-    ways: Ways = ("pi2", "dualpi2", "rfc"),
-    capacity_mbps: int = 200,
-    rtts_ms: tuple[float, ...] = (5.0, 10.0, 20.0, 50.0, 100.0),
-    flows: Number = 2,
-    duration_s: int = 90,
-) -> Plan:
-    """CUBIC and Prague with base round trips from 5 to 100 ms, all through one queue."""
-    cases = []
-    for way in ways:
-        lab = of_many_rtts(way, capacity_mbps, rtts_ms, flows)
-        measure = partial(_rtt_rows, lab, {"capacity_mbps": capacity_mbps}, rtts_ms, flows, duration_s)
-        cases.append(Case(way, lab.network, f"{duration_s} s", measure))
-
-    def claims(rows: list[Row]) -> list[Claim]:
-        out = []
-        for way in ways:
-            own = [row for row in rows if row["way"] == way]
-            of_fair = {
-                control: medians(
-                    [row for row in own if row["control"] == control],
-                    "of_fair",
-                    lambda row: f"{row['base_rtt_ms']:g} ms",
-                )
-                for control in ("cubic", "prague")
-            }
-            ratios = {name: value / of_fair["prague"][name] for name, value in of_fair["cubic"].items()}
-            text = WAYS[way].text
-            statement = (
-                f"{text}: a CUBIC flow gets 0.5 to 2 times what a Prague flow of the same round trip gets"
-            )
-            out.append(between(f"{way}-coexist", "ours", statement, ratios, 0.5, 2.0, why=WHY_ROUND_TRIPS))
-            # Behind a classic queue no round trip is that short.
-            if WAYS[way].queues == 2 and {"5 ms", "20 ms"} <= set(of_fair["prague"]):
-                ratio = {"5 ms over 20 ms": of_fair["prague"]["5 ms"] / of_fair["prague"]["20 ms"]}
-                statement = f"{text}: Prague flows below 25 ms do not depend on their round trip: 0.8 to 1.25"
-                out.append(
-                    between(
-                        f"{way}-independent",
-                        "standard",
-                        statement,
-                        ratio,
-                        0.8,
-                        1.25,
-                        published="RFC 9331, section 4.3",
-                        why="probably as marks come at random, and a flow with a shorter round trip reacts to more of those that come together",
-                    )
-                )
-        return out
-
-    return Plan(cases, claims, partial(_draw_rtts, ways))
-
-
-def _draw_rtts(ways: Sequence[str], runs: list[Run]) -> Figure:
-    rows = [row for run in runs for row in run.rows or ()]
-    figure = Figure(figsize=(1 + 3.6 * len(ways), 3.8), layout="constrained")
-    panels = figure.subplots(1, len(ways), squeeze=False, sharey=True)[0]
-    for way, panel in zip(ways, panels, strict=True):
-        for control, colour, name in (("cubic", "C0", "CUBIC"), ("prague", "C1", "Prague")):
-            own = [row for row in rows if row["way"] == way and row["control"] == control]
-            values = medians(own, "of_fair", lambda row: str(row["base_rtt_ms"]))
-            panel.plot([float(at) for at in values], list(values.values()), "o-", color=colour, label=name)
-        panel.axhline(1, color="0.5", linestyle=":")
-        panel.set(title=WAYS[way].text, xlabel="base round trip (ms)", xscale="log", ylim=(0, None))
-        panel.grid(alpha=0.3)
-    panels[0].set_ylabel("goodput of a flow (fair share = 1)")
-    panels[0].legend(fontsize="x-small")
-    return figure
-
-
-# RFC 7928.
 
 RTT_MS = 40.0
 CAPACITY_MBPS = 50
@@ -234,9 +122,9 @@ def _scenario_row(lab: Bottleneck, about: Row, duration_s: float, result: Result
     rates = {flow: rate for flow, rate in goodputs_mbps(result, begin, duration_s).items() if flow in long}
     plain = lab.way in BASELINES
     delays = (
-        sampled_delays(result, begin, duration_s)
+        sampled_delays(result, BOTTLENECK, begin, duration_s)
         if plain
-        else Noted(result.notes).delays(0, begin, duration_s)
+        else QueueNotes(result.notes).delays(0, begin, duration_s)
     )
     short = result.flows.filter(pl.col("size_bytes").is_not_null())["completion_ms"].drop_nulls().to_numpy()
     return {
@@ -245,7 +133,7 @@ def _scenario_row(lab: Bottleneck, about: Row, duration_s: float, result: Result
         "goodput_mbps": sum(rates.values()),
         "delay_ms_mean": delays.mean_ms,
         "delay_ms_p95": delays.quantile_ms(0.95),
-        "utilisation": utilisation(result, begin, duration_s),
+        "utilisation": utilisation(result, BOTTLENECK, begin, duration_s),
         "jain": jain(pl.Series(list(rates.values()))),
         "retransmits": int(result.flows["retransmits"].sum()),
         "short_ms_p95": float(np.quantile(short, 0.95)) if len(short) else 0.0,
@@ -302,7 +190,7 @@ def rfc7928(
 
 def _draw_scenarios(ways: Sequence[str], scenarios: Sequence[str], runs: list[Run]) -> Figure:
     """Goodput over delay, as RFC 7928 section 2.7 has it."""
-    rows = [row for run in runs for row in run.rows or ()]
+    rows = all_rows(runs)
     columns = min(5, len(scenarios))
     lines = -(-len(scenarios) // columns)
     figure = Figure(figsize=(0.6 + 3 * columns, 0.6 + 2.8 * lines), layout="constrained")

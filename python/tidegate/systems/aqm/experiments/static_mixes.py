@@ -9,17 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, between, mean_below, medians
-from tidegate.experiments import (
-    Case,
-    Numbers,
-    OrZero,
-    Plan,
-    Run,
-    demand_warm_up,
-    experiment,
-)
+from tidegate.experiments import Case, Numbers, OrZero, Plan, Run, demand_warm_up, experiment
+from tidegate.plots import all_rows
 from tidegate.results import Result
-from tidegate.systems.aqm.judge import (
+from tidegate.systems.aqm.experiments.judging import (
     TARGET_MS,
     l4s_delay_claims,
     of,
@@ -27,7 +20,15 @@ from tidegate.systems.aqm.judge import (
     steady_claims,
     where,
 )
-from tidegate.systems.aqm.lab import WAYS, Bottleneck, Managed, bottleneck, classic_flows, l4s_flows, rows_of
+from tidegate.systems.aqm.experiments.measuring import rows_of
+from tidegate.systems.aqm.experiments.testbed import (
+    WAYS,
+    Bottleneck,
+    Managed,
+    bottleneck,
+    classic_flows,
+    l4s_flows,
+)
 
 TABLE = (
     "case",
@@ -250,7 +251,7 @@ def l4s_heavy(
 
 def _draw(runs: list[Run], ways: Sequence[str], title: str) -> Figure:
     """Errors above, delays below; dots are means, bars go from the 25th to the 99th percentile."""
-    rows = [row for run in runs for row in run.rows or ()]
+    rows = all_rows(runs)
     places = list(dict.fromkeys(where(row) for row in rows))
     figure = Figure(figsize=(max(8, 2 + 0.2 * len(places)), 1 + 4.4 * len(ways)), layout="constrained")
     panels = figure.subplots(2 * len(ways), 1, squeeze=False, sharex=True)[:, 0]

@@ -1,6 +1,4 @@
-"""The experiments: phases of growing load, the paper's Figs. 4 and 5, are here; Figs. 6 to 8 are in `mixes`, ours
-in `overload`, `burst`, `homes` and `scenarios`.
-"""
+"""Phases of growing load: 1-1, 2-2, 10-10 and 25-25 flows of CUBIC and Prague (Figs. 4 and 5 of the paper)."""
 
 from __future__ import annotations
 
@@ -14,14 +12,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import Case, Plan, Run, experiment
 from tidegate.results import Result
-
-# Their experiments are known by being imported.
-from tidegate.systems.aqm import burst as burst
-from tidegate.systems.aqm import homes as homes
-from tidegate.systems.aqm import mixes as mixes
-from tidegate.systems.aqm import overload as overload
-from tidegate.systems.aqm import scenarios as scenarios
-from tidegate.systems.aqm.judge import (
+from tidegate.systems.aqm.experiments.judging import (
     TARGET_MS,
     l4s_delay_claims,
     of,
@@ -29,17 +20,14 @@ from tidegate.systems.aqm.judge import (
     steady_claims,
     where,
 )
-from tidegate.systems.aqm.lab import (
+from tidegate.systems.aqm.experiments.measuring import QueueNotes, begun, expected_p, rows_of
+from tidegate.systems.aqm.experiments.testbed import (
     WAYS,
     Bottleneck,
     Managed,
-    Noted,
-    begun,
     bottleneck,
     classic_flows,
-    expected_p,
     l4s_flows,
-    rows_of,
 )
 
 TABLE = (
@@ -54,8 +42,6 @@ TABLE = (
     "utilisation",
 )
 COLOURS = {"cubic": "C0", "prague": "C1"}
-
-
 PHASES = (1, 2, 10, 25)
 
 
@@ -219,7 +205,7 @@ def _goodput_panel(panel: Axes, run: Run, capacity: int, phase_s: int) -> None:
 
 
 def _delay_panel(panel: Axes, run: Run, queues: int, phase_s: int) -> None:
-    noted = Noted(run.tables["notes"])
+    noted = QueueNotes(run.tables["notes"])
     for phase, number in enumerate(PHASES):
         for queue in range(queues):
             delays = noted.delays(queue, (phase + 1 / 3) * phase_s, (phase + 1) * phase_s)

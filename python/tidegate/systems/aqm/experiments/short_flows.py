@@ -12,17 +12,18 @@ from matplotlib.figure import Figure
 from tidegate._core import TidegateError
 from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
+from tidegate.measures import sampled_delays
 from tidegate.results import Result
-from tidegate.systems.aqm.lab import (
+from tidegate.systems.aqm.experiments.measuring import QueueNotes
+from tidegate.systems.aqm.experiments.testbed import (
     BASELINES,
+    BOTTLENECK,
     WAYS,
     Bottleneck,
-    Noted,
     Ways,
     bottleneck,
     classic_flows,
     l4s_flows,
-    sampled_delays,
 )
 
 SHORT_SIZES = (6_000, 15_000, 30_000, 60_000, 150_000)
@@ -60,9 +61,9 @@ def _burst_row(lab: Bottleneck, about: Row, short: list[int], duration_s: int, r
     low = about["control"] == "prague" and WAYS[lab.way].queues == 2
     plain = WAYS[lab.way].program is None
     delays = (
-        sampled_delays(result, 3, duration_s)
+        sampled_delays(result, BOTTLENECK, 3, duration_s)
         if plain
-        else Noted(result.notes).delays(int(low), 3, duration_s)
+        else QueueNotes(result.notes).delays(int(low), 3, duration_s)
     )
     return {
         "way": lab.way,
@@ -81,6 +82,7 @@ def _burst_row(lab: Bottleneck, about: Row, short: list[int], duration_s: int, r
 @experiment(
     "aqm.burst",
     ("case", "completion_ms_p50", "completion_ms_p95", "slowdown_mean", "delay_ms_p99"),
+    also="aqm.short_flows",
     quick={"duration_s": 15},
 )
 def burst(

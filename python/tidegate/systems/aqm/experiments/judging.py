@@ -1,11 +1,11 @@
-"""How the experiments are judged: medians over seeds, and claims about them."""
+"""Claims that several of the experiments make, and whose they are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tidegate.claims import Claim, Of, Row, Unit, between, medians
-from tidegate.systems.aqm.lab import WAYS
+from tidegate.systems.aqm.experiments.testbed import WAYS
 
 TARGET_MS = 20.0
 WHY_TARGET = (

@@ -10,17 +10,17 @@ from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
+from tidegate.plots import all_rows
 from tidegate.results import Result
 from tidegate.specs import UdpSpec
-from tidegate.systems.aqm.lab import (
+from tidegate.systems.aqm.experiments.measuring import QueueNotes, rows_of
+from tidegate.systems.aqm.experiments.testbed import (
     WAYS,
     Bottleneck,
     Managed,
-    Noted,
     bottleneck,
     classic_flows,
     l4s_flows,
-    rows_of,
 )
 
 
@@ -40,7 +40,7 @@ def _overload_row(lab: Bottleneck, about: Row, flows: int, duration_s: int, resu
     tcp = set(range(2 * flows))
     cubic, prague = rows_of(result, lab, {}, begin, duration_s, flows=tcp)
     udp = result.flows.row(2 * flows, named=True)
-    noted = Noted(result.notes)
+    noted = QueueNotes(result.notes)
     delays = [noted.delays(queue, begin, duration_s) for queue in (0, 1)]
     spec = lab.network.flows[2 * flows].spec
     assert isinstance(spec, UdpSpec)
@@ -167,7 +167,7 @@ def _load(row: Row) -> str:
 def _draw_overload(
     runs: list[Run], ways: Sequence[str], code_points: Sequence[str], loads: Sequence[float]
 ) -> Figure:
-    rows = [row for run in runs for row in run.rows or ()]
+    rows = all_rows(runs)
     figure = Figure(figsize=(1 + 4 * len(ways), 6.5), layout="constrained")
     panels = figure.subplots(2, len(ways), squeeze=False, sharex=True, sharey="row")
     at = [100 * load for load in loads]

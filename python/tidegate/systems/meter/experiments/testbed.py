@@ -1,4 +1,4 @@
-"""What the meter's experiments have in common: hosts at a switch that meters, what is counted there, how it is judged.
+"""The paper's testbed: hosts at a switch that meters, what is counted there, and the rows that come of it.
 
 Rates are of IP bytes, as RFC 2697 and RFC 2698 count; goodput, what an application has of them, is at most 1448 of 1500.
 """
@@ -7,28 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from tidegate import units
 from tidegate.claims import Row
-from tidegate.control import Controller, Port, Queue, Shaper, SwitchApi
+from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import AtLeast, OneOf
+from tidegate.measures import History, last
 from tidegate.network import Flow, Network, Node, Switch
-from tidegate.p4 import Program
-from tidegate.p4 import compile as compile_p4
 from tidegate.results import Result
 from tidegate.systems.meter.controller import (
-    BPS_TO_RATE,
     FRAME_BYTES,
     PAPER,
     PLAIN,
-    SCALE,
     Bucket,
     Fixed,
     Law,
@@ -36,10 +30,9 @@ from tidegate.systems.meter.controller import (
     MeterController,
     Pid,
     Trim,
-    table_entry,
 )
-
-Floats = npt.NDArray[np.float64]
+from tidegate.systems.meter.experiments.standard_meters import StandardMeters, shaped_port
+from tidegate.systems.meter.setup import program
 
 # What the paper does not count, because it reports means over 180 s: the time in which a controller finds its rate.
 SETTLED_S = 10
@@ -74,14 +67,10 @@ STANDARD = ("rfc2697", "rfc2698", "shaper")
 Schemes = Annotated[tuple[str, ...], OneOf(SCHEMES)]
 Ours = Annotated[tuple[str, ...], OneOf([name for name in SCHEMES if name not in STANDARD])]
 """Those of `meter.p4`."""
+
+
 Seconds = Annotated[int, AtLeast(2)]
 """Of a case: what is judged is its second half, by what is noted each second."""
-
-
-@cache
-def program(name: str = "meter") -> Program:
-    """A data plane of this folder."""
-    return compile_p4(Path(__file__).with_name(f"{name}.p4"))
 
 
 class Counts(Controller):
@@ -174,38 +163,9 @@ def meters_of(net: Network, flows: Sequence[Flow], targets_mbps: Sequence[int]) 
     return [Meter(n, mbps * 1_000_000, (net.five_tuple(flow),)) for n, (flow, mbps) in enumerate(pairs)]
 
 
-@dataclass(frozen=True)
-class History:
-    """What a meter let pass: IP bytes since the start, at times."""
-
-    time_s: Floats
-    ip_bytes: Floats
-
-    def mbps(self, since_s: float = 0.0) -> float:
-        """The mean rate from a time to the end."""
-        kept = self.time_s >= since_s - 1e-9
-        time, came = self.time_s[kept], self.ip_bytes[kept]
-        return float((came[-1] - came[0]) * 8e-6 / (time[-1] - time[0]))
-
-    def windows_mbps(self, window_s: float, since_s: float = 0.0) -> Floats:
-        """The rate over every window of that length from a time on; of all of the time, if that is less."""
-        kept = self.time_s >= since_s - 1e-9
-        time, came = self.time_s[kept], self.ip_bytes[kept]
-        steps = min(round(window_s / (time[1] - time[0])), len(time) - 1)
-        rates: Floats = (came[steps:] - came[:-steps]) * 8e-6 / (time[steps:] - time[:-steps])
-        return rates
-
-
 def history(notes: pl.DataFrame, meter: int) -> History:
-    """From what `Counts` noted."""
-    table = notes.filter(pl.col("quantity") == f"meter_{meter}_ip_bytes")
-    times, values = table["time_s"].to_numpy(), table["value"].to_numpy()
-    return History(np.concatenate(([0.0], times)), np.concatenate(([0.0], values)))
-
-
-def last(notes: pl.DataFrame, quantity: str) -> int:
-    """The last value noted."""
-    return int(notes.filter(pl.col("quantity") == quantity)["value"][-1])
+    """IP bytes that a meter let pass, from what `Counts` noted."""
+    return History.noted(notes, f"meter_{meter}_ip_bytes")
 
 
 def flow_rows(result: Result, scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int]) -> list[Row]:
@@ -242,41 +202,3 @@ def flow_rows(result: Result, scheme: str, base_rtt_ms: float, targets_mbps: Seq
             }
         )
     return rows
-
-
-class StandardMeters(Controller):
-    """The meters to compare with (`standard.p4`): RFC 2697, RFC 2698, or a shaped queue for each flow."""
-
-    def __init__(self, meters: Sequence[Meter], *, ports: dict[str, int], scheme: str, burst: int) -> None:
-        self._meters = meters
-        self._ports = ports
-        self._scheme = scheme
-        self._burst = burst
-
-    def start(self, switch: SwitchApi) -> None:
-        """Fill tables and buckets."""
-        for address, port in self._ports.items():
-            switch.table_add("forward", [address], "to_port", [port])
-        burst = self._burst * SCALE
-        for meter in self._meters:
-            number, rate = meter.number, round(units.rate(meter.target) * BPS_TO_RATE)
-            for register, value in (("cir", rate), ("pir", rate)):
-                switch.register_write(register, [value], number)
-            for register in ("tc", "te", "tp"):
-                switch.register_write(register, [burst], number)
-            switch.register_write("updated", [switch.now // 1_000_000], number)
-            # RFC 2697 with all of the burst committed; RFC 2698 with two equal rates and bursts, as the paper's baseline.
-            way, values = {
-                "rfc2697": ("rfc2697", [burst, 0]),
-                "rfc2698": ("rfc2698", [burst, burst]),
-                "shaper": ("shape", [number]),
-            }[self._scheme]
-            switch.table_add("meters", [number], way, values)
-            for table, key in map(table_entry, meter.matches):
-                switch.table_add(table, key, "use", [number])
-
-
-def shaped_port(targets_mbps: Sequence[int]) -> Port:
-    """A queue for each flow, which lets full packets through at its rate; a shaper counts frames, the target is of IP."""
-    rates = [round(mbps * 1_000_000 * (1500 + FRAME_BYTES) / 1500) for mbps in targets_mbps]
-    return Port(tuple(Queue(packets=1000, shaper=Shaper(rate, "1514 B")) for rate in rates))

@@ -1,0 +1,140 @@
+"""What is read out of a run's tables: counts that controllers noted, goodput between two times, delays and rates over windows.
+
+A window goes from a time to a time, in seconds; the counts at its ends are those of the last sample or note until then. By the clock
+samples and notes are late, by `SLACK_S` at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tidegate.results import Result
+
+Floats = npt.NDArray[np.float64]
+
+SLACK_S = 0.05
+"""What is sampled or noted on a period comes so much later at most, by the clock."""
+
+
+class Noted:
+    """The notes of a run by quantity (`SwitchApi.note`), as steps over time."""
+
+    def __init__(self, notes: pl.DataFrame) -> None:
+        parts = notes.partition_by("quantity", as_dict=True, maintain_order=True)
+        self.parts = {str(key[0]): part for key, part in parts.items()}
+
+    def values(self, quantity: str, from_s: float, to_s: float) -> Floats:
+        """What was noted after `from_s` and up to `to_s`."""
+        part = self.parts.get(quantity)
+        if part is None:
+            return np.zeros(0)
+        kept = part.filter(pl.col("time_s") > from_s + 1e-9, pl.col("time_s") <= to_s + 1e-9)
+        values: Floats = kept["value"].to_numpy()
+        return values
+
+    def at(self, quantity: str, time_s: float) -> float:
+        """The last value noted up to a time; 0 before the first."""
+        part = self.parts.get(quantity)
+        if part is None:
+            return 0.0
+        index = int(part["time_s"].search_sorted(time_s + SLACK_S))
+        return float(part["value"][index - 1]) if index > 0 else 0.0
+
+    def since(self, quantity: str, from_s: float, to_s: float) -> float:
+        """By how much a count has grown."""
+        return self.at(quantity, to_s) - self.at(quantity, from_s)
+
+
+def last(notes: pl.DataFrame, quantity: str) -> int:
+    """The last value noted."""
+    return int(notes.filter(pl.col("quantity") == quantity)["value"][-1])
+
+
+@dataclass(frozen=True)
+class History:
+    """A count of bytes since the start, at times."""
+
+    time_s: Floats
+    bytes: Floats
+
+    @classmethod
+    def noted(cls, notes: pl.DataFrame, quantity: str) -> History:
+        """From what a controller noted, with 0 at the start."""
+        table = notes.filter(pl.col("quantity") == quantity)
+        times, values = table["time_s"].to_numpy(), table["value"].to_numpy()
+        return cls(np.concatenate(([0.0], times)), np.concatenate(([0.0], values)))
+
+    def mbps(self, since_s: float = 0.0) -> float:
+        """The mean rate from a time to the end."""
+        kept = self.time_s >= since_s - 1e-9
+        time, came = self.time_s[kept], self.bytes[kept]
+        return float((came[-1] - came[0]) * 8e-6 / (time[-1] - time[0]))
+
+    def windows_mbps(self, window_s: float, since_s: float = 0.0) -> Floats:
+        """The rate over every window of that length from a time on; of all of the time, if that is less."""
+        kept = self.time_s >= since_s - 1e-9
+        time, came = self.time_s[kept], self.bytes[kept]
+        steps = min(round(window_s / (time[1] - time[0])), len(time) - 1)
+        rates: Floats = (came[steps:] - came[:-steps]) * 8e-6 / (time[steps:] - time[:-steps])
+        return rates
+
+
+@dataclass(frozen=True)
+class Delays:
+    """How long packets waited in a queue, by bins."""
+
+    edges_ms: Floats
+    """Where each bin begins; and where the last ends."""
+    shares: Floats
+    """Of the packets, by bin."""
+    mean_ms: float
+    packets: int
+
+    def quantile_ms(self, share: float) -> float:
+        """The delay that this share of the packets did not have longer than; linear within a bin."""
+        return float(np.interp(share, np.concatenate(([0.0], self.shares.cumsum())), self.edges_ms))
+
+
+NO_DELAYS = Delays(np.zeros(2), np.ones(1), 0.0, 0)
+
+
+def sampled_delays(result: Result, queue: str, from_s: float, to_s: float) -> Delays:
+    """Of a plain queue (`left -> right`): what a packet that came at the time of a sample would wait."""
+    samples = result.queue_samples.filter(
+        pl.col("queue") == queue, pl.col("time_s") > from_s, pl.col("time_s") <= to_s + 1e-9
+    )["queue_delay_ms"].to_numpy()
+    if not len(samples):
+        return NO_DELAYS
+    counts, edges = np.histogram(samples, 400, (0.0, max(float(samples.max()), 0.001)))
+    return Delays(edges, counts / len(samples), float(samples.mean()), len(samples))
+
+
+def grown(result: Result, from_s: float, to_s: float) -> pl.DataFrame:
+    """By how much each flow's counts have grown from its first to its last sample in a window, and in what time."""
+    samples = result.flow_samples.filter(
+        pl.col("time_s") >= from_s - 1e-9, pl.col("time_s") <= to_s + SLACK_S
+    ).group_by("flow", maintain_order=True)
+    counts = ("time_s", "bytes_received", "delivered_ce")
+    return samples.agg([pl.col(name).last() - pl.col(name).first() for name in counts])
+
+
+def goodputs_mbps(result: Result, from_s: float, to_s: float) -> dict[int, float]:
+    """Of each flow, from its samples."""
+    rows = grown(result, from_s, to_s).iter_rows()
+    return {int(flow): bytes * 8e-6 / spent if spent > 0 else 0.0 for flow, spent, bytes, _ in rows}
+
+
+def utilisation(result: Result, queue: str, from_s: float, to_s: float) -> float:
+    """Share of the time in which a queue (`left -> right`) was sending."""
+    samples = result.queue_samples.filter(
+        pl.col("queue") == queue,
+        pl.col("number") == 0,
+        pl.col("time_s") >= from_s - 1e-9,
+        pl.col("time_s") <= to_s + SLACK_S,
+    )
+    spent = float(samples["time_s"][-1] - samples["time_s"][0])
+    return min(1.0, float(samples["busy_s"][-1] - samples["busy_s"][0]) / spent)

@@ -1,0 +1,145 @@
+"""What became of the flows and of the packets in their queues: the rows of the experiments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tidegate._core import TidegateError
+from tidegate.claims import Row
+from tidegate.measures import NO_DELAYS, Delays, Noted, goodputs_mbps, grown, sampled_delays, utilisation
+from tidegate.results import Result, jain
+from tidegate.specs import PageSpec
+from tidegate.systems.aqm.controller import LOW, bin_edges_us
+from tidegate.systems.aqm.experiments.testbed import BOTTLENECK, FRAME_BITS, WAYS, Bottleneck, Counts
+
+
+class QueueNotes(Noted):
+    """What `Counts` noted of a port's queues, delays among it."""
+
+    def delays(self, queue: int, from_s: float, to_s: float) -> Delays:
+        """Of the packets that left a queue then."""
+        prefix = f"q{queue}_bin_"
+        numbers = sorted(int(name[len(prefix) :]) for name in self.parts if name.startswith(prefix))
+        counts = np.array([self.since(f"{prefix}{number}", from_s, to_s) for number in numbers])
+        if not numbers or counts.sum() == 0:
+            return NO_DELAYS
+        # Bins that were never met lie between, with nothing in them.
+        first, last = numbers[0], numbers[-1]
+        shares = np.zeros(last - first + 1)
+        shares[np.array(numbers) - first] = counts / counts.sum()
+        edges = [bin_edges_us(number)[0] / 1e3 for number in range(first, last + 1)]
+        edges.append(bin_edges_us(last)[1] / 1e3)
+        mean = self.since(f"q{queue}_delay_sum_us", from_s, to_s) / counts.sum() / 1e3
+        return Delays(np.array(edges), shares, float(mean), int(counts.sum()))
+
+
+def begun(lab: Bottleneck, time_s: float) -> set[int]:
+    """Flows that have started by then."""
+    specs = ((flow.number, flow.spec) for flow in lab.network.flows)
+    return {number for number, spec in specs if not isinstance(spec, PageSpec) and spec.start / 1e12 < time_s}
+
+
+def _dropped_share(result: Result) -> float:
+    queue = result.queues.filter(pl.col("queue") == BOTTLENECK).row(0, named=True)
+    return float(queue["dropped"] / max(queue["packets"] + queue["dropped"], 1))
+
+
+def rows_of(
+    result: Result,
+    lab: Bottleneck,
+    about: Row,
+    from_s: float,
+    to_s: float,
+    *,
+    flows: Collection[int] | None = None,
+) -> list[Row]:
+    """A row for each congestion control: goodput of its flows, and what its packets met in their queue.
+
+    `flows` are those to look at, all by default; `ce_told` is how many packets their senders were told to have come with CE. Errors are of goodput against an equal share of all that was got, in parts of the share.
+    """
+    noted = QueueNotes(result.notes)
+    rates = {
+        flow: rate
+        for flow, rate in goodputs_mbps(result, from_s, to_s).items()
+        if flows is None or flow in flows
+    }
+    fair = sum(rates.values()) / len(rates)
+    if not fair:
+        raise TidegateError(
+            f"no flow got anything through from {from_s:g} to {to_s:g} s; give a longer run, or shorter round trips"
+        )
+    told = {int(flow): int(marks) for flow, *_, marks in grown(result, from_s, to_s).iter_rows()}
+    controls: dict[str, list[int]] = {}
+    for flow in rates:
+        spec: Any = lab.network.flows[flow].spec
+        controls.setdefault(spec.congestion_control, []).append(flow)
+    p = noted.values(f"p_{lab.network.port(lab.link.a, lab.link)}", from_s, to_s)
+    plain = WAYS[lab.way].program is None
+    rows = []
+    for control, members in controls.items():
+        own = [rates[flow] for flow in members]
+        low = control == "prague"
+        queue = LOW if low and WAYS[lab.way].queues == 2 else 0
+        errors = np.array(own) / fair - 1
+        delays = (
+            sampled_delays(result, BOTTLENECK, from_s, to_s) if plain else noted.delays(queue, from_s, to_s)
+        )
+        counts = {name: noted.since(f"q{queue}_{name}_packets", from_s, to_s) for name in Counts.NAMES}
+        presented = max(noted.since(f"q{queue}_presented_packets", from_s, to_s), 1.0)
+        rows.append(
+            {
+                "way": lab.way,
+                **about,
+                "control": control,
+                "flows": len(own),
+                "goodput_mbps": float(np.mean(own)),
+                "goodputs_mbps": [round(rate, 4) for rate in own],
+                "error_p25": float(np.quantile(errors, 0.25)),
+                "error_mean": float(errors.mean()),
+                "error_p99": float(np.quantile(errors, 0.99)),
+                "error_abs_mean": float(np.abs(errors).mean()),
+                "delay_ms_p25": delays.quantile_ms(0.25),
+                "delay_ms_mean": delays.mean_ms,
+                "delay_ms_p99": delays.quantile_ms(0.99),
+                "marked_share": counts["marked"] / presented,
+                "ce_told": sum(told[flow] for flow in members),
+                "dropped_share": _dropped_share(result)
+                if plain
+                else (counts["dropped_not_ect"] + counts["dropped_ect"]) / presented,
+                "p_mean": float(p.mean()) if len(p) else 0.0,
+                "p_std": float(p.std()) if len(p) else 0.0,
+                "goodput_total_mbps": sum(rates.values()),
+                "utilisation": utilisation(result, BOTTLENECK, from_s, to_s),
+                "jain": jain(pl.Series(list(rates.values()))),
+            }
+        )
+    return rows
+
+
+def expected_p(
+    capacity_mbps: float, rtt_classic_ms: float, rtt_l4s_ms: float, classic: int, l4s: int
+) -> float:
+    """p' at which the window laws of CUBIC and Prague fill the link.
+
+    CUBIC's window is the larger of its own, 1.054 (R/p_C)^(3/4), and Reno's, 1.22 / sqrt(p_C) (RFC 9438); p_C = p'^2. Prague's is
+    2 (1 - p_L) / p_L, by the ratio of the round trip to 25 ms where that is shorter; p_L = 2 p'.
+    """
+    packets = capacity_mbps * 1e6 / FRAME_BITS
+    classic_s, l4s_s = rtt_classic_ms / 1e3, rtt_l4s_ms / 1e3
+
+    def load(p: float) -> float:
+        square, coupled = p * p, min(2 * p, 1.0)
+        cubic = max(1.054 * math.pow(classic_s / square, 0.75), 1.22 / p, 2.0)
+        prague = max(2 * (1 - coupled) / coupled * min(l4s_s / 0.025, 1.0), 2.0)
+        return classic * cubic / classic_s + l4s * prague / l4s_s
+
+    low, high = 1e-6, 1.0
+    for _ in range(60):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if load(middle) > packets else (low, middle)
+    return low

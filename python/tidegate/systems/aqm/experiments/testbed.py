@@ -1,0 +1,161 @@
+"""The paper's testbed: flows of both kinds through one bottleneck, and the ways to manage its queue.
+
+Rates of links are of Ethernet frames (14 bytes more than IP), goodput is what applications get: at most 1448 of 1514 bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import numpy as np
+
+from tidegate import units
+from tidegate.control import Controller, Port, Queue, SwitchApi
+from tidegate.experiments import OneOf
+from tidegate.network import Link, Network, Node
+from tidegate.systems.aqm.controller import BINS, PAPER, Aqm, dual_port
+from tidegate.systems.aqm.setup import manage, program
+
+SEGMENT_BITS = 1448 * 8
+FRAME_BITS = 1514 * 8
+BOTTLENECK = "switch -> sink"
+# Ends of what the source hands down at once do not come at the same time in all flows.
+STAGGER_MS = 4
+ONE_QUEUE = Port((Queue(),))
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to manage the bottleneck's queue."""
+
+    text: str
+    colour: str
+    program: str | None
+    """`None`: a plain router's queue, drop tail or what `law` says."""
+    aqm: Aqm = PAPER
+    port: Port = ONE_QUEUE
+    law: str | None = None
+
+    @property
+    def queues(self) -> int:
+        """One, or C and L."""
+        return len(self.port.queues)
+
+
+_TENTH = dual_port("deficit round robin", weight=9)
+_INSIDE = replace(PAPER, home="data plane")
+WAYS = {
+    "pi2": Way("PI2", "C0", "pi2"),
+    "dualpi2": Way("DualPI2, as the paper's", "C2", "dualpi2", port=_TENTH),
+    "pi2-inside": Way("PI2, controller in the data plane", "C9", "pi2", _INSIDE),
+    "dualpi2-inside": Way("DualPI2, controller in the data plane", "C8", "dualpi2", _INSIDE, _TENTH),
+    "rfc": Way("DualPI2, RFC 9332's defaults", "C1", "dualpi2", Aqm(), dual_port()),
+    "rfc-fifo": Way(
+        "DualPI2, time-shifted FIFO",
+        "C4",
+        "dualpi2",
+        Aqm(),
+        dual_port("time-shifted FIFO", time_shift="50 ms"),
+    ),
+    "droptail": Way("drop tail, 1 BDP", "0.5", None),
+    "codel": Way("CoDel", "C3", None, law="codel"),
+    "pie": Way("PIE", "C5", None, law="pie"),
+}
+BASELINES = ("droptail", "codel", "pie")
+Ways = Annotated[tuple[str, ...], OneOf(WAYS)]
+Managed = Annotated[tuple[str, ...], OneOf([name for name in WAYS if name not in BASELINES])]
+"""Those that are programs."""
+
+
+class Counts(Controller):
+    """Notes on a period what a port's queues have counted: `q0_...` of C (or of the only queue), `q1_...` of L."""
+
+    NAMES = ("arrived", "forwarded", "marked", "dropped_not_ect", "dropped_ect", "overflowed")
+
+    def __init__(self, port: int, queues: int, period: units.Time = "1 s") -> None:
+        self.period = period
+        self._port = port
+        self._queues = queues
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        """Note it."""
+        first = 2 * self._port
+        for name in self.NAMES:
+            for queue, cell in enumerate(switch.counter_read(name, first, self._queues).tolist()):
+                switch.note(f"q{queue}_{name}_packets", cell[0])
+        sums = switch.register_read("delay_sum", first, self._queues).tolist()
+        for queue in range(self._queues):
+            switch.note(f"q{queue}_delay_sum_us", sums[queue])
+            bins = switch.counter_read("delay_histogram", (first + queue) * BINS, BINS)[:, 0]
+            switch.note(f"q{queue}_presented_packets", bins.sum())
+            for number in np.flatnonzero(bins).tolist():
+                switch.note(f"q{queue}_bin_{number}", bins[number])
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """A source and a sink, and a switch between them whose port to the sink is slow."""
+
+    network: Network
+    source: Node
+    sink: Node
+    link: Link
+    way: str
+
+
+def bottleneck(
+    way: str,
+    capacity_mbps: float,
+    base_rtt_ms: float,
+    *,
+    access: units.Rate = "40 Gbit/s",
+    count_period: units.Time = "1 s",
+    aqm: Aqm | None = None,
+    **options: Any,
+) -> Bottleneck:
+    """The paper's testbed, with the delay on the link to the sink, half of it each way.
+
+    Drop tail holds a BDP, but at least 20 ms; CoDel and PIE hold 250 ms, as PI2 and DualPI2 do. `options` are
+    those of `AqmController`.
+    """
+    net = Network()
+    source, sink = net.host("source"), net.host("sink")
+    how = WAYS[way]
+    if how.program is None:
+        router = net.router("switch")
+        net.link(source, router, rate=access, delay=0, queue="1000000 packets")
+        held_ms = 250 if how.law else max(base_rtt_ms, 20)
+        link = net.link(
+            router,
+            sink,
+            rate=round(capacity_mbps * 1e6),
+            delay=round(base_rtt_ms * 1e9 / 2),
+            queue=f"{round(capacity_mbps * 1e3 / 8 * held_ms)} B",
+            aqm=how.law,
+        )
+        return Bottleneck(net, source, sink, link, way)
+    switch = net.switch("switch", program(how.program), queues=how.queues)
+    net.link(source, switch, rate=access, delay=0, queue="1000000 packets")
+    link = net.link(switch, sink, rate=round(capacity_mbps * 1e6), delay=round(base_rtt_ms * 1e9 / 2))
+    manage(net, switch, link, how.aqm if aqm is None else aqm, port=how.port, **options)
+    net.control(Counts(net.port(switch, link), how.queues, count_period), switch)
+    return Bottleneck(net, source, sink, link, way)
+
+
+def classic_flows(lab: Bottleneck, count: int, start_s: float = 0.0, **options: Any) -> None:
+    """CUBIC, without ECN as in the paper."""
+    settings: dict[str, Any] = {"congestion_control": "cubic", "ecn": "off", **options}
+    _flows(lab, count, start_s, settings)
+
+
+def l4s_flows(lab: Bottleneck, count: int, start_s: float = 0.0, **options: Any) -> None:
+    """Prague."""
+    settings: dict[str, Any] = {"congestion_control": "prague", "ecn": "accurate", **options}
+    _flows(lab, count, start_s, settings)
+
+
+def _flows(lab: Bottleneck, count: int, start_s: float, settings: dict[str, Any]) -> None:
+    for number in range(count):
+        start = round(start_s * units.PS_PER_S) + number * STAGGER_MS * 1_000_000_000
+        lab.network.tcp(lab.source, lab.sink, start=start, **settings)

@@ -1,0 +1,47 @@
+"""The meters to compare with (`standard.p4`): RFC 2697, RFC 2698, or a shaped queue for each flow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate import units
+from tidegate.control import Controller, Port, Queue, Shaper, SwitchApi
+from tidegate.systems.meter.controller import BPS_TO_RATE, FRAME_BYTES, SCALE, Meter, table_entry
+
+
+class StandardMeters(Controller):
+    """The meters to compare with (`standard.p4`): RFC 2697, RFC 2698, or a shaped queue for each flow."""
+
+    def __init__(self, meters: Sequence[Meter], *, ports: dict[str, int], scheme: str, burst: int) -> None:
+        self._meters = meters
+        self._ports = ports
+        self._scheme = scheme
+        self._burst = burst
+
+    def start(self, switch: SwitchApi) -> None:
+        """Fill tables and buckets."""
+        for address, port in self._ports.items():
+            switch.table_add("forward", [address], "to_port", [port])
+        burst = self._burst * SCALE
+        for meter in self._meters:
+            number, rate = meter.number, round(units.rate(meter.target) * BPS_TO_RATE)
+            for register, value in (("cir", rate), ("pir", rate)):
+                switch.register_write(register, [value], number)
+            for register in ("tc", "te", "tp"):
+                switch.register_write(register, [burst], number)
+            switch.register_write("updated", [switch.now // 1_000_000], number)
+            # RFC 2697 with all of the burst committed; RFC 2698 with two equal rates and bursts, as the paper's baseline.
+            way, values = {
+                "rfc2697": ("rfc2697", [burst, 0]),
+                "rfc2698": ("rfc2698", [burst, burst]),
+                "shaper": ("shape", [number]),
+            }[self._scheme]
+            switch.table_add("meters", [number], way, values)
+            for table, key in map(table_entry, meter.matches):
+                switch.table_add(table, key, "use", [number])
+
+
+def shaped_port(targets_mbps: Sequence[int]) -> Port:
+    """A queue for each flow, which lets full packets through at its rate; a shaper counts frames, the target is of IP."""
+    rates = [round(mbps * 1_000_000 * (1500 + FRAME_BYTES) / 1500) for mbps in targets_mbps]
+    return Port(tuple(Queue(packets=1000, shaper=Shaper(rate, "1514 B")) for rate in rates))

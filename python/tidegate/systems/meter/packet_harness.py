@@ -1,0 +1,224 @@
+"""For the tests of `meter.p4`: a meter in a switch to send packets through, the packets, and a bucket of exact fractions beside it."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from hypothesis import strategies as st
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+
+from tidegate import p4
+
+Engine = Literal["interp", "jit"]
+ENGINES: list[Engine] = ["interp", "jit"]
+PROGRAM = p4.compile(Path(__file__).with_name("meter.p4"))
+# A switch takes longer to make than a test to run: tests share these, each with a meter of its own.
+SWITCHES: dict[Engine, p4.Pipeline] = {engine: PROGRAM.pipeline(engine) for engine in ENGINES}
+METERS = itertools.count()
+US = 10**6
+UNIT = 65536
+MAC, GENERATOR = "02:00:00:00:00:02", 500
+
+
+NOT_ECT, ECT1, ECT0, CE = range(4)
+
+
+@dataclass(frozen=True)
+class Config:
+    """A meter: bytes, and bytes a microsecond in 1/65536."""
+
+    rate: int = 0
+    burst: int = 128_000
+    depth: int = 0
+    peak: int = 0
+    mark_below: Fraction = Fraction(0)
+    mark_saved: int = 0
+    # So large that the account never falls by it.
+    mark_step: int = 2**40
+    probability: int = UNIT
+    shift: int = 0
+    marks: bool = False
+    second_chance: bool = False
+    averages: bool = False
+    timer: bool = False
+    account: bool = False
+
+    @property
+    def values(self) -> list[int]:
+        """What the action `configure` takes."""
+        sizes = [
+            self.burst * UNIT,
+            self.depth * UNIT,
+            int(self.mark_below * UNIT),
+            self.mark_saved * UNIT,
+            self.mark_step * UNIT,
+            self.probability,
+            self.shift,
+        ]
+        return sizes + [
+            int(flag) for flag in (self.marks, self.second_chance, self.averages, self.timer, self.account)
+        ]
+
+
+class Meter:
+    """A meter of its own in a switch that forwards to port 1, for everything sent to 10.0.0.0/8 and fd00::/8."""
+
+    def __init__(
+        self, config: Config, engine: Engine = "jit", *, level: Fraction | int | None = None, saved: int = 0
+    ) -> None:
+        self.index = next(METERS)
+        self.switch = SWITCHES[engine]
+        for table in (
+            "forward",
+            "flows4",
+            "flows6",
+            "sources4",
+            "sources6",
+            "targets4",
+            "targets6",
+            "ports",
+            "meters",
+            "generators",
+        ):
+            self.switch.table_clear(table)
+        self.switch.table_add("forward", [MAC], "to_port", [1])
+        self.switch.table_add("targets4", ["10.0.0.0/8"], "use", [self.index])
+        self.switch.table_add("targets6", ["fd00::/8"], "use", [self.index])
+        self.switch.table_add("generators", [GENERATOR], "pass")
+        self.handle = self.switch.table_add("meters", [self.index], "configure", config.values)
+        self.write("level", config.burst if level is None else level)
+        self.write("average", config.burst if level is None else level)
+        self.write("account", saved)
+        self.write("lowest", saved)
+        self.switch.register_write("rate", [config.rate], self.index)
+        self.switch.register_write("peak", [config.peak], self.index)
+
+    def write(self, register: str, size: Fraction | int) -> None:
+        """Set a size, in bytes."""
+        self.switch.register_write(register, [int(size * UNIT)], self.index)
+
+    def read(self, register: str) -> Fraction:
+        """A size, in bytes."""
+        return Fraction(int(self.switch.register_read(register, self.index, 1)[0]), UNIT)
+
+    def count(self, counter: str) -> tuple[int, int]:
+        """Packets and bytes."""
+        packets, size = self.switch.counter_read(counter, self.index, 1)[0]
+        return int(packets), int(size)
+
+    def counts(self) -> list[int]:
+        """Packets passed, dropped, marked, spared."""
+        return [self.count(name)[0] for name in ("passed", "dropped", "marked", "spared")]
+
+    def send(self, at: int, packet: bytes, port: int = 0) -> bytes | None:
+        """What leaves, at a time in picoseconds."""
+        match self.switch.process(at, port, packet):
+            case []:
+                return None
+            case [(1, out)]:
+                return out
+            case other:
+                raise AssertionError(other)
+
+
+@cache
+def udp(length: int, ecn: int = NOT_ECT) -> bytes:
+    """A packet of so many bytes of IP."""
+    return raw(IP(src="192.0.2.1", dst="10.0.0.1", tos=ecn) / UDP(dport=9) / bytes(length - 28))
+
+
+@cache
+def udp6(length: int, ecn: int = NOT_ECT) -> bytes:
+    """The same over IPv6."""
+    return raw(IPv6(src="2001:db8::1", dst="fd00::1", tc=ecn) / UDP(dport=9) / bytes(length - 48))
+
+
+@cache
+def tokens(meter: int, count: int) -> bytes:
+    """A packet of the generator."""
+    return bytes(Ether(dst=MAC, src="02:00:00:00:00:01", type=0x0880) / struct.pack("!HI", meter, count))
+
+
+def raw(layers: Any) -> bytes:
+    """In an Ethernet frame to the port that the switch forwards to."""
+    return bytes(Ether(dst=MAC, src="02:00:00:00:00:01") / layers)
+
+
+def ecn_of(packet: bytes) -> int:
+    """The ECN field of a frame."""
+    parsed = Ether(packet)
+    return int(parsed[IP].tos if IP in parsed else parsed[IPv6].tc) & 3
+
+
+def folded(header: bytes | bytearray) -> int:
+    """The ones' complement sum over a header: 0xffff if its checksum is right."""
+    total: int = sum(struct.unpack(f"!{len(header) // 2}H", header))
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+class Ideal:
+    """A token bucket of exact fractions that is filled all the time, behind an account or not; times are microseconds."""
+
+    def __init__(self, config: Config, saved: int = 0) -> None:
+        self.config = config
+        self.rate, self.peak = Fraction(config.rate, UNIT), Fraction(config.peak, UNIT)
+        self.level, self.saved = Fraction(config.burst), Fraction(saved)
+        self.then = 0
+
+    def passes(self, now: int, length: int, ecn: int = NOT_ECT) -> bool:
+        """Whether a packet passes."""
+        left, self.then = Fraction(now - self.then), now
+        if not self.config.account:
+            self.level = min(self.level + left * self.rate, Fraction(self.config.burst))
+            left = Fraction(0)
+        while left:
+            left -= self.flow(left)
+        if length <= self.level:
+            self.level -= length
+            return True
+        if self.config.second_chance and ecn == CE and self.level > Fraction(length, 2):
+            self.level = Fraction(0)
+            return True
+        return False
+
+    def flow(self, left: Fraction) -> Fraction:
+        """Let tokens flow at even rates until something is full or empty, or the time is over; return the time of that."""
+        room = self.config.burst - self.level
+        give = Fraction(0) if room == 0 else self.peak if self.saved else min(self.rate, self.peak)
+        gain = self.rate - give
+        if gain > 0 and self.saved == self.config.depth:
+            gain = Fraction(0)
+        ends = [left]
+        if give:
+            ends.append(room / give)
+        if gain > 0:
+            ends.append((self.config.depth - self.saved) / gain)
+        if gain < 0:
+            ends.append(self.saved / -gain)
+        time = min(ends)
+        self.level += give * time
+        self.saved += gain * time
+        return time
+
+
+# From 15 B/s to 17 Gbit/s, and up to 64 packets with gaps of up to some milliseconds, rarely of minutes.
+RATES = st.integers(1, 2**27)
+LENGTHS = st.integers(28, 9000)
+GAPS = st.integers(0, 5 * US) | st.integers(0, 5_000 * US) | st.integers(0, 10**9 * US)
+ARRIVALS = st.lists(st.tuples(GAPS, LENGTHS, st.sampled_from([NOT_ECT, CE])), min_size=1, max_size=64)
+
+
+def timed(arrivals: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Gaps to times of arrival."""
+    times = itertools.accumulate(gap for gap, _, _ in arrivals)
+    return [(at, length, ecn) for at, (_, length, ecn) in zip(times, arrivals, strict=True)]

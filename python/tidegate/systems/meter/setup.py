@@ -1,0 +1,42 @@
+"""Puts meters into a network: the programs, and meters with their controller in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from tidegate.network import Network, Switch
+from tidegate.p4 import Program
+from tidegate.p4 import compile as compile_p4
+from tidegate.systems.meter.controller import Bucket, Law, Meter, MeterController
+
+BUCKET = Bucket()
+"""The defaults: an account, and a burst of the account's time."""
+
+
+@cache
+def program(name: str = "meter") -> Program:
+    """A data plane of this folder."""
+    return compile_p4(Path(__file__).with_name(f"{name}.p4"))
+
+
+def meter(
+    network: Network,
+    switch: Switch,
+    meters: Iterable[Meter],
+    *,
+    bucket: Bucket = BUCKET,
+    law: Law | None = None,
+    **options: Any,
+) -> MeterController:
+    """Meter what passes a switch that runs `meter.p4`: gives the network a controller, which forwards to its hosts as well.
+
+    `bucket` and `law` say how (`PAPER` and `Pid()`: as the paper); `options` are those of `MeterController`. Hosts may be linked
+    to the switch after this.
+    """
+    ports = partial(network.forwarding, switch)
+    controller = MeterController(meters, ports=ports, bucket=bucket, law=law, **options)
+    network.control(controller, switch)
+    return controller
