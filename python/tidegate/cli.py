@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tidegate import _core
+from tidegate import INCLUDE, _core
 from tidegate.switch.command import switch
 
 app = typer.Typer(
@@ -56,6 +56,12 @@ EngineOption = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Seed of the program's random().")]
+
+
+def _include_dirs(given: list[str] | None) -> list[str]:
+    """Those that are asked for, and last the one with `tidegate/p4`."""
+    return [*(given or []), INCLUDE]
+
 
 FAILED = 1
 BUG = 3
@@ -101,7 +107,7 @@ def check(
 ) -> None:
     """Compile a program: print what is wrong with it, or what is in it."""
     answer = json.loads(
-        _core.check(program, include or [], define or [], p4info, color=_color() and not as_json)
+        _core.check(program, _include_dirs(include), define or [], p4info, color=_color() and not as_json)
     )
     rendered = answer.pop("rendered")
     sys.stderr.write(rendered)
@@ -125,7 +131,7 @@ def stf(
     as_json: Json = False,
 ) -> None:
     """Run a test of the Simple Test Framework: entries, packets in, packets expected."""
-    answer = json.loads(_core.stf(program, test, include or [], define or [], engine, trace, seed))
+    answer = json.loads(_core.stf(program, test, _include_dirs(include), define or [], engine, trace, seed))
     text = answer.pop("text")
     if as_json:
         _print_json(answer)
@@ -192,7 +198,7 @@ def replay(
             ports,
             out,
             commands,
-            include or [],
+            _include_dirs(include),
             define or [],
             engine,
             trace,

@@ -1,4 +1,4 @@
-// What `pi2.p4` and `dualpi2.p4` have in common: headers, what is remembered of a port and its queues, the PI controller, the two
+// What `pi2.p4` and `dualpi2.p4` have in common: what is parsed, what is remembered of a port and its queues, the PI controller, the two
 // ways to say "with this likelihood", marks, and statistics.
 //
 // Units: times in microseconds, sizes in bytes of Ethernet frames, probabilities in 1/2^32 (ONE is 1).
@@ -6,6 +6,8 @@
 
 #include <core.p4>
 #include <v1model.p4>
+#include "../../p4/headers.p4"
+#include "../../p4/ecn.p4"
 
 const bit<32> PORTS = 512;
 const bit<32> SLOTS = 1024;
@@ -13,10 +15,6 @@ const bit<32> MTU = 1514;
 // Bins of a queue's delays: 128 of 16 us, then 240 of 128 us, then 144 of 2048 us, the last of which has no end.
 const bit<32> BINS = 512;
 const bit<32> LAST_BIN = 511;
-
-const bit<16> TYPE_IPV4 = 0x0800;
-const bit<16> TYPE_IPV6 = 0x86dd;
-const bit<16> TYPE_VLAN = 0x8100;
 
 typedef bit<32> time_t;
 typedef bit<64> prob_t;
@@ -27,51 +25,6 @@ const prob_t ONE = 0x1_0000_0000;
 const bit<48> MOST_TIME = 0xf_ffff;
 const bit<8> ALPHA_SHIFT = 20;
 const bit<8> LONG_SHIFT = 10;
-
-// RFC 3168, RFC 9331.
-const bit<2> NOT_ECT = 0;
-const bit<2> ECT1 = 1;
-const bit<2> ECT0 = 2;
-const bit<2> CE = 3;
-
-header ethernet_t {
-    bit<48> dst;
-    bit<48> src;
-    bit<16> type;
-}
-
-header vlan_t {
-    bit<16> tag;
-    bit<16> type;
-}
-
-header ipv4_t {
-    bit<4>  version;
-    bit<4>  ihl;
-    bit<6>  dscp;
-    bit<2>  ecn;
-    bit<16> total_length;
-    bit<16> identification;
-    bit<3>  flags;
-    bit<13> fragment_offset;
-    bit<8>  ttl;
-    bit<8>  protocol;
-    bit<16> checksum;
-    bit<32> src;
-    bit<32> dst;
-}
-
-header ipv6_t {
-    bit<4>   version;
-    bit<6>   dscp;
-    bit<2>   ecn;
-    bit<20>  flow_label;
-    bit<16>  payload_length;
-    bit<8>   next_header;
-    bit<8>   hop_limit;
-    bit<128> src;
-    bit<128> dst;
-}
 
 struct headers_t {
     ethernet_t ethernet;
@@ -423,7 +376,7 @@ control Squared(in config_t config, in bit<32> slot, in prob_t root, out bool du
 }
 
 // What is to become of a packet, done: CE, gone, or neither; and counted. Only what is ECN-capable is marked (RFC 3168). Packets
-// with CE stay as they are (RFC 9331 section 5.1). The checksum as in RFC 1624.
+// with CE stay as they are (RFC 9331 section 5.1).
 control Signal(
     in bit<32> slot, in bool marks, in bool drops, inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata
 ) {
@@ -439,9 +392,7 @@ control Signal(
             if (marks && (meta.ecn == ECT0 || meta.ecn == ECT1)) {
                 marked.count(slot);
                 if (hdr.ipv4.isValid()) {
-                    bit<32> sum = (bit<32>) (~hdr.ipv4.checksum) + (bit<32>) (CE - hdr.ipv4.ecn);
-                    sum = (sum & 0xffff) + (sum >> 16);
-                    hdr.ipv4.checksum = ~((bit<16>) sum);
+                    hdr.ipv4.checksum = checksum_with_ce(hdr.ipv4.checksum, hdr.ipv4.ecn);
                     hdr.ipv4.ecn = CE;
                 } else {
                     hdr.ipv6.ecn = CE;

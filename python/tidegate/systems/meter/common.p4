@@ -1,65 +1,17 @@
-// What `meter.p4` and `standard.p4` have in common: headers, where packets go, and which meter is theirs.
+// What `meter.p4` and `standard.p4` have in common: what is parsed, and which meter packets are for.
 
 #include <core.p4>
 #include <v1model.p4>
+#include "../../p4/headers.p4"
+#include "../../p4/forward.p4"
 
 const bit<32> METERS = 65536;
 
-const bit<16> TYPE_IPV4   = 0x0800;
-const bit<16> TYPE_IPV6   = 0x86dd;
-const bit<16> TYPE_VLAN   = 0x8100;
 const bit<16> TYPE_REFILL = 0x0880;
-
-const bit<8> PROTOCOL_TCP = 6;
-const bit<8> PROTOCOL_UDP = 17;
 
 typedef bit<16> meter_t;
 // Bytes, in 1/65536.
 typedef bit<64> level_t;
-
-header ethernet_t {
-    bit<48> dst;
-    bit<48> src;
-    bit<16> type;
-}
-
-header vlan_t {
-    bit<16> tag;
-    bit<16> type;
-}
-
-header ipv4_t {
-    bit<4>  version;
-    bit<4>  ihl;
-    bit<6>  dscp;
-    bit<2>  ecn;
-    bit<16> total_length;
-    bit<16> identification;
-    bit<3>  flags;
-    bit<13> fragment_offset;
-    bit<8>  ttl;
-    bit<8>  protocol;
-    bit<16> checksum;
-    bit<32> src;
-    bit<32> dst;
-}
-
-header ipv6_t {
-    bit<4>   version;
-    bit<6>   dscp;
-    bit<2>   ecn;
-    bit<20>  flow_label;
-    bit<16>  payload_length;
-    bit<8>   next_header;
-    bit<8>   hop_limit;
-    bit<128> src;
-    bit<128> dst;
-}
-
-header ports_t {
-    bit<16> src;
-    bit<16> dst;
-}
 
 // What the packet generator's packets carry.
 header refill_t {
@@ -124,46 +76,6 @@ parser HeadersParser(packet_in packet, inout headers_t hdr) {
     state refill {
         packet.extract(hdr.refill);
         transition accept;
-    }
-}
-
-// Where a packet goes, and whether it goes anywhere.
-control Forward(in headers_t hdr, inout standard_metadata_t standard_metadata, out bool goes) {
-    action drop() {
-        mark_to_drop(standard_metadata);
-    }
-
-    action to_port(bit<9> port) {
-        standard_metadata.egress_spec = port;
-    }
-
-    action flood(bit<16> group) {
-        standard_metadata.mcast_grp = group;
-    }
-
-    table forward {
-        key = { hdr.ethernet.dst : exact; }
-        actions = { to_port; flood; drop; }
-        default_action = drop();
-        size = 65536;
-    }
-
-    // Where packets go whose address `forward` does not know: by the port that they come in by. So the switch can be put into a wire.
-    table wires {
-        key = { standard_metadata.ingress_port : exact; }
-        actions = { to_port; @defaultonly drop; }
-        default_action = drop();
-        size = 512;
-    }
-
-    apply {
-        goes = true;
-        switch (forward.apply().action_run) {
-            drop: {
-                goes = wires.apply().hit;
-            }
-            default: { }
-        }
     }
 }
 

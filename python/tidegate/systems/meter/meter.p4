@@ -17,8 +17,7 @@
 // alone), IP in other protocols, IP behind two VLAN tags (passes unmetered).
 
 #include "common.p4"
-
-const bit<2> CE = 3;
+#include "../../p4/ecn.p4"
 
 struct metadata_t {
     meter_t  meter;
@@ -115,11 +114,9 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
         size = 8;
     }
 
-    // RFC 3168: what can be marked is marked, and nothing else. The checksum as in RFC 1624.
+    // RFC 3168: what can be marked is marked, and nothing else.
     action mark4() {
-        bit<32> sum = (bit<32>) (~hdr.ipv4.checksum) + (bit<32>) (CE - hdr.ipv4.ecn);
-        sum = (sum & 0xffff) + (sum >> 16);
-        hdr.ipv4.checksum = ~((bit<16>) sum);
+        hdr.ipv4.checksum = checksum_with_ce(hdr.ipv4.checksum, hdr.ipv4.ecn);
         hdr.ipv4.ecn = CE;
     }
 
@@ -138,7 +135,7 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
             drop();
         } else {
             bool goes;
-            forwarding.apply(hdr, standard_metadata, goes);
+            forwarding.apply(hdr.ethernet, standard_metadata, goes);
             if (!goes) {
                 // What goes nowhere takes no tokens.
                 exit;

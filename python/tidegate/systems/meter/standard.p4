@@ -93,7 +93,7 @@ control StandardIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     apply {
         bool goes;
         bool metered;
-        forwarding.apply(hdr, standard_metadata, goes);
+        forwarding.apply(hdr.ethernet, standard_metadata, goes);
         if (!goes) {
             // What goes nowhere takes no tokens.
             exit;

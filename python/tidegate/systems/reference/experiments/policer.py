@@ -98,6 +98,7 @@ def policer(
                     published=f"{middle} Mbit/s ({low} to {high}; Linux)",
                     measured=f"{goodput:.1f} Mbit/s, {timeouts:.0f} timeouts in {duration_s} s",
                     holds=holds,
+                    why="probably a run too short for a mean over timeouts and slow starts; Linux was measured for 6 s",
                 )
             )
         return out

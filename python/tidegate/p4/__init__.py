@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Literal
 
-from tidegate import _core, units
+from tidegate import INCLUDE, _core, units
 from tidegate._core import TidegateError
 from tidegate.control import Digest, PipelineApi
 
@@ -98,5 +98,9 @@ class Program:
 def compile(
     path: str | PathLike[str], *, includes: Sequence[str] = (), defines: Sequence[str] = ()
 ) -> Program:
-    """Compile the program in a file. Raises `TidegateError` with all of the compiler's messages."""
-    return Program(_core.Program(path, list(includes), list(defines)))
+    """Compile the program in a file. Raises `TidegateError` with all of the compiler's messages.
+
+    Files are looked for beside the program, in `includes`, and last in `tidegate.INCLUDE`, which has `tidegate/p4/headers.p4` and the other
+    files that systems share.
+    """
+    return Program(_core.Program(path, [*includes, INCLUDE], list(defines)))
