@@ -152,3 +152,13 @@ def test_a_run_in_which_nothing_gets_through(tmp_path: Path) -> None:
     with pytest.raises(TidegateError, match=r"no flow got anything through from .* give a longer run"):
         experiments.run("aqm.rates", given, seeds=[1], quick=True, out=tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_name_finds_the_same_experiment() -> None:
+    known = all_experiments()
+    second = {one.also: name for name, one in known.items() if one.also}
+    assert not second.keys() & known.keys()
+    assert second["aqm.controller_placement"] == "aqm.homes"
+    for also, name in second.items():
+        assert also is not None
+        assert find(also) is known[name]

@@ -290,6 +290,7 @@ def list_experiments(as_json: Json = False) -> None:
                 "experiments": [
                     {
                         "name": e.name,
+                        "also": e.also,
                         "summary": e.summary,
                         "backends": list(e.backends),
                         "parameters": e.parameters(),
@@ -300,7 +301,8 @@ def list_experiments(as_json: Json = False) -> None:
         )
         return
     for one in found.values():
-        print(f"{one.name}  ({', '.join(one.backends)})\n    {one.summary}")
+        also = f", {one.also}" if one.also else ""
+        print(f"{one.name}{also}  ({', '.join(one.backends)})\n    {one.summary}")
         for name, default in one.parameters().items():
             shown = ",".join(str(item) for item in default) if isinstance(default, tuple) else default
             print(f"      {name}={shown}")

@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from tidegate import backends, systems, units
@@ -92,7 +93,10 @@ def experiment(
 
 def system_names() -> list[str]:
     """The folders of systems."""
-    return sorted(module.name for module in pkgutil.iter_modules(systems.__path__) if module.ispkg)
+    for folder in systems.ELSEWHERE:
+        if not Path(folder).is_dir():
+            raise TidegateError(f"TIDEGATE_SYSTEMS names {folder!r}, which is no folder; correct it")
+    return sorted({module.name for module in pkgutil.iter_modules(systems.__path__) if module.ispkg})
 
 
 def all_experiments() -> dict[str, Experiment]:

@@ -1,0 +1,1 @@
+"""The experiments of the marker. Each file is found by itself."""

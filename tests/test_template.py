@@ -1,0 +1,129 @@
+"""A sixth system: a folder, made from the template, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tidegate
+from live import needs_iperf3, needs_namespaces
+from tidegate import TidegateError
+from tidegate.lab import kernel
+from tidegate.templates import SYSTEM, new_system
+
+PACKAGE = Path(tidegate.__file__).parent
+NAME = "queue_blink"
+
+
+@pytest.fixture(scope="module")
+def systems(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of systems with one in it."""
+    folder = tmp_path_factory.mktemp("systems")
+    assert new_system(NAME, folder) == folder / NAME
+    return folder
+
+
+def files() -> dict[Path, int]:
+    """What Tidegate has, and when it was written."""
+    return {
+        path: path.stat().st_mtime_ns
+        for path in PACKAGE.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def python(systems: Path, *words: str | Path) -> str:
+    """What a process prints that looks for systems there too."""
+    environment = {**os.environ, "TIDEGATE_SYSTEMS": str(systems)}
+    command = [sys.executable, "-m", *map(str, words)]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=systems, timeout=300)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def run(systems: Path, out: Path, *words: str) -> dict[str, Any]:
+    """The answer of its experiment."""
+    name = f"{NAME}.threshold"
+    answer: dict[str, Any] = json.loads(
+        python(systems, "tidegate", "run", name, "--quick", "--json", "--out", out, *words)
+    )
+    assert answer["experiment"] == name
+    assert [row["threshold_ms"] for row in answer["rows"]] == [2, 5, 20]
+    assert all(0 < row["marked"] < row["forwarded"] for row in answer["rows"])
+    assert (out / "figure.png").stat().st_size > 10_000
+    return answer
+
+
+def test_it_is_found_and_runs_simulated_and_nothing_else_had_to_change(systems: Path, tmp_path: Path) -> None:
+    before = files()
+    listed = json.loads(python(systems, "tidegate", "list", "--json"))["experiments"]
+    (one,) = [one for one in listed if one["name"].startswith(NAME)]
+    assert (one["name"], one["backends"]) == (f"{NAME}.threshold", ["sim", "live"])
+    answer = run(systems, tmp_path / "run")
+    assert [(claim["id"], claim["of"], claim["holds"]) for claim in answer["claims"]] == [
+        ("delay", "ours", True),
+        ("goodput", "ours", True),
+    ]
+    again = run(systems, tmp_path / "again")
+    assert again["rows"] == answer["rows"]
+    figure = python(systems, "tidegate", "plot", tmp_path / "run").strip()
+    assert figure == str(tmp_path / "run" / "figure.png")
+    assert files() == before
+
+
+@needs_namespaces
+@needs_iperf3
+@pytest.mark.skipif(not kernel.congestion_controls(["dctcp"]), reason="needs a kernel that has dctcp")
+def test_it_runs_live(systems: Path, tmp_path: Path) -> None:
+    answer = run(systems, tmp_path / "run", "--backend", "live", "--set", "duration_s=4")
+    assert all(row["goodput_mbps"] > 25 for row in answer["rows"])
+
+
+def test_its_own_tests_pass_and_its_program_compiles(systems: Path) -> None:
+    python(systems, "pytest", "-q", "-p", "no:cacheprovider", systems / NAME)
+    summary = json.loads(python(systems, "tidegate", "check", systems / NAME / f"{NAME}.p4", "--json"))
+    assert summary["summary"]["parser"]["name"] == "QueueBlinkParser"
+    names = [str(path.relative_to(systems / NAME)) for path in (systems / NAME).rglob("*.py")]
+    assert f"test_{NAME}.py" in names
+    for path in (systems / NAME).rglob("*"):
+        assert "__pycache__" in path.parts or path.is_dir() or "marker" not in path.read_text().lower()
+
+
+def test_it_has_the_chapters_of_a_system() -> None:
+    chapters = {
+        "README.md",
+        "marker.p4",
+        "controller.py",
+        "setup.py",
+        "experiments",
+        "test_marker.py",
+        "__init__.py",
+    }
+    assert {path.name for path in SYSTEM.iterdir()} - {"__pycache__"} == chapters
+
+
+@pytest.mark.parametrize("name", ["", "Blink", "1a", "a-b", "../a", "a.b"])
+def test_names_that_cannot_be(name: str, tmp_path: Path) -> None:
+    with pytest.raises(TidegateError, match=r"a system cannot be named .* give lower-case letters"):
+        new_system(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "blink").mkdir()
+    with pytest.raises(TidegateError, match="is there already"):
+        new_system("blink", tmp_path)
+
+
+def test_a_folder_of_systems_that_is_not_there(tmp_path: Path) -> None:
+    environment = {**os.environ, "TIDEGATE_SYSTEMS": str(tmp_path / "none")}
+    command = [sys.executable, "-m", "tidegate", "list"]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ran.returncode == 1
+    assert "TIDEGATE_SYSTEMS names" in ran.stderr
