@@ -28,7 +28,7 @@ from tidegate.systems.meter.controller import (
     Trim,
 )
 from tidegate.systems.meter.experiments.testbed import Counts, flow_rows, history, metered_flows, star
-from tidegate.systems.meter.setup import program
+from tidegate.systems.meter.setup import meter, program
 
 pytestmark = pytest.mark.slow
 
@@ -274,6 +274,21 @@ def test_an_experiment_with_rows_for_each_flow(tmp_path: Path) -> None:
     assert [(row["target_mbps"], row["flow"]) for row in answer["rows"]] == [(20, 0), (40, 1), (30, 0)]
     assert all(claim["holds"] for claim in answer["claims"])
     assert (tmp_path / "run" / "figure.png").stat().st_size > 10_000
+
+
+def test_meters_come_into_anyone_s_network_in_one_call() -> None:
+    net = Network()
+    switch = net.switch("s", program())
+    a, b = net.host("a"), net.host("b")
+    controller = meter(net, switch, [Meter(0, "20 Mbit/s", (Prefix("10.0.0.0/24"),))])
+    # Hosts that are linked later are forwarded to as well.
+    for host in (a, b):
+        net.link(host, switch, rate="1 Gbit/s", delay="250 us")
+    net.udp(a, b, rate="50 Mbit/s")
+    result = net.run("4 s")
+    assert isinstance(controller, MeterController)
+    # IP bytes at the rate and what the account held, of payload.
+    assert 20 < result.flows["goodput_mbps"][0] < 23
 
 
 def test_forwarding_finds_hosts_behind_routers() -> None:
