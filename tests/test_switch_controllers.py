@@ -18,7 +18,8 @@ from switches import LEARNING, MACS, between, frame, ports, run, until_running
 from tidegate import p4, p4runtime
 from tidegate._core import TidegateError
 from tidegate.control import Controller, Digest, PacketIn, SwitchApi
-from tidegate.switch.controllers import Controlled, load
+from tidegate.control.files import load
+from tidegate.switch.controllers import Controlled
 from tidegate.switch.remote import served
 from tidegate.switch.running import LiveSwitch
 

@@ -29,20 +29,6 @@ def stf(
 ) -> str:
     """Run a test of the Simple Test Framework."""
 
-def replay(
-    path: str | PathLike[str],
-    inputs: list[tuple[int, str]],
-    out: str | PathLike[str],
-    commands: str | PathLike[str] | None,
-    includes: list[str],
-    defines: list[str],
-    engine: str,
-    trace: int,
-    seed: int,
-    progress: Callable[[int], None] | None,
-) -> str:
-    """Play captures through a program."""
-
 class Program:
     """A compiled program."""
 
@@ -108,6 +94,29 @@ class Sizes:
     def poisson(
         self, gap: int, start: int, stop: int, pairs: int, seed: int
     ) -> list[tuple[int, int, int]]: ...
+
+class Replay:
+    """Captures on their way through a pipeline. Times are picoseconds since the first packet."""
+
+    def __new__(
+        cls,
+        program: Program,
+        inputs: Sequence[tuple[int, str | PathLike[str]]],
+        out: str | PathLike[str],
+        commands: str | PathLike[str] | None,
+        engine: str,
+        trace: int,
+        seed: int,
+        cpu_port: int | None,
+    ) -> Replay: ...
+    @property
+    def pipeline(self) -> Pipeline: ...
+    def advance(self, until: int | None, pausing: bool, progress: Callable[[int], None] | None) -> int: ...
+    @property
+    def done(self) -> bool: ...
+    def take_packet_in(self) -> tuple[int, bytes, int] | None: ...
+    def packet_out(self, packet: bytes) -> None: ...
+    def finish(self) -> str: ...
 
 class Simulation:
     """A network in virtual time. Picoseconds, bit/s, bytes; ids count from 0."""

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tidegate import INCLUDE, _core
+from tidegate._core import TidegateError
 from tidegate.switch.command import switch
 
 app = typer.Typer(
@@ -175,6 +176,18 @@ def replay(
         Path | None,
         typer.Option(metavar="FILE", help="Commands as for simple_switch_CLI.", show_default=False),
     ] = None,
+    controller: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.py",
+            help="Python that gives its controllers the name `controllers`.",
+            show_default=False,
+        ),
+    ] = None,
+    cpu_port: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", min=0, max=510, help="The controller's port.", show_default=False),
+    ] = None,
     include: Include = None,
     define: Define = None,
     engine: EngineOption = Engine.AUTO,
@@ -185,6 +198,12 @@ def replay(
     as_json: Json = False,
 ) -> None:
     """Play captures through a program by their timestamps; one capture out per port."""
+    from tidegate import p4
+    from tidegate.control.files import load
+    from tidegate.replay import replay as play
+
+    if cpu_port is not None and controller is None:
+        raise TidegateError("--cpu-port is for --controller; give it too")
     ports = [_input(text) for text in inputs]
 
     def progress(count: int) -> None:
@@ -192,20 +211,19 @@ def replay(
         sys.stderr.flush()
 
     show = sys.stderr.isatty()
-    answer = json.loads(
-        _core.replay(
-            program,
-            ports,
-            out,
-            commands,
-            _include_dirs(include),
-            define or [],
-            engine,
-            trace,
-            seed,
-            progress if show else None,
-        )
-    )
+    answer = play(
+        p4.compile(program, includes=include or [], defines=define or []),
+        ports,
+        out,
+        commands=commands,
+        controllers=[] if controller is None else load(controller),
+        cpu_port=cpu_port,
+        name=program.stem,
+        engine=engine.value,
+        trace=trace,
+        seed=seed,
+        progress=progress if show else None,
+    ).answer
     if show:
         sys.stderr.write("\r\x1b[K")
     trace_text = answer.pop("trace_text")
@@ -232,6 +250,8 @@ def _print_replay(answer: dict[str, Any]) -> None:
     for reason, packets in answer["drops"].items():
         table.add_row("dropped", "", f"{packets:,}", "", reason)
     Console(highlight=False, soft_wrap=True, markup=False).print(table)
+    if answer["controller_notes"]:
+        print(f"{len(answer['controller_notes'])} notes of controllers in {answer['notes_file']}")
     if answer["ns_per_packet"] is not None:
         print(f"{answer['ns_per_packet']} ns per packet in the program")
 

@@ -189,7 +189,7 @@ class Result:
             drops=_drops(network, core),
             flow_samples=pl.DataFrame(schema=FLOW_SAMPLES),
             queue_samples=_queue_samples(network, ports, queue_columns),
-            notes=_notes(notes),
+            notes=notes_table(notes),
             pages=pl.DataFrame(schema=PAGES),
             live=live_table([]),
             warnings=(),
@@ -254,7 +254,8 @@ def _flows(network: Network, core: _core.Simulation, end: int) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=FLOWS)
 
 
-def _notes(notes: list[Note]) -> pl.DataFrame:
+def notes_table(notes: list[Note]) -> pl.DataFrame:
+    """What controllers noted: time_s, switch, quantity, value."""
     schema = {"time_s": pl.Float64, "switch": pl.String, "quantity": pl.String, "value": pl.Float64}
     rows = [(time / PS_PER_S, switch, quantity, value) for time, switch, quantity, value in notes]
     return pl.DataFrame(rows, schema=schema, orient="row")

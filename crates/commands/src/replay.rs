@@ -3,16 +3,20 @@
 //! The program's clock starts at 0 with the first packet. A packet leaves at the time at which it came: there are no
 //! queues here. A capture that holds only the first bytes of long packets is replayed as it is: the program sees those
 //! bytes, and what leaves is marked as cut short by as much.
+//!
+//! [`Replay`] goes as far as it is told and stops where the program has a message for its controller, so that controllers
+//! work in between.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dataplane::pipeline::Output;
+use dataplane::pipeline::{Output, Pipeline};
 use p4lang::ir::Program;
 use serde_json::{Value, json};
 
-use crate::cli::Script;
+use crate::cli::{Reading, Script};
 use crate::load::{Engine, pipeline};
 use crate::{Interrupt, Result, fail};
 use wire::pcap::{Merge, Outputs, Reader};
@@ -20,6 +24,8 @@ use wire::pcap::{Merge, Outputs, Reader};
 /// Packets between two looks at the interrupt.
 const LOOK: u64 = 4096;
 const PICOSECONDS: u64 = 1000;
+/// Link type of captures that hold nothing.
+const ETHERNET: u32 = 1;
 
 pub struct Options {
     pub engine: Engine,
@@ -29,6 +35,18 @@ pub struct Options {
     /// Packets whose steps are recorded, from the first.
     pub trace: u64,
     pub seed: u64,
+    /// Packets for this port are for the controller; those of the controller come in by it.
+    pub cpu_port: Option<u32>,
+}
+
+/// Packets for the controller that wait; more are dropped, and counted.
+const MOST_PACKET_INS: usize = 1 << 16;
+
+/// A packet for the controller: when it came (picoseconds), its bytes, and how many more it had on the wire.
+pub struct PacketIn {
+    pub at: u64,
+    pub bytes: Vec<u8>,
+    pub more: u32,
 }
 
 /// What came in by one capture.
@@ -67,139 +85,246 @@ impl Times {
     }
 }
 
-/// `progress` gets the number of packets now and then; `text` in the answer is for people.
-pub fn run(
-    program: Arc<Program>,
-    options: &Options,
-    interrupt: Interrupt<'_>,
-    progress: &mut dyn FnMut(u64),
-) -> Result<Value> {
-    let script = options.commands.as_deref().map(Script::read).transpose()?;
-    let mut readers = Vec::new();
-    for (port, path) in &options.inputs {
-        if *port >= 1 << 9 || *port == dataplane::pipeline::DROP_PORT {
-            return fail(format!("port {port} is not possible: ports are 0 to 510"));
-        }
-        readers.push((*port, Reader::open(path)?));
-    }
-    let (mut pipeline, note) = pipeline(program, options.engine, options.seed)?;
-    let mut merge = Merge::new(readers)?;
-    let mut notes: Vec<String> = note.into_iter().collect();
-    let before =
-        script.as_ref().map(|s| s.run(&mut pipeline, 0, &mut notes)).transpose()?.unwrap_or_default();
+/// Captures on their way through a pipeline.
+pub struct Replay {
+    options: Options,
+    script: Option<Script>,
+    merge: Merge,
+    out: Outputs,
+    link_type: u32,
+    /// Nanoseconds: the first packet's time.
+    start: u64,
+    /// Picoseconds since the start.
+    now: u64,
+    count: u64,
+    tallies: Vec<Tally>,
+    times: Times,
+    before: Vec<Reading>,
+    notes: Vec<String>,
+    traces: Vec<Value>,
+    trace_text: String,
+    outputs: Vec<Output>,
+    packet_ins: VecDeque<PacketIn>,
+    packet_ins_taken: u64,
+    packet_ins_lost: u64,
+    packet_outs: u64,
+}
 
-    let mut tallies = vec![Tally::default(); options.inputs.len()];
-    let mut out: Option<Outputs> = None;
-    let mut link_type = None;
-    let mut outputs: Vec<Output> = Vec::new();
-    let (mut count, mut start, mut now) = (0u64, 0u64, 0u64);
-    let mut traces = Vec::new();
-    let mut trace_text = String::new();
-    let mut times = Times::default();
-    while let Some((input, port, packet, bytes)) = merge.next()? {
-        if count == 0 {
-            start = packet.time;
-            link_type = Some(packet.link_type);
-            out = Some(Outputs::new(&options.out, packet.link_type)?);
-        } else if link_type != Some(packet.link_type) {
-            return fail(format!(
-                "{}: its packets are of link type {}, others of {}; all inputs must be alike",
-                options.inputs[input].1.display(),
-                packet.link_type,
-                link_type.unwrap_or_default()
-            ));
+impl Replay {
+    /// Opens the captures, makes a switch, runs the commands.
+    pub fn open(program: Arc<Program>, options: Options) -> Result<(Replay, Pipeline)> {
+        let script = options.commands.as_deref().map(Script::read).transpose()?;
+        let mut readers = Vec::new();
+        for (port, path) in &options.inputs {
+            if *port >= 1 << 9 || *port == dataplane::pipeline::DROP_PORT {
+                return fail(format!("port {port} is not possible: ports are 0 to 510"));
+            }
+            if options.cpu_port == Some(*port) {
+                return fail(format!("port {port} is the controller's; a capture comes in by another one"));
+            }
+            readers.push((*port, Reader::open(path)?));
         }
-        // The merge gives no time before the first.
-        let Some(time) = (packet.time - start).checked_mul(PICOSECONDS) else {
-            return fail("the captures span more than 213 days; replay them in parts".to_owned());
+        let (mut pipeline, note) = pipeline(program, options.engine, options.seed)?;
+        let merge = Merge::new(readers)?;
+        let mut notes: Vec<String> = note.into_iter().collect();
+        let before =
+            script.as_ref().map(|s| s.run(&mut pipeline, 0, &mut notes)).transpose()?.unwrap_or_default();
+        let (start, link_type) =
+            merge.first().map_or((0, ETHERNET), |packet| (packet.time, packet.link_type));
+        let out = Outputs::new(&options.out, link_type)?;
+        let replay = Replay {
+            script,
+            merge,
+            out,
+            link_type,
+            start,
+            now: 0,
+            count: 0,
+            tallies: vec![Tally::default(); options.inputs.len()],
+            times: Times::default(),
+            before,
+            notes,
+            traces: Vec::new(),
+            trace_text: String::new(),
+            outputs: Vec::new(),
+            packet_ins: VecDeque::new(),
+            packet_ins_taken: 0,
+            packet_ins_lost: 0,
+            packet_outs: 0,
+            options,
         };
-        now = time;
-        let tally = &mut tallies[input];
-        tally.packets += 1;
-        tally.bytes += bytes.len() as u64;
-        let missing = packet.wire_len - bytes.len() as u32;
-        tally.short += u64::from(missing > 0);
-        if count < options.trace {
-            let trace = pipeline.process_traced(now, port, bytes, &mut outputs);
-            trace_text += &format!("packet {}: {trace}\n", count + 1);
-            traces.push(json!({"packet": count + 1, "time_ps": now, "port": port, "events": trace.events}));
-        } else {
-            // The clock is read for one packet in sixteen: reading it costs as much as a small program.
-            if count % 16 == 0 {
-                let clock = Instant::now();
-                pipeline.process(now, port, bytes, &mut outputs);
-                times.add(clock.elapsed());
+        Ok((replay, pipeline))
+    }
+
+    /// Runs the packets that came until `until` (picoseconds), but those only up to the first with a message for the controller
+    /// if `pausing`. Gives the time reached: that of the last packet if the captures have ended. `progress` gets the number of
+    /// packets now and then.
+    pub fn advance(
+        &mut self,
+        pipeline: &mut Pipeline,
+        until: u64,
+        pausing: bool,
+        interrupt: Interrupt<'_>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let last = self.start.saturating_add(until / PICOSECONDS);
+        while let Some((input, port, packet, bytes)) = self.merge.next_until(last)? {
+            if self.link_type != packet.link_type {
+                return fail(format!(
+                    "{}: its packets are of link type {}, others of {}; all inputs must be alike",
+                    self.options.inputs[input].1.display(),
+                    packet.link_type,
+                    self.link_type
+                ));
+            }
+            // The merge gives no time before the first.
+            let Some(now) = (packet.time - self.start).checked_mul(PICOSECONDS) else {
+                return fail("the captures span more than 213 days; replay them in parts".to_owned());
+            };
+            self.now = now;
+            let tally = &mut self.tallies[input];
+            tally.packets += 1;
+            tally.bytes += bytes.len() as u64;
+            let missing = packet.wire_len - bytes.len() as u32;
+            tally.short += u64::from(missing > 0);
+            let outputs = &mut self.outputs;
+            if self.count < self.options.trace {
+                let trace = pipeline.process_traced(now, port, bytes, outputs);
+                let number = self.count + 1;
+                self.trace_text += &format!("packet {number}: {trace}\n");
+                let events = trace.events;
+                self.traces.push(json!({"packet": number, "time_ps": now, "port": port, "events": events}));
             } else {
-                pipeline.process(now, port, bytes, &mut outputs);
+                // The clock is read for one packet in sixteen: reading it costs as much as a small program.
+                if self.count.is_multiple_of(16) {
+                    let clock = Instant::now();
+                    pipeline.process(now, port, bytes, outputs);
+                    self.times.add(clock.elapsed());
+                } else {
+                    pipeline.process(now, port, bytes, outputs);
+                }
+            }
+            self.send(pipeline, packet.time, missing)?;
+            self.count += 1;
+            if self.count.is_multiple_of(LOOK) {
+                interrupt()?;
+                progress(self.count);
+            }
+            if pausing && (!pipeline.state.digests.is_empty() || !self.packet_ins.is_empty()) {
+                return Ok(now);
             }
         }
-        for output in outputs.drain(..) {
-            if let Some(out) = &mut out {
+        if !self.merge.done() {
+            self.now = until;
+        }
+        Ok(self.now)
+    }
+
+    /// Writes what left the program at a time in nanoseconds; `missing` bytes of each packet are not there.
+    fn send(&mut self, pipeline: &mut Pipeline, time: u64, missing: u32) -> Result<()> {
+        for output in self.outputs.drain(..) {
+            if self.options.cpu_port != Some(output.port) {
                 let wire_len = (output.bytes.len() as u32).saturating_add(missing);
-                out.write(output.port, packet.time, &output.bytes, wire_len)?;
+                self.out.write(output.port, time, &output.bytes, wire_len)?;
+                pipeline.recycle(output.bytes);
+            } else if self.packet_ins.len() < MOST_PACKET_INS {
+                self.packet_ins.push_back(PacketIn { at: self.now, bytes: output.bytes, more: missing });
+            } else {
+                self.packet_ins_lost += 1;
+                pipeline.recycle(output.bytes);
             }
-            pipeline.recycle(output.bytes);
         }
-        count += 1;
-        if count % LOOK == 0 {
-            interrupt()?;
-            progress(count);
-        }
+        Ok(())
     }
-    let after = script.as_ref().map(|s| s.look(&mut pipeline, now)).transpose()?.unwrap_or_default();
-    let out = match out {
-        Some(out) => out,
-        None => Outputs::new(&options.out, 1)?,
-    };
-    let written = out.finish()?;
-    for path in Outputs::left_over(&options.out, &written) {
-        notes.push(format!("{}: is from an earlier run; this one wrote no packet to it", path.display()));
+
+    /// Whether the captures have ended.
+    pub fn done(&self) -> bool {
+        self.merge.done()
     }
-    let mut inputs = Vec::new();
-    for ((port, reader), tally) in merge.inputs().zip(&tallies) {
-        let path = reader.path().display().to_string();
-        if let Some(why) = reader.cut() {
-            notes.push(format!("{path}: {why}; the {} packets before that were replayed", reader.packets));
+
+    /// The next packet for the controller.
+    pub fn take_packet_in(&mut self) -> Option<PacketIn> {
+        let packet = self.packet_ins.pop_front();
+        self.packet_ins_taken += u64::from(packet.is_some());
+        packet
+    }
+
+    /// A packet of the controller's, which comes in by its port.
+    pub fn packet_out(&mut self, pipeline: &mut Pipeline, bytes: &[u8]) -> Result<()> {
+        let Some(port) = self.options.cpu_port else {
+            return fail("this switch has no port for the controller; give it a cpu_port");
+        };
+        self.packet_outs += 1;
+        pipeline.process(self.now, port, bytes, &mut self.outputs);
+        self.send(pipeline, self.start + self.now / PICOSECONDS, 0)
+    }
+
+    /// Gives the captures their names, and the answer; `trace_text` in it is for people.
+    pub fn finish(self, pipeline: &mut Pipeline) -> Result<Value> {
+        let after = self.script.as_ref().map(|s| s.look(pipeline, self.now)).transpose()?.unwrap_or_default();
+        let written = self.out.finish()?;
+        let mut notes = self.notes;
+        for path in Outputs::left_over(&self.options.out, &written) {
+            notes.push(format!("{}: is from an earlier run; this one wrote no packet to it", path.display()));
         }
-        if tally.short > 0 {
+        if self.packet_ins_lost > 0 {
             notes.push(format!(
-                "{path}: {} packets were captured only in part; the program saw that part",
-                tally.short
+                "{} packets for the controller were lost: too many waited",
+                self.packet_ins_lost
             ));
         }
-        inputs.push(json!({
-            "port": port,
-            "file": path,
-            "packets": tally.packets,
-            "bytes": tally.bytes,
-            "captured_in_part": tally.short,
-            "cut": reader.cut(),
-        }));
+        let mut inputs = Vec::new();
+        for ((port, reader), tally) in self.merge.inputs().zip(&self.tallies) {
+            let path = reader.path().display().to_string();
+            if let Some(why) = reader.cut() {
+                notes
+                    .push(format!("{path}: {why}; the {} packets before that were replayed", reader.packets));
+            }
+            if tally.short > 0 {
+                notes.push(format!(
+                    "{path}: {} packets were captured only in part; the program saw that part",
+                    tally.short
+                ));
+            }
+            inputs.push(json!({
+                "port": port,
+                "file": path,
+                "packets": tally.packets,
+                "bytes": tally.bytes,
+                "captured_in_part": tally.short,
+                "cut": reader.cut(),
+            }));
+        }
+        let drops: serde_json::Map<String, Value> =
+            pipeline.drops().iter().map(|(reason, n)| (reason.name().to_owned(), json!(n))).collect();
+        let readings: Vec<Value> = self
+            .before
+            .iter()
+            .zip(&after)
+            .map(
+                |(b, a)| json!({"line": b.line, "command": b.command, "before": b.answer, "after": a.answer}),
+            )
+            .collect();
+        Ok(json!({
+            "ok": true,
+            "inputs": inputs,
+            "outputs": written.iter().map(|w| json!({
+                "port": w.port,
+                "file": w.path.display().to_string(),
+                "packets": w.packets,
+                "bytes": w.bytes,
+            })).collect::<Vec<_>>(),
+            "packets_in": self.count,
+            "packets_out": written.iter().map(|w| w.packets).sum::<u64>(),
+            "packets_to_controller": self.packet_ins_taken,
+            "packets_from_controller": self.packet_outs,
+            "duration_ps": self.now,
+            "drops": drops,
+            "ns_per_packet": self.times.median(),
+            "readings": readings,
+            "notes": notes,
+            "trace": self.traces,
+            "trace_text": self.trace_text,
+        }))
     }
-    let drops: serde_json::Map<String, Value> =
-        pipeline.drops().iter().map(|(reason, n)| (reason.name().to_owned(), json!(n))).collect();
-    let readings: Vec<Value> = before
-        .iter()
-        .zip(&after)
-        .map(|(b, a)| json!({"line": b.line, "command": b.command, "before": b.answer, "after": a.answer}))
-        .collect();
-    Ok(json!({
-        "ok": true,
-        "inputs": inputs,
-        "outputs": written.iter().map(|w| json!({
-            "port": w.port,
-            "file": w.path.display().to_string(),
-            "packets": w.packets,
-            "bytes": w.bytes,
-        })).collect::<Vec<_>>(),
-        "packets_in": count,
-        "packets_out": written.iter().map(|w| w.packets).sum::<u64>(),
-        "duration_ps": now,
-        "drops": drops,
-        "ns_per_packet": times.median(),
-        "readings": readings,
-        "notes": notes,
-        "trace": traces,
-        "trace_text": trace_text,
-    }))
 }

@@ -61,6 +61,18 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
+    pub(crate) fn of(inner: pipeline::Pipeline) -> Pipeline {
+        Pipeline { inner, outputs: Vec::new(), now: 0 }
+    }
+
+    pub(crate) fn engine(&mut self) -> &mut pipeline::Pipeline {
+        &mut self.inner
+    }
+
+    pub(crate) fn set_now(&mut self, now: u64) {
+        self.now = now;
+    }
+
     /// What runs here, which begins anew.
     pub(crate) fn take(&mut self) -> pipeline::Pipeline {
         let fresh = self.inner.another(0);
@@ -87,7 +99,7 @@ impl Pipeline {
         let engine = engine.parse().map_err(refused)?;
         let made = py.detach(|| commands::load::pipeline(program.0.clone(), engine, seed));
         let (inner, _) = made.map_err(raise)?;
-        Ok(Pipeline { inner, outputs: Vec::new(), now: 0 })
+        Ok(Pipeline::of(inner))
     }
 
     /// Picoseconds: the time of the last packet, or what was said since.

@@ -5,6 +5,7 @@ mod control;
 mod engine;
 mod live;
 mod reads;
+mod replay;
 mod simulation;
 mod specs;
 mod switch_control;
@@ -35,6 +36,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("TidegateError", m.py().get_type::<TidegateError>())?;
     m.add_class::<engine::Program>()?;
     m.add_class::<engine::Pipeline>()?;
+    m.add_class::<replay::Replay>()?;
     m.add_class::<simulation::Simulation>()?;
     m.add_class::<switch_control::SwitchControl>()?;
     m.add_class::<arrow::Columns>()?;
@@ -49,6 +51,5 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(values::congestion_controls, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::check, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::stf, m)?)?;
-    m.add_function(wrap_pyfunction!(tasks::replay, m)?)?;
     Ok(())
 }

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use commands::load::{Engine, Source};
-use commands::{Failure, replay as replaying, stf as testing};
+use commands::{Failure, stf as testing};
 use pyo3::prelude::*;
 
 use crate::{TidegateError, raise};
 
-fn engine(name: &str) -> PyResult<Engine> {
+pub(crate) fn engine(name: &str) -> PyResult<Engine> {
     name.parse().map_err(TidegateError::new_err)
 }
 
 /// Runs `work` without the interpreter lock, with a check for Ctrl-C that work asks for now and then.
-fn interruptible<T: Send>(
+pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut dyn FnMut() -> commands::Result<()>) -> commands::Result<T> + Send,
 ) -> PyResult<T> {
@@ -63,34 +63,5 @@ pub fn stf(
     let source = Source { path, includes, defines };
     let options = testing::Options { engine: self::engine(engine)?, trace, seed };
     let answer = interruptible(py, |interrupt| testing::run(source.program()?, &test, options, interrupt))?;
-    Ok(answer.to_string())
-}
-
-#[pyfunction]
-#[pyo3(signature = (path, inputs, out, commands, includes, defines, engine, trace, seed, progress))]
-#[allow(clippy::too_many_arguments)]
-pub fn replay(
-    py: Python<'_>,
-    path: PathBuf,
-    inputs: Vec<(u32, PathBuf)>,
-    out: PathBuf,
-    commands: Option<PathBuf>,
-    includes: Vec<PathBuf>,
-    defines: Vec<String>,
-    engine: &str,
-    trace: u64,
-    seed: u64,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
-    let source = Source { path, includes, defines };
-    let options = replaying::Options { engine: self::engine(engine)?, inputs, out, commands, trace, seed };
-    let mut tell = move |count: u64| {
-        if let Some(progress) = &progress {
-            // Someone who cannot be told how far it is does not stop the work.
-            Python::attach(|py| progress.call1(py, (count,)).map_err(|e| e.write_unraisable(py, None)).ok());
-        }
-    };
-    let answer =
-        interruptible(py, |interrupt| replaying::run(source.program()?, &options, interrupt, &mut tell))?;
     Ok(answer.to_string())
 }

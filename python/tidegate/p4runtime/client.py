@@ -5,7 +5,7 @@
     ...     switch.run(Learner(), "10 s")
 
 Any server will do that has been told its program. What P4Runtime has no messages for (queues, packet generators, statistics)
-raises `TidegateError`.
+raises `Unsupported`, a `TidegateError`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from tidegate import units
 from tidegate._core import TidegateError
-from tidegate.control import Controller, Port, QueueState
+from tidegate.control import Controller
 from tidegate.control.runner import DigestFields, Managed, Packet, Runner
 from tidegate.p4runtime.client_objects import RemoteObjects
 from tidegate.p4runtime.connection import ClientTls, Connection, Refused
@@ -55,7 +55,7 @@ def connect(
 class RemoteSwitch(RemoteObjects):
     """A switch that is asked by P4Runtime."""
 
-    # Packets, time, and what P4Runtime has not.
+    # Packets, time, and what P4Runtime has no messages for.
 
     def _header(self, direction: str) -> tuple[Field, ...]:
         """Fields of a controller header, whose widths are those on the wire."""
@@ -96,35 +96,6 @@ class RemoteSwitch(RemoteObjects):
     def drops(self) -> dict[str, int]:
         """Not by P4Runtime."""
         self._refuse("counts of dropped packets")
-
-    @property
-    def statistics(self) -> dict[str, int]:
-        """Not by P4Runtime."""
-        self._refuse("statistics")
-
-    def port_read(self, port: int) -> Port:
-        """Not by P4Runtime."""
-        self._refuse("ports and queues")
-
-    def port_write(self, port: int, to: Port) -> None:
-        """Not by P4Runtime."""
-        self._refuse("ports and queues")
-
-    def queue_read(self, port: int, queue: int = 0) -> QueueState:
-        """Not by P4Runtime."""
-        self._refuse("ports and queues")
-
-    def generator_set(self, number: int, *, port: int, packet: bytes, period: units.Time) -> None:
-        """Not by P4Runtime."""
-        self._refuse("packet generators")
-
-    def generator_period(self, number: int, period: units.Time) -> None:
-        """Not by P4Runtime."""
-        self._refuse("packet generators")
-
-    def generator_stop(self, number: int) -> None:
-        """Not by P4Runtime."""
-        self._refuse("packet generators")
 
     # Running a controller.
 

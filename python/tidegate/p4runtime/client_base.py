@@ -6,11 +6,11 @@ import operator
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 from tidegate._core import TidegateError, parse_value
-from tidegate.control import SwitchApi
 from tidegate.control.api import Value
+from tidegate.control.fixed import WithoutFixedParts
 from tidegate.p4runtime.connection import Connection, Refused
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Action, Array, Profile, Schema, Table
@@ -20,8 +20,10 @@ from tidegate.p4runtime.values import Codec, Translations, canonical
 BATCH = 2000
 
 
-class Remote(SwitchApi):
+class Remote(WithoutFixedParts):
     """A switch that is asked by P4Runtime."""
+
+    reason = "is asked by P4Runtime, which has no message for"
 
     def __init__(
         self,
@@ -78,9 +80,6 @@ class Remote(SwitchApi):
     def _register(self, name: str) -> Array:
         array: Array = self._object(self._schema.registers, name, "register")
         return array
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise TidegateError(f"{self.name} is asked by P4Runtime, which has no message for {what}")
 
     # Messages.
 

@@ -99,13 +99,14 @@ def switch(
 ) -> None:
     """Run a program as a switch between interfaces, until Ctrl-C or SIGTERM. Needs root."""
     from tidegate import p4
+    from tidegate.control.files import load
     from tidegate.switch import controllers
     from tidegate.switch.running import LiveSwitch
 
     certificates = (grpc_cert, grpc_key, grpc_ca)
     if grpc_addr is None and certificates != (None, None, None):
         raise TidegateError("--grpc-cert, --grpc-key and --grpc-ca are for --grpc-addr; give it too")
-    made = [] if controller is None else controllers.load(controller)
+    made = [] if controller is None else load(controller)
     given = parse_ports(interface, mode, rate or [], delay or [])
     if any(port.number == cpu_port for port in given):
         raise TidegateError(f"--cpu-port {cpu_port}: an interface has this port; give another number")

@@ -1,13 +1,10 @@
-"""Controllers of a switch that runs: a Python file says which."""
+"""Controllers of a switch that runs."""
 
 from __future__ import annotations
 
-import runpy
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -19,42 +16,10 @@ from tidegate.control.delivery import Mailbox
 from tidegate.control.runner import Managed, Runner, failure
 from tidegate.switch.running import LiveSwitch
 
-NAME = "controllers"
-
 PATIENCE_S = 2.0
 """How long the end waits for a start or a tick."""
 TURN_S = 0.2
 """How often the beginning looks whether all is to end."""
-
-
-def load(path: Path) -> list[Controller]:
-    """The controllers that a file has made: one, or a list of them, by the name `controllers`.
-
-    Raises `TidegateError` for a file that cannot be run or makes none.
-    """
-    if not path.is_file():
-        raise TidegateError(f"{path}: there is no such file")
-    try:
-        made = runpy.run_path(str(path)).get(NAME)
-    except TidegateError as error:
-        raise TidegateError(f"{path}: {error}") from None
-    except (Exception, SystemExit) as error:
-        lines = [
-            frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
-        ]
-        line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
-        where = path if line is None else f"{path}:{line}"
-        raise TidegateError(f"{where}: {type(error).__name__}: {error}") from None
-    controllers = [made] if isinstance(made, Controller) else made
-    if (
-        not isinstance(controllers, Sequence)
-        or not controllers
-        or not all(isinstance(controller, Controller) for controller in controllers)
-    ):
-        raise TidegateError(
-            f"{path}: makes no controller; give the name `{NAME}` to a tidegate.control.Controller, or to a list of them"
-        )
-    return list(controllers)
 
 
 class _RealTime:

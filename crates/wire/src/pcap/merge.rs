@@ -32,6 +32,7 @@ pub struct Merge {
     inputs: Vec<Input>,
     /// The input whose packet was given out last.
     current: Option<usize>,
+    done: bool,
 }
 
 impl Merge {
@@ -42,11 +43,16 @@ impl Merge {
             input.advance()?;
             inputs.push(input);
         }
-        Ok(Merge { inputs, current: None })
+        Ok(Merge { inputs, current: None, done: false })
     }
 
-    #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<Arrival<'_>>> {
+    /// The first packet of all, before anything is taken.
+    pub fn first(&self) -> Option<Packet> {
+        self.inputs.iter().filter_map(|input| input.next).min_by_key(|packet| packet.time)
+    }
+
+    /// The next packet, if it came at `until` (nanoseconds) or before.
+    pub fn next_until(&mut self, until: u64) -> Result<Option<Arrival<'_>>> {
         if let Some(current) = self.current.take() {
             self.inputs[current].advance()?;
         }
@@ -56,10 +62,21 @@ impl Merge {
             .enumerate()
             .filter_map(|(i, input)| Some((input.next?.time, i, input.next?)))
             .min_by_key(|(time, i, _)| (*time, *i));
-        let Some((_, index, packet)) = first else { return Ok(None) };
+        let Some((time, index, packet)) = first else {
+            self.done = true;
+            return Ok(None);
+        };
+        if time > until {
+            return Ok(None);
+        }
         self.current = Some(index);
         let input = &self.inputs[index];
         Ok(Some((index, input.port, packet, &input.bytes)))
+    }
+
+    /// Whether all packets have been taken, and somebody asked for more.
+    pub fn done(&self) -> bool {
+        self.done
     }
 
     /// Port and reader of each input.

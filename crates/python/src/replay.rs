@@ -1,0 +1,112 @@
+//! Captures that are replayed: steps of a replay for Python, which runs controllers in between.
+
+use std::path::PathBuf;
+
+use commands::replay;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::control::refused;
+use crate::engine::{Pipeline, Program};
+use crate::raise;
+use crate::tasks::{engine, interruptible};
+
+/// Captures on their way through a pipeline. Times are picoseconds since the first packet.
+#[pyclass(module = "tidegate._core")]
+pub struct Replay {
+    /// `None`: it is finished.
+    replay: Option<replay::Replay>,
+    pipeline: Py<Pipeline>,
+}
+
+impl Replay {
+    fn open(&mut self) -> PyResult<&mut replay::Replay> {
+        self.replay.as_mut().ok_or_else(|| refused("the replay is finished"))
+    }
+}
+
+#[pymethods]
+impl Replay {
+    #[new]
+    #[pyo3(signature = (program, inputs, out, commands, engine, trace, seed, cpu_port))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        program: &Program,
+        inputs: Vec<(u32, PathBuf)>,
+        out: PathBuf,
+        commands: Option<PathBuf>,
+        engine: &str,
+        trace: u64,
+        seed: u64,
+        cpu_port: Option<u32>,
+    ) -> PyResult<Replay> {
+        let engine = self::engine(engine)?;
+        let options = replay::Options { engine, inputs, out, commands, trace, seed, cpu_port };
+        let program = program.0.clone();
+        let (replay, pipeline) = interruptible(py, |_| replay::Replay::open(program, options))?;
+        Ok(Replay { replay: Some(replay), pipeline: Py::new(py, Pipeline::of(pipeline))? })
+    }
+
+    /// The switch that the packets go through.
+    #[getter]
+    fn pipeline(&self, py: Python<'_>) -> Py<Pipeline> {
+        self.pipeline.clone_ref(py)
+    }
+
+    /// Runs the packets that came until a time (`None`: all), if `pausing` no further than to the first with a message for the
+    /// controller; gives the time reached. `progress` gets the number of packets now and then.
+    #[pyo3(signature = (until, pausing, progress))]
+    fn advance(
+        &mut self,
+        py: Python<'_>,
+        until: Option<u64>,
+        pausing: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<u64> {
+        let pipeline = self.pipeline.clone_ref(py);
+        let mut pipeline = pipeline.borrow_mut(py);
+        let mut tell = move |count: u64| {
+            if let Some(progress) = &progress {
+                // Someone who cannot be told how far it is does not stop the work.
+                Python::attach(|py| {
+                    progress.call1(py, (count,)).map_err(|e| e.write_unraisable(py, None)).ok()
+                });
+            }
+        };
+        let (replay, engine) = (self.open()?, pipeline.engine());
+        let reached = interruptible(py, |interrupt| {
+            replay.advance(engine, until.unwrap_or(u64::MAX), pausing, interrupt, &mut tell)
+        })?;
+        pipeline.set_now(reached);
+        Ok(reached)
+    }
+
+    /// Whether the captures have ended.
+    #[getter]
+    fn done(&self) -> bool {
+        self.replay.as_ref().is_none_or(replay::Replay::done)
+    }
+
+    /// The next packet for the controller: when it came, its bytes, and how many bytes of it were not captured.
+    fn take_packet_in<'py>(&mut self, py: Python<'py>) -> PyResult<Option<(u64, Bound<'py, PyBytes>, u32)>> {
+        let packet = self.open()?.take_packet_in();
+        Ok(packet.map(|p| (p.at, PyBytes::new(py, &p.bytes), p.more)))
+    }
+
+    /// A packet of the controller's, which comes in by its port.
+    fn packet_out(&mut self, py: Python<'_>, packet: &[u8]) -> PyResult<()> {
+        let pipeline = self.pipeline.clone_ref(py);
+        let mut pipeline = pipeline.borrow_mut(py);
+        self.open()?.packet_out(pipeline.engine(), packet).map_err(raise)
+    }
+
+    /// Gives the captures their names, and the answer as JSON text.
+    fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
+        let replay = self.replay.take().ok_or_else(|| refused("the replay is finished"))?;
+        let pipeline = self.pipeline.clone_ref(py);
+        let mut pipeline = pipeline.borrow_mut(py);
+        let answer = replay.finish(pipeline.engine()).map_err(raise)?;
+        Ok(answer.to_string())
+    }
+}
