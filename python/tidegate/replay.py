@@ -21,6 +21,7 @@ from tidegate import _core, p4, units
 from tidegate._core import TidegateError
 from tidegate.control import Controller
 from tidegate.control.fixed import WithoutFixedParts
+from tidegate.control.quantities import Subject
 from tidegate.control.runner import Managed, Runner, failure
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ def replay(
         known = [names.get(port, "") for port in range(max(names) + 1)] if ports is None else ports
         switch = ReplaySwitch(name, session, known, lambda *note: notes.append(note))
         clock = _CaptureClock(session, progress)
-        runner = Runner([Managed(switch, _Messages(session), controllers)], clock, _ends)
+        subject = Subject(switch, session.pipeline, lambda: compiled)
+        runner = Runner([Managed(switch, _Messages(session), controllers, subject)], clock, _ends)
         runner.start()
         runner.run(ended=lambda: session.done)
     else:

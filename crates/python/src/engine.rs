@@ -227,6 +227,15 @@ impl Pipeline {
         messages.into_iter().map(|m| control::digest(&self.inner, m)).collect()
     }
 
+    /// Digests that were dropped because nobody took them.
+    fn digests_lost(&self) -> u64 {
+        self.inner.state.digests_lost
+    }
+
+    fn table_totals(&self) -> Vec<control::Totals> {
+        control::table_totals(&self.inner)
+    }
+
     /// Packets dropped, by reason.
     fn drops(&self) -> Vec<(&'static str, u64)> {
         self.inner.drops().iter().map(|(reason, count)| (reason.name(), *count)).collect()

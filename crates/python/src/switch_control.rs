@@ -226,6 +226,11 @@ impl SwitchControl {
         })
     }
 
+    /// Digests that were dropped because nobody took them.
+    fn digests_lost(&self, py: Python<'_>) -> PyResult<u64> {
+        self.pipeline(py, |pipeline| Ok(pipeline.state.digests_lost))
+    }
+
     /// The next packet for the controller: when it came, its bytes, and how many bytes of payload are only counted.
     fn take_packet_in<'py>(&self, py: Python<'py>) -> PyResult<Option<(u64, Bound<'py, PyBytes>, u32)>> {
         let packet = self.switch(py, |switch, _| switch.take_packet_in())?;

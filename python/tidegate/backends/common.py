@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from typing import Any
 
 from tidegate import _core
 from tidegate._core import TidegateError
 from tidegate.backends.build import Ports
 from tidegate.control import Controller, SwitchApi
+from tidegate.control.quantities import Subject
 from tidegate.control.runner import Clock, Managed, Runner
 from tidegate.network import Link, Network, Switch
 from tidegate.results import Note
@@ -21,7 +24,9 @@ SLICE_S = 0.05
 Progress = Callable[[int, int], None]
 
 
-def runner(network: Network, core: _core.Simulation, clock: Clock, notes: list[Note]) -> Runner:
+def runner(
+    network: Network, core: _core.Simulation, clock: Clock, notes: list[Note], *, with_flows: bool
+) -> Runner:
     """What runs a network's controllers and the actions at times of the run. What controllers note comes to `notes`."""
     controllers: dict[Switch, list[Controller]] = {}
     for controller, asked in network.controllers:
@@ -35,17 +40,42 @@ def runner(network: Network, core: _core.Simulation, clock: Clock, notes: list[N
     def note(now: int, switch: str, quantity: str, value: float) -> None:
         notes.append((now, switch, quantity, value))
 
+    if network.quantities:
+        for node in network.nodes:
+            if isinstance(node, Switch):
+                controllers.setdefault(node, [])
     managed = []
     for switch, given in controllers.items():
         surface = core.control(switch.number)
-        core.watch(switch.number)
-        managed.append(
-            Managed(SwitchApi(switch.name, surface, _neighbours(network, switch), note), surface, given)
+        if given:
+            core.watch(switch.number)
+        neighbours = _neighbours(network, switch)
+        api = SwitchApi(switch.name, surface, neighbours, note)
+        subject = Subject(
+            api,
+            surface,
+            partial(getattr, switch, "program"),
+            range(len(neighbours)),
+            flows=_flows(network, core, with_flows),
         )
+        managed.append(Managed(api, surface, given, subject))
     made = Runner(managed, clock)
     for when, action in network.actions:
         made.at(when, action)
+    for period, quantity, *labels in network.quantities:
+        for one in managed:
+            if one.subject is not None:
+                made.record(one.subject, quantity, tuple(labels), period)
     return made
+
+
+def _flows(
+    network: Network, core: _core.Simulation, with_flows: bool
+) -> Callable[[], list[tuple[str, dict[str, Any]]]] | None:
+    """What came of the flows that the core runs."""
+    if not with_flows:
+        return None
+    return lambda: [(flow.label, core.outcome(flow.number)) for flow in network.flows]
 
 
 class SlicedClock:

@@ -75,7 +75,7 @@ def _run(
             return core.live_until(end)
 
         by_slices = common.SlicedClock(core, advance, until, progress)
-        runner = common.runner(network, core, by_slices, notes)
+        runner = common.runner(network, core, by_slices, notes, with_flows=False)
         runner.start()
         with (
             common.changing(network, core, ports),

@@ -13,7 +13,7 @@ def run(network: Network, until: int, seed: int, progress: common.Progress | Non
     core, ports = build(network, seed, with_flows=True)
     notes: list[Note] = []
     clock = common.SlicedClock(core, core.run_until, until, progress)
-    runner = common.runner(network, core, clock, notes)
+    runner = common.runner(network, core, clock, notes, with_flows=True)
     interrupted = False
     with common.changing(network, core, ports):
         try:

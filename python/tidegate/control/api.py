@@ -15,6 +15,9 @@ import numpy.typing as npt
 
 from tidegate import units
 from tidegate._core import TidegateError
+from tidegate.control.quantities import ALL as QUANTITIES_WHERE
+from tidegate.control.quantities import Subject
+from tidegate.control.quantities import read as read_quantity
 
 Value = int | str
 """A number, or what the reference switch's command line takes: `10.0.0.1`, `10.0.0.0/8`, `0x0a&&&0xff`, `1->9`."""
@@ -373,6 +376,31 @@ class SwitchApi(PipelineApi):
     def command(self, line: str) -> str:
         """Run one line of the reference switch's command language; return its answer."""
         return self._core.command(line)
+
+    # Quantities.
+
+    subject: Subject | None = None
+    """What quantities are read of; a runner says it."""
+    recorder: Callable[[str, tuple[object, ...], int], None] | None = None
+
+    def quantity(self, name: str, *labels: object) -> dict[tuple[str, ...], float]:
+        """Values of a quantity (`tidegate.control.quantities`) by their labels: all, or those whose first labels are these."""
+        if self.subject is None:
+            raise TidegateError(
+                f"{self.name} has no quantities that can be read by name; {QUANTITIES_WHERE} have"
+            )
+        return read_quantity(self.subject, name, *labels)
+
+    def record(self, quantity: str, *labels: object, period: units.Time) -> None:
+        """Note the values of a quantity every `period` from now on: as `queue_depth_packets[1,0]`, its labels in brackets.
+
+        With labels, those values alone whose first labels are these. What is due at a time is noted after the ticks of that time.
+        """
+        if self.recorder is None:
+            raise TidegateError(
+                f"{self.name} has no quantities that can be recorded; {QUANTITIES_WHERE} have"
+            )
+        self.recorder(quantity, labels, units.time(period))
 
     def note(self, quantity: str, value: float) -> None:
         """Put a value in the result's table of what controllers note (`Result.notes`). A unit is the end of the name."""

@@ -9,7 +9,8 @@ The clock says what time is. In virtual time nothing happens while a controller 
 clock ticks that a slow controller has missed are left out: the next one is the first that is still to come.
 
 Order at one time: packets, then messages (switch by switch; digests before packets; each message to all of the switch's
-controllers in turn), then actions and ticks in the order in which they were planned, with the messages that each of them causes.
+controllers in turn), then actions, then ticks, each in the order in which they were planned and with the messages that it causes;
+then recordings.
 
 All of it happens on the thread that calls `run`.
 """
@@ -25,8 +26,10 @@ from itertools import count
 from typing import Protocol
 
 from tidegate._core import TidegateError
+from tidegate.control import quantities
 from tidegate.control.api import Digest, PacketIn, SwitchApi
 from tidegate.control.controller import Controller, period_of
+from tidegate.control.quantities import Subject
 
 FOREVER = 2**63
 """Picoseconds: a run that something else ends."""
@@ -72,6 +75,8 @@ class Managed:
     api: SwitchApi
     source: Source
     controllers: Sequence[Controller]
+    subject: Subject | None = None
+    """What its quantities are read of."""
 
 
 @dataclass(order=True)
@@ -80,7 +85,7 @@ class _Planned:
 
     when: int
     rank: int
-    """Actions come before ticks of the same time."""
+    """Of what is due at one time, actions come first, then ticks, then recordings."""
     order: int
     call: Callable[[], object] = field(compare=False)
     period: int | None = field(compare=False, default=None)
@@ -101,6 +106,12 @@ class Runner:
         self._agenda: list[_Planned] = []
         self._numbers = count()
         self._stopped: set[int] = set()
+        # Who is being called: what it records ends with it.
+        self._current: Controller | None = None
+        for managed in self._switches:
+            managed.api.subject = managed.subject
+            if managed.subject is not None:
+                managed.api.recorder = partial(self.record, managed.subject)
 
     def at(self, when: int, action: Callable[[], object]) -> None:
         """Call something at a time."""
@@ -124,8 +135,31 @@ class Runner:
             planned = _Planned(began + period, 1, next(self._numbers), tick, period, controller)
             heapq.heappush(self._agenda, planned)
 
+    def record(self, subject: Subject, quantity: str, labels: tuple[object, ...], period: int) -> None:
+        """Note the values of a quantity every `period` from now on; as long as the controller runs that asks for it."""
+        quantities.demand(subject, quantity, labels)
+        if period == 0:
+            raise TidegateError(f"the period of recording {quantity} is 0; give one above 0")
+        owner = self._current
+        note = partial(self._record, subject, quantity, labels, owner)
+        due = self._clock.now() + period
+        heapq.heappush(self._agenda, _Planned(due, 2, next(self._numbers), note, period, owner))
+
+    def _record(
+        self, subject: Subject, quantity: str, labels: tuple[object, ...], owner: Controller | None
+    ) -> None:
+        try:
+            for at, value in quantities.read(subject, quantity, *labels).items():
+                subject.api.note(quantities.note_name(quantity, at), value)
+        except TidegateError as error:
+            # The program may be another one by now.
+            if self._on_error is None or owner is None:
+                raise
+            self._on_error(owner, "record", error)
+            self.stop(owner)
+
     def stop(self, controller: Controller) -> None:
-        """Call a controller no more, for any switch. The switches keep what it has set."""
+        """Call a controller no more, for any switch, and end its recordings. The switches keep what it has set."""
         self._stopped.add(id(controller))
         for planned in self._agenda:
             planned.cancelled |= planned.owner is controller
@@ -181,6 +215,7 @@ class Runner:
         """Calls a controller that runs; gives whether it goes on."""
         if id(controller) in self._stopped:
             return False
+        self._current = controller
         try:
             getattr(controller, method)(*(() if method == "start" else (api.now,)), api, *what)
         except (Exception, SystemExit) as error:
@@ -189,6 +224,8 @@ class Runner:
             self._on_error(controller, method, error)
             self.stop(controller)
             return False
+        finally:
+            self._current = None
         return True
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidegate import control, units
 from tidegate._core import TidegateError
@@ -28,6 +28,8 @@ class Network(Flows):
         self.actions: list[tuple[int, Action]] = []
         self.controllers: list[tuple[control.Controller, tuple[Switch, ...]]] = []
         self.sampling: int | None = None
+        self.quantities: list[tuple[Any, ...]] = []
+        """Period, name and labels of what is noted of all P4 switches."""
         self.watched: list[Link] = []
         self.captures: list[tuple[Link, Node, Path, int]] = []
 
@@ -47,8 +49,16 @@ class Network(Flows):
             raise TidegateError(f"an action at a time of the run is something to call, not {action!r}")
         self.actions.append((units.time(when), action))
 
-    def record(self, period: units.Time, queues: Iterable[Link] = ()) -> None:
-        """Sample all TCP flows, and the queues of these links in both directions, on a period."""
+    def record(
+        self,
+        period: units.Time,
+        queues: Iterable[Link] = (),
+        quantities: Iterable[str | tuple[object, ...]] = (),
+    ) -> None:
+        """Sample all TCP flows, and the queues of these links in both directions, on a period.
+
+        `quantities` of all P4 switches come to `Result.notes`: names (`tidegate.control.quantities`), or tuples of a name and labels.
+        """
         self.sampling = units.time(period)
         if self.sampling == 0:
             raise TidegateError("the period of recording is 0; give one above 0")
@@ -56,6 +66,9 @@ class Network(Flows):
         for link in links:
             self._demand_link(link, "a link whose queues are recorded")
         self.watched.extend(links)
+        for quantity in [quantities] if isinstance(quantities, str) else quantities:
+            name = (quantity,) if isinstance(quantity, str) else tuple(quantity)
+            self.quantities.append((self.sampling, *name))
 
     def capture(
         self, link: Link, node: Node, path: str | PathLike[str], *, snap: units.Size = "256 KiB"

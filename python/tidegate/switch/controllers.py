@@ -54,7 +54,7 @@ class Controlled:
         self._controllers = list(controllers)
         self._mailbox = Mailbox()
         self._runner = Runner(
-            [Managed(live.api, self._mailbox, self._controllers)],
+            [Managed(live.api, self._mailbox, self._controllers, live.subject)],
             _RealTime(live, self._mailbox),
             self._failed,
         )
@@ -73,6 +73,7 @@ class Controlled:
         if self._failure is not None:
             raise self._failure
         self._live.listen(self._mailbox)
+        self._live.dropped = lambda: dict(self._mailbox.dropped)
         return self
 
     def __exit__(
@@ -83,11 +84,6 @@ class Controlled:
         self._thread.join(PATIENCE_S)
         if self._thread.is_alive():
             sys.stderr.write("warning: a controller has not come back; ending without it\n")
-
-    @property
-    def dropped(self) -> dict[str, int]:
-        """Messages that controllers did not take in time, by kind."""
-        return dict(self._mailbox.dropped)
 
     def _run(self) -> None:
         try:

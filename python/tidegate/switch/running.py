@@ -10,6 +10,7 @@ from typing import Any, Self
 from tidegate import _core, p4, units
 from tidegate.control import SwitchApi
 from tidegate.control.delivery import Distributor, Listener
+from tidegate.control.quantities import Subject
 from tidegate.specs import Wire
 from tidegate.switch.ports import SwitchPort
 
@@ -67,6 +68,19 @@ class LiveSwitch:
         """What controllers have noted last, by quantity."""
         self.server: Callable[[], dict[str, int]] = dict
         """What a P4Runtime server in front of it has counted, if there is one."""
+        self.dropped: Callable[[], dict[str, int]] = dict
+        """Messages that its controllers did not take in time."""
+        self.subject = Subject(
+            self.api,
+            self.control,
+            lambda: self.program,
+            [port.number for port in self.ports],
+            interfaces=lambda: [(port.number, port.interface) for port in self.ports],
+            statistics=self.statistics,
+            notes=lambda: self.notes,
+            planes=lambda: self.server(),
+            dropped=lambda: self.dropped(),
+        )
         self.messages = Distributor(self.control)
         """What hands digests, packets and idle notices to controllers and servers."""
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from tidegate import units
 from tidegate._core import TidegateError
-from tidegate.switch.metrics import Family, families
+from tidegate.control.quantities import Family, families
 from tidegate.switch.running import LiveSwitch
 
 Row = tuple[str, ...]
@@ -57,7 +57,7 @@ class View:
 
     def content(self) -> Group:
         """What is counted, with rates since the last time."""
-        found = {family.name: family for family in families(self._switch)}
+        found = {family.name: family for family in families(self._switch.subject)}
         now = time.monotonic()
         spent, self._at = max(now - self._at, 1e-3), now
         values = {(name, labels): value for name, family in found.items() for labels, value in family.rows}
