@@ -155,7 +155,10 @@ def test_faults_on_a_wire() -> None:
         ),
         (lambda net, a, b: net.tcp(a, net.host("c")), "flow 0: there is no way from a to c; add a link"),
         (lambda net, a, b: net.record("0 s"), "the period of recording is 0"),
-        (lambda net, a, b: net.links[0].set("1 s", direction="up"), "a direction is both, forward or reverse"),
+        (
+            lambda net, a, b: net.links[0].set("1 s", direction="up"),
+            "a direction is both, forward or reverse",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(build: object, message: str) -> None:
