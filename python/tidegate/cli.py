@@ -24,7 +24,7 @@ from tidegate.switch.command import switch
 
 app = typer.Typer(
     name="tidegate",
-    help="P4 data planes that help TCP: compile, test and run P4_16 programs for the v1model architecture.",
+    help="P4 data planes that help TCP: compile, test and run P4_16 programs, simulate networks, run experiments.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -43,7 +43,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 class Engine(StrEnum):
-    """What runs the program."""
+    """Executors of P4 programs."""
 
     AUTO = "auto"
     INTERP = "interp"
@@ -53,7 +53,7 @@ class Engine(StrEnum):
 EngineOption = Annotated[
     Engine,
     typer.Option(
-        "--engine", help="What runs the program: auto is jit, or interp where there can be no native code."
+        "--engine", help="Executor: native code (jit) or the interpreter; auto falls back to interp."
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Seed of the program's random().")]
@@ -70,7 +70,7 @@ INTERRUPTED = 130
 
 
 class _Told(SystemExit):
-    """The end of a command that has said why."""
+    """Exit of a command that has already printed the reason."""
 
 
 def _print_json(answer: dict[str, Any]) -> None:
@@ -106,7 +106,7 @@ def check(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compile a program: print what is wrong with it, or what is in it."""
+    """Compile a program and print diagnostics or a summary."""
     answer = json.loads(
         _core.check(program, _include_dirs(include), define or [], p4info, color=_color() and not as_json)
     )
@@ -123,15 +123,15 @@ def check(
 @app.command()
 def stf(
     program: Program,
-    test: Annotated[Path, typer.Argument(metavar="TEST.stf", help="Test.", show_default=False)],
+    test: Annotated[Path, typer.Argument(metavar="TEST.stf", help="STF test file.", show_default=False)],
     include: Include = None,
     define: Define = None,
     engine: EngineOption = Engine.AUTO,
-    trace: Annotated[bool, typer.Option("--trace", help="Show every step of every packet.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show each step of each packet.")] = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Run a test of the Simple Test Framework: entries, packets in, packets expected."""
+    """Run a test in the format of the Simple Test Framework (STF)."""
     answer = json.loads(_core.stf(program, test, _include_dirs(include), define or [], engine, trace, seed))
     text = answer.pop("text")
     if as_json:
@@ -162,42 +162,52 @@ def replay(
         typer.Option(
             "--in",
             metavar="PORT=FILE",
-            help="Capture (pcap, pcapng) that comes in by PORT.",
+            help="Capture (pcap or pcapng) that arrives by PORT.",
             show_default=False,
         ),
     ],
     out: Annotated[
         Path,
         typer.Option(
-            metavar="DIR", help="Where portN.pcap is written for each output port.", show_default=False
+            metavar="DIR", help="Folder for the captures portN.pcap of the output ports.", show_default=False
         ),
     ],
     commands: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Commands as for simple_switch_CLI.", show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="Control-plane commands, in the language of simple_switch_CLI.",
+            show_default=False,
+        ),
     ] = None,
     controller: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.py",
-            help="Python that gives its controllers the name `controllers`.",
+            help="Python file that defines `controllers`.",
             show_default=False,
         ),
     ] = None,
     cpu_port: Annotated[
         int | None,
-        typer.Option(metavar="PORT", min=0, max=510, help="The controller's port.", show_default=False),
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=510,
+            help="Port whose packets go to and come from controllers.",
+            show_default=False,
+        ),
     ] = None,
     include: Include = None,
     define: Define = None,
     engine: EngineOption = Engine.AUTO,
     trace: Annotated[
-        int, typer.Option("--trace", metavar="N", min=0, help="Show every step of the first N packets.")
+        int, typer.Option("--trace", metavar="N", min=0, help="Show each step of the first N packets.")
     ] = 0,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Play captures through a program by their timestamps; one capture out per port."""
+    """Send the packets of captures through a program at their timestamps."""
     from tidegate import p4
     from tidegate.control.files import load
     from tidegate.replay import replay as play
@@ -330,24 +340,28 @@ def list_experiments(as_json: Json = False) -> None:
 
 @app.command()
 def run(
-    experiment: Annotated[str, typer.Argument(metavar="SYSTEM.EXPERIMENT", help="See `tidegate list`.")],
+    experiment: Annotated[
+        str, typer.Argument(metavar="SYSTEM.EXPERIMENT", help="An experiment of `tidegate list`.")
+    ],
     backend: Annotated[
-        str, typer.Option(metavar="sim|live", help="Simulated, or between real Linux hosts (needs root).")
+        str, typer.Option(metavar="sim|live", help="Simulator, or real Linux hosts (needs root).")
     ] = "sim",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter.", show_default=False),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set a parameter of the experiment.", show_default=False
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**63, help="First seed.")] = 1,
     repeat: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of seeds.")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="Less time, coarser figures.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs, coarser figures.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of the run [runs/EXPERIMENT].", show_default=False),
+        typer.Option(metavar="DIR", help="Folder for the results [runs/EXPERIMENT].", show_default=False),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run an experiment: tables, a figure, and what was published beside what was measured."""
+    """Run an experiment: tables, a figure, and claims beside measured values."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from tidegate import backends, experiments
@@ -397,7 +411,7 @@ def run(
 
 @app.command()
 def clean(as_json: Json = False) -> None:
-    """Remove what labs of the live backend have left that were killed; those that run stay."""
+    """Remove what killed live runs have left; running ones stay."""
     from tidegate.lab import names
 
     removed = names.remove_dead()
@@ -412,9 +426,9 @@ def clean(as_json: Json = False) -> None:
 
 @app.command()
 def plot(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `tidegate run` has written.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")],
 ) -> None:
-    """Draw the figure of a run again, from its tables."""
+    """Redraw the figure of a run from its tables."""
     from tidegate.experiments import replot
 
     print(replot(folder))
@@ -422,12 +436,10 @@ def plot(
 
 @app.command()
 def claims(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Folders that `tidegate run` has written.")
-    ],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs.")],
     as_json: Json = False,
 ) -> None:
-    """Say which claims of a system's paper these runs find, which not, and which they cannot tell."""
+    """Judge the claims of a system's paper by runs: found, not found, cannot tell."""
     from tidegate import papers
 
     rows = papers.judge_runs(folders)
@@ -467,7 +479,7 @@ def main() -> None:
         sys.stderr.write(f"{stopped or 'interrupted'}\n")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has gone; there is nobody to tell.
+        # The reader of our output has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except SystemExit as leaving:

@@ -18,7 +18,7 @@ from tidegate._core import TidegateError
 from tidegate.switch.ports import Mode, parse_ports
 
 LOOK_S = 1.0
-"""How often `--watch` looks."""
+"""Interval of `--watch` in seconds."""
 
 
 def switch(
@@ -29,65 +29,85 @@ def switch(
             "--interface",
             "-i",
             metavar="PORT@INTERFACE",
-            help="A port of the switch and its interface; PORT@tap:NAME makes a TAP device.",
+            help="Port number and interface of a port; PORT@tap:NAME creates a TAP device.",
             show_default=False,
         ),
     ],
     commands: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Commands as simple_switch_CLI takes them.", show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="Control-plane commands, in the language of simple_switch_CLI.",
+            show_default=False,
+        ),
     ] = None,
     controller: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.py",
-            help="Python that gives its controllers the name `controllers`.",
+            help="Python file that defines `controllers`.",
             show_default=False,
         ),
     ] = None,
-    mode: Annotated[Mode, typer.Option(help="How frames get from interfaces.")] = Mode.AUTO,
+    mode: Annotated[Mode, typer.Option(help="Packet I/O backend.")] = Mode.AUTO,
     rate: Annotated[
         list[str] | None,
-        typer.Option(metavar="PORT=RATE", help="Rate of what leaves, as 1=100Mbit/s.", show_default=False),
+        typer.Option(metavar="PORT=RATE", help="Egress rate of a port, as 1=100Mbit/s.", show_default=False),
     ] = None,
     delay: Annotated[
         list[str] | None,
-        typer.Option(metavar="PORT=TIME", help="Delay of what leaves, as 1=10ms.", show_default=False),
+        typer.Option(metavar="PORT=TIME", help="Egress delay of a port, as 1=10ms.", show_default=False),
     ] = None,
-    queues: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Queues of each port.")] = 1,
+    queues: Annotated[
+        int, typer.Option(metavar="N", min=1, max=256, help="Number of queues of each port.")
+    ] = 1,
     queue_limit: Annotated[
-        str, typer.Option(metavar="N|SIZE", help="Limit of each queue: packets, or bytes with a unit.")
+        str, typer.Option(metavar="N|SIZE", help="Limit of each queue, in packets or in bytes with a unit.")
     ] = "1000",
     merge: Annotated[
         bool,
         typer.Option(
-            "--merge/--no-merge", help="Hand TCP segments that leave together to the kernel as one packet."
+            "--merge/--no-merge",
+            help="Merge TCP segments that leave together into one packet for the kernel.",
         ),
     ] = True,
     cpu_port: Annotated[
         int | None,
-        typer.Option(metavar="PORT", min=0, max=510, help="The controller's port.", show_default=False),
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=510,
+            help="Port whose packets go to and come from controllers.",
+            show_default=False,
+        ),
     ] = None,
     metrics_addr: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Serve what is counted to Prometheus.", show_default=False),
+        typer.Option(metavar="HOST:PORT", help="Expose Prometheus metrics.", show_default=False),
     ] = None,
     grpc_addr: Annotated[
         str | None,
-        typer.Option(metavar="[HOST]:PORT", help="Serve P4Runtime; HOST is loopback.", show_default=False),
+        typer.Option(
+            metavar="[HOST]:PORT", help="Serve P4Runtime; the default HOST is loopback.", show_default=False
+        ),
     ] = None,
     grpc_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The P4Runtime server's certificate (PEM): TLS.")
+        Path | None, typer.Option(metavar="FILE", help="TLS certificate of the P4Runtime server (PEM).")
     ] = None,
-    grpc_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key (PEM).")] = None,
+    grpc_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Key of the certificate (PEM).")
+    ] = None,
     grpc_ca: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Whose certificates clients must have (PEM).")
+        Path | None,
+        typer.Option(metavar="FILE", help="CA that must have signed the clients' certificates (PEM)."),
     ] = None,
     device_id: Annotated[
-        int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="The switch's number in P4Runtime.")
+        int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Device id in P4Runtime.")
     ] = 1,
-    watch: Annotated[bool, typer.Option("--watch", help="Show what is counted.")] = False,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Seed of random().")] = 0,
+    watch: Annotated[bool, typer.Option("--watch", help="Show metrics in the terminal.")] = False,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Seed of the program's random().")
+    ] = 0,
     include: Annotated[
         list[str] | None,
         typer.Option("-I", metavar="DIR", help="Search DIR for includes.", show_default=False),
@@ -150,7 +170,7 @@ def switch(
             sys.stderr.write(f"P4Runtime on {server.address}, device {device_id}\n")
             if secret is None and not remote.is_loopback(server.address):
                 sys.stderr.write(
-                    "no TLS: whoever reaches this address controls the switch; see --grpc-cert\n"
+                    "no TLS: anyone who reaches this address controls the switch; see --grpc-cert\n"
                 )
         for port, state in zip(live.ports, live.statistics()["ports"], strict=True):
             if state["notice"] is not None:
@@ -179,7 +199,7 @@ def _limit(text: str) -> tuple[int | None, int | None]:
 
 @contextmanager
 def _until_told() -> Iterator[list[int]]:
-    """A list that has something in it when Ctrl-C or SIGTERM has come."""
+    """A list that is no longer empty after Ctrl-C or SIGTERM."""
     told: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
