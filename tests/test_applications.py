@@ -155,20 +155,20 @@ def test_distributions_from_files(tmp_path: Path) -> None:
         ),
         (
             lambda net, a, b: net.tcp(a, Network().host("z")),
-            "an end of the TCP flow is z, which is no node of this network",
+            "an end of the TCP flow is z, which is not a node of this network",
         ),
-        (lambda net, a, b: net.tcp(a, "b0"), "an end of the TCP flow is 'b0', which is no node"),
+        (lambda net, a, b: net.tcp(a, "b0"), "an end of the TCP flow is 'b0', which is not a node"),
         (
             lambda net, a, b: net.record("1 ms", [a]),
-            "a link whose queues are recorded is a0, which is no link",
+            "a link whose queues are recorded is a0, which is not a link",
         ),
         (
             lambda net, a, b: net.record("1 ms", [dumbbell(Network(), 1).bottleneck]),
-            "a link whose queues are recorded is left - right, which is no link of this network",
+            "a link whose queues are recorded is left - right, which is not a link of this network",
         ),
         (
             lambda net, a, b: net.route(net.nodes[0], b, [net.links[0]]),
-            "the link of a route is a list, which is no link",
+            "the link of a route is a list, which is not a link",
         ),
         (
             lambda net, a, b: net.capture(net.links[0], net.nodes[0], "/tmp"),

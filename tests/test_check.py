@@ -104,7 +104,7 @@ def test_bytes_that_are_not_text(tidegate: Run, tmp_path: Path) -> None:
     ran = tidegate("check", path)
     assert (ran.code, ran.err) == (
         1,
-        f"{path}: cannot be read: it is no text (line 2 has a zero byte)\n",
+        f"{path}: cannot be read: it is not text (line 2 has a zero byte)\n",
     )
 
 
@@ -146,7 +146,7 @@ def test_macros_have_names(tidegate: Run, define: str) -> None:
     ran = tidegate("check", EXAMPLES / "ipv4_router" / "ipv4_router.p4", "-D", define)
     assert ran.code == 1
     assert f"-D {define}: " in ran.err
-    assert "is no macro's name" in ran.err
+    assert "is not a macro's name" in ran.err
 
 
 def test_p4info_that_cannot_be_written(tidegate: Run, tmp_path: Path) -> None:

@@ -275,15 +275,15 @@ def test_what_is_set_can_be_read_back(punt: p4.Program) -> None:
             lambda net, s, link: net.configure(s, link, Port((Queue(shaper=Shaper(0)),))),
             "the shaper of queue 0 of port 0 lets nothing through",
         ),
-        (lambda net, s, link: net.switch("t", ROUTER, cpu_port=511), "cpu_port 511 is no port number"),
-        (lambda net, s, link: net.switch("t", ROUTER, cpu_port="1"), "cpu_port '1' is no port number"),
+        (lambda net, s, link: net.switch("t", ROUTER, cpu_port=511), "cpu_port 511 is not a port number"),
+        (lambda net, s, link: net.switch("t", ROUTER, cpu_port="1"), "cpu_port '1' is not a port number"),
         (lambda net, s, link: net.switch("t", ROUTER, queues=1.5), "t has 1.5 queues; give it at least one"),
         (
             lambda net, s, link: net.control(Routes(net), Network().switch("t", ROUTER)),
-            "t is no switch of this network",
+            "t is not a switch of this network",
         ),
-        (lambda net, s, link: net.control(Routes), "is no controller"),
-        (lambda net, s, link: net.configure(s, link, Queue()), "is no Port"),
+        (lambda net, s, link: net.control(Routes), "is not a controller"),
+        (lambda net, s, link: net.configure(s, link, Queue()), "is not a Port"),
     ],
 )
 def test_what_makes_no_sense_is_refused(build: object, message: str, punt: p4.Program) -> None:

@@ -102,7 +102,7 @@ def test_names_of_dead_labs_are_recognised(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def refusals() -> dict[str, tuple[Callable[[Network, Node, Node], Any], str]]:
     return {
-        "page": (lambda net, a, b: net.page(a, b), "pages run in the simulator alone"),
+        "page": (lambda net, a, b: net.page(a, b), "request-response connections run in the simulator only"),
         "congestion control": (
             lambda net, a, b: net.tcp(a, b, congestion_control="timely"),
             "timely a -> b: this kernel does not have the congestion control timely; it has .*reno",

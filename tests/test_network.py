@@ -360,7 +360,7 @@ def test_an_interrupt_leaves_the_tables_up_to_then(flows: str, tmp_path: Path) -
     ("record", "why"),
     [
         ("", "Expecting value"),
-        ("[]", "it is no JSON object"),
+        ("[]", "it is not a JSON object"),
         ("{}", "run.json has no experiment, parameters, rows"),
     ],
 )

@@ -179,11 +179,11 @@ def test_a_tap_device_of_somebody_else_is_left_as_it_was(two: Place) -> None:
         (["-i", "1@p1", "--cpu-port", "1"], "--cpu-port 1: an interface has this port; give another number"),
         (
             ["-i", "1@p1", "--metrics-addr", "9100"],
-            "--metrics-addr '9100' is no address; write HOST:PORT, as 127.0.0.1:9559",
+            "--metrics-addr '9100' is not an address; write HOST:PORT, as 127.0.0.1:9559",
         ),
         (
             ["-i", "1@p1", "--grpc-addr", "127.0.0.1:99999"],
-            "--grpc-addr '127.0.0.1:99999' is no address; write HOST:PORT, as 127.0.0.1:9559",
+            "--grpc-addr '127.0.0.1:99999' is not an address; write HOST:PORT, as 127.0.0.1:9559",
         ),
         (
             ["-i", "1@p1", "--grpc-addr", "192.0.2.1:1"],

@@ -21,7 +21,7 @@ def parse(text: str) -> tuple[str, int]:
         or (":" in bare) != bracketed
         or any(letter in "[]/@" or letter.isspace() for letter in bare)
     ):
-        raise TidegateError(f"{text!r} is no address; write HOST:PORT, as 127.0.0.1:9559")
+        raise TidegateError(f"{text!r} is not an address; write HOST:PORT, as 127.0.0.1:9559")
     return bare or LOOPBACK, int(port)
 
 

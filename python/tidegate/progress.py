@@ -1,4 +1,4 @@
-"""A bar for long runs: simulated time, speed, and how long it will still take."""
+"""A progress bar for long runs: simulated time, speed, and time left."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Bar:
         self._shown: Progress | None = None
 
     def __call__(self, done: int, total: int) -> None:
-        """Show how many of the picoseconds are done."""
+        """Show the number of simulated picoseconds."""
         if self._shown is None:
             if time.monotonic() - self._begun < self._wait or done >= total:
                 return

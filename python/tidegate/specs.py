@@ -1,4 +1,4 @@
-"""What a description comes to: links and flows in the units of the simulator, with all that was left open filled in.
+"""Links and flows of a description in the units of the simulator, with all defaults filled in.
 
 Picoseconds, bit/s and bytes throughout.
 """
@@ -65,7 +65,7 @@ class TcpSpec:
 
 @dataclass(frozen=True)
 class PageSpec:
-    """A page, in the units of the simulator."""
+    """A request-response connection, in the units of the simulator."""
 
     connection: TcpSpec
     request: int
@@ -96,7 +96,7 @@ _WORDS = {float: "a number", bool: "True or False", str: "a name", NoneType: "No
 
 
 def _fields(spec: type) -> tuple[tuple[str, str, int, tuple[Any, ...]], ...]:
-    """Of each field its name, what it takes, where its numbers end, and its types."""
+    """For each field its name, accepted values in words, upper end of numbers, and types."""
     found = []
     for name, hint in get_type_hints(spec, include_extras=True).items():
         end = hint.__metadata__[0] if hasattr(hint, "__metadata__") else 2**64
@@ -132,7 +132,7 @@ def _is(value: object, kind: Any, end: int) -> bool:
 
 
 def demand(spec: Wire | TcpSpec | UdpSpec, where: str) -> None:
-    """Refuse what a description cannot have, where it is made: the simulator would only say so at the start of a run."""
+    """Refuse invalid values where they are given; the simulator would refuse them only at the start of a run."""
     for name, words, end, types in _FIELDS[type(spec)]:
         value = getattr(spec, name)
         if not any(_is(value, one, end) for one in types):

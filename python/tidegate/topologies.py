@@ -1,4 +1,4 @@
-"""Topologies that experiments are made on: dumbbell, parking lot, leaf-spine, Clos.
+"""Topologies for experiments: dumbbell, parking lot, leaf-spine, Clos.
 
     from tidegate.network import Network
     from tidegate.topologies import dumbbell
@@ -32,7 +32,7 @@ MakeSwitch = Callable[[Network, str], Node]
 
 
 class LinkOptions(TypedDict, total=False):
-    """What `Network.link` takes, by the same names."""
+    """Keywords of `Network.link`."""
 
     rate: units.Rate
     delay: units.Time
@@ -103,7 +103,7 @@ def dumbbell(
     """Hosts `a0`, `a1`, ... at `left`, hosts `b0`, `b1`, ... at `right`, one link between `left` and `right`.
 
     Defaults: a bottleneck of 1 Gbit/s and 8 ms with 1000 packets; access links of 10 Gbit/s and 1 ms with 100 000 packets,
-    which makes a base round trip of 20 ms.
+    which makes a base RTT of 20 ms.
     """
     _counts("dumbbell", pairs=pairs)
     middle = _options("dumbbell", "bottleneck", bottleneck, {"rate": "1 Gbit/s", "delay": "8 ms"})
@@ -131,7 +131,7 @@ class ParkingLot:
     long: tuple[tuple[Node, Node], ...]
     """Source and target of the pairs over all bottlenecks."""
     cross: tuple[tuple[tuple[Node, Node], ...], ...]
-    """For each bottleneck, source and target of the pairs over it alone."""
+    """For each bottleneck, source and target of the pairs that cross only this one."""
     access: tuple[Link, ...]
     """Links of the hosts: those of the long pairs first, each source before its target."""
 
@@ -253,8 +253,8 @@ def clos(
 ) -> Clos:
     """Hosts `h0`, ..., switches `tor0`, ..., `agg0`, ..., `core0`, ...; every aggregation switch is linked to every core.
 
-    `spread` says how ways are shared: `flow`, each flow takes one at random; `destination`, all packets for host d go over
-    aggregation switch d mod their number and core (d div that number) mod the cores' number (plain routers only).
+    `spread` selects the load balancing. `flow`: each flow takes a path at random. `destination`: all packets for host d go over
+    aggregation switch d mod A and core (d div A) mod C, for A aggregation switches and C cores (plain routers only).
 
     Defaults: 192 hosts at 1 Gbit/s, 10 Gbit/s within a pod, 40 Gbit/s to the cores, 5 us and 200 packets everywhere.
     """

@@ -1,6 +1,6 @@
-"""Times, rates and sizes as people write them.
+"""Times, rates and sizes with units.
 
-Everywhere in Tidegate a quantity is given as text with its unit (`"20 ms"`, `"500 Mbit/s"`, `"128 KiB"`), or as a whole
+Throughout Tidegate a quantity is text with its unit (`"20 ms"`, `"500 Mbit/s"`, `"128 KiB"`), or as a whole
 number of the base unit: picoseconds, bit/s, bytes.
 """
 
@@ -18,7 +18,7 @@ PS_PER_S = 1_000_000_000_000
 
 
 def below(value: int, least: int, end: int, what: str) -> int:
-    """A whole number from `least` on and below `end`; raises `TidegateError` for anything else."""
+    """Check a whole number from `least` to `end` - 1; raises `TidegateError` for anything else."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -33,24 +33,24 @@ def _whole(value: int, what: str) -> int:
 
 
 def seed(value: int) -> int:
-    """A seed of random numbers; raises `TidegateError` if it is none."""
+    """Check a seed of random numbers; raises `TidegateError` for anything else."""
     return below(value, 0, 2**64, "a seed")
 
 
 def time(value: Time) -> int:
-    """Picoseconds of a time; raises `TidegateError` if it is none."""
+    """Convert a time to picoseconds; raises `TidegateError` for anything else."""
     parsed = _core.parse_time(value) if isinstance(value, str) else value
     return _whole(parsed, "a time in picoseconds")
 
 
 def rate(value: Rate) -> int:
-    """Bit/s of a rate; raises `TidegateError` if it is none."""
+    """Convert a rate to bit/s; raises `TidegateError` for anything else."""
     parsed = _core.parse_rate(value) if isinstance(value, str) else value
     return _whole(parsed, "a rate in bit/s")
 
 
 def size(value: Size) -> int:
-    """Bytes of a size; raises `TidegateError` if it is none."""
+    """Convert a size to bytes; raises `TidegateError` for anything else."""
     parsed = _core.parse_size(value) if isinstance(value, str) else value
     return _whole(parsed, "a size in bytes")
 

@@ -100,7 +100,7 @@ fn definition(text: &str) -> Result<(String, String)> {
     let (name, body) = text.split_once('=').unwrap_or((text, "1"));
     let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(letter) || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return fail(format!("-D {text}: {name:?} is no macro's name; write NAME or NAME=TEXT"));
+        return fail(format!("-D {text}: {name:?} is not a macro's name; write NAME or NAME=TEXT"));
     }
     Ok((name.to_owned(), body.to_owned()))
 }

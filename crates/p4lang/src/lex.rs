@@ -206,7 +206,7 @@ pub fn number(text: &str) -> Result<Number, String> {
             let width: u32 = text[..digits_end]
                 .replace('_', "")
                 .parse()
-                .map_err(|_| format!("`{}` is no width", &text[..digits_end]))?;
+                .map_err(|_| format!("`{}` is not a width", &text[..digits_end]))?;
             (Some(width), mark.eq_ignore_ascii_case(&b's'), &text[digits_end + 1..])
         }
         _ => (None, false, text),

@@ -26,7 +26,7 @@ pub fn read(path: &Path) -> io::Result<String> {
     }
     if let Some(at) = bytes.iter().position(|b| *b == 0) {
         let line = bytes[..at].iter().filter(|b| **b == b'\n').count() + 1;
-        return wrong(format!("it is no text (line {line} has a zero byte)"));
+        return wrong(format!("it is not text (line {line} has a zero byte)"));
     }
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     Ok(String::from_utf8_lossy(text).into_owned())

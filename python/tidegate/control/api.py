@@ -499,9 +499,9 @@ def _cells(start: int, count: int | None) -> tuple[int, int | None]:
 def port_spec(port: Port) -> tuple[Any, ...]:
     """A port with its quantities as numbers, for the engine."""
     if not isinstance(port, Port):
-        raise TidegateError(f"{port!r} is no Port")
+        raise TidegateError(f"{port!r} is not a Port")
     if not isinstance(port.scheduler, str):
-        raise TidegateError(f"the scheduler {port.scheduler!r} is no text")
+        raise TidegateError(f"the scheduler {port.scheduler!r} is not text")
 
     def shaper(shaped: Shaper | None) -> tuple[int, int] | None:
         return None if shaped is None else (units.rate(shaped.rate), units.size(shaped.burst))

@@ -82,7 +82,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     try:
         record = json.loads((folder / RECORD).read_text())
         if not isinstance(record, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("it is not a JSON object")
         if missing := {"experiment", "parameters", "rows"} - record.keys():
             raise ValueError(f"{RECORD} has no {', '.join(sorted(missing))}")
     except (OSError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""Congestion controls for kernels that do not have them.
+"""Congestion controls for kernels that lack them.
 
-A congestion control is known to the whole kernel, not to a namespace: each lab registers its own, under a name that no other has
-(`prague_1a2b3c`), and it is gone when the lab's process is.
+A congestion control is visible to the whole kernel, not to one namespace. So each lab registers its own under a unique name
+(`prague_1a2b3c`), and the kernel removes it when the lab's process ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Controls:
     """Congestion controls that are registered while the context lasts."""
 
     def __init__(self, asked: Iterable[str]) -> None:
-        """Those of `asked` that there are; the others are left to whoever asks."""
+        """Those of `asked` that Tidegate has; the caller handles the others."""
         self._asked = sorted(set(asked) & set(SOURCES))
         self._stack = ExitStack()
         self.names: dict[str, str] = {}

@@ -1,6 +1,6 @@
-"""BPF programs, from C to the kernel: clang compiles, libbpf loads. Both are the system's; nothing is kept on disk.
+"""Load BPF programs from C: clang compiles, libbpf loads. Both are the system's; nothing is kept on disk.
 
-All that is loaded hangs on file descriptors of this process, and on whatever uses it: it goes when they do, however that comes.
+File descriptors of this process, and the users of a program, keep it loaded. The kernel removes it when they end, for any reason.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _libc = ctypes.CDLL(None)
 
 
 class BpfError(Exception):
-    """A program cannot be loaded here; says why."""
+    """A program cannot be loaded; the text gives the reason."""
 
 
 class _Library:
@@ -70,7 +70,7 @@ def _library() -> _Library:
 
 
 def missing() -> str | None:
-    """What this machine needs before BPF programs can be loaded."""
+    """What is missing on this machine for loading BPF programs; `None`: nothing."""
     try:
         _library()
     except OSError:
@@ -112,7 +112,7 @@ class Loaded:
             raise
 
     def _failure(self) -> BpfError:
-        """What the library, or the kernel through it, said last."""
+        """The last message of the library or the kernel's verifier."""
         said = [line for line in self._told if line.strip() and not line.endswith("LOG --")]
         return BpfError("; ".join(said[-TOLD_LINES:]) or os.strerror(ctypes.get_errno()))
 
@@ -125,7 +125,7 @@ class Loaded:
         return self._checked(self._calls.bpf_object__find_map_by_name(self._object, name.encode()))
 
     def register(self, name: str) -> None:
-        """Make a table of functions known to the kernel."""
+        """Register a table of functions (`struct_ops`) with the kernel."""
         table = self._map(name)
         attached = self._checked(self._calls.bpf_map__attach_struct_ops(table))
         descriptor: int = self._calls.bpf_link__fd(attached)
@@ -143,7 +143,7 @@ class Loaded:
         return descriptor
 
     def close(self) -> None:
-        """Take everything out of the kernel that nobody uses."""
+        """Unload everything that is not in use."""
         while self._links:
             os.close(self._links.pop())
         if self._object:

@@ -1,8 +1,8 @@
 """The lab: real Linux hosts in namespaces of their own, for `backend="live"`.
 
     lab.py         starts and ends a lab; the rest runs in processes of its own
-    keeper.py      the process that the lab's other processes hang on
-    agent.py       one process for each host: it is in the host's namespace, and does there what is asked
+    keeper.py      the parent of the lab's other processes
+    agent.py       one process for each host: it is in the host's namespace and carries out the lab's requests
     loop.py        its loop
     interfaces.py  links, addresses, neighbours, routes, sysctls
     iperf.py       flows by iperf3
@@ -17,5 +17,5 @@
     death.py       processes that do not outlive the one that started them
 
 A namespace lives as long as the process in it. The agents end when the lab's process closes its sockets, however that ends, and
-the kernel takes namespaces and interfaces away with them: there is nothing to clean but names.
+the kernel removes namespaces and interfaces with them. Only names have to be cleaned up.
 """

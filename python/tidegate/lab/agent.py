@@ -39,7 +39,7 @@ class End(Protocol):
         """Send no more. Not called for receivers."""
 
     def finish(self, sampler: Sampler) -> FlowReport | None:
-        """The run is over: what came of it; `None`: not known yet, ask again."""
+        """The result at the end of the run; `None`: not known yet, ask again."""
 
 
 SENDERS: dict[tuple[str, str], Callable[..., End]] = {
@@ -57,7 +57,7 @@ RECEIVERS: dict[tuple[str, str], Callable[..., End]] = {
 
 
 class Agent:
-    """What it has to do, and what came of it."""
+    """The host's part of a run: its ends of the flows, and its report."""
 
     def __init__(self, lab: Connection) -> None:
         self._lab = lab
@@ -70,7 +70,7 @@ class Agent:
         self._ended = False
 
     def run(self) -> None:
-        """Until the lab is gone."""
+        """Serve requests until the lab ends."""
         while True:
             try:
                 self._loop.turn()
@@ -79,7 +79,7 @@ class Agent:
                 return
 
     def _fail(self) -> None:
-        """Tell the lab of a bug; it is the answer to whatever it asks next."""
+        """Report a bug to the lab, as the answer to its next request."""
         self._lab.send(Failed(f"this is a bug in Tidegate:\n{traceback.format_exc()}"))
 
     def _hear(self) -> None:
@@ -155,7 +155,7 @@ class Agent:
         return start
 
     def _look_for(self, plan: FlowPlan, wait: int) -> Callable[[], None]:
-        """Finds out when iperf3's data connection is there; looks more and more seldom."""
+        """Polls for iperf3's data connection, at growing intervals."""
 
         def look() -> None:
             self._sampler.look()
@@ -181,7 +181,7 @@ class Agent:
             self._loop.at(self._sampler.sample(self._period), self._sample)
 
     def _end(self) -> None:
-        """Nothing is sent any more, and no more samples are taken."""
+        """Stop sending and sampling."""
         if self._ended:
             return
         self._ended = True
@@ -193,7 +193,7 @@ class Agent:
             end.stop()
 
     def _finish(self, sent: list[FlowReport], received: list[FlowReport]) -> None:
-        """Asks all ends until they know what came of their flows, then tells the lab."""
+        """Polls all ends until their results are known, then reports them to the lab."""
         for ends, reports in ((self._sends, sent), (self._receives, received)):
             while ends:
                 report = ends[0][1].finish(self._sampler)
@@ -207,7 +207,7 @@ class Agent:
 
 
 def serve(number: int, name: str, failure: str | None) -> None:
-    """Be the agent of this name at a socket, until its other end is gone."""
+    """Run the agent of this name at a socket until the other end is closed."""
     lab = Connection(number)
     try:
         if failure is not None:

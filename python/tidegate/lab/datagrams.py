@@ -1,4 +1,4 @@
-"""Many datagrams in one system call: Python has no name for sendmmsg and recvmmsg, and a call for each takes too long."""
+"""Many datagrams in one system call: Python lacks sendmmsg and recvmmsg, and one call for each datagram takes too long."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Batch:
             message.control = control + number * _CONTROL.size
 
     def send(self, count: int) -> None:
-        """Send the first ones. What the host has no room for is lost, as it would be on the way."""
+        """Send the first ones. Datagrams for which the host has no buffer are lost, as they would be on the path."""
         for message in self._messages[:count]:
             message.control_length = 0
         _libc.sendmmsg(self._file, self._messages, count, socket.MSG_DONTWAIT)
 
     def receive(self) -> int:
-        """Take in what has come; gives how many."""
+        """Receive pending datagrams; return their number."""
         for message in self._messages:
             message.control_length = _CONTROL.size
         count: int = _libc.recvmmsg(self._file, self._messages, AT_ONCE, socket.MSG_DONTWAIT, None)
@@ -71,12 +71,12 @@ class Batch:
         return max(count, 0)
 
     def length(self, number: int) -> int:
-        """Bytes of one that has come."""
+        """Bytes of a received datagram."""
         length: int = self._messages[number].length
         return length
 
     def came(self, number: int) -> int | None:
-        """When it came, by the kernel's wall clock, in nanoseconds."""
+        """Receive timestamp by the kernel's wall clock, in nanoseconds."""
         if self._messages[number].control_length < _CONTROL.size:
             return None
         _, level, kind, seconds, nanoseconds = _CONTROL.unpack_from(self._controls, number * _CONTROL.size)

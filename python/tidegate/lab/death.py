@@ -12,7 +12,7 @@ _libc = ctypes.CDLL(None)
 
 
 def die_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
-    """Let the kernel send this process a signal when its parent is gone. To be called first thing after a fork."""
+    """Let the kernel signal this process when its parent dies. Call this first after a fork."""
     _libc.prctl(PR_SET_PDEATHSIG, by, 0, 0, 0)
     # It may be gone already.
     if os.getppid() != parent:

@@ -33,7 +33,7 @@ OFFLOADS = (
     "generic-receive-offload",
 )
 
-# Before an interface comes: no IPv6, so that nothing speaks up by itself.
+# Before interfaces are added: no IPv6, so that the kernel sends no packets of its own.
 QUIET = (("ipv6/conf/all/disable_ipv6", "1"), ("ipv6/conf/default/disable_ipv6", "1"))
 
 
@@ -54,7 +54,7 @@ def processors(numbers: Iterable[int]) -> str:
 
 
 def before_interfaces() -> None:
-    """What a namespace needs before it has interfaces."""
+    """Settings of a namespace that must precede its interfaces."""
     # A host receives on a processor of each flow's own. Otherwise it is the sender's: the thread of the network, which has other
     # things to do. A kernel before 6.3 cannot, and carries less.
     with suppress(OSError):
@@ -65,7 +65,7 @@ def before_interfaces() -> None:
 
 
 def make_links(request: MakeLinks) -> None:
-    """A veth pair to each host. One queue each way: with more, packets overtake each other."""
+    """A veth pair to each host. One queue per direction: more would reorder packets."""
     queues = {"num_tx_queues": 1, "num_rx_queues": 1}
     with IPRoute() as ip:
         for name, pid, mtu in request.pairs:

@@ -1,7 +1,7 @@
 """Ends of flows by iperf3: a server for each receiver, a client for each sender, both with answers in JSON.
 
-Of a TCP flow the kernel says more than iperf3 (`sampler.py`); iperf3 says what went wrong. Of a UDP flow it says what was sent and
-what came.
+The kernel reports more about a TCP flow than iperf3 (`sampler.py`); iperf3 reports errors. For UDP flows iperf3 reports datagrams
+sent and received.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Process:
         return self._process.poll() is not None
 
     def answer(self) -> dict[str, Any]:
-        """What it has to say, once it has ended."""
+        """Its JSON output, once it has ended."""
         answer, complaint = (
             Path(f"/proc/self/fd/{file}").read_text(errors="replace")
             for file in (self._answer, self._complaint)
@@ -79,7 +79,7 @@ class Process:
 
 
 def _problem(answer: dict[str, Any]) -> str | None:
-    """What went wrong, other than that it was ended as it was to be."""
+    """The error, unless iperf3 was ended on purpose."""
     error = answer.get("error")
     return None if error is None or error == "interrupt - the client has terminated" else f"iperf3: {error}"
 
@@ -94,7 +94,7 @@ class Client:
         self._stopped: int | None = None
 
     def arguments(self) -> list[str]:
-        """Of iperf3."""
+        """Arguments of iperf3."""
         plan = self._plan
         ends = ["--client", plan.target, "--port", str(plan.target_port)]
         ends += ["--bind", plan.source, "--cport", str(plan.source_port), "--time", "0"]
@@ -123,7 +123,7 @@ class Client:
             self._process.terminate()
 
     def finish(self, sampler: Sampler) -> FlowReport | None:
-        """What the sender knows."""
+        """The sender's results."""
         report = FlowReport(self._plan.number)
         if self._process is None:
             return report
@@ -164,7 +164,7 @@ class Server:
         """A server ends with its client."""
 
     def finish(self, sampler: Sampler) -> FlowReport | None:
-        """What the receiver knows."""
+        """The receiver's results."""
         assert self._process is not None
         if not self._process.ended:
             now = time.monotonic_ns()

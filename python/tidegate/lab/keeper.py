@@ -1,8 +1,8 @@
-"""The process that a lab's agents hang on: starts one for each namespace, and ends them when the lab's process is gone.
+"""The parent process of a lab's agents: starts one for each namespace, and ends them when the lab's process ends.
 
-Nothing here needs the lab to say goodbye. The lab holds the other ends of the sockets; when it ends, however it does, the agents
-and the keeper read the end of file, and the kernel tells the keeper besides. If the keeper is killed, the kernel kills the agents,
-and with an agent what it has started.
+Cleanup does not depend on the lab. The lab holds the other ends of the sockets. When it ends, for any reason, the agents and the
+keeper read end-of-file, and the kernel signals the keeper as well. If the keeper is killed, the kernel kills the agents, and with
+an agent the processes that it has started.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _call_it(name: str) -> None:
 
 
 def _hurry() -> None:
-    """Hosts of their own would not wait for what else runs here: they go first, as far as that is allowed."""
+    """Give the lab's processes priority over other work, as far as that is permitted."""
     with suppress(OSError):
         os.nice(NICENESS)
     # Where the kernel divides its time among sessions, a niceness counts only within one; this session is the lab's own.
@@ -44,7 +44,7 @@ def _hurry() -> None:
 
 
 def _unshare() -> str | None:
-    """A network namespace for this process; gives what went wrong."""
+    """Move this process to a new network namespace; return the error, if any."""
     if _libc.unshare(CLONE_NEWNET) == 0:
         return None
     return f"no network namespace: {os.strerror(ctypes.get_errno())}"
@@ -75,7 +75,7 @@ def main() -> None:
     _call_it("tidegate-keeper")
     _hurry()
     _make_room_for_few()
-    # What agents have started comes to the keeper when they are gone, so that it can wait for the end of all.
+    # Orphans of agents become children of the keeper, so that it can wait for all of them.
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     keeper = os.getpid()
     agents: dict[int, str] = {}
@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def _agent(run: str, name: str, keeper: int, lab: socket.socket, sockets: dict[str, int]) -> None:
-    """The rest of a child's life."""
+    """Run as an agent; never returns."""
     status = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -116,7 +116,7 @@ def _agent(run: str, name: str, keeper: int, lab: socket.socket, sockets: dict[s
 
 
 def _wait(ends: list[int], agents: list[int]) -> None:
-    """Until the lab is gone, or one of its agents: without it there is no lab, and the lab learns so by its socket."""
+    """Wait until the lab or one of its agents ends. The end of an agent ends the lab, which notices it by its socket."""
     poll = select.poll()
     for end in ends:
         poll.register(end, select.POLLIN)

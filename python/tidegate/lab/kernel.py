@@ -1,4 +1,4 @@
-"""What this machine and its kernel have: read, not assumed."""
+"""Features of this machine and its kernel, detected at run time."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def may_make_namespaces() -> bool:
 
 
 def demand_privilege() -> None:
-    """Refuse unless the lab can be made here."""
+    """Raise `TidegateError` unless this process may create a lab."""
     if sys.platform != "linux":
         raise TidegateError(
-            f"the live backend runs on Linux alone, and this is {sys.platform}; {RUN_ELSEWHERE}"
+            f"the live backend runs on Linux only, and this is {sys.platform}; {RUN_ELSEWHERE}"
         )
     if not may_make_namespaces():
         raise TidegateError(
@@ -41,14 +41,14 @@ def demand_privilege() -> None:
 
 
 def missing_program(name: str) -> str | None:
-    """What to do if a program is not there."""
+    """The message for a program that is not installed."""
     if shutil.which(name) is not None:
         return None
     return f"{name} is not installed; on Debian and Ubuntu: apt install {name}"
 
 
 def ticks_per_second() -> int:
-    """CONFIG_HZ, by which the coarse clocks go."""
+    """CONFIG_HZ, the rate of the coarse clocks."""
     return round(1 / time.clock_getres(CLOCK_MONOTONIC_COARSE))
 
 

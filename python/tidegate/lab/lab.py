@@ -1,4 +1,4 @@
-"""A lab: the keeper, an agent for each host and one for the switches' side, and how they are spoken to."""
+"""A lab: the keeper, an agent for each host and one for the switches' side, and requests to them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Lab:
         self.close()
 
     def close(self) -> None:
-        """End all that is in the lab, and wait until it has ended."""
+        """End all processes of the lab, and wait for them."""
         for connection in self._agents.values():
             connection.close()
         self._socket.close()
@@ -97,11 +97,11 @@ class Lab:
         return self._pids[name]
 
     def ask(self, name: str, message: Any) -> Any:
-        """Ask an agent for something, and wait until it is done."""
+        """Send a request to an agent, and wait for the answer."""
         return self.ask_all({name: message})[name]
 
     def ask_all(self, messages: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask several agents at the same time."""
+        """Send requests to several agents at once, and wait for the answers."""
         for name, message in messages.items():
             with suppress(BrokenPipeError):
                 self._agents[name].send(message)
@@ -128,11 +128,13 @@ class Lab:
             raise self._end()
 
     def _end(self) -> TidegateError:
-        """Why the lab has ended by itself: all end when one does, and that one may have said why."""
+        """The reason for an unexpected end: all processes end when one does, and that one may have reported an error."""
         for name, connection in self._agents.items():
             with suppress(EOFError, OSError):
                 while connection.poll():
                     last = connection.recv()
                     if isinstance(last, Failed):
                         return TidegateError(f"the lab: {name}: {last.why}")
-        return TidegateError("the lab was ended from outside: its keeper or one of its agents is gone")
+        return TidegateError(
+            "the lab was ended from outside: its keeper or one of its agents has been killed"
+        )

@@ -27,21 +27,21 @@ class Loop:
         self._order += 1
 
     def watch(self, of: int | socket.socket, events: int, call: Callable[[], None]) -> None:
-        """Call it whenever there is something to read or room to write; takes the place of an earlier one."""
+        """Call it when there is data to read or room to write; replaces an earlier callback."""
         try:
             self._selector.modify(of, events, call)
         except KeyError:
             self._selector.register(of, events, call)
 
     def forget(self, of: int | socket.socket) -> None:
-        """Watch it no longer."""
+        """Stop watching it."""
         try:
             self._selector.unregister(of)
         except KeyError:
             return
 
     def turn(self) -> None:
-        """Wait until there is something to do, and do it."""
+        """Wait for events and handle them."""
         wait = self._timers[0][0] - time.monotonic_ns() if self._timers else None
         if wait is not None and wait < NEAR_NS:
             if wait > 0:

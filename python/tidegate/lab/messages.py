@@ -1,4 +1,4 @@
-"""What a lab and its agents say to each other. Times are nanoseconds since the start of the run, unless said otherwise."""
+"""Messages between a lab and its agents. Times are nanoseconds since the start of the run, unless stated otherwise."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class Failed:
-    """What was asked could not be done."""
+    """A request failed."""
 
     why: str
 
@@ -54,7 +54,7 @@ class MakeLinks:
 
 @dataclass(frozen=True)
 class Route:
-    """What the way to another host has of its own; `None`: as the kernel has it."""
+    """Settings of the route to another host; `None`: the kernel's default."""
 
     to: str
     congestion_control: str | None = None
@@ -73,7 +73,7 @@ class SetUp:
     gso_max_segments: int | None
     gso_max_bytes: int | None
     neighbours: tuple[tuple[str, str], ...]
-    """Address and MAC of all other hosts: nobody answers ARP."""
+    """Address and MAC of all other hosts: there is no ARP."""
     routes: tuple[Route, ...]
     sysctls: tuple[tuple[str, str], ...]
     """Names below /proc/sys/net, and values."""
@@ -133,12 +133,12 @@ class Go:
 
 @dataclass(frozen=True)
 class Finish:
-    """End what still runs, and answer with a `Report`."""
+    """End the flows that still run, and answer with a `Report`."""
 
 
 @dataclass
 class FlowReport:
-    """What one end knows of a flow. `None`: it does not."""
+    """Results of one end of a flow. `None`: unknown to it."""
 
     number: int
     started: int | None = None
@@ -154,7 +154,7 @@ class FlowReport:
 
 @dataclass
 class Report:
-    """What an agent has to tell at the end."""
+    """Results of an agent at the end of a run."""
 
     sent: list[FlowReport]
     received: list[FlowReport]

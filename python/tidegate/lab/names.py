@@ -1,7 +1,7 @@
 """Names of labs' namespaces, for `ip netns`: links in /run/netns to the processes that hold them.
 
 A name is `tidegate-PID-START-RANDOM-HOST`, with the process that runs the lab and when it started (both as /proc has them), so
-that names of labs that are no more are recognised even if their process's number is used again.
+that names of ended labs are recognised even if their PID is reused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAME = re.compile(r"tidegate-(\d+)-(\d+)-[0-9a-f]{6}-.+")
 
 
 def _started(pid: int) -> int | None:
-    """When a process started, in the kernel's ticks; `None`: there is none."""
+    """Start time of a process in kernel ticks; `None`: no such process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -27,7 +27,7 @@ def _started(pid: int) -> int | None:
 
 
 def new_run() -> str:
-    """A name for a lab of this process that no other has."""
+    """A unique name for a lab of this process."""
     pid = os.getpid()
     return f"tidegate-{pid}-{_started(pid)}-{secrets.token_hex(3)}"
 
@@ -62,7 +62,7 @@ def _links() -> list[Path]:
 
 
 def sort() -> tuple[list[Path], list[Path]]:
-    """Names of labs that run, and of those whose process is gone."""
+    """Names of running labs, and of labs whose process has ended."""
     alive: list[Path] = []
     dead: list[Path] = []
     for path in sorted(_links()):
@@ -73,7 +73,7 @@ def sort() -> tuple[list[Path], list[Path]]:
 
 
 def remove_dead() -> list[str]:
-    """Remove what labs have left whose process is gone; gives their names."""
+    """Remove the names that ended labs have left; return them."""
     _, dead = sort()
     for path in dead:
         path.unlink(missing_ok=True)

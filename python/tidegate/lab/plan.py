@@ -1,6 +1,6 @@
-"""From a `Network` to what each host of a lab is to do.
+"""From a `Network` to a plan for each host of a lab.
 
-What a kernel cannot do is refused here, all of it at once and by name, before anything is set up.
+Whatever this kernel does not support is refused here, all at once and by name, before anything is set up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 PS_PER_NS = 1000
 PS_PER_MS = 1_000_000_000
 
-# As Linux has them if nobody asks for anything else.
+# Linux's defaults.
 INITIAL_CWND = 10
 RTO_MIN = 200 * PS_PER_MS
 DELAYED_ACK = 40 * PS_PER_MS
@@ -42,7 +42,7 @@ ECN_MODES = ("off", "passive", "on", "accurate")
 
 
 def _tool(spec: object) -> str:
-    """What makes the traffic of a flow, if it is not uneven."""
+    """The traffic generator of a flow with constant rate."""
     # iperf3's receiver leaves before it has all of a flow of known size, and it sets the congestion control after the handshake.
     own = isinstance(spec, TcpSpec) and (spec.size is not None or spec.congestion_control in BOTH_ENDS)
     return "own" if own else "iperf3"
@@ -50,7 +50,7 @@ def _tool(spec: object) -> str:
 
 @dataclass(frozen=True)
 class HostPlan:
-    """A host of the lab, and the port of the network that it is at."""
+    """A host of the lab, and its port of the network."""
 
     node: Node
     link: Link | None
@@ -60,15 +60,15 @@ class HostPlan:
 
 
 def plan(network: Network, seed: int, controls: Controls = NO_CONTROLS) -> list[HostPlan]:
-    """What each host is to do; raises `TidegateError` with all that a lab cannot.
+    """The plan of each host; raises `TidegateError` with everything that a lab does not support.
 
-    `controls` has congestion controls that the kernel itself has not.
+    `controls` has the congestion controls that Tidegate adds to the kernel.
     """
     return _Planner(network, seed, controls).plan()
 
 
 def lacking(network: Network) -> set[str]:
-    """Congestion controls that are asked for and that the kernel does not have."""
+    """Requested congestion controls that the kernel lacks."""
     asked = {flow.spec.congestion_control for flow in network.flows if isinstance(flow.spec, TcpSpec)}
     return asked - kernel.congestion_controls(asked)
 
@@ -138,7 +138,7 @@ class _Planner:
                 )
 
     def _called(self, control: str) -> str:
-        """A congestion control as the kernel calls it."""
+        """The kernel's name of a congestion control."""
         return self._controls.names.get(control, control)
 
     def _flow(self, flow: Flow) -> FlowPlan | None:
@@ -146,7 +146,7 @@ class _Planner:
             return self._tcp_flow(flow, flow.spec)
         if isinstance(flow.spec, UdpSpec):
             return self._udp_flow(flow, flow.spec)
-        self._refuse(f"{flow.label}: pages run in the simulator alone")
+        self._refuse(f"{flow.label}: request-response connections run in the simulator only")
         return None
 
     def _check_ways(self) -> None:
@@ -180,7 +180,7 @@ class _Planner:
         return 1500 if link is None else min(link.forward.mtu, link.reverse.mtu)
 
     def _ends(self, flow: Flow, spec: TcpSpec | UdpSpec, tool: str) -> FlowPlan:
-        """What every flow has."""
+        """The plan that all flows have in common."""
         five = self._network.five_tuple(flow)
         return FlowPlan(
             number=flow.number,
@@ -265,7 +265,7 @@ class _Planner:
         )
 
     def _one(self, flows: list[tuple[Flow, TcpSpec]], of: Callable[[TcpSpec], T], what: str, other: T) -> T:
-        """What all of these flows have in common, because a kernel has it once for them."""
+        """The common value of a setting that the kernel has once for all of these flows."""
         found = {of(spec) for _, spec in flows}
         if len(found) > 1:
             self._refuse(f"{', '.join(flow.label for flow, _ in flows)}: they differ in {what}")

@@ -12,7 +12,7 @@ from tidegate.lab.tcp_info import Diag, TcpInfo, parse
 
 @dataclass
 class Seen:
-    """A connection, as it was last seen."""
+    """The last sample of a connection."""
 
     first: int
     """When it was first seen, since the start of the run."""
@@ -22,7 +22,7 @@ class Seen:
 
 
 class Sampler:
-    """Looks at all connections of this namespace at once, and keeps what is of the flows that it knows."""
+    """Samples all connections of this namespace at once, and keeps those of known flows."""
 
     def __init__(self) -> None:
         self._diag = Diag()
@@ -38,35 +38,35 @@ class Sampler:
         self._looks = 0
 
     def add_sender(self, plan: FlowPlan) -> None:
-        """A flow that is sent from here."""
+        """Add a flow that this host sends."""
         self._ends[plan.source_port, plan.target_port] = (plan.number, True)
 
     def add_receiver(self, plan: FlowPlan) -> None:
-        """A flow that comes here."""
+        """Add a flow that this host receives."""
         self._ends[plan.target_port, plan.source_port] = (plan.number, False)
 
     def begin(self, start: int) -> None:
-        """The run starts, or has started, at this time of the monotonic clock."""
+        """Set the start of the run, by the monotonic clock."""
         self.start = start
 
     def since_start(self, monotonic: int) -> int:
-        """A time of the monotonic clock as one of the run."""
+        """Convert a time of the monotonic clock to a time of the run."""
         return max(0, monotonic - self.start)
 
     def seen(self, flow: int) -> Seen | None:
-        """What is known of a flow's connection at its sender."""
+        """The last sample of a flow at its sender."""
         return self._sent.get(flow)
 
     def seen_by_receiver(self, flow: int) -> Seen | None:
-        """What is known of a flow's connection at its receiver."""
+        """The last sample of a flow at its receiver."""
         return self._received.get(flow)
 
     def is_there(self, seen: Seen) -> bool:
-        """Whether a connection was there at the last look."""
+        """Whether the last sample had the connection."""
         return seen.look == self._looks
 
     def look(self) -> list[tuple[int, int, bool, TcpInfo]]:
-        """See how the connections are now: time, flow, whether it is sent from here, and what is known."""
+        """Sample the connections now: time, flow, whether this host sends it, and its values."""
         rows = []
         self._looks += 1
         for connection in self._diag.dump():
@@ -85,7 +85,7 @@ class Sampler:
         return rows
 
     def sample(self, period: int) -> int:
-        """Record it; gives when the next sample is due, by the monotonic clock."""
+        """Record a sample; return the time of the next, by the monotonic clock."""
         tick = (time.monotonic_ns() - self.start) // period
         # A last sample may come right after another.
         rows = self.look()

@@ -26,7 +26,7 @@ def flow_tables(network: Network, reports: Iterable[Report], end: int) -> tuple[
 
 
 def _row(flow: Flow, sent: FlowReport, received: FlowReport, end: int) -> dict[str, object]:
-    """Of `FLOWS`; what is left out is not known to a kernel."""
+    """A row of `FLOWS`; the kernel does not report the omitted columns."""
     stop, started, finished = flow.spec.stop, sent.started, received.finished
     last = end / PS_PER_NS if finished is None else float(finished)
     if finished is None and stop is not None:
@@ -66,11 +66,11 @@ def _frame(parts: Iterable[array[int]], columns: tuple[str, ...]) -> pl.DataFram
 
 
 def _samples(reports: list[Report]) -> pl.DataFrame:
-    """A row for each sample of a flow's sender; what its receiver had then is from the same tick of the receiver's own."""
+    """A row for each sample of a flow's sender, with the receiver's sample of the same tick."""
     sent = _frame((one.sender_samples for one in reports), SENDER_COLUMNS).sort("tick", "flow")
     came = _frame((one.receiver_samples for one in reports), RECEIVER_COLUMNS).sort("tick", "flow")
     both = sent.join(came, on=["tick", "flow"], how="left", suffix="_there", maintain_order="left")
-    # A receiver whose sample was late has what it had before. Rates hang on the time at which bytes were counted.
+    # A receiver whose sample was late keeps its previous value. Rates depend on the time at which bytes were counted.
     received = pl.col("bytes_received").forward_fill().over("flow").fill_null(0)
     when = pl.coalesce("time_there", "time").cum_max().over("flow")
     known = pl.when(pl.col("timeouts") != UNKNOWN).then(pl.col("timeouts"))

@@ -1,6 +1,6 @@
-"""What the kernel knows of the TCP connections of a namespace, by sock_diag.
+"""The kernel's data on the TCP connections of a namespace, by sock_diag.
 
-One dump for a namespace and sample. pyroute2 reads these as well, but not the newest fields (timeouts), and in six times the time.
+One dump for each namespace and sample. pyroute2 reads these too, but lacks the newest fields (timeouts) and takes six times as long.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def parse(data: bytes | memoryview) -> TcpInfo:
 
 @dataclass(frozen=True)
 class Connection:
-    """A connection, seen from one of its ends."""
+    """One end of a connection."""
 
     local_port: int
     remote_port: int
@@ -79,7 +79,7 @@ class Connection:
 
 
 class Diag:
-    """Asks for the TCP connections of the namespace that it was made in."""
+    """Queries the TCP connections of the namespace in which it was created."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(
@@ -88,11 +88,11 @@ class Diag:
         self._buffer = bytearray(1 << 18)
 
     def close(self) -> None:
-        """No more questions."""
+        """Close the socket."""
         self._socket.close()
 
     def dump(self, states: int = CONNECTED) -> Iterator[Connection]:
-        """All connections in these states; each is to be read before the next."""
+        """All connections in these states; read each before the next."""
         extensions = 1 << (INET_DIAG_INFO - 1)
         body = struct.pack("=BBBxI48x", socket.AF_INET, socket.IPPROTO_TCP, extensions, states)
         header = struct.pack("=IHHII", 16 + len(body), SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, 0, 0)

@@ -35,7 +35,7 @@ _STAMP = struct.Struct("=QQ")
 
 
 class TcpSender:
-    """Connects, writes so many bytes, and waits until the other end has them all; or writes until it is stopped."""
+    """Connects, writes a number of bytes and waits until the other end has them all, or writes until stopped."""
 
     def __init__(self, plan: FlowPlan, loop: Loop) -> None:
         self._plan = plan
@@ -100,11 +100,11 @@ class TcpSender:
 
     @property
     def ended(self) -> bool:
-        """Whether it has begun and is done."""
+        """Whether it has started and finished."""
         return self._started is not None and self._socket is None
 
     def stop(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         if self._socket is None:
             return
         if self._plan.size is None:
@@ -120,7 +120,7 @@ class TcpSender:
                 self._close()
 
     def finish(self, sampler: Sampler) -> FlowReport | None:
-        """What the sender knows."""
+        """The sender's results."""
         if self._socket is not None:
             self._close()
         report = FlowReport(self._plan.number, problem=self._problem)
@@ -189,7 +189,7 @@ class TcpReceiver:
         """It ends with its sender."""
 
     def finish(self, sampler: Sampler) -> FlowReport | None:
-        """What the receiver knows."""
+        """The receiver's results."""
         if self._socket is not None:
             self._close()
         finished = None if self._finished is None else sampler.since_start(self._finished)
@@ -257,11 +257,11 @@ class UdpSender:
         self._loop.at(round(self._next), self._send)
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         self._stopped = True
 
     def finish(self, sampler: Sampler) -> FlowReport | None:
-        """What the sender knows."""
+        """The sender's results."""
         if self._started is None:
             return FlowReport(self._plan.number)
         self._socket.close()
@@ -270,7 +270,7 @@ class UdpSender:
 
 
 class UdpReceiver:
-    """Counts datagrams, and how long they were under way: by the kernel's time of arrival."""
+    """Counts datagrams and measures their delay by the kernel's receive timestamp."""
 
     def __init__(self, plan: FlowPlan, loop: Loop) -> None:
         self._plan = plan
@@ -310,7 +310,7 @@ class UdpReceiver:
         """It ends with the run."""
 
     def finish(self, sampler: Sampler) -> FlowReport | None:
-        """What the receiver knows."""
+        """The receiver's results."""
         self._read()
         report = FlowReport(self._plan.number, bytes=self._bytes, datagrams=self._datagrams)
         if self._datagrams and self._plan.payload >= _STAMP.size:

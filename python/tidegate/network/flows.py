@@ -351,7 +351,7 @@ class Flows(Routing):
     ) -> Flow:
         if not isinstance(label, str):
             raise TidegateError(
-                f"the label {label!r} of a flow from {source.name} to {target.name} is no text"
+                f"the label {label!r} of a flow from {source.name} to {target.name} is not text"
             )
         flow = Flow(len(self.flows), kind, source, target, label, spec)
         self.flows.append(flow)

@@ -119,6 +119,6 @@ def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None,
                 )
         else:
             if "." in match[1]:
-                raise TidegateError(f"{where}: {part.strip()!r} is no whole number of packets")
+                raise TidegateError(f"{where}: {part.strip()!r} is not a whole number of packets")
             packets = units.below(int(match[1]), 1, 2**32, f"a queue's limit in packets ({where})")
     return packets, size

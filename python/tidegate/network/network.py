@@ -36,11 +36,11 @@ class Network(Flows):
     def control(self, controller: control.Controller, *switches: Switch) -> None:
         """Let a controller run switches; all of the network if none is given."""
         if not isinstance(controller, control.Controller):
-            raise TidegateError(f"{controller!r} is no controller")
+            raise TidegateError(f"{controller!r} is not a controller")
         for switch in switches:
             if not isinstance(switch, Switch) or switch not in self.nodes:
                 name = getattr(switch, "name", repr(switch))
-                raise TidegateError(f"{name} is no switch of this network")
+                raise TidegateError(f"{name} is not a switch of this network")
         self.controllers.append((controller, switches))
 
     def at(self, when: units.Time, action: Action) -> None:

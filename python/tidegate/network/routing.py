@@ -27,7 +27,7 @@ class Routing(Topology):
     def _host_number(self, host: Node) -> int:
         hosts = [node for node in self.nodes if node.kind == "host"]
         if host not in hosts:
-            raise TidegateError(f"{host.name} is no host of this network")
+            raise TidegateError(f"{host.name} is not a host of this network")
         return hosts.index(host)
 
     def ways(self, node: Node) -> dict[Node, tuple[int, ...]]:

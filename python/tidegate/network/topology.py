@@ -70,7 +70,9 @@ class Topology:
         if not isinstance(queues, int) or queues < 1:
             raise TidegateError(f"the switch {name} has {queues!r} queues; give it at least one")
         if cpu_port is not None and (not isinstance(cpu_port, int) or not 0 <= cpu_port < 511):
-            raise TidegateError(f"the switch {name}: cpu_port {cpu_port!r} is no port number from 0 to 510")
+            raise TidegateError(
+                f"the switch {name}: cpu_port {cpu_port!r} is not a port number from 0 to 510"
+            )
         if not isinstance(program, Program):
             program = compile_p4(program)
         self._take(name)
@@ -154,8 +156,8 @@ class Topology:
     def _demand_node(self, one: object, what: str) -> None:
         own = isinstance(one, Node) and one.number < len(self.nodes) and self.nodes[one.number] is one
         if not own:
-            raise TidegateError(f"{what} is {_called(one)}, which is no node of this network")
+            raise TidegateError(f"{what} is {_called(one)}, which is not a node of this network")
 
     def _demand_link(self, one: object, what: str) -> None:
         if not isinstance(one, Link) or one.network is not self:
-            raise TidegateError(f"{what} is {_called(one)}, which is no link of this network")
+            raise TidegateError(f"{what} is {_called(one)}, which is not a link of this network")

@@ -1,4 +1,4 @@
-"""P4 programs in Python: compile one, run packets through it, read and write what it remembers.
+"""P4 programs in Python: compile one, run packets through it, read and write its state.
 
     >>> from tidegate import p4
     >>> switch = p4.compile("router.p4").pipeline()
@@ -7,7 +7,7 @@
     >>> switch.process(now=0, port=1, packet=frame)
     [(2, b'...')]
 
-Time is in picoseconds and is yours to say. Everything that is refused raises `TidegateError`, with nothing changed.
+The caller gives the time, in picoseconds. A refused call raises `TidegateError` and changes nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Pipeline(PipelineApi):
         self._core: _core.Pipeline = core
 
     def process(self, now: int, port: int, packet: bytes) -> list[tuple[int, bytes]]:
-        """Run a packet that comes in by `port` at `now` (picoseconds); return ports and packets that leave."""
+        """Process a packet that arrives by `port` at `now` (picoseconds); return the ports and packets that leave."""
         # What is wrong is only looked for if something is: packets are many.
         try:
             return self._core.process(now, port, packet)
@@ -38,7 +38,7 @@ class Pipeline(PipelineApi):
             raise
 
     def trace(self, now: int, port: int, packet: bytes) -> tuple[list[tuple[int, bytes]], str]:
-        """As `process`, and every step of the packet as text."""
+        """Process a packet as `process` does, and return each step as text."""
         _demand_arrival(now, port, packet)
         return self._core.trace(now, port, packet)
 
@@ -48,11 +48,11 @@ class Pipeline(PipelineApi):
 
     @property
     def now(self) -> int:
-        """The time of the last packet, or what `advance` said since, in picoseconds."""
+        """The time of the last packet or `advance`, in picoseconds."""
         return self._core.now()
 
     def advance(self, now: int) -> None:
-        """Say what time it is, where no packet does."""
+        """Advance the time without a packet."""
         self._core.advance(units.below(now, 0, 2**64, "a time in picoseconds"))
 
     def digests(self) -> list[Digest]:
@@ -61,7 +61,7 @@ class Pipeline(PipelineApi):
 
 
 def _demand_arrival(now: int, port: int, packet: bytes) -> None:
-    """Refuse what is no time, port or packet."""
+    """Refuse an invalid time, port or packet."""
     if not isinstance(packet, bytes):
         raise TidegateError(f"a packet is bytes, not a {type(packet).__name__}")
     units.below(now, 0, 2**64, "a time in picoseconds")
@@ -76,7 +76,7 @@ class Program:
 
     @classmethod
     def from_text(cls, text: str, name: str = "program.p4") -> Program:
-        """Compile a program's text. It can include nothing but the declarations of its architecture."""
+        """Compile a program from text. It can include only `core.p4` and its architecture's declarations."""
         return cls(_core.Program.from_text(name, text))
 
     @property
@@ -91,7 +91,7 @@ class Program:
         return summary
 
     def pipeline(self, engine: Literal["auto", "interp", "jit"] = "jit", seed: int = 0) -> Pipeline:
-        """Make a switch that runs it. `seed` is for the program's `random`."""
+        """Create a switch that runs it. `seed` is for the program's `random`."""
         return Pipeline(_core.Pipeline(self.core, engine, units.seed(seed)))
 
 

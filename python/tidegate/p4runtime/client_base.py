@@ -100,7 +100,7 @@ class Remote(WithoutFixedParts):
         try:
             number = operator.index(value)
         except TypeError:
-            raise TidegateError(f"{value!r} is no value; give a whole number, or text") from None
+            raise TidegateError(f"{value!r} is not a value; give a whole number, or text") from None
         if number < 0:
             raise TidegateError(f"{value} is negative")
         return canonical(number)

@@ -95,7 +95,7 @@ class Configuration:
         try:
             text = given.decode()
         except UnicodeDecodeError:
-            raise invalid("the device config is no text; it is the program's P4_16 text") from None
+            raise invalid("the device config is not text; it is the program's P4_16 text") from None
         if text.lstrip().startswith("{"):
             raise invalid("the device config looks like JSON; here it is the program's P4_16 text")
         try:

@@ -47,7 +47,7 @@ class Replication:
     def _write_group(self, kind: int, entry: Any) -> tuple[Op, Then]:
         group: int = entry.multicast_group_id
         if not 1 <= group <= MOST_GROUPS:
-            raise invalid(f"{group} is no multicast group; there are 1 to {MOST_GROUPS}")
+            raise invalid(f"{group} is not a multicast group; there are 1 to {MOST_GROUPS}")
         if kind == DELETE:
             return ("multicast_delete", group), partial(self._remember, "multicast", group, None)
         copies, remember = replicas(entry.replicas), partial(self._remember, "multicast", group, entry)
@@ -67,7 +67,7 @@ class Replication:
     def _write_session(self, kind: int, entry: Any) -> tuple[Op, Then]:
         session: int = entry.session_id
         if not 1 <= session <= MOST_GROUPS:
-            raise invalid(f"{session} is no clone session; there are 1 to {MOST_GROUPS}")
+            raise invalid(f"{session} is not a clone session; there are 1 to {MOST_GROUPS}")
         if kind == DELETE:
             return ("clone_delete", session), partial(self._remember, "clone", session, None)
         if not 0 <= entry.class_of_service <= MOST_CLASSES:
@@ -130,7 +130,7 @@ def replicas(found: Any) -> list[tuple[int, int]]:
         else:
             port = replica.egress_port
         if port >= PORTS:
-            raise invalid(f"{port} is no port that copies can go to; there are 0 to {PORTS - 1}")
+            raise invalid(f"{port} is not a port that copies can go to; there are 0 to {PORTS - 1}")
         if replica.instance > MOST_INSTANCES:
             raise invalid(f"the instance {replica.instance} is more than {MOST_INSTANCES}")
         copies.append((port, replica.instance))

@@ -364,5 +364,5 @@ def _reader(message: Any) -> Callable[[bytes], Any]:
 
 def _read_well(request: Any) -> Any:
     if request is _NOTHING:
-        raise invalid("the request is no message of this kind")
+        raise invalid("the request is not a message of this kind")
     return request

@@ -61,13 +61,13 @@ class Names(Codec):
         try:
             name = value.decode()
         except UnicodeDecodeError:
-            raise invalid(f"{what} is no text, as the type {self.uri} wants it") from None
+            raise invalid(f"{what} is not text, as the type {self.uri} wants it") from None
         number = self.numbers.get(name)
         if number is None:
             if not (name.isascii() and name.isdecimal() and len(name) <= 40):
                 known = ", ".join(list(self.numbers)[:10]) or "none"
                 raise invalid(
-                    f"{what}: {name[:40]!r} is no number, and no name of {self.uri} (there are: {known})"
+                    f"{what}: {name[:40]!r} is neither a number nor a name of {self.uri} (there are: {known})"
                 )
             number = int(name)
         return checked(canonical(number), self.width, what)

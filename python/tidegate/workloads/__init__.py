@@ -1,7 +1,7 @@
 """Distributions of flow sizes, for `Network.workload`.
 
-A distribution is a file of two columns: a size in bytes, and the share of flows that are not larger. Sizes between two lines
-are spread evenly; the last share is 1; `#` begins a comment. `web-search` and `data-mining` come with Tidegate.
+A distribution is a file of two columns: a size in bytes, and the share of flows up to this size (CDF). Between two lines sizes
+are uniform. The last share is 1. `#` begins a comment. `web-search` and `data-mining` come with Tidegate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def known() -> list[str]:
 
 
 def sizes(which: str | PathLike[str] | Sizes) -> Sizes:
-    """The distribution of that name, or of that file; raises `TidegateError` if there is none."""
+    """The distribution of that name or file; raises `TidegateError` if there is none."""
     if isinstance(which, Sizes):
         return which
     path = FOLDER / f"{which}.cdf" if which in known() else Path(which)

@@ -209,7 +209,7 @@ def test_after_a_day_at_the_highest_rate_nothing_overflows(action: str, rate: in
 
 def test_no_more_than_the_bursts_and_the_rate() -> None:
     meter = Meter("jit", "rfc2697", 20_000, 30_000)
-    # A rate that is no whole number of bytes a microsecond: 100 Mbit/s and a little.
+    # A rate that is not a whole number of bytes a microsecond: 100 Mbit/s and a little.
     meter.write("cir", 12 * UNIT + 32_769)
     for at in range(0, 100_000, 7):
         meter.color(at * US, udp(1_500))
