@@ -1,4 +1,4 @@
-"""Claims: what somebody says of a system, what was measured here, whether it holds and, where it does not, why.
+"""Claims about a system: the statement, the measured value, whether it holds and, if not, why.
 
 `between` and `mean_below` make a claim of values by name, as `medians` gives them; what they say in `measured` names the values
 that are not as claimed. A claim of our own has nothing in `published`: only what somebody else wrote is called published.
@@ -33,7 +33,7 @@ class Claim:
     measured: str
     holds: bool
     why: str | None = None
-    """Why it does not hold. `None` where it holds, whatever is given."""
+    """Why it does not hold. Always `None` where it holds."""
 
     def __post_init__(self) -> None:
         if (self.of == "ours") != (self.published is None):
@@ -48,14 +48,14 @@ def unexplained(claims: Iterable[Claim]) -> list[str]:
 
 
 class Format(Protocol):
-    """How values are written."""
+    """Format of values."""
 
     @property
     def most_named(self) -> int | None:
         """How many of the values that are not as claimed are named; `None`: all."""
 
     def range(self, values: list[float]) -> str:
-        """From the smallest to the largest."""
+        """Write a range."""
 
     def one(self, value: float) -> str:
         """A single value."""
@@ -69,7 +69,7 @@ class Unit:
     most_named: int | None = 8
 
     def range(self, values: list[float]) -> str:
-        """From the smallest to the largest."""
+        """Write a range."""
         low, high = min(values), max(values)
         return (
             f"{low:.3g} {self.unit}".rstrip()
@@ -89,7 +89,7 @@ class Percents:
     most_named: int | None = None
 
     def range(self, values: list[float]) -> str:
-        """From the smallest to the largest."""
+        """Write a range."""
         low, high = percent(min(values)), percent(max(values))
         return low if low == high else f"{low} to {high}"
 

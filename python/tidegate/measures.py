@@ -1,4 +1,4 @@
-"""What is read out of a run's tables: counts that controllers noted, goodput between two times, delays and rates over windows.
+"""Measures computed from a run's tables: counts that controllers recorded, goodput between two times, delays and rates over windows.
 
 A window goes from a time to a time, in seconds; the counts at its ends are those of the last sample or note until then. By the clock
 samples and notes are late, by `SLACK_S` at most.
@@ -17,7 +17,7 @@ from tidegate.results import Result
 Floats = npt.NDArray[np.float64]
 
 SLACK_S = 0.05
-"""What is sampled or noted on a period comes so much later at most, by the clock."""
+"""Largest delay of a periodic sample or note in real time."""
 
 
 class Noted:
@@ -28,7 +28,7 @@ class Noted:
         self.parts = {str(key[0]): part for key, part in parts.items()}
 
     def values(self, quantity: str, from_s: float, to_s: float) -> Floats:
-        """What was noted after `from_s` and up to `to_s`."""
+        """Values recorded after `from_s` and up to `to_s`."""
         part = self.parts.get(quantity)
         if part is None:
             return np.zeros(0)
@@ -45,7 +45,7 @@ class Noted:
         return float(part["value"][index - 1]) if index > 0 else 0.0
 
     def since(self, quantity: str, from_s: float, to_s: float) -> float:
-        """By how much a count has grown."""
+        """The growth of a count."""
         return self.at(quantity, to_s) - self.at(quantity, from_s)
 
 
@@ -63,7 +63,7 @@ class History:
 
     @classmethod
     def noted(cls, notes: pl.DataFrame, quantity: str) -> History:
-        """From what a controller noted, with 0 at the start."""
+        """From a controller's notes, with 0 at the start."""
         table = notes.filter(pl.col("quantity") == quantity)
         times, values = table["time_s"].to_numpy(), table["value"].to_numpy()
         return cls(np.concatenate(([0.0], times)), np.concatenate(([0.0], values)))
@@ -75,7 +75,7 @@ class History:
         return float((came[-1] - came[0]) * 8e-6 / (time[-1] - time[0]))
 
     def windows_mbps(self, window_s: float, since_s: float = 0.0) -> Floats:
-        """The rate over every window of that length from a time on; of all of the time, if that is less."""
+        """The rate over every window of that length from a time on; over the whole time, if that is shorter."""
         kept = self.time_s >= since_s - 1e-9
         time, came = self.time_s[kept], self.bytes[kept]
         steps = min(round(window_s / (time[1] - time[0])), len(time) - 1)
@@ -85,17 +85,17 @@ class History:
 
 @dataclass(frozen=True)
 class Delays:
-    """How long packets waited in a queue, by bins."""
+    """A histogram of queueing delays."""
 
     edges_ms: Floats
-    """Where each bin begins; and where the last ends."""
+    """Lower edge of each bin, and the upper edge of the last."""
     shares: Floats
-    """Of the packets, by bin."""
+    """Packets by bin."""
     mean_ms: float
     packets: int
 
     def quantile_ms(self, share: float) -> float:
-        """The delay that this share of the packets did not have longer than; linear within a bin."""
+        """The quantile of the delay; linear within a bin."""
         return float(np.interp(share, np.concatenate(([0.0], self.shares.cumsum())), self.edges_ms))
 
 
@@ -103,7 +103,7 @@ NO_DELAYS = Delays(np.zeros(2), np.ones(1), 0.0, 0)
 
 
 def sampled_delays(result: Result, queue: str, from_s: float, to_s: float) -> Delays:
-    """Of a plain queue (`left -> right`): what a packet that came at the time of a sample would wait."""
+    """Queueing delay of a plain queue (`left -> right`) for a packet that arrives at the time of a sample."""
     samples = result.queue_samples.filter(
         pl.col("queue") == queue, pl.col("time_s") > from_s, pl.col("time_s") <= to_s + 1e-9
     )["queue_delay_ms"].to_numpy()
@@ -114,7 +114,7 @@ def sampled_delays(result: Result, queue: str, from_s: float, to_s: float) -> De
 
 
 def grown(result: Result, from_s: float, to_s: float) -> pl.DataFrame:
-    """By how much each flow's counts have grown from its first to its last sample in a window, and in what time."""
+    """Growth of each flow's counts from its first to its last sample in a window, and the time between."""
     samples = result.flow_samples.filter(
         pl.col("time_s") >= from_s - 1e-9, pl.col("time_s") <= to_s + SLACK_S
     ).group_by("flow", maintain_order=True)
@@ -123,7 +123,7 @@ def grown(result: Result, from_s: float, to_s: float) -> pl.DataFrame:
 
 
 def goodputs_mbps(result: Result, from_s: float, to_s: float) -> dict[int, float]:
-    """Of each flow, from its samples."""
+    """Goodput of each flow, from its samples."""
     rows = grown(result, from_s, to_s).iter_rows()
     return {int(flow): bytes * 8e-6 / spent if spent > 0 else 0.0 for flow, spent, bytes, _ in rows}
 

@@ -1,4 +1,4 @@
-"""What of a system's paper was found again: a table of its claims, made from folders of runs.
+"""Judges the claims of a system's paper by folders of runs: a table of claims and verdicts.
 
 A system lists the claims of its paper in `systems/NAME/claims.py`: `PAPER`, a text that names it, and `CLAIMS`. Each says where the
 paper has it, which experiment's rows show it, and how it is judged; one that no experiment can show says why. The verdicts are
@@ -26,18 +26,18 @@ Parameters = dict[str, Any]
 
 
 class Missing(Exception):
-    """The run has not what a claim is judged by; the text says what."""
+    """The run lacks data that a claim is judged by; the text says which."""
 
 
 def need(there: object, what: str) -> None:
-    """Raise `Missing` unless it is there."""
+    """Raise `Missing` unless it exists."""
     if not there:
         raise Missing(what)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a judge says: whether it was found, and what was measured."""
+    """A verdict: whether the claim was found, and the measured value."""
 
     found: bool
     measured: str
@@ -55,10 +55,10 @@ class PaperClaim:
     """Section or figure."""
     statement: str
     experiment: str | None = None
-    """Whose rows show it."""
+    """The experiment whose rows show it."""
     judge: Judge | None = None
     cannot: str | None = None
-    """Without a judge: why it cannot be told."""
+    """Why no run can judge it."""
 
     def __post_init__(self) -> None:
         judged = self.experiment is not None and self.judge is not None

@@ -1,4 +1,4 @@
-"""Drawing: what the figures of all experiments share."""
+"""Shared parts of the experiments' figures."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def all_rows(runs: Iterable[Run]) -> list[Row]:
-    """The rows of all runs; those that were interrupted have none."""
+    """The rows of all runs; interrupted runs have none."""
     return [row for run in runs for row in run.rows or ()]
 
 
 def of_first_seed(runs: list[Run]) -> list[Run]:
-    """The runs with the first seed: curves over time are drawn of these alone."""
+    """The runs with the first seed, which time series show."""
     return [run for run in runs if run.seed == runs[0].seed]

@@ -1,4 +1,4 @@
-"""What came of a run: tables.
+"""The tables of a run.
 
 Every column that has a unit ends in it. `Result.flows` has one row for each flow, `Result.queues` one for each direction of each
 link, and `number` tells the queues of a P4 switch's port apart; `Result.flow_samples` and `Result.queue_samples` have one for
@@ -93,28 +93,28 @@ class Result:
     seed: int
     """Seed of the run."""
     end_s: float
-    """The time that was reached."""
+    """The end of the run."""
     interrupted: bool
-    """The run was stopped before its time."""
+    """Whether the run was stopped early."""
     flows: pl.DataFrame
     queues: pl.DataFrame
     drops: pl.DataFrame
-    """Packets that P4 switches dropped, in their queues too: switch, reason, packets."""
+    """Packets that P4 switches dropped, including their queues: switch, reason, packets."""
     flow_samples: pl.DataFrame
     queue_samples: pl.DataFrame
     notes: pl.DataFrame
-    """What controllers noted (`SwitchApi.note`): time_s, switch, quantity, value."""
+    """Values that controllers recorded (`SwitchApi.note`): time_s, switch, quantity, value."""
     pages: pl.DataFrame
     live: pl.DataFrame
-    """Of the live backend: where (a host, or nothing), quantity, value."""
+    """Measurements of the live backend: where (a host or empty), quantity, value."""
     warnings: tuple[str, ...]
-    """What the live backend found that makes figures doubtful."""
+    """Conditions of a live run that make its figures unreliable."""
     events: int
     """Events that the simulator handled, and packets that it carried over links."""
     hops: int
 
     def save(self, folder: Path) -> None:
-        """Write the tables as Parquet, each whole or not at all."""
+        """Write the tables as Parquet, each completely or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
         for name in TABLES:
             table: pl.DataFrame = getattr(self, name)
@@ -123,7 +123,7 @@ class Result:
             part.rename(folder / f"{name}.parquet")
 
     def goodput_mbps(self, since_s: float = 0.0) -> pl.DataFrame:
-        """Goodput of each TCP flow from a time to the end, from its samples."""
+        """Goodput of each TCP flow from a time to the end of the run, from its samples."""
         samples = self.flow_samples.filter(pl.col("time_s") >= since_s)
         spent = pl.col("time_s").last() - pl.col("time_s").first()
         received = pl.col("bytes_received").last() - pl.col("bytes_received").first()
@@ -206,7 +206,7 @@ def live_table(rows: list[Measurement]) -> pl.DataFrame:
 
 
 def jain(rates: pl.Series) -> float:
-    """Jain's index of fairness: 1 if all are equal, 1/n if one has everything."""
+    """Jain's fairness index: 1 if all are equal, 1/n if one has everything."""
     total, squares = float(rates.sum()), float((rates * rates).sum())
     return total * total / (len(rates) * squares) if squares > 0 else float("nan")
 
@@ -255,7 +255,7 @@ def _flows(network: Network, core: _core.Simulation, end: int) -> pl.DataFrame:
 
 
 def notes_table(notes: list[Note]) -> pl.DataFrame:
-    """What controllers noted: time_s, switch, quantity, value."""
+    """Values that controllers recorded: time_s, switch, quantity, value."""
     schema = {"time_s": pl.Float64, "switch": pl.String, "quantity": pl.String, "value": pl.Float64}
     rows = [(time / PS_PER_S, switch, quantity, value) for time, switch, quantity, value in notes]
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -325,14 +325,14 @@ def _queues(
 
 
 def _columns(parts: list[_core.Columns], names: list[str]) -> pl.DataFrame:
-    """What the recorders have, one after the other; all columns are unsigned numbers."""
+    """The recorders' data in order; all columns are unsigned integers."""
     if not parts:
         return pl.DataFrame(schema=dict.fromkeys(names, pl.UInt64))
     return pl.concat([pl.DataFrame(part) for part in parts]).select(names)
 
 
 def _scaled(column: pl.Series, unit: float) -> npt.NDArray[np.float64]:
-    """In a larger unit. Divided, so that a whole second is one: Polars would multiply by the inverse."""
+    """Convert to a larger unit by division, so that a whole second is exactly one: Polars would multiply by the inverse."""
     scaled: npt.NDArray[np.float64] = column.to_numpy() / unit
     return scaled
 

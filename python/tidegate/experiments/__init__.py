@@ -1,4 +1,4 @@
-"""Experiments: what one is, how it is found, and how it is run.
+"""Experiments: plans, registry and runs.
 
 An experiment is a function with typed, defaulted parameters that gives a `Plan`: cases to run, how to measure each, what to
 claim of all, and what to draw. It is pure: parameters in, description out. So runs can be spread over processes, and a run's

@@ -1,4 +1,4 @@
-"""The folder of a run: written whole or not at all, read again, drawn again."""
+"""The folder of a run: written completely or not at all, read, redrawn."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TABLES_FOLDER = "tables"
 
 
 def demand(out: Path) -> None:
-    """Refuse a folder that cannot be written, or that holds something else than a run."""
+    """Refuse a folder that cannot be written or that holds something other than a run."""
     try:
         if out.exists() and not (out / RECORD).exists() and any(out.iterdir()):
             raise TidegateError(f"{out} is there and holds no earlier run; give another folder with --out")
@@ -78,7 +78,7 @@ def write(out: Path, answer: dict[str, Any], runs: list[Run], plan: Plan | None)
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """What `run.json` says of a run."""
+    """The contents of `run.json`."""
     try:
         record = json.loads((folder / RECORD).read_text())
         if not isinstance(record, dict):
@@ -91,7 +91,7 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether a folder holds a run that was not interrupted."""
+    """Whether a folder holds a complete run."""
     try:
         return not read_record(folder).get("interrupted")
     except TidegateError:
@@ -115,7 +115,7 @@ def redraw(folder: Path) -> Figure:
 
 
 def replot(folder: Path) -> Path:
-    """Draw the figure of a run's folder again, from its tables."""
+    """Redraw the figure of a run's folder from its tables."""
     figure = folder / FIGURE
     redraw(folder).savefig(figure, dpi=150)
     return figure

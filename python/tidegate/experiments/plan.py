@@ -1,4 +1,4 @@
-"""What an experiment describes: cases to run, how each is measured, what is claimed of all, and what is drawn."""
+"""The plan of an experiment: cases, measurements, claims and figure."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 MOST = 1e9
-"""The largest number that a parameter can have: so many milliseconds are eleven days."""
+"""The largest value of a parameter: in milliseconds, eleven days."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One network of an experiment; `measure` makes a row of the table from what came of it, or several (one a flow, say)."""
+    """One network of an experiment; `measure` returns one or more rows of the table from its result."""
 
     name: str
     network: Network
@@ -33,19 +33,19 @@ class Case:
 
 @dataclass(frozen=True)
 class Run:
-    """What is left of a case that has run: its rows, and its tables."""
+    """The rows and tables of a case that has run."""
 
     case: str
     seed: int
     rows: list[Row] | None
-    """`None`: the run was interrupted, and its tables end where it was."""
+    """`None`: the run was interrupted, and its tables end there."""
     tables: dict[str, pl.DataFrame] = field(repr=False)
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What an experiment does."""
+    """Cases, claims and figure of an experiment."""
 
     cases: list[Case]
     claims: Callable[[list[Row]], list[Claim]]
@@ -54,14 +54,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class OneOf:
-    """In a parameter's annotation: the names that it takes."""
+    """In a parameter's annotation: the accepted names."""
 
     names: Collection[str]
 
 
 @dataclass(frozen=True)
 class AtLeast:
-    """In a parameter's annotation: the smallest number that makes sense, and the largest. Without, it is all above 0."""
+    """In a parameter's annotation: the smallest and the largest valid number. Default: any number above 0."""
 
     least: float
     most: float = MOST
@@ -71,14 +71,14 @@ OrZero = Annotated[int, AtLeast(0)]
 
 
 Number = Annotated[int, AtLeast(1, 10_000)]
-"""Of flows: each takes memory."""
+"""A number of flows; each takes memory."""
 
 
 Numbers = Annotated[tuple[int, ...], AtLeast(1, 10_000)]
 
 
 def demand_warm_up(warm_up_s: float, duration_s: float) -> None:
-    """Refuse a warm-up that leaves nothing to look at."""
+    """Refuse a warm-up that leaves nothing to measure."""
     if warm_up_s >= duration_s:
         raise TidegateError(
             f"a warm-up of {warm_up_s:g} s leaves nothing of {duration_s:g} s; give less, or a longer run"

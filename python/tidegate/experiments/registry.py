@@ -1,4 +1,4 @@
-"""Experiments by name: how they are registered, found and asked for their parameters."""
+"""Registry of experiments, and their parameters."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Experiment:
     summary: str
     plan: Callable[..., Plan]
     table: tuple[str, ...] = ()
-    """Columns that a terminal shows; all if there are none."""
+    """Columns that a terminal shows; empty: all."""
     backends: tuple[str, ...] = ("sim",)
-    """Where it can run."""
+    """Backends on which it runs."""
     quick: Mapping[str, Any] = field(default_factory=dict)
-    """Parameters that have other defaults for less time and coarser figures."""
+    """Other defaults for `--quick`."""
     also: str | None = None
-    """A second name that finds it."""
+    """An alternative name."""
 
     def parameters(self, quick: bool = False) -> dict[str, Any]:
         """Names and defaults."""
@@ -39,7 +39,7 @@ class Experiment:
         return {**defaults, **self.quick} if quick else defaults
 
     def check(self, parameters: dict[str, Any]) -> None:
-        """Raise `TidegateError` for values that make no sense."""
+        """Raise `TidegateError` for invalid values."""
         annotations = get_type_hints(self.plan, include_extras=True)
         for name, value in parameters.items():
             values = value if isinstance(value, tuple) else (value,)
@@ -55,7 +55,7 @@ class Experiment:
 
 
 def _wrong(value: Any, bounds: Collection[OneOf | AtLeast]) -> str | None:
-    """What to give instead of a value that a parameter cannot have."""
+    """The cure for an invalid value of a parameter."""
     for bound in bounds:
         if isinstance(bound, OneOf):
             known = ", ".join(bound.names)
@@ -113,7 +113,7 @@ def all_experiments() -> dict[str, Experiment]:
 
 
 def find(name: str) -> Experiment:
-    """The experiment of that name, the first or the second one."""
+    """The experiment of that name or alternative name."""
     known = all_experiments()
     for one in known.values():
         if name in (one.name, one.also):
@@ -161,7 +161,7 @@ def _convert(name: str, text: str, default: Any) -> Any:
 
 
 def clock_time(one: Experiment, parameters: dict[str, Any], repeat: int) -> str:
-    """How long its cases take if they run by the clock, one after the other: `2 h 5 min`, `40 s`."""
+    """Duration of its cases in real time, one after another: `2 h 5 min`, `40 s`."""
     one.check(parameters)
     cases = one.plan(**parameters).cases
     seconds = repeat * sum(units.time(case.until) for case in cases) // units.PS_PER_S
@@ -172,7 +172,7 @@ def clock_time(one: Experiment, parameters: dict[str, Any], repeat: int) -> str:
 
 
 def demand_backend(one: Experiment, backend: str) -> None:
-    """Refuse a backend that the experiment does not run on, or this machine does not have."""
+    """Refuse a backend that the experiment or this machine does not support."""
     backends.find(backend)
     if backend not in one.backends:
         raise TidegateError(

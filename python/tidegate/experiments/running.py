@@ -1,4 +1,4 @@
-"""Runs experiments: every case with every seed, over processes, and what an interrupt leaves."""
+"""Runs experiments: every case with every seed, in parallel processes; saves partial results on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidegate.results import TABLES
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C; what there was is saved, and the text says where."""
+    """Ctrl-C; the results so far are saved, and the text says where."""
 
 
 # Set in a worker process when it is to end early.
@@ -27,7 +27,7 @@ _stop: EventType | None = None
 
 
 def _begin(stop: EventType) -> None:
-    """In a worker process: Ctrl-C is for the parent, which sets `stop`."""
+    """In a worker process, ignore Ctrl-C: the parent handles it and sets `stop`."""
     global _stop
     _stop = stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -103,7 +103,7 @@ def run(
     progress: Callable[[int, int], None] | None = None,
     processes: int = 1,
 ) -> dict[str, Any]:
-    """Run every case with every seed, write the folder `out`, and give what `--json` prints.
+    """Run every case with every seed, write the folder `out`, and return the contents of `--json`.
 
     Parameters that are not given have their defaults, with `quick` those for less time.
 

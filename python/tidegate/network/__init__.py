@@ -1,4 +1,4 @@
-"""A network, described: hosts, routers, links, flows, and what happens when.
+"""Descriptions of networks: hosts, routers, links, flows, and timed actions.
 
     from tidegate.network import Network
 

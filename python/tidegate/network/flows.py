@@ -30,7 +30,7 @@ class FiveTuple(NamedTuple):
 
 @dataclass(frozen=True)
 class Flow:
-    """A TCP or UDP flow, or a connection of a page; `kind` is `tcp`, `udp` or `page`."""
+    """A TCP or UDP flow, or a request-response connection; `kind` is `tcp`, `udp` or `page`."""
 
     number: int
     kind: str
@@ -51,7 +51,7 @@ class RequestResponse:
 
 
 class TcpOptions(TypedDict, total=False):
-    """What `Network.tcp` takes besides ends, times and size, by the same names."""
+    """Keywords of `Network.tcp` besides ends, times and size."""
 
     congestion_control: str
     mss: int
@@ -77,7 +77,7 @@ _PATTERNS = ("constant", "poisson", "on-off", "on-off exponential")
 
 
 class Flows(Routing):
-    """What hosts send."""
+    """The flows of a network."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class Flows(Routing):
         pacing: bool = False,
         extra_delay: units.Time = 0,
     ) -> Flow:
-        """A TCP flow over a connection of its own: `size` bytes, or as much as goes through until `stop`.
+        """A TCP flow over a connection of its own: `size` bytes, or as much as possible until `stop`.
 
         `ecn` is `off`, `passive`, `on` (RFC 3168) or `accurate`; `mss` is the MTU less 40, `segmentation_offload` the
         largest burst that the host hands down, `None` for single segments. `limit_output` is for hosts whose own link is the
@@ -177,7 +177,7 @@ class Flows(Routing):
         ],
         **options: Unpack[TcpOptions],
     ) -> list[Flow]:
-        """TCP flows by a list of start, size, source, target and, where its round trip is to be longer, extra delay.
+        """TCP flows from a list of start, size, source, target and, for a longer RTT, extra delay.
 
         `options` are those of `tcp`, for all of them.
         """
@@ -215,7 +215,7 @@ class Flows(Routing):
         seed: int = 1,
         **options: Unpack[TcpOptions],
     ) -> list[Flow]:
-        """TCP flows that come as a Poisson process from `start` to `stop`, with sizes of an empirical distribution.
+        """TCP flows that arrive as a Poisson process from `start` to `stop`, with sizes of an empirical distribution.
 
         `ends` are hosts (each flow goes from one of them to another, all alike) or pairs of source and target. The flows'
         bytes make `load` of `rate`, on average and in total: for a load of hosts' links, give the sum of their rates.

@@ -1,4 +1,4 @@
-"""Links, the queues in front of them, and how they change during a run."""
+"""Links, their queues, and changes of them during a run."""
 
 from __future__ import annotations
 

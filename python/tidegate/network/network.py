@@ -1,4 +1,4 @@
-"""A network and what is to happen in it: controllers, actions, records, captures, and the run."""
+"""A network with controllers, timed actions, records, captures, and the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Action = Callable[[], None]
 
 
 class Network(Flows):
-    """A network and what is to happen in it."""
+    """A network, its controllers, actions, records and captures."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Network(Flows):
         self.captures: list[tuple[Link, Node, Path, int]] = []
 
     def control(self, controller: control.Controller, *switches: Switch) -> None:
-        """Let a controller run switches; all of the network if none is given."""
+        """Attach a controller to switches; to all of the network if none is given."""
         if not isinstance(controller, control.Controller):
             raise TidegateError(f"{controller!r} is not a controller")
         for switch in switches:
@@ -44,7 +44,7 @@ class Network(Flows):
         self.controllers.append((controller, switches))
 
     def at(self, when: units.Time, action: Action) -> None:
-        """Call `action` at a time of the run. What it changes of links (`Link.set`) holds for that run alone."""
+        """Call `action` at a time of the run. Its changes of links (`Link.set`) apply to that run only."""
         if not callable(action):
             raise TidegateError(f"an action at a time of the run is something to call, not {action!r}")
         self.actions.append((units.time(when), action))
@@ -73,9 +73,9 @@ class Network(Flows):
     def capture(
         self, link: Link, node: Node, path: str | PathLike[str], *, snap: units.Size = "256 KiB"
     ) -> None:
-        """Capture what goes over a link, both ways, as `node` sees it at its end: a pcap file with times in nanoseconds.
+        """Capture the packets at `node`'s end of a link, in both directions, to a pcap file with times in nanoseconds.
 
-        What the node sends has the time of its first bit on the wire, after the queue; what comes, that of its last. `snap`
+        A sent packet has the time of its first bit on the wire, after the queue; a received packet that of its last. `snap`
         cuts packets to a length: headers need at most 94 bytes, and payload is zero bytes anyway. The file is there when
         the run has ended, and takes the place of one of that name.
         """
@@ -100,7 +100,7 @@ class Network(Flows):
         seed: int = 1,
         progress: Callable[[int, int], None] | bool | None = None,
     ) -> Result:
-        """Run the network until a time, and give what came of it.
+        """Run the network until a time, and return the result.
 
         `backend` is `sim`, the simulator, or `live`: real Linux hosts, by the clock (docs/live.md). `progress` is called now
         and then with the picoseconds done and to do. If it is not given and standard error is a terminal, a bar shows

@@ -1,4 +1,4 @@
-"""Ways through a network: shortest ones, routes that are given, and what fills a P4 switch's forwarding table."""
+"""Paths through a network: shortest paths, routes set by hand, and the entries of a P4 switch's forwarding table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidegate.network.topology import Topology
 
 
 class Routing(Topology):
-    """Addresses of hosts, and ways to them."""
+    """Addresses of hosts, and paths to them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Routing(Topology):
         return hosts.index(host)
 
     def ways(self, node: Node) -> dict[Node, tuple[int, ...]]:
-        """For each host that a node can reach, its ports on the shortest ways there, as plain routers use them.
+        """For each host that a node can reach, its ports on the shortest paths, as plain routers use them.
 
         To fill a P4 switch's tables with; a host with more than one port is for whoever spreads flows over them.
         """
@@ -62,11 +62,11 @@ class Routing(Topology):
         return found
 
     def forwarding(self, switch: Switch) -> dict[str, int]:
-        """For each host by its Ethernet address, the port of a switch that leads there the shortest way."""
+        """The port of a switch on the shortest path to each host, by the host's Ethernet address."""
         return {self.mac(host): ports[0] for host, ports in self.ways(switch).items()}
 
     def route(self, router: Node, to: Node, over: Link) -> None:
-        """Send packets for host `to` over that link of a router, whatever the shortest way is."""
+        """Send packets for host `to` over that link of a router, instead of the shortest path."""
         self._demand_link(over, "the link of a route")
         self._demand_node(to, "the end of a route")
         if router not in (over.a, over.b):

@@ -1,4 +1,4 @@
-"""What a network is built of: nodes, links, ports and their queues."""
+"""Nodes, links, ports and their queues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidegate.specs import Wire
 
 
 def _called(one: object) -> str:
-    """What a message calls something that is in the wrong place."""
+    """The name of a misplaced object in a message."""
     if isinstance(one, Node | Link):
         return one.name
     return repr(one) if isinstance(one, str) else f"a {type(one).__name__}"
@@ -43,11 +43,11 @@ class Topology:
         return node
 
     def host(self, name: str) -> Node:
-        """An end host: TCP as Linux has it, one link."""
+        """An end host: one link, TCP that follows Linux."""
         return self._node(name, "host")
 
     def router(self, name: str) -> Node:
-        """A plain router: forwards by destination over shortest ways, flows split over ties."""
+        """A plain router: forwards by destination over shortest paths, with ECMP over ties."""
         return self._node(name, "router")
 
     def switch(
@@ -81,7 +81,7 @@ class Topology:
         return node
 
     def configure(self, switch: Switch, link: Link, port: control.Port) -> None:
-        """Give the port of a switch at a link queues, a scheduler and a shaper of its own, from the start of the run on."""
+        """Configure queues, scheduler and shaper of a switch's port at a link, from the start of the run on."""
         self.port(switch, link)
         switch.ports.append((link, port))
 
@@ -146,7 +146,7 @@ class Topology:
         return link
 
     def wire_at(self, link: Link, side: str, at: int) -> Wire:
-        """What a direction of a link is at a time, by the changes known so far."""
+        """The settings of a direction of a link at a time, with the changes known so far."""
         wire = link.forward if side == "forward" else link.reverse
         for when, changed, which, new in sorted(self.changes, key=lambda change: change[0]):
             if changed is link and which == side and when <= at:

@@ -1,6 +1,6 @@
-"""The slow loop of PI2 and DualPI2: tables and limits, the PI controller if it is at home here, and the watch for overload.
+"""The slow loop of PI2 and DualPI2: tables and limits, the PI controller if it is placed in the control plane, and reports of overload.
 
-The PI controller has two homes. In the control plane, as in the paper, `AqmController` reads the queues' delays each `period` and
+The PI controller has two placements. In the control plane, as in the paper, `AqmController` reads the queues' delays each `period` and
 writes p'. In the data plane the program does that itself, and `AqmController` only sets it up and watches. RFC 9332 appendix A
 names the quantities.
 """
@@ -33,37 +33,37 @@ LOW = 1
 
 @dataclass(frozen=True)
 class Aqm:
-    """How a port's queues are managed. The defaults are those of RFC 9332 appendix A."""
+    """Settings of a port's queue management. The defaults are those of RFC 9332 appendix A."""
 
     home: Home = "data plane"
-    """Where the PI controller is."""
+    """Placement of the PI controller."""
     target: units.Time = "15 ms"
-    """Of the C queue's delay."""
+    """Target delay of the C queue."""
     rtt_max: units.Time = "100 ms"
-    """The longest round trip for which the PI controller is to be stable."""
+    """The longest RTT for which the PI controller is stable."""
     period: units.Time | None = None
-    """Tupdate; without it the smaller of the target and a third of `rtt_max`."""
+    """Tupdate; by default the smaller of the target and a third of `rtt_max`."""
     k: float = 2.0
-    """Coupling factor: what scalable traffic's likelihood of a mark is of p'."""
+    """Coupling factor: the marking probability of scalable packets is `k` times p'."""
     p_c_max: float | None = None
-    """Likelihood of a classic drop from which on there is overload; without it 1/k^2."""
+    """Drop probability of Classic packets at which overload begins; by default 1/k^2."""
     ramp_from: units.Time = "800 us"
     ramp: units.Time = "400 us"
-    """The L queue's own marks begin at `ramp_from` of delay, and are certain from `ramp` later on; 0: a step."""
+    """The L queue's native marking begins at the delay `ramp_from` and reaches 100 % at `ramp_from` + `ramp`; 0: a step."""
     ramp_packets: int = 1
-    """A packet behind which at most so many wait gets no mark of the L queue's own."""
+    """No native mark for a packet with at most this many packets behind it."""
     limit: units.Time = "250 ms"
-    """What both queues hold together, in time at the port's rate."""
+    """Buffer of both queues together, in time at the port's rate."""
     random: bool = False
-    """Signals at random, as the paper's; otherwise by RFC 9332's recurrence."""
+    """Random signals, as in the paper; otherwise RFC 9332's recurrence."""
     policed: bool = False
-    """Something else keeps traffic that builds queues out of the L queue: what is not ECN-capable is left alone there."""
+    """Another mechanism keeps queue-building traffic out of the L queue: packets there that are not ECN-capable are not dropped."""
     classified: bool = False
-    """Whether the tables `sources4`, `sources6` and `dscps` are asked before the ECN field: an operator's own classification."""
+    """Whether the operator's tables `sources4`, `sources6` and `dscps` classify before the ECN field."""
     spares_two: bool = True
     """No signals of the PI controller while less than two full packets wait."""
     l4s: bool = True
-    """RFC 9331 section 5.1: without, ECT(1) is treated as not ECN-capable."""
+    """If off, ECT(1) is treated as not ECN-capable (RFC 9331 section 5.1)."""
 
     @property
     def tupdate(self) -> int:
@@ -84,7 +84,7 @@ class Aqm:
 
     @property
     def p_max(self) -> float:
-        """p' from which on there is overload."""
+        """p' at which overload begins."""
         return 1 / self.k if self.p_c_max is None else min(self.p_c_max**0.5, 1.0)
 
     def check(self) -> None:
@@ -158,7 +158,7 @@ PAPER = Aqm(
     random=True,
     spares_two=False,
 )
-"""As the paper has it: 20 ms, every 16 ms, a step at 1 ms, random numbers."""
+"""The paper's settings: target 20 ms, period 16 ms, a step at 1 ms, random signals."""
 
 
 def bin_edges_us(number: int) -> tuple[int, int]:
@@ -183,7 +183,7 @@ def dual_port(
 
 @dataclass
 class _Managed:
-    """A port while it is managed."""
+    """State of a managed port."""
 
     rate: int
     previous_us: int = 0
@@ -219,7 +219,7 @@ class AqmController(Controller):
         self._hysteresis = units.time(hysteresis)
 
     def start(self, switch: SwitchApi) -> None:
-        """Fill the tables; what is there already stays as it is, and p' too."""
+        """Fill the tables; existing entries and p' stay unchanged."""
         self._managed = {port: _Managed(rate) for port, rate in self._rates.items()}
         known = {entry.match[0].value for entry in switch.table_entries("forward")}
         for address, port in (self._ports() if callable(self._ports) else self._ports).items():
@@ -242,7 +242,7 @@ class AqmController(Controller):
             managed.previous_us = int(switch.register_read("previous_delay", port, 1)[0])
 
     def tick(self, now: int, switch: SwitchApi) -> None:
-        """The PI controller, if it is at home here; and what is to be noted."""
+        """Run the PI controller, if it is placed here, and record notes."""
         for port, managed in self._managed.items():
             if self.aqm.home == "control plane":
                 p = self._update(switch, port, managed)
@@ -259,7 +259,7 @@ class AqmController(Controller):
         now = int(switch.register_read("p", port, 1)[0]) / ONE
         p: float = min(max(now + change / 1e6, 0.0), 1.0)
         switch.register_write("p", [round(p * ONE)], port)
-        # For whoever takes over.
+        # For a controller that takes over.
         switch.register_write("previous_delay", [delay_us], port)
         managed.previous_us = delay_us
         return p
@@ -280,7 +280,7 @@ class AqmController(Controller):
 
 
 def _set(switch: SwitchApi, table: str, port: int, action: str, values: list[int]) -> None:
-    """An entry for a port, in place of the one there is."""
+    """Set the entry of a port, replacing an existing one."""
     for entry in switch.table_entries(table):
         if entry.match[0].value == port:
             switch.table_modify(table, entry.handle, action, values)

@@ -1,4 +1,4 @@
-"""Puts PI2 or DualPI2 into a network: the programs, and the management of a port's queues in one call."""
+"""Adds PI2 or DualPI2 to a network: the programs, and the management of a port's queues in one call."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Prefix:
 
 @dataclass(frozen=True)
 class IngressPort:
-    """Packets that come in by a port of the switch."""
+    """Packets that arrive by a port of the switch."""
 
     port: int
 
@@ -54,52 +54,52 @@ Match = FiveTuple | Prefix | IngressPort
 
 @dataclass(frozen=True)
 class Meter:
-    """What is asked of a meter."""
+    """A meter: its number, target rate and packets."""
 
     number: int
     """0 to 65535."""
     target: units.Rate
-    """Bytes of IP, as RFC 2697 and RFC 2698 count."""
+    """Target rate in IP bytes, as RFC 2697 and RFC 2698 count."""
     matches: tuple[Match, ...]
-    """Whose packets it meters. A flow goes before a prefix, a prefix (the one they are from first) before a port."""
+    """The packets that it meters. A flow takes precedence over a prefix, a source prefix over a destination prefix, a prefix over a port."""
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """How the data plane's bucket is set. The defaults are those of the friendly meter."""
+    """Settings of the data plane's bucket. The defaults are those of the friendly meter."""
 
     burst: units.Size = "128 KiB"
     burst_time: units.Time = "50 ms"
-    """The bucket holds `burst`, or what the target is in this time if that is more: a window that comes in one piece passes."""
+    """The bucket holds at least the target rate times this time, so that a whole window in one burst passes."""
     refill: Literal["account", "lazy", "timer"] = "account"
     depth: units.Time = "400 ms"
-    """What the account saves at most: the target's bytes of this time. Bounds how far the rate goes beyond the target."""
+    """Depth of the account: the target rate times this time. It limits the excess over the target of packets without CE."""
     peak: float = 4.0
     peak_least: units.Rate = "2500 Mbit/s"
     """How fast the account may fill the bucket: so many targets, and at least that. TCP sends no less than two packets in a
     round trip: 2400 Mbit/s, if that is 0.01 ms."""
     marks: bool = True
     threshold: float = 0.5
-    """R: packets are marked when less than this share of the bucket is full."""
+    """R: packets are marked while the bucket is filled to less than this share."""
     probability: float = 0.2
-    """P_M: the share of those packets that are."""
+    """P_M: probability of a mark there."""
     step: float = 0.16
-    """A packet is marked whenever the account has fallen by this share of its depth since it was highest, or last marked."""
+    """A packet is marked whenever the account has fallen by this share of its depth since its maximum or the last mark."""
     saved_threshold: float = 0.5
-    """Below this share of its depth the account marks more and more packets, `probability` of them when it is empty."""
+    """Below this share of its depth the marking probability of the account rises, up to `probability` when it is empty."""
     second_chance: bool = True
     averages: bool = False
     """Whether a moving average of the level is compared with the threshold, with weight 2^-`average_shift`."""
     average_shift: int = 6
     tokens: int = 128
-    """N: tokens a packet of the generator, for `timer`."""
+    """N: tokens per packet of the generator, for `timer`."""
 
     def bytes(self, target: float) -> int:
-        """Bytes that the bucket holds at a target in bit/s."""
+        """Size of the bucket in bytes, for a target in bit/s."""
         return max(units.size(self.burst), round(target / 8 * units.time(self.burst_time) / units.PS_PER_S))
 
     def saved_bytes(self, target: float) -> int:
-        """Bytes that the account holds at a target in bit/s."""
+        """Size of the account in bytes, for a target in bit/s."""
         return round(target / 8 * units.time(self.depth) / units.PS_PER_S)
 
     def check(self) -> None:
@@ -119,14 +119,14 @@ class Bucket:
 
 
 PLAIN = Bucket(burst_time=0, refill="lazy", marks=False, second_chance=False)
-"""The paper's two-colour meter without help (Fig. 2)."""
+"""The paper's plain two-colour meter (Fig. 2)."""
 PAPER = Bucket(burst_time=0, refill="lazy")
 """The paper's meter with RED_ECN."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a period was like, by meter: bit/s of IP, and whether the meter held its flows back lately."""
+    """Measurements of a period, by meter: bit/s of IP, and whether the meter was limiting lately."""
 
     target: Floats
     achieved: Floats
@@ -135,10 +135,10 @@ class Seen:
 
 
 class Law(Protocol):
-    """How the rate follows from what was achieved. Keeps arrays by meter number in `state`."""
+    """A control law: the next rate from the achieved rate. Keeps arrays by meter number in `state`."""
 
     def begin(self, target: float, rate: float) -> dict[str, Any]:
-        """The state of a meter that has this rate now: the target for a new one, something else after a restart."""
+        """The initial state of a meter whose rate is this: the target for a new meter, another rate after a restart."""
         ...
 
     def rates(self, state: dict[str, Floats], seen: Seen) -> Floats:
@@ -148,10 +148,10 @@ class Law(Protocol):
 
 @dataclass(frozen=True)
 class Fixed:
-    """Tokens come at the target, always."""
+    """The rate is always the target."""
 
     def begin(self, target: float, rate: float) -> dict[str, Any]:
-        """Nothing to remember."""
+        """No state."""
         return {}
 
     def rates(self, state: dict[str, Floats], seen: Seen) -> Floats:
@@ -172,10 +172,10 @@ class Pid:
     kd: float = 0.0
     least: float = 0.1
     most: float = 8.0
-    """Bounds of the rate, in targets."""
+    """Bounds of the rate, as multiples of the target."""
 
     def begin(self, target: float, rate: float) -> dict[str, Any]:
-        """Such that the rate stays as it is while the error is zero."""
+        """State at which the rate stays constant while the error is zero."""
         return {"integral": (rate - target) / self.ki if self.ki else 0.0, "error": 0.0}
 
     def rates(self, state: dict[str, Floats], seen: Seen) -> Floats:
@@ -211,18 +211,18 @@ class Trim:
     """Periods."""
     up: float = 0.1
     down: float = 0.2
-    """Shares of the (logarithmic) error that the factor makes good in a period."""
+    """Shares of the (logarithmic) error that the factor corrects in a period."""
     pause: float = 0.2
-    """Error beyond which it counts no more: a flow that was lost for a while is not given all of that at once."""
+    """Limit of the error that counts, so that a flow that stalled for a while does not get all of it back at once."""
     most: float = 1.35
-    """Bound of the factor; its least is 1, as the account needs no less to hold any sender to the target."""
+    """Upper bound of the factor. Its lower bound is 1."""
     excess: float = 0.03
-    """As a share of the target. To it comes what the account has saved (4 % of ten seconds with its default depth)."""
+    """Excess as a share of the target, in addition to the account (4 % of ten seconds with the default depth)."""
     descent: float = 0.08
-    """Share of the rate by which it falls in a period at most. A new target is set at once."""
+    """Largest decrease of the rate in a period. A new target is set at once."""
 
     def begin(self, target: float, rate: float) -> dict[str, Any]:
-        """The factor that there is, and nothing known of the past."""
+        """The present factor, without a history."""
         rate = float(np.clip(rate, target, self.most * target))
         return {"factor": rate / target, "rate": rate, "past": np.full(self.window - 1, target)}
 
@@ -273,7 +273,7 @@ class MeterController(Controller):
         self._generator_port = generator_port
 
     def start(self, switch: SwitchApi) -> None:
-        """Fill the tables, or find again what is there."""
+        """Fill the tables, or read the meters that the switch already has."""
         self._targets: dict[int, float] = {}
         self._handles: dict[int, list[tuple[str, int]]] = {}
         self._state: dict[str, Floats] = {}
@@ -300,7 +300,7 @@ class MeterController(Controller):
         self._note_counts(switch)
 
     def _adopt(self, switch: SwitchApi) -> None:
-        """Takes over the meters that the switch has."""
+        """Take over the meters that the switch has."""
         present = [int(entry.match[0].value or 0) for entry in switch.table_entries("meters")]
         if not present:
             return
@@ -324,7 +324,7 @@ class MeterController(Controller):
         self._quiet[number] = np.inf
 
     def add(self, switch: SwitchApi, meter: Meter) -> None:
-        """Begin to meter."""
+        """Add a meter."""
         number, bucket = meter.number, self._bucket
         target = units.rate(meter.target)
         if not 0 <= number < METERS:
@@ -357,7 +357,7 @@ class MeterController(Controller):
             self._set_timer(switch, number, target)
 
     def remove(self, switch: SwitchApi, number: int) -> None:
-        """Meter no more; its packets pass."""
+        """Remove a meter; its packets pass."""
         if number not in self._targets:
             raise TidegateError(f"there is no meter {number} to remove")
         for table, handle in reversed(self._handles.pop(number)):
@@ -368,7 +368,7 @@ class MeterController(Controller):
         del self._targets[number]
 
     def retarget(self, switch: SwitchApi, number: int, target: units.Rate) -> None:
-        """Ask another rate of a meter, from now on."""
+        """Set a new target rate."""
         if number not in self._targets:
             raise TidegateError(f"there is no meter {number} to give another target")
         bits = units.rate(target)
@@ -438,7 +438,7 @@ class MeterController(Controller):
         )
 
     def tick(self, now: int, switch: SwitchApi) -> None:
-        """Read what passed, set what comes."""
+        """Read the achieved rates, and set the next ones."""
         seconds, passed, signals = self._note_counts(switch)
         numbers = np.array(sorted(self._targets), dtype=np.int64)
         if not len(numbers) or seconds <= 0:

@@ -1,4 +1,4 @@
-"""Puts meters into a network: the programs, and meters with their controller in one call."""
+"""Adds meters to a network: the programs, and meters with their controller in one call."""
 
 from __future__ import annotations
 
