@@ -4,53 +4,9 @@ use p4lang::ir::{CloneKind, LOOP_BUDGET};
 
 use crate::state::State;
 use crate::trace::Trace;
+
+pub use crate::drops::DropReason;
 use units::SplitMix;
-
-/// Why a packet did not leave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DropReason {
-    /// `egress_spec` was 511 after ingress.
-    Ingress,
-    /// `egress_spec` was 511 after egress.
-    Egress,
-    /// [`LOOP_BUDGET`] ran out.
-    LoopBudget,
-    Assertion,
-    Assumption,
-    /// Resubmitted or recirculated too often.
-    Recirculation,
-    /// A multicast group without members, or one that does not exist.
-    EmptyGroup,
-    /// Turned into too many packets.
-    Copies,
-}
-
-impl DropReason {
-    pub const ALL: [DropReason; 8] = [
-        DropReason::Ingress,
-        DropReason::Egress,
-        DropReason::LoopBudget,
-        DropReason::Assertion,
-        DropReason::Assumption,
-        DropReason::Recirculation,
-        DropReason::EmptyGroup,
-        DropReason::Copies,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            DropReason::Ingress => "dropped in ingress",
-            DropReason::Egress => "dropped in egress",
-            DropReason::LoopBudget => "loop budget",
-            DropReason::Assertion => "assertion",
-            DropReason::Assumption => "assumption",
-            DropReason::Recirculation => "recirculation limit",
-            DropReason::EmptyGroup => "empty multicast group",
-            DropReason::Copies => "copy limit",
-        }
-    }
-}
 
 /// What a pass asks the architecture to do with the packet afterwards.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -19,15 +19,24 @@ pub enum Through {
     Queue { port: u32, priority: u32 },
 }
 
-/// What egress learns of a packet that leaves its queue.
+/// Where and when a packet comes in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Arrival {
+    pub port: u32,
+    /// In the unit of the architecture's timestamps.
+    pub now: u64,
+}
+
+/// What egress learns of a packet that leaves its queue. Times are in the unit of the architecture's timestamps.
 #[derive(Debug, Clone, Copy)]
 pub struct Departure {
     pub port: u32,
     pub rid: u32,
-    /// `standard_metadata.instance_type`.
+    /// Which kind of packet it is, in the architecture's numbers.
     pub instance: u32,
-    /// Picoseconds.
+    pub now: u64,
     pub enqueued: u64,
+    pub waited: u64,
     pub enq_qdepth: u32,
     pub deq_qdepth: u32,
 }
@@ -40,10 +49,10 @@ pub trait Executor: Send + Sync {
     /// Runs a control; a deparser's output is appended to `ctx.out`.
     fn control(&self, ctx: &mut Context<'_>, control: ControlId) -> Result<(), DropReason>;
 
-    /// Runs a packet that came in by `port` through all blocks, with the standard metadata of a packet that meets no
+    /// Runs a packet that comes in through all blocks, with the metadata of a packet that meets no
     /// queue, and stops where its path leaves that of ordinary packets. The frame need not be zeroed.
-    fn through(&self, ctx: &mut Context<'_>, port: u32) -> Through {
-        let _ = (ctx, port);
+    fn through(&self, ctx: &mut Context<'_>, arrival: Arrival) -> Through {
+        let _ = (ctx, arrival);
         Through::Unsupported
     }
 
@@ -52,10 +61,10 @@ pub trait Executor: Send + Sync {
     fn receive(
         &self,
         ctx: &mut Context<'_>,
-        port: u32,
+        arrival: Arrival,
         at_once: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Through {
-        let _ = (ctx, port, at_once);
+        let _ = (ctx, arrival, at_once);
         Through::Unsupported
     }
 

@@ -8,11 +8,13 @@
 mod bits;
 pub mod context;
 pub mod control;
+pub mod drops;
 pub mod executor;
 pub mod hash;
 pub mod interp;
 pub mod jit;
 pub mod layout;
+mod path;
 pub mod pipeline;
 pub mod replication;
 pub mod runtime;

@@ -1,12 +1,11 @@
 //! One switch's instance of a program: its state, the executor that runs it, and the memory that its packets use.
 //!
-//! What happens to a packet is the architecture's: see [`crate::v1model`].
+//! What happens to a packet is the architecture's: see [`crate::path`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use p4lang::ir::{Program, Table, TableAction};
-use p4lang::lower::v1model::V1Model;
+use p4lang::ir::Program;
 
 use crate::context::{Context, DropReason, Requests};
 use crate::control::{ControlError, refuse};
@@ -14,10 +13,11 @@ use crate::executor::Executor;
 use crate::interp::Interpreter;
 use crate::jit::{Jit, JitError};
 use crate::layout::Layout;
+use crate::path::{self, PacketPath, View};
 use crate::replication::Replication;
 use crate::state::State;
 use crate::trace::{Event, Trace};
-use crate::v1model::{Next, wire_len};
+use crate::v1model::{Next, Output, Pending, QueueInfo, Received, wire_len};
 use units::SplitMix;
 
 /// Buffers that are kept for packets to come.
@@ -26,7 +26,8 @@ const MAX_BUFFERS: usize = 4096;
 pub struct Pipeline {
     pub(crate) program: Arc<Program>,
     pub(crate) layout: Arc<Layout>,
-    pub(crate) v1: V1Model,
+    path: &'static dyn PacketPath,
+    pub(crate) view: View,
     pub(crate) executor: Arc<dyn Executor>,
     pub state: State,
     pub replication: Replication,
@@ -60,10 +61,11 @@ impl Pipeline {
         executor: Arc<dyn Executor>,
         seed: u64,
     ) -> Pipeline {
-        // The compiler lowers programs for no other architecture.
-        let v1 = V1Model::of(&program.package).expect("the program is for v1model");
+        // A test of `path` shows it.
+        let (path, view) = path::of(&program.package).expect("each architecture of the compiler has a path");
         Pipeline {
-            v1,
+            path,
+            view,
             state: State::new(&program),
             program,
             layout,
@@ -91,7 +93,7 @@ impl Pipeline {
     /// The state was to be kept, and is of another shape. Nothing is changed then.
     pub fn replace(&mut self, mut next: Pipeline, keep_state: bool) -> Result<(), ControlError> {
         if keep_state {
-            if shape(&self.program) != shape(&next.program) {
+            if !same_objects(&self.program, &next.program) {
                 return refuse("the state cannot be kept: the programs have different objects");
             }
             std::mem::swap(&mut next.state, &mut self.state);
@@ -115,6 +117,63 @@ impl Pipeline {
     /// is what left, was dropped or is held.
     pub fn packets_made(&self) -> u64 {
         self.made
+    }
+
+    /// Runs a packet through the whole switch at time `now` (picoseconds). Outputs are appended in the order in which
+    /// they leave.
+    #[inline]
+    pub fn process(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) {
+        let path = self.path;
+        path.process(self, now, port, bytes, outputs, None);
+    }
+
+    /// As [`Pipeline::process`], recording every step.
+    pub fn process_traced(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) -> Trace {
+        let mut trace = Trace::default();
+        let interpreter = Arc::new(Interpreter::new(self.program.clone(), self.layout.clone()));
+        let executor = std::mem::replace(&mut self.executor, interpreter);
+        let path = self.path;
+        path.process(self, now, port, bytes, outputs, Some(&mut trace));
+        self.executor = executor;
+        trace
+    }
+
+    /// Ingress alone, for a switch with queues: an ordinary packet is given back for its queue; whatever else is for queues
+    /// is appended to `pending`. The packet has `more` bytes behind `bytes` that are zero: they count for lengths and are
+    /// carried along, but cannot be parsed. Where `at_once` says that a packet for this port and of this priority need not
+    /// wait, egress follows at once. `bytes` are taken, or replaced by those that have left.
+    #[inline]
+    pub fn receive(
+        &mut self,
+        now: u64,
+        port: u32,
+        bytes: &mut Vec<u8>,
+        more: u32,
+        pending: &mut Vec<Pending>,
+        at_once: &mut dyn FnMut(u32, u32) -> bool,
+    ) -> Received {
+        let path = self.path;
+        path.receive(self, now, (port, bytes, more), pending, at_once)
+    }
+
+    /// Egress of a packet that has left its queue; what leaves, if anything. Clones and what goes through ingress once more
+    /// are appended to `pending`.
+    #[inline]
+    pub fn depart(
+        &mut self,
+        now: u64,
+        packet: Pending,
+        queue: QueueInfo,
+        pending: &mut Vec<Pending>,
+    ) -> Option<Output> {
+        let path = self.path;
+        path.depart(self, now, packet, queue, pending)
+    }
+
+    /// Gives back what a packet that is thrown away was made of.
+    pub fn discard(&mut self, packet: Pending) {
+        self.frames.push(packet.frame);
+        self.recycle(packet.bytes);
     }
 
     /// Gives an output's buffer back, so that the next packet needs no new one.
@@ -153,7 +212,7 @@ impl Pipeline {
         (now, frame, bytes, more, cursor): (u64, &mut [u8], &[u8], u32, usize),
         out: &mut Vec<u8>,
         trace: Option<&mut Trace>,
-        f: impl FnOnce(&dyn Executor, &mut Context<'_>, &V1Model) -> Result<T, DropReason>,
+        f: impl FnOnce(&dyn Executor, &mut Context<'_>) -> Result<T, DropReason>,
     ) -> (Result<T, DropReason>, Requests, usize) {
         let mut ctx = Context {
             frame,
@@ -168,30 +227,32 @@ impl Pipeline {
             rng: &mut self.rng,
             trace,
         };
-        let result = f(&*self.executor, &mut ctx, &self.v1);
+        let result = f(&*self.executor, &mut ctx);
         (result, ctx.requests, ctx.cursor)
     }
 }
 
-/// What the state of a program looks like: the same text, the same state.
-fn shape(program: &Program) -> String {
-    let action = |action: &TableAction| {
-        let declared = &program[action.action];
-        let widths: Vec<u32> = declared.params.iter().map(|param| program[param.var].width).collect();
-        (declared.info.name.clone(), widths, action.default_only, action.table_only)
-    };
-    let table = |t: &Table| {
-        let keys: Vec<_> = t.keys.iter().map(|key| (key.name.clone(), key.expr.width, key.kind)).collect();
-        let actions: Vec<_> = t.actions.iter().map(action).collect();
+/// Whether the control plane sees the same objects in both programs, so that one's state serves the other.
+fn same_objects(a: &Program, b: &Program) -> bool {
+    shape(a) == shape(b)
+}
+
+/// What decides what a program's state looks like.
+fn shape(program: &Program) -> impl PartialEq {
+    let tables = program.tables.iter().map(|t| {
+        let keys: Vec<_> = t.keys.iter().map(|key| (&key.name, key.expr.width, key.kind)).collect();
+        let actions = t.actions.iter().map(|listed| {
+            let action = &program[listed.action];
+            let widths: Vec<u32> = action.params.iter().map(|param| program[param.var].width).collect();
+            (&action.info.name, widths, listed.default_only, listed.table_only)
+        });
+        let actions: Vec<_> = actions.collect();
         let entries: Vec<_> =
             t.entries.iter().map(|e| (&e.matches, e.priority, &e.action, e.is_const)).collect();
         let direct = (t.direct_counter.is_some(), t.direct_meter.as_ref().map(|m| m.unit), t.support_timeout);
-        format!(
-            "{} {keys:?} {actions:?} {entries:?} {:?} {:?} {direct:?} {}",
-            t.info.name, t.default_action, t.implementation, t.size
-        )
-    };
-    let tables: Vec<String> = program.tables.iter().map(table).collect();
+        (&t.info.name, keys, actions, entries, &t.default_action, t.implementation, direct, t.size)
+    });
+    let tables: Vec<_> = tables.collect();
     let profiles: Vec<_> =
         program.profiles.iter().map(|p| (&p.info.name, p.size, p.selector.is_some())).collect();
     let counters: Vec<_> = program.counters.iter().map(|c| (&c.info.name, c.size, c.unit)).collect();
@@ -199,5 +260,5 @@ fn shape(program: &Program) -> String {
     let registers: Vec<_> = program.registers.iter().map(|r| (&r.info.name, r.size, r.width)).collect();
     let sets: Vec<_> = program.value_sets.iter().map(|v| (&v.info.name, v.size, &v.fields)).collect();
     let digests: Vec<_> = program.digests.iter().map(|d| (&d.info.name, &d.fields)).collect();
-    format!("{tables:?} {profiles:?} {counters:?} {meters:?} {registers:?} {sets:?} {digests:?}")
+    (tables, profiles, counters, meters, registers, sets, digests)
 }

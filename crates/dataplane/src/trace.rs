@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::Serialize;
 
-use crate::context::DropReason;
+use crate::drops::DropReason;
 
 /// One step. Values are in hexadecimal, `0x...`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -12,7 +12,6 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use p4lang::ir::{ControlId, MeterUnit, ParserId, Program, StackId, Table, TableAction, VarId};
-use p4lang::lower::v1model::V1Model;
 
 use super::JitError;
 use super::function::{Gen, Region};
@@ -20,6 +19,7 @@ use super::native::Native;
 use super::parser::error_code;
 use super::written::written;
 use crate::layout::Layout;
+use crate::path::{self, NativePath, Part, View};
 use crate::state::words::words;
 
 /// A compiled block.
@@ -114,11 +114,8 @@ struct Shape {
 enum Source<'a> {
     Parser(ParserId),
     Control(ControlId),
-    /// All blocks in turn.
-    Through(&'a V1Model),
-    /// Those before a queue, and those after.
-    Receive(&'a V1Model),
-    Depart(&'a V1Model),
+    /// A part of the path of ordinary packets.
+    Path(NativePath, &'a View, Part),
 }
 
 impl Compiled {
@@ -155,16 +152,17 @@ impl Compiled {
                 .map(|id| define(&format!("control{id}"), Source::Control(ControlId(id))))
                 .collect::<Result<Vec<_>, JitError>>()?;
             // Without them packets take the blocks one by one.
-            let mut path = |name: &str, source: Source<'_>| match define(name, source) {
-                Err(JitError::TooLarge) => Ok(None),
-                other => other.map(Some),
-            };
-            let paths = match V1Model::of(&program.package) {
+            let found = path::of(&program.package);
+            let paths = match found.and_then(|(path, view)| Some((path.native()?, view))) {
                 None => None,
-                Some(v1) => {
-                    let through = path("through", Source::Through(&v1))?;
-                    let receive = path("receive", Source::Receive(&v1))?;
-                    let depart = path("depart", Source::Depart(&v1))?;
+                Some((path, view)) => {
+                    let mut part = |name, part| match define(name, Source::Path(path, &view, part)) {
+                        Err(JitError::TooLarge) => Ok(None),
+                        other => other.map(Some),
+                    };
+                    let through = part("through", Part::Through)?;
+                    let receive = part("receive", Part::Receive)?;
+                    let depart = part("depart", Part::Depart)?;
                     through.zip(receive).zip(depart)
                 }
             };
@@ -243,9 +241,7 @@ fn build(
     match source {
         Source::Parser(id) => g.parser(&program[*id])?,
         Source::Control(id) => g.stmts(&program[*id].body)?,
-        Source::Through(v1) => g.through(v1)?,
-        Source::Receive(v1) => g.receive(v1)?,
-        Source::Depart(v1) => g.depart(v1)?,
+        Source::Path(path, view, part) => path(&mut g, view, *part)?,
     }
     if g.alive {
         let out = g.out;

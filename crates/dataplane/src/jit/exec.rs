@@ -8,7 +8,7 @@ use super::JitError;
 use super::compile::{BlockFn, Compiled};
 use super::native::{Departing, Native, drop_reason, stage};
 use crate::context::{Context, DropReason};
-use crate::executor::{Departure, Executor, Through};
+use crate::executor::{Arrival, Departure, Executor, Through};
 use crate::layout::Layout;
 
 /// A program as native code.
@@ -23,8 +23,8 @@ impl Jit {
     }
 
     #[inline]
-    fn run(&self, ctx: &mut Context<'_>, block: BlockFn, port: u32, departing: Departing) -> Native {
-        self.run_with(ctx, port, departing, |native| {
+    fn run(&self, ctx: &mut Context<'_>, block: BlockFn, at: Arrival, departing: Departing) -> Native {
+        self.run_with(ctx, at, departing, |native| {
             // SAFETY: `run_with` fills the structure in for the program's blocks.
             unsafe { block(native) }
         })
@@ -35,7 +35,7 @@ impl Jit {
     fn run_with(
         &self,
         ctx: &mut Context<'_>,
-        port: u32,
+        at: Arrival,
         departing: Departing,
         blocks: impl FnOnce(&mut Native),
     ) -> Native {
@@ -66,8 +66,8 @@ impl Jit {
             out_capacity: ctx.out.capacity() as u64,
             wire_len: ctx.wire_len,
             requested: 0,
-            port: u64::from(port),
-            now: ctx.now / 1_000_000,
+            port: u64::from(at.port),
+            now: at.now,
             stage: 0,
             priority: 0,
             departing,
@@ -88,42 +88,44 @@ impl Jit {
 impl Executor for Jit {
     fn parse(&self, ctx: &mut Context<'_>, parser: ParserId) -> Result<u32, DropReason> {
         ctx.cursor = 0;
-        let native = self.run(ctx, self.compiled.parsers[parser.index()], 0, Departing::default());
+        let native =
+            self.run(ctx, self.compiled.parsers[parser.index()], Arrival::default(), Departing::default());
         ctx.cursor = native.cursor as usize;
         drop_reason(native.dropped)?;
         Ok(native.parser_error)
     }
 
     fn control(&self, ctx: &mut Context<'_>, control: ControlId) -> Result<(), DropReason> {
-        let native = self.run(ctx, self.compiled.controls[control.index()], 0, Departing::default());
+        let native =
+            self.run(ctx, self.compiled.controls[control.index()], Arrival::default(), Departing::default());
         drop_reason(native.dropped)
     }
 
-    fn through(&self, ctx: &mut Context<'_>, port: u32) -> Through {
+    fn through(&self, ctx: &mut Context<'_>, arrival: Arrival) -> Through {
         let Some(paths) = &self.compiled.paths else {
             return Through::Unsupported;
         };
         ctx.cursor = 0;
-        self.path(ctx, paths.through, port, Departing::default())
+        self.path(ctx, paths.through, arrival, Departing::default())
     }
 
     fn receive(
         &self,
         ctx: &mut Context<'_>,
-        port: u32,
+        arrival: Arrival,
         at_once: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Through {
         let Some(paths) = &self.compiled.paths else {
             return Through::Unsupported;
         };
         ctx.cursor = 0;
-        let native = self.run_with(ctx, port, Departing::default(), |native| {
+        let native = self.run_with(ctx, arrival, Departing::default(), |native| {
             // SAFETY: `run_with` fills the structure in for the program's blocks, and the first half leaves it as the second
             // expects it.
             unsafe {
                 (paths.receive)(native);
                 if u64::from(native.stage) == stage::QUEUE && at_once(native.port as u32, native.priority) {
-                    native.departing.enq_timestamp = native.now;
+                    native.departing.enqueued = native.now;
                     (paths.depart)(native);
                 }
             }
@@ -138,19 +140,20 @@ impl Executor for Jit {
         let departing = Departing {
             rid: u64::from(departure.rid),
             instance: u64::from(departure.instance),
-            enq_timestamp: departure.enqueued / 1_000_000,
-            deq_timedelta: ctx.now.saturating_sub(departure.enqueued) / 1_000_000,
+            enqueued: departure.enqueued,
+            waited: departure.waited,
             enq_qdepth: u64::from(departure.enq_qdepth),
             deq_qdepth: u64::from(departure.deq_qdepth),
         };
-        self.path(ctx, paths.depart, departure.port, departing)
+        let at = Arrival { port: departure.port, now: departure.now };
+        self.path(ctx, paths.depart, at, departing)
     }
 }
 
 impl Jit {
     /// Runs a path, and says where the packet left it.
-    fn path(&self, ctx: &mut Context<'_>, block: BlockFn, port: u32, departing: Departing) -> Through {
-        let native = self.run(ctx, block, port, departing);
+    fn path(&self, ctx: &mut Context<'_>, block: BlockFn, at: Arrival, departing: Departing) -> Through {
+        let native = self.run(ctx, block, at, departing);
         left(ctx, &native)
     }
 }

@@ -19,7 +19,8 @@ pub(crate) struct Native {
     pub loop_budget: u64,
     /// 1 once the program has asked the architecture for something (a clone, another pass, truncation).
     pub requested: u64,
-    /// For whole paths: the port that the packet came in by, then the one that it leaves by; microseconds; how far it came; the
+    /// For whole paths: the port that the packet came in by, then the one that it leaves by; the time as
+    /// programs see it; how far it came; the
     /// queue that the program chose.
     pub port: u64,
     pub now: u64,
@@ -40,14 +41,14 @@ pub(crate) struct Native {
     pub context: *mut Context<'static>,
 }
 
-/// Standard metadata of a packet that leaves its queue, in words; times in microseconds.
+/// What the code learns of a packet that leaves its queue, in words; times as programs see them.
 #[repr(C)]
 #[derive(Default)]
 pub(crate) struct Departing {
     pub rid: u64,
     pub instance: u64,
-    pub enq_timestamp: u64,
-    pub deq_timedelta: u64,
+    pub enqueued: u64,
+    pub waited: u64,
     pub enq_qdepth: u64,
     pub deq_qdepth: u64,
 }

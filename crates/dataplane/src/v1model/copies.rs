@@ -34,14 +34,13 @@ impl Pipeline {
             if !self.may_copy(trace.as_deref_mut()) {
                 return;
             }
+            let parser = self.v1().parser;
             let mut copy = self.frame();
             self.set(&mut copy, |s| s.ingress_port, u64::from(port));
             self.set(&mut copy, |s| s.packet_length, wire_len(bytes, more));
             let mut out = self.buffer();
             let (result, _, cursor) =
-                self.pass((now, &mut copy, bytes, more, 0), &mut out, None, |e, ctx, v1| {
-                    e.parse(ctx, v1.parser)
-                });
+                self.pass((now, &mut copy, bytes, more, 0), &mut out, None, |e, ctx| e.parse(ctx, parser));
             self.recycle(out);
             self.forget_metadata(&mut copy, frame, list, wire_len(bytes, more));
             if let Err(reason) = result {

@@ -1,13 +1,18 @@
 //! Standard metadata in a frame, and the fields that a packet keeps from one pass to the next.
 
 use p4lang::ir::{VarHome, VarId};
-use p4lang::lower::v1model::StandardMetadata;
+use p4lang::lower::v1model::{StandardMetadata, V1Model};
 
 use crate::runtime::Pipeline;
 
 impl Pipeline {
+    pub(crate) fn v1(&self) -> &V1Model {
+        // Only v1model's path gets here.
+        self.view.downcast_ref().expect("the program is for v1model")
+    }
+
     pub(crate) fn set(&self, frame: &mut [u8], var: impl Fn(&StandardMetadata) -> Option<VarId>, value: u64) {
-        if let Some(var) = var(&self.v1.standard) {
+        if let Some(var) = var(&self.v1().standard) {
             let width = self.program[var].width;
             let value = if width < 64 { value & ((1 << width) - 1) } else { value };
             self.layout.set_u64(frame, var, value);
@@ -15,7 +20,7 @@ impl Pipeline {
     }
 
     pub(crate) fn get(&self, frame: &[u8], var: impl Fn(&StandardMetadata) -> Option<VarId>) -> u32 {
-        var(&self.v1.standard).map_or(0, |v| self.layout.get_u64(frame, v) as u32)
+        var(&self.v1().standard).map_or(0, |v| self.layout.get_u64(frame, v) as u32)
     }
 
     /// Copies the fields of list `index` from one frame to another.

@@ -18,6 +18,15 @@ mod native;
 mod passes;
 mod path;
 
+use std::sync::Arc;
+
+use p4lang::ir::Package;
+use p4lang::lower::v1model::{NAME, V1Model};
+
+use crate::path::{NativePath, PacketPath, View};
+use crate::pipeline::Pipeline;
+use crate::trace::Trace;
+
 pub(crate) use path::{Next, wire_len};
 pub use path::{Output, Pending, QueueInfo, Received};
 
@@ -50,5 +59,61 @@ impl Instance {
             Instance::Replicated => "replicated",
             Instance::Resubmitted => "resubmitted",
         }
+    }
+}
+
+/// A time as v1model's programs see it: whole microseconds.
+pub(crate) const fn micros(picoseconds: u64) -> u64 {
+    picoseconds / 1_000_000
+}
+
+/// The path of v1model's packets.
+pub(crate) struct Path;
+
+impl PacketPath for Path {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn view(&self, package: &Package) -> Option<View> {
+        Some(Arc::new(V1Model::of(package)?))
+    }
+
+    fn process(
+        &self,
+        pipeline: &mut Pipeline,
+        now: u64,
+        port: u32,
+        bytes: &[u8],
+        outputs: &mut Vec<Output>,
+        trace: Option<&mut Trace>,
+    ) {
+        pipeline.v1_process(now, port, bytes, outputs, trace);
+    }
+
+    fn receive(
+        &self,
+        pipeline: &mut Pipeline,
+        now: u64,
+        (port, bytes, more): (u32, &mut Vec<u8>, u32),
+        pending: &mut Vec<Pending>,
+        at_once: &mut dyn FnMut(u32, u32) -> bool,
+    ) -> Received {
+        pipeline.v1_receive(now, port, bytes, more, pending, at_once)
+    }
+
+    fn depart(
+        &self,
+        pipeline: &mut Pipeline,
+        now: u64,
+        packet: Pending,
+        queue: QueueInfo,
+        pending: &mut Vec<Pending>,
+    ) -> Option<Output> {
+        pipeline.v1_depart(now, packet, queue, pending)
+    }
+
+    fn native(&self) -> Option<NativePath> {
+        Some(native::build)
     }
 }

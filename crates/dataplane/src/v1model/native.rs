@@ -17,13 +17,26 @@ use crate::jit::JitError;
 use crate::jit::function::Gen;
 use crate::jit::native::{Departing, Native, stage};
 use crate::jit::{helpers, packet};
+use crate::path::{Part, View};
 
 /// Persistent parts up to this size are zeroed in place.
 const INLINE_ZERO: u32 = 1024;
 
+/// Fills a function's body in.
+pub(super) fn build(g: &mut Gen<'_, '_>, view: &View, part: Part) -> Result<(), JitError> {
+    let Some(v1) = view.downcast_ref::<V1Model>() else {
+        return Err(JitError::Malformed("the program is not for v1model"));
+    };
+    match part {
+        Part::Through => g.through(v1),
+        Part::Receive => g.receive(v1),
+        Part::Depart => g.depart(v1),
+    }
+}
+
 impl Gen<'_, '_> {
     /// The body of the function for the whole path.
-    pub fn through(&mut self, v1: &V1Model) -> Result<(), JitError> {
+    fn through(&mut self, v1: &V1Model) -> Result<(), JitError> {
         self.first_half(v1)?;
         if !self.alive {
             return Ok(());
@@ -45,7 +58,7 @@ impl Gen<'_, '_> {
     }
 
     /// The body of the function for ingress alone.
-    pub fn receive(&mut self, v1: &V1Model) -> Result<(), JitError> {
+    fn receive(&mut self, v1: &V1Model) -> Result<(), JitError> {
         self.first_half(v1)?;
         if !self.alive {
             return Ok(());
@@ -59,13 +72,13 @@ impl Gen<'_, '_> {
     }
 
     /// The body of the function for a packet that leaves its queue.
-    pub fn depart(&mut self, v1: &V1Model) -> Result<(), JitError> {
+    fn depart(&mut self, v1: &V1Model) -> Result<(), JitError> {
         let standard = &v1.standard;
         for (var, offset) in [
             (standard.egress_rid, offset_of!(Departing, rid)),
             (standard.instance_type, offset_of!(Departing, instance)),
-            (standard.enq_timestamp, offset_of!(Departing, enq_timestamp)),
-            (standard.deq_timedelta, offset_of!(Departing, deq_timedelta)),
+            (standard.enq_timestamp, offset_of!(Departing, enqueued)),
+            (standard.deq_timedelta, offset_of!(Departing, waited)),
             (standard.enq_qdepth, offset_of!(Departing, enq_qdepth)),
             (standard.deq_qdepth, offset_of!(Departing, deq_qdepth)),
         ] {

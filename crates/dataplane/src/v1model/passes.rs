@@ -3,7 +3,7 @@
 use p4lang::ir::CloneKind;
 
 use super::path::{Incoming, Next, Output, Pending, QueueInfo, wire_len};
-use super::{DROP_PORT, Instance, MAX_PASSES};
+use super::{DROP_PORT, Instance, MAX_PASSES, micros};
 use crate::context::{DropReason, Requests};
 use crate::runtime::Pipeline;
 use crate::trace::{Event, Trace, note};
@@ -22,14 +22,14 @@ impl Pipeline {
         self.set(&mut frame, |s| s.ingress_port, u64::from(port));
         self.set(&mut frame, |s| s.instance_type, instance as u64);
         self.set(&mut frame, |s| s.packet_length, wire_len(&bytes, more));
-        self.set(&mut frame, |s| s.ingress_global_timestamp, now / 1_000_000);
-        let parser_error = self.v1.standard.parser_error;
+        self.set(&mut frame, |s| s.ingress_global_timestamp, micros(now));
+        let v1 = *self.v1();
         let layout = self.layout.clone();
         let mut out = self.buffer();
         let (result, requests, cursor) =
-            self.pass((now, &mut frame, &bytes, more, 0), &mut out, trace.as_deref_mut(), |e, ctx, v1| {
+            self.pass((now, &mut frame, &bytes, more, 0), &mut out, trace.as_deref_mut(), |e, ctx| {
                 let error = e.parse(ctx, v1.parser)?;
-                if let Some(var) = parser_error {
+                if let Some(var) = v1.standard.parser_error {
                     layout.set_u64(ctx.frame, var, u64::from(error));
                 }
                 e.control(ctx, v1.verify_checksum)?;
@@ -160,17 +160,18 @@ impl Pipeline {
         self.set(&mut frame, |s| s.egress_spec, 0);
         self.set(&mut frame, |s| s.egress_rid, u64::from(rid));
         self.set(&mut frame, |s| s.instance_type, instance as u64);
-        self.set(&mut frame, |s| s.enq_timestamp, enqueued / 1_000_000);
-        self.set(&mut frame, |s| s.deq_timedelta, now.saturating_sub(enqueued) / 1_000_000);
+        self.set(&mut frame, |s| s.enq_timestamp, micros(enqueued));
+        self.set(&mut frame, |s| s.deq_timedelta, micros(now.saturating_sub(enqueued)));
         self.set(&mut frame, |s| s.enq_qdepth, u64::from(queue.enq_qdepth));
         self.set(&mut frame, |s| s.deq_qdepth, u64::from(queue.deq_qdepth));
-        self.set(&mut frame, |s| s.egress_global_timestamp, now / 1_000_000);
+        self.set(&mut frame, |s| s.egress_global_timestamp, micros(now));
         let mut out = self.buffer();
+        let v1 = *self.v1();
         let (result, requests, cursor) = self.pass(
             (now, &mut frame, &pending.bytes, pending.more, cursor),
             &mut out,
             trace.as_deref_mut(),
-            |e, ctx, v1| e.control(ctx, v1.egress),
+            |e, ctx| e.control(ctx, v1.egress),
         );
         pending.frame = frame;
         self.after_egress(now, pending, out, (result, requests, cursor), trace);
@@ -209,15 +210,12 @@ impl Pipeline {
             self.recycle(out);
             return;
         }
-        let (result, _, cursor) = self.pass(
-            (now, &mut frame, &bytes, more, cursor),
-            &mut out,
-            trace.as_deref_mut(),
-            |e, ctx, v1| {
+        let v1 = *self.v1();
+        let (result, _, cursor) =
+            self.pass((now, &mut frame, &bytes, more, cursor), &mut out, trace.as_deref_mut(), |e, ctx| {
                 e.control(ctx, v1.compute_checksum)?;
                 e.control(ctx, v1.deparser)
-            },
-        );
+            });
         if let Err(reason) = result {
             self.drop_packet(reason, trace);
             self.frames.push(frame);

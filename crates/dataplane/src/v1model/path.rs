@@ -1,13 +1,10 @@
 //! Where packets come in and leave: the whole path without queues, or its two halves with a queue between.
 
-use std::sync::Arc;
-
 use crate::context::{Context, Requests};
-use crate::executor::{Departure, Through};
-use crate::interp::Interpreter;
+use crate::executor::{Arrival, Departure, Through};
 use crate::runtime::Pipeline;
 use crate::trace::{Event, Trace};
-use crate::v1model::Instance;
+use crate::v1model::{Instance, micros};
 
 /// A packet that leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,23 +85,8 @@ pub(crate) enum Next {
 }
 
 impl Pipeline {
-    /// Runs a packet through the whole switch at time `now` (picoseconds). Outputs are appended in the order in which
-    /// they leave.
-    pub fn process(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) {
-        self.run(now, port, bytes, outputs, None);
-    }
-
-    /// As [`Pipeline::process`], recording every step.
-    pub fn process_traced(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) -> Trace {
-        let mut trace = Trace::default();
-        let interpreter = Arc::new(Interpreter::new(self.program.clone(), self.layout.clone()));
-        let executor = std::mem::replace(&mut self.executor, interpreter);
-        self.run(now, port, bytes, outputs, Some(&mut trace));
-        self.executor = executor;
-        trace
-    }
-
-    fn run(
+    #[inline(always)]
+    pub(super) fn v1_process(
         &mut self,
         now: u64,
         port: u32,
@@ -124,11 +106,9 @@ impl Pipeline {
         self.drain(now, outputs, trace);
     }
 
-    /// Ingress alone, for a switch with queues: an ordinary packet is given back for its queue; whatever else is for queues
-    /// is appended to `pending`. The packet has `more` bytes behind `bytes` that are zero: they count for lengths and are
-    /// carried along, but cannot be parsed. Where `at_once` says that a packet for this port and of this priority need not
-    /// wait, egress follows at once. `bytes` are taken, or replaced by those that have left.
-    pub fn receive(
+    /// [`Pipeline::receive`]: ingress, and egress if the packet need not wait.
+    #[inline(always)]
+    pub(super) fn v1_receive(
         &mut self,
         now: u64,
         port: u32,
@@ -153,7 +133,7 @@ impl Pipeline {
             rng: &mut self.rng,
             trace: None,
         };
-        let came = self.executor.receive(&mut ctx, port, at_once);
+        let came = self.executor.receive(&mut ctx, Arrival { port, now: micros(now) }, at_once);
         let Context { requests, cursor, .. } = ctx;
         let queued = |to: u32, priority: u32, bytes: Vec<u8>, frame: Box<[u8]>| Pending {
             port: to,
@@ -203,9 +183,9 @@ impl Pipeline {
         Received::Out { more: out.more }
     }
 
-    /// Egress of a packet that has left its queue; what leaves, if anything. Clones and what goes through ingress once more
-    /// are appended to `pending`.
-    pub fn depart(
+    /// [`Pipeline::depart`].
+    #[inline(always)]
+    pub(super) fn v1_depart(
         &mut self,
         now: u64,
         packet: Pending,
@@ -221,6 +201,7 @@ impl Pipeline {
     }
 
     /// [`Pipeline::depart`] in one go, if the executor has it.
+    #[inline(always)]
     fn depart_whole(
         &mut self,
         now: u64,
@@ -246,7 +227,9 @@ impl Pipeline {
             port: packet.port,
             rid: packet.rid,
             instance: packet.instance as u32,
-            enqueued: packet.enqueued,
+            now: micros(now),
+            enqueued: micros(packet.enqueued),
+            waited: micros(now.saturating_sub(packet.enqueued)),
             enq_qdepth: queue.enq_qdepth,
             deq_qdepth: queue.deq_qdepth,
         };
@@ -283,14 +266,9 @@ impl Pipeline {
         out
     }
 
-    /// Gives back what a packet that is thrown away was made of.
-    pub fn discard(&mut self, packet: Pending) {
-        self.frames.push(packet.frame);
-        self.recycle(packet.bytes);
-    }
-
     /// The path of ordinary packets in one go, without copies and queues, if the executor has it; from where a packet
     /// leaves that path it goes on as any other. False: nothing was done.
+    #[inline(always)]
     fn through(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) -> bool {
         let mut frame = self.frames.pop().unwrap_or_else(|| self.layout.frame());
         let mut out = self.buffer();
@@ -307,7 +285,7 @@ impl Pipeline {
             rng: &mut self.rng,
             trace: None,
         };
-        let came = self.executor.through(&mut ctx, port);
+        let came = self.executor.through(&mut ctx, Arrival { port, now: micros(now) });
         let Context { requests, cursor, .. } = ctx;
         match came {
             Through::Out { port } => {

@@ -105,6 +105,11 @@ struct Lowerer<'a> {
     exited: Option<ir::VarId>,
 }
 
+/// Names of all architectures, as [`ir::Package::architecture`] has them.
+pub fn architectures() -> impl Iterator<Item = &'static str> {
+    architecture::ARCHITECTURES.iter().map(|arch| arch.name())
+}
+
 /// Declarations of all architectures: the files that programs can include, and their text.
 pub fn declarations() -> impl Iterator<Item = (&'static str, &'static str)> {
     architecture::ARCHITECTURES.iter().map(|arch| arch.declarations())

@@ -16,7 +16,7 @@ use crate::ir::{self, ControlId, MatchKind, Package, ParserId, VarId};
 pub const NAME: &str = "v1model";
 
 /// The blocks of a program for v1model.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct V1Model {
     pub parser: ParserId,
     pub verify_checksum: ControlId,
@@ -29,7 +29,7 @@ pub struct V1Model {
 }
 
 /// The variables behind `standard_metadata_t`; `None` where the program's v1model.p4 lacks the field.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct StandardMetadata {
     pub ingress_port: Option<VarId>,
     pub egress_spec: Option<VarId>,
