@@ -131,6 +131,11 @@ fn v1model() {
 }
 
 #[test]
+fn ebpf() {
+    folder("tests/p4/ebpf", 2);
+}
+
+#[test]
 fn messages_in_the_trace() {
     let test = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/p4/v1model/messages.stf");
     let source = Source { path: test.with_extension("p4"), ..Default::default() };

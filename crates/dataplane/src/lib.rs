@@ -9,6 +9,7 @@ mod bits;
 pub mod context;
 pub mod control;
 pub mod drops;
+mod ebpf;
 pub mod executor;
 pub mod hash;
 pub mod interp;

@@ -13,10 +13,10 @@ use crate::jit::JitError;
 use crate::jit::function::Gen;
 use crate::pipeline::{Output, Pending, Pipeline, QueueInfo, Received};
 use crate::trace::Trace;
-use crate::v1model;
+use crate::{ebpf, v1model};
 
 /// The paths of all architectures. A new one is registered here and in the compiler.
-const PATHS: &[&dyn PacketPath] = &[&v1model::Path];
+const PATHS: &[&dyn PacketPath] = &[&v1model::Path, &ebpf::Path];
 
 /// Where a program's blocks and intrinsic metadata are, in a form that only its architecture's path knows.
 pub(crate) type View = Arc<dyn Any + Send + Sync>;

@@ -43,8 +43,8 @@ pub(super) enum Object {
     /// Belongs to the table that names it.
     DirectCounter(ir::DirectCounter),
     DirectMeter(ir::DirectMeter, Box<MeterRead>),
-    /// `Checksum16`.
-    Checksum,
+    /// Without state of its own: v1model's `Checksum16`.
+    Stateless,
 }
 
 /// Where a direct meter's colour is read to.

@@ -11,6 +11,7 @@ mod build;
 mod call;
 mod control_plane;
 mod core;
+pub mod ebpf;
 mod entries;
 mod expr;
 mod instance;

@@ -285,7 +285,7 @@ impl Lowerer<'_> {
                 let value = build::resize(value, self.program[register].width, false);
                 self.emit(Stmt::Extern(ExternCall::RegisterWrite { register, index, value }));
             }
-            (Object::Checksum, "get") => {
+            (Object::Stateless, "get") => {
                 let data = self.arg_list(call, 0)?;
                 let dst = self.temp(16);
                 let (base, max) = (build::constant(0u8, 32), build::constant(0x1_0000u32, 32));

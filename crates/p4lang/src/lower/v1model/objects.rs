@@ -77,7 +77,7 @@ impl Lowerer<'_> {
                 self.program.profiles.push(ir::ActionProfile { info, size, selector });
                 Object::Profile(ir::ProfileId(self.program.profiles.len() as u32 - 1))
             }
-            "Checksum16" => Object::Checksum,
+            "Checksum16" => Object::Stateless,
             _ => return Ok(None),
         }))
     }
