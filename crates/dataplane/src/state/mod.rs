@@ -8,6 +8,7 @@ pub mod lpm;
 pub mod meter;
 pub mod profile;
 pub mod table;
+mod target;
 pub mod words;
 
 use std::collections::VecDeque;

@@ -5,8 +5,10 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use super::table::Target;
+use super::target::{Target, weighted};
 use super::words::WordHasher;
+
+pub use super::target::{ActionSet, Choice};
 
 type Map<T> = HashMap<u32, T, BuildHasherDefault<WordHasher>>;
 
@@ -48,38 +50,6 @@ impl Group {
 
     pub fn shares(&self) -> &[Share] {
         &self.shares
-    }
-}
-
-fn weighted(of: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
-    of.flat_map(|(what, weight)| std::iter::repeat_n(what, weight as usize)).collect()
-}
-
-/// Actions of a table's entry to choose from, without members.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ActionSet {
-    choices: Vec<Choice>,
-    /// Indices in `choices`, each as often as its weight.
-    picks: Vec<u32>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
-    /// Index in the table's action list, and its data.
-    pub action: u32,
-    pub args: Box<[u64]>,
-    pub weight: u32,
-    pub watch: Vec<u8>,
-}
-
-impl ActionSet {
-    pub fn new(choices: Vec<Choice>) -> ActionSet {
-        let picks = weighted(choices.iter().enumerate().map(|(index, c)| (index as u32, c.weight)));
-        ActionSet { choices, picks }
-    }
-
-    pub fn choices(&self) -> &[Choice] {
-        &self.choices
     }
 }
 

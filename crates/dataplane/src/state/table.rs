@@ -15,24 +15,12 @@ use super::aging::Aging;
 use super::exact::Exact;
 use super::lpm::Lpm;
 use super::meter::{Color, MeterCell};
-use super::profile::ActionSet;
 use super::words::{WordHasher, limbs, number, words};
+
+pub use super::target::Target;
 
 /// Here a smaller priority wins, in P4Runtime a larger one: the one is this less the other.
 pub const TOP_PRIORITY: u32 = i32::MAX as u32;
-
-/// What an entry leads to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// Index in [`Table::actions`], and its action data: for each parameter `ceil(width / 64)` words.
-    Action { action: u32, args: Box<[u64]> },
-    /// Member of the table's action profile.
-    Member(u32),
-    /// Group of the table's action selector.
-    Group(u32),
-    /// Actions to choose from as from a group, of this entry alone.
-    Set(Box<ActionSet>),
-}
 
 #[derive(Debug, Clone)]
 pub struct Entry {

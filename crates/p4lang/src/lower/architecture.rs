@@ -6,12 +6,9 @@
 
 use super::expr::Value;
 use super::instance::{InstanceId, Object};
-use super::{Lowered, Lowerer, ebpf, v1model};
+use super::{Lowered, Lowerer};
 use crate::hir::{Call, Construct, TableDef, TableProperty, Type};
 use crate::ir::{self, MatchKind};
-
-/// All architectures. A new one is registered here and, with the path of its packets, in the data plane.
-pub(super) const ARCHITECTURES: &[&dyn Architecture] = &[&v1model::Lowering, &ebpf::Lowering];
 
 /// One architecture. `None` and `false` in answers: it has nothing of that name, and the caller says so to the user.
 pub(super) trait Architecture: Sync {

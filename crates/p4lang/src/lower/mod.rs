@@ -108,12 +108,12 @@ struct Lowerer<'a> {
 
 /// Names of all architectures, as [`ir::Package::architecture`] has them.
 pub fn architectures() -> impl Iterator<Item = &'static str> {
-    architecture::ARCHITECTURES.iter().map(|arch| arch.name())
+    package::ARCHITECTURES.iter().map(|arch| arch.name())
 }
 
 /// Declarations of all architectures: the files that programs can include, and their text.
 pub fn declarations() -> impl Iterator<Item = (&'static str, &'static str)> {
-    architecture::ARCHITECTURES.iter().map(|arch| arch.declarations())
+    package::ARCHITECTURES.iter().map(|arch| arch.declarations())
 }
 
 /// Lowers a checked program for its architecture. `None` if there was an error.

@@ -1,13 +1,16 @@
 //! The program's `main`: which architecture it is for, and its parsers and controls in the order of their roles.
 
-use super::architecture::{ARCHITECTURES, Architecture, Param};
+use super::architecture::{Architecture, Param};
 use super::instance::InstanceId;
 use super::store::{Life, Store};
-use super::{Binding, Flow, Lowered, Lowerer, NO_MAIN, OTHER_ARCHITECTURE};
+use super::{Binding, Flow, Lowered, Lowerer, NO_MAIN, OTHER_ARCHITECTURE, ebpf, v1model};
 use crate::diag::Diagnostic;
 use crate::hir::{Def, DefId, DefKind, Expr, Hir, InstanceDef, Type};
 use crate::ir::{self, BlockId, ControlId, ParserId, Place};
 use crate::source::{SourceMap, Span};
+
+/// All architectures. A new one is registered here and, with the path of its packets, in the data plane.
+pub(super) const ARCHITECTURES: &[&dyn Architecture] = &[&v1model::Lowering, &ebpf::Lowering];
 
 /// What can be lowered: an instance of an architecture's package.
 #[derive(Clone, Copy)]

@@ -1,0 +1,47 @@
+//! What an entry of a table leads to: an action, a part of an action profile, or actions of its own to choose from.
+
+/// What an entry leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Index in [`p4lang::ir::Table::actions`], and its action data: for each parameter `ceil(width / 64)` words.
+    Action { action: u32, args: Box<[u64]> },
+    /// Member of the table's action profile.
+    Member(u32),
+    /// Group of the table's action selector.
+    Group(u32),
+    /// Actions to choose from as from a group, of this entry alone.
+    Set(Box<ActionSet>),
+}
+
+/// Actions of a table's entry to choose from, without members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionSet {
+    pub(super) choices: Vec<Choice>,
+    /// Indices in `choices`, each as often as its weight.
+    pub(super) picks: Vec<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// Index in the table's action list, and its data.
+    pub action: u32,
+    pub args: Box<[u64]>,
+    pub weight: u32,
+    pub watch: Vec<u8>,
+}
+
+impl ActionSet {
+    pub fn new(choices: Vec<Choice>) -> ActionSet {
+        let picks = weighted(choices.iter().enumerate().map(|(index, c)| (index as u32, c.weight)));
+        ActionSet { choices, picks }
+    }
+
+    pub fn choices(&self) -> &[Choice] {
+        &self.choices
+    }
+}
+
+/// Each number as often as its weight.
+pub(super) fn weighted(of: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
+    of.flat_map(|(what, weight)| std::iter::repeat_n(what, weight as usize)).collect()
+}
