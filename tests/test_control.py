@@ -318,6 +318,45 @@ def test_an_error_of_a_controller_ends_the_run(punt: p4.Program) -> None:
         net.run("1 s")
 
 
+def test_a_controller_that_comes_back_finds_what_it_has_set(punt: p4.Program) -> None:
+    """While it is down the switch goes on, nothing is called, and what it has sent to it is gone."""
+
+    class Comes(Controller):
+        period = "10 ms"
+
+        def __init__(self) -> None:
+            self.found: list[tuple[int, int]] = []
+            self.ticks: list[int] = []
+            self.heard: list[int] = []
+
+        def start(self, switch: SwitchApi) -> None:
+            self.found.append((switch.now // 10**9, len(switch.table_entries("routes"))))
+            if len(self.found) == 1:
+                switch.table_add("routes", [net.address(b)], "to", [1, 0])
+                switch.generator_set(1, port=0, packet=bytes(12) + b"\x12\x34" + bytes(46), period="4 ms")
+            switch.record("table_entries", period="20 ms")
+
+        def tick(self, now: int, switch: SwitchApi) -> None:
+            self.ticks.append(now // 10**9)
+
+        def on_packet_in(self, now: int, switch: SwitchApi, packet: PacketIn) -> None:
+            self.heard.append(now // 10**9)
+
+    net, _, (a, b), _ = star(punt, cpu_port=100)
+    controller = Comes()
+    net.control(controller)
+    net.restart(controller, "15 ms", down="10 ms")
+    net.udp(a, b, rate="12 Mbit/s", payload=1472, stop="40 ms")
+    result = net.run("50 ms")
+    assert controller.found == [(0, 0), (25, 1)]
+    assert controller.ticks == [10, 35, 45]
+    assert controller.heard == [4, 8, 12, 28, 32, 36, 40, 44, 48]
+    assert result.flows["datagrams_received"][0] == 40
+    assert result.notes["time_s"].to_list() == pytest.approx([0.045])
+    with pytest.raises(TidegateError, match=r"controls nothing here; call net\.control first"):
+        net.restart(Controller(), "1 s")
+
+
 def test_the_example_of_the_documentation_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     root = EXAMPLES.parent.parent
     text = (root / "docs" / "control.md").read_text()

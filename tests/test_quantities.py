@@ -13,7 +13,8 @@ from switches import LEARNING, frame, ports
 from test_control import Routes, punt, star
 from tidegate import TidegateError, p4, p4runtime
 from tidegate.control import Controller, SwitchApi, quantities
-from tidegate.control.quantities import GROUPS, QUANTITIES, Subject
+from tidegate.control.quantities import GROUPS, QUANTITIES
+from tidegate.control.readings import Subject
 from tidegate.replay import replay
 from tidegate.switch.controllers import Controlled
 from tidegate.switch.metrics import families

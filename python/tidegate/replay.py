@@ -21,7 +21,7 @@ from tidegate import _core, p4, units
 from tidegate._core import TidegateError
 from tidegate.control import Controller
 from tidegate.control.fixed import WithoutFixedParts
-from tidegate.control.quantities import Subject
+from tidegate.control.readings import Subject
 from tidegate.control.runner import Managed, Runner, failure
 
 if TYPE_CHECKING:

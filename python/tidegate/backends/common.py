@@ -12,7 +12,7 @@ from tidegate import _core
 from tidegate._core import TidegateError
 from tidegate.backends.build import Ports
 from tidegate.control import Controller, SwitchApi
-from tidegate.control.quantities import Subject
+from tidegate.control.readings import Subject
 from tidegate.control.runner import Clock, Managed, Runner
 from tidegate.network import Link, Network, Switch
 from tidegate.results import Note
@@ -62,6 +62,9 @@ def runner(
     made = Runner(managed, clock)
     for when, action in network.actions:
         made.at(when, action)
+    for when, controller, down in network.restarts:
+        made.at(when, partial(made.stop, controller))
+        made.at(when + down, partial(made.restart, controller))
     for period, quantity, *labels in network.quantities:
         for one in managed:
             if one.subject is not None:

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control.quantities import ALL as QUANTITIES_WHERE
-from tidegate.control.quantities import Subject
 from tidegate.control.quantities import read as read_quantity
+from tidegate.control.readings import Subject
 
 Value = int | str
 """A number, or what the reference switch's command line takes: `10.0.0.1`, `10.0.0.0/8`, `0x0a&&&0xff`, `1->9`."""

@@ -4,60 +4,18 @@ A quantity has labels that tell its values apart: `queue_depth_packets` has a po
 `queue_depth_packets[1,0]`, for Prometheus `tidegate_queue_depth_packets{port="1",queue="0"}`. Bytes are bytes, times seconds. A `counter`
 only grows; a `gauge` is as it is now.
 
-A new quantity is an entry of `GROUPS` and a line where its group is read.
+A new quantity is an entry of `GROUPS` and a line in the function of `readings` that reads its group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-import numpy as np
-
-from tidegate import units
 from tidegate._core import TidegateError
-
-if TYPE_CHECKING:
-    from tidegate.control.api import SwitchApi
-    from tidegate.p4 import Program
-
-MAX_CELLS = 64
-"""Cells of a register, counter or meter that are shown if none is asked for: the first that are not zero."""
-
-INTERFACE = {
-    "truncated": "longer than a port can take",
-    "overrun": "came faster than they were taken",
-    "wrong_size": "longer than the interface's MTU, or shorter than an Ethernet header",
-    "refused": "not taken by the kernel",
-}
-"""Frames dropped at an interface, by the name of the count."""
-
-Labels = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What quantities are read of: a switch, and what its backend has besides."""
-
-    api: SwitchApi
-    core: Any
-    """The engine's surface of the switch: what `SwitchApi` has no method for."""
-    program: Callable[[], Program]
-    """Which it runs now."""
-    ports: Sequence[int] | None = None
-    """Ports that have queues; `None`: the switch has no fixed parts."""
-    interfaces: Callable[[], Sequence[tuple[int, str]]] | None = None
-    """Numbers and names of ports that are interfaces; `statistics` has their counts."""
-    statistics: Callable[[], Mapping[str, Any]] | None = None
-    notes: Callable[[], Mapping[str, float]] | None = None
-    """Last value that a controller noted."""
-    planes: Callable[[], Mapping[str, int]] | None = None
-    """What a P4Runtime server counts."""
-    dropped: Callable[[], Mapping[str, int]] | None = None
-    """Messages that controllers did not take in time."""
-    flows: Callable[[], Sequence[tuple[str, Mapping[str, Any]]]] | None = None
-    """Labels of the network's flows, and what came of each so far."""
+from tidegate.control import readings
+from tidegate.control.readings import METERS, Labels, Subject, Value, is_of
 
 
 @dataclass(frozen=True)
@@ -68,10 +26,6 @@ class Quantity:
     kind: Literal["counter", "gauge"]
     help: str
     labels: Labels = ()
-
-
-Value = tuple[str, tuple[object, ...], float]
-"""A quantity's name, labels, value."""
 
 
 @dataclass(frozen=True)
@@ -96,157 +50,6 @@ class Family:
     labels: Labels
     rows: list[tuple[Labels, float]] = field(default_factory=list)
 
-
-# What is read.
-
-
-def _interfaces(subject: Subject, _: Labels) -> Iterator[Value]:
-    assert subject.interfaces is not None
-    assert subject.statistics is not None
-    state = subject.statistics()
-    for port, row in zip(subject.interfaces(), state["ports"], strict=True):
-        for way in ("received", "sent"):
-            yield "port_packets", (*port, way), row[way]
-            yield "port_bytes", (*port, way), row[f"{way}_bytes"]
-        for reason in INTERFACE:
-            yield "port_dropped", (*port, reason), row[reason]
-        for what in ("completed", "segmented", "merged"):
-            yield "port_changed", (*port, what), row[what]
-        yield "port_info", (*port, row["kind"]), 1
-        yield "port_mtu_bytes", port, row["mtu"]
-        yield "port_up", port, row["up"]
-    for share, key in (("0.5", "p50"), ("0.9", "p90"), ("0.99", "p99"), ("0.999", "p999"), ("1", "max")):
-        yield "lateness_seconds", (share,), (state["lateness"][key] or 0) / units.PS_PER_S
-    yield "wakeups", (), state["wakeups"]
-
-
-def _queues(subject: Subject, only: Labels) -> Iterator[Value]:
-    api = subject.api
-    for port in subject.ports or ():
-        if only and only[0] != str(port):
-            continue
-        for number in range(len(api.port_read(port).queues)):
-            if only[1:] and only[1] != str(number):
-                continue
-            queue, name = api.queue_read(port, number), (port, number)
-            yield "queue_packets", name, queue.packets
-            yield "queue_bytes", name, queue.bytes
-            yield "queue_dropped", (*name, "queue full"), queue.dropped
-            yield "queue_dropped", (*name, "egress"), queue.dropped_in_egress
-            yield "queue_depth_packets", name, queue.waiting_packets
-            yield "queue_depth_bytes", name, queue.waiting_bytes
-            yield "queue_wait_seconds", name, queue.wait_sum / units.PS_PER_S
-
-
-def _packets(subject: Subject, _: Labels) -> Iterator[Value]:
-    for what, count in subject.api.statistics.items():
-        yield "packets", (what,), count
-
-
-def _drops(subject: Subject, _: Labels) -> Iterator[Value]:
-    for reason, count in subject.api.drops.items():
-        yield "dropped", (reason,), count
-
-
-def _digests(subject: Subject, _: Labels) -> Iterator[Value]:
-    yield "digests_lost", (), subject.core.digests_lost()
-
-
-def _notes(subject: Subject, _: Labels) -> Iterator[Value]:
-    assert subject.notes is not None
-    for quantity, value in dict(subject.notes()).items():
-        yield "note", (quantity,), value
-
-
-def _tables(subject: Subject, _: Labels) -> Iterator[Value]:
-    for name, size, entries, packets, counted in subject.core.table_totals():
-        yield "table_entries", (name,), entries
-        yield "table_size", (name,), size
-        if packets is not None:
-            yield "table_packets", (name,), packets
-            yield "table_bytes", (name,), counted or 0
-
-
-def _declared(subject: Subject, kind: str, only: Labels) -> Iterator[str]:
-    """Full names of a program's arrays: all, or those that a name is of."""
-    for item in subject.program().summary[kind]:
-        if item["size"] is not None and (not only or _is(only[0], item["name"])):
-            yield item["name"]
-
-
-def _index(only: Labels) -> int | None:
-    return int(only[1]) if only[1:] and only[1].isascii() and only[1].isdecimal() else None
-
-
-def _registers(subject: Subject, only: Labels) -> Iterator[Value]:
-    index = _index(only)
-    for name in _declared(subject, "registers", only):
-        start, count = (0, None) if index is None else (index, 1)
-        cells = subject.api.register_read(name, start, count)
-        values = cells if cells.ndim == 1 else cells @ (2.0 ** (64 * np.arange(cells.shape[1])))
-        (found,) = np.nonzero(values)
-        if index is None:
-            yield "register_cells_not_zero", (name,), len(found)
-        for cell in found[:MAX_CELLS] if index is None else (0,):
-            yield "register", (name, start + int(cell)), values[cell]
-
-
-def _counters(subject: Subject, only: Labels) -> Iterator[Value]:
-    index = _index(only)
-    for name in _declared(subject, "counters", only):
-        start, count = (0, None) if index is None else (index, 1)
-        cells = subject.api.counter_read(name, start, count)
-        (found,) = np.nonzero(cells.any(axis=1))
-        for cell in found[:MAX_CELLS] if index is None else (0,):
-            yield "counter_packets", (name, start + int(cell)), cells[cell][0]
-            yield "counter_bytes", (name, start + int(cell)), cells[cell][1]
-
-
-def _meters(subject: Subject, only: Labels) -> Iterator[Value]:
-    index = _index(only)
-    for name in _declared(subject, "meters", only):
-        shown = 0
-        for cell, rates in enumerate(subject.core.read("meter", name)):
-            if rates is None or shown == MAX_CELLS or index not in (None, cell):
-                continue
-            shown += 1
-            for quantity, value in zip(METERS, rates, strict=True):
-                yield quantity, (name, cell), value
-
-
-def _planes(subject: Subject, _: Labels) -> Iterator[Value]:
-    assert subject.planes is not None
-    for what, count in subject.planes().items():
-        if what == "streams":
-            yield "p4runtime_streams", (), count
-        else:
-            yield "p4runtime_dropped", (what.removesuffix("_dropped"),), count
-
-
-def _controllers(subject: Subject, _: Labels) -> Iterator[Value]:
-    assert subject.dropped is not None
-    for what, count in subject.dropped().items():
-        yield "controller_dropped", (what,), count
-
-
-def _flows(subject: Subject, _: Labels) -> Iterator[Value]:
-    assert subject.flows is not None
-    for label, outcome in subject.flows():
-        for quantity, count in FLOWS.items():
-            if count in outcome:
-                yield quantity, (label,), outcome[count]
-
-
-METERS = ("meter_committed_rate", "meter_committed_burst", "meter_peak_rate", "meter_peak_burst")
-"""Of a cell, in the order in which a meter is read."""
-FLOWS = {
-    "flow_received_bytes": "bytes_received",
-    "flow_segments_sent": "segments_sent",
-    "flow_retransmits": "retransmits",
-    "flow_timeouts": "timeouts",
-    "flow_datagrams_received": "datagrams_received",
-}
-"""Quantities of flows, and what they are in a flow's outcome."""
 
 _PORT = ("port", "interface")
 _QUEUE = ("port", "queue")
@@ -281,7 +84,7 @@ GROUPS = (
             ),
             Quantity("wakeups", "counter", "How often the switch's thread has woken up."),
         ),
-        _interfaces,
+        readings.interfaces,
         lambda subject: subject.interfaces is not None and subject.statistics is not None,
     ),
     Group(
@@ -296,19 +99,19 @@ GROUPS = (
                 "queue_wait_seconds", "counter", "Sojourn time in the queue, summed over packets.", _QUEUE
             ),
         ),
-        _queues,
+        readings.queues,
         lambda subject: subject.ports is not None,
     ),
     Group(
         _FIXED,
         (Quantity("packets", "counter", "Packets by what became of them; held: in queues now.", ("what",)),),
-        _packets,
+        readings.packets,
         lambda subject: subject.ports is not None,
     ),
     Group(
         ALL,
         (Quantity("dropped", "counter", "Packets that the switch has dropped.", ("reason",)),),
-        _drops,
+        readings.drops,
     ),
     Group(
         ALL,
@@ -317,12 +120,12 @@ GROUPS = (
                 "digests_lost", "counter", "Digests dropped because too many waited for the control plane."
             ),
         ),
-        _digests,
+        readings.digests,
     ),
     Group(
         _LIVE,
         (Quantity("note", "gauge", "Last value that a controller noted.", ("quantity",)),),
-        _notes,
+        readings.notes,
         lambda subject: subject.notes is not None,
     ),
     Group(
@@ -338,7 +141,7 @@ GROUPS = (
             ),
             Quantity("table_bytes", "counter", "Bytes of a table's direct counter, all entries.", ("table",)),
         ),
-        _tables,
+        readings.tables,
     ),
     Group(
         ALL,
@@ -346,7 +149,7 @@ GROUPS = (
             Quantity("register", "gauge", "Cells that are not zero.", ("register", "index")),
             Quantity("register_cells_not_zero", "gauge", "How many cells are not zero.", ("register",)),
         ),
-        _registers,
+        readings.registers,
     ),
     Group(
         ALL,
@@ -356,7 +159,7 @@ GROUPS = (
             ),
             Quantity("counter_bytes", "counter", "Bytes in cells that are not zero.", ("counter", "index")),
         ),
-        _counters,
+        readings.counters,
     ),
     Group(
         ALL,
@@ -373,7 +176,7 @@ GROUPS = (
                 strict=True,
             )
         ),
-        _meters,
+        readings.meters,
     ),
     Group(
         "`tidegate switch --controller`",
@@ -385,7 +188,7 @@ GROUPS = (
                 ("what",),
             ),
         ),
-        _controllers,
+        readings.controllers,
         lambda subject: subject.dropped is not None,
         if_any=True,
     ),
@@ -400,7 +203,7 @@ GROUPS = (
                 ("what",),
             ),
         ),
-        _planes,
+        readings.planes,
         lambda subject: subject.planes is not None,
         if_any=True,
     ),
@@ -413,7 +216,7 @@ GROUPS = (
             Quantity("flow_timeouts", "counter", "Retransmission timeouts.", ("flow",)),
             Quantity("flow_datagrams_received", "counter", "Datagrams that have arrived.", ("flow",)),
         ),
-        _flows,
+        readings.flows,
         lambda subject: subject.flows is not None,
     ),
 )
@@ -458,7 +261,7 @@ def read(subject: Subject, name: str, *labels: object) -> dict[Labels, float]:
     found: dict[Labels, float] = {}
     for given, at, value in _group(name).read(subject, only):
         row = tuple(str(label) for label in at)
-        if given == name and all(_is(asked, has) for asked, has in zip(only, row, strict=False)):
+        if given == name and all(is_of(asked, has) for asked, has in zip(only, row, strict=False)):
             found[row] = float(value)
     return found
 
@@ -479,7 +282,3 @@ def table() -> str:
 
 def _group(name: str) -> Group:
     return next(group for group in GROUPS if any(q.name == name for q in group.quantities))
-
-
-def _is(asked: str, has: str) -> bool:
-    return asked == has or has.endswith(f".{asked}")

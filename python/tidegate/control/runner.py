@@ -29,7 +29,7 @@ from tidegate._core import TidegateError
 from tidegate.control import quantities
 from tidegate.control.api import Digest, PacketIn, SwitchApi
 from tidegate.control.controller import Controller, period_of
-from tidegate.control.quantities import Subject
+from tidegate.control.readings import Subject
 
 FOREVER = 2**63
 """Picoseconds: a run that something else ends."""

@@ -27,11 +27,21 @@ class Network(Flows):
         super().__init__()
         self.actions: list[tuple[int, Action]] = []
         self.controllers: list[tuple[control.Controller, tuple[Switch, ...]]] = []
+        self.restarts: list[tuple[int, control.Controller, int]] = []
         self.sampling: int | None = None
         self.quantities: list[tuple[Any, ...]] = []
         """Period, name and labels of what is noted of all P4 switches."""
         self.watched: list[Link] = []
         self.captures: list[tuple[Link, Node, Path, int]] = []
+
+    def restart(self, controller: control.Controller, at: units.Time, down: units.Time = 0) -> None:
+        """Stop a controller at a time of the run, and start it again `down` later: it dies and comes back.
+
+        Meanwhile its switches go on with what it has set, and messages for it are gone. Its recordings end and ticks begin anew.
+        """
+        if not any(controller is known for known, _ in self.controllers):
+            raise TidegateError(f"{controller!r} controls nothing here; call net.control first")
+        self.restarts.append((units.time(at), controller, units.time(down)))
 
     def control(self, controller: control.Controller, *switches: Switch) -> None:
         """Attach a controller to switches; to all of the network if none is given."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 from tidegate import _core, p4, units
 from tidegate.control import SwitchApi
 from tidegate.control.delivery import Distributor, Listener
-from tidegate.control.quantities import Subject
+from tidegate.control.readings import Subject
 from tidegate.specs import Wire
 from tidegate.switch.ports import SwitchPort
 

@@ -1,0 +1,226 @@
+"""How quantities are read of a switch: a function for each group of `quantities.GROUPS`.
+
+Each gives names, labels and values. It gets the labels that are asked for, from the first on, and may give more than is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate import units
+
+if TYPE_CHECKING:
+    from tidegate.control.api import SwitchApi
+    from tidegate.p4 import Program
+
+MAX_CELLS = 64
+"""Cells of a register, counter or meter that are shown if none is asked for: the first that are not zero."""
+
+INTERFACE = {
+    "truncated": "longer than a port can take",
+    "overrun": "came faster than they were taken",
+    "wrong_size": "longer than the interface's MTU, or shorter than an Ethernet header",
+    "refused": "not taken by the kernel",
+}
+"""Frames dropped at an interface, by the name of the count."""
+
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What quantities are read of: a switch, and what its backend has besides."""
+
+    api: SwitchApi
+    core: Any
+    """The engine's surface of the switch: what `SwitchApi` has no method for."""
+    program: Callable[[], Program]
+    """Which it runs now."""
+    ports: Sequence[int] | None = None
+    """Ports that have queues; `None`: the switch has no fixed parts."""
+    interfaces: Callable[[], Sequence[tuple[int, str]]] | None = None
+    """Numbers and names of ports that are interfaces; `statistics` has their counts."""
+    statistics: Callable[[], Mapping[str, Any]] | None = None
+    notes: Callable[[], Mapping[str, float]] | None = None
+    """Last value that a controller noted."""
+    planes: Callable[[], Mapping[str, int]] | None = None
+    """What a P4Runtime server counts."""
+    dropped: Callable[[], Mapping[str, int]] | None = None
+    """Messages that controllers did not take in time."""
+    flows: Callable[[], Sequence[tuple[str, Mapping[str, Any]]]] | None = None
+    """Labels of the network's flows, and what came of each so far."""
+
+
+Value = tuple[str, tuple[object, ...], float]
+"""A quantity's name, labels, value."""
+
+
+def is_of(asked: str, has: str) -> bool:
+    """Whether a label is the one that is asked for: names of a program's objects may be a suffix."""
+    return asked == has or has.endswith(f".{asked}")
+
+
+def interfaces(subject: Subject, _: Labels) -> Iterator[Value]:
+    """Counts of interfaces, and how late frames left."""
+    assert subject.interfaces is not None
+    assert subject.statistics is not None
+    state = subject.statistics()
+    for port, row in zip(subject.interfaces(), state["ports"], strict=True):
+        for way in ("received", "sent"):
+            yield "port_packets", (*port, way), row[way]
+            yield "port_bytes", (*port, way), row[f"{way}_bytes"]
+        for reason in INTERFACE:
+            yield "port_dropped", (*port, reason), row[reason]
+        for what in ("completed", "segmented", "merged"):
+            yield "port_changed", (*port, what), row[what]
+        yield "port_info", (*port, row["kind"]), 1
+        yield "port_mtu_bytes", port, row["mtu"]
+        yield "port_up", port, row["up"]
+    for share, key in (("0.5", "p50"), ("0.9", "p90"), ("0.99", "p99"), ("0.999", "p999"), ("1", "max")):
+        yield "lateness_seconds", (share,), (state["lateness"][key] or 0) / units.PS_PER_S
+    yield "wakeups", (), state["wakeups"]
+
+
+def queues(subject: Subject, only: Labels) -> Iterator[Value]:
+    """What queues have and have counted."""
+    api = subject.api
+    for port in subject.ports or ():
+        if only and only[0] != str(port):
+            continue
+        for number in range(len(api.port_read(port).queues)):
+            if only[1:] and only[1] != str(number):
+                continue
+            queue, name = api.queue_read(port, number), (port, number)
+            yield "queue_packets", name, queue.packets
+            yield "queue_bytes", name, queue.bytes
+            yield "queue_dropped", (*name, "queue full"), queue.dropped
+            yield "queue_dropped", (*name, "egress"), queue.dropped_in_egress
+            yield "queue_depth_packets", name, queue.waiting_packets
+            yield "queue_depth_bytes", name, queue.waiting_bytes
+            yield "queue_wait_seconds", name, queue.wait_sum / units.PS_PER_S
+
+
+def packets(subject: Subject, _: Labels) -> Iterator[Value]:
+    """Where every packet is."""
+    for what, count in subject.api.statistics.items():
+        yield "packets", (what,), count
+
+
+def drops(subject: Subject, _: Labels) -> Iterator[Value]:
+    """Drops by reason."""
+    for reason, count in subject.api.drops.items():
+        yield "dropped", (reason,), count
+
+
+def digests(subject: Subject, _: Labels) -> Iterator[Value]:
+    """Lost digests."""
+    yield "digests_lost", (), subject.core.digests_lost()
+
+
+def notes(subject: Subject, _: Labels) -> Iterator[Value]:
+    """What controllers noted last."""
+    assert subject.notes is not None
+    for quantity, value in dict(subject.notes()).items():
+        yield "note", (quantity,), value
+
+
+def tables(subject: Subject, _: Labels) -> Iterator[Value]:
+    """Entries and direct counters of tables."""
+    for name, size, entries, packets, counted in subject.core.table_totals():
+        yield "table_entries", (name,), entries
+        yield "table_size", (name,), size
+        if packets is not None:
+            yield "table_packets", (name,), packets
+            yield "table_bytes", (name,), counted or 0
+
+
+def _declared(subject: Subject, kind: str, only: Labels) -> Iterator[str]:
+    """Full names of a program's arrays: all, or those that a name is of."""
+    for item in subject.program().summary[kind]:
+        if item["size"] is not None and (not only or is_of(only[0], item["name"])):
+            yield item["name"]
+
+
+def _index(only: Labels) -> int | None:
+    return int(only[1]) if only[1:] and only[1].isascii() and only[1].isdecimal() else None
+
+
+def registers(subject: Subject, only: Labels) -> Iterator[Value]:
+    """Cells of registers."""
+    index = _index(only)
+    for name in _declared(subject, "registers", only):
+        start, count = (0, None) if index is None else (index, 1)
+        cells = subject.api.register_read(name, start, count)
+        values = cells if cells.ndim == 1 else cells @ (2.0 ** (64 * np.arange(cells.shape[1])))
+        (found,) = np.nonzero(values)
+        if index is None:
+            yield "register_cells_not_zero", (name,), len(found)
+        for cell in found[:MAX_CELLS] if index is None else (0,):
+            yield "register", (name, start + int(cell)), values[cell]
+
+
+def counters(subject: Subject, only: Labels) -> Iterator[Value]:
+    """Cells of counters."""
+    index = _index(only)
+    for name in _declared(subject, "counters", only):
+        start, count = (0, None) if index is None else (index, 1)
+        cells = subject.api.counter_read(name, start, count)
+        (found,) = np.nonzero(cells.any(axis=1))
+        for cell in found[:MAX_CELLS] if index is None else (0,):
+            yield "counter_packets", (name, start + int(cell)), cells[cell][0]
+            yield "counter_bytes", (name, start + int(cell)), cells[cell][1]
+
+
+def meters(subject: Subject, only: Labels) -> Iterator[Value]:
+    """Rates of meters."""
+    index = _index(only)
+    for name in _declared(subject, "meters", only):
+        shown = 0
+        for cell, rates in enumerate(subject.core.read("meter", name)):
+            if rates is None or shown == MAX_CELLS or index not in (None, cell):
+                continue
+            shown += 1
+            for quantity, value in zip(METERS, rates, strict=True):
+                yield quantity, (name, cell), value
+
+
+def planes(subject: Subject, _: Labels) -> Iterator[Value]:
+    """What a P4Runtime server counts."""
+    assert subject.planes is not None
+    for what, count in subject.planes().items():
+        if what == "streams":
+            yield "p4runtime_streams", (), count
+        else:
+            yield "p4runtime_dropped", (what.removesuffix("_dropped"),), count
+
+
+def controllers(subject: Subject, _: Labels) -> Iterator[Value]:
+    """Messages that controllers lost."""
+    assert subject.dropped is not None
+    for what, count in subject.dropped().items():
+        yield "controller_dropped", (what,), count
+
+
+def flows(subject: Subject, _: Labels) -> Iterator[Value]:
+    """What came of flows."""
+    assert subject.flows is not None
+    for label, outcome in subject.flows():
+        for quantity, count in FLOWS.items():
+            if count in outcome:
+                yield quantity, (label,), outcome[count]
+
+
+METERS = ("meter_committed_rate", "meter_committed_burst", "meter_peak_rate", "meter_peak_burst")
+"""Of a cell, in the order in which a meter is read."""
+FLOWS = {
+    "flow_received_bytes": "bytes_received",
+    "flow_segments_sent": "segments_sent",
+    "flow_retransmits": "retransmits",
+    "flow_timeouts": "timeouts",
+    "flow_datagrams_received": "datagrams_received",
+}
+"""Quantities of flows, and what they are in a flow's outcome."""
