@@ -112,7 +112,7 @@ def test_a_transfer_has_the_links_rate_and_round_trip(live: Result) -> None:
         "queue_delay_ms"
     ]
     settled = of_flow.filter(pl.col("time_s") > 1)
-    # The machine's own share comes on top.
+    # Host overhead comes on top.
     assert 9.9 < settled["srtt_ms"].median() - waiting.median() < 14
     assert 9.9 < of_flow["srtt_ms"].min() < 13
     # What is on its way fills the wire and its queue.

@@ -9,7 +9,7 @@ use crate::interface::Interface;
 /// Frames that a port takes in or gives out at a time.
 pub const BATCH: usize = 64;
 
-/// How frames get from an interface and to it.
+/// Packet I/O backend of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Whatever is best on this interface.

@@ -34,7 +34,7 @@ impl TapPort {
         let refused = |e: io::Error| match e.raw_os_error() {
             Some(libc::EBUSY) => Failure(format!("TAP device {name}: somebody else has it open")),
             Some(libc::EINVAL) => {
-                Failure(format!("TAP device {name}: there is an interface of that name that is none"))
+                Failure(format!("TAP device {name}: an interface of that name exists but is not a TAP device"))
             }
             _ => Failure(format!("TAP device {name}: {}", plain(&e))),
         };

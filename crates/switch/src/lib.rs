@@ -2,7 +2,7 @@
 //!
 //! Packets go in by [`Switch::receive`]; a port that is free to send asks [`Switch::transmit`]. The scheduler picks a queue,
 //! the packet leaves it and runs egress, and either goes out or, if egress drops it, the next one is tried at once: a drop in
-//! egress costs no time on the wire. Time is an argument.
+//! egress uses no link time. Time is an argument.
 //!
 //! | file | what |
 //! |---|---|

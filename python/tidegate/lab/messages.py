@@ -78,7 +78,7 @@ class SetUp:
     sysctls: tuple[tuple[str, str], ...]
     """Names below /proc/sys/net, and values."""
     egress: tuple[int, ...] = ()
-    """BPF programs for what leaves; their file descriptors, which are the lab's own."""
+    """Egress BPF programs: file descriptors of the lab's process."""
 
 
 @dataclass(frozen=True)

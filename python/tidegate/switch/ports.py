@@ -16,7 +16,7 @@ TAP = "tap"
 
 
 class Mode(StrEnum):
-    """How frames get from an interface."""
+    """Packet I/O backend of an interface."""
 
     AUTO = "auto"
     XDP = "xdp"
@@ -35,9 +35,9 @@ class SwitchPort:
     netns: str | None = None
     """File of the interface's network namespace; `None`: that of this process."""
     rate: units.Rate | None = None
-    """Of what leaves by the port; `None`: as fast as the interface takes it."""
+    """Egress rate; `None`: as fast as the interface takes frames."""
     delay: units.Time = 0
-    """Added to what leaves by the port."""
+    """Additional egress delay."""
 
 
 def parse_port(text: str, mode: Mode = Mode.AUTO) -> SwitchPort:

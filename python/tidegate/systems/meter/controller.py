@@ -163,7 +163,7 @@ class Fixed:
 class Pid:
     """The paper's controller, with its parameters, and bounds that the paper does not speak of.
 
-    A meter that holds nobody back (its flows are idle, or limited elsewhere) does not add to the integral; nor does one whose
+    A meter that is not limiting (its flows are idle, or limited elsewhere) does not add to the integral; nor does one whose
     rate is at its bound, in that direction.
     """
 
@@ -320,7 +320,7 @@ class MeterController(Controller):
         self._targets[number] = target
         for name, value in self._law.begin(target, rate).items():
             self._state.setdefault(name, np.zeros((METERS, *np.shape(value))))[number] = value
-        # A new meter holds nobody back, until it is seen to.
+        # A new meter counts as not limiting until it is seen to drop or mark.
         self._quiet[number] = np.inf
 
     def add(self, switch: SwitchApi, meter: Meter) -> None:

@@ -63,7 +63,7 @@ def run(backend: str, settings: dict[str, Any], out: Path) -> dict[Key, Row]:
 def table(simulated: dict[Key, Row], live: dict[Key, Row]) -> Table:
     """Relative errors beside each other."""
     made = Table(
-        title="Achieved rate against the rate that was sold, in bytes of IP, from the first second on",
+        title="Achieved rate relative to the committed rate, in IP bytes, from the first second on",
         caption=f"The friendly meter begins with 0.4 s in its account: +1 % of {SIMULATED['duration_s']} s, +4 % of {LIVE['duration_s']} s.",
     )
     for name in ("base round trip (ms)", "meter", "", *(f"{rate} Mbit/s" for rate in RATES)):

@@ -1,4 +1,4 @@
-"""Claims that several of the experiments make, and whose they are."""
+"""Claims that several experiments share, and their sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of the flows and of the packets in their queues: the rows of the experiments."""
+"""The rows of the experiments: results of the flows and of their queues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overload by what does not respond: how much of the link it gets, what is left to flows that do, and how long they all wait."""
+"""Overload by unresponsive traffic: its share of the link, the share of responsive flows, and the queueing delays."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def overload(
     flows: Number = 5,
     duration_s: Annotated[int, AtLeast(4)] = 30,
 ) -> Plan:
-    """Datagrams that respond to nothing, 50 to 200 % of the link, as L4S and as classic, over flows of both kinds."""
+    """Unresponsive UDP of 50 to 200 % of the link, as L4S and as Classic traffic, beside flows of both kinds."""
     cases = []
     for way in ways:
         for load in loads:

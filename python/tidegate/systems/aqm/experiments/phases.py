@@ -77,7 +77,7 @@ def phases(
     base_rtts_ms: tuple[float, ...] = (10.0, 50.0),
     phase_s: int = 30,
 ) -> Plan:
-    """1-1, 2-2, 10-10 and 25-25 flows of CUBIC and Prague, one phase after the other (Figs. 4 and 5)."""
+    """1-1, 2-2, 10-10 and 25-25 flows of CUBIC and Prague, in successive phases (Figs. 4 and 5)."""
     cases = []
     for way in ways:
         for capacity in capacities_mbps:
@@ -154,7 +154,7 @@ def _draw_phases(
     phase_s: int,
 ) -> Figure:
     places = [(capacity, rtt) for capacity in capacities for rtt in rtts]
-    # One place: the ways stand side by side.
+    # At one position: the queues are shown next to each other.
     down, across = (1, len(ways)) if len(places) == 1 else (len(ways), len(places))
     figure = Figure(figsize=(1 + 3.9 * across, 0.8 + 7.2 * down), layout="constrained")
     panels = figure.subplots(3 * down, across, squeeze=False)

@@ -150,7 +150,7 @@ def rfc7928(
     scenarios: Annotated[tuple[str, ...], OneOf(SCENARIOS)] = tuple(SCENARIOS),
     duration_s: int = 60,
 ) -> Plan:
-    """RFC 7928's scenarios: 50 Mbit/s, 40 ms, classic traffic; goodput against delay for each way."""
+    """RFC 7928's scenarios: 50 Mbit/s, 40 ms, Classic traffic; goodput against delay for each queue."""
     cases = []
     for name in scenarios:
         for way in ways:

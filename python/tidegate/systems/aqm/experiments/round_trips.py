@@ -1,4 +1,4 @@
-"""Round trips of all lengths through one queue."""
+"""RTTs of 5 to 100 ms in one queue."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def rtts(
     flows: Number = 2,
     duration_s: int = 90,
 ) -> Plan:
-    """CUBIC and Prague with base round trips from 5 to 100 ms, all through one queue."""
+    """CUBIC and Prague with base RTTs from 5 to 100 ms in one queue."""
     cases = []
     for way in ways:
         lab = of_many_rtts(way, capacity_mbps, rtts_ms, flows)

@@ -1,4 +1,4 @@
-"""Short flows, as of the web, over long ones: how long they take, beside drop tail, CoDel and PIE."""
+"""Short (web) flows beside long ones: completion times, compared with drop tail, CoDel and PIE."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def burst(
     load: Annotated[float, AtLeast(0.001)] = 0.2,
     duration_s: Annotated[int, AtLeast(8)] = 60,
 ) -> Plan:
-    """Short flows, as of the web, over long ones: how long they take."""
+    """Short (web) flows beside long ones: completion times."""
     if load >= 1:
         raise TidegateError(f"aqm.burst: load is {load:g}; give less than 1, which is all of the link")
     cases = []

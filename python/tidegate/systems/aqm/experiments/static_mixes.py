@@ -1,4 +1,4 @@
-"""Static mixes of CUBIC and Prague: as many of both (the paper's Fig. 6), nine to one (Fig. 7), one to nine (Fig. 8)."""
+"""Static mixes of CUBIC and Prague: equal numbers (the paper's Fig. 6), nine to one (Fig. 7), one to nine (Fig. 8)."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def symmetric(
     duration_s: int = 120,
     warm_up_s: OrZero = 10,
 ) -> Plan:
-    """As many flows of CUBIC as of Prague (Fig. 6)."""
+    """Equal numbers of CUBIC and Prague flows (Fig. 6)."""
     title = "As many flows of CUBIC as of Prague"
     counts = [(number, number) for number in flows]
     return _plan(ways, capacities_mbps, base_rtts_ms, counts, duration_s, warm_up_s, _symmetric_claims, title)
@@ -192,7 +192,7 @@ def classic_heavy(
     duration_s: int = 120,
     warm_up_s: OrZero = 10,
 ) -> Plan:
-    """Nine flows of CUBIC for one of Prague (Fig. 7)."""
+    """Nine CUBIC flows to one Prague flow (Fig. 7)."""
     counts = [(9 * number, number) for number in l4s_flows]
     title = "Nine flows of CUBIC for one of Prague"
     return _plan(ways, capacities_mbps, base_rtts_ms, counts, duration_s, warm_up_s, _classic_claims, title)
@@ -243,7 +243,7 @@ def l4s_heavy(
     duration_s: int = 120,
     warm_up_s: OrZero = 10,
 ) -> Plan:
-    """One flow of CUBIC for nine of Prague (Fig. 8)."""
+    """One CUBIC flow to nine Prague flows (Fig. 8)."""
     counts = [(number, 9 * number) for number in classic_flows]
     title = "One flow of CUBIC for nine of Prague"
     return _plan(ways, capacities_mbps, base_rtts_ms, counts, duration_s, warm_up_s, _l4s_claims, title)

@@ -1,4 +1,4 @@
-"""The paper's testbed: flows of both kinds through one bottleneck, and the ways to manage its queue.
+"""The paper's testbed: flows of both kinds through one bottleneck, and its kinds of queue management.
 
 Rates of links are of Ethernet frames (14 bytes more than IP), goodput is what applications get: at most 1448 of 1514 bytes.
 """

@@ -1,1 +1,1 @@
-"""The experiments of the meter: the paper's Figs. 9 to 22, and ours. Each file is found by itself."""
+"""The experiments of the meter: the paper's Figs. 9 to 22, and ours. Each file is found automatically."""

@@ -1,4 +1,4 @@
-"""What each part of the paper's meter does (Table I, Figs. 11 and 12)."""
+"""The effect of each part of the paper's meter (Table I, Figs. 11 and 12)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ablation(
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5),
     duration_s: Seconds = 180,
 ) -> Plan:
-    """What each part of the paper's meter does: none, RED_ECN, the controller, both (Table I, Figs. 11 and 12)."""
+    """The effect of each part of the paper's meter: none, RED_ECN, the controller, both (Table I, Figs. 11 and 12)."""
     schemes = ("plain", "red_ecn", "controller", "paper")
 
     def claims(rows: list[Row]) -> list[Claim]:

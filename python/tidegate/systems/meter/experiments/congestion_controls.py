@@ -1,4 +1,4 @@
-"""Congestion controls, round trips and rates: the error of the meter with its defaults in each cell."""
+"""Congestion controls, RTTs and rates: the error of the meter with its defaults in each cell."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def matrix(
     rates_mbps: tuple[int, ...] = (10, 100, 1000, 10_000),
     duration_s: Seconds = 60,
 ) -> Plan:
-    """Congestion controls, round trips and rates: the friendly meter's error in each cell, all defaults unchanged."""
+    """Congestion controls, RTTs and rates: the friendly meter's error in each cell, with its defaults."""
     skip_s = duration_s / 3
     cells = [(name, rtt, rate) for rate in rates_mbps for rtt in base_rtts_ms for name in controls]
 

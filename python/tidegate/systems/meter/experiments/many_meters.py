@@ -1,4 +1,4 @@
-"""Ten thousand flows at once, each with a meter of its own, one controller for all."""
+"""Ten thousand simultaneous flows, each with its own meter, and one controller."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def scale(
     schemes: Ours = ("plain", "default"),
     duration_s: Annotated[int, AtLeast(SETTLED_S + 1)] = 40,
 ) -> Plan:
-    """Ten thousand flows at once, each with a meter of its own, one controller for all."""
+    """Ten thousand simultaneous flows, each with its own meter, and one controller."""
 
     def measure(scheme: str, rtt: float) -> Callable[[Result], Row]:
         def row(result: Result) -> Row:

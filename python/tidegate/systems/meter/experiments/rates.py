@@ -39,7 +39,7 @@ def rates(
     ecn: str = "on",
     duration_s: Seconds = 180,
 ) -> Plan:
-    """One TCP flow through a meter: what it has of the rate that it was sold (Figs. 9 and 10)."""
+    """One TCP flow through a meter: achieved rate against the committed rate (Figs. 9 and 10)."""
     cases = [
         Case(
             f"{scheme}-{rtt:g}ms-{rate}",

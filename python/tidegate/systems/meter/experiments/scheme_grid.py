@@ -1,4 +1,4 @@
-"""What the experiments over schemes, round trips and targets share: cases, rows, labels, and the figure of rates and errors."""
+"""Shared parts of the experiments over schemes, RTTs and targets: cases, rows, labels, the figure of rates and errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHY_PAPER = (
     "the paper's means are of 180 s and of goodput; this controller takes minutes to find its rate, and its rate is bounded here; "
     "where two packets a round trip are more than the rate, bursts empty the bucket whatever the rate is"
 )
-WHY_PLAIN = "where two packets a round trip are less than the rate, a TCP of today repairs most of its losses without a timeout"
+WHY_PLAIN = "where two packets per RTT are less than the rate, current TCP repairs most of its losses without a timeout"
 WHY_FRIENDLY = (
     "where two packets a round trip are more than the rate, bursts empty the bucket whatever the rate is"
 )

@@ -1,4 +1,4 @@
-"""What the experiments with several flows at once share: claims for each flow, and bars for each."""
+"""Shared parts of the experiments with several flows: claims and bars for each flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several flows in one meter: the rate of all, and how fairly they share it."""
+"""Several flows in one meter: their total rate and their fairness."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def shared(
     schemes: Ours = ("plain", "paper", "default"),
     duration_s: Seconds = 60,
 ) -> Plan:
-    """Several flows in one meter: the rate of all, and how fairly they share it."""
+    """Several flows in one meter: their total rate and their fairness."""
 
     def measure(scheme: str, rtt: float, number: int) -> Callable[[Result], Row]:
         def row(result: Result) -> Row:

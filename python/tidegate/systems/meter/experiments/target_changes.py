@@ -27,7 +27,7 @@ def step(
     base_rtts_ms: tuple[float, ...] = (0.1, 0.5, 1.0),
     schemes: Ours = ("paper", "friendly"),
 ) -> Plan:
-    """The target changes while a flow runs: how long until it is reached, and how far beyond it goes."""
+    """The target changes while a flow runs: time to reach it, and overshoot."""
     duration_s = each_s * len(targets_mbps)
 
     class Stepped(MeterController):

@@ -1,4 +1,4 @@
-"""The paper's testbed: hosts at a switch that meters, what is counted there, and the rows that come of it.
+"""The paper's testbed: hosts at a switch that meters, its counters, and the rows of the experiments.
 
 Rates are of IP bytes, as RFC 2697 and RFC 2698 count; goodput, what an application has of them, is at most 1448 of 1500.
 """

@@ -1,4 +1,4 @@
-"""UDP through a meter: held to the rate, and whole below it."""
+"""UDP through a meter: limited to the rate above it, without loss below it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def udp(
     schemes: Ours = ("plain", "paper", "default"),
     duration_s: Seconds = 60,
 ) -> Plan:
-    """UDP is held to its rate, and passes whole below it, whatever helps TCP."""
+    """UDP through each meter: limited to the rate above it, without loss below it."""
 
     def measure(scheme: str, pattern: str, share: float) -> Callable[[Result], Row]:
         def row(result: Result) -> Row:

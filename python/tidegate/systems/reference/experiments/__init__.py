@@ -1,1 +1,1 @@
-"""What other simulators and a real kernel were measured on, for comparison with them. Each file is found by itself."""
+"""Networks on which other simulators and a real kernel were measured. Each file is found automatically."""

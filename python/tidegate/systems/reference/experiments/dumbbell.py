@@ -1,4 +1,4 @@
-"""A dumbbell that ns-3 was measured on."""
+"""A dumbbell on which ns-3 was measured."""
 
 from __future__ import annotations
 

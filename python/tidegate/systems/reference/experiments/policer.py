@@ -1,4 +1,4 @@
-"""A token-bucket policer that a real kernel was measured behind."""
+"""A token-bucket policer behind which a real kernel was measured."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def policer(
     link_rate: str = "10 Gbit/s",
     duration_s: int = 12,
 ) -> Plan:
-    """One flow through a token-bucket policer: it collapses where two packets a round trip are more than the rate."""
+    """One flow through a token-bucket policer: it collapses where two packets per RTT exceed the rate."""
 
     def measure(result: Result) -> Row:
         flow = result.flows.row(0, named=True)
