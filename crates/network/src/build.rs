@@ -7,7 +7,7 @@ use crate::routes::towards;
 use units::Time;
 
 /// The last port number that v1model can send to: one more means that a packet is dropped.
-const LAST_PORT: u32 = 510;
+pub(crate) const LAST_PORT: u32 = 510;
 
 impl Network {
     pub fn host(&mut self, name: &str) -> NodeId {

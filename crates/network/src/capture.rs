@@ -93,7 +93,7 @@ impl Network {
             return refuse(format!("a capture cannot be written: {error}"));
         }
         self.ports[port.0 as usize].captures_sent = number;
-        self.ports[back as usize].captures_come = number;
+        self.watcher(back).capture = Some(number);
         self.captures.push(Capture { out, snap, waiting: VecDeque::new(), error: None });
         Ok(())
     }
@@ -139,7 +139,6 @@ impl Network {
     }
 
     /// A packet has come over a wire.
-    #[cold]
     pub(crate) fn capture_come(&mut self, capture: u32, id: PacketId) {
         let Frame { bytes, more } = self.frame(self.packets.get(id), Vec::new());
         let capture = &mut self.captures[capture as usize];

@@ -78,9 +78,12 @@ pub(crate) struct Endpoint {
     pub page: u32,
     /// Earliest timer event under way; `u64::MAX`: none.
     pub timer: u64,
-    /// What it sends waits this long before it comes to the host's port.
+    /// What it sends waits this long before it comes to the host's port; with [`AGENT`]: the host has an agent.
     pub hold: u64,
 }
+
+/// See [`Endpoint::hold`].
+pub(crate) const AGENT: u64 = 1 << 63;
 
 /// In place of a page's number: a plain transfer.
 pub(crate) const NO_PAGE: u32 = u32::MAX;

@@ -48,6 +48,10 @@ impl Network {
                 self.packets.free(id);
                 self.receive(endpoint, &segment);
             }
+            Body::Udp(_) if self.agents.has(node.host) => {
+                let host = node.host;
+                self.receive_datagram_through_agents(host, id);
+            }
             Body::Udp(datagram) => {
                 self.sources[endpoint as usize].receive(self.now, datagram);
                 self.packets.free(id);
@@ -60,7 +64,7 @@ impl Network {
     }
 
     /// A packet has come to a switch.
-    fn deliver_to_switch(&mut self, index: u32, port: u32, id: PacketId) {
+    pub(crate) fn deliver_to_switch(&mut self, index: u32, port: u32, id: PacketId) {
         if !matches!(self.packets.get(id).body, Body::Frame(_)) {
             let buffer = self.buffers.pop().unwrap_or_default();
             let frame = self.frame(self.packets.get(id), buffer);

@@ -21,7 +21,18 @@ impl Frame {
     /// For splitting ties between ways: addresses and ports.
     pub fn hash(&self) -> u32 {
         let fields = self.bytes.get(26..38).unwrap_or(&[]);
-        fields.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+        if self.bytes.get(14).is_some_and(|first| matches!(first, 0x46..=0x4f)) {
+            return self.hash_behind_options();
+        }
+        hash(fields.iter())
+    }
+
+    /// Ports stand behind IP options, which may be others in each packet of a flow.
+    #[cold]
+    fn hash_behind_options(&self) -> u32 {
+        let ports = ::wire::ethernet::LEN + usize::from(self.bytes[14] & 15) * 4;
+        let part = |from: usize, to: usize| self.bytes.get(from..to).unwrap_or(&[]);
+        hash(part(26, 34).iter().chain(part(ports, ports + 4)))
     }
 
     /// Host that the IPv4 destination belongs to; `None` for what is no IPv4 packet or of no host.
@@ -32,6 +43,10 @@ impl Frame {
         }
         host(destination)
     }
+}
+
+fn hash<'a>(fields: impl Iterator<Item = &'a u8>) -> u32 {
+    fields.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 /// What a packet that has not been bytes yet looks like on the wire. `buffer` is used for the bytes.
@@ -89,5 +104,23 @@ mod tests {
             assert_eq!(frame.size(), 140);
             assert_eq!(read(&frame).map(|(e, _)| e), Some(endpoint), "{endpoint}");
         }
+    }
+
+    #[test]
+    fn options_do_not_change_the_way() {
+        let frame = |data: &[u8]| {
+            let mut options = ::wire::options::Options::EMPTY;
+            if !data.is_empty() {
+                options.ip.push(30, data).unwrap();
+            }
+            let addresses =
+                Addresses { from: ipv4(3), to: ipv4(4), port_from: 7, port_to: 9, ..Addresses::default() };
+            let mut bytes = Vec::new();
+            let body = wire::Body::Tcp(Segment::default());
+            let more = wire::emit_with(&addresses, &body, 64, &options, &mut bytes);
+            Frame { bytes, more }
+        };
+        let ways = [frame(&[]), frame(&[1, 2]), frame(&[9; 20])].map(|frame| frame.hash());
+        assert_eq!(ways, [ways[0]; 3]);
     }
 }

@@ -7,12 +7,13 @@ use transport::wire;
 use units::Time;
 
 use crate::events::Event;
-use crate::flow::{NO_PAGE, Plan};
+use crate::flow::{AGENT, NO_PAGE, Plan};
 use crate::flows::UDP_HEADERS;
 use crate::frame;
 use crate::network::Network;
 use crate::packet::{Body, HELD, Packet, PacketId};
 use crate::udp::Datagram;
+use ::wire::options::Options;
 
 /// Bytes of an IPv4 header without options.
 const IP_HEADER: u32 = 20;
@@ -25,31 +26,60 @@ impl Network {
             self.outside.put(host, self.now, frame);
             return;
         }
-        let found = if frame.host() == Some(host) { frame::read(&frame) } else { None };
+        let mut found = if frame.host() == Some(host) { frame::read(&frame) } else { None };
+        let mut options = Options::EMPTY;
+        if self.agents.has(host) && found.is_some() {
+            match self.options_for_agents(&frame) {
+                Some(read) => options = read,
+                None => found = None,
+            }
+        }
         self.recycle(frame.bytes);
         match found {
             Some((endpoint, wire::Body::Tcp(segment)))
                 if self.endpoints.get(endpoint as usize).is_some_and(|e| e.host == host) =>
             {
-                self.receive(endpoint, &segment);
+                if self.agents.has(host) {
+                    self.receive_through_agents(endpoint, &segment, options);
+                } else {
+                    self.take_in(endpoint, &segment);
+                }
             }
             Some((source, wire::Body::Udp { payload, ecn }))
                 if self.sources.get(source as usize).is_some_and(|s| s.peer_host == host) =>
             {
-                self.sources[source as usize].receive_unnumbered(payload, ecn);
+                if let Some((payload, ecn)) = self.datagram_through_agents(host, payload, ecn, options) {
+                    self.sources[source as usize].receive_unnumbered(payload, ecn);
+                }
             }
             _ => self.unclaimed += 1,
         }
     }
 
     /// A segment has come to its endpoint.
+    #[inline]
     pub(crate) fn receive(&mut self, index: u32, segment: &Segment) {
-        let endpoint = &mut self.endpoints[index as usize];
-        let Some(connection) = &mut endpoint.connection else {
+        if self.endpoints[index as usize].hold & AGENT != 0 {
+            self.receive_through_agents(index, segment, Options::EMPTY);
+        } else {
+            self.take_in(index, segment);
+        }
+    }
+
+    fn take_in(&mut self, index: u32, segment: &Segment) {
+        let Some(connection) = &mut self.endpoints[index as usize].connection else {
             self.unclaimed += 1;
             return;
         };
         connection.receive(Time::from_ps(self.now), segment);
+        self.after_segment(index, segment);
+    }
+
+    /// TCP has got a segment.
+    #[inline]
+    pub(crate) fn after_segment(&mut self, index: u32, segment: &Segment) {
+        let endpoint = &self.endpoints[index as usize];
+        let Some(connection) = &endpoint.connection else { return };
         let page = endpoint.page;
         if index % 2 == 1 && connection.peer_closed() {
             self.on_peer_closed(index);
@@ -84,6 +114,9 @@ impl Network {
         if both.iter().all(|i| self.closing(*i)) {
             self.plans[plan as usize].outcome = self.tcp_outcome(plan);
             for index in both {
+                if self.endpoints[index as usize].hold & AGENT != 0 {
+                    self.part_from_agents(index);
+                }
                 self.endpoints[index as usize].connection = None;
             }
         }
@@ -97,16 +130,15 @@ impl Network {
         loop {
             let Some(connection) = &mut self.endpoints[index as usize].connection else { return };
             let Some(segment) = connection.transmit(now) else { break };
+            if hold > 0 {
+                self.send_aside(index, segment);
+                continue;
+            }
             let size = IP_HEADER + segment.header_len() + segment.payload;
             let data = segment.payload > 0;
             let body = Body::Tcp(segment);
             let port = self.nodes[node as usize].ports[0];
             let id = self.packets.add(Packet { endpoint: index ^ 1, to, next: port | HELD, size, body });
-            if hold > 0 {
-                // A longer way, not a queue.
-                self.events.push(self.now + hold, Event::Stray(id));
-                continue;
-            }
             self.send(port, id);
             if data && let Some(connection) = &mut self.endpoints[index as usize].connection {
                 let leaves = Time::from_ps(self.ports[port as usize].drained(self.now));
@@ -133,6 +165,9 @@ impl Network {
         connection.advance(Time::from_ps(self.now));
         self.pump(index);
         if self.closing(index) {
+            if self.endpoints[index as usize].hold & AGENT != 0 {
+                self.tell_agents(index);
+            }
             self.retire(index / 2);
         }
     }
@@ -162,6 +197,8 @@ impl Network {
         let receiver = Connection::listen(flow.receiver_config.clone(), mirror);
         self.endpoints[2 * plan as usize].connection = Some(Box::new(sender));
         self.endpoints[2 * plan as usize + 1].connection = Some(Box::new(receiver));
+        self.meet_agents(2 * plan);
+        self.meet_agents(2 * plan + 1);
         if page == NO_PAGE {
             self.pump(2 * plan);
         } else {
@@ -190,10 +227,15 @@ impl Network {
             size: UDP_HEADERS + source.flow.payload,
             body: Body::Udp(datagram),
         };
-        let node = self.hosts[source.host as usize];
-        let port = self.nodes[node as usize].ports[0];
-        let id = self.packets.add(packet);
-        self.send(port, id);
+        let host = source.host;
+        if self.agents.has(host) {
+            self.send_datagram_aside(host, packet);
+        } else {
+            let node = self.hosts[host as usize];
+            let port = self.nodes[node as usize].ports[0];
+            let id = self.packets.add(packet);
+            self.send(port, id);
+        }
         self.events.push(next.max(self.now + 1), Event::Udp(index));
     }
 }

@@ -12,6 +12,7 @@
 //! | `forward` | a packet's way from node to node |
 //! | `hosts` | what comes to hosts, and what they send |
 //! | `sample` | samples on a period |
+//! | `agents` | what stands between a host's connections and its port |
 //! | `events` | the queue of events |
 //! | `packet` | packets and their pool |
 //! | `port` | an output queue with the wire behind it |
@@ -22,10 +23,12 @@
 //! | `addresses` | which host and flow has which addresses and ports |
 //! | `frame` | packets become bytes and are read again |
 //! | `capture` | pcap files of what goes over a port |
+//! | `tap` | copies of what goes over a link, for a switch |
 //! | `record` | samples and distributions |
 //! | `routes` | shortest paths, with ties split by flow |
 
 mod addresses;
+mod agents;
 mod aqm;
 mod ask;
 mod build;
@@ -46,10 +49,12 @@ mod routes;
 mod run;
 mod sample;
 mod switches;
+mod tap;
 mod udp;
 mod workload;
 
 pub use addresses::{ipv4, mac};
+pub use agents::{AgentCounts, AgentId, AgentNews, What};
 pub use aqm::Aqm;
 pub use capture::Sink;
 pub use flow::{FlowId, Outcome, TcpFlow};

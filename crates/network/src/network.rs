@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::agents::Agents;
 use crate::capture::Capture;
 use crate::events::Events;
 use crate::flow::{Endpoint, Plan};
@@ -11,6 +12,7 @@ use crate::port::{Link, Port};
 use crate::record::Recorder;
 use crate::request_response::RequestResponse;
 use crate::switches::{Planned, SwitchNode};
+use crate::tap::Watcher;
 use crate::udp::Source;
 use units::Random;
 
@@ -71,6 +73,8 @@ pub(crate) enum Action {
     /// A page's next request.
     Ask(u32),
     Change(u32, Box<Link>),
+    /// A timer of a host's agent.
+    Agent(u32),
 }
 
 /// A flow's number says which list it is in, and where.
@@ -100,12 +104,15 @@ pub struct Network {
     pub(crate) actions: Vec<Action>,
     pub(crate) recorders: Vec<Recorder>,
     pub(crate) captures: Vec<Capture>,
+    /// Of wires that are captured or tapped.
+    pub(crate) watchers: Vec<Watcher>,
     /// What is to become of each switch, and what has.
     pub(crate) programs: Vec<Planned>,
     pub(crate) switches: Vec<Option<SwitchNode>>,
     /// Bytes of frames that are gone.
     pub(crate) buffers: Vec<Vec<u8>>,
     pub(crate) outside: Outside,
+    pub(crate) agents: Agents,
     pub(crate) seed: u64,
     pub(crate) random: Random,
     pub(crate) routed: bool,
@@ -135,10 +142,12 @@ impl Network {
             actions: Vec::new(),
             recorders: Vec::new(),
             captures: Vec::new(),
+            watchers: Vec::new(),
             programs: Vec::new(),
             switches: Vec::new(),
             buffers: Vec::new(),
             outside: Outside::default(),
+            agents: Agents::default(),
             seed,
             random: Random::new(seed),
             routed: false,

@@ -12,6 +12,9 @@ pub(crate) type PacketId = u32;
 /// Of a packet that waits in its host.
 pub(crate) const HELD: u32 = 1 << 31;
 
+/// With [`HELD`]: it has come, and an agent of the host keeps it from TCP.
+pub(crate) const CAME: u32 = 1 << 30;
+
 /// What a packet carries.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {

@@ -130,7 +130,7 @@ pub(crate) struct Port {
     /// The wire loses packets or their order: each one arrives by an event of its own, and the ring is only the queue.
     pub strays: bool,
     bad: bool,
-    /// Captures of what it sends, and of what comes out of its wire at the other end.
+    /// The capture of what it sends, and who watches what comes out of its wire at the other end.
     pub captures_sent: u32,
     pub captures_come: u32,
     /// Waiting times by queue, if they are asked for.

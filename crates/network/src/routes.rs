@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
+use transport::host::PacketKind;
 use transport::segment::{Segment, SynOptions};
 use units::{Bytes, Time};
 
+use crate::flow::AGENT;
 use crate::network::Network;
 
 /// `links[node]` lists (port, node at its other end). Gives, for each node, the ports that lead to `target` by a shortest
@@ -85,7 +87,7 @@ impl Network {
         let data = Segment { timestamps, ..Segment::default() };
         let options = SynOptions { mss: 0, window_scale: Some(0), sack_permitted: a.sack && b.sack };
         let syn = IP_HEADER + Segment { syn: Some(options), ..data }.header_len();
-        let headers = IP_HEADER + data.header_len();
+        let headers = IP_HEADER + data.header_len() + self.agent_room(2 * plan, PacketKind::Data);
         let mss = u64::from((a.mss.min(b.mss) + IP_HEADER + 20 - headers).max(88));
         let (segments, last) = (size.div_ceil(mss), ((size - 1) % mss) as u32 + 1 + headers);
         let full = mss as u32 + headers;
@@ -102,8 +104,10 @@ impl Network {
         }
         let delays: u64 = there.iter().map(|p| self.ports[*p as usize].link.delay.as_ps()).sum();
         let transfer = done.saturating_add(delays);
-        let handshake = one_way(&there, syn) + one_way(&back, syn);
-        Some(Time::from_ps(handshake.saturating_add(transfer).saturating_add(2 * end.hold)))
+        let syn_options = self.agent_room(2 * plan, PacketKind::Syn);
+        let answer_options = self.agent_room(2 * plan + 1, PacketKind::SynAck);
+        let handshake = one_way(&there, syn + syn_options) + one_way(&back, syn + answer_options);
+        Some(Time::from_ps(handshake.saturating_add(transfer).saturating_add(2 * (end.hold & !AGENT))))
     }
 }
 

@@ -5,7 +5,7 @@ use units::Time;
 use crate::capture::NO_CAPTURE;
 use crate::events::Event;
 use crate::network::{Action, BuildError, Network};
-use crate::packet::HELD;
+use crate::packet::{CAME, HELD};
 
 impl Network {
     /// Runs until `end`, or until a watched switch ([`Network::watch`]) has something for its controller; gives the time
@@ -82,7 +82,7 @@ impl Network {
             }
             self.hops += 1;
             if capture != NO_CAPTURE {
-                self.capture_come(capture, packet);
+                self.watch_come(capture, packet);
             }
             self.deliver(to, to_port, packet);
             return;
@@ -105,6 +105,10 @@ impl Network {
             Event::Generate(switch) => self.generate(switch),
             Event::Stray(packet) => {
                 let port = self.packets.get(packet).next;
+                if port & CAME != 0 {
+                    self.release(packet);
+                    return;
+                }
                 if port & HELD != 0 {
                     self.send(port & !HELD, packet);
                     return;
@@ -113,7 +117,7 @@ impl Network {
                 let p = &self.ports[port as usize];
                 let (to, to_port) = (p.to, p.to_port);
                 if p.captures_come != NO_CAPTURE {
-                    self.capture_come(p.captures_come, packet);
+                    self.watch_come(p.captures_come, packet);
                 }
                 self.deliver(to, to_port, packet);
             }
@@ -124,6 +128,7 @@ impl Network {
         match &self.actions[action as usize] {
             Action::Start(plan) => self.start(*plan),
             Action::Ask(page) => self.ask(*page),
+            Action::Agent(agent) => self.advance_agent(*agent),
             Action::Stop(plan) => {
                 let index = 2 * *plan;
                 if let Some(connection) = &mut self.endpoints[index as usize].connection {

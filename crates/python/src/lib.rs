@@ -1,5 +1,6 @@
 //! The Python module `tidegate._core`: a thin skin over [`commands`], the engine and the simulator. No logic of its own.
 
+mod agents;
 mod arrow;
 mod control;
 mod engine;
@@ -38,6 +39,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<engine::Pipeline>()?;
     m.add_class::<replay::Replay>()?;
     m.add_class::<simulation::Simulation>()?;
+    m.add_class::<agents::HostAgents>()?;
     m.add_class::<switch_control::SwitchControl>()?;
     m.add_class::<arrow::Columns>()?;
     m.add_class::<values::Sizes>()?;

@@ -89,7 +89,7 @@ impl Simulation {
         })
     }
 
-    fn node(&self, id: u32) -> PyResult<NodeId> {
+    pub(crate) fn node(&self, id: u32) -> PyResult<NodeId> {
         self.ids
             .lock()
             .nodes
@@ -275,6 +275,12 @@ impl Simulation {
         let file = File::create(&path)
             .map_err(|e| refused(format!("{}: cannot be written: {e}", path.display())))?;
         self.with(py, |network| network.capture(port, Box::new(file), snap)).map_err(refused)
+    }
+
+    /// A copy of each packet that comes over a port's wire goes into a switch, by its port of this number.
+    fn tap(&self, py: Python<'_>, port: u32, switch: u32, number: u32) -> PyResult<()> {
+        let (port, switch) = (self.port(port)?, self.node(switch)?);
+        self.with(py, |network| network.tap(port, switch, number)).map_err(refused)
     }
 
     /// Writes out what was captured until now; gives for each capture what went wrong, if anything did.

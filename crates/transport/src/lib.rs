@@ -4,9 +4,11 @@
 //! come out of [`transmit`](tcp::Connection::transmit), and timers run in [`advance`](tcp::Connection::advance), which is due
 //! at [`next_wakeup`](tcp::Connection::next_wakeup). Payload is a length; its bytes are defined as zero.
 //!
-//! [`cc`] holds the congestion controls, one file each; each file names its source and its known deviations.
+//! [`cc`] holds the congestion controls, one file each; each file names its source and its known deviations. [`host`] is what may stand
+//! between a host's connections and its port.
 
 pub mod cc;
+pub mod host;
 pub mod tcp;
 pub mod ticks;
 

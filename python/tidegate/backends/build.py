@@ -32,6 +32,13 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
         core.change_link(when, ports[link.number][0 if side == "forward" else 1], wire)
     for router, to, over in network.routes:
         core.set_route(router.number, to.number, ports[over.number][0 if over.a is router else 1])
+    for link, switch, forward, reverse in network.taps:
+        there, back = ports[link.number]
+        try:
+            core.tap(there, switch.number, forward)
+            core.tap(back, switch.number, reverse)
+        except TidegateError as error:
+            raise TidegateError(f"the tap of {link.name}: {error}") from None
     for node in network.nodes:
         if isinstance(node, Switch):
             surface = core.control(node.number)

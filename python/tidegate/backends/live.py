@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any
 
 from tidegate import _core
+from tidegate._core import TidegateError
 from tidegate.backends import common
 from tidegate.backends.build import build, watched_links
 from tidegate.hosts.controls import Controls
@@ -48,6 +49,12 @@ COUNTS = (
 
 def run(network: Network, until: int, seed: int, progress: common.Progress | None = None) -> Result:
     """Run until `until` picoseconds."""
+    if network.agents:
+        names = ", ".join(sorted({attached.host.name for attached in network.agents}))
+        raise TidegateError(
+            f"{names}: agents of real hosts are not supported yet; run with the simulator (backend='sim'), "
+            "or leave net.agent out"
+        )
     kernel.demand_privilege()
     with Controls(lacking(network)) as controls:
         hosts = plan(network, seed, controls)

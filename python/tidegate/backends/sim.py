@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidegate.backends import common
 from tidegate.backends.build import build, watched_links
+from tidegate.hosts.agents import HostAgents
 from tidegate.network import Network
 from tidegate.results import Note, Result
 
@@ -12,8 +13,16 @@ def run(network: Network, until: int, seed: int, progress: common.Progress | Non
     """Run until `until` picoseconds."""
     core, ports = build(network, seed, with_flows=True)
     notes: list[Note] = []
-    clock = common.SlicedClock(core, core.run_until, until, progress)
+    agents = HostAgents(network, core)
+
+    def advance(end: int) -> int:
+        reached = core.run_until(end)
+        agents.deliver()
+        return reached
+
+    clock = common.SlicedClock(core, advance, until, progress)
     runner = common.runner(network, core, clock, notes, with_flows=True)
+    agents.plan(runner)
     interrupted = False
     with common.changing(network, core, ports):
         try:
@@ -22,5 +31,7 @@ def run(network: Network, until: int, seed: int, progress: common.Progress | Non
                 runner.run(until)
         except KeyboardInterrupt:
             interrupted = True
+        finally:
+            agents.end()
     watched = watched_links(network)
     return Result.of_simulation(network, core, ports, watched, notes, seed, interrupted)

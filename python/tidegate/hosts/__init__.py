@@ -1,1 +1,5 @@
-"""Features of simulated hosts that Linux lacks, as BPF programs: congestion controls, and ECT(1) on their packets."""
+"""What hosts run beside their TCP.
+
+`agents` and `shims` are host agents of simulated hosts. The rest is features of simulated hosts that Linux lacks, as BPF
+programs: congestion controls, and ECT(1) on their packets.
+"""

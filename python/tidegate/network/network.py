@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate import control, units
 from tidegate._core import TidegateError
+from tidegate.hosts.agents import Agent, Attached
 from tidegate.network.flows import Flows
 from tidegate.network.links import Link
 from tidegate.network.nodes import Node, Switch
@@ -33,6 +34,8 @@ class Network(Flows):
         """Period, name and labels of what is noted of all P4 switches."""
         self.watched: list[Link] = []
         self.captures: list[tuple[Link, Node, Path, int]] = []
+        self.agents: list[Attached] = []
+        self.taps: list[tuple[Link, Switch, int, int]] = []
 
     def restart(self, controller: control.Controller, at: units.Time, down: units.Time = 0) -> None:
         """Stop a controller at a time of the run, and start it again `down` later: it dies and comes back.
@@ -101,6 +104,32 @@ class Network(Flows):
         if any(file == other for *_, other, _ in self.captures):
             raise TidegateError(f"the capture {path}: there is one with that name already")
         self.captures.append((link, node, file, length))
+
+    def agent(self, host: Node, agent: Agent) -> Attached:
+        """Put an agent between a host's connections and its port, behind those that the host has (`tidegate.hosts.agents`)."""
+        self._demand_node(host, "the host of an agent")
+        if host.kind != "host":
+            raise TidegateError(f"{host.name} is no host; only a host can have an agent")
+        if not isinstance(agent, Agent):
+            raise TidegateError(f"{agent!r} is no agent; derive it from tidegate.hosts.agents.Agent")
+        attached = Attached(host, agent)
+        self.agents.append(attached)
+        return attached
+
+    def tap(self, link: Link, switch: Switch, *, forward: int = 6, reverse: int = 7) -> None:
+        """Let a switch see what goes over a link, as by an optical splitter.
+
+        A copy of each packet goes into the switch when its last bit has come to the link's far end: by its port `forward` from
+        `link.a` to `link.b`, by `reverse` from `link.b` to `link.a`. These ports need no link of their own, and what the
+        switch sends there is dropped. What the link loses is not seen. The copies take none of the link's time.
+        """
+        self._demand_link(link, "the link of a tap")
+        if not isinstance(switch, Switch) or switch not in self.nodes:
+            name = getattr(switch, "name", repr(switch))
+            raise TidegateError(f"{name} is no switch of this network; a tap leads to one")
+        if forward == reverse:
+            raise TidegateError(f"the tap of {link.name} has port {forward} for both directions; give two")
+        self.taps.append((link, switch, forward, reverse))
 
     def run(
         self,

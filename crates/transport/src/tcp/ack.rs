@@ -154,6 +154,7 @@ impl Sender {
         if prior_packets > 0 {
             self.set_window(now, &ack, &sample, tally.flag);
         }
+        self.keep_limits();
         self.set_timer_after_ack(now, tally.flag, prior_packets);
     }
 

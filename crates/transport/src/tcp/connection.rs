@@ -1,6 +1,6 @@
 //! A connection: the handshake (RFC 9293), what comes in and what goes out.
 
-use units::Time;
+use units::{Rate, Time};
 
 use super::ack::{Incoming, SeenSack};
 use super::config::{Config, EcnMode, RTO_INIT, RTO_MAX};
@@ -57,6 +57,9 @@ enum EcnState {
 /// Initial value of the counter of CE packets (accurate ECN).
 const CE_COUNTER_START: u32 = 5;
 
+/// `TCP_MIN_MSS`.
+const LEAST_MSS: u32 = 88;
+
 #[derive(Debug)]
 pub struct Connection {
     config: Config,
@@ -70,6 +73,9 @@ pub struct Connection {
     snd_shift: u8,
     sack: bool,
     timestamps: bool,
+    /// Payload of a full segment without options; 0 before the handshake. And what agents' options take of it.
+    full: u32,
+    reserved: u32,
     ecn: EcnState,
     /// ECN field that the peer's SYN came with, for accurate ECN's handshake.
     syn_ecn: Ecn,
@@ -107,6 +113,8 @@ impl Connection {
             snd_shift: 0,
             sack: config.sack,
             timestamps: config.timestamps,
+            full: 0,
+            reserved: 0,
             ecn: EcnState::Off,
             syn_ecn: Ecn::NotEct,
             peer_ce: CE_COUNTER_START,
@@ -189,6 +197,36 @@ impl Connection {
             self.reset_due = true;
         }
         self.phase = Phase::Reset;
+    }
+
+    /// Options of the host's agents take so many bytes of each data segment, in the IP header and the TCP header together. They come
+    /// off the MSS, as in Linux; the MSS that a SYN says stays.
+    pub fn reserve(&mut self, bytes: u32) {
+        self.reserved = bytes;
+        if self.full > 0 {
+            self.sender.flow.mss = self.mss();
+        }
+    }
+
+    /// Bytes of payload of a full segment, by what both sides have said.
+    fn mss(&self) -> u32 {
+        self.full.saturating_sub(self.options()).max(LEAST_MSS)
+    }
+
+    /// Sends at this rate of payload at most (`SO_MAX_PACING_RATE`); `None`: lifts that. Holds from the next burst on.
+    pub fn limit_pacing(&mut self, rate: Option<Rate>) {
+        self.sender.limit_pacing(rate);
+    }
+
+    /// Has so many packets in flight at most (`TCP_BPF_SNDCWND_CLAMP`); `None`: lifts that.
+    pub fn limit_cwnd(&mut self, packets: Option<u32>) {
+        self.sender.limit_cwnd(packets);
+    }
+
+    /// Tells the congestion control of an option: see [`CongestionControl::signal`].
+    pub fn signal(&mut self, now: Time, kind: u8, data: &[u8]) {
+        self.sender.cc.signal(&mut self.sender.flow, now, kind, data);
+        self.sender.keep_limits();
     }
 
     /// When [`Connection::advance`] (or, for paced sending, [`Connection::transmit`]) is due; [`Time::MAX`]: never.
@@ -488,15 +526,15 @@ impl Connection {
                 self.receiver.window.shift = 0;
             }
         }
-        let mss = self.config.mss.min(u32::from(syn.mss)).saturating_sub(self.options()).max(88);
-        self.sender.flow.mss = mss;
+        self.full = self.config.mss.min(u32::from(syn.mss));
+        self.sender.flow.mss = self.mss();
         self.sender.wnd_end = 1 + u64::from(segment.window);
         self.sender.snd_wnd = u64::from(segment.window);
     }
 
     /// Bytes that options take of each segment.
     fn options(&self) -> u32 {
-        if self.timestamps { 12 } else { 0 }
+        self.reserved + if self.timestamps { 12 } else { 0 }
     }
 
     fn on_first_syn(&mut self, now: Time, segment: &Segment) {
@@ -571,6 +609,7 @@ impl Connection {
         self.sender.cwnd_stamp = now;
         self.sender.cc.init(&mut self.sender.flow, now);
         self.sender.update_pacing_rate();
+        self.sender.keep_limits();
     }
 
     fn on_segment(&mut self, now: Time, segment: &Segment) {

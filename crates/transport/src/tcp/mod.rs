@@ -18,6 +18,7 @@ mod ack;
 mod config;
 mod connection;
 mod device;
+mod limits;
 mod output;
 mod rack;
 mod receiver;

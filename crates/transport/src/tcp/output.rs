@@ -5,6 +5,7 @@ use units::{Bytes, Rate, Time};
 use super::config::Config;
 use super::connection::Statistics;
 use super::device::Device;
+use super::limits::Limits;
 use super::rack::Rack;
 use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, Sent, mark};
@@ -83,6 +84,7 @@ pub(super) struct Sender {
 
     pub timer: Option<(Timer, Time)>,
     pub device: Device,
+    pub limits: Limits,
     limit_output: Option<Bytes>,
     data_segments: u64,
     /// Segments of the current burst still to go.
@@ -141,6 +143,7 @@ impl Sender {
             lost_again: Vec::new(),
             timer: None,
             device: Device::default(),
+            limits: Limits::default(),
             limit_output: config.limit_output,
             data_segments: 0,
             burst: 0,

@@ -1,0 +1,319 @@
+//! Agents of simulated hosts: chains of shims ([`transport::host`]) between the host's connections and its port.
+//!
+//! A host without agents pays one branch for each packet that it sends, which it shares with [`crate::TcpFlow::extra_delay`], and one
+//! for each that comes. A packet with an agent's options travels as bytes, as behind a P4 switch. Agents draw no random
+//! numbers of the network's. Packets' way through them is in `through`.
+
+mod through;
+
+use std::collections::{BTreeMap, HashMap};
+
+use transport::host::{Chain, Effect, Event, FlowKey, PacketKind, Room};
+use transport::tcp::Phase;
+use units::{Rate, Time};
+
+use crate::addresses::{TCP_RECEIVERS, ipv4, ports};
+use crate::events;
+use crate::flow::AGENT;
+use crate::network::{Action, BuildError, NO_HOST, Network, NodeId, refuse};
+
+/// An agent's number, in the order of making.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AgentId(pub(crate) u32);
+
+impl AgentId {
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Something that an agent is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentNews {
+    pub at: Time,
+    pub agent: AgentId,
+    /// Number of the connection's end; see [`Network::agent_flow`].
+    pub connection: u32,
+    pub what: What,
+}
+
+/// What an agent is told of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    Opened,
+    Established,
+    Closed,
+    /// A shim's report: an option's kind and data.
+    Report(u8, Vec<u8>),
+}
+
+/// What an agent's shims have done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AgentCounts {
+    /// Packets dropped, and held back.
+    pub dropped: u64,
+    pub held: u64,
+    /// Options that found no room in their packet.
+    pub no_room: u64,
+}
+
+#[derive(Debug, Default)]
+struct Agent {
+    host: u32,
+    chain: Chain,
+    /// Whoever runs the network wants to hear at once of connections and reports.
+    listens: bool,
+    counts: AgentCounts,
+    /// How far each connection has come, as far as the agent knows; see [`stage`].
+    stages: HashMap<u32, u8>,
+    limits: BTreeMap<u32, (Option<Rate>, Option<u32>)>,
+    /// Earliest event under way for its timers, and the action that it is; `u64::MAX`: none.
+    timer: u64,
+    action: u32,
+}
+
+/// All agents, and what they are to be told.
+#[derive(Debug, Default)]
+pub(crate) struct Agents {
+    all: Vec<Agent>,
+    /// By host its agents that are there, the first next to TCP.
+    by_host: Vec<Vec<u32>>,
+    news: Vec<AgentNews>,
+    /// Packets whose options made no sense.
+    malformed: u64,
+}
+
+impl Agents {
+    #[inline]
+    pub fn has(&self, host: u32) -> bool {
+        self.by_host.get(host as usize).is_some_and(|agents| !agents.is_empty())
+    }
+}
+
+/// Of a connection's life: nothing yet, [`OPENED`], established, closed.
+fn stage(phase: Option<Phase>) -> u8 {
+    match phase {
+        Some(Phase::Listen) => 0,
+        Some(Phase::SynSent | Phase::SynReceived) => OPENED,
+        Some(Phase::Established) => 2,
+        Some(Phase::Closed | Phase::Reset | Phase::TimedOut) | None => 3,
+    }
+}
+
+/// See [`stage`].
+const OPENED: u8 = 1;
+
+const STAGES: [(Event, What); 3] =
+    [(Event::Opened, What::Opened), (Event::Established, What::Established), (Event::Closed, What::Closed)];
+
+impl Network {
+    /// Puts an agent between a host's connections and its port, behind those that the host has. It may come and go while the network
+    /// runs. If it `listens`, a run ends early whenever there is something to tell it ([`Network::take_agent_news`]).
+    ///
+    /// # Errors
+    /// A node that is no host, or one that is not simulated.
+    pub fn add_agent(&mut self, host: NodeId, chain: Chain, listens: bool) -> Result<AgentId, BuildError> {
+        let node = &self.nodes[host.0 as usize];
+        if node.host == NO_HOST {
+            return refuse(format!("{} is no host; only a host can have an agent", node.name));
+        }
+        if self.outside.has(node.host) {
+            return refuse(format!("{} is not simulated; its agents are not the simulator's", node.name));
+        }
+        let (id, host, action) = (self.agents.all.len() as u32, node.host, self.actions.len() as u32);
+        self.actions.push(Action::Agent(id));
+        let agent = Agent { host, chain, listens, timer: u64::MAX, action, ..Agent::default() };
+        self.agents.all.push(agent);
+        let by_host = &mut self.agents.by_host;
+        if by_host.len() <= host as usize {
+            by_host.resize_with(host as usize + 1, Vec::new);
+        }
+        by_host[host as usize].push(id);
+        self.agents_changed(host);
+        self.set_agent_timer(id);
+        Ok(AgentId(id))
+    }
+
+    /// The agent is gone, as a process that was killed: its options vanish from what is sent from now on, and its limits are lifted.
+    pub fn remove_agent(&mut self, agent: AgentId) {
+        let Agent { host, .. } = self.agents.all[agent.index()];
+        self.agents.by_host[host as usize].retain(|id| *id != agent.0);
+        for index in std::mem::take(&mut self.agents.all[agent.index()].limits).into_keys() {
+            self.keep_agent_limits(index);
+        }
+        self.agents_changed(host);
+    }
+
+    /// Limits what a connection sends, for one of its host's agents: the least of their limits holds. `None` lifts this agent's.
+    pub fn limit_pacing(&mut self, agent: AgentId, connection: u32, rate: Option<Rate>) {
+        self.agents.all[agent.index()].limits.entry(connection).or_default().0 = rate;
+        self.keep_agent_limits(connection);
+    }
+
+    /// As [`Network::limit_pacing`], for the packets that are in flight.
+    pub fn limit_cwnd(&mut self, agent: AgentId, connection: u32, packets: Option<u32>) {
+        self.agents.all[agent.index()].limits.entry(connection).or_default().1 = packets;
+        self.keep_agent_limits(connection);
+    }
+
+    /// What there is to tell agents that listen, in order of time.
+    pub fn take_agent_news(&mut self) -> Vec<AgentNews> {
+        std::mem::take(&mut self.agents.news)
+    }
+
+    pub fn agent_counts(&self, agent: AgentId) -> AgentCounts {
+        self.agents.all[agent.index()].counts
+    }
+
+    /// Packets that hosts with agents did not take because an option had a wrong length.
+    pub fn malformed_options(&self) -> u64 {
+        self.agents.malformed
+    }
+
+    /// An end of a connection as agents see it, and the number of its flow.
+    pub fn agent_flow(&self, connection: u32) -> (FlowKey, u32) {
+        let end = &self.endpoints[connection as usize];
+        let plan = connection / 2;
+        let (sender, receiver) = ports(plan, TCP_RECEIVERS);
+        let active = connection.is_multiple_of(2);
+        let key = FlowKey {
+            connection,
+            active,
+            addresses: [ipv4(end.host), ipv4(end.peer_host)],
+            ports: if active { [sender, receiver] } else { [receiver, sender] },
+        };
+        (key, self.plans[plan as usize].number)
+    }
+
+    /// Bytes of options that a host's agents may put on a packet of this kind.
+    pub(crate) fn agent_room(&self, connection: u32, on: PacketKind) -> u32 {
+        let host = self.endpoints[connection as usize].host;
+        if !self.agents.has(host) {
+            return 0;
+        }
+        let (flow, _) = self.agent_flow(connection);
+        let rooms = self.agents.by_host[host as usize]
+            .iter()
+            .map(|id| self.agents.all[*id as usize].chain.room(&flow, on));
+        rooms.fold(Room::default(), |a, b| Room { ip: a.ip + b.ip, tcp: a.tcp + b.tcp }).padded()
+    }
+
+    /// A connection's end is there: its host's agents hear of it.
+    pub(crate) fn meet_agents(&mut self, index: u32) {
+        let end = &mut self.endpoints[index as usize];
+        end.hold &= !AGENT;
+        let there = self.agents.has(end.host);
+        if there {
+            end.hold |= AGENT;
+        }
+        let room = self.agent_room(index, PacketKind::Data);
+        if let Some(connection) = &mut self.endpoints[index as usize].connection {
+            connection.reserve(room);
+        }
+        if there {
+            self.tell_agents(index);
+        }
+    }
+
+    /// A host has other agents than before.
+    fn agents_changed(&mut self, host: u32) {
+        for index in 0..self.endpoints.len() as u32 {
+            let end = &self.endpoints[index as usize];
+            if end.host == host && end.connection.is_some() {
+                self.meet_agents(index);
+            }
+        }
+    }
+
+    /// Tells the agents of a connection's host how far it has come.
+    pub(crate) fn tell_agents(&mut self, index: u32) {
+        let end = &self.endpoints[index as usize];
+        self.tell_agents_of(index, stage(end.connection.as_ref().map(|c| c.phase())));
+    }
+
+    /// As [`Network::tell_agents`], when it is known how far it is about to come.
+    fn tell_agents_of(&mut self, index: u32, reached: u8) {
+        let host = self.endpoints[index as usize].host;
+        let (flow, _) = self.agent_flow(index);
+        let now = Time::from_ps(self.now);
+        for at in 0..self.agents.by_host[host as usize].len() {
+            let id = self.agents.by_host[host as usize][at];
+            let stage = self.agents.all[id as usize].stages.entry(index).or_default();
+            let known = std::mem::replace(stage, reached.max(*stage));
+            for (event, what) in STAGES.iter().take(reached.into()).skip(known.into()) {
+                self.agents.all[id as usize].chain.event(now, &flow, *event);
+                self.tell(id, index, what.clone());
+                self.apply_effects(id);
+            }
+        }
+    }
+
+    /// A connection's end is gone.
+    pub(crate) fn part_from_agents(&mut self, index: u32) {
+        self.tell_agents(index);
+        for agent in &mut self.agents.all {
+            agent.stages.remove(&index);
+            agent.limits.remove(&index);
+        }
+    }
+
+    fn tell(&mut self, id: u32, connection: u32, what: What) {
+        if self.agents.all[id as usize].listens {
+            let at = Time::from_ps(self.now);
+            self.agents.news.push(AgentNews { at, agent: AgentId(id), connection, what });
+            self.news = true;
+        }
+    }
+
+    fn keep_agent_limits(&mut self, index: u32) {
+        let end = &mut self.endpoints[index as usize];
+        let Some(connection) = &mut end.connection else { return };
+        let limits = || {
+            let agents = self.agents.by_host[end.host as usize].iter();
+            agents.filter_map(|id| self.agents.all[*id as usize].limits.get(&index))
+        };
+        connection.limit_pacing(limits().filter_map(|(rate, _)| *rate).min());
+        connection.limit_cwnd(limits().filter_map(|(_, packets)| *packets).min());
+    }
+
+    /// Does what an agent's shims have asked for.
+    fn apply_effects(&mut self, id: u32) {
+        let effects = self.agents.all[id as usize].chain.take_effects();
+        let now = Time::from_ps(self.now);
+        for (index, effect) in effects {
+            match effect {
+                Effect::LimitPacing(rate) => self.limit_pacing(AgentId(id), index, rate),
+                Effect::LimitCwnd(packets) => self.limit_cwnd(AgentId(id), index, packets),
+                Effect::Signal(kind, data) => {
+                    if let Some(connection) = &mut self.endpoints[index as usize].connection {
+                        connection.signal(now, kind, &data);
+                    }
+                }
+                Effect::Report(kind, data) => self.tell(id, index, What::Report(kind, data)),
+                Effect::NoRoom(_) => self.agents.all[id as usize].counts.no_room += 1,
+                Effect::Send(packet) => self.send_from(index, &packet, None),
+            }
+        }
+        self.set_agent_timer(id);
+    }
+
+    fn set_agent_timer(&mut self, id: u32) {
+        let agent = &mut self.agents.all[id as usize];
+        let due = agent.chain.wakeup().map_or(u64::MAX, Time::as_ps);
+        if due < agent.timer {
+            agent.timer = due.max(self.now);
+            self.events.push(agent.timer, events::Event::Action(agent.action));
+        }
+    }
+
+    /// A timer of an agent is due, unless an earlier one has overtaken it or the agent is gone.
+    pub(crate) fn advance_agent(&mut self, id: u32) {
+        let agent = &mut self.agents.all[id as usize];
+        if agent.timer != self.now || !self.agents.by_host[agent.host as usize].contains(&id) {
+            return;
+        }
+        agent.timer = u64::MAX;
+        agent.chain.advance(Time::from_ps(self.now));
+        self.apply_effects(id);
+    }
+}

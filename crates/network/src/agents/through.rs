@@ -1,0 +1,229 @@
+//! Packets' way through the agents of a host: out of its connections, and to them.
+
+use ::wire::options::Options;
+use transport::host::{Packet, Verdict};
+use transport::segment::{Ecn, Flags, Segment};
+use transport::tcp::Phase;
+use transport::wire::{self, Addresses};
+use units::Time;
+
+use super::OPENED;
+use crate::addresses::{UDP_RECEIVERS, ipv4, mac, ports};
+use crate::events;
+use crate::flow::AGENT;
+use crate::frame::Frame;
+use crate::network::Network;
+use crate::packet::{self, Body, CAME, HELD, PacketId};
+
+impl Network {
+    /// Gives a packet to all agents of a host, which may edit it. `index`: the connection's end, for TCP.
+    fn through_agents(&mut self, host: u32, index: Option<u32>, sent: bool, packet: &mut Packet) -> Verdict {
+        let flow = index.map(|index| self.agent_flow(index).0);
+        let now = Time::from_ps(self.now);
+        let count = self.agents.by_host[host as usize].len();
+        let mut until = None;
+        for step in 0..count {
+            let at = if sent { step } else { count - 1 - step };
+            let id = self.agents.by_host[host as usize][at];
+            let agent = &mut self.agents.all[id as usize];
+            let verdict = match sent {
+                true => agent.chain.sent(now, flow.as_ref(), packet),
+                false => agent.chain.received(now, flow.as_ref(), packet),
+            };
+            match verdict {
+                Verdict::Pass => {}
+                Verdict::Drop => agent.counts.dropped += 1,
+                Verdict::Hold(at) => {
+                    agent.counts.held += 1;
+                    until = until.max(Some(at));
+                }
+            }
+            self.apply_effects(id);
+            if verdict == Verdict::Drop {
+                return Verdict::Drop;
+            }
+        }
+        until.map_or(Verdict::Pass, Verdict::Hold)
+    }
+
+    /// A connection sends a segment that does not go to the port at once: the host has an agent, or holds it back.
+    #[cold]
+    pub(crate) fn send_aside(&mut self, index: u32, segment: Segment) {
+        let end = &self.endpoints[index as usize];
+        let (host, has_agent) = (end.host, end.hold & AGENT != 0);
+        let mut packet = Packet::new(wire::Body::Tcp(segment), Options::EMPTY);
+        let verdict = match has_agent {
+            true => self.through_agents(host, Some(index), true, &mut packet),
+            false => Verdict::Pass,
+        };
+        match verdict {
+            Verdict::Pass => self.send_from(index, &packet, None),
+            Verdict::Hold(until) => self.send_from(index, &packet, Some(until)),
+            Verdict::Drop => {}
+        }
+    }
+
+    /// A packet of a connection's end leaves, now or when it was held back for so long.
+    pub(super) fn send_from(&mut self, index: u32, packet: &Packet, until: Option<Time>) {
+        let (flow, _) = self.agent_flow(index);
+        let end = &self.endpoints[index as usize];
+        let (host, to, hold) = (end.host, end.peer_host, end.hold & !AGENT);
+        let port = self.nodes[self.hosts[host as usize] as usize].ports[0];
+        let (size, wire::Body::Tcp(segment)) = (packet.size(), packet.body) else { return };
+        let body = match packet.options().is_empty() {
+            true => Body::Tcp(segment),
+            false => Body::Frame(self.frame_with_options([host, to], flow.ports, packet)),
+        };
+        let id = self.packets.add(packet::Packet { endpoint: index ^ 1, to, next: port | HELD, size, body });
+        let leaves = self.now.max(until.map_or(0, Time::as_ps)) + hold;
+        if leaves > self.now {
+            // A longer way, not a queue.
+            self.events.push(leaves, events::Event::Stray(id));
+            return;
+        }
+        self.send(port, id);
+        if segment.payload > 0
+            && let Some(connection) = &mut self.endpoints[index as usize].connection
+        {
+            let leaves = Time::from_ps(self.ports[port as usize].drained(self.now));
+            connection.handed_down(Time::from_ps(self.now), size, leaves);
+        }
+    }
+
+    fn frame_with_options(&mut self, hosts: [u32; 2], ports: [u16; 2], packet: &Packet) -> Frame {
+        let addresses = Addresses {
+            mac_from: mac(hosts[0]),
+            mac_to: mac(hosts[1]),
+            from: ipv4(hosts[0]),
+            to: ipv4(hosts[1]),
+            port_from: ports[0],
+            port_to: ports[1],
+        };
+        let mut bytes = self.buffers.pop().unwrap_or_default();
+        let more = wire::emit_with(&addresses, &packet.body, 64, packet.options(), &mut bytes);
+        Frame { bytes, more }
+    }
+
+    /// A segment has come to an end whose host has an agent.
+    #[cold]
+    pub(crate) fn receive_through_agents(&mut self, index: u32, segment: &Segment, options: Options) {
+        let end = &self.endpoints[index as usize];
+        let host = end.host;
+        let listens = end.connection.as_ref().is_some_and(|c| c.phase() == Phase::Listen);
+        if listens && segment.flags.has(Flags::SYN) {
+            // Agents know of a connection before they see its packets.
+            self.tell_agents_of(index, OPENED);
+        }
+        let mut packet = Packet::new(wire::Body::Tcp(*segment), options);
+        let verdict = self.through_agents(host, Some(index), false, &mut packet);
+        let wire::Body::Tcp(segment) = packet.body else { return };
+        match verdict {
+            Verdict::Drop => {}
+            Verdict::Pass => self.pass_in(index, &segment),
+            Verdict::Hold(until) => {
+                let size = packet.size();
+                let body = Body::Tcp(segment);
+                let id = self.packets.add(packet::Packet {
+                    endpoint: index,
+                    to: host,
+                    next: HELD | CAME,
+                    size,
+                    body,
+                });
+                self.events.push(until.as_ps().max(self.now), events::Event::Stray(id));
+            }
+        }
+    }
+
+    /// A packet that an agent has kept goes on to TCP.
+    pub(crate) fn release(&mut self, id: PacketId) {
+        let packet = self.packets.get(id);
+        let endpoint = packet.endpoint;
+        if let Body::Tcp(segment) = packet.body {
+            self.packets.free(id);
+            self.pass_in(endpoint, &segment);
+        }
+    }
+
+    /// TCP gets a segment that its host's agents have passed.
+    fn pass_in(&mut self, index: u32, segment: &Segment) {
+        let Some(connection) = &mut self.endpoints[index as usize].connection else {
+            self.unclaimed += 1;
+            return;
+        };
+        connection.receive(Time::from_ps(self.now), segment);
+        self.tell_agents(index);
+        self.after_segment(index, segment);
+    }
+
+    /// The options of a frame that has come to a host with an agent; `None`: one of them makes no sense, and the host drops it.
+    #[cold]
+    pub(crate) fn options_for_agents(&mut self, frame: &Frame) -> Option<Options> {
+        let options = wire::options(&frame.bytes, frame.bytes.len() as u32 + frame.more).ok();
+        self.agents.malformed += u64::from(options.is_none());
+        options
+    }
+
+    /// A host with an agent sends a datagram.
+    #[cold]
+    pub(crate) fn send_datagram_aside(&mut self, host: u32, mut packet: packet::Packet) {
+        let Body::Udp(datagram) = &packet.body else { return };
+        let body = wire::Body::Udp { payload: datagram.payload, ecn: datagram.ecn };
+        let mut seen = Packet::new(body, Options::EMPTY);
+        let verdict = self.through_agents(host, None, true, &mut seen);
+        let port = self.nodes[self.hosts[host as usize] as usize].ports[0];
+        if !seen.options().is_empty() {
+            let (from, to) = ports(packet.endpoint, UDP_RECEIVERS);
+            packet.body = Body::Frame(self.frame_with_options([host, packet.to], [from, to], &seen));
+            packet.size = seen.size();
+        } else if let (Body::Udp(datagram), wire::Body::Udp { ecn, .. }) = (&mut packet.body, seen.body) {
+            datagram.ecn = ecn;
+        }
+        packet.next = port | HELD;
+        match verdict {
+            Verdict::Drop => {}
+            Verdict::Pass => {
+                let id = self.packets.add(packet);
+                self.send(port, id);
+            }
+            Verdict::Hold(until) => {
+                let id = self.packets.add(packet);
+                self.events.push(until.as_ps().max(self.now), events::Event::Stray(id));
+            }
+        }
+    }
+
+    /// A datagram has come to a host with an agent.
+    #[cold]
+    pub(crate) fn receive_datagram_through_agents(&mut self, host: u32, id: PacketId) {
+        let packet = self.packets.get(id);
+        let (source, now) = (packet.endpoint as usize, self.now);
+        if let Body::Udp(mut datagram) = packet.body.clone() {
+            self.packets.free(id);
+            let passed = self.datagram_through_agents(host, datagram.payload, datagram.ecn, Options::EMPTY);
+            if let Some((_, ecn)) = passed {
+                datagram.ecn = ecn;
+                self.sources[source].receive(now, &datagram);
+            }
+        }
+    }
+
+    /// A datagram that has come, as a host's agents pass it, if it has any; `None`: they drop it.
+    pub(crate) fn datagram_through_agents(
+        &mut self,
+        host: u32,
+        payload: u32,
+        ecn: Ecn,
+        options: Options,
+    ) -> Option<(u32, Ecn)> {
+        if !self.agents.has(host) {
+            return Some((payload, ecn));
+        }
+        let mut packet = Packet::new(wire::Body::Udp { payload, ecn }, options);
+        let verdict = self.through_agents(host, None, false, &mut packet);
+        match packet.body {
+            wire::Body::Udp { payload, ecn } if verdict != Verdict::Drop => Some((payload, ecn)),
+            _ => None,
+        }
+    }
+}

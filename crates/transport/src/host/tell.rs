@@ -1,0 +1,55 @@
+//! Tells of options that come: the agent's other part, or the connection's congestion control.
+
+use std::collections::HashMap;
+
+use units::Time;
+
+use super::{Event, Handle, OptionKind, Packet, Shim, Verdict};
+
+/// Reports an option's data to whoever runs the agent, when it is another than the last of the connection.
+#[derive(Debug, Clone)]
+pub struct Report {
+    option: OptionKind,
+    /// By connection.
+    last: HashMap<u32, Vec<u8>>,
+}
+
+impl Report {
+    pub fn new(option: OptionKind) -> Report {
+        Report { option, last: HashMap::new() }
+    }
+}
+
+impl Shim for Report {
+    fn event(&mut self, _: Time, connection: &mut Handle, what: Event) {
+        if what == Event::Closed {
+            self.last.remove(&connection.flow().connection);
+        }
+    }
+
+    fn received(&mut self, _: Time, connection: Option<&mut Handle>, packet: &mut Packet) -> Verdict {
+        if let (Some(connection), Some(data)) = (connection, packet.find(self.option)) {
+            let last = self.last.get_mut(&connection.flow().connection);
+            if last.as_ref().is_none_or(|last| last[..] != *data) {
+                connection.report(self.option.kind, data);
+                self.last.insert(connection.flow().connection, data.to_vec());
+            }
+        }
+        Verdict::Pass
+    }
+}
+
+/// Hands an option's data to the connection's congestion control, before the ACK that it came with.
+#[derive(Debug, Clone)]
+pub struct Signal {
+    pub option: OptionKind,
+}
+
+impl Shim for Signal {
+    fn received(&mut self, _: Time, connection: Option<&mut Handle>, packet: &mut Packet) -> Verdict {
+        if let (Some(connection), Some(data)) = (connection, packet.find(self.option)) {
+            connection.signal(self.option.kind, data);
+        }
+        Verdict::Pass
+    }
+}

@@ -1,0 +1,84 @@
+"""Stock shims: what an agent does with each packet of its host.
+
+They are parts of the simulator, written in Rust; Python only says which, with what parameters. The first of an agent's shims is
+next to TCP: packets that are sent pass them from first to last, packets that come from last to first.
+
+| shim | what it does |
+|---|---|
+| `Insert` | puts an option on packets that the host sends |
+| `Echo` | reads an option of packets that come, and sends its data back in another |
+| `Report` | tells the agent of an option's data, whenever it changes |
+| `Signal` | hands an option's data to the connection's congestion control, before the ACK that it came with |
+
+Room for options on data packets comes off the connection's MSS; the MSS that a SYN says stays, as in Linux. TCP's own options come
+first: on an ACK with SACK blocks there may be no room, and the option is left out and counted (`Attached.counts`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+from tidegate._core import TidegateError
+
+Kind = Literal["syn", "syn-ack", "data", "ack", "udp"]
+"""Kinds of packets: `data` is TCP with payload, `ack` TCP with neither payload nor SYN."""
+
+
+class Option(NamedTuple):
+    """An option: the header that it stands in, and its kind."""
+
+    place: Literal["ip", "tcp"]
+    kind: int
+
+
+@dataclass(frozen=True)
+class Insert:
+    """Puts an option on each packet of some kinds: `data`, or with `clock` the time of sending in nanoseconds, in 8 bytes."""
+
+    what: ClassVar[str] = "insert"
+    option: Option
+    data: bytes = b""
+    clock: bool = False
+    on: tuple[Kind, ...] = ("data",)
+
+    def __post_init__(self) -> None:
+        if self.clock and self.data:
+            raise TidegateError("an Insert has either `data` or `clock`; leave one out")
+        if len(self.data) > 38:
+            raise TidegateError(f"an option has room for 38 bytes of data, not for {len(self.data)}")
+
+
+@dataclass(frozen=True)
+class Echo:
+    """Reads `read` of packets that come, and puts its data into `write` on packets of some kinds that leave by the same connection.
+
+    `latest` echoes the last value on every packet, `max` the largest since the last echo, once. `longest` is how many bytes are
+    echoed at most; longer data is left alone.
+    """
+
+    what: ClassVar[str] = "echo"
+    read: Option
+    write: Option
+    keep: Literal["latest", "max"] = "latest"
+    longest: int = 8
+    on: tuple[Kind, ...] = ("ack",)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Tells the agent of an option's data (`Agent.on_report`) when it is another than the connection's last."""
+
+    what: ClassVar[str] = "report"
+    option: Option
+
+
+@dataclass(frozen=True)
+class Signal:
+    """Hands an option's data to the connection's congestion control."""
+
+    what: ClassVar[str] = "signal"
+    option: Option
+
+
+Shim = Insert | Echo | Report | Signal

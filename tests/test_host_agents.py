@@ -1,0 +1,303 @@
+"""Conformance of host agents: what a system may rely on, whichever backend runs its hosts.
+
+Each case describes a network, an agent for each side, and what is expected of captures and callbacks. The simulator passes all of them;
+the live backend says clearly that it has no agents yet.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from scapy.layers.inet import IP, TCP
+from scapy.packet import Packet
+from scapy.utils import rdpcap
+
+from tidegate import TidegateError
+from tidegate.hosts.agents import Agent, Attached, Connection
+from tidegate.hosts.shims import Echo, Insert, Option, Report, Shim, Signal
+from tidegate.network import Flow, Network, Node
+from tidegate.results import Result
+
+BACKENDS = ["sim"]
+"""Those that have agents."""
+
+MARK = Option("tcp", 253)
+STAMP = Option("ip", 30)
+
+
+class Recorder(Agent):
+    """Keeps what it is told."""
+
+    def __init__(self, *shims: Shim) -> None:
+        self.shims = shims
+        self.told: list[tuple[str, int, object]] = []
+        self.connections: list[Connection] = []
+
+    def on_open(self, now: int, connection: Connection) -> None:
+        self.connections.append(connection)
+        self.told.append(("open", now, connection.active))
+
+    def on_established(self, now: int, connection: Connection) -> None:
+        self.told.append(("established", now, connection.active))
+
+    def on_report(self, now: int, connection: Connection, kind: int, data: bytes) -> None:
+        assert connection in self.connections
+        self.told.append(("report", now, (kind, data)))
+
+    def on_closed(self, now: int, connection: Connection) -> None:
+        self.told.append(("closed", now, connection.active))
+
+    def reported(self, kind: int) -> list[bytes]:
+        return [what[1] for name, _, what in self.told if name == "report" and what[0] == kind]  # type: ignore[index]
+
+
+@dataclass
+class Lab:
+    """Two hosts over a router, with a capture at the second one."""
+
+    folder: Path
+    backend: str
+    rate: str = "20 Mbit/s"
+    queue: str = "100 packets"
+    net: Network = field(default_factory=Network)
+
+    def __post_init__(self) -> None:
+        self.a, self.b = self.net.host("a"), self.net.host("b")
+        router = self.net.router("r")
+        self.net.link(self.a, router, rate="1 Gbit/s", delay="1 ms")
+        self.narrow = self.net.link(router, self.b, rate=self.rate, delay="4 ms", queue=self.queue)
+        self.file = self.folder / "b.pcap"
+        self.net.capture(self.narrow, self.b, self.file)
+
+    def agent(self, host: Node, agent: Agent) -> Attached:
+        return self.net.agent(host, agent)
+
+    def run(self, until: str = "2 s") -> Result:
+        return self.net.run(until, backend=self.backend, progress=False)
+
+    def packets(self) -> Sequence[Packet]:
+        return [packet for packet in rdpcap(str(self.file)) if TCP in packet]
+
+    def sent_by(self, host: Node) -> Sequence[Packet]:
+        return [packet for packet in self.packets() if packet[IP].src == self.net.address(host)]
+
+
+@pytest.fixture(params=BACKENDS)
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Lab]:
+    return lambda **given: Lab(tmp_path, request.param, **given)
+
+
+def tcp_option(packet: Packet, kind: int = 253) -> bytes | None:
+    values = [value for name, value in packet[TCP].options if name == kind]
+    return values[0] if values else None
+
+
+def ip_option(packet: Packet, kind: int = 30) -> bytes | None:
+    values = [bytes(option) for option in packet[IP].options]
+    return next((value[2:] for value in values if value[0] == kind), None)
+
+
+def checked(packet: Packet) -> bool:
+    """Whether IP's and TCP's checksums are what scapy computes."""
+    anew = packet[IP].copy()
+    said = (anew.chksum, anew[TCP].chksum)
+    del anew.chksum, anew[TCP].chksum
+    anew = IP(bytes(anew))
+    return said == (anew.chksum, anew[TCP].chksum)
+
+
+def mbps_by_second(result: Result, flow: Flow) -> dict[int, float]:
+    """Goodput in each second, by the second's end."""
+    samples = result.flow_samples.filter(result.flow_samples["flow"] == flow.number)
+    seconds = [round(at) for at in samples["time_s"].to_list()]
+    return dict(zip(seconds, (samples["bytes_received"].diff() * 8e-6).to_list(), strict=True))
+
+
+def payload(packet: Packet) -> int:
+    return packet[IP].len - 4 * packet[IP].ihl - 4 * packet[TCP].dataofs
+
+
+def test_an_option_on_syn_and_syn_ack(lab: Callable[..., Lab]) -> None:
+    rig = lab()
+    asks = Recorder(Insert(MARK, b"\x01\x02", on=("syn",)), Report(MARK))
+    answers = Recorder(Insert(MARK, b"\x03\x04\x05\x06", on=("syn-ack",)), Report(MARK))
+    rig.agent(rig.a, asks)
+    rig.agent(rig.b, answers)
+    rig.net.tcp(rig.a, rig.b, size="50 kB")
+    rig.run()
+    assert answers.reported(253) == [b"\x01\x02"]
+    assert asks.reported(253) == [b"\x03\x04\x05\x06"]
+    marked = [str(packet[TCP].flags) for packet in rig.packets() if tcp_option(packet) is not None]
+    assert [flags.replace("E", "").replace("C", "") for flags in marked] == ["S", "SA"]
+    assert all(checked(packet) for packet in rig.packets())
+    # Each side hears of its end of the connection, in order.
+    for agent, active in ((asks, True), (answers, False)):
+        lives = [(name, what) for name, _, what in agent.told if name != "report"]
+        assert lives == [("open", active), ("established", active), ("closed", active)]
+    one, other = asks.connections[0], answers.connections[0]
+    assert (one.source, one.source_port) == (other.target, other.target_port)
+    assert one.flow == other.flow == 0
+
+
+def test_a_stamp_on_data_is_read_and_echoed_in_the_ack(lab: Callable[..., Lab]) -> None:
+    rig = lab()
+    sender = Recorder(Insert(STAMP, clock=True), Report(MARK), Signal(MARK))
+    receiver = Recorder(Echo(STAMP, MARK))
+    rig.agent(rig.a, sender)
+    rig.agent(rig.b, receiver)
+    rig.net.tcp(rig.a, rig.b, size="100 kB")
+    rig.run()
+    data = [packet for packet in rig.sent_by(rig.a) if payload(packet) > 0]
+    stamps = [ip_option(packet) for packet in data]
+    assert None not in stamps
+    assert stamps == sorted(stamps, key=lambda stamp: stamp or b"")
+    echoes = [echo for packet in rig.sent_by(rig.b) if (echo := tcp_option(packet)) is not None]
+    assert len(echoes) > 20
+    assert set(echoes) <= set(stamps)
+    # The sender is told of each echo once.
+    assert sender.reported(253) == list(dict.fromkeys(echoes))
+    assert all(checked(packet) for packet in rig.packets())
+
+
+def test_a_pacing_rate_is_set_and_lifted(lab: Callable[..., Lab]) -> None:
+    rig = lab(rate="100 Mbit/s", queue="500 packets")
+    agent = Recorder()
+    rig.agent(rig.a, agent)
+    flow = rig.net.tcp(rig.a, rig.b)
+    rig.net.record("1 s")
+    rig.net.at("1 s", lambda: agent.connections[0].pace("10 Mbit/s"))
+    rig.net.at("4 s", lambda: agent.connections[0].pace(None))
+    rig.net.at("7 s", lambda: agent.connections[0].limit_cwnd(8))
+    result = rig.run("10 s")
+    by_second = mbps_by_second(result, flow)
+    assert by_second[3] == pytest.approx(10, rel=0.02)
+    assert by_second[4] == pytest.approx(10, rel=0.02)
+    assert by_second[6] > 80
+    assert by_second[7] > 80
+    # Eight packets in a round trip of 10 ms.
+    assert by_second[9] == pytest.approx(8 * 1448 * 8 / 10.4e3, rel=0.1)
+
+
+def test_room_for_options_is_kept(lab: Callable[..., Lab]) -> None:
+    rig = lab()
+    rig.agent(rig.a, Recorder(Insert(MARK, bytes(6), on=("syn", "data", "ack")), Insert(STAMP, bytes(10))))
+    flow = rig.net.tcp(rig.a, rig.b, size="300 kB")
+    result = rig.run()
+    sizes = {(packet[IP].len, payload(packet)) for packet in rig.sent_by(rig.a) if payload(packet) > 1000}
+    # 1448 less 8 for TCP's option and 12 for IP's.
+    assert sizes == {(1500, 1428)}
+    syns = [dict(packet[TCP].options)["MSS"] for packet in rig.packets() if packet[TCP].flags.S]
+    assert syns == [1460, 1460]
+    assert result.flows["finish_s"][flow.number] is not None
+    assert sum(result.queues["too_large"]) == 0
+
+
+def test_an_option_that_finds_no_room_is_left_out_and_counted(lab: Callable[..., Lab]) -> None:
+    rig = lab(rate="10 Mbit/s", queue="20 packets")
+    attached = rig.agent(rig.b, Recorder(Insert(MARK, bytes(10), on=("ack",))))
+    counted: list[int] = []
+    rig.net.at("5 s", lambda: counted.append(attached.counts()["no_room"]))
+    rig.net.tcp(rig.a, rig.b, size="3 MB")
+    rig.run("6 s")
+    acks = [packet for packet in rig.sent_by(rig.b) if not packet[TCP].flags.S]
+    without = [packet for packet in acks if tcp_option(packet) is None]
+    assert counted == [len(without)]
+    assert 0 < len(without) < len(acks)
+    # TCP's own come first: with two blocks and timestamps, 8 bytes are left.
+    assert all(len(dict(packet[TCP].options)["SAck"]) >= 4 for packet in without)
+
+
+def test_an_agent_that_dies_leaves_nothing(lab: Callable[..., Lab]) -> None:
+    rig = lab(rate="100 Mbit/s", queue="500 packets")
+
+    class Limiter(Recorder):
+        period = "100 ms"
+        ticks = 0
+
+        def tick(self, now: int, connections: Sequence[Connection]) -> None:
+            self.ticks += 1
+            for connection in connections:
+                connection.pace("5 Mbit/s")
+
+    agent = Limiter(Insert(MARK, bytes(2)))
+    attached = rig.agent(rig.a, agent)
+    flow = rig.net.tcp(rig.a, rig.b)
+    rig.net.record("1 s")
+    rig.net.at("2050 ms", attached.kill)
+    result = rig.run("6 s")
+    assert agent.ticks == 20
+    by_second = mbps_by_second(result, flow)
+    assert by_second[2] == pytest.approx(5, rel=0.1)
+    assert by_second[6] > 80
+    start = rig.packets()[0].time
+    marked = [float(packet.time - start) for packet in rig.sent_by(rig.a) if tcp_option(packet) is not None]
+    assert 1.9 < max(marked) < 2.2
+    with pytest.raises(TidegateError, match="is not running"):
+        attached.kill()
+
+
+def test_an_agent_that_fails_ends_the_run(lab: Callable[..., Lab]) -> None:
+    rig = lab()
+
+    class Failing(Agent):
+        def on_established(self, now: int, connection: Connection) -> None:
+            raise RuntimeError("on purpose")
+
+    rig.agent(rig.a, Failing())
+    rig.net.tcp(rig.a, rig.b)
+    with pytest.raises(RuntimeError, match="on purpose"):
+        rig.run()
+
+
+def test_an_agent_that_does_nothing_changes_nothing(lab: Callable[..., Lab]) -> None:
+    def run(with_agent: bool) -> tuple[object, bytes]:
+        rig = lab(queue="12 packets")
+        if with_agent:
+            rig.agent(rig.a, Agent())
+            rig.agent(rig.b, Recorder(Report(STAMP)))
+        rig.net.tcp(rig.a, rig.b, size="2 MB")
+        rig.net.udp(rig.a, rig.b, rate="1 Mbit/s")
+        result = rig.run("3 s")
+        return result.flows.to_dicts(), rig.file.read_bytes()
+
+    assert run(False) == run(True)
+
+
+@pytest.mark.parametrize(
+    ("shim", "what"),
+    [
+        (Insert(Option("tcp", 8)), "TCP's own"),
+        (Insert(Option("ip", 1)), "padding"),
+        (Insert(Option("udp", 253)), "no header `udp`"),  # type: ignore[arg-type]
+        (Insert(MARK, on=("fin",)), "no kind of packet `fin`"),  # type: ignore[arg-type]
+        (Echo(STAMP, MARK, keep="least"), "not `least`"),  # type: ignore[arg-type]
+    ],
+)
+def test_shims_that_make_no_sense_are_refused(shim: Shim, what: str, lab: Callable[..., Lab]) -> None:
+    rig = lab()
+    rig.agent(rig.a, Recorder(shim))
+    with pytest.raises(TidegateError, match=what):
+        rig.run()
+
+
+def test_agents_are_checked_where_they_are_named(tmp_path: Path) -> None:
+    net = Network()
+    host, router = net.host("a"), net.router("r")
+    with pytest.raises(TidegateError, match="r is no host"):
+        net.agent(router, Agent())
+    with pytest.raises(TidegateError, match="is no agent"):
+        net.agent(host, Agent)  # type: ignore[arg-type]
+    with pytest.raises(TidegateError, match="38 bytes"):
+        Insert(MARK, bytes(39))
+    with pytest.raises(TidegateError, match="either `data` or `clock`"):
+        Insert(MARK, b"1", clock=True)
+
+
+def test_the_live_backend_says_that_it_has_none(tmp_path: Path) -> None:
+    rig = Lab(tmp_path, "live")
+    rig.agent(rig.a, Agent())
+    with pytest.raises(
+        TidegateError, match=r"a: agents of real hosts are not supported yet; run with the simulator"
+    ):
+        rig.run()
