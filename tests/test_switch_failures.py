@@ -38,7 +38,10 @@ def two() -> Iterator[Place]:
             '"a/b" is not the name of an interface: 1 to 15 characters, no space and no /',
         ),
         (SwitchPort(2, "p1"), "interface p1 is taken: it is a port of a running Tidegate already"),
-        (SwitchPort(2, "p2", "tap"), "TAP device p2: an interface of that name exists but is not a TAP device"),
+        (
+            SwitchPort(2, "p2", "tap"),
+            "TAP device p2: an interface of that name exists but is not a TAP device",
+        ),
         (SwitchPort(2, "idle"), "interface idle is down; `ip link set idle up` changes that"),
         (
             SwitchPort(2, "large", "xdp"),
