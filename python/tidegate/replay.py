@@ -64,8 +64,7 @@ class ReplaySwitch(WithoutFixedParts):
         ports: Sequence[str],
         note: Callable[[int, str, str, float], None],
     ) -> None:
-        pipeline: Any = session.pipeline
-        super().__init__(name, pipeline, ports, note)
+        super().__init__(name, session.control, ports, note)
         self._session = session
 
     def packet_out(self, packet: bytes) -> None:
@@ -81,7 +80,7 @@ class _CaptureClock:
     def __init__(self, session: _core.Replay, progress: Callable[[int], None] | None) -> None:
         self._session = session
         self._progress = progress
-        self.now = session.pipeline.now
+        self.now = session.control.now
 
     def wait(self, until: int) -> int:
         """Run packets until a time, the first with a message for a controller, or the captures' end."""
@@ -92,7 +91,7 @@ class _Messages:
     """What the program has for controllers."""
 
     def __init__(self, session: _core.Replay) -> None:
-        self.take_digests = session.pipeline.take_digests
+        self.take_digests = session.control.take_digests
         self.take_packet_in = session.take_packet_in
 
 
@@ -132,7 +131,7 @@ def replay(
         known = [names.get(port, "") for port in range(max(names) + 1)] if ports is None else ports
         switch = ReplaySwitch(name, session, known, lambda *note: notes.append(note))
         clock = _CaptureClock(session, progress)
-        subject = Subject(switch, session.pipeline, lambda: compiled)
+        subject = Subject(switch, session.control, lambda: compiled)
         runner = Runner([Managed(switch, _Messages(session), controllers, subject)], clock, _ends)
         runner.start()
         runner.run(ended=lambda: session.done)

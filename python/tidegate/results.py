@@ -21,6 +21,7 @@ import numpy.typing as npt
 import polars as pl
 
 from tidegate import _core
+from tidegate.control import operations as op
 from tidegate.units import PS_PER_S
 
 if TYPE_CHECKING:
@@ -281,7 +282,7 @@ def _pages(network: Network, core: _core.Simulation) -> pl.DataFrame:
 def _drops(network: Network, core: _core.Simulation) -> pl.DataFrame:
     schema = {"switch": pl.String, "reason": pl.String, "packets": pl.Int64}
     switches = [node for node in network.nodes if node.kind == "switch"]
-    rows = [(node.name, *drop) for node in switches for drop in core.control(node.number).drops()]
+    rows = [(node.name, *drop) for node in switches for drop in core.control(node.number).act(op.DropsRead())]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

@@ -44,6 +44,37 @@ fn groups_and_value_sets() {
     assert_eq!(answers[4].as_deref(), Ok("P.plain [16] size 2\nP.pairs [8, 8] size 4"));
 }
 
+/// Each operation by its name does what the command of the reference switch does.
+#[test]
+fn operations_by_name() {
+    let answers = said(
+        "ch14_tables/runtime.p4",
+        &[
+            "op table_add table=t key=0x10&&&0xf0,1 to=put(7,8) priority=3",
+            "table_dump_entry t 0",
+            "op table_set table=t entry=0x10&&&0xf0,1@3 to=put(1,2)",
+            "table_dump_entry t 0",
+            "op table_add table=t key=*,2 to=put(1,2)",
+            "op table_add table=t key=*,2 to=put(1,2) priority=1 colour=red",
+            "op table_add table=t key=*,2 priority=1",
+            "op table_delete table=t entry=0",
+            "table_num_entries t",
+            "op walk",
+        ],
+    );
+    assert_eq!(answers[0].as_deref(), Ok("0"));
+    let entry = "entry 0: hdr.h.a=0x10&&&0xf0 low=0x1 priority 3 => ";
+    assert_eq!(answers[1], Ok(format!("{entry}I.put(v=0x7, w=0x8)")));
+    assert_eq!(answers[2].as_deref(), Ok(""));
+    assert_eq!(answers[3], Ok(format!("{entry}I.put(v=0x1, w=0x2)")));
+    assert_eq!(answers[4], Err("table `I.t` has keys that need a priority; end with one".into()));
+    assert_eq!(answers[5], Err("operation `table_add` has no field `colour`; see docs/operations.md".into()));
+    assert_eq!(answers[6], Err("`to` is missing; give `to=...`".into()));
+    assert_eq!(answers[7].as_deref(), Ok(""));
+    assert_eq!(answers[8].as_deref(), Ok("0"));
+    assert_eq!(answers[9], Err("no operation `walk`; see docs/operations.md for those there are".into()));
+}
+
 #[test]
 fn rates_below_one_a_second() {
     let answers = said(

@@ -5,15 +5,7 @@
 use p4lang::ir::HashAlgorithm;
 
 /// A cyclic redundancy check of up to 32 bits, in the usual parameters (Rocksoft model).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CrcParameters {
-    pub width: u32,
-    pub polynomial: u32,
-    pub initial: u32,
-    pub final_xor: u32,
-    pub reflect_data: bool,
-    pub reflect_remainder: bool,
-}
+pub use control::CrcParameters;
 
 /// CRC-16/ARC, v1model's `crc16`.
 pub const CRC16: CrcParameters = CrcParameters {

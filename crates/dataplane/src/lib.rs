@@ -3,11 +3,10 @@
 //! No clock, socket, thread or random source of its own: time and a seed are arguments. Per-packet state lives in a
 //! [`layout::Layout`]-shaped frame that both executors share, persistent state (tables, registers, counters, meters) in
 //! [`state`]; the interpreter in [`interp`] is the definition of what a program means, [`jit`] the speed; [`runtime`] is one
-//! switch's instance of a program, [`v1model`] the path of its packets through that architecture's blocks; [`control`] is what a control plane sees.
+//! switch's instance of a program, [`v1model`] the path of its packets through that architecture's blocks; the effects of [`control::Op`] stand in `target`.
 
 mod bits;
 pub mod context;
-pub mod control;
 pub mod drops;
 mod ebpf;
 pub mod executor;
@@ -20,5 +19,6 @@ pub mod pipeline;
 pub mod replication;
 pub mod runtime;
 pub mod state;
+mod target;
 pub mod trace;
 pub mod v1model;

@@ -2,18 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// A mirror session's targets.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Session {
-    pub port: Option<u32>,
-    pub group: Option<u32>,
-    /// Replication id and port of further copies.
-    pub copies: Vec<(u32, u32)>,
-    /// Queue of the copies.
-    pub priority: u32,
-    /// Bytes that each copy keeps.
-    pub truncate: Option<u32>,
-}
+/// What is set of a mirror session.
+pub use control::Mirror as Session;
 
 /// A copy that a session makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +38,10 @@ impl Replication {
         }
         self.groups.insert(group, Vec::new());
         true
+    }
+
+    pub fn has_group(&self, group: u32) -> bool {
+        self.groups.contains_key(&group)
     }
 
     pub fn destroy_group(&mut self, group: u32) -> bool {

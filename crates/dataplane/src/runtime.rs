@@ -8,7 +8,6 @@ use std::sync::Arc;
 use p4lang::ir::Program;
 
 use crate::context::{Context, DropReason, Requests};
-use crate::control::{ControlError, refuse};
 use crate::executor::Executor;
 use crate::interp::Interpreter;
 use crate::jit::{Jit, JitError};
@@ -91,10 +90,11 @@ impl Pipeline {
     ///
     /// # Errors
     /// The state was to be kept, and is of another shape. Nothing is changed then.
-    pub fn replace(&mut self, mut next: Pipeline, keep_state: bool) -> Result<(), ControlError> {
+    pub fn replace(&mut self, mut next: Pipeline, keep_state: bool) -> control::Result<()> {
         if keep_state {
             if !same_objects(&self.program, &next.program) {
-                return refuse("the state cannot be kept: the programs have different objects");
+                let why = "the state cannot be kept: the programs have different objects";
+                return Err(control::Error::invalid(why));
             }
             std::mem::swap(&mut next.state, &mut self.state);
             std::mem::swap(&mut next.replication, &mut self.replication);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dataplane::control::{ControlError, Extras, Kind};
+use control::{Error, Extras, Kind, Put};
 use dataplane::pipeline::Pipeline;
 use dataplane::state::profile::Share;
 use dataplane::state::table::{TOP_PRIORITY, Target};
@@ -52,7 +52,7 @@ fn to(p: &Pipeline, table: TableId, port: u32) -> Target {
 fn add(p: &mut Pipeline, a: u32, idle_timeout: u64, now: u64) -> u32 {
     let table = p.table_id("ages").unwrap();
     let extras = Extras { idle_timeout: Some(idle_timeout), ..Extras::default() };
-    p.entry_add(table, exact(a), 0, to(p, table, 1), extras, now).unwrap()
+    p.entry_add(table, exact(a), 0, to(p, table, 1), &extras, now).unwrap()
 }
 
 fn idle(p: &mut Pipeline, now: u64) -> Vec<u32> {
@@ -60,8 +60,8 @@ fn idle(p: &mut Pipeline, now: u64) -> Vec<u32> {
     p.state.tables[table.index()].take_idle(now, usize::MAX)
 }
 
-fn kind<T: std::fmt::Debug>(refused: Result<T, ControlError>) -> Kind {
-    refused.unwrap_err().1
+fn kind<T: std::fmt::Debug>(refused: Result<T, Error>) -> Kind {
+    refused.unwrap_err().kind
 }
 
 fn send(p: &mut Pipeline, now: u64, bytes: &[u8]) -> Vec<u32> {
@@ -93,7 +93,7 @@ fn a_timeout_that_is_changed_or_whose_entry_is_gone_is_not_told_of() {
     for round in 0..5000 {
         // The looks that are left over do not pile up.
         let extras = Extras { idle_timeout: Some(1_000_000), ..Extras::default() };
-        p.entry_modify(table, handle, None, extras, round).unwrap();
+        p.entry_modify(table, handle, None, &extras, round).unwrap();
     }
     assert!(idle(&mut p, 1_000_000).is_empty());
     p.table_delete(table, handle).unwrap();
@@ -112,7 +112,7 @@ fn only_tables_that_say_so_have_timeouts_counters_and_meters() {
         Extras { counter: Some((1, 1)), ..Extras::default() },
         Extras { meter: Some(Some(Default::default())), ..Extras::default() },
     ] {
-        assert_eq!(kind(p.entry_add(table, found.clone(), 5, target.clone(), extras, 0)), Kind::Invalid);
+        assert_eq!(kind(p.entry_add(table, found.clone(), 5, target.clone(), &extras, 0)), Kind::Invalid);
     }
     assert_eq!(p.state.tables[table.index()].len(), 2);
 }
@@ -137,10 +137,10 @@ fn members_have_the_numbers_that_are_asked_for_and_groups_go_by_weight() {
     assert_eq!(p.member_add(profile, None, "NoAction", &[]), Ok(1), "the first that is free");
     assert_eq!(kind(p.member_add(profile, Some(0), "NoAction", &[])), Kind::Exists);
     let share = |member, weight| Share { member, weight, watch: Vec::new() };
-    p.group_set(profile, 9, true, vec![share(4_000_000_000, 1), share(0, 3)], 0).unwrap();
-    assert_eq!(kind(p.group_set(profile, 9, true, Vec::new(), 0)), Kind::Exists);
-    assert_eq!(kind(p.group_set(profile, 8, true, vec![share(5, 1)], 0)), Kind::NotFound);
-    assert_eq!(kind(p.group_set(profile, 8, true, vec![share(0, 1_000_000)], 0)), Kind::Full);
+    p.group_set(profile, 9, Put::New, vec![share(4_000_000_000, 1), share(0, 3)], 0).unwrap();
+    assert_eq!(kind(p.group_set(profile, 9, Put::New, Vec::new(), 0)), Kind::Exists);
+    assert_eq!(kind(p.group_set(profile, 8, Put::New, vec![share(5, 1)], 0)), Kind::NotFound);
+    assert_eq!(kind(p.group_set(profile, 8, Put::New, vec![share(0, 1_000_000)], 0)), Kind::Full);
     let table = p.table_id("picks").unwrap();
     p.table_add(table, exact(1), 0, Target::Group(9)).unwrap();
     let ports: Vec<u32> = (0..8).flat_map(|b| send(&mut p, 0, &[1, b])).collect();

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use dataplane::control::ControlError;
 use dataplane::pipeline::{Output, Pipeline};
 use p4lang::ir::EntryMatch;
 
@@ -21,7 +20,7 @@ fn packet() -> Vec<u8> {
     bytes
 }
 
-fn add_route(p: &mut Pipeline, value: u32, len: u32, port: u32) -> Result<u32, ControlError> {
+fn add_route(p: &mut Pipeline, value: u32, len: u32, port: u32) -> control::Result<u32> {
     let table = p.table_id("lpm")?;
     let action = p.action_index(table, "fwd")?;
     let target = p.action_target(table, action, &[port.into(), 0xaabb_ccdd_eeffu64.into()])?;

@@ -33,9 +33,9 @@ impl TapPort {
     pub fn open(name: &str, netns: Option<&Path>) -> Result<TapPort, Failure> {
         let refused = |e: io::Error| match e.raw_os_error() {
             Some(libc::EBUSY) => Failure(format!("TAP device {name}: somebody else has it open")),
-            Some(libc::EINVAL) => {
-                Failure(format!("TAP device {name}: an interface of that name exists but is not a TAP device"))
-            }
+            Some(libc::EINVAL) => Failure(format!(
+                "TAP device {name}: an interface of that name exists but is not a TAP device"
+            )),
             _ => Failure(format!("TAP device {name}: {}", plain(&e))),
         };
         let mut request = request(name)?;

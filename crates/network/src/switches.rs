@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use control::{Answer, Op, StateOp, Target};
 use dataplane::pipeline::Pipeline;
 use p4lang::ir::Program;
 use switch::{PortConfig, Switch};
@@ -77,6 +78,24 @@ impl Network {
         let result = act(&mut self.made(node)?.switch, now);
         self.attend(self.nodes[node.0 as usize].switch);
         Ok(result)
+    }
+
+    /// Does an operation on a switch. What is asked of its fixed parts, or gives its messages away, happens from now on at its
+    /// ports too; what is asked of its program takes effect with the next packet.
+    ///
+    /// # Errors
+    /// A node that is no switch; the operation is refused.
+    pub fn act(&mut self, node: NodeId, op: &Op) -> control::Result<Answer> {
+        let no_switch = |error: BuildError| control::Error::invalid(error.0);
+        match op {
+            Op::Fixed(_) | Op::State(StateOp::TakeDigests {} | StateOp::Drops {}) => {
+                self.control(node, |switch, now| switch.act(now, op)).map_err(no_switch)?
+            }
+            op => {
+                let now = self.now();
+                self.pipeline(node).map_err(no_switch)?.act(now, op)
+            }
+        }
     }
 
     /// Ends [`Network::run_until`] early whenever this switch has something for its controller.

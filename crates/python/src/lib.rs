@@ -1,18 +1,17 @@
 //! The Python module `tidegate._core`: a thin skin over [`commands`], the engine and the simulator. No logic of its own.
 
 mod agents;
+mod answers;
 mod arrow;
-mod control;
 mod engine;
 mod live;
-mod reads;
 mod replay;
 mod simulation;
+mod source;
 mod specs;
-mod switch_control;
+mod target;
 mod tasks;
 mod values;
-mod writes;
 
 use commands::Failure;
 use pyo3::prelude::*;
@@ -40,11 +39,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<replay::Replay>()?;
     m.add_class::<simulation::Simulation>()?;
     m.add_class::<agents::HostAgents>()?;
-    m.add_class::<switch_control::SwitchControl>()?;
+    m.add_class::<target::Target>()?;
     m.add_class::<arrow::Columns>()?;
     m.add_class::<values::Sizes>()?;
-    m.add_function(wrap_pyfunction!(reads::parse_value, m)?)?;
-    m.add_function(wrap_pyfunction!(reads::parse_match, m)?)?;
+    m.add_function(wrap_pyfunction!(values::parse_value, m)?)?;
+    m.add_function(wrap_pyfunction!(values::parse_match, m)?)?;
     m.add_function(wrap_pyfunction!(values::parse_time, m)?)?;
     m.add_function(wrap_pyfunction!(values::parse_rate, m)?)?;
     m.add_function(wrap_pyfunction!(values::parse_size, m)?)?;

@@ -1,14 +1,16 @@
 //! Captures that are replayed: steps of a replay for Python, which runs controllers in between.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use commands::replay;
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::control::refused;
-use crate::engine::{Pipeline, Program};
+use crate::engine::{Alone, Program};
 use crate::raise;
+use crate::target::{Target, refused};
 use crate::tasks::{engine, interruptible};
 
 /// Captures on their way through a pipeline. Times are picoseconds since the first packet.
@@ -16,7 +18,7 @@ use crate::tasks::{engine, interruptible};
 pub struct Replay {
     /// `None`: it is finished.
     replay: Option<replay::Replay>,
-    pipeline: Py<Pipeline>,
+    alone: Arc<Mutex<Alone>>,
 }
 
 impl Replay {
@@ -45,13 +47,13 @@ impl Replay {
         let options = replay::Options { engine, inputs, out, commands, trace, seed, cpu_port };
         let program = program.0.clone();
         let (replay, pipeline) = interruptible(py, |_| replay::Replay::open(program, options))?;
-        Ok(Replay { replay: Some(replay), pipeline: Py::new(py, Pipeline::of(pipeline))? })
+        Ok(Replay { replay: Some(replay), alone: Alone::shared(pipeline) })
     }
 
-    /// The switch that the packets go through.
+    /// What its control plane can ask of the switch that the packets go through.
     #[getter]
-    fn pipeline(&self, py: Python<'_>) -> Py<Pipeline> {
-        self.pipeline.clone_ref(py)
+    fn control(&self) -> Target {
+        Target::alone(self.alone.clone())
     }
 
     /// Runs the packets that came until a time (`None`: all), if `pausing` no further than to the first with a message for the
@@ -64,8 +66,8 @@ impl Replay {
         pausing: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
-        let pipeline = self.pipeline.clone_ref(py);
-        let mut pipeline = pipeline.borrow_mut(py);
+        let alone = self.alone.clone();
+        let mut alone = alone.lock();
         let mut tell = move |count: u64| {
             if let Some(progress) = &progress {
                 // Someone who cannot be told how far it is does not stop the work.
@@ -74,11 +76,11 @@ impl Replay {
                 });
             }
         };
-        let (replay, engine) = (self.open()?, pipeline.engine());
+        let (replay, pipeline) = (self.open()?, &mut alone.pipeline);
         let reached = interruptible(py, |interrupt| {
-            replay.advance(engine, until.unwrap_or(u64::MAX), pausing, interrupt, &mut tell)
+            replay.advance(pipeline, until.unwrap_or(u64::MAX), pausing, interrupt, &mut tell)
         })?;
-        pipeline.set_now(reached);
+        alone.now = reached;
         Ok(reached)
     }
 
@@ -95,18 +97,16 @@ impl Replay {
     }
 
     /// A packet of the controller's, which comes in by its port.
-    fn packet_out(&mut self, py: Python<'_>, packet: &[u8]) -> PyResult<()> {
-        let pipeline = self.pipeline.clone_ref(py);
-        let mut pipeline = pipeline.borrow_mut(py);
-        self.open()?.packet_out(pipeline.engine(), packet).map_err(raise)
+    fn packet_out(&mut self, packet: &[u8]) -> PyResult<()> {
+        let alone = self.alone.clone();
+        let mut alone = alone.lock();
+        self.open()?.packet_out(&mut alone.pipeline, packet).map_err(raise)
     }
 
     /// Gives the captures their names, and the answer as JSON text.
-    fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
+    fn finish(&mut self) -> PyResult<String> {
         let replay = self.replay.take().ok_or_else(|| refused("the replay is finished"))?;
-        let pipeline = self.pipeline.clone_ref(py);
-        let mut pipeline = pipeline.borrow_mut(py);
-        let answer = replay.finish(pipeline.engine()).map_err(raise)?;
+        let answer = replay.finish(&mut self.alone.lock().pipeline).map_err(raise)?;
         Ok(answer.to_string())
     }
 }

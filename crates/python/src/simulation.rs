@@ -16,12 +16,12 @@ use pyo3::types::PyDict;
 use transport::segment::Ecn;
 use units::{Bytes, Rate, Time};
 
+use crate::answers::queue_dict;
 use crate::arrow::Columns;
-use crate::control::refused;
 use crate::engine::Program;
 use crate::live::Running;
 use crate::specs::{LinkSpec, PageSpec, TcpSpec, UdpSpec};
-use crate::switch_control::{SwitchControl, queue_dict};
+use crate::target::{Target, refused};
 
 /// What Python's numbers stand for.
 #[derive(Default)]
@@ -146,11 +146,11 @@ impl Simulation {
     }
 
     /// The control surface of a switch. To be called when all links are there.
-    fn control(slf: Bound<'_, Self>, node: u32) -> PyResult<SwitchControl> {
+    fn control(slf: Bound<'_, Self>, node: u32) -> PyResult<Target> {
         let simulation = slf.get();
         let node = simulation.node(node)?;
         simulation.with(slf.py(), |network| network.pipeline(node).map(|_| ())).map_err(refused)?;
-        Ok(SwitchControl { simulation: slf.clone().unbind(), node })
+        Ok(Target::of_switch(slf.clone().unbind(), node))
     }
 
     /// Whether a run ends early whenever this switch has digests or packets for its controller.

@@ -1,10 +1,14 @@
-//! Units as text, distributions of flow sizes, and names.
+//! Units and values as text, distributions of flow sizes, and names.
 
+use control::Match;
 use network::{SizeDistribution, poisson};
+use p4lang::ir::MatchKind;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use units::{Bytes, Rate, Time};
 
-use crate::control::refused;
+use crate::answers::match_out;
+use crate::target::refused;
 
 /// A distribution of flow sizes; see [`network::SizeDistribution`] for the text's form.
 #[pyclass(frozen)]
@@ -69,4 +73,26 @@ pub fn show_rate(bps: u64) -> String {
 #[pyfunction]
 pub fn congestion_controls() -> Vec<&'static str> {
     transport::cc::NAMES.to_vec()
+}
+
+/// A value as the reference switch's command line has it, for so many bits.
+#[pyfunction]
+pub fn parse_value<'py>(py: Python<'py>, text: &str, width: u32) -> PyResult<Bound<'py, PyBytes>> {
+    let value = commands::value::cli(text, width).map_err(refused)?;
+    Ok(PyBytes::new(py, control::Value::from(&value).bytes()))
+}
+
+/// A match as the reference switch's command line has it, of such a kind and for so many bits.
+#[pyfunction]
+pub fn parse_match<'py>(py: Python<'py>, text: &str, kind: &str, width: u32) -> PyResult<Bound<'py, PyAny>> {
+    let kind = match kind {
+        "exact" => MatchKind::Exact,
+        "lpm" => MatchKind::Lpm,
+        "ternary" => MatchKind::Ternary,
+        "range" => MatchKind::Range,
+        "optional" => MatchKind::Optional,
+        other => return Err(refused(format!("there is no match kind `{other}`"))),
+    };
+    let found = commands::value::cli_match(text, kind, width).map_err(refused)?;
+    match_out(py, &Match::canonical(&found, width))
 }

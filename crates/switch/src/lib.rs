@@ -10,14 +10,16 @@
 //! | `scheduler` | which queue is next: strict priority, deficit and weighted round robin, time-shifted FIFO |
 //! | `shaper` | how fast a queue or a port may send |
 //! | `generator` | packets on a period |
+//! | `fixed` | what is asked of a switch: the effects of [`control::FixedOp`] |
 //! | `switch` | ports with queues around a pipeline; the controller's side |
 
+mod fixed;
 mod generator;
 mod queue;
 mod scheduler;
 mod shaper;
 mod switch;
 
-pub use control::{Generator, PortConfig, QueueConfig, QueueLimit, Scheduler, Shaping};
+pub use control::{Generator, PacketIn, PortConfig, QueueConfig, QueueLimit, Scheduler, Shaping, Statistics};
 pub use queue::QueueStatistics;
-pub use switch::{Config, Departure, MAX_PACKET_INS, PacketIn, Passed, Statistics, Switch};
+pub use switch::{Config, Departure, MAX_PACKET_INS, Passed, Switch};

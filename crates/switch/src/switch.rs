@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use control::{Error, Generator, Kind, PortConfig, Result, Scheduler};
-use dataplane::control::ControlError;
+use control::{Error, Generator, Kind, PacketIn, PortConfig, Result, Scheduler, Statistics};
 use dataplane::pipeline::{Pending, Pipeline, QueueInfo, Received};
 use dataplane::state::DigestMessage;
 use p4lang::ir::Program;
@@ -48,30 +47,6 @@ pub struct Passed {
     pub queue: usize,
     /// Bytes of payload behind those that are there.
     pub more: u32,
-}
-
-/// A packet for the controller.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PacketIn {
-    pub at: Time,
-    /// With the controller header, if the program puts one on.
-    pub bytes: Vec<u8>,
-    pub more: u32,
-}
-
-/// Where every packet is. What came in (the first four) is what went out (the next two), was dropped, or is held.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Statistics {
-    pub received: u64,
-    pub generated: u64,
-    pub packet_outs: u64,
-    /// Clones and multicast copies, less the originals that copies replace.
-    pub made: u64,
-    pub transmitted: u64,
-    pub packet_ins: u64,
-    /// By reason.
-    pub dropped: Vec<(&'static str, u64)>,
-    pub held: u64,
 }
 
 struct Port {
@@ -238,6 +213,10 @@ impl Switch {
         })
     }
 
+    pub fn program(&self) -> &Arc<Program> {
+        self.pipeline.program()
+    }
+
     /// Tables, registers, counters, meters, mirror sessions and multicast groups.
     pub fn pipeline(&mut self) -> &mut Pipeline {
         &mut self.pipeline
@@ -248,11 +227,7 @@ impl Switch {
     ///
     /// # Errors
     /// As [`Pipeline::replace`].
-    pub fn replace_program(
-        &mut self,
-        next: Pipeline,
-        keep_state: bool,
-    ) -> std::result::Result<(), ControlError> {
+    pub fn replace_program(&mut self, next: Pipeline, keep_state: bool) -> Result<()> {
         let digests_lost = self.pipeline.state.digests_lost;
         self.pipeline.replace(next, keep_state)?;
         self.pipeline.state.digests_lost = digests_lost;

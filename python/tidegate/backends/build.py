@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidegate import _core
 from tidegate._core import TidegateError
+from tidegate.control import operations as op
 from tidegate.control.api import port_spec
 from tidegate.network import Link, Network, Switch
 from tidegate.specs import PageSpec, TcpSpec, UdpSpec
@@ -44,7 +45,7 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
             surface = core.control(node.number)
             try:
                 for link, port in node.ports:
-                    surface.port_write(network.port(node, link), port_spec(port))
+                    surface.act(op.PortSet(network.port(node, link), port_spec(port)))
             except TidegateError as error:
                 raise TidegateError(f"switch {node.name}: {error}") from None
             for line in node.commands:

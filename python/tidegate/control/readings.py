@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate import units
+from tidegate.control import operations as op
 
 if TYPE_CHECKING:
     from tidegate.control.api import SwitchApi
@@ -118,7 +119,7 @@ def drops(subject: Subject, _: Labels) -> Iterator[Value]:
 
 def digests(subject: Subject, _: Labels) -> Iterator[Value]:
     """Lost digests."""
-    yield "digests_lost", (), subject.core.digests_lost()
+    yield "digests_lost", (), subject.core.act(op.DigestsLost())
 
 
 def notes(subject: Subject, _: Labels) -> Iterator[Value]:
@@ -130,7 +131,7 @@ def notes(subject: Subject, _: Labels) -> Iterator[Value]:
 
 def tables(subject: Subject, _: Labels) -> Iterator[Value]:
     """Entries and direct counters of tables."""
-    for name, size, entries, packets, counted in subject.core.table_totals():
+    for name, size, entries, packets, counted in subject.core.act(op.TableTotals()):
         yield "table_entries", (name,), entries
         yield "table_size", (name,), size
         if packets is not None:
@@ -180,11 +181,13 @@ def meters(subject: Subject, only: Labels) -> Iterator[Value]:
     index = _index(only)
     for name in _declared(subject, "meters", only):
         shown = 0
-        for cell, rates in enumerate(subject.core.read("meter", name)):
+        for cell, rates in enumerate(subject.core.act(op.MeterRead(name, 0))):
             if rates is None or shown == MAX_CELLS or index not in (None, cell):
                 continue
             shown += 1
-            for quantity, value in zip(METERS, rates, strict=True):
+            committed, burst, peak, peak_burst = rates
+            values = (committed // 1000, burst, peak // 1000, peak_burst)
+            for quantity, value in zip(METERS, values, strict=True):
                 yield quantity, (name, cell), value
 
 

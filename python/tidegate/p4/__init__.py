@@ -20,19 +20,22 @@ from typing import Any, Literal
 from tidegate import INCLUDE, _core, units
 from tidegate._core import TidegateError
 from tidegate.control import Digest, PipelineApi
+from tidegate.control.operations import DigestsTake
 
 
 class Pipeline(PipelineApi):
     """One switch that runs a program, without queues."""
 
     def __init__(self, core: _core.Pipeline) -> None:
-        self._core: _core.Pipeline = core
+        self.engine = core
+        """What packets run through."""
+        self._core = core.control()
 
     def process(self, now: int, port: int, packet: bytes) -> list[tuple[int, bytes]]:
         """Process a packet that arrives by `port` at `now` (picoseconds); return the ports and packets that leave."""
         # What is wrong is only looked for if something is: packets are many.
         try:
-            return self._core.process(now, port, packet)
+            return self.engine.process(now, port, packet)
         except (TypeError, OverflowError):
             _demand_arrival(now, port, packet)
             raise
@@ -40,11 +43,7 @@ class Pipeline(PipelineApi):
     def trace(self, now: int, port: int, packet: bytes) -> tuple[list[tuple[int, bytes]], str]:
         """Process a packet as `process` does, and return each step as text."""
         _demand_arrival(now, port, packet)
-        return self._core.trace(now, port, packet)
-
-    def command(self, line: str) -> str:
-        """Run one line of the reference switch's command language; return its answer."""
-        return self._core.command(line)
+        return self.engine.trace(now, port, packet)
 
     @property
     def now(self) -> int:
@@ -53,11 +52,11 @@ class Pipeline(PipelineApi):
 
     def advance(self, now: int) -> None:
         """Advance the time without a packet."""
-        self._core.advance(units.below(now, 0, 2**64, "a time in picoseconds"))
+        self.engine.advance(units.below(now, 0, 2**64, "a time in picoseconds"))
 
     def digests(self) -> list[Digest]:
         """Messages that the program has sent with `digest` since this was last called."""
-        return [Digest(name, dict(fields)) for name, fields in self._core.take_digests()]
+        return [Digest(name, dict(fields)) for name, fields in self.act(DigestsTake())]
 
 
 def _demand_arrival(now: int, port: int, packet: bytes) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.control import operations as op
 from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.matches import counts
@@ -55,7 +56,7 @@ class Arrays:
         index = cell(array, entry)
         if not entry.HasField("data"):
             return None
-        return "counter", array.name, index, *counts(entry.data)
+        return op.CounterSet(array.name, index, *counts(entry.data))
 
     def write_meter(self, kind: int, entry: Any) -> Op:
         """An update of a meter; without a configuration all packets are green."""
@@ -64,7 +65,7 @@ class Arrays:
         if entry.HasField("counter_data"):
             raise P4Error(Code.UNIMPLEMENTED, "meters do not count by colour")
         rates = meter_rates(entry.config, array.spec) if entry.HasField("config") else []
-        return "meter", array.name, cell(array, entry), rates
+        return op.MeterSet(array.name, cell(array, entry), rates)
 
     def write_register(self, kind: int, entry: Any) -> Op:
         """An update of a register: a cell, or all of them."""
@@ -74,7 +75,7 @@ class Arrays:
         if entry.data.WhichOneof("data") != "bitstring":
             raise invalid(f"a cell of register {array.name} is a bitstring")
         width, signed = self.width(array)
-        return "register", array.name, index, unsigned(entry.data.bitstring, width, signed, array.name)
+        return op.RegisterSet(array.name, index, unsigned(entry.data.bitstring, width, signed, array.name))
 
     @staticmethod
     def _modify(kind: int, what: str) -> None:
@@ -91,7 +92,7 @@ class Arrays:
     def read_counters(self, entry: Any) -> Iterator[Any]:
         """The counters that a request asks for."""
         for array, start, count in asked(self._schema.counters, entry.counter_id, entry, "counter"):
-            words = np.frombuffer(self._device.counter_read(array.name, start, count), dtype="<u8")
+            words = np.frombuffer(self._device.act(op.CounterRead(array.name, start, count)), dtype="<u8")
             for index, (packets, size) in enumerate(words.reshape(-1, 2).tolist(), start):
                 yield p4.Entity(
                     counter_entry=p4.CounterEntry(
@@ -106,7 +107,7 @@ class Arrays:
         if entry.HasField("counter_data"):
             raise P4Error(Code.UNIMPLEMENTED, "meters do not count by colour")
         for array, start, count in asked(self._schema.meters, entry.meter_id, entry, "meter"):
-            cells = self._device.read("meter", array.name)[start : start + count]
+            cells = self._device.act(op.MeterRead(array.name, start, count))
             for index, rates in enumerate(cells, start):
                 message = p4.MeterEntry(meter_id=array.id, index=p4.Index(index=index))
                 if rates is not None:
@@ -120,7 +121,7 @@ class Arrays:
                 yield from self._cells(array, first, min(SLICE, start + count - first))
 
     def _cells(self, array: Array, start: int, count: int) -> Iterator[Any]:
-        data, words = self._device.register_read(array.name, start, count)
+        data, words = self._device.act(op.RegisterRead(array.name, start, count))
         width, signed = self.width(array)
         numbers: list[int]
         if words == 1:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tidegate._core import TidegateError
 from tidegate.control import PipelineApi, SwitchApi
+from tidegate.control import operations as op
 from tidegate.p4 import Pipeline, Program
 
 TOP_PRIORITY = (1 << 31) - 1
@@ -40,51 +41,40 @@ class Device:
         with self._lock:
             return int(self._core.now())
 
-    def write(self, writes: Sequence[tuple[Any, ...]]) -> list[tuple[str, str] | None]:
-        """Do writes in order; what came of each. Packets go between them now and then, so that none waits long."""
-        answers: list[tuple[str, str] | None] = []
-        for at in range(0, len(writes), SLICE):
+    def write(self, operations: Sequence[op.Operation]) -> list[Any]:
+        """Do operations in order; for each its answer, or a `TidegateError`.
+
+        Packets go between them now and then, so that none waits long.
+        """
+        answers: list[Any] = []
+        for at in range(0, len(operations), SLICE):
             with self._lock:
-                answers.extend(self._core.write(writes[at : at + SLICE]))
+                answers.extend(self._core.act_each(operations[at : at + SLICE]))
         return answers
+
+    def act(self, operation: op.Operation) -> Any:
+        """Do an operation; return its answer."""
+        with self._lock:
+            return self._core.act(operation)
 
     def entries(self, table: str, only: tuple[list[Any], int] | None = None) -> list[tuple[Any, ...]]:
         """Entries of a table: all, or the one with this match and priority."""
         found: list[tuple[Any, ...]] = []
         start: int | None = 0
         while start is not None:
-            with self._lock:
-                page, start = self._core.entries(table, start, only)
+            page, start = self.act(op.TableRead(table, start, only))
             found.extend(page)
         return found
-
-    def read(self, what: str, name: str = "") -> Any:
-        """Another object, whole."""
-        with self._lock:
-            return self._core.read(what, name)
-
-    def register_read(self, name: str, start: int, count: int | None) -> tuple[bytes, int]:
-        """Cells of a register, and how many words of 64 bits each has."""
-        with self._lock:
-            found: tuple[bytes, int] = self._core.register_read(name, start, count)
-            return found
-
-    def counter_read(self, name: str, start: int, count: int | None) -> bytes:
-        """Packets and bytes of cells of a counter, as words of 64 bits."""
-        with self._lock:
-            found: bytes = self._core.counter_read(name, start, count)
-            return found
 
     def install(self, pipeline: Pipeline, keep_state: bool) -> None:
         """Run another pipeline's program, with its state or the present one's."""
         with self._lock:
-            self._core.install(pipeline._core, keep_state)
+            self._core.install(pipeline.engine, keep_state)
 
     def take_idle(self) -> list[tuple[str, tuple[Any, ...]]]:
         """Entries whose idle timeout has come."""
-        with self._lock:
-            found: list[tuple[str, tuple[Any, ...]]] = self._core.take_idle()
-            return found
+        found: list[tuple[str, tuple[Any, ...]]] = self.act(op.TableIdleTake())
+        return found
 
     def take_digests(self) -> list[tuple[str, list[tuple[str, int]]]]:
         """Digests that nobody has taken."""
@@ -104,8 +94,7 @@ class Device:
         """Send a packet from the controller."""
         if not self.packets:
             raise TidegateError("a pipeline alone takes no packets from a controller")
-        with self._lock:
-            self._core.packet_out(packet)
+        self.act(op.PacketOut(packet))
 
 
 def pipeline_of(program: Program) -> Pipeline:

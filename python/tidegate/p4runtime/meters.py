@@ -11,7 +11,7 @@ TWO_RATES, SINGLE_THREE, SINGLE_TWO = 0, 1, 2
 
 
 def meter_rates(config: Any, spec: Any) -> list[int]:
-    """Committed rate and burst, peak rate and burst."""
+    """Committed rate and burst, peak rate and burst, as the switch has them: rates in thousandths."""
     values = [config.cir, config.cburst, config.pir, config.pburst]
     if min(values) < 0:
         raise invalid("a meter's rate or burst is negative")
@@ -23,10 +23,13 @@ def meter_rates(config: Any, spec: Any) -> list[int]:
         raise invalid("a meter of one rate has a peak equal to its committed rate and burst")
     if config.pir < config.cir:
         raise invalid("the peak rate is below the committed rate")
-    return values
+    for rate in values[::2]:
+        if rate * 1000 >= 1 << 64:
+            raise P4Error(Code.OUT_OF_RANGE, f"a rate of {rate} is more than a meter can count")
+    return [config.cir * 1000, config.cburst, config.pir * 1000, config.pburst]
 
 
 def config_message(rates: tuple[int, int, int, int]) -> Any:
     """`p4.MeterConfig` of rates."""
     cir, cburst, pir, pburst = rates
-    return p4.MeterConfig(cir=cir, cburst=cburst, pir=pir, pburst=pburst)
+    return p4.MeterConfig(cir=cir // 1000, cburst=cburst, pir=pir // 1000, pburst=pburst)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tidegate.control import operations as op
+from tidegate.control.objects import Put
 from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.matches import fill_watch, watch_of
@@ -36,11 +38,13 @@ class Profiles:
         if not member.member_id:
             raise invalid("a member's id is not 0")
         if kind == DELETE:
-            return "member_delete", profile.name, member.member_id
+            return op.MemberDelete(profile.name, member.member_id)
         if not member.HasField("action"):
             raise invalid("a member needs an action")
         call = self._tables.call(self._table(profile), member.action)
-        return "member_add" if kind == INSERT else "member_modify", profile.name, member.member_id, call
+        if kind == INSERT:
+            return op.MemberAdd(profile.name, call, member.member_id)
+        return op.MemberSet(profile.name, member.member_id, call)
 
     def write_group(self, kind: int, group: Any) -> Op:
         """An update of a group."""
@@ -50,7 +54,7 @@ class Profiles:
         if not group.group_id:
             raise invalid("a group's id is not 0")
         if kind == DELETE:
-            return "group_delete", profile.name, group.group_id
+            return op.GroupDelete(profile.name, group.group_id)
         if group.max_size < 0:
             raise invalid("a group's size is negative")
         shares = []
@@ -58,8 +62,8 @@ class Profiles:
             if share.weight <= 0:
                 raise invalid(f"member {share.member_id} has a weight of 0 or less; give 1 or more")
             shares.append((share.member_id, share.weight, watch_of(share)))
-        name = "group_add" if kind == INSERT else "group_modify"
-        return name, profile.name, group.group_id, shares, group.max_size
+        put: Put = "new" if kind == INSERT else "known"
+        return op.GroupSet(profile.name, group.group_id, shares, group.max_size, put)
 
     def _asked(self, number: int) -> list[Profile]:
         return [self._profile(number)] if number else list(self._schema.profiles.values())
@@ -70,7 +74,7 @@ class Profiles:
             if not profile.tables:
                 continue
             table = self._table(profile)
-            rows = self._device.read("members", profile.name)
+            rows = self._device.act(op.MembersRead(profile.name))
             if member.member_id:
                 rows = [row for row in rows if row[0] == member.member_id]
                 if not rows:
@@ -91,7 +95,7 @@ class Profiles:
                 if group.action_profile_id:
                     raise invalid(f"action profile {profile.name} has no selector, and so no groups")
                 continue
-            rows = self._device.read("groups", profile.name)
+            rows = self._device.act(op.GroupsRead(profile.name))
             if group.group_id:
                 rows = [row for row in rows if row[0] == group.group_id]
                 if not rows:

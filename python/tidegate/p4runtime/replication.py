@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from tidegate.control import operations as op
 from tidegate.p4runtime.device import PORTS, Device
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
@@ -49,9 +50,11 @@ class Replication:
         if not 1 <= group <= MOST_GROUPS:
             raise invalid(f"{group} is not a multicast group; there are 1 to {MOST_GROUPS}")
         if kind == DELETE:
-            return ("multicast_delete", group), partial(self._remember, "multicast", group, None)
+            return op.MulticastDelete(group, "known", nodes=True), partial(
+                self._remember, "multicast", group, None
+            )
         copies, remember = replicas(entry.replicas), partial(self._remember, "multicast", group, entry)
-        return ("multicast_add" if kind == INSERT else "multicast_modify", group, copies), remember
+        return op.MulticastSet(group, copies, "new" if kind == INSERT else "known"), remember
 
     def _remember(self, kind: str, number: int, entry: Any) -> None:
         self._plain.discard((kind, number))
@@ -69,15 +72,16 @@ class Replication:
         if not 1 <= session <= MOST_GROUPS:
             raise invalid(f"{session} is not a clone session; there are 1 to {MOST_GROUPS}")
         if kind == DELETE:
-            return ("clone_delete", session), partial(self._remember, "clone", session, None)
+            return op.MirrorDelete(session, "known"), partial(self._remember, "clone", session, None)
         if not 0 <= entry.class_of_service <= MOST_CLASSES:
             raise invalid(f"the class of service is {entry.class_of_service}; there are 0 to {MOST_CLASSES}")
         if entry.packet_length_bytes < 0:
             raise invalid("the packet length is negative")
         length = entry.packet_length_bytes or None
-        name = "clone_add" if kind == INSERT else "clone_modify"
-        op = (name, session, replicas(entry.replicas), entry.class_of_service, length)
-        return op, partial(self._remember, "clone", session, entry)
+        copies = [(instance, port) for port, instance in replicas(entry.replicas)]
+        to = (None, None, copies, entry.class_of_service, length)
+        remember = partial(self._remember, "clone", session, entry)
+        return op.MirrorSet(session, to, "new" if kind == INSERT else "known"), remember
 
     def read(self, entry: Any) -> Iterator[Any]:
         """The groups or sessions that a request asks for; both if it does not say."""
@@ -88,10 +92,11 @@ class Replication:
             yield from self._read_sessions(entry.clone_session_entry.session_id)
 
     def _read_groups(self, asked: int) -> Iterator[Any]:
-        rows = [row for row in self._device.read("multicast") if asked in (0, row[0])]
+        rows = [row for row in self._device.act(op.MulticastRead()) if asked in (0, row[0])]
         if asked and not rows:
             raise P4Error(Code.NOT_FOUND, f"there is no multicast group {asked}")
-        for group, copies in rows:
+        for group, nodes in rows:
+            copies = [(port, rid) for _, rid, ports in nodes for port in ports]
             message = p4.MulticastGroupEntry(
                 multicast_group_id=group, metadata=self._metadata.get(group, b"")
             )
@@ -100,10 +105,10 @@ class Replication:
             yield p4.Entity(packet_replication_engine_entry=wrapped)
 
     def _read_sessions(self, asked: int) -> Iterator[Any]:
-        rows = [row for row in self._device.read("clone") if asked in (0, row[0])]
+        rows = [row for row in self._device.act(op.MirrorRead()) if asked in (0, row[0])]
         if asked and not rows:
             raise P4Error(Code.NOT_FOUND, f"there is no clone session {asked}")
-        for session, copies, priority, length in rows:
+        for session, (_, _, _, priority, length), copies in rows:
             message = p4.CloneSessionEntry(
                 session_id=session, class_of_service=priority, packet_length_bytes=length or 0
             )

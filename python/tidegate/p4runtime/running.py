@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from tidegate._core import TidegateError
 from tidegate.p4 import Program
 from tidegate.p4runtime.arrays import Arrays
 from tidegate.p4runtime.device import Device
@@ -92,9 +93,8 @@ class Running:
                     ops.append(op)
                     places.append((index, then))
         for (index, then), answer in zip(places, self.device.write(ops), strict=True):
-            if answer is not None:
-                kind, why = answer
-                errors[index] = P4Error(KINDS[kind], why)
+            if isinstance(answer, TidegateError):
+                errors[index] = P4Error(KINDS[getattr(answer, "kind", "invalid")], str(answer))
             elif then is not None:
                 then()
         return errors

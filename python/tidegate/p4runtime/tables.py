@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tidegate.control import operations as op
 from tidegate.p4runtime.device import TOP_PRIORITY, Device
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.matches import add_matches, counts, fill_note, fill_watch, matches, note, watch_of
@@ -19,7 +20,7 @@ LONGEST_NS = 200 * 24 * 3600 * 10**9
 """Of an idle timeout: its picoseconds have 64 bits."""
 DEFAULT_ONLY, TABLE_ONLY = 2, 1
 
-Op = tuple[Any, ...]
+Op = op.Operation
 
 
 class Tables:
@@ -129,14 +130,14 @@ class Tables:
         if table.const:
             return self._write_const(kind, table, entry, found, priority)
         if kind == DELETE:
-            return "entry_delete", table.name, found, priority
+            return op.TableDelete(table.name, (found, priority))
         extras = self._extras(kind, table, entry)
         if kind == INSERT:
             if not entry.HasField("action"):
                 raise invalid("a new entry needs an action")
-            return "entry_add", table.name, found, priority, self._target(table, entry.action), extras
+            return op.TableAdd(table.name, found, self._target(table, entry.action), priority, *extras)
         target = self._target(table, entry.action) if entry.HasField("action") else None
-        return "entry_modify", table.name, found, priority, target, extras
+        return op.TableSet(table.name, (found, priority), target, *extras)
 
     def _extras(self, kind: int, table: Table, entry: Any) -> tuple[Any, ...]:
         counter = counts(entry.counter_data) if entry.HasField("counter_data") else None
@@ -164,7 +165,7 @@ class Tables:
             )
         counter = counts(entry.counter_data) if entry.HasField("counter_data") else None
         meter = self._meter(table, entry.meter_config) if entry.HasField("meter_config") else None
-        return "entry_modify", table.name, found, priority, None, (counter, meter, None, None)
+        return op.TableSet(table.name, (found, priority), None, counter, meter)
 
     def _write_default(self, kind: int, entry: Any) -> Op:
         table = self._schema.table(entry.table_id)
@@ -181,10 +182,12 @@ class Tables:
         if table.const_default:
             raise P4Error(Code.PERMISSION_DENIED, f"the default action of table {table.name} is const")
         if not entry.HasField("action"):
-            return "default", table.name, None, b""
+            return op.TableDefaultReset(table.name)
         if entry.action.WhichOneof("type") != "action":
             raise invalid("the default entry leads to an action")
-        return "default", table.name, self.call(table, entry.action.action, TABLE_ONLY), note(entry)
+        if table.profile:
+            raise invalid(f"table `{table.name}` has an action profile: its default stays as it is")
+        return op.TableDefaultSet(table.name, self.call(table, entry.action.action, TABLE_ONLY), note(entry))
 
     def write_counter(self, kind: int, entry: Any) -> Op:
         """An update of a direct counter."""
@@ -209,7 +212,7 @@ class Tables:
         table, found, priority = self._key(entry.table_entry)
         if not getattr(table, what):
             raise invalid(f"table {table.name} has no direct {what}")
-        return "entry_modify", table.name, found, priority, None, extras
+        return op.TableSet(table.name, (found, priority), None, *extras)
 
     # Reading.
 
@@ -232,13 +235,13 @@ class Tables:
         for row in self._rows(table, entry if filtered else None):
             message = self.entry_message(table, row)
             if entry.HasField("counter_data") and table.counter:
-                packets, size = row[3]
+                packets, size = row[4]
                 message.counter_data.packet_count, message.counter_data.byte_count = packets, size
                 message.counter_data.SetInParent()
-            if entry.HasField("meter_config") and row[4] is not None:
-                message.meter_config.CopyFrom(config_message(row[4]))
+            if entry.HasField("meter_config") and row[5] is not None:
+                message.meter_config.CopyFrom(config_message(row[5]))
             if entry.HasField("time_since_last_hit") and table.timeouts:
-                message.time_since_last_hit.elapsed_ns = row[6] // NS
+                message.time_since_last_hit.elapsed_ns = row[7] // NS
                 message.time_since_last_hit.SetInParent()
             yield p4.Entity(table_entry=message)
 
@@ -253,21 +256,21 @@ class Tables:
             rows = self._device.entries(table.name)
             if entry.match:
                 found = matches(table.fields, entry.match, f"table {table.name}")
-                rows = [row for row in rows if row[0] == found]
+                rows = [row for row in rows if row[1] == found]
             if entry.priority:
                 wanted = self._priority(table, entry.priority)
-                rows = [row for row in rows if row[1] == wanted]
+                rows = [row for row in rows if row[2] == wanted]
         kept = note(entry)
         if kept:
-            rows = [row for row in rows if row[8] == kept]
+            rows = [row for row in rows if row[9] == kept]
         if entry.HasField("action") and entry.action.action.action_id:
             name = self._schema.action_of(table, entry.action.action.action_id).name
-            rows = [row for row in rows if row[2][0] == name]
+            rows = [row for row in rows if row[3][0] == name]
         return rows
 
     def entry_message(self, table: Table, row: tuple[Any, ...]) -> Any:
         """An entry with its key, action, timeout and metadata."""
-        found, priority, target, _, _, idle, _, is_const, kept = row
+        _, found, priority, target, _, _, idle, _, is_const, kept = row
         message = p4.TableEntry(table_id=table.id)
         add_matches(message.match, table.fields, found)
         if table.prioritised:
@@ -293,7 +296,7 @@ class Tables:
             message.action.CopyFrom(self.action_message(target, table))
 
     def _default_message(self, table: Table) -> Any:
-        target, kept = self._device.read("default", table.name)
+        target, kept = self._device.act(op.TableDefaultRead(table.name))
         message = p4.TableEntry(table_id=table.id, is_default_action=True, is_const=table.const_default)
         self._fill_action(message.action, table, target)
         fill_note(message, kept)
@@ -321,13 +324,13 @@ class Tables:
     def _direct_message(self, what: str, table: Table, row: tuple[Any, ...]) -> Any:
         key = self.entry_message(table, row)
         if what == "counter":
-            packets, size = row[3]
+            packets, size = row[4]
             return p4.Entity(
                 direct_counter_entry=p4.DirectCounterEntry(
                     table_entry=key, data=p4.CounterData(packet_count=packets, byte_count=size)
                 )
             )
         message = p4.DirectMeterEntry(table_entry=key)
-        if row[4] is not None:
-            message.config.CopyFrom(config_message(row[4]))
+        if row[5] is not None:
+            message.config.CopyFrom(config_message(row[5]))
         return p4.Entity(direct_meter_entry=message)

@@ -14,6 +14,7 @@ from tidegate import TidegateError, units
 from tidegate import p4 as programs
 from tidegate.backends.build import build
 from tidegate.control import Controller, Digest, PacketIn, SwitchApi, TableEntry
+from tidegate.control import operations as op
 from tidegate.network import Network
 from tidegate.p4runtime import Connection, RemoteSwitch, Server, connect
 from tidegate.p4runtime.conftest import CPU, LOOPBACK, VRFS, Simulated, frame, lldp, wait_for
@@ -224,8 +225,8 @@ class Everything(Controller):
 
 
 def traffic(net: Network, surface: Any) -> None:
-    surface.generator_set(1, (3, lldp(5), 20_000_000_000))
-    surface.generator_set(2, (1, frame(source=0xABC), 20_000_000_000))
+    surface.act(op.GeneratorSet(1, (3, lldp(5), 20_000_000_000)))
+    surface.act(op.GeneratorSet(2, (1, frame(source=0xABC), 20_000_000_000)))
 
 
 def test_digests_packets_and_ticks_reach_a_controller(everything: programs.Program) -> None:
@@ -252,7 +253,7 @@ def test_digests_packets_and_ticks_reach_a_controller(everything: programs.Progr
         with simulated.lock:
             traffic(net, simulated.surface)
         far.run(remote, "20 s", lambda: bool(remote.learned and remote.packets and remote.ticks > 2))
-        wait_for(lambda: simulated.surface.statistics()["packet_outs"] > 0)
+        wait_for(lambda: simulated.surface.act(op.StatisticsRead())["packet_outs"] > 0)
     assert remote.learned == local.learned == {(0xABC, 1)}
     assert remote.packets[0] == local.packets[0]
     assert (remote.ticks > 2, local.ticks) == (True, 10)

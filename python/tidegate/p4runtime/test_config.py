@@ -10,6 +10,7 @@ import pytest
 
 from tidegate import TidegateError
 from tidegate import p4 as programs
+from tidegate.control import operations as op
 from tidegate.p4runtime import Server, Tls
 from tidegate.p4runtime.conftest import LOOPBACK, TEXT, Bench, Ids, Simulated, exact, frame
 from tidegate.p4runtime.connection import ClientTls, Connection, Refused
@@ -169,11 +170,11 @@ def test_a_program_is_set_on_a_switch_while_packets_flow(everything: programs.Pr
     ):
         controller.next("arbitration")
         with simulated.lock:
-            simulated.surface.generator_set(1, (1, frame(), 100_000_000))
+            simulated.surface.act(op.GeneratorSet(1, (1, frame(), 100_000_000)))
         for text in (SMALL, TEXT, SMALL):
             controller.set_config("VERIFY_AND_COMMIT", config(text))
         with simulated.lock:
-            counts = simulated.surface.statistics()
+            counts = simulated.surface.act(op.StatisticsRead())
         assert counts["generated"] + counts["received"] + counts["made"] + counts["packet_outs"] == (
             counts["transmitted"] + counts["packet_ins"] + counts["dropped"] + counts["held"]
         )

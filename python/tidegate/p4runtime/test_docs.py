@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tidegate import p4 as programs
+from tidegate.control import operations as op
 from tidegate.p4runtime import Server
 from tidegate.p4runtime.conftest import LOOPBACK, Simulated
 
@@ -31,7 +32,7 @@ def test_the_client_of_the_documentation(tmp_path: Path) -> None:
     ):
         with simulated.lock:
             for port, frame in frames.items():
-                simulated.surface.generator_set(port, (port, frame, 20_000_000_000))
+                simulated.surface.act(op.GeneratorSet(port, (port, frame, 20_000_000_000)))
         script = tmp_path / "client.py"
         script.write_text(found[1].replace("127.0.0.1:9559", server.address).replace('"2 s"', '"30 s"'))
         ran = subprocess.run(

@@ -11,6 +11,7 @@ import pytest
 from finsy.p4entity import P4ValueSetMember
 
 from tidegate import p4 as programs
+from tidegate.control import operations as op
 from tidegate.p4runtime import Server
 from tidegate.p4runtime.conftest import LOOPBACK, TEXT, Simulated, frame, lldp
 
@@ -204,8 +205,8 @@ def test_finsy(everything: programs.Program, tmp_path: Path) -> None:
         ) as server,
     ):
         with simulated.lock:
-            simulated.surface.generator_set(1, (3, lldp(), 20_000_000_000))
-            simulated.surface.generator_set(2, (3, frame(to=77), 20_000_000_000))
+            simulated.surface.act(op.GeneratorSet(1, (3, lldp(), 20_000_000_000)))
+            simulated.surface.act(op.GeneratorSet(2, (3, frame(to=77), 20_000_000_000)))
         asyncio.run(use(server.address, tmp_path / "p4info.txt", tmp_path / "everything.p4"))
         with simulated.lock:
-            assert simulated.surface.statistics()["packet_outs"] == 1
+            assert simulated.surface.act(op.StatisticsRead())["packet_outs"] == 1

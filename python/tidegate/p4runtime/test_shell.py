@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidegate import p4 as programs
+from tidegate.control import operations as op
 from tidegate.p4runtime import Server
 from tidegate.p4runtime.conftest import LOOPBACK, TEXT, Simulated, frame, lldp
 
@@ -27,8 +28,8 @@ def test_p4runtime_shell(everything: programs.Program, tmp_path: Path) -> None:
         Server(simulated.api, everything, address=LOOPBACK, lock=simulated.lock, poll_every=0.005) as server,
     ):
         with simulated.lock:
-            simulated.surface.generator_set(1, (3, lldp(), 20_000_000_000))
-            simulated.surface.generator_set(2, (3, frame(to=77), 20_000_000_000))
+            simulated.surface.act(op.GeneratorSet(1, (3, lldp(), 20_000_000_000)))
+            simulated.surface.act(op.GeneratorSet(2, (3, frame(to=77), 20_000_000_000)))
         command: list[str | Path] = [
             SHELL,
             SCRIPT,
@@ -40,4 +41,4 @@ def test_p4runtime_shell(everything: programs.Program, tmp_path: Path) -> None:
         assert ran.returncode == 0, ran.stdout + ran.stderr
         assert ran.stdout.endswith("done\n"), ran.stdout + ran.stderr
         with simulated.lock:
-            assert simulated.surface.statistics()["packet_outs"] == 1
+            assert simulated.surface.act(op.StatisticsRead())["packet_outs"] == 1

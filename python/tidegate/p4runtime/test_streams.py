@@ -12,6 +12,7 @@ import pytest
 from google.protobuf import any_pb2, struct_pb2
 
 from tidegate import p4 as programs
+from tidegate.control import operations as op
 from tidegate.control.delivery import Messages
 from tidegate.p4runtime import Server
 from tidegate.p4runtime.arbitration import MOST_WAITING, Arbitration, Stream
@@ -361,10 +362,10 @@ def test_packets_to_the_controller_have_their_header_as_metadata(
 ) -> None:
     _, controller = served
     with simulated.lock:
-        simulated.surface.generator_set(1, (3, lldp(9), 50_000_000_000))
+        simulated.surface.act(op.GeneratorSet(1, (3, lldp(9), 50_000_000_000)))
     packet = controller.next("packet")
     with simulated.lock:
-        simulated.surface.generator_set(1, None)
+        simulated.surface.act(op.GeneratorStop(1))
     assert packet.payload == lldp(9)
     assert [(m.metadata_id, m.value) for m in packet.metadata] == [(1, b"\x03"), (2, b"\x00")]
 
@@ -374,13 +375,13 @@ def test_packets_from_the_controller(simulated: Simulated, served: tuple[Server,
 
     def sent() -> int:
         with simulated.lock:
-            return int(simulated.surface.statistics()["packet_outs"])
+            return int(simulated.surface.act(op.StatisticsRead())["packet_outs"])
 
     before = sent()
     metadata = [{"metadata_id": 1, "value": b"\x02"}, {"metadata_id": 2, "value": b"\x00"}]
     controller.send(p4.StreamMessageRequest(packet={"payload": frame(), "metadata": metadata}))
     wait_for(lambda: sent() == before + 1)
-    wait_for(lambda: simulated.surface.queue_read(2, 0)["packets"] >= 1)
+    wait_for(lambda: simulated.surface.act(op.QueueRead(2, 0))["packets"] >= 1)
     for wrong, code in (
         ([], 3),
         (metadata[:1], 3),

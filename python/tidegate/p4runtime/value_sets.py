@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tidegate.control import operations as op
 from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.errors import invalid
 from tidegate.p4runtime.matches import add_matches, matches
@@ -25,11 +26,8 @@ class ValueSets:
         name, fields = known(self._schema.value_sets, entry.value_set_id, "value set")
         if kind != MODIFY:
             raise invalid("a value set can only be modified")
-        return (
-            "value_set",
-            name,
-            [matches(fields, member.match, f"value set {name}") for member in entry.members],
-        )
+        members = [matches(fields, member.match, f"value set {name}") for member in entry.members]
+        return op.ValueSetFill(name, members)
 
     def read(self, entry: Any) -> Iterator[Any]:
         """The sets that a request asks for."""
@@ -38,6 +36,6 @@ class ValueSets:
             sets = {entry.value_set_id: known(sets, entry.value_set_id, "value set")}
         for number, (name, fields) in sets.items():
             message = p4.ValueSetEntry(value_set_id=number)
-            for member in self._device.read("value set", name):
+            for member in self._device.act(op.ValueSetRead(name)):
                 add_matches(message.members.add().match, fields, member)
             yield p4.Entity(value_set_entry=message)

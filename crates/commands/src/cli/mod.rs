@@ -1,32 +1,37 @@
 //! The command language of the reference switch (`simple_switch_CLI`), for `--commands` files and within STF files.
 //!
+//! Each command is read as a [`control::Op`], and the answer written as text.
+//!
 //! One command a line, words apart by blanks, `#` starts a comment and so does a word that begins with `//`. A command either does all that it says and gives
 //! back its answer (empty if there is nothing to say), or changes nothing and gives back the reason.
 //!
 //! | file | commands |
 //! |---|---|
-//! | `table.rs` | `table_*`, `table_indirect_*`, `pvs_*` |
+//! | `table.rs` | `table_*`, `table_indirect_*`: what they write |
+//! | `dump.rs` | `table_*` and `show_*`: what they read |
+//! | `value_set.rs` | `pvs_*` |
 //! | `profile.rs` | `act_prof_*` |
 //! | `objects.rs` | `register_*`, `counter_*`, `meter_*`, `set_crc*_parameters` |
 //! | `replication.rs` | `mirroring_*`, `mc_*` |
+//! | `op.rs` | `op`: every operation there is |
 
+mod dump;
 mod objects;
+mod op;
 mod profile;
 mod replication;
 mod table;
+mod value_set;
 
 use std::path::Path;
 
+use control::{Op, StateOp, Target};
 use dataplane::pipeline::Pipeline;
-use dataplane::state::State;
 use serde_json::{Value, json};
+use units::Time;
 
 use crate::load::read_text;
-use crate::value;
 use crate::{Failure, Result};
-
-pub use objects::{counter_cell, direct_counter};
-pub use table::priority_counts;
 
 /// The answer of a command, or why it was refused.
 pub type Answer = std::result::Result<String, String>;
@@ -107,6 +112,24 @@ impl Session<'_> {
         Some(self.command(command, args))
     }
 
+    /// Does an operation.
+    pub(crate) fn act(&mut self, op: impl Into<Op>) -> std::result::Result<control::Answer, String> {
+        self.pipeline.act(Time::from_ps(self.now), &op.into()).map_err(|error| error.to_string())
+    }
+
+    /// Does an operation of which there is nothing to say.
+    fn done(&mut self, op: impl Into<Op>) -> Answer {
+        self.act(op).map(|_| String::new())
+    }
+
+    /// Does an operation that gives a handle.
+    pub(crate) fn handle(&mut self, op: impl Into<Op>) -> std::result::Result<u32, String> {
+        match self.act(op)? {
+            control::Answer::Handle(handle) => Ok(handle),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     fn command(&mut self, command: &str, args: &[&str]) -> Answer {
         if let Some((_, why)) = ELSEWHERE.iter().find(|(name, _)| *name == command) {
             return Err(format!("`{command}` is not possible: {why}"));
@@ -116,14 +139,16 @@ impl Session<'_> {
         }
         if command == "reset_state" {
             count(args, 0, 0, "reset_state")?;
-            self.pipeline.state = State::new(self.pipeline.program());
-            return Ok(String::new());
+            return self.done(StateOp::Reset {});
         }
         let family = command.split('_').next().unwrap_or("");
         let done = match family {
-            "table" | "pvs" | "show" => self.table_command(command, args),
+            "table" => self.table_command(command, args),
+            "pvs" => self.value_set_command(command, args),
+            "show" => self.show_command(command, args),
             "act" => self.profile_command(command, args),
             "mirroring" | "mc" => self.replication_command(command, args),
+            "op" => Some(self.operation(args)),
             _ => self.object_command(command, args),
         };
         done.unwrap_or_else(|| {
@@ -145,8 +170,9 @@ pub(crate) fn count(
     Ok(())
 }
 
-pub(crate) fn index(what: &str, text: &str) -> std::result::Result<usize, String> {
-    value::small(what, text).map(|v| v as usize)
+/// An answer that is not of the operation it came of.
+pub(crate) fn unexpected(answer: &control::Answer) -> String {
+    format!("unexpected answer {answer:?}")
 }
 
 /// A command file's line that only looks, and what it saw.

@@ -1,6 +1,10 @@
 //! Action profiles and selectors.
 
-use super::{Answer, Session, count};
+use control::{Call, Name, ProfileOp, check};
+
+use super::dump::call_text;
+use super::table::call;
+use super::{Answer, Session, count, unexpected};
 use crate::value::small;
 
 impl Session<'_> {
@@ -18,48 +22,44 @@ impl Session<'_> {
         })
     }
 
-    fn profile(&self, name: &str) -> Result<usize, String> {
-        self.pipeline.profile_index(name).map_err(|e| e.0)
+    /// An action of a profile, with values as the command line has them.
+    fn member_call(&self, profile: &str, action: &str, values: &[&str]) -> Result<Call, String> {
+        let program = self.pipeline.program();
+        let index = Name::from(profile).profile(program).map_err(|e| e.to_string())?;
+        let table = check::profile_table(program, index).map_err(|e| e.to_string())?;
+        call(program, table, action, values)
     }
 
     fn member_create(&mut self, args: &[&str]) -> Answer {
         count(args, 2, usize::MAX, "act_prof_create_member PROFILE ACTION VALUE...")?;
-        let profile = self.profile(args[0])?;
-        let table = self.pipeline.profile_table(profile).map_err(|e| e.0)?;
-        let (_, values) = self.action_values(table, args[1], &args[2..])?;
-        let handle = self.pipeline.member_add(profile, None, args[1], &values).map_err(|e| e.0)?;
+        let to = self.member_call(args[0], args[1], &args[2..])?;
+        let handle = self.handle(ProfileOp::AddMember { profile: args[0].into(), member: None, to })?;
         Ok(format!("member has been created with handle {handle}"))
     }
 
     fn member_modify(&mut self, args: &[&str]) -> Answer {
         count(args, 3, usize::MAX, "act_prof_modify_member PROFILE ACTION MEMBER VALUE...")?;
-        let profile = self.profile(args[0])?;
         let member = small("member", args[2])?;
-        let table = self.pipeline.profile_table(profile).map_err(|e| e.0)?;
-        let (_, values) = self.action_values(table, args[1], &args[3..])?;
-        self.pipeline.member_modify(profile, member, args[1], &values).map_err(|e| e.0)?;
-        Ok(String::new())
+        let to = self.member_call(args[0], args[1], &args[3..])?;
+        self.done(ProfileOp::SetMember { profile: args[0].into(), member, to })
     }
 
     fn member_delete(&mut self, args: &[&str]) -> Answer {
         count(args, 2, 2, "act_prof_delete_member PROFILE MEMBER")?;
-        let profile = self.profile(args[0])?;
-        self.pipeline.member_delete(profile, small("member", args[1])?).map_err(|e| e.0)?;
-        Ok(String::new())
+        let (profile, member) = (args[0].into(), small("member", args[1])?);
+        self.done(ProfileOp::DeleteMember { profile, member })
     }
 
     fn profile_group_create(&mut self, args: &[&str]) -> Answer {
         count(args, 1, 1, "act_prof_create_group PROFILE")?;
-        let profile = self.profile(args[0])?;
-        let handle = self.pipeline.group_add(profile).map_err(|e| e.0)?;
+        let handle = self.handle(ProfileOp::AddGroup { profile: args[0].into() })?;
         Ok(format!("group has been created with handle {handle}"))
     }
 
     fn profile_group_delete(&mut self, args: &[&str]) -> Answer {
         count(args, 2, 2, "act_prof_delete_group PROFILE GROUP")?;
-        let profile = self.profile(args[0])?;
-        self.pipeline.group_delete(profile, small("group", args[1])?).map_err(|e| e.0)?;
-        Ok(String::new())
+        let (profile, group) = (args[0].into(), small("group", args[1])?);
+        self.done(ProfileOp::DeleteGroup { profile, group })
     }
 
     fn group_member(&mut self, args: &[&str], add: bool) -> Answer {
@@ -69,25 +69,27 @@ impl Session<'_> {
             "act_prof_remove_member_from_group PROFILE MEMBER GROUP"
         };
         count(args, 3, 3, expected)?;
-        let profile = self.profile(args[0])?;
+        let profile = args[0].into();
         let (member, group) = (small("member", args[1])?, small("group", args[2])?);
-        let done = if add {
-            self.pipeline.group_join(profile, group, member)
+        if add {
+            self.done(ProfileOp::JoinGroup { profile, group, member })
         } else {
-            self.pipeline.group_leave(profile, group, member)
-        };
-        done.map_err(|e| e.0)?;
-        Ok(String::new())
+            self.done(ProfileOp::LeaveGroup { profile, group, member })
+        }
     }
 
     fn profile_dump(&mut self, args: &[&str]) -> Answer {
         count(args, 1, 1, "act_prof_dump PROFILE")?;
-        let profile = self.profile(args[0])?;
-        let table = self.pipeline.profile_table(profile).map_err(|e| e.0)?;
-        let mut lines =
-            vec![format!("action profile {}", self.pipeline.program().profiles[profile].info.name)];
-        for (member, action, data) in self.pipeline.state.profiles[profile].members() {
-            lines.push(format!("member {member}: {}", self.action_text(table, action, data)));
+        let program = self.pipeline.program().clone();
+        let profile = Name::from(args[0]).profile(&program).map_err(|e| e.to_string())?;
+        let table = check::profile_table(&program, profile).map_err(|e| e.to_string())?;
+        let mut lines = vec![format!("action profile {}", program.profiles[profile].info.name)];
+        match self.act(ProfileOp::ReadMembers { profile: args[0].into() })? {
+            control::Answer::Members(members) => {
+                let line = |(member, call)| format!("member {member}: {}", call_text(&program, table, &call));
+                lines.extend(members.into_iter().map(line));
+            }
+            other => return Err(unexpected(&other)),
         }
         Ok(lines.join("\n"))
     }

@@ -1,8 +1,8 @@
 //! Mirror sessions and multicast groups.
 
-use dataplane::replication::Session as Mirror;
+use control::{CopiesOp, Mirror, Node, Put};
 
-use super::{Answer, Session, count};
+use super::{Answer, Session, count, unexpected};
 use crate::value::small;
 
 impl Session<'_> {
@@ -25,50 +25,44 @@ impl Session<'_> {
         })
     }
 
+    fn mirror(&mut self, session: &str, to: Mirror) -> Answer {
+        self.done(CopiesOp::SetMirror { session: small("session", session)?, to, put: Put::Either })
+    }
+
     fn mirroring_add(&mut self, args: &[&str]) -> Answer {
         count(args, 2, 2, "mirroring_add SESSION PORT")?;
-        let session = Mirror { port: Some(small("port", args[1])?), ..Mirror::default() };
-        self.pipeline.replication.set_session(small("session", args[0])?, session);
-        Ok(String::new())
+        self.mirror(args[0], Mirror { port: Some(small("port", args[1])?), ..Mirror::default() })
     }
 
     fn mirroring_add_mc(&mut self, args: &[&str]) -> Answer {
         count(args, 2, 2, "mirroring_add_mc SESSION GROUP")?;
-        let session = Mirror { group: Some(small("group", args[1])?), ..Mirror::default() };
-        self.pipeline.replication.set_session(small("session", args[0])?, session);
-        Ok(String::new())
+        self.mirror(args[0], Mirror { group: Some(small("group", args[1])?), ..Mirror::default() })
     }
 
     fn mirroring_add_truncate(&mut self, args: &[&str]) -> Answer {
         count(args, 3, 3, "mirroring_add_truncate SESSION PORT BYTES")?;
-        let session = Mirror {
-            port: Some(small("port", args[1])?),
-            truncate: Some(small("length", args[2])?),
-            ..Mirror::default()
-        };
-        self.pipeline.replication.set_session(small("session", args[0])?, session);
-        Ok(String::new())
+        let (port, truncate) = (Some(small("port", args[1])?), Some(small("length", args[2])?));
+        self.mirror(args[0], Mirror { port, truncate, ..Mirror::default() })
     }
 
     fn mirroring_delete(&mut self, args: &[&str]) -> Answer {
         count(args, 1, 1, "mirroring_delete SESSION")?;
-        let id = small("session", args[0])?;
-        if !self.pipeline.replication.remove_session(id) {
-            return Err(format!("there is no mirror session {id}"));
-        }
-        Ok(String::new())
+        self.done(CopiesOp::DeleteMirror { session: small("session", args[0])?, put: Put::Known })
     }
 
     fn mirroring_get(&mut self, args: &[&str]) -> Answer {
         count(args, 1, 1, "mirroring_get SESSION")?;
         let id = small("session", args[0])?;
-        let Some(session) = self.pipeline.replication.session(id) else {
+        let sessions = match self.act(CopiesOp::ReadMirrors {})? {
+            control::Answer::Mirrors(sessions) => sessions,
+            other => return Err(unexpected(&other)),
+        };
+        let Some(found) = sessions.into_iter().find(|s| s.session == id) else {
             return Err(format!("there is no mirror session {id}"));
         };
         let mut text = format!("session {id}:");
-        for (name, value) in
-            [("port", session.port), ("multicast group", session.group), ("length", session.truncate)]
-        {
+        let to = found.to;
+        for (name, value) in [("port", to.port), ("multicast group", to.group), ("length", to.truncate)] {
             if let Some(value) = value {
                 text += &format!(" {name} {value}");
             }
@@ -78,11 +72,13 @@ impl Session<'_> {
 
     fn dump(&mut self, args: &[&str]) -> Answer {
         count(args, 0, 0, "mc_dump")?;
-        let lines = self.pipeline.replication.groups().map(|(group, nodes)| {
-            let nodes: Vec<String> = nodes
-                .map(|(handle, rid, ports)| format!("node {handle} rid {rid} ports {ports:?}"))
-                .collect();
-            format!("group {group}: {}", nodes.join("; "))
+        let groups = match self.act(CopiesOp::ReadGroups {})? {
+            control::Answer::Multicast(groups) => groups,
+            other => return Err(unexpected(&other)),
+        };
+        let node = |n: &Node| format!("node {} rid {} ports {:?}", n.node, n.rid, n.ports);
+        let lines = groups.iter().map(|(group, nodes)| {
+            format!("group {group}: {}", nodes.iter().map(node).collect::<Vec<_>>().join("; "))
         });
         Ok(lines.collect::<Vec<_>>().join("\n"))
     }
@@ -93,19 +89,13 @@ impl Session<'_> {
         if group == 0 || group > 0xffff {
             return Err(format!("{group} is not a multicast group; they are 1 to 65535"));
         }
-        if !self.pipeline.replication.create_group(group) {
-            return Err(format!("there is a multicast group {group} already"));
-        }
-        Ok(String::new())
+        self.done(CopiesOp::SetGroup { group, copies: Vec::new(), put: Put::New })
     }
 
     fn group_destroy(&mut self, args: &[&str]) -> Answer {
         count(args, 1, 1, "mc_mgrp_destroy GROUP")?;
         let group = small("group", args[0])?;
-        if !self.pipeline.replication.destroy_group(group) {
-            return Err(format!("there is no multicast group {group}"));
-        }
-        Ok(String::new())
+        self.done(CopiesOp::DeleteGroup { group, put: Put::Known, nodes: false })
     }
 
     fn node_create(&mut self, args: &[&str]) -> Answer {
@@ -114,44 +104,30 @@ impl Session<'_> {
         if rid > 0xffff {
             return Err(format!("replication id {rid} is more than 65535"));
         }
-        let ports = ports(&args[1..])?;
-        let handle = self.pipeline.replication.create_node(rid, ports);
+        let handle = self.handle(CopiesOp::AddNode { rid, ports: ports(&args[1..])? })?;
         Ok(format!("node was created with handle {handle}"))
     }
 
     fn node_update(&mut self, args: &[&str]) -> Answer {
         count(args, 1, usize::MAX, "mc_node_update NODE PORT...")?;
         let node = small("node", args[0])?;
-        let ports = ports(&args[1..])?;
-        if !self.pipeline.replication.update_node(node, ports) {
-            return Err(format!("there is no node {node}"));
-        }
-        Ok(String::new())
+        self.done(CopiesOp::SetNode { node, ports: ports(&args[1..])? })
     }
 
     fn node_associate(&mut self, args: &[&str], add: bool) -> Answer {
         let expected = if add { "mc_node_associate GROUP NODE" } else { "mc_node_dissociate GROUP NODE" };
         count(args, 2, 2, expected)?;
         let (group, node) = (small("group", args[0])?, small("node", args[1])?);
-        let replication = &mut self.pipeline.replication;
-        let done = if add { replication.associate(group, node) } else { replication.dissociate(group, node) };
-        if !done {
-            return Err(if add {
-                format!("there is no multicast group {group}, or no node {node}; create both first")
-            } else {
-                format!("node {node} is not in multicast group {group}")
-            });
+        if add {
+            self.done(CopiesOp::JoinNode { group, node })
+        } else {
+            self.done(CopiesOp::LeaveNode { group, node })
         }
-        Ok(String::new())
     }
 
     fn node_destroy(&mut self, args: &[&str]) -> Answer {
         count(args, 1, 1, "mc_node_destroy NODE")?;
-        let node = small("node", args[0])?;
-        if !self.pipeline.replication.destroy_node(node) {
-            return Err(format!("there is no node {node}"));
-        }
-        Ok(String::new())
+        self.done(CopiesOp::DeleteNode { node: small("node", args[0])? })
     }
 }
 

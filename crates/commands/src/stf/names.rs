@@ -1,6 +1,5 @@
 //! Names as STF files have them: any unambiguous end of a name, and several spellings of key names.
 
-use dataplane::pipeline::Pipeline;
 use p4lang::ir::{Program, TableId};
 
 /// The index of the name that `wanted` means: itself, else the only one that ends with it in whole parts, else the
@@ -38,8 +37,7 @@ pub fn table(program: &Program, wanted: &str) -> Result<TableId, String> {
 }
 
 /// Index in the table's action list.
-pub fn action(pipeline: &Pipeline, table: TableId, wanted: &str) -> Result<u32, String> {
-    let program = pipeline.program();
+pub fn action(program: &Program, table: TableId, wanted: &str) -> Result<u32, String> {
     let names = program[table].actions.iter().map(|a| program[a.action].info.name.as_str());
     find(&format!("action of table `{}`", program[table].info.name), wanted, names).map(|i| i as u32)
 }

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use control::{Call, Cells, EntryRef, Extras, Leads, Match, Name, TableOp, check};
 use dataplane::pipeline::{Output, Pipeline};
 use dataplane::trace::hex;
-use num_bigint::BigUint;
 use p4lang::ir::{EntryMatch, Program, TableId};
 use serde_json::{Value, json};
 
 use super::compare::{Mismatch, differs, pattern_text};
 use super::names;
-use super::parse::{Call, Check, Pattern, Statement, parse};
-use crate::cli::{Session, counter_cell, direct_counter, priority_counts};
+use super::parse::{self, Check, Pattern, Statement};
+use crate::cli::Session;
 use crate::load::{Engine, pipeline, read_text};
 use crate::value::{small, stf_match, stf_missing, stf_value};
 use crate::{Failure, Interrupt, Result};
@@ -66,7 +66,7 @@ struct Run {
 pub fn run(program: Arc<Program>, test: &Path, options: Options, interrupt: Interrupt<'_>) -> Result<Value> {
     let name = test.display().to_string();
     let text = read_text(test)?;
-    let statements = parse(&text).map_err(|(line, why)| Failure(format!("{name}:{line}: {why}")))?;
+    let statements = parse::parse(&text).map_err(|(line, why)| Failure(format!("{name}:{line}: {why}")))?;
     let (pipeline, note) = pipeline(program, options.engine, options.seed)?;
     let mut run = Run {
         pipeline,
@@ -111,8 +111,7 @@ impl Run {
             }
             Statement::Command(text) => {
                 self.settled = false;
-                let mut session = Session { pipeline: &mut self.pipeline, now: self.now };
-                if let Some(answer) = session.execute(text) {
+                if let Some(answer) = self.session().execute(text) {
                     let answer = answer?;
                     if !answer.is_empty() {
                         self.answers.push(json!({"line": line, "command": text, "answer": answer}));
@@ -155,34 +154,33 @@ impl Run {
                     found[at] = stf_match(text, key.kind, key.expr.width)
                         .map_err(|e| format!("key `{name}`: {e}"))?;
                 }
-                let priority = match priority {
-                    Some(priority) if priority_counts(declared) => PRIORITIES - priority,
-                    None if priority_counts(declared) => PRIORITIES,
-                    _ => 0,
-                };
-                let (action, args) = self.call(id, action)?;
-                let target = self.pipeline.action_target(id, action, &args).map_err(|e| e.0)?;
-                let entry = self.pipeline.table_add(id, found, priority, target).map_err(|e| e.0)?;
+                let priority = check::prioritised(declared)
+                    .then(|| priority.map_or(PRIORITIES, |priority| PRIORITIES - priority));
+                let table = full_name(&program, id);
+                let key = found.iter().map(Match::from).collect();
+                let to = call(&program, id, action)?;
+                let op = TableOp::Add { table, key, priority, to, extras: Extras::default() };
+                let entry = self.session().handle(op)?;
                 if let Some(handle) = handle {
                     self.handles.insert(handle.clone(), (id, entry));
                 }
             }
             Statement::SetDefault { table, action } => {
                 let id = names::table(&program, table)?;
-                let (action, args) = self.call(id, action)?;
-                let target = self.pipeline.action_target(id, action, &args).map_err(|e| e.0)?;
-                self.pipeline.table_set_default(id, target).map_err(|e| e.0)?;
+                let (table, to) = (full_name(&program, id), call(&program, id, action)?);
+                self.session().act(TableOp::SetDefault { table, to, note: None })?;
             }
             Statement::Remove(Some(handle)) => {
                 let (id, entry) = self
                     .handles
                     .remove(handle)
                     .ok_or_else(|| format!("no entry was added with `= {handle}`"))?;
-                self.pipeline.table_delete(id, entry).map_err(|e| e.0)?;
+                let (table, entry) = (full_name(&program, id), EntryRef::Handle(entry));
+                self.session().act(TableOp::Delete { table, entry })?;
             }
             _ => {
-                for index in 0..program.tables.len() {
-                    self.pipeline.table_clear(TableId(index as u32)).map_err(|e| e.0)?;
+                for table in &program.tables {
+                    self.session().act(TableOp::Clear { table: table.info.name.as_str().into() })?;
                 }
                 self.handles.clear();
             }
@@ -190,29 +188,8 @@ impl Run {
         Ok(())
     }
 
-    /// The action and the values of its parameters in their order.
-    fn call(&self, table: TableId, call: &Call) -> std::result::Result<(u32, Vec<BigUint>), String> {
-        let program = self.pipeline.program();
-        let index = names::action(&self.pipeline, table, &call.name)?;
-        let declared = &program[program[table].actions[index as usize].action];
-        let named = |name: &str| call.args.iter().find(|(n, _)| n == name);
-        let known: Vec<&str> = declared.params.iter().map(|p| p.name.as_str()).collect();
-        if let Some((odd, _)) = call.args.iter().find(|(n, _)| !known.contains(&n.as_str())) {
-            return Err(format!(
-                "action `{}` has no parameter `{odd}`; it has {}",
-                declared.info.name,
-                if known.is_empty() { "none".to_owned() } else { known.join(", ") }
-            ));
-        }
-        let mut args = Vec::new();
-        for param in &declared.params {
-            let (_, text) = named(&param.name).ok_or_else(|| {
-                format!("action `{}` needs a value for `{}`", declared.info.name, param.name)
-            })?;
-            let value = stf_value(text, program[param.var].width);
-            args.push(value.map_err(|e| format!("parameter `{}`: {e}", param.name))?);
-        }
-        Ok((index, args))
+    fn session(&mut self) -> Session<'_> {
+        Session { pipeline: &mut self.pipeline, now: self.now }
     }
 
     fn check_counter(
@@ -224,16 +201,17 @@ impl Run {
     ) -> std::result::Result<(), String> {
         let at = match self.handles.get(index) {
             Some((table, entry)) => {
-                if direct_counter(&self.pipeline, counter).is_some_and(|t| t != *table) {
+                let of = Name::from(counter).counter(self.pipeline.program());
+                if matches!(of, Ok(Cells::Direct(other)) if other != *table) {
                     return Err(format!("entry `{index}` is not of the table of counter `{counter}`"));
                 }
-                *entry as usize
+                *entry
             }
-            None => small("index", index)? as usize,
+            None => small("index", index)?,
         };
-        let (packets, bytes) = counter_cell(&mut self.pipeline, counter, at)?;
+        let (packets, bytes) = self.session().counter(counter, at)?;
         let Some(check) = check else { return Ok(()) };
-        let (value, unit) = if check.bytes { (*bytes, "bytes") } else { (*packets, "packets") };
+        let (value, unit) = if check.bytes { (bytes, "bytes") } else { (packets, "packets") };
         if !check.comparison.holds(value, check.value) {
             self.mismatches.push(Mismatch {
                 line,
@@ -337,6 +315,33 @@ impl Run {
             }
         }
     }
+}
+
+fn full_name(program: &Program, table: TableId) -> Name {
+    program[table].info.name.as_str().into()
+}
+
+/// An action, with the values of its parameters in their order.
+fn call(program: &Program, table: TableId, call: &parse::Call) -> std::result::Result<Leads, String> {
+    let index = names::action(program, table, &call.name)?;
+    let declared = &program[program[table].actions[index as usize].action];
+    let named = |name: &str| call.args.iter().find(|(n, _)| n == name);
+    let known: Vec<&str> = declared.params.iter().map(|p| p.name.as_str()).collect();
+    if let Some((odd, _)) = call.args.iter().find(|(n, _)| !known.contains(&n.as_str())) {
+        return Err(format!(
+            "action `{}` has no parameter `{odd}`; it has {}",
+            declared.info.name,
+            if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+        ));
+    }
+    let mut values = Vec::new();
+    for param in &declared.params {
+        let (_, text) = named(&param.name)
+            .ok_or_else(|| format!("action `{}` needs a value for `{}`", declared.info.name, param.name))?;
+        let value = stf_value(text, program[param.var].width);
+        values.push((&value.map_err(|e| format!("parameter `{}`: {e}", param.name))?).into());
+    }
+    Ok(Leads::Action(Call { action: declared.info.name.as_str().into(), values }))
 }
 
 fn different(port: u32, e: &Expected, r: &Received) -> Mismatch {

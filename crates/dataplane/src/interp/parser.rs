@@ -118,7 +118,7 @@ impl Run<'_, '_> {
             case.matches.iter().zip(values).all(|(m, value)| match m {
                 Match::ValueSet { set: named, field } if *named == set => {
                     let width = widths.get(*field as usize).map_or(1, |f| f.1);
-                    member.get(*field as usize).is_some_and(|m| crate::control::matches(m, value, width))
+                    member.get(*field as usize).is_some_and(|m| control::matches(m, value, width))
                 }
                 _ => true,
             })

@@ -75,7 +75,7 @@ pub unsafe extern "C" fn value_set(native: *mut Native, set: u64, key: *const u6
                 let value = std::slice::from_raw_parts(key.add(at), count);
                 at += count;
                 named[index] == 0
-                    || member.get(index).is_some_and(|m| crate::control::matches(m, &number(value), *width))
+                    || member.get(index).is_some_and(|m| control::matches(m, &number(value), *width))
             })
         };
         u64::from(ctx.state.value_sets[set as usize].iter().any(matches))

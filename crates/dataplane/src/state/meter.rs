@@ -11,14 +11,7 @@ pub enum Color {
     Red = 2,
 }
 
-/// Rates in thousandths of a byte or packet per second, bursts in bytes or packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MeterRates {
-    pub committed_rate: u64,
-    pub committed_burst: u64,
-    pub peak_rate: u64,
-    pub peak_burst: u64,
-}
+pub use control::MeterRates;
 
 const SCALE: u128 = 1_000_000_000_000_000;
 

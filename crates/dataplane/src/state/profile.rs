@@ -24,14 +24,7 @@ pub struct Profile {
 }
 
 /// A member in a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Share {
-    pub member: u32,
-    /// How many times as often as one of weight 1 it is chosen.
-    pub weight: u32,
-    /// The port on which it depends, as the control plane writes it. Ports do not go down here.
-    pub watch: Vec<u8>,
-}
+pub use control::Share;
 
 #[derive(Debug, Clone, Default)]
 pub struct Group {

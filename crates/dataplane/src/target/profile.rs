@@ -1,26 +1,74 @@
 //! Members and groups of action profiles, and sets of actions that an entry has for itself.
 
+use control::{Name, ProfileOp, Put, Result, check};
 use num_bigint::BigUint;
 use p4lang::ir::TableId;
 
-use super::{Kind, Result, refuse, refuse_as, resolve};
+use super::{Answer, Kind, refuse, refuse_as};
 use crate::pipeline::Pipeline;
 use crate::state::profile::{Choice, Group, MAX_WEIGHT, Share};
 use crate::state::table::Target;
 
 impl Pipeline {
+    pub(super) fn act_on_profile(&mut self, op: &ProfileOp) -> Result<Answer> {
+        let program = self.program().clone();
+        match op {
+            ProfileOp::AddMember { profile, member, to } => {
+                let profile = profile.profile(&program)?;
+                let values: Vec<BigUint> = to.values.iter().map(control::Value::number).collect();
+                return self.member_add(profile, *member, to.action.as_str(), &values).map(Answer::Handle);
+            }
+            ProfileOp::SetMember { profile, member, to } => {
+                let values: Vec<BigUint> = to.values.iter().map(control::Value::number).collect();
+                self.member_modify(profile.profile(&program)?, *member, to.action.as_str(), &values)?;
+            }
+            ProfileOp::DeleteMember { profile, member } => {
+                self.member_delete(profile.profile(&program)?, *member)?;
+            }
+            ProfileOp::ReadMembers { profile } => {
+                let profile = profile.profile(&program)?;
+                let table = check::profile_table(&program, profile)?;
+                let members = self.state.profiles[profile].members().into_iter();
+                let call = |(number, action, words): (u32, u32, &[u64])| {
+                    (number, super::table::call(&program, table, action, words))
+                };
+                return Ok(Answer::Members(members.map(call).collect()));
+            }
+            ProfileOp::AddGroup { profile } => {
+                return self.group_add(profile.profile(&program)?).map(Answer::Handle);
+            }
+            ProfileOp::SetGroup { profile, group, shares, max_size, put } => {
+                self.group_set(profile.profile(&program)?, *group, *put, shares.clone(), *max_size)?;
+            }
+            ProfileOp::JoinGroup { profile, group, member } => {
+                self.group_join(profile.profile(&program)?, *group, *member)?;
+            }
+            ProfileOp::LeaveGroup { profile, group, member } => {
+                self.group_leave(profile.profile(&program)?, *group, *member)?;
+            }
+            ProfileOp::DeleteGroup { profile, group } => {
+                self.group_delete(profile.profile(&program)?, *group)?;
+            }
+            ProfileOp::ReadGroups { profile } => {
+                let groups = self.state.profiles[profile.profile(&program)?].groups().into_iter();
+                let group = |(group, found): (u32, &Group)| control::Group {
+                    group,
+                    shares: found.shares().to_vec(),
+                    max_size: found.max_size,
+                };
+                return Ok(Answer::Groups(groups.map(group).collect()));
+            }
+        }
+        Ok(Answer::Done)
+    }
+
     pub fn profile_index(&self, name: &str) -> Result<usize> {
-        resolve("action profile", name, self.program().profiles.iter().map(|p| &p.info))
+        Name::from(name).profile(self.program())
     }
 
     /// A table whose entries come from the profile: its actions are the profile's.
     pub fn profile_table(&self, profile: usize) -> Result<TableId> {
-        let tables = &self.program().tables;
-        let at = tables.iter().position(|t| t.implementation.is_some_and(|p| p.index() == profile));
-        match at {
-            Some(at) => Ok(TableId(at as u32)),
-            None => refuse("no table uses this action profile"),
-        }
+        check::profile_table(self.program(), profile)
     }
 
     fn profile_name(&self, profile: usize) -> &str {
@@ -130,18 +178,18 @@ impl Pipeline {
         &mut self,
         profile: usize,
         group: u32,
-        new: bool,
+        put: Put,
         shares: Vec<Share>,
         max_size: u32,
     ) -> Result<()> {
         self.check_selector(profile)?;
         let state = &self.state.profiles[profile];
-        match (new, state.group(group)) {
-            (true, Some(_)) => {
+        match (put, state.group(group)) {
+            (Put::New, Some(_)) => {
                 return refuse_as(Kind::Exists, format!("there is a group {group} already"));
             }
-            (false, None) => return no_group(group),
-            (false, Some(old)) if old.max_size != max_size => {
+            (Put::Known, None) => return no_group(group),
+            (Put::Known | Put::Either, Some(old)) if old.max_size != max_size => {
                 return refuse(format!(
                     "group {group} was made for a size of {}, which cannot change",
                     old.max_size

@@ -1,28 +1,16 @@
 //! What an entry of a table has beside its action: direct counter, direct meter, idle timeout, the control plane's note.
 
+use control::{Extras, Kind, Result, check};
 use p4lang::ir::{EntryMatch, TableId};
 
-use super::{Kind, Result, check_matches, refuse, refuse_as};
+use super::{refuse, refuse_as};
 use crate::pipeline::Pipeline;
-use crate::state::meter::MeterRates;
 use crate::state::table::Target;
-
-/// What is to be written of it; `None`: it stays.
-#[derive(Debug, Clone, Default)]
-pub struct Extras {
-    /// Packets and bytes.
-    pub counter: Option<(u64, u64)>,
-    /// Rates, or none: all packets are green.
-    pub meter: Option<Option<MeterRates>>,
-    /// Picoseconds; 0: none.
-    pub idle_timeout: Option<u64>,
-    pub note: Option<Vec<u8>>,
-}
 
 impl Pipeline {
     /// The entry with this match and, where it counts, priority.
     pub fn table_find(&self, id: TableId, found: &[EntryMatch], priority: u32) -> Result<u32> {
-        check_matches(self.program(), id, found)?;
+        check::check_key(self.program(), id, found)?;
         match self.state.tables[id.index()].find(found, priority) {
             Some(handle) => Ok(handle),
             None => {
@@ -39,14 +27,13 @@ impl Pipeline {
         found: Vec<EntryMatch>,
         priority: u32,
         target: Target,
-        extras: Extras,
+        extras: &Extras,
         now: u64,
     ) -> Result<u32> {
-        self.check_extras(id, &extras)?;
+        self.check_extras(id, extras)?;
         let handle = self.table_add(id, found, priority, target)?;
         // Its age counts from now on, with or without a timeout.
-        let idle_timeout = extras.idle_timeout.or(Some(0));
-        self.write_extras(id, handle, Extras { idle_timeout, ..extras }, now);
+        self.write_extras(id, handle, extras, extras.idle_timeout.or(Some(0)), now);
         Ok(handle)
     }
 
@@ -57,10 +44,10 @@ impl Pipeline {
         id: TableId,
         handle: u32,
         target: Option<Target>,
-        extras: Extras,
+        extras: &Extras,
         now: u64,
     ) -> Result<()> {
-        self.check_extras(id, &extras)?;
+        self.check_extras(id, extras)?;
         let entry = self.state.tables[id.index()].entry(handle);
         let ages = extras.idle_timeout.is_some_and(|timeout| timeout > 0);
         if ages && entry.is_some_and(|e| e.is_const) {
@@ -74,7 +61,7 @@ impl Pipeline {
             }
             None => {}
         }
-        self.write_extras(id, handle, extras, now);
+        self.write_extras(id, handle, extras, extras.idle_timeout, now);
         Ok(())
     }
 
@@ -93,7 +80,14 @@ impl Pipeline {
         Ok(())
     }
 
-    fn write_extras(&mut self, id: TableId, handle: u32, extras: Extras, now: u64) {
+    fn write_extras(
+        &mut self,
+        id: TableId,
+        handle: u32,
+        extras: &Extras,
+        idle_timeout: Option<u64>,
+        now: u64,
+    ) {
         let state = &mut self.state.tables[id.index()];
         if let Some(entry) = state.entry_mut(handle) {
             if let Some(counts) = extras.counter {
@@ -102,11 +96,11 @@ impl Pipeline {
             if let Some(rates) = extras.meter {
                 entry.meter.configure(rates, now);
             }
-            if let Some(note) = extras.note {
-                entry.note = note;
+            if let Some(note) = &extras.note {
+                entry.note.clone_from(note);
             }
         }
-        if let Some(timeout) = extras.idle_timeout {
+        if let Some(timeout) = idle_timeout {
             state.set_idle_timeout(handle, timeout, now);
         }
     }

@@ -1,0 +1,125 @@
+//! What is made from the definitions of operations.
+
+use std::fmt::Write;
+
+use crate::Op;
+use crate::ops::{Described, FieldDoc};
+
+/// Types of `python/tidegate/control/objects.py` that fields can have.
+const OBJECTS: [&str; 12] = [
+    "Bits",
+    "Call",
+    "Crc",
+    "Entry",
+    "GeneratorSpec",
+    "Key",
+    "Leads",
+    "MirrorSpec",
+    "PortSpec",
+    "Put",
+    "Rates",
+    "Share",
+];
+
+/// The fields of an operation, those that stand for several taken apart.
+fn fields(operation: &'static Described) -> Vec<&'static FieldDoc> {
+    let parts = |field: &'static FieldDoc| match field.parts {
+        [] => std::slice::from_ref(field),
+        parts => parts,
+    };
+    operation.fields.iter().flat_map(parts).collect()
+}
+
+/// Name of an operation's class in Python: `TableAdd` for `table_add`.
+fn class(operation: &Described) -> String {
+    let word = |word: &str| word[..1].to_uppercase() + &word[1..];
+    operation.name.split('_').map(word).collect()
+}
+
+/// A line of prose as a docstring has it.
+fn prose(doc: &str) -> String {
+    doc.trim().to_owned()
+}
+
+/// `python/tidegate/control/operations.py`.
+pub fn python() -> String {
+    let mut out = String::from(
+        r#"# Made from crates/control/src/ops by `cargo run -p control --example generate`. Do not edit.
+"""Every operation on a switch, as `SwitchApi.act` and `PipelineApi.batch` take it: what `docs/operations.md` lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tidegate.control.objects import (
+@IMPORTS@)
+
+
+class Operation:
+    """What can be asked of a switch."""
+
+    __slots__ = ()
+    op: ClassVar[str]
+"#,
+    );
+    for operation in Op::operations() {
+        let _ = write!(
+            out,
+            "\n\n@dataclass(slots=True)\nclass {}(Operation):\n    \"\"\"{}\"\"\"\n\n    op: ClassVar[str] = \"{}\"\n",
+            class(operation),
+            prose(operation.doc),
+            operation.name
+        );
+        let mut fields = fields(operation);
+        fields.sort_by_key(|field| field.default.is_some());
+        for field in fields {
+            let default = field.default.map(|text| format!(" = {text}")).unwrap_or_default();
+            let _ = write!(
+                out,
+                "    {}: {}{default}\n    \"\"\"{}\"\"\"\n",
+                field.name,
+                field.python,
+                prose(field.doc)
+            );
+        }
+    }
+    let words = |text: &'static str| text.split(|c: char| !c.is_alphanumeric());
+    let mut types: Vec<&str> = Op::operations()
+        .flat_map(fields)
+        .flat_map(|field| words(field.python))
+        .filter(|word| OBJECTS.contains(word))
+        .collect();
+    types.sort_unstable();
+    types.dedup();
+    out.replace("@IMPORTS@", &types.iter().map(|name| format!("    {name},\n")).collect::<String>())
+}
+
+/// `docs/operations.md`.
+pub fn markdown() -> String {
+    let mut out = String::from(
+        "# Operations on a switch\n\n\
+         Everything that can be asked of a switch, in every backend. The table is made from the definitions in `crates/control`.\n\
+         In Python each is a dataclass of `tidegate.control.operations` (`TableAdd` for `table_add`) that `act` and `batch` take;\n\
+         in files of commands it is a line `op NAME FIELD=VALUE...`, see [commands.md](commands.md).\n\n\
+         | operation | does | fields | answer |\n|---|---|---|---|\n",
+    );
+    for operation in Op::operations() {
+        let field = |f: &&FieldDoc| {
+            let optional = if f.default.is_some() { ", optional" } else { "" };
+            format!("`{}`{optional}: {}", f.name, prose(f.doc))
+        };
+        let fields: Vec<String> = fields(operation).iter().map(field).collect();
+        let answer = if operation.answer == "Done" { "" } else { operation.answer };
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {} |",
+            operation.name,
+            prose(operation.doc),
+            fields.join("<br>"),
+            answer
+        );
+    }
+    out
+}

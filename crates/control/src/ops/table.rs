@@ -1,0 +1,80 @@
+//! Tables and their entries.
+
+use super::family;
+use crate::{EntryRef, Extras, Leads, Match, Name};
+
+family! {
+    /// On tables.
+    TableOp in Table {
+        /// Add an entry; the answer is its handle.
+        Add "table_add" -> Handle {
+            /// The table.
+            table: Name,
+            /// One match for each key.
+            key: Vec<Match>,
+            /// The smaller one wins; for tables with ternary, range or optional keys alone.
+            priority: Option<u32>,
+            /// An action with its values, or a member, a group or a set of actions.
+            to: Leads,
+            /// What else the entry has.
+            extras: Extras,
+        }
+        /// Change an entry.
+        Set "table_set" -> Done {
+            /// The table.
+            table: Name,
+            /// Its handle, or its match and priority.
+            entry: EntryRef,
+            /// Where it leads; `None` leaves it.
+            to: Option<Leads>,
+            /// What else the entry has.
+            extras: Extras,
+        }
+        /// Remove an entry.
+        Delete "table_delete" -> Done {
+            /// The table.
+            table: Name,
+            /// Its handle, or its match and priority.
+            entry: EntryRef,
+        }
+        /// Remove all entries but those of the program that are const.
+        Clear "table_clear" -> Done {
+            /// The table.
+            table: Name,
+        }
+        /// Set what happens on a miss.
+        SetDefault "table_default_set" -> Done {
+            /// The table.
+            table: Name,
+            /// Where a miss leads.
+            to: Leads,
+            /// The control plane's own note; `None` leaves it.
+            note: Option<Vec<u8>>,
+        }
+        /// Set what happens on a miss to what the program says.
+        ResetDefault "table_default_reset" -> Done {
+            /// The table.
+            table: Name,
+        }
+        /// Read what happens on a miss.
+        ReadDefault "table_default_read" -> Default {
+            /// The table.
+            table: Name,
+        }
+        /// Read entries: one, or some of all in the order of their handles.
+        Read "table_read" -> Rows {
+            /// The table.
+            table: Name,
+            /// The handle from which on.
+            start: u32,
+            /// Only this one.
+            only: Option<EntryRef>,
+        }
+        /// Take the entries of all tables whose idle timeout has come. It begins anew.
+        TakeIdle "table_idle_take" -> Idle {
+        }
+        /// Read how many entries each table has, and the sums of its direct counter.
+        Totals "table_totals" -> Totals {
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Multicast groups with their nodes, and mirror sessions.
+
+use control::{CopiesOp, MirrorState, Node, Put, Result};
+
+use super::{Answer, Kind, refuse_as};
+use crate::pipeline::Pipeline;
+use crate::replication::Replication;
+
+const GROUP: &str = "multicast group";
+const SESSION: &str = "mirror session";
+
+impl Pipeline {
+    pub(super) fn act_on_copies(&mut self, op: &CopiesOp) -> Result<Answer> {
+        let replication = &mut self.replication;
+        match op {
+            CopiesOp::SetGroup { group, copies, put } => {
+                demand(GROUP, *group, *put, replication.has_group(*group))?;
+                delete_with_nodes(replication, *group);
+                replication.create_group(*group);
+                for (port, rid) in copies {
+                    let node = replication.create_node(*rid, vec![*port]);
+                    replication.associate(*group, node);
+                }
+            }
+            CopiesOp::DeleteGroup { group, put, nodes } => {
+                demand_gone(GROUP, *group, *put, replication.has_group(*group))?;
+                if *nodes {
+                    delete_with_nodes(replication, *group);
+                } else {
+                    replication.destroy_group(*group);
+                }
+            }
+            CopiesOp::AddNode { rid, ports } => {
+                return Ok(Answer::Handle(replication.create_node(*rid, ports.clone())));
+            }
+            CopiesOp::SetNode { node, ports } => {
+                if !replication.update_node(*node, ports.clone()) {
+                    return missing("node", *node);
+                }
+            }
+            CopiesOp::DeleteNode { node } => {
+                if !replication.destroy_node(*node) {
+                    return missing("node", *node);
+                }
+            }
+            CopiesOp::JoinNode { group, node } => {
+                if !replication.associate(*group, *node) {
+                    let why =
+                        format!("there is no multicast group {group}, or no node {node}; create both first");
+                    return refuse_as(Kind::NotFound, why);
+                }
+            }
+            CopiesOp::LeaveNode { group, node } => {
+                if !replication.dissociate(*group, *node) {
+                    let why = format!("node {node} is not in multicast group {group}");
+                    return refuse_as(Kind::NotFound, why);
+                }
+            }
+            CopiesOp::ReadGroups {} => {
+                let groups = replication.groups().map(|(group, nodes)| {
+                    let node =
+                        |(node, rid, ports): (u32, u32, &[u32])| Node { node, rid, ports: ports.to_vec() };
+                    (group, nodes.map(node).collect())
+                });
+                return Ok(Answer::Multicast(groups.collect()));
+            }
+            CopiesOp::SetMirror { session, to, put } => {
+                demand(SESSION, *session, *put, replication.session(*session).is_some())?;
+                replication.set_session(*session, to.clone());
+            }
+            CopiesOp::DeleteMirror { session, put } => {
+                demand_gone(SESSION, *session, *put, replication.session(*session).is_some())?;
+                replication.remove_session(*session);
+            }
+            CopiesOp::ReadMirrors {} => {
+                let sessions = replication.sessions().map(|(session, to)| {
+                    let copies = replication.mirror(session).iter().map(|m| (m.port, m.rid)).collect();
+                    MirrorState { session, to: to.clone(), copies }
+                });
+                return Ok(Answer::Mirrors(sessions.collect()));
+            }
+        }
+        Ok(Answer::Done)
+    }
+}
+
+/// Removes a group with its nodes, if there is one.
+fn delete_with_nodes(replication: &mut Replication, group: u32) {
+    let groups = replication.groups();
+    let nodes: Vec<u32> = groups
+        .filter(|(known, _)| *known == group)
+        .flat_map(|(_, nodes)| nodes)
+        .map(|(node, ..)| node)
+        .collect();
+    for node in nodes {
+        replication.destroy_node(node);
+    }
+    replication.destroy_group(group);
+}
+
+fn demand(what: &str, number: u32, put: Put, there: bool) -> Result<()> {
+    match (put, there) {
+        (Put::New, true) => refuse_as(Kind::Exists, format!("there is a {what} {number} already")),
+        (Put::Known, false) => missing(what, number).map(|_| ()),
+        _ => Ok(()),
+    }
+}
+
+/// To remove what is not there is refused, unless that does not matter.
+fn demand_gone(what: &str, number: u32, put: Put, there: bool) -> Result<()> {
+    if there || put == Put::Either { Ok(()) } else { missing(what, number).map(|_| ()) }
+}
+
+fn missing(what: &str, number: u32) -> Result<Answer> {
+    refuse_as(Kind::NotFound, format!("there is no {what} {number}"))
+}

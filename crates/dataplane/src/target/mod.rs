@@ -1,0 +1,87 @@
+//! What a control plane does to a pipeline: the effects of [`control::Op`], with everything checked before anything changes.
+//! What the program alone decides (names, kinds, widths) is checked by [`control::check`]; what depends on the state, here.
+//!
+//! A smaller priority number wins.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `table.rs` | operations on tables |
+//! | `entry.rs` | what a table's entry has beside its action: counter, meter, timeout |
+//! | `profile.rs` | members and groups of action profiles |
+//! | `array.rs` | registers, counters, meters |
+//! | `value_set.rs` | parser value sets |
+//! | `copies.rs` | multicast groups and mirror sessions |
+
+mod array;
+mod copies;
+mod entry;
+mod profile;
+mod table;
+mod value_set;
+
+use std::sync::Arc;
+
+use control::{Answer, Digest, Error, Kind, Op, Result, StateOp};
+use p4lang::ir::Program;
+use units::Time;
+
+use crate::hash::Crc;
+use crate::pipeline::Pipeline;
+use crate::state::State;
+
+pub(crate) fn refuse<T>(why: impl Into<String>) -> Result<T> {
+    Err(Error::invalid(why))
+}
+
+pub(crate) fn refuse_as<T>(kind: Kind, why: impl Into<String>) -> Result<T> {
+    Err(Error::new(kind, why))
+}
+
+impl control::Target for Pipeline {
+    fn program(&self) -> &Arc<Program> {
+        Pipeline::program(self)
+    }
+
+    fn act(&mut self, now: Time, op: &Op) -> Result<Answer> {
+        match op {
+            Op::Table(op) => self.act_on_table(now, op),
+            Op::Profile(op) => self.act_on_profile(op),
+            Op::Array(op) => self.act_on_array(now, op),
+            Op::ValueSet(op) => self.act_on_value_set(op),
+            Op::Copies(op) => self.act_on_copies(op),
+            Op::State(op) => Ok(self.act_on_state(op)),
+            Op::Fixed(op) => Err(op.no_fixed_parts()),
+        }
+    }
+}
+
+impl Pipeline {
+    fn act_on_state(&mut self, op: &StateOp) -> Answer {
+        match op {
+            StateOp::TakeDigests {} => {
+                let messages: Vec<_> = self.state.digests.drain(..).collect();
+                let digest = |message: crate::state::DigestMessage| {
+                    let declared = &self.program()[message.digest];
+                    let names = declared.fields.iter().map(|(name, _)| name.clone());
+                    let values = message.fields.iter().map(control::Value::from);
+                    Digest { name: declared.info.name.clone(), fields: names.zip(values).collect() }
+                };
+                Answer::Digests(messages.into_iter().map(digest).collect())
+            }
+            StateOp::DigestsLost {} => Answer::Count(self.state.digests_lost),
+            StateOp::Drops {} => {
+                Answer::Drops(self.drops().iter().map(|(reason, count)| (reason.name(), *count)).collect())
+            }
+            StateOp::SetCrc { to } => {
+                let hashes = &mut self.state.hashes;
+                let custom = if to.width == 16 { &mut hashes.crc16_custom } else { &mut hashes.crc32_custom };
+                *custom = Crc::new(*to);
+                Answer::Done
+            }
+            StateOp::Reset {} => {
+                self.state = State::new(self.program());
+                Answer::Done
+            }
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Tables: entries and what a miss leads to.
+
+use control::{EntryRef, Kind, Leads, Name, Result, Row, TableOp, TableTotals, check};
+use num_bigint::BigUint;
+use p4lang::ir::{EntryMatch, Program, TableId};
+use units::Time;
+
+use super::{Answer, refuse, refuse_as};
+use crate::pipeline::Pipeline;
+use crate::state::profile::{ActionSet, Choice};
+use crate::state::table::{Entry, Target, action_args, action_words};
+
+impl Pipeline {
+    pub fn table_id(&self, name: &str) -> Result<TableId> {
+        Name::from(name).table(self.program())
+    }
+
+    /// Index in the table's action list.
+    pub fn action_index(&self, table: TableId, name: &str) -> Result<u32> {
+        Name::from(name).action(self.program(), table)
+    }
+
+    /// An action with its data, checked.
+    pub fn action_target(&self, table: TableId, action: u32, args: &[BigUint]) -> Result<Target> {
+        let program = self.program();
+        check::check_values(program, table, action, args)?;
+        Ok(Target::Action { action, args: action_words(program, &program[table], action, args) })
+    }
+
+    fn check_target(&self, id: TableId, target: &Target, default: bool) -> Result<()> {
+        let table = &self.program()[id];
+        match target {
+            Target::Action { action, .. } => {
+                let listed = &table.actions[*action as usize];
+                let name = &self.program()[listed.action].info.name;
+                if default && listed.table_only {
+                    return refuse_as(Kind::Denied, format!("action `{name}` is @tableonly"));
+                }
+                if !default && listed.default_only {
+                    return refuse_as(Kind::Denied, format!("action `{name}` is @defaultonly"));
+                }
+                if !default && table.implementation.is_some() {
+                    return refuse(format!(
+                        "table `{}` takes members of its action profile, not actions",
+                        table.info.name
+                    ));
+                }
+                Ok(())
+            }
+            Target::Member(member) => match table.implementation {
+                Some(profile) if self.state.profiles[profile.index()].member(*member).is_some() => Ok(()),
+                Some(_) => refuse_as(Kind::NotFound, format!("there is no member {member}")),
+                None => refuse(format!("table `{}` has no action profile", table.info.name)),
+            },
+            Target::Group(group) => match table.implementation {
+                Some(profile) if self.state.profiles[profile.index()].group(*group).is_some() => Ok(()),
+                Some(_) => refuse_as(Kind::NotFound, format!("there is no group {group}")),
+                None => refuse(format!("table `{}` has no action selector", table.info.name)),
+            },
+            Target::Set(set) => self.check_choices(id, set.choices()),
+        }
+    }
+
+    /// Adds an entry; gives its handle.
+    pub fn table_add(
+        &mut self,
+        id: TableId,
+        found: Vec<EntryMatch>,
+        priority: u32,
+        target: Target,
+    ) -> Result<u32> {
+        let program = self.program().clone();
+        let table = &program[id];
+        if table.const_entries {
+            return refuse_as(Kind::Denied, format!("the entries of table `{}` are const", table.info.name));
+        }
+        check::check_key(&program, id, &found)?;
+        self.check_target(id, &target, false)?;
+        self.check_style(id, &target)?;
+        let state = &mut self.state.tables[id.index()];
+        if state.find(&found, priority).is_some() {
+            return refuse_as(
+                Kind::Exists,
+                format!("table `{}` has an entry with this match already", table.info.name),
+            );
+        }
+        if state.len() as u64 >= table.size {
+            return refuse_as(
+                Kind::Full,
+                format!("table `{}` is full: its size is {}", table.info.name, table.size),
+            );
+        }
+        Ok(state.insert(found, priority, target, false))
+    }
+
+    pub fn table_modify(&mut self, id: TableId, handle: u32, target: Target) -> Result<()> {
+        self.writable(id, handle)?;
+        self.check_target(id, &target, false)?;
+        self.check_style(id, &target)?;
+        self.state.tables[id.index()].set_target(handle, target);
+        Ok(())
+    }
+
+    pub fn table_delete(&mut self, id: TableId, handle: u32) -> Result<()> {
+        self.writable(id, handle)?;
+        self.state.tables[id.index()].remove(handle);
+        Ok(())
+    }
+
+    fn writable(&self, id: TableId, handle: u32) -> Result<()> {
+        let table = &self.program()[id];
+        match self.state.tables[id.index()].entry(handle) {
+            None => refuse_as(Kind::NotFound, format!("table `{}` has no entry {handle}", table.info.name)),
+            Some(entry) if entry.is_const => {
+                refuse_as(Kind::Denied, format!("entry {handle} of table `{}` is const", table.info.name))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Removes all entries but those of the program that are const.
+    pub fn table_clear(&mut self, id: TableId) -> Result<()> {
+        let state = &mut self.state.tables[id.index()];
+        let handles: Vec<u32> = state.iter().filter(|(_, e)| !e.is_const).map(|(h, _)| h).collect();
+        for handle in handles {
+            state.remove(handle);
+        }
+        Ok(())
+    }
+
+    pub fn table_set_default(&mut self, id: TableId, target: Target) -> Result<()> {
+        let table = &self.program()[id];
+        if table.const_default {
+            return refuse_as(
+                Kind::Denied,
+                format!("the default action of table `{}` is const", table.info.name),
+            );
+        }
+        if table.implementation.is_none() || !matches!(target, Target::Action { .. }) {
+            self.check_target(id, &target, true)?;
+        }
+        self.state.tables[id.index()].set_default(target);
+        Ok(())
+    }
+}
+
+/// Entries that are read at a time.
+const PAGE: usize = 1024;
+
+impl Pipeline {
+    pub(super) fn act_on_table(&mut self, now: Time, op: &TableOp) -> Result<Answer> {
+        let program = self.program().clone();
+        let ps = now.as_ps();
+        match op {
+            TableOp::Add { table, key, priority, to, extras } => {
+                let id = table.table(&program)?;
+                let found = check::key(&program, id, key)?;
+                let priority = check::priority(&program, id, *priority)?;
+                let target = self.target(&program, id, to)?;
+                return self.entry_add(id, found, priority, target, extras, ps).map(Answer::Handle);
+            }
+            TableOp::Set { table, entry, to, extras } => {
+                let id = table.table(&program)?;
+                let handle = self.handle(&program, id, entry)?;
+                let target = to.as_ref().map(|to| self.target(&program, id, to)).transpose()?;
+                self.entry_modify(id, handle, target, extras, ps)?;
+            }
+            TableOp::Delete { table, entry } => {
+                let id = table.table(&program)?;
+                let handle = self.handle(&program, id, entry)?;
+                self.table_delete(id, handle)?;
+            }
+            TableOp::Clear { table } => self.table_clear(table.table(&program)?)?,
+            TableOp::SetDefault { table, to, note } => {
+                let id = table.table(&program)?;
+                let target = self.target(&program, id, to)?;
+                self.table_set_default(id, target)?;
+                if let Some(note) = note {
+                    self.state.tables[id.index()].default_note.clone_from(note);
+                }
+            }
+            TableOp::ResetDefault { table } => {
+                self.state.tables[table.table(&program)?.index()].reset_default();
+            }
+            TableOp::ReadDefault { table } => {
+                let id = table.table(&program)?;
+                let state = &self.state.tables[id.index()];
+                let to = leads(&program, id, state.default_target());
+                return Ok(Answer::Default { to, note: state.default_note.clone() });
+            }
+            TableOp::Read { table, start, only } => {
+                return self.rows(&program, ps, table.table(&program)?, *start, only.as_ref());
+            }
+            TableOp::TakeIdle {} => return Ok(self.take_idle(&program, ps)),
+            TableOp::Totals {} => return Ok(Answer::Totals(self.totals(&program))),
+        }
+        Ok(Answer::Done)
+    }
+
+    /// What an entry leads to, as lookups have it.
+    fn target(&self, program: &Program, id: TableId, to: &Leads) -> Result<Target> {
+        let words = |action, values: &[BigUint]| action_words(program, &program[id], action, values);
+        Ok(match to {
+            Leads::Action(call) => {
+                let (action, values) = check::call(program, id, call)?;
+                Target::Action { action, args: words(action, &values) }
+            }
+            Leads::Member(member) => Target::Member(*member),
+            Leads::Group(group) => Target::Group(*group),
+            Leads::Set(choices) => {
+                let choice = |choice: &control::Choice| {
+                    let (action, values) = check::call(program, id, &choice.call)?;
+                    let (weight, watch) = (choice.weight, choice.watch.clone());
+                    Ok(Choice { action, args: words(action, &values), weight, watch })
+                };
+                let choices = choices.iter().map(choice).collect::<Result<Vec<_>>>()?;
+                // Weights are looked at before a set is made of them: it has each action as often as its weight.
+                self.check_choices(id, &choices)?;
+                Target::Set(Box::new(ActionSet::new(choices)))
+            }
+        })
+    }
+
+    fn handle(&self, program: &Program, id: TableId, entry: &EntryRef) -> Result<u32> {
+        match entry {
+            EntryRef::Handle(handle) => Ok(*handle),
+            EntryRef::Key(key, priority) => {
+                let found = check::key(program, id, key)?;
+                self.table_find(id, &found, check::priority(program, id, *priority)?)
+            }
+        }
+    }
+
+    fn rows(
+        &self,
+        program: &Program,
+        now: u64,
+        id: TableId,
+        from: u32,
+        only: Option<&EntryRef>,
+    ) -> Result<Answer> {
+        let state = &self.state.tables[id.index()];
+        let row = |handle, entry: &Entry| row(program, id, now, handle, entry);
+        let handle = match only {
+            None => {
+                let mut entries = state.iter_from(from);
+                let rows = entries.by_ref().take(PAGE).map(|(handle, entry)| row(handle, entry)).collect();
+                return Ok(Answer::Rows { rows, next: entries.next().map(|(handle, _)| handle) });
+            }
+            Some(EntryRef::Handle(handle)) => Some(*handle),
+            Some(EntryRef::Key(key, priority)) => {
+                let found = check::key(program, id, key)?;
+                state.find(&found, check::priority(program, id, *priority)?)
+            }
+        };
+        let found = handle.and_then(|handle| Some(row(handle, state.entry(handle)?)));
+        Ok(Answer::Rows { rows: found.into_iter().collect(), next: None })
+    }
+
+    /// Entries of all tables that were not hit for as long as their timeout; of each table a page at most.
+    fn take_idle(&mut self, program: &Program, now: u64) -> Answer {
+        let mut rows = Vec::new();
+        for (index, table) in program.tables.iter().enumerate().filter(|(_, t)| t.support_timeout) {
+            let (id, state) = (TableId(index as u32), &mut self.state.tables[index]);
+            for handle in state.take_idle(now, PAGE) {
+                let found = state.entry(handle).map(|entry| row(program, id, now, handle, entry));
+                rows.extend(found.map(|row| (table.info.name.clone(), row)));
+            }
+        }
+        Answer::Idle(rows)
+    }
+
+    fn totals(&self, program: &Program) -> Vec<TableTotals> {
+        let tables = program.tables.iter().zip(&self.state.tables);
+        let totals = tables.map(|(declared, table)| {
+            let sum = |(packets, bytes), entry: &Entry| (packets + entry.packets, bytes + entry.bytes);
+            let counts = table.iter().map(|(_, entry)| entry).fold((0, 0), sum);
+            TableTotals {
+                table: declared.info.name.clone(),
+                size: declared.size,
+                entries: table.len() as u64,
+                counts: declared.direct_counter.is_some().then_some(counts),
+            }
+        });
+        totals.collect()
+    }
+}
+
+fn row(program: &Program, id: TableId, now: u64, handle: u32, entry: &Entry) -> Row {
+    let keys = program[id].keys.iter().zip(&entry.matches);
+    Row {
+        handle,
+        matches: keys.map(|(key, m)| control::Match::canonical(m, key.expr.width)).collect(),
+        priority: entry.priority,
+        to: leads(program, id, entry.target()),
+        packets: entry.packets,
+        bytes: entry.bytes,
+        rates: entry.meter.rates(),
+        idle_timeout: entry.idle_timeout,
+        idle_for: now.saturating_sub(entry.last_hit),
+        is_const: entry.is_const,
+        note: entry.note.clone(),
+        order: entry.order(),
+    }
+}
+
+/// An action of a table by its name.
+pub(super) fn call(program: &Program, id: TableId, action: u32, words: &[u64]) -> control::Call {
+    let action = program[id].actions[action as usize].action;
+    let values = action_args(program, action, words).iter().map(control::Value::from).collect();
+    control::Call { action: Name::from(program[action].info.name.as_str()), values }
+}
+
+fn leads(program: &Program, id: TableId, target: &Target) -> Leads {
+    match target {
+        Target::Action { action, args } => Leads::Action(call(program, id, *action, args)),
+        Target::Member(member) => Leads::Member(*member),
+        Target::Group(group) => Leads::Group(*group),
+        Target::Set(set) => {
+            let choice = |choice: &Choice| control::Choice {
+                call: call(program, id, choice.action, &choice.args),
+                weight: choice.weight,
+                watch: choice.watch.clone(),
+            };
+            Leads::Set(set.choices().iter().map(choice).collect())
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What a control plane can ask of a program that runs: on a switch of a network, simulated or live, or on a pipeline alone.
+
+use std::cell::OnceCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use commands::cli::{Script, Session};
+use control::{Answer, FixedOp, Op, StateOp, TableOp, Target as _};
+use network::{Network, NodeId};
+use p4lang::ir;
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use units::Time;
+
+use crate::TidegateError;
+use crate::answers;
+use crate::engine::{Alone, Pipeline};
+use crate::simulation::Simulation;
+use crate::source::PythonSource;
+
+pub fn refused(why: impl ToString) -> PyErr {
+    TidegateError::new_err(why.to_string())
+}
+
+/// A refusal with its parts as attributes.
+pub fn raise(py: Python<'_>, error: &control::Error) -> PyErr {
+    let made = refused(error);
+    let value = made.value(py);
+    let set = || -> PyResult<()> {
+        value.setattr("kind", error.kind.name())?;
+        value.setattr("object", &error.object)?;
+        value.setattr("field", error.field.as_deref())?;
+        value.setattr("cure", &error.cure)
+    };
+    set().err().unwrap_or(made)
+}
+
+/// Where the program runs.
+enum Of {
+    Switch { simulation: Py<Simulation>, node: NodeId },
+    Alone(Arc<Mutex<Alone>>),
+}
+
+/// It, between packets.
+enum Held<'a> {
+    Switch(&'a mut Network, NodeId),
+    Alone(&'a mut Alone),
+}
+
+impl Held<'_> {
+    fn act(&mut self, op: &Op) -> control::Result<Answer> {
+        match self {
+            Held::Switch(network, node) => network.act(*node, op),
+            Held::Alone(alone) => alone.pipeline.act(Time::from_ps(alone.now), op),
+        }
+    }
+
+    /// The pipeline, and what time it is.
+    fn pipeline(&mut self) -> PyResult<(&mut dataplane::pipeline::Pipeline, u64)> {
+        Ok(match self {
+            Held::Switch(network, node) => {
+                let now = network.now().as_ps();
+                (network.pipeline(*node).map_err(refused)?, now)
+            }
+            Held::Alone(alone) => (&mut alone.pipeline, alone.now),
+        })
+    }
+}
+
+/// A switch as its control plane sees it.
+#[pyclass(frozen, module = "tidegate._core", name = "SwitchControl")]
+pub struct Target {
+    of: Of,
+}
+
+impl Target {
+    pub fn of_switch(simulation: Py<Simulation>, node: NodeId) -> Target {
+        Target { of: Of::Switch { simulation, node } }
+    }
+
+    pub fn alone(alone: Arc<Mutex<Alone>>) -> Target {
+        Target { of: Of::Alone(alone) }
+    }
+
+    /// Does something between packets. Other threads of Python go on meanwhile.
+    fn with<T: Send>(&self, py: Python<'_>, act: impl FnOnce(Held<'_>) -> T + Send) -> T {
+        match &self.of {
+            Of::Switch { simulation, node } => {
+                simulation.get().with(py, |network| act(Held::Switch(network, *node)))
+            }
+            Of::Alone(alone) => py.detach(|| act(Held::Alone(&mut alone.lock()))),
+        }
+    }
+
+    pub fn program(&self, py: Python<'_>) -> PyResult<Arc<ir::Program>> {
+        self.with(py, |mut held| Ok(held.pipeline()?.0.program().clone()))
+    }
+
+    fn do_one(&self, py: Python<'_>, op: Op) -> PyResult<Answer> {
+        self.with(py, |mut held| held.act(&op)).map_err(|error| raise(py, &error))
+    }
+}
+
+#[pymethods]
+impl Target {
+    /// Picoseconds.
+    fn now(&self, py: Python<'_>) -> u64 {
+        self.with(py, |held| match held {
+            Held::Switch(network, _) => network.now().as_ps(),
+            Held::Alone(alone) => alone.now,
+        })
+    }
+
+    /// Does an operation; gives its answer.
+    fn act<'py>(&self, py: Python<'py>, op: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let op = PythonSource::read(op, self, &OnceCell::new())?;
+        answers::into_python(py, self.do_one(py, op)?)
+    }
+
+    /// Does operations in order, whatever comes of each; gives for each its answer, or the error that `act` would have raised.
+    fn act_each<'py>(
+        &self,
+        py: Python<'py>,
+        ops: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let program = OnceCell::new();
+        let ops: Vec<PyResult<Op>> = ops.iter().map(|op| PythonSource::read(op, self, &program)).collect();
+        let read: Vec<&Op> = ops.iter().filter_map(|op| op.as_ref().ok()).collect();
+        let done = self.with(py, |mut held| read.into_iter().map(|op| held.act(op)).collect::<Vec<_>>());
+        let mut done = done.into_iter();
+        let each = ops.iter().map(|op| match op {
+            Err(error) => Ok(error.value(py).clone().into_any()),
+            Ok(_) => match done.next() {
+                Some(Ok(answer)) => answers::into_python(py, answer),
+                Some(Err(error)) => Ok(raise(py, &error).value(py).clone().into_any()),
+                None => Err(refused("an operation was not done")),
+            },
+        });
+        each.collect()
+    }
+
+    /// Name, match kind and width of each key of a table.
+    fn table_keys(&self, py: Python<'_>, table: &str) -> PyResult<Vec<(String, &'static str, u32)>> {
+        let program = self.program(py)?;
+        let id = control::Name::from(table).table(&program).map_err(|error| raise(py, &error))?;
+        let key = |key: &ir::Key| (key.name.clone(), answers::kind_name(key.kind), key.expr.width);
+        Ok(program[id].keys.iter().map(key).collect())
+    }
+
+    /// Does what one line of the reference switch's command language says; gives its answer.
+    fn command(&self, py: Python<'_>, line: &str) -> PyResult<String> {
+        self.with(py, |mut held| {
+            let (pipeline, now) = held.pipeline()?;
+            let answer = (Session { pipeline, now }).execute(line);
+            answer.unwrap_or_else(|| Ok(String::new())).map_err(refused)
+        })
+    }
+
+    /// Runs a file of commands; gives notes on those that have no effect.
+    fn script(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
+        let script = Script::read(&path).map_err(crate::raise)?;
+        self.with(py, |mut held| {
+            let (pipeline, now) = held.pipeline()?;
+            let mut notes = Vec::new();
+            script.run(pipeline, now, &mut notes).map_err(crate::raise)?;
+            Ok(notes)
+        })
+    }
+
+    /// Runs a pipeline's program from now on, with its state, or with this one's if that is to be kept.
+    fn install(&self, py: Python<'_>, next: &Pipeline, keep_state: bool) -> PyResult<()> {
+        let next = next.take();
+        let done = self.with(py, |held| match held {
+            Held::Switch(network, node) => {
+                let done = network.control(node, |switch, _| switch.replace_program(next, keep_state));
+                done.map_err(refused).map(|done| done.map_err(refused))?
+            }
+            Held::Alone(alone) => alone.pipeline.replace(next, keep_state).map_err(refused),
+        });
+        done
+    }
+
+    /// Digests that the program has sent since they were last taken: `act(DigestsTake())`.
+    fn take_digests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        answers::into_python(py, self.do_one(py, StateOp::TakeDigests {}.into())?)
+    }
+
+    /// Entries whose idle timeout has come, with their tables: `act(TableIdleTake())`.
+    fn take_idle<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        answers::into_python(py, self.do_one(py, TableOp::TakeIdle {}.into())?)
+    }
+
+    /// The next packet for the controller: `act(PacketTake())`; a pipeline alone has none.
+    fn take_packet_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.of {
+            Of::Switch { .. } => answers::into_python(py, self.do_one(py, FixedOp::TakePacket {}.into())?),
+            Of::Alone(_) => Ok(py.None().into_bound(py)),
+        }
+    }
+}

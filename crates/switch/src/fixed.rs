@@ -1,0 +1,68 @@
+//! What is asked of a switch: of its program, and of the fixed parts around it.
+
+use std::sync::Arc;
+
+use control::{Answer, Error, FixedOp, FixedParts, Kind, Op, QueueState, Result, StateOp, Target};
+use p4lang::ir::Program;
+use units::Time;
+
+use crate::switch::Switch;
+
+impl Target for Switch {
+    fn program(&self) -> &Arc<Program> {
+        Switch::program(self)
+    }
+
+    fn act(&mut self, now: Time, op: &Op) -> Result<Answer> {
+        match op {
+            Op::Fixed(op) => self.act_fixed(now, op),
+            // Those of the queues as well.
+            Op::State(StateOp::Drops {}) => Ok(Answer::Drops(self.statistics().dropped)),
+            op => self.pipeline().act(now, op),
+        }
+    }
+}
+
+impl FixedParts for Switch {
+    fn act_fixed(&mut self, now: Time, op: &FixedOp) -> Result<Answer> {
+        match op {
+            FixedOp::ReadPort { port } => self.port_config(*port).map(Answer::Port),
+            FixedOp::SetPort { port, to } => self.configure_port(*port, to).map(|()| Answer::Done),
+            FixedOp::ReadQueue { port, queue } => self.queue_state(now, *port, *queue).map(Answer::Queue),
+            FixedOp::SetGenerator { generator, to } => {
+                self.set_generator(now, *generator, Some(to.clone())).map(|()| Answer::Done)
+            }
+            FixedOp::StopGenerator { generator } => {
+                self.set_generator(now, *generator, None).map(|()| Answer::Done)
+            }
+            FixedOp::ReadGenerator { generator } => {
+                Ok(Answer::Generator(self.generator(*generator).cloned()))
+            }
+            FixedOp::PacketOut { packet } => self.packet_out(now, packet).map(|()| Answer::Done),
+            FixedOp::TakePacket {} => Ok(Answer::Packet(self.take_packet_in())),
+            FixedOp::Statistics {} => Ok(Answer::Statistics(self.statistics())),
+        }
+    }
+}
+
+impl Switch {
+    /// # Errors
+    /// No such queue.
+    fn queue_state(&self, now: Time, port: u32, queue: u32) -> Result<QueueState> {
+        let Some(((packets, bytes), counts)) = self.queue(port, queue as usize) else {
+            let object = format!("queue {queue} of port {port}");
+            return Err(Error::new(Kind::NotFound, format!("there is no {object}")).of(object));
+        };
+        Ok(QueueState {
+            waiting_packets: packets,
+            waiting_bytes: bytes,
+            head_wait: self.head_wait(now, port, queue as usize).unwrap_or(Time::ZERO),
+            packets: counts.packets,
+            bytes: counts.bytes,
+            dropped: counts.dropped,
+            dropped_in_egress: counts.dropped_in_egress,
+            wait_sum: counts.wait_ps,
+            wait_max: counts.wait_max_ps,
+        })
+    }
+}

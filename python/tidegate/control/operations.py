@@ -1,0 +1,642 @@
+# Made from crates/control/src/ops by `cargo run -p control --example generate`. Do not edit.
+"""Every operation on a switch, as `SwitchApi.act` and `PipelineApi.batch` take it: what `docs/operations.md` lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tidegate.control.objects import (
+    Bits,
+    Call,
+    Crc,
+    Entry,
+    GeneratorSpec,
+    Key,
+    Leads,
+    MirrorSpec,
+    PortSpec,
+    Put,
+    Rates,
+    Share,
+)
+
+
+class Operation:
+    """What can be asked of a switch."""
+
+    __slots__ = ()
+    op: ClassVar[str]
+
+
+@dataclass(slots=True)
+class TableAdd(Operation):
+    """Add an entry; the answer is its handle."""
+
+    op: ClassVar[str] = "table_add"
+    table: str
+    """The table."""
+    key: Sequence[Key]
+    """One match for each key."""
+    to: Leads
+    """An action with its values, or a member, a group or a set of actions."""
+    priority: int | None = None
+    """The smaller one wins; for tables with ternary, range or optional keys alone."""
+    counter: tuple[int, int] | None = None
+    """Packets and bytes of the direct counter; `None` leaves them."""
+    meter: Rates | None = None
+    """Rates of the direct meter, `()` for none; `None` leaves them."""
+    idle_timeout: int | None = None
+    """Picoseconds without a packet, 0 for none; `None` leaves it."""
+    note: bytes | None = None
+    """The control plane's own note; `None` leaves it."""
+
+
+@dataclass(slots=True)
+class TableSet(Operation):
+    """Change an entry."""
+
+    op: ClassVar[str] = "table_set"
+    table: str
+    """The table."""
+    entry: Entry
+    """Its handle, or its match and priority."""
+    to: Leads | None = None
+    """Where it leads; `None` leaves it."""
+    counter: tuple[int, int] | None = None
+    """Packets and bytes of the direct counter; `None` leaves them."""
+    meter: Rates | None = None
+    """Rates of the direct meter, `()` for none; `None` leaves them."""
+    idle_timeout: int | None = None
+    """Picoseconds without a packet, 0 for none; `None` leaves it."""
+    note: bytes | None = None
+    """The control plane's own note; `None` leaves it."""
+
+
+@dataclass(slots=True)
+class TableDelete(Operation):
+    """Remove an entry."""
+
+    op: ClassVar[str] = "table_delete"
+    table: str
+    """The table."""
+    entry: Entry
+    """Its handle, or its match and priority."""
+
+
+@dataclass(slots=True)
+class TableClear(Operation):
+    """Remove all entries but those of the program that are const."""
+
+    op: ClassVar[str] = "table_clear"
+    table: str
+    """The table."""
+
+
+@dataclass(slots=True)
+class TableDefaultSet(Operation):
+    """Set what happens on a miss."""
+
+    op: ClassVar[str] = "table_default_set"
+    table: str
+    """The table."""
+    to: Leads
+    """Where a miss leads."""
+    note: bytes | None = None
+    """The control plane's own note; `None` leaves it."""
+
+
+@dataclass(slots=True)
+class TableDefaultReset(Operation):
+    """Set what happens on a miss to what the program says."""
+
+    op: ClassVar[str] = "table_default_reset"
+    table: str
+    """The table."""
+
+
+@dataclass(slots=True)
+class TableDefaultRead(Operation):
+    """Read what happens on a miss."""
+
+    op: ClassVar[str] = "table_default_read"
+    table: str
+    """The table."""
+
+
+@dataclass(slots=True)
+class TableRead(Operation):
+    """Read entries: one, or some of all in the order of their handles."""
+
+    op: ClassVar[str] = "table_read"
+    table: str
+    """The table."""
+    start: int
+    """The handle from which on."""
+    only: Entry | None = None
+    """Only this one."""
+
+
+@dataclass(slots=True)
+class TableIdleTake(Operation):
+    """Take the entries of all tables whose idle timeout has come. It begins anew."""
+
+    op: ClassVar[str] = "table_idle_take"
+
+
+@dataclass(slots=True)
+class TableTotals(Operation):
+    """Read how many entries each table has, and the sums of its direct counter."""
+
+    op: ClassVar[str] = "table_totals"
+
+
+@dataclass(slots=True)
+class MemberAdd(Operation):
+    """Add a member; the answer is its number."""
+
+    op: ClassVar[str] = "member_add"
+    profile: str
+    """The action profile."""
+    to: Call
+    """An action with its values."""
+    member: int | None = None
+    """Its number; `None`: the next that is free."""
+
+
+@dataclass(slots=True)
+class MemberSet(Operation):
+    """Change what a member does."""
+
+    op: ClassVar[str] = "member_set"
+    profile: str
+    """The action profile."""
+    member: int
+    """Its number."""
+    to: Call
+    """An action with its values."""
+
+
+@dataclass(slots=True)
+class MemberDelete(Operation):
+    """Remove a member that nothing uses."""
+
+    op: ClassVar[str] = "member_delete"
+    profile: str
+    """The action profile."""
+    member: int
+    """Its number."""
+
+
+@dataclass(slots=True)
+class MembersRead(Operation):
+    """Read all members."""
+
+    op: ClassVar[str] = "members_read"
+    profile: str
+    """The action profile."""
+
+
+@dataclass(slots=True)
+class GroupAdd(Operation):
+    """Add an empty group; the answer is its number."""
+
+    op: ClassVar[str] = "group_add"
+    profile: str
+    """The action selector."""
+
+
+@dataclass(slots=True)
+class GroupSet(Operation):
+    """Make a group, or change all that is in it."""
+
+    op: ClassVar[str] = "group_set"
+    profile: str
+    """The action selector."""
+    group: int
+    """Its number."""
+    shares: Sequence[Share]
+    """Its members."""
+    max_size: int
+    """How many there may be at most; 0: nothing is said."""
+    put: Put
+    """Whether it is made or changed."""
+
+
+@dataclass(slots=True)
+class GroupJoin(Operation):
+    """Put a member in a group."""
+
+    op: ClassVar[str] = "group_join"
+    profile: str
+    """The action selector."""
+    group: int
+    """The group."""
+    member: int
+    """The member."""
+
+
+@dataclass(slots=True)
+class GroupLeave(Operation):
+    """Take a member out of a group."""
+
+    op: ClassVar[str] = "group_leave"
+    profile: str
+    """The action selector."""
+    group: int
+    """The group."""
+    member: int
+    """The member."""
+
+
+@dataclass(slots=True)
+class GroupDelete(Operation):
+    """Remove a group that nothing uses."""
+
+    op: ClassVar[str] = "group_delete"
+    profile: str
+    """The action selector."""
+    group: int
+    """Its number."""
+
+
+@dataclass(slots=True)
+class GroupsRead(Operation):
+    """Read all groups."""
+
+    op: ClassVar[str] = "groups_read"
+    profile: str
+    """The action selector."""
+
+
+@dataclass(slots=True)
+class RegisterRead(Operation):
+    """Read cells of a register."""
+
+    op: ClassVar[str] = "register_read"
+    register: str
+    """The register."""
+    start: int
+    """The first cell."""
+    count: int | None = None
+    """How many; `None`: all from there on."""
+
+
+@dataclass(slots=True)
+class RegisterWrite(Operation):
+    """Write cells of a register, from one on."""
+
+    op: ClassVar[str] = "register_write"
+    register: str
+    """The register."""
+    start: int
+    """The first cell."""
+    words: bytes
+    """Words of 64 bits, each little-endian, the least significant word of a cell first."""
+
+
+@dataclass(slots=True)
+class RegisterSet(Operation):
+    """Set one cell of a register, or all, to one value."""
+
+    op: ClassVar[str] = "register_set"
+    register: str
+    """The register."""
+    at: int | None
+    """The cell; `None`: all."""
+    value: Bits
+    """The value."""
+
+
+@dataclass(slots=True)
+class CounterRead(Operation):
+    """Read cells of a counter; of a direct counter, that of the entry of a handle."""
+
+    op: ClassVar[str] = "counter_read"
+    counter: str
+    """The counter."""
+    start: int
+    """The first cell."""
+    count: int | None = None
+    """How many; `None`: all from there on."""
+
+
+@dataclass(slots=True)
+class CounterSet(Operation):
+    """Set one cell of a counter, or all; of a direct counter, that of the entry of a handle."""
+
+    op: ClassVar[str] = "counter_set"
+    counter: str
+    """The counter."""
+    at: int | None
+    """The cell; `None`: all."""
+    packets: int
+    """Packets."""
+    bytes: int
+    """Bytes."""
+
+
+@dataclass(slots=True)
+class MeterRead(Operation):
+    """Read cells of a meter; of a direct meter, that of the entry of a handle."""
+
+    op: ClassVar[str] = "meter_read"
+    meter: str
+    """The meter."""
+    start: int
+    """The first cell."""
+    count: int | None = None
+    """How many; `None`: all from there on."""
+
+
+@dataclass(slots=True)
+class MeterSet(Operation):
+    """Set the rates of one cell of a meter, or of all; of a direct meter, that of the entry of a handle."""
+
+    op: ClassVar[str] = "meter_set"
+    meter: str
+    """The meter."""
+    at: int | None
+    """The cell; `None`: all."""
+    rates: Rates
+    """Thousandths of a byte or packet a second, and bursts; `()`: all packets are green."""
+
+
+@dataclass(slots=True)
+class ValueSetAdd(Operation):
+    """Add a member to a value set."""
+
+    op: ClassVar[str] = "value_set_add"
+    value_set: str
+    """The value set."""
+    member: Sequence[Key]
+    """One match for each field."""
+
+
+@dataclass(slots=True)
+class ValueSetRemove(Operation):
+    """Remove a member of a value set."""
+
+    op: ClassVar[str] = "value_set_remove"
+    value_set: str
+    """The value set."""
+    member: Sequence[Key]
+    """One match for each field."""
+
+
+@dataclass(slots=True)
+class ValueSetFill(Operation):
+    """Put members in a value set, in place of what was in it."""
+
+    op: ClassVar[str] = "value_set_fill"
+    value_set: str
+    """The value set."""
+    members: Sequence[Sequence[Key]]
+    """Of each member one match for each field."""
+
+
+@dataclass(slots=True)
+class ValueSetRead(Operation):
+    """Read all members of a value set."""
+
+    op: ClassVar[str] = "value_set_read"
+    value_set: str
+    """The value set."""
+
+
+@dataclass(slots=True)
+class MulticastSet(Operation):
+    """Set all copies of a multicast group."""
+
+    op: ClassVar[str] = "multicast_set"
+    group: int
+    """The group."""
+    copies: Sequence[tuple[int, int]]
+    """Port and replication id of each."""
+    put: Put
+    """Whether it is made or changed."""
+
+
+@dataclass(slots=True)
+class MulticastDelete(Operation):
+    """Remove a multicast group."""
+
+    op: ClassVar[str] = "multicast_delete"
+    group: int
+    """The group."""
+    put: Put
+    """`known`: there must be one."""
+    nodes: bool
+    """Whether its nodes go as well; other groups may have them."""
+
+
+@dataclass(slots=True)
+class NodeAdd(Operation):
+    """Make a node: copies that have one replication id; the answer is its handle."""
+
+    op: ClassVar[str] = "node_add"
+    rid: int
+    """Replication id."""
+    ports: Sequence[int]
+    """Ports."""
+
+
+@dataclass(slots=True)
+class NodeSet(Operation):
+    """Set the ports of a node."""
+
+    op: ClassVar[str] = "node_set"
+    node: int
+    """Its handle."""
+    ports: Sequence[int]
+    """Ports."""
+
+
+@dataclass(slots=True)
+class NodeDelete(Operation):
+    """Remove a node."""
+
+    op: ClassVar[str] = "node_delete"
+    node: int
+    """Its handle."""
+
+
+@dataclass(slots=True)
+class NodeJoin(Operation):
+    """Put a node in a multicast group."""
+
+    op: ClassVar[str] = "node_join"
+    group: int
+    """The group."""
+    node: int
+    """The node."""
+
+
+@dataclass(slots=True)
+class NodeLeave(Operation):
+    """Take a node out of a multicast group."""
+
+    op: ClassVar[str] = "node_leave"
+    group: int
+    """The group."""
+    node: int
+    """The node."""
+
+
+@dataclass(slots=True)
+class MulticastRead(Operation):
+    """Read all multicast groups."""
+
+    op: ClassVar[str] = "multicast_read"
+
+
+@dataclass(slots=True)
+class MirrorSet(Operation):
+    """Set where the copies of a mirror session go."""
+
+    op: ClassVar[str] = "mirror_set"
+    session: int
+    """The session."""
+    to: MirrorSpec
+    """Ports and groups."""
+    put: Put
+    """Whether it is made or changed."""
+
+
+@dataclass(slots=True)
+class MirrorDelete(Operation):
+    """Remove a mirror session."""
+
+    op: ClassVar[str] = "mirror_delete"
+    session: int
+    """The session."""
+    put: Put
+    """`known`: there must be one."""
+
+
+@dataclass(slots=True)
+class MirrorRead(Operation):
+    """Read all mirror sessions."""
+
+    op: ClassVar[str] = "mirror_read"
+
+
+@dataclass(slots=True)
+class DigestsTake(Operation):
+    """Take the digests that the program has sent since they were last taken."""
+
+    op: ClassVar[str] = "digests_take"
+
+
+@dataclass(slots=True)
+class DigestsLost(Operation):
+    """Count the digests that were dropped because too many waited."""
+
+    op: ClassVar[str] = "digests_lost"
+
+
+@dataclass(slots=True)
+class DropsRead(Operation):
+    """Count the packets dropped so far, by reason."""
+
+    op: ClassVar[str] = "drops_read"
+
+
+@dataclass(slots=True)
+class CrcSet(Operation):
+    """Set the polynomial of `crc16_custom` or `crc32_custom`."""
+
+    op: ClassVar[str] = "crc_set"
+    to: Crc
+    """Width, polynomial, initial value, last exclusive or, what is reflected."""
+
+
+@dataclass(slots=True)
+class StateReset(Operation):
+    """Set all tables, registers, counters and so on to what the program says."""
+
+    op: ClassVar[str] = "state_reset"
+
+
+@dataclass(slots=True)
+class PortRead(Operation):
+    """Read what is set of a port."""
+
+    op: ClassVar[str] = "port_read"
+    port: int
+    """The port."""
+
+
+@dataclass(slots=True)
+class PortSet(Operation):
+    """Set a port anew. What waits in a queue that is taken away goes to the last that is left."""
+
+    op: ClassVar[str] = "port_set"
+    port: int
+    """The port."""
+    to: PortSpec
+    """Queues, scheduler, shaper."""
+
+
+@dataclass(slots=True)
+class QueueRead(Operation):
+    """Read what waits in a queue, and its counts."""
+
+    op: ClassVar[str] = "queue_read"
+    port: int
+    """The port."""
+    queue: int
+    """The queue."""
+
+
+@dataclass(slots=True)
+class GeneratorSet(Operation):
+    """Start a packet generator, or change it while it runs."""
+
+    op: ClassVar[str] = "generator_set"
+    generator: int
+    """The generator."""
+    to: GeneratorSpec
+    """Ingress port, packet, and period in picoseconds."""
+
+
+@dataclass(slots=True)
+class GeneratorStop(Operation):
+    """Stop a packet generator."""
+
+    op: ClassVar[str] = "generator_stop"
+    generator: int
+    """The generator."""
+
+
+@dataclass(slots=True)
+class GeneratorRead(Operation):
+    """Read what a packet generator does."""
+
+    op: ClassVar[str] = "generator_read"
+    generator: int
+    """The generator."""
+
+
+@dataclass(slots=True)
+class PacketOut(Operation):
+    """Send a packet into the switch by the controller's port."""
+
+    op: ClassVar[str] = "packet_out"
+    packet: bytes
+    """From the controller header on, if the program takes one off."""
+
+
+@dataclass(slots=True)
+class PacketTake(Operation):
+    """Take the next packet for the controller."""
+
+    op: ClassVar[str] = "packet_take"
+
+
+@dataclass(slots=True)
+class StatisticsRead(Operation):
+    """Count where every packet is."""
+
+    op: ClassVar[str] = "statistics_read"
