@@ -105,3 +105,25 @@ def test_what_a_table_says_can_be_written_again() -> None:
     for row in rows:
         second.act(op.TableAdd("routes", row[1], row[3]))
     assert second.table_entries("routes") == first.table_entries("routes")
+
+
+def test_batches() -> None:
+    switch = ROUTER.pipeline()
+    good, other = (op.TableAdd("routes", [prefix], ACTION) for prefix in ("10.0.0.0/8", "11.0.0.0/8"))
+    assert switch.batch([]) == switch.batch([], "all") == []
+    answers = switch.batch([good, good, op.TableDelete("route", 0), other])
+    assert [answers[0], answers[3]] == [0, 1]
+    assert [getattr(answer, "kind", None) for answer in answers[1:3]] == ["exists", "not found"]
+    before = switch.table_entries("routes")
+    with pytest.raises(TidegateError, match="already") as caught:
+        switch.batch([op.TableDelete("routes", 0), op.TableClear("routes"), good, good], "all")
+    assert vars(caught.value)["index"] == 3
+    assert switch.table_entries("routes") == before
+    assert switch.batch([op.TableClear("routes"), other, good], "all") == [None, 1, 0]
+
+
+def test_a_long_batch_is_done_in_order() -> None:
+    switch = ROUTER.pipeline()
+    prefixes = [f"10.{i // 256}.{i % 256}.0/24" for i in range(1000)]
+    adds = [op.TableAdd("routes", [prefix], ACTION) for prefix in prefixes]
+    assert switch.batch(adds) == list(range(1000))

@@ -200,6 +200,9 @@ class SwitchControl:
     def act_each(self, operations: Sequence[object]) -> list[Any]:
         """Do operations in order; for each its answer, or the `TidegateError` that `act` would have raised."""
 
+    def act_all(self, operations: Sequence[object]) -> list[Any]:
+        """Do all operations, or none; the `TidegateError` of the one that is refused has its number as `index`."""
+
     def table_keys(self, table: str) -> list[tuple[str, Any, int]]:
         """Name, match kind and width of each key of a table."""
 

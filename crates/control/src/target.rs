@@ -15,7 +15,16 @@ pub trait Target {
     /// # Errors
     /// The operation is refused.
     fn act(&mut self, now: Time, op: &Op) -> Result<Answer>;
+
+    /// Does all of these operations, or none; they are on the program's objects, and can be undone.
+    ///
+    /// # Errors
+    /// Which operation is refused; nothing has changed.
+    fn act_all(&mut self, now: Time, ops: &[Op]) -> std::result::Result<Vec<Answer>, (usize, Error)>;
 }
+
+/// Most operations of a batch that is done whole: packets wait for it.
+pub const MOST_IN_ALL: usize = 4096;
 
 /// Has ports with queues, packet generators and a port for the controller around a program.
 pub trait FixedParts {

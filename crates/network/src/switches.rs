@@ -98,6 +98,16 @@ impl Network {
         }
     }
 
+    /// Does all of these operations on a switch's program, or none.
+    ///
+    /// # Errors
+    /// A node that is no switch; which operation is refused.
+    pub fn act_all(&mut self, node: NodeId, ops: &[Op]) -> Result<Vec<Answer>, (usize, control::Error)> {
+        let now = self.now();
+        let pipeline = self.pipeline(node).map_err(|error| (0, control::Error::invalid(error.0)))?;
+        pipeline.act_all(now, ops)
+    }
+
     /// Ends [`Network::run_until`] early whenever this switch has something for its controller.
     ///
     /// # Errors

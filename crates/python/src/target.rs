@@ -55,6 +55,13 @@ impl Held<'_> {
         }
     }
 
+    fn act_all(&mut self, ops: &[Op]) -> Result<Vec<Answer>, (usize, control::Error)> {
+        match self {
+            Held::Switch(network, node) => network.act_all(*node, ops),
+            Held::Alone(alone) => alone.pipeline.act_all(Time::from_ps(alone.now), ops),
+        }
+    }
+
     /// The pipeline, and what time it is.
     fn pipeline(&mut self) -> PyResult<(&mut dataplane::pipeline::Pipeline, u64)> {
         Ok(match self {
@@ -139,6 +146,22 @@ impl Target {
         each.collect()
     }
 
+    /// Does all operations, or none; gives their answers. The error has the number of the operation as `index`.
+    fn act_all<'py>(&self, py: Python<'py>, ops: Vec<Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let program = OnceCell::new();
+        let at = |index: usize, error: PyErr| -> PyErr {
+            error.value(py).setattr("index", index).err().unwrap_or(error)
+        };
+        let read = ops
+            .iter()
+            .enumerate()
+            .map(|(index, op)| PythonSource::read(op, self, &program).map_err(|error| at(index, error)));
+        let ops: Vec<Op> = read.collect::<PyResult<_>>()?;
+        let done = self.with(py, |mut held| held.act_all(&ops));
+        let answers = done.map_err(|(index, error)| at(index, raise(py, &error)))?;
+        answers.into_iter().map(|answer| answers::into_python(py, answer)).collect()
+    }
+
     /// Name, match kind and width of each key of a table.
     fn table_keys(&self, py: Python<'_>, table: &str) -> PyResult<Vec<(String, &'static str, u32)>> {
         let program = self.program(py)?;
@@ -170,14 +193,13 @@ impl Target {
     /// Runs a pipeline's program from now on, with its state, or with this one's if that is to be kept.
     fn install(&self, py: Python<'_>, next: &Pipeline, keep_state: bool) -> PyResult<()> {
         let next = next.take();
-        let done = self.with(py, |held| match held {
+        self.with(py, |held| match held {
             Held::Switch(network, node) => {
                 let done = network.control(node, |switch, _| switch.replace_program(next, keep_state));
                 done.map_err(refused).map(|done| done.map_err(refused))?
             }
             Held::Alone(alone) => alone.pipeline.replace(next, keep_state).map_err(refused),
-        });
-        done
+        })
     }
 
     /// Digests that the program has sent since they were last taken: `act(DigestsTake())`.

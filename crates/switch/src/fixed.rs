@@ -21,6 +21,10 @@ impl Target for Switch {
             op => self.pipeline().act(now, op),
         }
     }
+
+    fn act_all(&mut self, now: Time, ops: &[Op]) -> std::result::Result<Vec<Answer>, (usize, Error)> {
+        self.pipeline().act_all(now, ops)
+    }
 }
 
 impl FixedParts for Switch {

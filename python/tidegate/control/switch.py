@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,9 @@ from tidegate.control.quantities import ALL as QUANTITIES_WHERE
 from tidegate.control.quantities import read as read_quantity
 from tidegate.control.readings import Subject
 
+SLICE = 64
+"""Operations of a batch that are done while packets wait."""
+
 
 class _Core(Protocol):
     """What the engine offers."""
@@ -43,6 +46,7 @@ class _Core(Protocol):
     def now(self) -> int: ...
     def act(self, operation: object) -> Any: ...
     def act_each(self, operations: Sequence[object]) -> list[Any]: ...
+    def act_all(self, operations: Sequence[object]) -> list[Any]: ...
     def table_keys(self, table: str) -> list[tuple[str, MatchKind, int]]: ...
     def command(self, line: str) -> str: ...
 
@@ -55,6 +59,20 @@ class PipelineApi:
     def act(self, operation: op.Operation) -> Any:
         """Do an operation of `tidegate.control.operations`; return its answer."""
         return self._core.act(operation)
+
+    def batch(self, operations: Sequence[op.Operation], mode: Literal["each", "all"] = "each") -> list[Any]:
+        """Do operations in order; return the answer of each.
+
+        `each`: every one by itself, with the `TidegateError` in place of the answer where one is refused; packets go between them
+        now and then. `all`: if one is refused, nothing has changed, and its error is raised, with its number as `index`; no packet
+        comes between. These are at most 4096 operations that can be undone: on the program's objects, and that take nothing away.
+        """
+        if mode == "all":
+            return self._core.act_all(operations)
+        answers: list[Any] = []
+        for at in range(0, len(operations), SLICE):
+            answers += self._core.act_each(operations[at : at + SLICE])
+        return answers
 
     def command(self, line: str) -> str:
         """Run one line of the reference switch's command language; return its answer."""

@@ -139,6 +139,7 @@ def p4_code(number: int) -> str:
         7: "PERMISSION_DENIED",
         8: "RESOURCE_EXHAUSTED",
         9: "FAILED_PRECONDITION",
+        10: "ABORTED",
         11: "OUT_OF_RANGE",
         12: "UNIMPLEMENTED",
     }

@@ -10,12 +10,11 @@ from typing import Any
 from tidegate._core import TidegateError
 from tidegate.control import PipelineApi, SwitchApi
 from tidegate.control import operations as op
+from tidegate.control.switch import SLICE
 from tidegate.p4 import Pipeline, Program
 
 TOP_PRIORITY = (1 << 31) - 1
 """P4Runtime's priority p is this less p in the engine, where the smaller one wins."""
-SLICE = 64
-"""Writes that are done while packets wait."""
 PORTS = 511
 """Ports are numbers below this one, which drops."""
 
@@ -51,6 +50,12 @@ class Device:
             with self._lock:
                 answers.extend(self._core.act_each(operations[at : at + SLICE]))
         return answers
+
+    def write_all(self, operations: Sequence[op.Operation]) -> list[Any]:
+        """Do all operations, or none; the error of the one that is refused has its number as `index`."""
+        with self._lock:
+            answers: list[Any] = self._core.act_all(operations)
+            return answers
 
     def act(self, operation: op.Operation) -> Any:
         """Do an operation; return its answer."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tidegate._core import TidegateError
+from tidegate.control import operations as op
 from tidegate.p4 import Program
 from tidegate.p4runtime.arrays import Arrays
 from tidegate.p4runtime.device import Device
@@ -77,6 +78,35 @@ class Running:
         return name
 
     # Writing.
+
+    def write_all(self, updates: Sequence[Any], allowed: Allowed) -> list[P4Error | None]:
+        """Do all updates, or none: the error of the one that is refused, and `ABORTED` for all others."""
+        ops: list[Op] = []
+        done: list[Callable[[], None]] = []
+        try:
+            for update in updates:
+                if update.entity.WhichOneof("entity") == "digest_entry":
+                    raise P4Error(Code.UNIMPLEMENTED, "digests are set one by one: give CONTINUE_ON_ERROR")
+                operation, then = self._prepare(update, allowed)
+                # An update of which nothing is to be done keeps its number.
+                ops.append(op.DropsRead() if operation is None else operation)
+                if then is not None:
+                    done.append(then)
+            self.device.write_all(ops)
+        except TidegateError as error:
+            at: int = getattr(error, "index", len(ops))
+            errors: list[P4Error | None] = [
+                P4Error(Code.ABORTED, f"not done: update {at} of the batch was refused") for _ in updates
+            ]
+            errors[at] = (
+                error
+                if isinstance(error, P4Error)
+                else P4Error(KINDS[getattr(error, "kind", "invalid")], str(error))
+            )
+            return errors
+        for then in done:
+            then()
+        return [None] * len(updates)
 
     def write(self, updates: Sequence[Any], allowed: Allowed) -> list[P4Error | None]:
         """Do updates in order, whatever comes of each."""

@@ -225,11 +225,14 @@ class Server:
         with self._busy:
             rules = self._arbitration.check(request)
             running = self._config.current()
-            if request.atomicity != p4.WriteRequest.CONTINUE_ON_ERROR:
-                raise P4Error(
-                    Code.UNIMPLEMENTED, "batches go on after an error; no other atomicity is supported"
-                )
-            errors = running.write(request.updates, rules.allows)
+            # A batch that is done whole is done between two packets: it is atomic for the data plane too.
+            whole = (p4.WriteRequest.ROLLBACK_ON_ERROR, p4.WriteRequest.DATAPLANE_ATOMIC)
+            if request.atomicity in whole:
+                errors = running.write_all(request.updates, rules.allows)
+            elif request.atomicity == p4.WriteRequest.CONTINUE_ON_ERROR:
+                errors = running.write(request.updates, rules.allows)
+            else:
+                raise P4Error(Code.INVALID_ARGUMENT, f"there is no atomicity {request.atomicity}")
         if any(error is not None for error in errors):
             abort_batch(context, "updates", errors)
         return p4.WriteResponse()

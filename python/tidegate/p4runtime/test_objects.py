@@ -282,12 +282,35 @@ def test_a_batch_goes_on_after_an_error_and_says_what_came_of_each(bench: Bench)
     codes = [p4_code(e.canonical_code) for e in caught.value.errors]
     assert codes == ["OK", "OUT_OF_RANGE", "ALREADY_EXISTS", "UNIMPLEMENTED", "INVALID_ARGUMENT", "OK"]
     assert len(bench.primary.read(bench.entry("exact_table"))) == 2
-    request = p4.WriteRequest(
-        device_id=1, election_id={"low": 1}, atomicity=p4.WriteRequest.ROLLBACK_ON_ERROR
-    )
-    with pytest.raises(Refused) as caught:
+
+
+@pytest.mark.parametrize("atomicity", ["ROLLBACK_ON_ERROR", "DATAPLANE_ATOMIC"])
+def test_batches_that_are_done_whole_or_not_at_all(bench: Bench, atomicity: str) -> None:
+    drop = bench.action("drop")
+    first, second, third = (bench.entry("exact_table", exact(bytes([i])), action=drop) for i in (1, 2, 3))
+    bench.primary.write(("INSERT", first))
+
+    def write(*updates: tuple[str, Any]) -> None:
+        request = p4.WriteRequest(
+            device_id=1, election_id={"low": 1}, atomicity=getattr(p4.WriteRequest, atomicity)
+        )
+        for kind, entity in updates:
+            request.updates.add(type=getattr(p4.Update, kind)).entity.CopyFrom(entity)
         bench.primary.call("Write", request)
-    assert caught.value.code == "UNIMPLEMENTED"
+
+    digest = p4.Entity(digest_entry={"digest_id": 1})
+    for updates, expected in [
+        ((("INSERT", second), ("DELETE", first), ("DELETE", third)), ["ABORTED", "ABORTED", "NOT_FOUND"]),
+        ((("INSERT", p4.Entity()), ("INSERT", second)), ["INVALID_ARGUMENT", "ABORTED"]),
+        ((("INSERT", multicast(4, (1, 1))), ("INSERT", first)), ["ABORTED", "ALREADY_EXISTS"]),
+        ((("INSERT", second), ("INSERT", digest)), ["ABORTED", "UNIMPLEMENTED"]),
+    ]:
+        with pytest.raises(Refused) as caught:
+            write(*updates)
+        assert [p4_code(error.canonical_code) for error in caught.value.errors] == expected
+        assert len(bench.primary.read(bench.entry("exact_table"))) == 1
+    write(("INSERT", second), ("DELETE", first), ("INSERT", multicast(4, (1, 1))))
+    assert bench.pipeline.table_entries("exact_table")[0].match[0].value == 2
 
 
 def test_errors_of_large_batches(bench: Bench) -> None:

@@ -10,6 +10,7 @@
 //! | `profile.rs` | members and groups of action profiles |
 //! | `array.rs` | registers, counters, meters |
 //! | `value_set.rs` | parser value sets |
+//! | `undo.rs` | batches that are done whole or not at all |
 //! | `copies.rs` | multicast groups and mirror sessions |
 
 mod array;
@@ -17,6 +18,7 @@ mod copies;
 mod entry;
 mod profile;
 mod table;
+mod undo;
 mod value_set;
 
 use std::sync::Arc;
@@ -52,6 +54,10 @@ impl control::Target for Pipeline {
             Op::State(op) => Ok(self.act_on_state(op)),
             Op::Fixed(op) => Err(op.no_fixed_parts()),
         }
+    }
+
+    fn act_all(&mut self, now: Time, ops: &[Op]) -> std::result::Result<Vec<Answer>, (usize, Error)> {
+        self.act_on_all(now, ops)
     }
 }
 

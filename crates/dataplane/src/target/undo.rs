@@ -1,0 +1,149 @@
+//! Batches that are done whole or not at all.
+//!
+//! Before an operation changes an object, the object is copied, unless the batch has done so before; if an operation is refused,
+//! the copies go back. Nothing else changes between packets, so that what goes back is what was there: entries with their counters,
+//! meters and last hits, free handles, the order of entries of one priority. The cost is a copy of each object that is changed.
+
+use std::collections::BTreeMap;
+
+use control::{
+    ArrayOp, Cells, CopiesOp, Error, Kind, MOST_IN_ALL, Op, ProfileOp, Result, StateOp, TableOp, Target,
+    ValueSetOp,
+};
+use p4lang::ir::EntryMatch;
+use units::Time;
+
+use super::Answer;
+use crate::pipeline::Pipeline;
+use crate::replication::Replication;
+use crate::state::meter::MeterCell;
+use crate::state::profile::Profile;
+use crate::state::table::TableState;
+use crate::state::{CounterCell, Register, State};
+
+/// Objects as they were before the batch, by index.
+#[derive(Default)]
+struct Saved {
+    tables: BTreeMap<usize, TableState>,
+    profiles: BTreeMap<usize, Profile>,
+    registers: BTreeMap<usize, Register>,
+    counters: BTreeMap<usize, Vec<CounterCell>>,
+    meters: BTreeMap<usize, Vec<MeterCell>>,
+    value_sets: BTreeMap<usize, Vec<Vec<EntryMatch>>>,
+    replication: Option<Replication>,
+    /// All of it, as it was when an operation was to change all of it; later ones need not be prepared for.
+    state: Option<State>,
+}
+
+fn keep<T: Clone>(saved: &mut BTreeMap<usize, T>, index: usize, objects: &[T]) {
+    saved.entry(index).or_insert_with(|| objects[index].clone());
+}
+
+fn put_back<T>(saved: BTreeMap<usize, T>, objects: &mut [T]) {
+    for (index, object) in saved {
+        objects[index] = object;
+    }
+}
+
+impl Pipeline {
+    pub(super) fn act_on_all(
+        &mut self,
+        now: Time,
+        ops: &[Op],
+    ) -> std::result::Result<Vec<Answer>, (usize, Error)> {
+        if ops.len() > MOST_IN_ALL {
+            let why = format!("a batch of {} operations is too large to be done whole", ops.len());
+            let cure = format!("give {MOST_IN_ALL} at most, or let each be done by itself");
+            return Err((MOST_IN_ALL, Error::new(Kind::Full, why).cure(cure)));
+        }
+        let mut saved = Saved::default();
+        let mut answers = Vec::with_capacity(ops.len());
+        for (index, op) in ops.iter().enumerate() {
+            match self.save(op, &mut saved).and_then(|()| self.act(now, op)) {
+                Ok(answer) => answers.push(answer),
+                Err(error) => {
+                    self.restore(saved);
+                    return Err((index, error));
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Copies what an operation may change.
+    fn save(&self, op: &Op, saved: &mut Saved) -> Result<()> {
+        let (program, state) = (self.program(), &self.state);
+        if saved.state.is_some() && !matches!(op, Op::Copies(_)) {
+            return undoable(op);
+        }
+        match op {
+            Op::Table(
+                TableOp::Add { table, .. }
+                | TableOp::Set { table, .. }
+                | TableOp::Delete { table, .. }
+                | TableOp::Clear { table }
+                | TableOp::SetDefault { table, .. }
+                | TableOp::ResetDefault { table },
+            ) => keep(&mut saved.tables, table.table(program)?.index(), &state.tables),
+            Op::Profile(
+                ProfileOp::AddMember { profile, .. }
+                | ProfileOp::SetMember { profile, .. }
+                | ProfileOp::DeleteMember { profile, .. }
+                | ProfileOp::AddGroup { profile }
+                | ProfileOp::SetGroup { profile, .. }
+                | ProfileOp::JoinGroup { profile, .. }
+                | ProfileOp::LeaveGroup { profile, .. }
+                | ProfileOp::DeleteGroup { profile, .. },
+            ) => keep(&mut saved.profiles, profile.profile(program)?, &state.profiles),
+            Op::Array(ArrayOp::WriteRegister { register, .. } | ArrayOp::SetRegister { register, .. }) => {
+                keep(&mut saved.registers, register.register(program)?, &state.registers);
+            }
+            Op::Array(ArrayOp::SetCounter { counter, .. }) => match counter.counter(program)? {
+                Cells::Array(index) => keep(&mut saved.counters, index, &state.counters),
+                Cells::Direct(table) => keep(&mut saved.tables, table.index(), &state.tables),
+            },
+            Op::Array(ArrayOp::SetMeter { meter, .. }) => match meter.meter(program)? {
+                Cells::Array(index) => keep(&mut saved.meters, index, &state.meters),
+                Cells::Direct(table) => keep(&mut saved.tables, table.index(), &state.tables),
+            },
+            Op::ValueSet(
+                ValueSetOp::Add { value_set, .. }
+                | ValueSetOp::Remove { value_set, .. }
+                | ValueSetOp::Set { value_set, .. },
+            ) => keep(&mut saved.value_sets, value_set.value_set(program)?, &state.value_sets),
+            Op::Copies(CopiesOp::ReadGroups {} | CopiesOp::ReadMirrors {}) => {}
+            Op::Copies(_) => {
+                saved.replication.get_or_insert_with(|| self.replication.clone());
+            }
+            Op::State(StateOp::SetCrc { .. } | StateOp::Reset {}) => saved.state = Some(state.clone()),
+            op => undoable(op)?,
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, saved: Saved) {
+        if let Some(state) = saved.state {
+            self.state = state;
+        }
+        if let Some(replication) = saved.replication {
+            self.replication = replication;
+        }
+        put_back(saved.tables, &mut self.state.tables);
+        put_back(saved.profiles, &mut self.state.profiles);
+        put_back(saved.registers, &mut self.state.registers);
+        put_back(saved.counters, &mut self.state.counters);
+        put_back(saved.meters, &mut self.state.meters);
+        put_back(saved.value_sets, &mut self.state.value_sets);
+    }
+}
+
+/// Refuses what takes messages away or goes beyond the program.
+fn undoable(op: &Op) -> Result<()> {
+    match op {
+        Op::Fixed(_) | Op::Table(TableOp::TakeIdle {}) | Op::State(StateOp::TakeDigests {}) => {
+            let why = format!("`{}` cannot be undone", op.name());
+            Err(Error::invalid(why).cure("leave it out of a batch that is to be done whole"))
+        }
+        _ => Ok(()),
+    }
+}
