@@ -13,7 +13,7 @@ pub enum Through {
     Ingress(Result<(), DropReason>),
     /// So did egress, for this port.
     Egress { port: u32, result: Result<(), DropReason> },
-    /// The whole frame is in `ctx.out`, for this port.
+    /// For this port; the headers are in `ctx.out`, after [`Executor::through`] with the payload behind them.
     Out { port: u32 },
     /// Ingress has run, and the packet is for this port's queue of this priority.
     Queue { port: u32, priority: u32 },

@@ -16,6 +16,8 @@ pub mod jit;
 pub mod layout;
 mod path;
 pub mod pipeline;
+pub mod prefetch;
+mod reach;
 pub mod replication;
 pub mod runtime;
 pub mod state;

@@ -7,11 +7,12 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use p4lang::ir::Package;
+use p4lang::ir::{Package, Program};
+use wire::packet::Written;
 
 use crate::jit::JitError;
 use crate::jit::function::Gen;
-use crate::pipeline::{Output, Pending, Pipeline, QueueInfo, Received};
+use crate::pipeline::{Output, Pipeline, QueueInfo, Received, Work};
 use crate::trace::Trace;
 use crate::{ebpf, v1model};
 
@@ -35,6 +36,12 @@ pub(crate) trait PacketPath: Sync {
     /// `None` if the package lacks a block or field that the path needs.
     fn view(&self, package: &Package) -> Option<View>;
 
+    /// Bytes of a packet, from its start, that the program can look at; `usize::MAX`: all that there are.
+    fn reach(&self, program: &Program, view: &View) -> usize {
+        let _ = (program, view);
+        usize::MAX
+    }
+
     /// See [`Pipeline::process`].
     fn process(
         &self,
@@ -46,13 +53,13 @@ pub(crate) trait PacketPath: Sync {
         trace: Option<&mut Trace>,
     );
 
-    /// See [`Pipeline::receive`]; the packet is its port, its bytes and how many more there are.
+    /// See [`Pipeline::receive`]; the packet has come by the port.
     fn receive(
         &self,
         pipeline: &mut Pipeline,
         now: u64,
-        packet: (u32, &mut Vec<u8>, u32),
-        pending: &mut Vec<Pending>,
+        packet: (u32, Box<Written>),
+        pending: &mut Vec<Box<Work>>,
         at_once: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Received;
 
@@ -61,10 +68,10 @@ pub(crate) trait PacketPath: Sync {
         &self,
         pipeline: &mut Pipeline,
         now: u64,
-        packet: Pending,
+        work: Box<Work>,
         queue: QueueInfo,
-        pending: &mut Vec<Pending>,
-    ) -> Option<Output>;
+        pending: &mut Vec<Box<Work>>,
+    ) -> Option<Box<Written>>;
 
     /// What makes native code of the path of ordinary packets. Without it packets take the blocks one by one.
     fn native(&self) -> Option<NativePath> {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use p4lang::ir::Program;
+use wire::packet::Written;
 
 use crate::context::{Context, DropReason, Requests};
 use crate::executor::Executor;
@@ -16,7 +17,7 @@ use crate::path::{self, PacketPath, View};
 use crate::replication::Replication;
 use crate::state::State;
 use crate::trace::{Event, Trace};
-use crate::v1model::{Next, Output, Pending, QueueInfo, Received, wire_len};
+use crate::v1model::{Next, Output, QueueInfo, Received, Work};
 use units::SplitMix;
 
 /// Buffers that are kept for packets to come.
@@ -32,8 +33,14 @@ pub struct Pipeline {
     pub replication: Replication,
     pub(crate) rng: SplitMix,
     pub(crate) drops: BTreeMap<DropReason, u64>,
-    pub(crate) frames: Vec<Box<[u8]>>,
+    /// What packets are made of that are to come.
+    pub(crate) works: Vec<Box<Work>>,
+    packets: Vec<Box<Written>>,
     buffers: Vec<Vec<u8>>,
+    /// What the deparser has put out.
+    pub(crate) headers: Vec<u8>,
+    /// Bytes of a packet that the program can look at.
+    pub(crate) reach: usize,
     pub(crate) queue: VecDeque<Next>,
     pub(crate) copies: u32,
     pub(crate) made: u64,
@@ -62,6 +69,7 @@ impl Pipeline {
     ) -> Pipeline {
         // A test of `path` shows it.
         let (path, view) = path::of(&program.package).expect("each architecture of the compiler has a path");
+        let reach = path.reach(&program, &view);
         Pipeline {
             path,
             view,
@@ -72,8 +80,11 @@ impl Pipeline {
             replication: Replication::default(),
             rng: SplitMix::new(seed),
             drops: BTreeMap::new(),
-            frames: Vec::new(),
+            works: Vec::new(),
+            packets: Vec::new(),
             buffers: Vec::new(),
+            headers: Vec::new(),
+            reach,
             queue: VecDeque::new(),
             copies: 0,
             made: 0,
@@ -139,21 +150,19 @@ impl Pipeline {
     }
 
     /// Ingress alone, for a switch with queues: an ordinary packet is given back for its queue; whatever else is for queues
-    /// is appended to `pending`. The packet has `more` bytes behind `bytes` that are zero: they count for lengths and are
-    /// carried along, but cannot be parsed. Where `at_once` says that a packet for this port and of this priority need not
-    /// wait, egress follows at once. `bytes` are taken, or replaced by those that have left.
+    /// is appended to `pending`. Payload of the packet that is only counted cannot be parsed. Where `at_once` says that a packet
+    /// for this port and of this priority need not wait, egress follows at once.
     #[inline]
     pub fn receive(
         &mut self,
         now: u64,
         port: u32,
-        bytes: &mut Vec<u8>,
-        more: u32,
-        pending: &mut Vec<Pending>,
+        packet: Box<Written>,
+        pending: &mut Vec<Box<Work>>,
         at_once: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Received {
         let path = self.path;
-        path.receive(self, now, (port, bytes, more), pending, at_once)
+        path.receive(self, now, (port, packet), pending, at_once)
     }
 
     /// Egress of a packet that has left its queue; what leaves, if anything. Clones and what goes through ingress once more
@@ -162,18 +171,12 @@ impl Pipeline {
     pub fn depart(
         &mut self,
         now: u64,
-        packet: Pending,
+        work: Box<Work>,
         queue: QueueInfo,
-        pending: &mut Vec<Pending>,
-    ) -> Option<Output> {
+        pending: &mut Vec<Box<Work>>,
+    ) -> Option<Box<Written>> {
         let path = self.path;
-        path.depart(self, now, packet, queue, pending)
-    }
-
-    /// Gives back what a packet that is thrown away was made of.
-    pub fn discard(&mut self, packet: Pending) {
-        self.frames.push(packet.frame);
-        self.recycle(packet.bytes);
+        path.depart(self, now, work, queue, pending)
     }
 
     /// Gives an output's buffer back, so that the next packet needs no new one.
@@ -189,14 +192,50 @@ impl Pipeline {
         self.buffers.pop().unwrap_or_default()
     }
 
-    pub(crate) fn frame(&mut self) -> Box<[u8]> {
-        match self.frames.pop() {
-            Some(mut frame) => {
-                frame.fill(0);
-                frame
-            }
-            None => self.layout.frame(),
+    /// A packet of these bytes, with `zeros` bytes of payload behind them that are only counted.
+    pub fn packet(&mut self, bytes: &[u8], zeros: u32) -> Box<Written> {
+        let mut packet = self.spare();
+        packet.set_bytes(bytes, zeros);
+        packet
+    }
+
+    /// Memory for a packet.
+    fn spare(&mut self) -> Box<Written> {
+        self.packets.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn copy_of(&mut self, packet: &Written) -> Box<Written> {
+        let mut copy = self.spare();
+        copy.copy_from(packet);
+        copy
+    }
+
+    /// Gives a packet's memory back, so that the next one needs no new one.
+    pub fn release(&mut self, packet: Box<Written>) {
+        if self.packets.len() < MAX_BUFFERS {
+            self.packets.push(packet);
         }
+    }
+
+    /// Gives back what a packet that is thrown away was made of.
+    pub fn discard(&mut self, mut work: Box<Work>) {
+        if let Some(packet) = work.packet.take() {
+            self.release(packet);
+        }
+        self.works.push(work);
+    }
+
+    /// A frame to work on, as some packet left it.
+    #[inline]
+    pub(crate) fn work(&mut self) -> Box<Work> {
+        self.works.pop().unwrap_or_else(|| Box::new(Work::new(self.layout.frame())))
+    }
+
+    /// A frame to work on, all zero.
+    pub(crate) fn empty_work(&mut self) -> Box<Work> {
+        let mut work = self.work();
+        work.frame.fill(0);
+        work
     }
 
     pub(crate) fn drop_packet(&mut self, reason: DropReason, trace: Option<&mut Trace>) {
@@ -206,22 +245,24 @@ impl Pipeline {
         }
     }
 
-    /// One pass of the executor over `frame`.
+    /// One pass of the executor over a frame, of a packet that the parser has read as far as `cursor`. What a deparser puts out is
+    /// in `headers` then.
     pub(crate) fn pass<T>(
         &mut self,
-        (now, frame, bytes, more, cursor): (u64, &mut [u8], &[u8], u32, usize),
-        out: &mut Vec<u8>,
+        now: u64,
+        (frame, packet, cursor): (&mut [u8], &Written, usize),
         trace: Option<&mut Trace>,
         f: impl FnOnce(&dyn Executor, &mut Context<'_>) -> Result<T, DropReason>,
     ) -> (Result<T, DropReason>, Requests, usize) {
+        self.headers.clear();
         let mut ctx = Context {
             frame,
-            packet: bytes,
+            packet: packet.bytes(),
             cursor,
-            out,
+            out: &mut self.headers,
             state: &mut self.state,
             now,
-            wire_len: wire_len(bytes, more),
+            wire_len: packet.wire_len(),
             loop_budget: 0,
             requests: Requests::default(),
             rng: &mut self.rng,

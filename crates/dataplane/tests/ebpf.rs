@@ -27,19 +27,19 @@ fn pipelines() -> [Pipeline; 2] {
 fn accepted_packets_leave_as_they_came() {
     for mut filter in pipelines() {
         let mut pending = Vec::new();
-        let mut bytes = vec![1, 4, 9];
-        let Received::Queue(packet) = filter.receive(5, 7, &mut bytes, 100, &mut pending, &mut |_, _| false)
-        else {
+        let packet = filter.packet(&[1, 4, 9], 100);
+        let Received::Queue(work) = filter.receive(5, 7, packet, &mut pending, &mut |_, _| false) else {
             panic!("it is for a queue");
         };
-        assert_eq!((packet.port, packet.enqueued, packet.wire_len()), (7, 5, 103));
-        let out = filter.depart(9, packet, QueueInfo::default(), &mut pending).expect("it leaves");
-        assert_eq!((out.port, out.bytes, out.more), (7, vec![1, 4, 9], 100));
+        assert_eq!((work.port, work.enqueued, work.wire_len()), (7, 5, 103));
+        let out = filter.depart(9, work, QueueInfo::default(), &mut pending).expect("it leaves");
+        assert_eq!((out.bytes(), out.zeros()), (&[1, 4, 9][..], 100));
 
-        let mut bytes = vec![1, 6];
-        let came = filter.receive(5, 3, &mut bytes, 2, &mut pending, &mut |port, _| port == 3);
-        assert!(matches!(came, Received::Out { more: 2 }));
-        assert_eq!(bytes, [1, 6]);
+        let packet = filter.packet(&[1, 6], 2);
+        let Received::Out(out) = filter.receive(5, 3, packet, &mut pending, &mut |port, _| port == 3) else {
+            panic!("it leaves at once");
+        };
+        assert_eq!((out.bytes(), out.zeros()), (&[1, 6][..], 2));
         assert!(pending.is_empty() && filter.drops().is_empty());
     }
 }

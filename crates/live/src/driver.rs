@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::time::{Itimerspec, Timespec, timerfd_create, timerfd_settime};
 use rustix::time::{TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
 use units::Time;
+use wire::packet::Written;
 
 use crate::clock::monotonic;
 use crate::interface::{Failure, plain};
@@ -23,7 +24,7 @@ pub struct Wired {
     pub port: Box<dyn Port>,
     pub host: NodeId,
     /// Frames that are to go out.
-    pub going: Vec<Vec<u8>>,
+    pub going: Vec<Box<Written>>,
     /// How often in a row it has been said to be in error without having anything to give.
     pub errors: u32,
 }
@@ -61,7 +62,7 @@ pub struct Driver {
     /// When what is being sent was due.
     due_times: Vec<Time>,
     /// Buffers of frames that are gone.
-    spent: Vec<Vec<u8>>,
+    spent: Vec<Box<Written>>,
     lateness: Lateness,
     wakeups: u64,
 }
@@ -222,7 +223,7 @@ impl Driver {
     fn turn(&mut self) {
         let shared = self.shared.clone();
         let mut network = shared.network.lock();
-        self.spent.drain(..).for_each(|bytes| network.recycle(bytes));
+        self.spent.drain(..).for_each(|packet| network.recycle(packet));
         // A way that is missing was found when the network went live.
         let mut news = false;
         for (at, port, index) in self.arrivals.drain(..) {
@@ -257,7 +258,7 @@ impl Driver {
         }
         for frame in self.outgoing.drain(..) {
             self.due_times.push(frame.at);
-            self.ports[self.of_node[frame.host.index()]].going.push(frame.bytes);
+            self.ports[self.of_node[frame.host.index()]].going.push(frame.packet);
         }
         for wired in &mut self.ports {
             if !wired.going.is_empty() {

@@ -9,6 +9,7 @@ use crate::segment::{TCP_V4, TCP_V6};
 use wire::checksum::Sum;
 use wire::ethernet;
 use wire::offload::pseudo;
+use wire::packet::Written;
 
 /// Bytes of `struct virtio_net_hdr`.
 pub const VNET_HEADER: usize = 10;
@@ -77,7 +78,7 @@ fn number(frame: &[u8], at: usize) -> u32 {
 }
 
 /// How many frames from the first on make one packet; at least one.
-pub fn together(frames: &[Vec<u8>]) -> usize {
+pub fn together(frames: &[Box<Written>]) -> usize {
     let Some(first) = frames.first().filter(|_| frames.len() > 1) else { return 1 };
     // What can be seen at a glance comes before the sums.
     let Some(of) = frames.get(1).filter(|next| next.len() <= first.len()).and_then(|_| segment(first)) else {
@@ -129,7 +130,7 @@ fn follows(first: &[u8], next: &[u8], of: Segment, count: usize) -> bool {
 }
 
 /// The head of frames that are put together, and where in each of them the payload begins.
-pub fn head(frames: &[Vec<u8>]) -> Option<(Head, usize)> {
+pub fn head(frames: &[Box<Written>]) -> Option<(Head, usize)> {
     let (first, last) = (frames.first()?, frames.last()?);
     let of = ethernet::ip(first).and_then(|ip| {
         let tcp = ip + if first[ip] >> 4 == 4 { 20 } else { 40 };
@@ -169,7 +170,7 @@ mod tests {
     use crate::segment::Large;
 
     /// A packet, and the segments that it is cut into.
-    fn cut(v4: bool, tagged: bool, payload: usize, flags: u8) -> (Vec<u8>, Vec<Vec<u8>>) {
+    fn cut(v4: bool, tagged: bool, payload: usize, flags: u8) -> (Vec<u8>, Vec<Box<Written>>) {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
         if tagged {
             frame.extend_from_slice(&[0x81, 0, 0, 7]);
@@ -191,7 +192,8 @@ mod tests {
         let (mut out, mut parts) = (Vec::new(), Vec::new());
         let large = Large { frame: &frame, kind, size: 1000, transport };
         large.cut(&mut out, |start, length| parts.push((start, length))).unwrap();
-        (frame, parts.into_iter().map(|(start, length)| out[start..start + length].to_vec()).collect())
+        let packet = |(start, length)| Box::new(Written::from(&out[start..start + length]));
+        (frame, parts.into_iter().map(packet).collect())
     }
 
     #[test]
@@ -210,8 +212,10 @@ mod tests {
             let large = Large { frame: &whole, kind: head.bytes()[1], size: number(4), transport: number(6) };
             let (mut out, mut again) = (Vec::new(), Vec::new());
             large.cut(&mut out, |start, length| again.push((start, length))).unwrap();
-            let again: Vec<_> =
-                again.iter().map(|(start, length)| out[*start..start + length].to_vec()).collect();
+            let again: Vec<_> = again
+                .iter()
+                .map(|(start, length)| Box::new(Written::from(&out[*start..start + length])))
+                .collect();
             assert_eq!(again, frames);
             // And its checksum, once complete, is right.
             assert!(wire::offload::complete_partial(&mut whole));

@@ -10,6 +10,7 @@ use std::ptr::null_mut;
 
 use libc::{c_int, c_void, iovec, mmsghdr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use wire::packet::Written;
 
 use crate::clock;
 use crate::interface::{Failure, Interface, bind_packet, make_promiscuous, plain, set, socket};
@@ -193,7 +194,7 @@ impl Port for PacketPort {
         (at, &from[start..start + length])
     }
 
-    fn send(&mut self, frames: &[Vec<u8>]) {
+    fn send(&mut self, frames: &[Box<Written>]) {
         self.sender.send(frames, &mut self.counts);
     }
 

@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 
 use libc::{c_int, iovec, mmsghdr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use wire::packet::Written;
 
 use crate::interface::{Interface, bind_packet, set, socket};
 use crate::merge::{Head, VNET_HEADER, head, together};
@@ -36,7 +37,7 @@ impl PacketSender {
         Ok(PacketSender { socket, merge, mtu: interface.mtu() as usize, heads: Vec::with_capacity(BATCH) })
     }
 
-    pub fn send(&mut self, frames: &[Vec<u8>], counts: &mut Counts) {
+    pub fn send(&mut self, frames: &[Box<Written>], counts: &mut Counts) {
         let mtu = self.mtu;
         for run in frames.chunk_by(|a, b| fits(a, mtu) == fits(b, mtu)) {
             if fits(&run[0], mtu) {
@@ -47,7 +48,7 @@ impl PacketSender {
         }
     }
 
-    fn send_batch(&mut self, batch: &[Vec<u8>], counts: &mut Counts) {
+    fn send_batch(&mut self, batch: &[Box<Written>], counts: &mut Counts) {
         const NONE: iovec = iovec { iov_base: null_mut(), iov_len: 0 };
         let plain = [0u8; VNET_HEADER];
         let part = |bytes: &[u8]| iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };

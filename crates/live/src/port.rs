@@ -4,6 +4,8 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 
+use wire::packet::Written;
+
 use crate::interface::Interface;
 
 /// Frames that a port takes in or gives out at a time.
@@ -112,7 +114,7 @@ pub trait Port: Send {
     /// One of them, from Ethernet on, and when it came, by the monotonic clock in nanoseconds.
     fn frame(&self, index: usize) -> (u64, &[u8]);
     /// Sends frames.
-    fn send(&mut self, frames: &[Vec<u8>]);
+    fn send(&mut self, frames: &[Box<Written>]);
     fn counts(&mut self) -> Counts;
     fn interface(&self) -> &Interface;
 }

@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use wire::packet::Written;
+
 use crate::clock;
 use crate::interface::{Failure, Interface, Settings, done, fail, plain, request};
 use crate::port::{BATCH, Counts, Port, fits};
@@ -93,7 +95,7 @@ impl Port for TapPort {
         (self.at, &self.slots[index * SLOT..index * SLOT + self.lengths[index]])
     }
 
-    fn send(&mut self, frames: &[Vec<u8>]) {
+    fn send(&mut self, frames: &[Box<Written>]) {
         for frame in frames {
             if !fits(frame, self.mtu) {
                 self.counts.wrong_size += 1;

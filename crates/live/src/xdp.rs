@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
+use wire::packet::Written;
+
 use crate::bpf::{self, Attach};
 use crate::clock;
 use crate::interface::{Failure, Interface, fail, plain, promiscuous};
@@ -143,7 +145,7 @@ impl Port for XdpPort {
         (at, queue.socket.packet(queue.arrived[index as usize]).1)
     }
 
-    fn send(&mut self, frames: &[Vec<u8>]) {
+    fn send(&mut self, frames: &[Box<Written>]) {
         if let Some(sender) = &mut self.sender {
             sender.send(frames, &mut self.counts);
             return;

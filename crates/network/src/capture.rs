@@ -7,9 +7,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
-use crate::frame::{self, Frame};
+use wire::packet::Written;
+
 use crate::network::{BuildError, Network, refuse};
-use crate::packet::{Body, Packet, PacketId};
+use crate::pool::PacketId;
 use crate::port::PortId;
 
 /// In place of a capture's number: none.
@@ -18,11 +19,10 @@ pub(crate) const NO_CAPTURE: u32 = u32::MAX;
 /// Where a capture goes.
 pub type Sink = Box<dyn Write + Send + Sync>;
 
-/// A packet that waits to be sent: when it will be, its headers, and how much payload follows.
+/// A packet that waits to be sent, and when it will be.
 struct Waiting {
     at: u64,
-    bytes: Vec<u8>,
-    more: u32,
+    packet: Written,
 }
 
 pub(crate) struct Capture {
@@ -40,12 +40,12 @@ impl fmt::Debug for Capture {
 }
 
 impl Capture {
-    fn write(&mut self, time: u64, bytes: &[u8], more: u32) {
+    fn write(&mut self, time: u64, packet: &Written) {
         if self.error.is_some() {
             return;
         }
         const ZEROS: [u8; 2048] = [0; 2048];
-        let wire_len = bytes.len() as u32 + more;
+        let (bytes, wire_len) = (packet.bytes(), packet.wire_len() as u32);
         let captured = wire_len.min(self.snap) as usize;
         let head = &bytes[..bytes.len().min(captured)];
         let mut zeros = captured - head.len();
@@ -67,7 +67,7 @@ impl Capture {
         while self.waiting.front().is_some_and(|first| first.at <= now)
             && let Some(first) = self.waiting.pop_front()
         {
-            self.write(first.at, &first.bytes, first.more);
+            self.write(first.at, &first.packet);
         }
     }
 }
@@ -118,32 +118,21 @@ impl Network {
         self.captures.iter_mut().map(flush).collect()
     }
 
-    /// A packet as bytes.
-    pub(crate) fn frame(&self, packet: &Packet, buffer: Vec<u8>) -> Frame {
-        let from = match packet.body {
-            Body::Tcp(_) => self.endpoints[(packet.endpoint ^ 1) as usize].host,
-            Body::Udp(_) => self.sources[packet.endpoint as usize].host,
-            // It has its addresses.
-            Body::Frame(_) => 0,
-        };
-        frame::to_frame(packet, from, buffer)
-    }
-
     /// A port has taken a packet and will send it at `at`.
     #[cold]
     pub(crate) fn capture_sent(&mut self, capture: u32, at: u64, id: PacketId) {
-        let Frame { bytes, more } = self.frame(self.packets.get(id), Vec::new());
+        let packet = self.copy_written(self.packets.get(id));
         let capture = &mut self.captures[capture as usize];
-        capture.waiting.push_back(Waiting { at, bytes, more });
+        capture.waiting.push_back(Waiting { at, packet });
         capture.settle(self.now);
     }
 
     /// A packet has come over a wire.
     pub(crate) fn capture_come(&mut self, capture: u32, id: PacketId) {
-        let Frame { bytes, more } = self.frame(self.packets.get(id), Vec::new());
+        let packet = self.copy_written(self.packets.get(id));
         let capture = &mut self.captures[capture as usize];
         capture.settle(self.now);
-        capture.write(self.now, &bytes, more);
+        capture.write(self.now, &packet);
     }
 
     /// A link has changed, and with it when its packets are sent.

@@ -2,12 +2,13 @@
 
 use switch::Passed;
 use units::Time;
+use wire::packet::Packet;
 
+use crate::addresses::target;
 use crate::capture::NO_CAPTURE;
 use crate::events::Event;
-use crate::frame::Frame;
 use crate::network::{NO_HOST, Network};
-use crate::packet::{Body, PacketId};
+use crate::pool::PacketId;
 use crate::port::Taken;
 
 impl Network {
@@ -20,67 +21,61 @@ impl Network {
                 self.deliver_to_switch(node.switch, to_port, id);
                 return;
             }
-            let packet = self.packets.get(id);
-            if node.routes.get(packet.to as usize).is_none_or(|w| w.count == 0) {
+            let slot = self.packets.get(id);
+            if node.routes.get(slot.to as usize).is_none_or(|w| w.count == 0) {
                 self.unclaimed += 1;
                 self.packets.free(id);
                 return;
             }
-            let ways = node.routes[packet.to as usize];
+            let ways = node.routes[slot.to as usize];
             let port = if ways.count == 1 {
                 ways.first
             } else {
-                let hash = match &packet.body {
-                    Body::Tcp(_) => self.endpoints[packet.endpoint as usize].hash,
-                    Body::Udp(_) => self.sources[packet.endpoint as usize].hash,
-                    Body::Frame(frame) => frame.hash(),
+                let hash = match &slot.packet {
+                    Packet::Tcp(_) => self.endpoints[slot.endpoint as usize].hash,
+                    Packet::Udp(_) => self.sources[slot.endpoint as usize].hash,
+                    Packet::Bytes(written) => written.as_ref().map_or(0, |written| written.hash()),
                 };
                 self.ways[(ways.first + hash % ways.count) as usize]
             };
             self.send(port, id);
             return;
         }
-        let packet = self.packets.get(id);
-        let endpoint = packet.endpoint;
-        match &packet.body {
-            Body::Tcp(segment) => {
+        let slot = self.packets.get(id);
+        let endpoint = slot.endpoint;
+        match &slot.packet {
+            Packet::Tcp(segment) => {
                 let segment = *segment;
                 self.packets.free(id);
                 self.receive(endpoint, &segment);
             }
-            Body::Udp(_) if self.agents.has(node.host) => {
+            Packet::Udp(_) if self.agents.has(node.host) => {
                 let host = node.host;
                 self.receive_datagram_through_agents(host, id);
             }
-            Body::Udp(datagram) => {
+            Packet::Udp(datagram) => {
                 self.sources[endpoint as usize].receive(self.now, datagram);
                 self.packets.free(id);
             }
-            Body::Frame(_) => {
+            Packet::Bytes(_) => {
                 let host = node.host;
-                self.receive_frame(host, id);
+                self.receive_written(host, id);
             }
         }
     }
 
     /// A packet has come to a switch.
     pub(crate) fn deliver_to_switch(&mut self, index: u32, port: u32, id: PacketId) {
-        if !matches!(self.packets.get(id).body, Body::Frame(_)) {
-            let buffer = self.buffers.pop().unwrap_or_default();
-            let frame = self.frame(self.packets.get(id), buffer);
-            self.packets.get_mut(id).body = Body::Frame(frame);
-        }
-        let packet = self.packets.get_mut(id);
-        let (Body::Frame(frame), Some(node)) = (&mut packet.body, &mut self.switches[index as usize]) else {
-            return;
-        };
+        let Some(written) = self.take_written(id) else { return };
+        let Some(node) = &mut self.switches[index as usize] else { return };
         let (ports, now) = (&self.ports, self.now);
         let free = |number: u32| ports[node.ports[number as usize] as usize].free_at() <= now;
-        let passed = node.switch.forward(Time::from_ps(now), port, &mut frame.bytes, frame.more, free);
+        let passed = node.switch.forward(Time::from_ps(now), port, written, free);
         self.news |= node.watched && node.switch.has_news();
-        if let Some(Passed { port, queue, more }) = passed {
-            frame.more = more;
-            (packet.size, packet.to) = (frame.size(), frame.host().unwrap_or(NO_HOST));
+        if let Some(Passed { port, queue, packet }) = passed {
+            let slot = self.packets.get_mut(id);
+            (slot.size, slot.to) = (packet.size(), target(&packet));
+            slot.put(packet);
             let port = node.ports[port as usize];
             self.emit(port, id, queue, 0);
         } else {
@@ -124,9 +119,7 @@ impl Network {
         };
         let next = node.switch.next_transmit(number);
         self.news |= node.watched && node.switch.has_news();
-        let frame = Frame { bytes: out.bytes, more: out.more };
-        let to = frame.host().unwrap_or(NO_HOST);
-        let id = self.packets.add_frame(to, port, frame);
+        let id = self.packets.add_written(target(&out.packet), port, out.packet);
         self.emit(port, id, out.queue, out.waited.as_ps());
         let free_at = self.ports[port as usize].free_at();
         self.wake_ports(index);

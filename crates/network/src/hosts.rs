@@ -3,49 +3,49 @@
 use transport::cc;
 use transport::segment::{Flags, Segment};
 use transport::tcp::{Connection, Phase};
-use transport::wire;
 use units::Time;
+use wire::packet::{Arrived, Datagram, Packet};
 
+use crate::addresses::{self, target};
 use crate::events::Event;
 use crate::flow::{AGENT, NO_PAGE, Plan};
 use crate::flows::UDP_HEADERS;
-use crate::frame;
 use crate::network::Network;
-use crate::packet::{Body, HELD, Packet, PacketId};
-use crate::udp::Datagram;
-use ::wire::options::Options;
+use crate::pool::{HELD, PacketId, Slot};
+use wire::options::Options;
 
 /// Bytes of an IPv4 header without options.
 const IP_HEADER: u32 = 20;
 
 impl Network {
-    /// A frame has come to a host.
-    pub(crate) fn receive_frame(&mut self, host: u32, id: PacketId) {
-        let Some(frame) = self.packets.take_frame(id) else { return };
+    /// A packet that is bytes has come to a host.
+    pub(crate) fn receive_written(&mut self, host: u32, id: PacketId) {
+        let written = self.packets.take_written(id);
+        self.packets.free(id);
+        let Some(mut written) = written else { return };
         if self.outside.has(host) {
-            self.outside.put(host, self.now, frame);
+            self.outside.put(host, self.now, written);
             return;
         }
-        let mut found = if frame.host() == Some(host) { frame::read(&frame) } else { None };
-        let mut options = Options::EMPTY;
-        if self.agents.has(host) && found.is_some() {
-            match self.options_for_agents(&frame) {
-                Some(read) => options = read,
-                None => found = None,
-            }
+        let mut options = Some(Options::EMPTY);
+        if self.agents.has(host) && target(&written) == host && written.arrive().is_ok() {
+            options = self.options_for_agents(&mut written);
         }
-        self.recycle(frame.bytes);
+        let found = if target(&written) == host { written.arrive().ok() } else { None };
+        let found = found.and_then(|(ports, arrived)| {
+            Some((addresses::endpoint(ports, arrived.is_tcp())?, arrived, options?))
+        });
         match found {
-            Some((endpoint, wire::Body::Tcp(segment)))
+            Some((endpoint, Arrived::Tcp(segment), options))
                 if self.endpoints.get(endpoint as usize).is_some_and(|e| e.host == host) =>
             {
                 if self.agents.has(host) {
-                    self.receive_through_agents(endpoint, &segment, options);
+                    self.receive_through_agents(endpoint, segment, options);
                 } else {
-                    self.take_in(endpoint, &segment);
+                    self.take_in(endpoint, segment);
                 }
             }
-            Some((source, wire::Body::Udp { payload, ecn }))
+            Some((source, Arrived::Udp { payload, ecn, .. }, options))
                 if self.sources.get(source as usize).is_some_and(|s| s.peer_host == host) =>
             {
                 if let Some((payload, ecn)) = self.datagram_through_agents(host, payload, ecn, options) {
@@ -54,6 +54,7 @@ impl Network {
             }
             _ => self.unclaimed += 1,
         }
+        self.recycle(written);
     }
 
     /// A segment has come to its endpoint.
@@ -136,9 +137,9 @@ impl Network {
             }
             let size = IP_HEADER + segment.header_len() + segment.payload;
             let data = segment.payload > 0;
-            let body = Body::Tcp(segment);
+            let packet = Packet::Tcp(segment);
             let port = self.nodes[node as usize].ports[0];
-            let id = self.packets.add(Packet { endpoint: index ^ 1, to, next: port | HELD, size, body });
+            let id = self.packets.add(Slot { endpoint: index ^ 1, to, next: port | HELD, size, packet });
             self.send(port, id);
             if data && let Some(connection) = &mut self.endpoints[index as usize].connection {
                 let leaves = Time::from_ps(self.ports[port as usize].drained(self.now));
@@ -220,20 +221,20 @@ impl Network {
         };
         source.statistics.sent += 1;
         let next = source.next(self.now, &mut self.random);
-        let packet = Packet {
+        let slot = Slot {
             endpoint: index,
             to: source.peer_host,
             next: 0,
             size: UDP_HEADERS + source.flow.payload,
-            body: Body::Udp(datagram),
+            packet: Packet::Udp(datagram),
         };
         let host = source.host;
         if self.agents.has(host) {
-            self.send_datagram_aside(host, packet);
+            self.send_datagram_aside(host, slot);
         } else {
             let node = self.hosts[host as usize];
             let port = self.nodes[node as usize].ports[0];
-            let id = self.packets.add(packet);
+            let id = self.packets.add(slot);
             self.send(port, id);
         }
         self.events.push(next.max(self.now + 1), Event::Udp(index));

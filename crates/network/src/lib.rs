@@ -14,14 +14,13 @@
 //! | `sample` | samples on a period |
 //! | `agents` | what stands between a host's connections and its port |
 //! | `events` | the queue of events |
-//! | `packet` | packets and their pool |
+//! | `pool` | packets under way |
 //! | `port` | an output queue with the wire behind it |
 //! | `aqm` | queue management of plain ports |
 //! | `flow`, `request_response`, `udp` | what hosts send |
 //! | `workload` | flows at random: sizes by a distribution, starts by a Poisson process |
 //! | `outside` | hosts that are not simulated: frames come in and go out |
-//! | `addresses` | which host and flow has which addresses and ports |
-//! | `frame` | packets become bytes and are read again |
+//! | `addresses` | which host and flow has which addresses and ports, so that packets become bytes and are read again |
 //! | `capture` | pcap files of what goes over a port |
 //! | `tap` | copies of what goes over a link, for a switch |
 //! | `record` | samples and distributions |
@@ -37,11 +36,10 @@ mod events;
 mod flow;
 mod flows;
 mod forward;
-mod frame;
 mod hosts;
 mod network;
 mod outside;
-mod packet;
+mod pool;
 mod port;
 mod record;
 mod request_response;

@@ -7,7 +7,7 @@ use crate::capture::Capture;
 use crate::events::Events;
 use crate::flow::{Endpoint, Plan};
 use crate::outside::Outside;
-use crate::packet::Pool;
+use crate::pool::Pool;
 use crate::port::{Link, Port};
 use crate::record::Recorder;
 use crate::request_response::RequestResponse;
@@ -15,6 +15,7 @@ use crate::switches::{Planned, SwitchNode};
 use crate::tap::Watcher;
 use crate::udp::Source;
 use units::Random;
+use wire::packet::Written;
 
 /// A node's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -109,8 +110,8 @@ pub struct Network {
     /// What is to become of each switch, and what has.
     pub(crate) programs: Vec<Planned>,
     pub(crate) switches: Vec<Option<SwitchNode>>,
-    /// Bytes of frames that are gone.
-    pub(crate) buffers: Vec<Vec<u8>>,
+    /// Memory of packets that were bytes and are gone.
+    pub(crate) written: Vec<Box<Written>>,
     pub(crate) outside: Outside,
     pub(crate) agents: Agents,
     pub(crate) seed: u64,
@@ -145,7 +146,7 @@ impl Network {
             watchers: Vec::new(),
             programs: Vec::new(),
             switches: Vec::new(),
-            buffers: Vec::new(),
+            written: Vec::new(),
             outside: Outside::default(),
             agents: Agents::default(),
             seed,

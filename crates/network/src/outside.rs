@@ -3,12 +3,13 @@
 //! time before it puts the frame in.
 
 use units::Time;
+use wire::packet::Written;
 
-use crate::frame::Frame;
+use crate::addresses::target;
 use crate::network::{BuildError, NO_HOST, Network, NodeId, refuse};
 
-/// Buffers that are kept for the next frames.
-const MAX_BUFFERS: usize = 4096;
+/// Packets whose memory is kept for the next ones.
+const MAX_SPARE: usize = 4096;
 
 /// A frame for a host that is not simulated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,8 +17,8 @@ pub struct Outgoing {
     pub host: NodeId,
     /// When the network delivered it.
     pub at: Time,
-    /// From Ethernet on.
-    pub bytes: Vec<u8>,
+    /// With payload that is real.
+    pub packet: Box<Written>,
 }
 
 /// Which hosts are not simulated, and what there is for them.
@@ -34,12 +35,10 @@ impl Outside {
         self.nodes.get(host as usize).is_some_and(|node| *node != NO_HOST)
     }
 
-    pub fn put(&mut self, host: u32, now: u64, frame: Frame) {
-        let Frame { mut bytes, more } = frame;
-        // What the simulator only counts is zero bytes.
-        bytes.resize(bytes.len() + more as usize, 0);
+    pub fn put(&mut self, host: u32, now: u64, mut packet: Box<Written>) {
+        packet.fill();
         let host = NodeId(self.nodes[host as usize]);
-        self.outgoing.push(Outgoing { host, at: Time::from_ps(now), bytes });
+        self.outgoing.push(Outgoing { host, at: Time::from_ps(now), packet });
     }
 }
 
@@ -67,12 +66,9 @@ impl Network {
             self.unclaimed += 1;
             return;
         };
-        let mut bytes = self.buffers.pop().unwrap_or_default();
-        bytes.clear();
-        bytes.extend_from_slice(frame);
-        let frame = Frame { bytes, more: 0 };
-        let to = frame.host().unwrap_or(NO_HOST);
-        let id = self.packets.add_frame(to, port, frame);
+        let mut written = self.spare();
+        written.set_bytes(frame, 0);
+        let id = self.packets.add_written(target(&written), port, written);
         self.send(port, id);
     }
 
@@ -86,10 +82,17 @@ impl Network {
         !self.outside.outgoing.is_empty()
     }
 
-    /// Gives the bytes of a frame back, for the next one.
-    pub fn recycle(&mut self, bytes: Vec<u8>) {
-        if self.buffers.len() < MAX_BUFFERS {
-            self.buffers.push(bytes);
+    /// Memory for a packet that becomes bytes.
+    #[inline]
+    pub(crate) fn spare(&mut self) -> Box<Written> {
+        self.written.pop().unwrap_or_default()
+    }
+
+    /// Gives a packet's memory back, for the next one.
+    #[inline]
+    pub fn recycle(&mut self, packet: Box<Written>) {
+        if self.written.len() < MAX_SPARE {
+            self.written.push(packet);
         }
     }
 

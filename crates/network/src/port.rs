@@ -10,7 +10,7 @@ use units::{Bytes, Rate, Time};
 
 use crate::aqm::{Aqm, Managed, Waiting};
 use crate::capture::NO_CAPTURE;
-use crate::packet::{Packet, PacketId};
+use crate::pool::{PacketId, Slot};
 use crate::record::Histogram;
 use units::Random;
 
@@ -248,9 +248,9 @@ impl Port {
     }
 
     /// Takes a packet into a managed queue, or drops it. Gives whether it is the only one there.
-    pub fn manage(&mut self, now: u64, id: PacketId, packet: &Packet, random: &mut Random) -> Option<bool> {
-        let bytes = packet.size + self.link.framing;
-        if packet.size > self.link.mtu && packet.size > self.link.mtu + packet.tags() {
+    pub fn manage(&mut self, now: u64, id: PacketId, slot: &Slot, random: &mut Random) -> Option<bool> {
+        let bytes = slot.size + self.link.framing;
+        if slot.size > self.link.mtu && slot.size > self.link.mtu + slot.tags() {
             self.statistics.too_large += 1;
             return None;
         }
@@ -280,8 +280,8 @@ impl Port {
 
     /// Takes or drops a packet.
     #[inline]
-    pub fn push(&mut self, now: u64, id: PacketId, packet: &mut Packet) -> Taken {
-        let bytes = packet.size + self.link.framing;
+    pub fn push(&mut self, now: u64, id: PacketId, slot: &mut Slot) -> Taken {
+        let bytes = slot.size + self.link.framing;
         self.settle(now);
         let waiting = (self.ring.len() - self.begun) as u64;
         // The queue may be full only if the wire is busy.
@@ -297,12 +297,12 @@ impl Port {
                 return Taken::Dropped;
             }
         }
-        if packet.size > self.link.mtu && packet.size > self.link.mtu + packet.tags() {
+        if slot.size > self.link.mtu && slot.size > self.link.mtu + slot.tags() {
             self.statistics.too_large += 1;
             return Taken::Dropped;
         }
         if self.link.mark_above.is_some_and(|k| waiting >= k) {
-            self.statistics.marked += u64::from(packet.mark_ce());
+            self.statistics.marked += u64::from(slot.packet.mark_ce());
         }
         let starts = self.free_at.max(now);
         let takes = self.serialisation(bytes);

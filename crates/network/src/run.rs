@@ -5,7 +5,7 @@ use units::Time;
 use crate::capture::NO_CAPTURE;
 use crate::events::Event;
 use crate::network::{Action, BuildError, Network};
-use crate::packet::{CAME, HELD};
+use crate::pool::{CAME, HELD};
 
 impl Network {
     /// Runs until `end`, or until a watched switch ([`Network::watch`]) has something for its controller; gives the time

@@ -5,7 +5,7 @@
 use crate::build::LAST_PORT;
 use crate::capture::NO_CAPTURE;
 use crate::network::{BuildError, NO_HOST, Network, NodeId, refuse};
-use crate::packet::PacketId;
+use crate::pool::PacketId;
 use crate::port::PortId;
 
 /// Who sees what comes out of a wire.
@@ -58,9 +58,8 @@ impl Network {
         }
         for tap in 0..self.watchers[watcher as usize].taps.len() {
             let (switch, number) = self.watchers[watcher as usize].taps[tap];
-            let buffer = self.buffers.pop().unwrap_or_default();
-            let frame = self.frame(self.packets.get(id), buffer);
-            let copy = self.packets.add_frame(NO_HOST, 0, frame);
+            let written = Box::new(self.copy_written(self.packets.get(id)));
+            let copy = self.packets.add_written(NO_HOST, 0, written);
             self.deliver_to_switch(switch, number, copy);
         }
     }

@@ -2,6 +2,7 @@
 
 use transport::segment::Ecn;
 use units::{Rate, Time};
+use wire::packet::Datagram;
 
 use crate::network::NodeId;
 use units::Random;
@@ -43,15 +44,6 @@ pub struct UdpStatistics {
     /// Time from one end to the other, in picoseconds: summed, and the longest.
     pub delay_ps: u128,
     pub delay_max_ps: u64,
-}
-
-/// A datagram on its way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Datagram {
-    pub payload: u32,
-    pub number: u64,
-    pub sent: u64,
-    pub ecn: Ecn,
 }
 
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use commands::load::Source;
 use network::{Link, Network, NodeId, Outgoing, TcpFlow, ipv4, mac};
 use p4lang::ir::Program;
 use units::{Rate, Time};
+use wire::packet::Written;
 
 fn program(path: &str) -> Arc<Program> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
@@ -62,7 +63,8 @@ fn frames_pass_a_router_as_they_are_and_when_they_should() {
     assert_eq!(net.next_event(), Some(Time::from_ms(7)));
     net.run_through(Time::from_ms(20)).unwrap();
     // Twice a millisecond to send 1000 bytes, and one on the way.
-    assert_eq!(taken(&mut net), [Outgoing { host: b, at: Time::from_ms(9), bytes: frame }]);
+    let packet = Box::new(Written::from(&frame[..]));
+    assert_eq!(taken(&mut net), [Outgoing { host: b, at: Time::from_ms(9), packet }]);
     assert!(!net.has_outgoing());
     assert_eq!(net.packets(), 0);
 }
@@ -126,7 +128,7 @@ fn frames_of_all_sizes_pass_a_switch() {
         net.run_through(end).unwrap();
         let out = taken(&mut net);
         assert_eq!(out.len(), 1, "{length}");
-        assert!(out[0].host == hosts[1] && out[0].bytes == frame, "{length}");
+        assert!(out[0].host == hosts[1] && out[0].packet.bytes() == frame, "{length}");
     }
     // Too short for the parser, and not to be crashed by.
     for length in 0..14 {

@@ -131,6 +131,93 @@ fn a_program_marks_and_tcp_answers() {
     assert!(outcome.bytes_received > 55_000_000, "{}", outcome.bytes_received);
 }
 
+/// A program that forwards between its ports 0 and 1, and from half a second on changes each packet.
+fn changing(parsed: &str, change: &str) -> Arc<Program> {
+    let source = format!(
+        r#"#include <v1model.p4>
+header ethernet_t {{ bit<48> to; bit<48> from; bit<16> kind; }}
+header ipv4_t {{
+    bit<16> v_ihl_tos; bit<16> len; bit<16> id; bit<16> frag; bit<8> ttl; bit<8> protocol; bit<16> check;
+    bit<32> src; bit<32> dst;
+}}
+header ports_t {{ bit<16> src; bit<16> dst; }}
+header tcp_t {{ bit<32> seq; bit<32> ack; bit<16> flags; bit<16> window; bit<16> check; bit<16> urgent; }}
+struct headers {{ ethernet_t ethernet; ipv4_t ipv4; ports_t ports; tcp_t tcp; }}
+struct meta_t {{ bit<32> sum; }}
+parser P(packet_in p, out headers h, inout meta_t m, inout standard_metadata_t s) {{
+    state start {{ p.extract(h.ethernet); p.extract(h.ipv4); {parsed} transition accept; }}
+}}
+control V(inout headers h, inout meta_t m) {{ apply {{}} }}
+control I(inout headers h, inout meta_t m, inout standard_metadata_t s) {{
+    bit<16> old;
+    apply {{
+        s.egress_spec = 1 - s.ingress_port;
+        h.ipv4.ttl = h.ipv4.ttl - 1;
+        if (s.ingress_global_timestamp > 500000) {{ {change} }}
+    }}
+}}
+control E(inout headers h, inout meta_t m, inout standard_metadata_t s) {{ apply {{}} }}
+control C(inout headers h, inout meta_t m) {{
+    apply {{
+        update_checksum(h.ipv4.v_ihl_tos[15:0] != 0 && h.ipv4.id != 0xdead,
+            {{ h.ipv4.v_ihl_tos, h.ipv4.len, h.ipv4.id, h.ipv4.frag, h.ipv4.ttl, h.ipv4.protocol, h.ipv4.src, h.ipv4.dst }},
+            h.ipv4.check, HashAlgorithm.csum16);
+    }}
+}}
+control D(packet_out p, in headers h) {{ apply {{ p.emit(h); }} }}
+V1Switch(P(), V(), I(), E(), C(), D()) main;"#
+    );
+    let compiled = p4lang::compile_str("changing.p4", &source, None, &p4lang::Options::default());
+    let errors = p4lang::render::render(&compiled.sources, &compiled.diagnostics, false);
+    Arc::new(compiled.program.unwrap_or_else(|| panic!("{errors}")))
+}
+
+/// What a host takes does not hang on whether the switch has looked at TCP: what the program breaks is lost, what it mends is not.
+#[test]
+fn a_program_that_forgets_a_checksum_loses_its_packets() {
+    const PORTS: &str = "p.extract(h.ports);";
+    const TCP: &str = "p.extract(h.ports); p.extract(h.tcp);";
+    // RFC 1624, equation 3.
+    const MEND: &str = "m.sum = (bit<32>)~h.tcp.check + (bit<32>)~old + (bit<32>)h.ipv4.src[15:0];
+        m.sum = (m.sum & 0xffff) + (m.sum >> 16); m.sum = (m.sum & 0xffff) + (m.sum >> 16);
+        h.tcp.check = ~m.sum[15:0];";
+    let nat = "old = h.ipv4.src[15:0]; h.ipv4.src = h.ipv4.src ^ 0x100;";
+    let mended = format!("{nat} {MEND}");
+    let cases = [
+        ("nothing", "", "", true),
+        ("nothing, ports parsed", PORTS, "", true),
+        ("nothing, TCP parsed", TCP, "", true),
+        ("DSCP", "", "h.ipv4.v_ihl_tos = h.ipv4.v_ihl_tos | 0x20;", true),
+        ("an address", "", nat, false),
+        ("an address, ports parsed", PORTS, nat, false),
+        ("an address, TCP parsed", TCP, nat, false),
+        ("an address, and TCP's checksum", TCP, &mended, true),
+        ("a port", PORTS, "h.ports.dst = h.ports.dst ^ 1;", false),
+        ("a port, TCP parsed", TCP, "h.ports.src = h.ports.src ^ 1;", false),
+        ("TCP's checksum", TCP, "h.tcp.check = h.tcp.check ^ 1;", false),
+        ("the window", TCP, "h.tcp.window = h.tcp.window - 1;", false),
+        ("the IP header, its checksum left", "", "h.ipv4.id = 0xdead;", false),
+        ("the length", "", "h.ipv4.len = h.ipv4.len - 1;", false),
+        ("a fragment", "", "h.ipv4.frag = 0x2000;", false),
+    ];
+    for (what, parsed, change, received) in cases {
+        let mut net = Network::new(1);
+        let (a, b) = (net.host("a"), net.host("b"));
+        let switch = net.switch("switch", changing(parsed, change), 1, None);
+        let link = wire(Rate::from_mbps(100), Time::from_ms(1), 1000);
+        net.link(a, switch, link.clone(), link.clone()).unwrap();
+        net.link(b, switch, link.clone(), link).unwrap();
+        let flow = net.tcp(TcpFlow::new(a, b, "reno")).unwrap();
+        let mut at = |ms: u64| {
+            net.run_until(Time::from_ms(ms)).unwrap();
+            net.outcome(flow).bytes_received
+        };
+        let (before, then, after) = (at(490), at(520), at(1000));
+        assert!(before > 1_000_000, "{what}: {before}");
+        assert_eq!(after > then, received, "{what}: {before} {then} {after}");
+    }
+}
+
 #[test]
 fn nodes_that_are_no_switches_have_no_pipeline() {
     let mut net = Network::new(1);

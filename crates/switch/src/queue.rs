@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use control::QueueConfig;
-use dataplane::pipeline::{Pending, QueueInfo};
+use dataplane::pipeline::{QueueInfo, Work};
+use dataplane::prefetch::prefetch;
 
 use crate::shaper::Shaper;
 
@@ -24,7 +25,7 @@ pub struct QueueStatistics {
 
 #[derive(Debug)]
 struct Waiting {
-    packet: Pending,
+    packet: Box<Work>,
     bytes: u64,
     /// Packets in the queue when this one came.
     depth: u32,
@@ -80,7 +81,7 @@ impl Queue {
     }
 
     /// Takes a packet, or gives it back if the queue is full.
-    pub fn push(&mut self, packet: Pending) -> Result<(), Pending> {
+    pub fn push(&mut self, packet: Box<Work>) -> Result<(), Box<Work>> {
         let bytes = packet.wire_len();
         if self.full(bytes) {
             self.statistics.dropped += 1;
@@ -99,12 +100,20 @@ impl Queue {
     }
 
     /// The first packet, with what egress learns of the queue, and how long it waited (picoseconds).
-    pub fn pop(&mut self, now: u64) -> Option<(Pending, QueueInfo, u64)> {
+    pub fn pop(&mut self, now: u64) -> Option<(Box<Work>, QueueInfo, u64)> {
         let Waiting { packet, bytes, depth } = self.waiting.pop_front()?;
         self.bytes -= bytes;
         let wait = now.saturating_sub(packet.enqueued);
         self.statistics.wait_ps += u128::from(wait);
         self.statistics.wait_max_ps = self.statistics.wait_max_ps.max(wait);
+        // Most of a long queue has left the cache by the time that it is sent. Where the next packet's parts are is known since the
+        // one before it left.
+        if let Some(next) = self.waiting.front() {
+            next.packet.prefetch();
+        }
+        if let Some(after) = self.waiting.get(1) {
+            prefetch(&*after.packet, 2);
+        }
         let info = QueueInfo { enq_qdepth: depth, deq_qdepth: self.waiting.len() as u32 };
         Some((packet, info, wait))
     }

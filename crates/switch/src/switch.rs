@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use control::{Error, Generator, Kind, PacketIn, PortConfig, Result, Scheduler, Statistics};
-use dataplane::pipeline::{Pending, Pipeline, QueueInfo, Received};
+use dataplane::pipeline::{Pipeline, QueueInfo, Received, Work};
 use dataplane::state::DigestMessage;
 use p4lang::ir::Program;
 use units::Time;
+use wire::packet::Written;
 
 use crate::generator::Running;
 use crate::queue::{Queue, QueueStatistics};
@@ -32,21 +33,18 @@ pub struct Config {
 /// A packet that leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Departure {
-    pub bytes: Vec<u8>,
-    /// Bytes of payload behind `bytes` that are only counted.
-    pub more: u32,
+    pub packet: Box<Written>,
     pub queue: usize,
     /// Time in the queue.
     pub waited: Time,
 }
 
 /// A packet that has left without waiting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passed {
     pub port: u32,
     pub queue: usize,
-    /// Bytes of payload behind those that are there.
-    pub more: u32,
+    pub packet: Box<Written>,
 }
 
 struct Port {
@@ -159,7 +157,7 @@ pub struct Switch {
     generators: Vec<(u32, Running)>,
     /// Ports that may have got something to send since they were last asked for.
     ready: Vec<u32>,
-    pending: Vec<Pending>,
+    pending: Vec<Box<Work>>,
     packet_ins: VecDeque<PacketIn>,
     counts: Statistics,
     /// Packets for ports that the switch does not have, and for a controller that does not keep up.
@@ -240,23 +238,21 @@ impl Switch {
 
     /// A packet from Ethernet on has come by a port; `more` bytes of payload, all zero, are behind `bytes`.
     pub fn receive(&mut self, now: Time, port: u32, bytes: &[u8], more: u32) {
-        let mut buffer = self.pipeline.buffer();
-        buffer.extend_from_slice(bytes);
-        self.forward(now, port, &mut buffer, more, |_| false);
+        let packet = self.pipeline.packet(bytes, more);
+        self.forward(now, port, packet, |_| false);
     }
 
-    /// As [`Switch::receive`], for bytes that need not be copied; and a packet for a port whose wire is `free`, and at which it
-    /// would not wait either, leaves at once: `bytes` are then what leaves. Otherwise they are taken.
+    /// As [`Switch::receive`]; and a packet for a port whose wire is `free`, and at which it would not wait either, leaves at once.
+    #[inline]
     pub fn forward(
         &mut self,
         now: Time,
         port: u32,
-        bytes: &mut Vec<u8>,
-        more: u32,
+        packet: Box<Written>,
         free: impl Fn(u32) -> bool,
     ) -> Option<Passed> {
         self.counts.received += 1;
-        self.ingress(now, port, bytes, more, free)
+        self.ingress(now, port, packet, free)
     }
 
     /// A packet from the controller, with the controller header if the program takes one off.
@@ -269,7 +265,8 @@ impl Switch {
             return Err(error.of("switch").field("cpu_port").cure("give it a cpu_port"));
         };
         self.counts.packet_outs += 1;
-        self.ingress(now, port, &mut bytes.to_vec(), 0, |_| false);
+        let packet = self.pipeline.packet(bytes, 0);
+        self.ingress(now, port, packet, |_| false);
         Ok(())
     }
 
@@ -277,11 +274,10 @@ impl Switch {
         &mut self,
         now: Time,
         port: u32,
-        bytes: &mut Vec<u8>,
-        more: u32,
+        packet: Box<Written>,
         free: impl Fn(u32) -> bool,
     ) -> Option<Passed> {
-        let came = bytes.len() as u64 + u64::from(more);
+        let came = packet.wire_len();
         let ports = &self.ports;
         let mut passed = None;
         let mut at_once = |number: u32, priority: u32| {
@@ -290,29 +286,29 @@ impl Switch {
             passed = open.filter(|_| free(number)).map(|index| (number, index));
             passed.is_some()
         };
-        let out = match self.pipeline.receive(now.as_ps(), port, bytes, more, &mut self.pending, &mut at_once)
-        {
-            Received::Queue(packet) if Some(packet.port) != self.cpu_port => {
-                self.enqueue_one(packet);
+        let came_of_it = self.pipeline.receive(now.as_ps(), port, packet, &mut self.pending, &mut at_once);
+        let out = match came_of_it {
+            Received::Queue(work) if Some(work.port) != self.cpu_port => {
+                self.enqueue_one(work);
                 return None;
             }
-            Received::Queue(packet) => {
-                self.pending.push(packet);
+            Received::Queue(work) => {
+                self.pending.push(work);
                 None
             }
-            Received::Out { more } => Some(more),
+            Received::Out(packet) => Some(packet),
             Received::Other => None,
         };
         self.enqueue_pending(now);
         let (number, index) = passed?;
         let queue = &mut self.port_mut(number)?.queues[index];
         queue.passed(came);
-        let Some(more) = out else {
+        let Some(packet) = out else {
             queue.statistics.dropped_in_egress += 1;
             return None;
         };
         self.counts.transmitted += 1;
-        Some(Passed { port: number, queue: index, more })
+        Some(Passed { port: number, queue: index, packet })
     }
 
     /// Puts what the pipeline has made where it belongs.
@@ -324,7 +320,7 @@ impl Switch {
         }
     }
 
-    fn enqueue(&mut self, now: Time, pending: &mut Vec<Pending>) {
+    fn enqueue(&mut self, now: Time, pending: &mut Vec<Box<Work>>) {
         // What egress makes of packets for the controller is looked at in turn. A program may make clones of clones.
         let (mut at, mut budget) = (0, MAX_PACKET_INS);
         while at < pending.len() {
@@ -338,7 +334,7 @@ impl Switch {
                 budget -= 1;
                 let out = self.pipeline.depart(now.as_ps(), packet, QueueInfo::default(), pending);
                 if let Some(out) = out {
-                    self.packet_in(PacketIn { at: now, bytes: out.bytes, more: out.more });
+                    self.packet_in(now, out);
                 }
             } else {
                 at += 1;
@@ -350,7 +346,7 @@ impl Switch {
     }
 
     /// Puts a packet in its queue.
-    fn enqueue_one(&mut self, packet: Pending) {
+    fn enqueue_one(&mut self, packet: Box<Work>) {
         let number = packet.port;
         let Some(port) = self.ports.get_mut(number as usize).and_then(Option::as_mut) else {
             self.no_port += 1;
@@ -374,17 +370,18 @@ impl Switch {
         }
     }
 
-    fn packet_in(&mut self, packet: PacketIn) {
+    fn packet_in(&mut self, at: Time, mut packet: Box<Written>) {
         if self.packet_ins.len() < MAX_PACKET_INS {
             self.counts.packet_ins += 1;
-            self.packet_ins.push_back(packet);
+            let bytes = packet.whole().to_vec();
+            self.packet_ins.push_back(PacketIn { at, bytes, more: packet.zeros() });
         } else {
             self.packet_ins_lost += 1;
-            self.pipeline.recycle(packet.bytes);
         }
+        self.pipeline.release(packet);
     }
 
-    /// The next packet for a port whose wire is free, if a shaper does not hold it back; its bytes go back by
+    /// The next packet for a port whose wire is free, if a shaper does not hold it back; it goes back by
     /// [`Switch::recycle`].
     pub fn transmit(&mut self, now: Time, number: u32) -> Option<Departure> {
         loop {
@@ -409,17 +406,12 @@ impl Switch {
                 }
                 continue;
             };
-            let sent = out.bytes.len() as u64 + u64::from(out.more);
+            let sent = out.wire_len();
             for shaper in [&mut queue.shaper, &mut port.shaper].into_iter().flatten() {
                 shaper.charge(now, sent);
             }
             self.counts.transmitted += 1;
-            return Some(Departure {
-                bytes: out.bytes,
-                more: out.more,
-                queue: index,
-                waited: Time::from_ps(wait),
-            });
+            return Some(Departure { packet: out, queue: index, waited: Time::from_ps(wait) });
         }
     }
 
@@ -448,9 +440,10 @@ impl Switch {
             let running = &mut self.generators[index].1;
             let at = running.due;
             running.fired();
-            let (port, mut packet) = (running.generator.port, running.generator.template.clone());
+            let (port, packet) =
+                (running.generator.port, self.pipeline.packet(&running.generator.template, 0));
             self.counts.generated += 1;
-            self.ingress(at, port, &mut packet, 0, |_| false);
+            self.ingress(at, port, packet, |_| false);
         }
     }
 
@@ -531,9 +524,9 @@ impl Switch {
         self.packet_ins.pop_front()
     }
 
-    /// Gives a packet's bytes back.
-    pub fn recycle(&mut self, bytes: Vec<u8>) {
-        self.pipeline.recycle(bytes);
+    /// Gives a packet's memory back.
+    pub fn recycle(&mut self, packet: Box<Written>) {
+        self.pipeline.release(packet);
     }
 
     /// Packets and bytes waiting in a queue, and its counts.

@@ -74,9 +74,9 @@ fn egress_sees_the_queue() {
     let mut seen = Vec::new();
     for us in [100, 200, 300] {
         let out = switch.transmit(Time::from_us(us), 1).unwrap();
-        assert_eq!((out.queue, out.bytes.len(), out.more), (0, 20, 996));
-        assert_eq!(out.waited.as_us(), u64::from(word(&out.bytes, 0)));
-        seen.push([0, 1, 2, 3].map(|i| word(&out.bytes, i)));
+        assert_eq!((out.queue, out.packet.bytes().len(), out.packet.zeros()), (0, 20, 996));
+        assert_eq!(out.waited.as_us(), u64::from(word(out.packet.bytes(), 0)));
+        seen.push([0, 1, 2, 3].map(|i| word(out.packet.bytes(), i)));
     }
     // Microseconds in the queue, packets there when it came and when it left, bytes on the wire.
     assert_eq!(seen, [[100, 0, 2, 1000], [190, 1, 1, 1000], [280, 2, 0, 1000]]);
@@ -90,7 +90,7 @@ fn the_highest_priority_goes_first() {
         switch.receive(Time::ZERO, 0, &[0, priority, 0, 0], 0);
     }
     let order: Vec<u8> =
-        std::iter::from_fn(|| switch.transmit(Time::from_us(1), 0)).map(|o| o.bytes[1]).collect();
+        std::iter::from_fn(|| switch.transmit(Time::from_us(1), 0)).map(|o| o.packet.bytes()[1]).collect();
     assert_eq!(order, [2, 7, 1, 0, 0]);
 }
 
@@ -100,7 +100,7 @@ fn a_drop_in_egress_makes_way_for_the_next_packet() {
     for what in [1, 1, 0] {
         switch.receive(Time::ZERO, 0, &[0, 0, what, what], 0);
     }
-    assert_eq!(switch.transmit(Time::from_us(1), 0).unwrap().bytes[2], 0);
+    assert_eq!(switch.transmit(Time::from_us(1), 0).unwrap().packet.bytes()[2], 0);
     assert_eq!(switch.queue(0, 0).unwrap().1.dropped_in_egress, 2);
 }
 
@@ -109,7 +109,7 @@ fn truncation_counts_the_payload_that_is_only_counted() {
     let mut switch = switch(&[&[packets(10)]]);
     switch.receive(Time::ZERO, 0, &[0, 0, 3, 0], 100);
     let out = switch.transmit(Time::from_us(1), 0).unwrap();
-    assert_eq!((out.bytes.len(), out.more), (20, 10));
+    assert_eq!((out.packet.bytes().len(), out.packet.zeros()), (20, 10));
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn drain(switch: &mut Switch, port: u32, mut now: Time, per_packet: Time) -> Vec
     let mut out = Vec::new();
     while let Some(at) = switch.next_transmit(port) {
         now = now.max(at);
-        if let Some(packet) = switch.transmit(now, port) {
-            out.push((packet.bytes[3], now));
+        if let Some(left) = switch.transmit(now, port) {
+            out.push((left.packet.bytes()[3], now));
             now += per_packet;
         }
     }
@@ -165,7 +165,7 @@ fn deficit_round_robin_shares_bytes_by_weight() {
         switch.receive(Time::ZERO, 0, &[0, 0, 0, 0], 996);
         switch.receive(Time::ZERO, 0, &[0, 1, 0, 1], 246);
     }
-    let left: Vec<_> = (0..370).map(|_| switch.transmit(Time::ZERO, 0).unwrap().bytes[3]).collect();
+    let left: Vec<_> = (0..370).map(|_| switch.transmit(Time::ZERO, 0).unwrap().packet.bytes()[3]).collect();
     let zero = left.iter().filter(|mark| **mark == 0).count();
     assert_eq!((zero, left.len() - zero), (10, 360));
     // Alone, a queue has the whole port, and is owed nothing for it later.
@@ -396,7 +396,7 @@ fn the_controller_gets_packets_and_sends_some() {
     assert_eq!((packet.at, packet.bytes[3], packet.more), (Time::from_us(7), 42, 10));
     assert!(!switch.has_news());
     switch.packet_out(Time::from_us(8), &[0, 0, 0, 43]).unwrap();
-    assert_eq!(switch.transmit(Time::from_us(8), 0).unwrap().bytes[3], 43);
+    assert_eq!(switch.transmit(Time::from_us(8), 0).unwrap().packet.bytes()[3], 43);
     for _ in 0..switch::MAX_PACKET_INS + 5 {
         switch.receive(Time::from_us(9), 0, &[100, 0, 0, 0], 0);
     }
@@ -467,17 +467,16 @@ proptest! {
         }
         for (at, (port, priority, what, wires)) in steps.into_iter().enumerate() {
             let now = Time::from_us(at as u64 * 2);
-            let mut packet = vec![if port == 2 { 100 } else { port }, priority, what, 0];
+            let packet = vec![if port == 2 { 100 } else { port }, priority, what, 0];
             let (mut expected, mut seen) = (Vec::new(), Vec::new());
             let mut free = wires;
             queued.receive(now, 0, &packet, 50);
             serve(&mut queued, now, &mut free, &mut expected);
             let mut free = wires;
-            if let Some(Passed { port, queue, more }) =
-                passed.forward(now, 0, &mut packet, 50, |n| wires[n as usize])
-            {
+            let packet = passed.pipeline().packet(&packet, 50);
+            if let Some(Passed { port, queue, packet }) = passed.forward(now, 0, packet, |n| wires[n as usize]) {
                 prop_assert!(std::mem::take(&mut free[port as usize]));
-                seen.push((port, Departure { bytes: packet, more, queue, waited: Time::ZERO }));
+                seen.push((port, Departure { packet, queue, waited: Time::ZERO }));
             }
             serve(&mut passed, now, &mut free, &mut seen);
             prop_assert_eq!(expected, seen);
@@ -525,7 +524,7 @@ proptest! {
                 10 => drop(switch.take_packet_in()),
                 _ => if let Some(out) = switch.transmit(now, u32::from(port % 2)) {
                     left += 1;
-                    switch.recycle(out.bytes);
+                    switch.recycle(out.packet);
                 }
             }
         }

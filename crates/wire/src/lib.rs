@@ -12,6 +12,7 @@
 //! | `options` | options of IPv4 and TCP headers, one after the other |
 //! | `checksum`, `offload` | the Internet checksum; checksums that a sender left to its network card |
 //! | `frame` | all headers of a host's TCP or UDP packet at once |
+//! | `packet` | a packet on its way: its fields, or its bytes with room in front |
 //! | `pcap` | captures: pcap and pcapng files in, pcap files out |
 
 pub mod arp;
@@ -26,6 +27,7 @@ pub mod ipv4;
 pub mod ipv6;
 pub mod offload;
 pub mod options;
+pub mod packet;
 pub mod pcap;
 pub mod tcp;
 pub mod udp;

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::bytes::Put;
+
 /// Most bytes that the options of one header have.
 pub const MAX: usize = 40;
 
@@ -151,9 +153,10 @@ impl OptionList {
     }
 
     /// Appends the list to a header, padded with `padding` to a multiple of four.
-    pub fn emit(&self, padding: u8, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.as_bytes());
-        out.resize(out.len() + self.padded_len() - usize::from(self.len), padding);
+    pub fn emit(&self, padding: u8, out: &mut impl Put) {
+        out.put(self.as_bytes());
+        // Up to a whole word.
+        out.put(&[padding; 3][..self.padded_len() - usize::from(self.len)]);
     }
 }
 

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 
-use crate::bytes::{be16, be32, put16};
+use crate::bytes::{Put, be16, be32, put16};
 use crate::checksum::Sum;
 use crate::options::{Iter, OptionList};
 pub use crate::{Ecn, WireError};
@@ -281,13 +281,13 @@ impl Segment {
 
     /// Appends the header with `others` behind the segment's own options, as Linux has them, and a right checksum. `sum` is that of
     /// the pseudo header, and of the payload if that is not zeros.
-    pub fn emit(&self, ports: (u16, u16), others: &OptionList, sum: Sum, out: &mut Vec<u8>) {
+    pub fn emit(&self, ports: (u16, u16), others: &OptionList, sum: Sum, out: &mut impl Put) {
         let start = out.len();
         let header = self.header_len() + others.padded_len() as u32;
         debug_assert!(header <= MAX_LEN as u32, "whoever adds an option sees to the room for it");
         let mut fixed = [0; LEN];
         self.write_fixed(ports, header, &mut fixed);
-        out.extend_from_slice(&fixed);
+        out.put(&fixed);
         self.emit_options(out);
         others.emit(1, out);
         let check = sum.with(&out[start..]).check();
@@ -307,12 +307,12 @@ impl Segment {
 
     /// Appends the segment's own options in Linux's order, padded as there.
     #[inline]
-    pub(crate) fn emit_options(&self, out: &mut Vec<u8>) {
+    pub(crate) fn emit_options(&self, out: &mut impl Put) {
         if let Some(syn) = self.syn {
-            out.extend_from_slice(&[kind::MSS, 4]);
-            out.extend_from_slice(&syn.mss.to_be_bytes());
+            out.put(&[kind::MSS, 4]);
+            out.put(&syn.mss.to_be_bytes());
             if syn.sack_permitted && self.timestamps.is_none() {
-                out.extend_from_slice(&[1, 1, kind::SACK_PERMITTED, 2]);
+                out.put(&[1, 1, kind::SACK_PERMITTED, 2]);
             }
         }
         if let Some((val, ecr)) = self.timestamps {
@@ -320,7 +320,7 @@ impl Segment {
             let lead =
                 if self.syn.is_some_and(|s| s.sack_permitted) { [kind::SACK_PERMITTED, 2] } else { [1, 1] };
             let (val, ecr) = (val.to_be_bytes(), ecr.to_be_bytes());
-            out.extend_from_slice(&[
+            out.put(&[
                 lead[0],
                 lead[1],
                 kind::TIMESTAMPS,
@@ -336,14 +336,14 @@ impl Segment {
             ]);
         }
         if let Some(shift) = self.syn.and_then(|s| s.window_scale) {
-            out.extend_from_slice(&[1, kind::WINDOW_SCALE, 3, shift]);
+            out.put(&[1, kind::WINDOW_SCALE, 3, shift]);
         }
         let blocks = self.sack.as_slice();
         if !blocks.is_empty() {
-            out.extend_from_slice(&[1, 1, kind::SACK, 2 + 8 * blocks.len() as u8]);
+            out.put(&[1, 1, kind::SACK, 2 + 8 * blocks.len() as u8]);
             for (left, right) in blocks {
-                out.extend_from_slice(&left.to_be_bytes());
-                out.extend_from_slice(&right.to_be_bytes());
+                out.put(&left.to_be_bytes());
+                out.put(&right.to_be_bytes());
             }
         }
     }

@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 
-use dataplane::pipeline::{Output, Pending, Pipeline, QueueInfo, Received};
+use dataplane::pipeline::{Output, Pipeline, QueueInfo, Received, Work};
 use dataplane::state::exact::Exact;
 use p4lang::ir::EntryMatch;
+use wire::packet::Written;
 
 use crate::by_hand::{be16, be48};
 use crate::{BATCH, Figure, race, setup};
@@ -211,22 +212,20 @@ impl Hand {
 /// The program with its queue.
 struct Native {
     pipeline: Pipeline,
-    waiting: VecDeque<Pending>,
-    copies: Vec<Pending>,
+    waiting: VecDeque<Box<Work>>,
+    copies: Vec<Box<Work>>,
 }
 
 impl Native {
     fn receive(&mut self, now: u64, frame: &[u8]) {
-        let mut bytes = self.pipeline.buffer();
-        bytes.extend_from_slice(frame);
-        let received =
-            self.pipeline.receive(now * 1_000_000, 0, &mut bytes, 0, &mut self.copies, &mut |_, _| false);
+        let packet = self.pipeline.packet(frame, 0);
+        let received = self.pipeline.receive(now * 1_000_000, 0, packet, &mut self.copies, &mut |_, _| false);
         if let Received::Queue(packet) = received {
             self.waiting.push_back(packet);
         }
     }
 
-    fn depart(&mut self, now: u64) -> Option<Output> {
+    fn depart(&mut self, now: u64) -> Option<Box<Written>> {
         let packet = self.waiting.pop_front()?;
         self.pipeline.depart(now * 1_000_000, packet, INFO, &mut self.copies)
     }
@@ -282,9 +281,10 @@ pub fn measure(figures: &mut Vec<Figure>) {
         hand.receive(now as u64, packet);
         if now >= WAITING {
             let (a, b) = (native.depart(now as u64), hand.depart(now as u64));
-            assert_eq!(a, b, "packet {now}");
-            left += usize::from(a.is_some());
-            marked += usize::from(a.is_some_and(|out| out.bytes[15] & 3 == CE));
+            let bytes = a.as_ref().map(|packet| packet.bytes());
+            assert_eq!(bytes, b.as_ref().map(|out| &out.bytes[..]), "packet {now}");
+            left += usize::from(bytes.is_some());
+            marked += usize::from(bytes.is_some_and(|bytes| bytes[15] & 3 == CE));
         }
     }
     assert!(left * 10 > packets.len() * 9, "most packets are forwarded");
@@ -295,9 +295,9 @@ pub fn measure(figures: &mut Vec<Figure>) {
             for at in 0..BATCH {
                 now_native += 1;
                 native.receive(now_native, &packets[at % packets.len()]);
-                if let Some(out) = native.depart(now_native) {
-                    std::hint::black_box(&out.bytes);
-                    native.pipeline.recycle(out.bytes);
+                if let Some(packet) = native.depart(now_native) {
+                    std::hint::black_box(packet.bytes());
+                    native.pipeline.release(packet);
                 }
             }
         },

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use p4lang::ir::Package;
 use p4lang::lower::ebpf::{Filter, NAME};
+use wire::packet::Written;
 
 use crate::drops::DropReason;
 use crate::path::{PacketPath, View};
-use crate::pipeline::{Instance, Output, Pending, Pipeline, QueueInfo, Received};
+use crate::pipeline::{Instance, Output, Pipeline, QueueInfo, Received, Work};
 use crate::trace::{Event, Trace};
 
 const REJECTED: DropReason = DropReason::Own("rejected by the parser");
@@ -35,8 +36,11 @@ impl PacketPath for Path {
         outputs: &mut Vec<Output>,
         mut trace: Option<&mut Trace>,
     ) {
-        let Some(frame) = accepted(pipeline, now, (port, bytes, 0), trace.as_deref_mut()) else { return };
-        pipeline.frames.push(frame);
+        let packet = pipeline.packet(bytes, 0);
+        let work = accepted(pipeline, now, (port, &packet), trace.as_deref_mut());
+        pipeline.release(packet);
+        let Some(work) = work else { return };
+        pipeline.works.push(work);
         let mut copy = pipeline.buffer();
         copy.extend_from_slice(bytes);
         if let Some(trace) = trace {
@@ -49,78 +53,65 @@ impl PacketPath for Path {
         &self,
         pipeline: &mut Pipeline,
         now: u64,
-        (port, bytes, more): (u32, &mut Vec<u8>, u32),
-        _pending: &mut Vec<Pending>,
+        (port, mut packet): (u32, Box<Written>),
+        _pending: &mut Vec<Box<Work>>,
         at_once: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Received {
-        let Some(frame) = accepted(pipeline, now, (port, bytes, more), None) else {
-            pipeline.recycle(std::mem::take(bytes));
+        packet.reach(pipeline.reach);
+        let Some(mut work) = accepted(pipeline, now, (port, &packet), None) else {
+            pipeline.release(packet);
             return Received::Other;
         };
-        let priority = 0;
-        if at_once(port, priority) {
-            pipeline.frames.push(frame);
-            return Received::Out { more };
+        if at_once(port, 0) {
+            pipeline.works.push(work);
+            return Received::Out(packet);
         }
-        Received::Queue(Pending {
-            port,
-            priority,
-            bytes: std::mem::take(bytes),
-            more,
-            cursor: 0,
-            frame,
-            instance: Instance::Normal,
-            rid: 0,
-            truncate: None,
-            passes: 0,
-            enqueued: now,
-            ingress_port: port,
-        })
+        work.take(packet, port, now, port, 0);
+        Received::Queue(work)
     }
 
     fn depart(
         &self,
         pipeline: &mut Pipeline,
         _now: u64,
-        packet: Pending,
+        mut work: Box<Work>,
         _queue: QueueInfo,
-        _pending: &mut Vec<Pending>,
-    ) -> Option<Output> {
-        pipeline.frames.push(packet.frame);
-        Some(Output { port: packet.port, bytes: packet.bytes, more: packet.more })
+        _pending: &mut Vec<Box<Work>>,
+    ) -> Option<Box<Written>> {
+        let packet = work.packet.take();
+        pipeline.works.push(work);
+        packet
     }
 }
 
-/// Runs both blocks; the packet's frame if they accept it. Otherwise the packet is counted as dropped.
+/// Runs both blocks; the packet's frame, to work on, if they accept it. Otherwise the packet is counted as dropped.
 fn accepted(
     pipeline: &mut Pipeline,
     now: u64,
-    (port, bytes, more): (u32, &[u8], u32),
+    (port, packet): (u32, &Written),
     mut trace: Option<&mut Trace>,
-) -> Option<Box<[u8]>> {
+) -> Option<Box<Work>> {
     // A pipeline with this path has this view.
     let filter = *pipeline.view.downcast_ref::<Filter>()?;
     if let Some(trace) = trace.as_deref_mut() {
-        trace.push(Event::Receive { port, bytes: bytes.len(), instance: Instance::Normal.name() });
+        trace.push(Event::Receive { port, bytes: packet.bytes().len(), instance: Instance::Normal.name() });
     }
     let layout = pipeline.layout.clone();
-    let mut frame = pipeline.frame();
-    let mut out = pipeline.buffer();
-    let packet = (now, &mut frame[..], bytes, more, 0);
-    let (result, ..) = pipeline.pass(packet, &mut out, trace.as_deref_mut(), |executor, ctx| {
-        executor.parse(ctx, filter.parser)?;
-        if layout.get_u64(ctx.frame, filter.parsed) == 0 {
-            return Err(REJECTED);
-        }
-        executor.control(ctx, filter.filter)?;
-        if layout.get_u64(ctx.frame, filter.accept) == 0 { Err(NOT_ACCEPTED) } else { Ok(()) }
-    });
-    pipeline.recycle(out);
+    let mut work = pipeline.empty_work();
+    let (result, ..) =
+        pipeline.pass(now, (&mut work.frame, packet, 0), trace.as_deref_mut(), |executor, ctx| {
+            executor.parse(ctx, filter.parser)?;
+            if layout.get_u64(ctx.frame, filter.parsed) == 0 {
+                return Err(REJECTED);
+            }
+            executor.control(ctx, filter.filter)?;
+            if layout.get_u64(ctx.frame, filter.accept) == 0 { Err(NOT_ACCEPTED) } else { Ok(()) }
+        });
     match result {
-        Ok(()) => Some(frame),
+        Ok(()) => Some(work),
         Err(reason) => {
             pipeline.drop_packet(reason, trace);
-            pipeline.frames.push(frame);
+            pipeline.works.push(work);
             None
         }
     }

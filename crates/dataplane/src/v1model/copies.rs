@@ -1,15 +1,17 @@
 //! Clones and multicast copies.
 
-use super::path::{Next, Pending, wire_len};
+use wire::packet::Written;
+
+use super::path::{Next, Work};
 use super::{Instance, MAX_COPIES, MAX_PASSES};
-use crate::context::DropReason;
+use crate::drops::DropReason;
 use crate::replication::Mirror;
 use crate::runtime::Pipeline;
 use crate::trace::{Trace, note};
 
 impl Pipeline {
     /// Whether the packet may turn into one more; if not, that and the copies after it are counted as one drop.
-    pub(crate) fn may_copy(&mut self, trace: Option<&mut Trace>) -> bool {
+    fn may_copy(&mut self, trace: Option<&mut Trace>) -> bool {
         self.made += 1;
         if self.copies >= MAX_COPIES {
             self.drop_packet(DropReason::Copies, trace);
@@ -19,51 +21,67 @@ impl Pipeline {
         true
     }
 
-    /// An ingress clone: the packet as it came, parsed again, for the session's ports.
+    /// A copy for each member of a group, in the original's place.
+    pub(crate) fn multicast(&mut self, work: Box<Work>, group: u32, mut trace: Option<&mut Trace>) {
+        let Some(packet) = work.packet.as_deref() else { return };
+        let copies = self.replication.copies(group);
+        note(&mut trace, || format!("multicast group {group}: {} copies", copies.len()));
+        if copies.is_empty() {
+            self.drop_packet(DropReason::EmptyGroup, trace.as_deref_mut());
+        }
+        let replaced = u64::from(!copies.is_empty());
+        for (rid, to) in copies {
+            if !self.may_copy(trace.as_deref_mut()) {
+                break;
+            }
+            let mut copy = self.work();
+            copy.frame.copy_from_slice(&work.frame);
+            copy.packet = Some(self.copy_of(packet));
+            (copy.port, copy.priority, copy.rid) = (to, work.priority, rid);
+            (copy.cursor, copy.truncate, copy.passes) = (work.cursor, work.truncate, work.passes);
+            (copy.enqueued, copy.ingress_port) = (work.enqueued, work.ingress_port);
+            copy.instance = Instance::Replicated;
+            self.queue.push_back(Next::Egress(copy));
+        }
+        // The copies take the original's place.
+        self.made -= replaced;
+        self.discard(work);
+    }
+
+    /// An ingress clone: the packet as it came, parsed again, for the session's ports. `work` has what ingress made of it.
     pub(crate) fn clone_to_egress(
         &mut self,
         now: u64,
-        (port, bytes, more, frame, passes): (u32, &[u8], u32, &[u8], u32),
+        packet: &Written,
+        work: &Work,
         session: u32,
         list: Option<u32>,
         mut trace: Option<&mut Trace>,
     ) {
+        let (port, length, parser) = (work.ingress_port, packet.wire_len(), self.v1().parser);
         let targets = self.replication.mirror(session);
         note(&mut trace, || format!("clone to session {session}: {} copies", targets.len()));
         for Mirror { rid, port: to, priority, truncate } in targets {
             if !self.may_copy(trace.as_deref_mut()) {
                 return;
             }
-            let parser = self.v1().parser;
-            let mut copy = self.frame();
-            self.set(&mut copy, |s| s.ingress_port, u64::from(port));
-            self.set(&mut copy, |s| s.packet_length, wire_len(bytes, more));
-            let mut out = self.buffer();
+            let mut copy = self.empty_work();
+            self.set(&mut copy.frame, |s| s.ingress_port, u64::from(port));
+            self.set(&mut copy.frame, |s| s.packet_length, length);
             let (result, _, cursor) =
-                self.pass((now, &mut copy, bytes, more, 0), &mut out, None, |e, ctx| e.parse(ctx, parser));
-            self.recycle(out);
-            self.forget_metadata(&mut copy, frame, list, wire_len(bytes, more));
+                self.pass(now, (&mut copy.frame, packet, 0), None, |e, ctx| e.parse(ctx, parser));
+            self.forget_metadata(&mut copy.frame, &work.frame, list, length);
             if let Err(reason) = result {
                 self.drop_packet(reason, trace.as_deref_mut());
-                self.frames.push(copy);
+                self.works.push(copy);
                 continue;
             }
-            let mut data = self.buffer();
-            data.extend_from_slice(bytes);
-            self.queue.push_back(Next::Egress(Pending {
-                port: to,
-                priority,
-                bytes: data,
-                more,
-                cursor,
-                frame: copy,
-                instance: Instance::IngressClone,
-                rid,
-                truncate,
-                passes,
-                enqueued: now,
-                ingress_port: port,
-            }));
+            copy.packet = Some(self.copy_of(packet));
+            (copy.port, copy.priority, copy.rid) = (to, priority, rid);
+            (copy.cursor, copy.truncate, copy.passes) = (cursor, truncate, work.passes);
+            (copy.enqueued, copy.ingress_port) = (now, port);
+            copy.instance = Instance::IngressClone;
+            self.queue.push_back(Next::Egress(copy));
         }
     }
 
@@ -71,16 +89,17 @@ impl Pipeline {
     pub(crate) fn clone_in_egress(
         &mut self,
         now: u64,
-        (ingress_port, bytes, more, cursor, frame, passes): (u32, &[u8], u32, usize, &[u8], u32),
+        work: &Work,
         session: u32,
         list: Option<u32>,
         trace: &mut Option<&mut Trace>,
     ) {
+        let Some(packet) = work.packet.as_deref() else { return };
         let targets = self.replication.mirror(session);
         note(trace, || format!("clone to session {session}: {} copies", targets.len()));
         for Mirror { rid, port: to, priority, truncate } in targets {
             // A clone that clones itself ends here.
-            if passes >= MAX_PASSES {
+            if work.passes >= MAX_PASSES {
                 self.made += 1;
                 self.drop_packet(DropReason::Recirculation, trace.as_deref_mut());
                 return;
@@ -88,25 +107,15 @@ impl Pipeline {
             if !self.may_copy(trace.as_deref_mut()) {
                 return;
             }
-            let mut copy = self.frame();
-            copy.copy_from_slice(frame);
-            self.forget_metadata(&mut copy, frame, list, wire_len(bytes, more));
-            let mut data = self.buffer();
-            data.extend_from_slice(bytes);
-            self.queue.push_back(Next::Egress(Pending {
-                port: to,
-                priority,
-                bytes: data,
-                more,
-                cursor,
-                frame: copy,
-                instance: Instance::EgressClone,
-                rid,
-                truncate,
-                passes: passes + 1,
-                enqueued: now,
-                ingress_port,
-            }));
+            let mut copy = self.work();
+            copy.frame.copy_from_slice(&work.frame);
+            self.forget_metadata(&mut copy.frame, &work.frame, list, packet.wire_len());
+            copy.packet = Some(self.copy_of(packet));
+            (copy.port, copy.priority, copy.rid) = (to, priority, rid);
+            (copy.cursor, copy.truncate, copy.passes) = (work.cursor, truncate, work.passes + 1);
+            (copy.enqueued, copy.ingress_port) = (now, work.ingress_port);
+            copy.instance = Instance::EgressClone;
+            self.queue.push_back(Next::Egress(copy));
         }
     }
 }

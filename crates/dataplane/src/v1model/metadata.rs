@@ -3,6 +3,7 @@
 use p4lang::ir::{VarHome, VarId};
 use p4lang::lower::v1model::{StandardMetadata, V1Model};
 
+use super::Work;
 use crate::runtime::Pipeline;
 
 impl Pipeline {
@@ -42,11 +43,11 @@ impl Pipeline {
         }
     }
 
-    pub(crate) fn kept(&mut self, frame: Box<[u8]>, list: Option<u32>) -> Option<(Box<[u8]>, u32)> {
+    pub(crate) fn kept(&mut self, work: Box<Work>, list: Option<u32>) -> Option<(Box<Work>, u32)> {
         match list {
-            Some(list) => Some((frame, list)),
+            Some(list) => Some((work, list)),
             None => {
-                self.frames.push(frame);
+                self.works.push(work);
                 None
             }
         }

@@ -1,6 +1,6 @@
 //! The v1model architecture: the path of a packet through its blocks, as the reference switch has it.
 //!
-//! Ingress and egress are separate steps with a [`Pending`] packet between them, so that a switch may put queues there;
+//! Ingress and egress are separate steps with a [`Work`] packet between them, so that a switch may put queues there;
 //! [`Pipeline::process`](crate::runtime::Pipeline::process) runs the whole path without queues. Every packet that comes in
 //! leaves, is dropped with a counted reason, or is turned into others.
 //!
@@ -20,15 +20,18 @@ mod path;
 
 use std::sync::Arc;
 
-use p4lang::ir::Package;
+use p4lang::ir::{Package, Program};
 use p4lang::lower::v1model::{NAME, V1Model};
+
+use wire::packet::Written;
 
 use crate::path::{NativePath, PacketPath, View};
 use crate::pipeline::Pipeline;
+use crate::reach::reach;
 use crate::trace::Trace;
 
-pub(crate) use path::{Next, wire_len};
-pub use path::{Output, Pending, QueueInfo, Received};
+pub(crate) use path::Next;
+pub use path::{Output, QueueInfo, Received, Work};
 
 /// The port that drops.
 pub const DROP_PORT: u32 = 511;
@@ -79,6 +82,10 @@ impl PacketPath for Path {
         Some(Arc::new(V1Model::of(package)?))
     }
 
+    fn reach(&self, program: &Program, view: &View) -> usize {
+        view.downcast_ref().map_or(usize::MAX, |v1| reach(program, v1))
+    }
+
     fn process(
         &self,
         pipeline: &mut Pipeline,
@@ -95,22 +102,22 @@ impl PacketPath for Path {
         &self,
         pipeline: &mut Pipeline,
         now: u64,
-        (port, bytes, more): (u32, &mut Vec<u8>, u32),
-        pending: &mut Vec<Pending>,
+        (port, packet): (u32, Box<Written>),
+        pending: &mut Vec<Box<Work>>,
         at_once: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Received {
-        pipeline.v1_receive(now, port, bytes, more, pending, at_once)
+        pipeline.v1_receive(now, port, packet, pending, at_once)
     }
 
     fn depart(
         &self,
         pipeline: &mut Pipeline,
         now: u64,
-        packet: Pending,
+        work: Box<Work>,
         queue: QueueInfo,
-        pending: &mut Vec<Pending>,
-    ) -> Option<Output> {
-        pipeline.v1_depart(now, packet, queue, pending)
+        pending: &mut Vec<Box<Work>>,
+    ) -> Option<Box<Written>> {
+        pipeline.v1_depart(now, work, queue, pending)
     }
 
     fn native(&self) -> Option<NativePath> {

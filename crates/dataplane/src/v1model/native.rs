@@ -54,7 +54,12 @@ impl Gen<'_, '_> {
         }
         let now = self.load_ctx(offset_of!(Native, now), 8);
         self.set_standard(standard.enq_timestamp, now);
-        self.second_half(v1)
+        self.second_half(v1)?;
+        if self.alive {
+            let ctx = self.ctx;
+            self.call(packet::append_payload as *const u8, &[ctx], false);
+        }
+        Ok(())
     }
 
     /// The body of the function for ingress alone.
@@ -155,8 +160,6 @@ impl Gen<'_, '_> {
         if !self.alive {
             return Ok(());
         }
-        let ctx = self.ctx;
-        self.call(packet::append_payload as *const u8, &[ctx], false);
         self.set_stage(stage::OUT);
         Ok(())
     }

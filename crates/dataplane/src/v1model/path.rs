@@ -1,12 +1,15 @@
 //! Where packets come in and leave: the whole path without queues, or its two halves with a queue between.
 
+use wire::packet::Written;
+
 use crate::context::{Context, Requests};
 use crate::executor::{Arrival, Departure, Through};
+use crate::prefetch::prefetch;
 use crate::runtime::Pipeline;
 use crate::trace::{Event, Trace};
 use crate::v1model::{Instance, micros};
 
-/// A packet that leaves.
+/// A packet that leaves a switch without queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     pub port: u32,
@@ -19,42 +22,85 @@ pub struct Output {
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub port: u32,
-    pub bytes: Vec<u8>,
-    pub(crate) more: u32,
-    pub(crate) instance: Instance,
-    /// Frame whose listed fields are kept, and the list.
-    pub(crate) kept: Option<(Box<[u8]>, u32)>,
-    pub(crate) passes: u32,
+    pub packet: Box<Written>,
+    pub instance: Instance,
+    /// Work on whose frame the listed fields are kept, and the list.
+    pub kept: Option<(Box<Work>, u32)>,
+    pub passes: u32,
 }
 
-/// A packet between ingress and egress.
+/// A packet between ingress and egress, with its headers and metadata. It comes from a pool, and goes back there.
 #[derive(Debug)]
-pub struct Pending {
+pub struct Work {
     pub port: u32,
     /// Queue that the program chose.
     pub priority: u32,
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) more: u32,
+    /// Picoseconds.
+    pub enqueued: u64,
+    pub ingress_port: u32,
+    /// How far the parser has read, in bits.
     pub(crate) cursor: usize,
     pub(crate) frame: Box<[u8]>,
+    /// `None` in the pool.
+    pub(crate) packet: Option<Box<Written>>,
     pub(crate) instance: Instance,
     pub(crate) rid: u32,
     pub(crate) truncate: Option<u32>,
     pub(crate) passes: u32,
-    /// Picoseconds.
-    pub enqueued: u64,
-    pub ingress_port: u32,
 }
 
-impl Pending {
+impl Work {
+    pub(crate) fn new(frame: Box<[u8]>) -> Work {
+        Work {
+            port: 0,
+            priority: 0,
+            enqueued: 0,
+            ingress_port: 0,
+            cursor: 0,
+            frame,
+            packet: None,
+            instance: Instance::Normal,
+            rid: 0,
+            truncate: None,
+            passes: 0,
+        }
+    }
+
+    /// Takes a packet that is neither a copy nor cut off, for a port.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        packet: Box<Written>,
+        port: u32,
+        now: u64,
+        ingress_port: u32,
+        cursor: usize,
+    ) {
+        self.port = port;
+        self.priority = 0;
+        self.enqueued = now;
+        self.ingress_port = ingress_port;
+        self.cursor = cursor;
+        self.packet = Some(packet);
+        self.instance = Instance::Normal;
+        self.rid = 0;
+        self.truncate = None;
+        self.passes = 0;
+    }
+
+    /// The packet is the next to leave its queue: what egress will read of it is asked for.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(&*self.frame, 3);
+        if let Some(packet) = &self.packet {
+            prefetch(&**packet, 3);
+        }
+    }
+
     /// Bytes on the wire, as the packet came.
     pub fn wire_len(&self) -> u64 {
-        wire_len(&self.bytes, self.more)
+        self.packet.as_ref().map_or(0, |packet| packet.wire_len())
     }
-}
-
-pub(crate) fn wire_len(bytes: &[u8], more: u32) -> u64 {
-    bytes.len() as u64 + u64::from(more)
 }
 
 /// What a queue tells egress.
@@ -69,9 +115,9 @@ pub struct QueueInfo {
 #[derive(Debug)]
 pub enum Received {
     /// It is for its queue.
-    Queue(Pending),
-    /// It has left already: its bytes are those that left, and `more` are behind them.
-    Out { more: u32 },
+    Queue(Box<Work>),
+    /// It has left already.
+    Out(Box<Written>),
     /// It has turned into others, or was dropped.
     Other,
 }
@@ -80,11 +126,13 @@ pub enum Received {
 #[derive(Debug)]
 pub(crate) enum Next {
     Ingress(Incoming),
-    Egress(Pending),
-    Out(Output),
+    Egress(Box<Work>),
+    /// By a port.
+    Out(u32, Box<Written>),
 }
 
 impl Pipeline {
+    /// [`Pipeline::process`].
     #[inline(always)]
     pub(super) fn v1_process(
         &mut self,
@@ -98,10 +146,8 @@ impl Pipeline {
         if trace.is_none() && self.through(now, port, bytes, outputs) {
             return;
         }
-        let mut buffer = self.buffer();
-        buffer.extend_from_slice(bytes);
-        let first =
-            Incoming { port, bytes: buffer, more: 0, instance: Instance::Normal, kept: None, passes: 0 };
+        let packet = self.packet(bytes, 0);
+        let first = Incoming { port, packet, instance: Instance::Normal, kept: None, passes: 0 };
         self.queue.push_back(Next::Ingress(first));
         self.drain(now, outputs, trace);
     }
@@ -112,22 +158,22 @@ impl Pipeline {
         &mut self,
         now: u64,
         port: u32,
-        bytes: &mut Vec<u8>,
-        more: u32,
-        pending: &mut Vec<Pending>,
+        mut packet: Box<Written>,
+        pending: &mut Vec<Box<Work>>,
         at_once: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Received {
         self.copies = 0;
-        let mut frame = self.frames.pop().unwrap_or_else(|| self.layout.frame());
-        let mut out = self.buffer();
+        packet.reach(self.reach);
+        let mut work = self.work();
+        self.headers.clear();
         let mut ctx = Context {
-            frame: &mut frame,
-            packet: bytes,
+            frame: &mut work.frame,
+            packet: packet.bytes(),
             cursor: 0,
-            out: &mut out,
+            out: &mut self.headers,
             state: &mut self.state,
             now,
-            wire_len: wire_len(bytes, more),
+            wire_len: packet.wire_len(),
             loop_budget: 0,
             requests: Requests::default(),
             rng: &mut self.rng,
@@ -135,52 +181,31 @@ impl Pipeline {
         };
         let came = self.executor.receive(&mut ctx, Arrival { port, now: micros(now) }, at_once);
         let Context { requests, cursor, .. } = ctx;
-        let queued = |to: u32, priority: u32, bytes: Vec<u8>, frame: Box<[u8]>| Pending {
-            port: to,
-            priority,
-            bytes,
-            more,
-            cursor,
-            frame,
-            instance: Instance::Normal,
-            rid: 0,
-            truncate: None,
-            passes: 0,
-            enqueued: now,
-            ingress_port: port,
-        };
-        let incoming =
-            |bytes| Incoming { port, bytes, more, instance: Instance::Normal, kept: None, passes: 0 };
+        let incoming = |packet| Incoming { port, packet, instance: Instance::Normal, kept: None, passes: 0 };
         match came {
             Through::Out { .. } => {
-                self.frames.push(frame);
-                std::mem::swap(bytes, &mut out);
-                self.recycle(out);
-                return Received::Out { more };
+                self.works.push(work);
+                packet.replace_front(cursor.div_ceil(8), &self.headers);
+                return Received::Out(packet);
             }
             Through::Queue { port: to, priority } => {
-                self.recycle(out);
-                return Received::Queue(queued(to, priority, std::mem::take(bytes), frame));
+                work.take(packet, to, now, port, cursor);
+                work.priority = priority;
+                return Received::Queue(work);
             }
             Through::Egress { port: to, result } => {
-                out.clear();
-                let packet = queued(to, 0, std::mem::take(bytes), frame);
-                self.after_egress(now, packet, out, (result, requests, cursor), None);
+                work.take(packet, to, now, port, cursor);
+                self.after_egress(now, work, (result, requests), None);
             }
             Through::Ingress(result) => {
-                self.recycle(out);
-                let incoming = incoming(std::mem::take(bytes));
-                self.after_ingress(now, incoming, frame, (result, requests, cursor), None);
+                self.after_ingress(now, incoming(packet), work, (result, requests, cursor), None);
             }
             Through::Unsupported => {
-                self.recycle(out);
-                self.frames.push(frame);
-                self.ingress(now, incoming(std::mem::take(bytes)), None);
+                self.works.push(work);
+                self.ingress(now, incoming(packet), None);
             }
         }
-        let Some(out) = self.drain_to_queues(now, pending) else { return Received::Other };
-        *bytes = out.bytes;
-        Received::Out { more: out.more }
+        self.drain_to_queues(now, pending).map_or(Received::Other, Received::Out)
     }
 
     /// [`Pipeline::depart`].
@@ -188,79 +213,64 @@ impl Pipeline {
     pub(super) fn v1_depart(
         &mut self,
         now: u64,
-        packet: Pending,
+        mut work: Box<Work>,
         queue: QueueInfo,
-        pending: &mut Vec<Pending>,
-    ) -> Option<Output> {
+        pending: &mut Vec<Box<Work>>,
+    ) -> Option<Box<Written>> {
         self.copies = 0;
-        if packet.truncate.is_none() {
-            return self.depart_whole(now, packet, queue, pending);
+        if work.truncate.is_none() {
+            let packet = work.packet.as_deref()?;
+            self.headers.clear();
+            let mut ctx = Context {
+                frame: &mut work.frame,
+                packet: packet.bytes(),
+                cursor: work.cursor,
+                out: &mut self.headers,
+                state: &mut self.state,
+                now,
+                wire_len: packet.wire_len(),
+                loop_budget: 0,
+                requests: Requests::default(),
+                rng: &mut self.rng,
+                trace: None,
+            };
+            let departure = Departure {
+                port: work.port,
+                rid: work.rid,
+                instance: work.instance as u32,
+                now: micros(now),
+                enqueued: micros(work.enqueued),
+                waited: micros(now.saturating_sub(work.enqueued)),
+                enq_qdepth: queue.enq_qdepth,
+                deq_qdepth: queue.deq_qdepth,
+            };
+            let came = self.executor.depart(&mut ctx, &departure);
+            let Context { requests, cursor, .. } = ctx;
+            match came {
+                Through::Out { .. } => {
+                    let mut packet = work.packet.take()?;
+                    self.works.push(work);
+                    packet.replace_front(cursor.div_ceil(8), &self.headers);
+                    return Some(packet);
+                }
+                Through::Egress { result, .. } => {
+                    self.after_egress(now, work, (result, requests), None);
+                    return self.drain_to_queues(now, pending);
+                }
+                _ => {}
+            }
         }
-        self.egress(now, packet, queue, None);
+        self.egress(now, work, queue, None);
         self.drain_to_queues(now, pending)
     }
 
-    /// [`Pipeline::depart`] in one go, if the executor has it.
-    #[inline(always)]
-    fn depart_whole(
-        &mut self,
-        now: u64,
-        mut packet: Pending,
-        queue: QueueInfo,
-        pending: &mut Vec<Pending>,
-    ) -> Option<Output> {
-        let mut out = self.buffer();
-        let mut ctx = Context {
-            frame: &mut packet.frame,
-            packet: &packet.bytes,
-            cursor: packet.cursor,
-            out: &mut out,
-            state: &mut self.state,
-            now,
-            wire_len: wire_len(&packet.bytes, packet.more),
-            loop_budget: 0,
-            requests: Requests::default(),
-            rng: &mut self.rng,
-            trace: None,
-        };
-        let departure = Departure {
-            port: packet.port,
-            rid: packet.rid,
-            instance: packet.instance as u32,
-            now: micros(now),
-            enqueued: micros(packet.enqueued),
-            waited: micros(now.saturating_sub(packet.enqueued)),
-            enq_qdepth: queue.enq_qdepth,
-            deq_qdepth: queue.deq_qdepth,
-        };
-        let came = self.executor.depart(&mut ctx, &departure);
-        let Context { requests, cursor, .. } = ctx;
-        match came {
-            Through::Out { port } => {
-                let Pending { bytes, more, frame, .. } = packet;
-                self.frames.push(frame);
-                self.recycle(bytes);
-                return Some(Output { port, bytes: out, more });
-            }
-            Through::Egress { result, .. } => {
-                out.clear();
-                self.after_egress(now, packet, out, (result, requests, cursor), None);
-            }
-            _ => {
-                self.recycle(out);
-                self.egress(now, packet, queue, None);
-            }
-        }
-        self.drain_to_queues(now, pending)
-    }
-
-    fn drain_to_queues(&mut self, now: u64, pending: &mut Vec<Pending>) -> Option<Output> {
+    fn drain_to_queues(&mut self, now: u64, pending: &mut Vec<Box<Work>>) -> Option<Box<Written>> {
         let mut out = None;
         while let Some(next) = self.queue.pop_front() {
             match next {
                 Next::Ingress(incoming) => self.ingress(now, incoming, None),
-                Next::Egress(packet) => pending.push(packet),
-                Next::Out(output) => out = Some(output),
+                Next::Egress(work) => pending.push(work),
+                Next::Out(_, packet) => out = Some(packet),
             }
         }
         out
@@ -268,12 +278,11 @@ impl Pipeline {
 
     /// The path of ordinary packets in one go, without copies and queues, if the executor has it; from where a packet
     /// leaves that path it goes on as any other. False: nothing was done.
-    #[inline(always)]
     fn through(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) -> bool {
-        let mut frame = self.frames.pop().unwrap_or_else(|| self.layout.frame());
+        let mut work = self.work();
         let mut out = self.buffer();
         let mut ctx = Context {
-            frame: &mut frame,
+            frame: &mut work.frame,
             packet: bytes,
             cursor: 0,
             out: &mut out,
@@ -287,43 +296,26 @@ impl Pipeline {
         };
         let came = self.executor.through(&mut ctx, Arrival { port, now: micros(now) });
         let Context { requests, cursor, .. } = ctx;
+        if let Through::Out { port } = came {
+            self.works.push(work);
+            outputs.push(Output { port, bytes: out, more: 0 });
+            return true;
+        }
+        self.recycle(out);
         match came {
-            Through::Out { port } => {
-                self.frames.push(frame);
-                outputs.push(Output { port, bytes: out, more: 0 });
-                return true;
-            }
-            Through::Unsupported | Through::Queue { .. } => {
-                self.frames.push(frame);
-                self.recycle(out);
-                return false;
-            }
             Through::Ingress(result) => {
-                out.clear();
-                out.extend_from_slice(bytes);
-                let incoming =
-                    Incoming { port, bytes: out, more: 0, instance: Instance::Normal, kept: None, passes: 0 };
-                self.after_ingress(now, incoming, frame, (result, requests, cursor), None);
+                let packet = self.packet(bytes, 0);
+                let incoming = Incoming { port, packet, instance: Instance::Normal, kept: None, passes: 0 };
+                self.after_ingress(now, incoming, work, (result, requests, cursor), None);
             }
             Through::Egress { port: to, result } => {
-                out.clear();
-                out.extend_from_slice(bytes);
-                let pending = Pending {
-                    port: to,
-                    priority: 0,
-                    bytes: out,
-                    more: 0,
-                    cursor,
-                    frame,
-                    instance: Instance::Normal,
-                    rid: 0,
-                    truncate: None,
-                    passes: 0,
-                    enqueued: now,
-                    ingress_port: port,
-                };
-                let out = self.buffer();
-                self.after_egress(now, pending, out, (result, requests, cursor), None);
+                let packet = self.packet(bytes, 0);
+                work.take(packet, to, now, port, cursor);
+                self.after_egress(now, work, (result, requests), None);
+            }
+            Through::Unsupported | Through::Queue { .. } | Through::Out { .. } => {
+                self.works.push(work);
+                return false;
             }
         }
         self.drain(now, outputs, None);
@@ -334,14 +326,16 @@ impl Pipeline {
         while let Some(next) = self.queue.pop_front() {
             match next {
                 Next::Ingress(incoming) => self.ingress(now, incoming, trace.as_deref_mut()),
-                Next::Egress(pending) => {
-                    self.egress(now, pending, QueueInfo::default(), trace.as_deref_mut())
-                }
-                Next::Out(output) => {
+                Next::Egress(work) => self.egress(now, work, QueueInfo::default(), trace.as_deref_mut()),
+                Next::Out(port, packet) => {
+                    let mut bytes = self.buffer();
+                    bytes.extend_from_slice(packet.bytes());
+                    let more = packet.zeros();
+                    self.release(packet);
                     if let Some(trace) = trace.as_deref_mut() {
-                        trace.push(Event::Transmit { port: output.port, bytes: output.bytes.len() });
+                        trace.push(Event::Transmit { port, bytes: bytes.len() });
                     }
-                    outputs.push(output);
+                    outputs.push(Output { port, bytes, more });
                 }
             }
         }

@@ -10,6 +10,7 @@ use dataplane::state::table::Target;
 use num_bigint::BigUint;
 use p4lang::ir::*;
 use units::SplitMix;
+use wire::packet::Written;
 
 pub fn below(rng: &mut SplitMix, limit: usize) -> usize {
     rng.between(0, limit as u64 - 1) as usize
@@ -283,26 +284,43 @@ pub fn fill(pipelines: &mut [Pipeline], rng: &mut SplitMix) {
 /// payload that is only counted.
 pub fn queued(pipeline: &mut Pipeline, now: u64, port: u32, bytes: &[u8], at_once: bool) -> Vec<Output> {
     let more = if (now / 1_000_000).is_multiple_of(3) { 100 } else { 0 };
+    let packet = pipeline.packet(bytes, more);
+    let output = |(port, packet): (u32, Box<Written>)| Output {
+        port,
+        bytes: packet.bytes().to_vec(),
+        more: packet.zeros(),
+    };
+    queued_packet(pipeline, now, port, packet, at_once).into_iter().map(output).collect()
+}
+
+/// As [`queued`]; gives ports and packets as they leave.
+pub fn queued_packet(
+    pipeline: &mut Pipeline,
+    now: u64,
+    port: u32,
+    packet: Box<Written>,
+    at_once: bool,
+) -> Vec<(u32, Box<Written>)> {
     let (mut pending, mut out) = (Vec::new(), Vec::new());
     let mut queue = VecDeque::new();
-    let mut bytes = bytes.to_vec();
     let mut to = 0;
     let mut open = |port: u32, _: u32| {
         to = port;
         at_once
     };
-    match pipeline.receive(now, port, &mut bytes, more, &mut pending, &mut open) {
-        Received::Queue(packet) => queue.push_back(packet),
-        Received::Out { more } => out.push(Output { port: to, bytes, more }),
+    match pipeline.receive(now, port, packet, &mut pending, &mut open) {
+        Received::Queue(work) => queue.push_back(work),
+        Received::Out(packet) => out.push((to, packet)),
         Received::Other => {}
     }
     queue.extend(pending.drain(..));
-    while let Some(packet) = queue.pop_front() {
+    while let Some(work) = queue.pop_front() {
         let (wait, info) = match at_once {
             true => (0, QueueInfo::default()),
             false => (5_000_000, QueueInfo { enq_qdepth: 3, deq_qdepth: queue.len() as u32 }),
         };
-        out.extend(pipeline.depart(now + wait, packet, info, &mut pending));
+        let port = work.port;
+        out.extend(pipeline.depart(now + wait, work, info, &mut pending).map(|packet| (port, packet)));
         queue.extend(pending.drain(..));
         // As any queue it is full some time: a program that clones clones would go on for ever.
         queue.truncate(100);

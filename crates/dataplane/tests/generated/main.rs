@@ -13,6 +13,9 @@ use std::sync::Arc;
 use dataplane::context::DropReason;
 use dataplane::pipeline::Pipeline;
 use units::SplitMix;
+use wire::frame::Addresses;
+use wire::packet::{Datagram, Packet, Written};
+use wire::tcp::{Flags, Segment};
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
@@ -92,4 +95,78 @@ fn interpreter_and_jit_agree() {
         }
         assert!(digests > 0 && copies > 0, "{digests} digests, {copies} copies");
     }
+}
+
+/// A host's packet, written as far as the ports.
+fn sent(rng: &mut SplitMix) -> Box<Written> {
+    let addresses = Addresses {
+        mac_from: [2, 0, 0, 0, 0, 1],
+        mac_to: [2, 0, 0, 0, 0, rng.between(0, 3) as u8],
+        from: [10, 0, 0, 1],
+        to: [10, 0, 0, rng.between(0, 3) as u8],
+        port_from: rng.next_u64() as u16,
+        port_to: rng.between(0, 3) as u16,
+    };
+    let packet = match common::coin(rng) {
+        true => Packet::Udp(Datagram { payload: rng.between(0, 1400) as u32, ..Datagram::default() }),
+        false => Packet::Tcp(Segment {
+            seq: rng.next_u64() as u32,
+            flags: Flags::ACK,
+            payload: rng.between(0, 1400) as u32,
+            timestamps: common::coin(rng).then_some((1, 2)),
+            ..Segment::default()
+        }),
+    };
+    let mut written = Box::new(Written::default());
+    written.set_packet(&addresses, &packet);
+    written
+}
+
+/// The program with a parser that ends behind its first state, and without checksums of the payload: what is left of the parser, and
+/// these, look at all of a packet.
+fn shallow(source: &str) -> String {
+    let line = |line: &str| match line.trim_start().starts_with("transition select(m.v,") {
+        true => "transition accept; }\n".to_owned(),
+        false => format!("{line}\n"),
+    };
+    source.lines().map(line).collect::<String>().replace("_checksum_with_payload(", "_checksum(")
+}
+
+#[test]
+fn headers_that_are_not_written_yet_make_no_difference() {
+    let (programs, first) = (setting("TIDEGATE_PROGRAMS", 60), setting("TIDEGATE_SEED", 1));
+    let (mut left, mut unwritten) = (0, 0);
+    for seed in first..first + programs {
+        let mut rng = SplitMix::new(seed);
+        let source = shallow(&program::generate(&mut rng));
+        let compiled = p4lang::compile_str("generated.p4", &source, None, &p4lang::Options::default());
+        let program = Arc::new(compiled.program.expect("compiles, as in the other test"));
+        let compiled = || Pipeline::compiled(program.clone(), seed).expect("becomes native code");
+        let mut all = [Pipeline::interpreted(program.clone(), seed), compiled(), compiled()];
+        common::fill(&mut all, &mut rng);
+        for round in 0..40 {
+            let (packet, port) = (sent(&mut rng), rng.between(0, 3) as u32);
+            let mut at_once = packet.clone();
+            at_once.write_rest();
+            let packets = [packet.clone(), packet, at_once];
+            let mut out = Vec::new();
+            for (pipeline, packet) in all.iter_mut().zip(packets) {
+                out.push(common::queued_packet(pipeline, round * 1_000_000, port, packet, round % 2 == 0));
+            }
+            left += out[0].len();
+            unwritten += out[0].iter().zip(&out[2]).filter(|(late, at_once)| late != at_once).count();
+            for (_, packet) in out.iter_mut().flatten() {
+                packet.write_rest();
+            }
+            assert_eq!(out[0], out[1], "seed {seed}, packet {round}: interpreter and JIT\n{source}");
+            assert_eq!(out[1], out[2], "seed {seed}, packet {round}: late and at once\n{source}");
+        }
+        let [interpreted, late, at_once] = &all;
+        assert_eq!(interpreted.drops(), at_once.drops(), "seed {seed}:\n{source}");
+        assert_eq!(late.drops(), at_once.drops(), "seed {seed}:\n{source}");
+        assert_eq!(late.state.digests, at_once.state.digests, "seed {seed}:\n{source}");
+        assert_eq!(late.state.counters, at_once.state.counters, "seed {seed}:\n{source}");
+    }
+    // It means little if all programs look at everything.
+    assert!(programs < 60 || (unwritten > 100 && unwritten < left), "{unwritten} of {left}");
 }

@@ -1,19 +1,19 @@
 //! Packets' way through the agents of a host: out of its connections, and to them.
 
-use ::wire::options::Options;
 use transport::host::{Packet, Verdict};
 use transport::segment::{Ecn, Flags, Segment};
 use transport::tcp::Phase;
-use transport::wire::{self, Addresses};
 use units::Time;
+use wire::frame::{self, Addresses, Body};
+use wire::options::Options;
+use wire::packet::{self, Written};
 
 use super::OPENED;
 use crate::addresses::{UDP_RECEIVERS, ipv4, mac, ports};
 use crate::events;
 use crate::flow::AGENT;
-use crate::frame::Frame;
 use crate::network::Network;
-use crate::packet::{self, Body, CAME, HELD, PacketId};
+use crate::pool::{CAME, HELD, PacketId, Slot};
 
 impl Network {
     /// Gives a packet to all agents of a host, which may edit it. `index`: the connection's end, for TCP.
@@ -51,7 +51,7 @@ impl Network {
     pub(crate) fn send_aside(&mut self, index: u32, segment: Segment) {
         let end = &self.endpoints[index as usize];
         let (host, has_agent) = (end.host, end.hold & AGENT != 0);
-        let mut packet = Packet::new(wire::Body::Tcp(segment), Options::EMPTY);
+        let mut packet = Packet::new(Body::Tcp(segment), Options::EMPTY);
         let verdict = match has_agent {
             true => self.through_agents(host, Some(index), true, &mut packet),
             false => Verdict::Pass,
@@ -69,12 +69,12 @@ impl Network {
         let end = &self.endpoints[index as usize];
         let (host, to, hold) = (end.host, end.peer_host, end.hold & !AGENT);
         let port = self.nodes[self.hosts[host as usize] as usize].ports[0];
-        let (size, wire::Body::Tcp(segment)) = (packet.size(), packet.body) else { return };
-        let body = match packet.options().is_empty() {
-            true => Body::Tcp(segment),
-            false => Body::Frame(self.frame_with_options([host, to], flow.ports, packet)),
+        let (size, Body::Tcp(segment)) = (packet.size(), packet.body) else { return };
+        let packet = match packet.options().is_empty() {
+            true => packet::Packet::Tcp(segment),
+            false => packet::Packet::Bytes(Some(self.written_with_options([host, to], flow.ports, packet))),
         };
-        let id = self.packets.add(packet::Packet { endpoint: index ^ 1, to, next: port | HELD, size, body });
+        let id = self.packets.add(Slot { endpoint: index ^ 1, to, next: port | HELD, size, packet });
         let leaves = self.now.max(until.map_or(0, Time::as_ps)) + hold;
         if leaves > self.now {
             // A longer way, not a queue.
@@ -90,7 +90,7 @@ impl Network {
         }
     }
 
-    fn frame_with_options(&mut self, hosts: [u32; 2], ports: [u16; 2], packet: &Packet) -> Frame {
+    fn written_with_options(&mut self, hosts: [u32; 2], ports: [u16; 2], packet: &Packet) -> Box<Written> {
         let addresses = Addresses {
             mac_from: mac(hosts[0]),
             mac_to: mac(hosts[1]),
@@ -99,9 +99,11 @@ impl Network {
             port_from: ports[0],
             port_to: ports[1],
         };
-        let mut bytes = self.buffers.pop().unwrap_or_default();
-        let more = wire::emit_with(&addresses, &packet.body, 64, packet.options(), &mut bytes);
-        Frame { bytes, more }
+        let mut bytes = Vec::new();
+        let zeros = frame::emit_with(&addresses, &packet.body, 64, packet.options(), &mut bytes);
+        let mut written = self.spare();
+        written.set_bytes(&bytes, zeros);
+        written
     }
 
     /// A segment has come to an end whose host has an agent.
@@ -114,22 +116,17 @@ impl Network {
             // Agents know of a connection before they see its packets.
             self.tell_agents_of(index, OPENED);
         }
-        let mut packet = Packet::new(wire::Body::Tcp(*segment), options);
+        let mut packet = Packet::new(Body::Tcp(*segment), options);
         let verdict = self.through_agents(host, Some(index), false, &mut packet);
-        let wire::Body::Tcp(segment) = packet.body else { return };
+        let Body::Tcp(segment) = packet.body else { return };
         match verdict {
             Verdict::Drop => {}
             Verdict::Pass => self.pass_in(index, &segment),
             Verdict::Hold(until) => {
                 let size = packet.size();
-                let body = Body::Tcp(segment);
-                let id = self.packets.add(packet::Packet {
-                    endpoint: index,
-                    to: host,
-                    next: HELD | CAME,
-                    size,
-                    body,
-                });
+                let packet = packet::Packet::Tcp(segment);
+                let id =
+                    self.packets.add(Slot { endpoint: index, to: host, next: HELD | CAME, size, packet });
                 self.events.push(until.as_ps().max(self.now), events::Event::Stray(id));
             }
         }
@@ -137,9 +134,9 @@ impl Network {
 
     /// A packet that an agent has kept goes on to TCP.
     pub(crate) fn release(&mut self, id: PacketId) {
-        let packet = self.packets.get(id);
-        let endpoint = packet.endpoint;
-        if let Body::Tcp(segment) = packet.body {
+        let slot = self.packets.get(id);
+        let endpoint = slot.endpoint;
+        if let packet::Packet::Tcp(segment) = slot.packet {
             self.packets.free(id);
             self.pass_in(endpoint, &segment);
         }
@@ -156,38 +153,40 @@ impl Network {
         self.after_segment(index, segment);
     }
 
-    /// The options of a frame that has come to a host with an agent; `None`: one of them makes no sense, and the host drops it.
+    /// The options of a packet that has come to a host with an agent; `None`: one of them makes no sense, and the host drops it.
     #[cold]
-    pub(crate) fn options_for_agents(&mut self, frame: &Frame) -> Option<Options> {
-        let options = wire::options(&frame.bytes, frame.bytes.len() as u32 + frame.more).ok();
+    pub(crate) fn options_for_agents(&mut self, written: &mut Written) -> Option<Options> {
+        let wire_len = written.wire_len() as u32;
+        let options = frame::options(written.whole(), wire_len).ok();
         self.agents.malformed += u64::from(options.is_none());
         options
     }
 
     /// A host with an agent sends a datagram.
     #[cold]
-    pub(crate) fn send_datagram_aside(&mut self, host: u32, mut packet: packet::Packet) {
-        let Body::Udp(datagram) = &packet.body else { return };
-        let body = wire::Body::Udp { payload: datagram.payload, ecn: datagram.ecn };
+    pub(crate) fn send_datagram_aside(&mut self, host: u32, mut slot: Slot) {
+        let packet::Packet::Udp(datagram) = &slot.packet else { return };
+        let body = Body::Udp { payload: datagram.payload, ecn: datagram.ecn };
         let mut seen = Packet::new(body, Options::EMPTY);
         let verdict = self.through_agents(host, None, true, &mut seen);
         let port = self.nodes[self.hosts[host as usize] as usize].ports[0];
         if !seen.options().is_empty() {
-            let (from, to) = ports(packet.endpoint, UDP_RECEIVERS);
-            packet.body = Body::Frame(self.frame_with_options([host, packet.to], [from, to], &seen));
-            packet.size = seen.size();
-        } else if let (Body::Udp(datagram), wire::Body::Udp { ecn, .. }) = (&mut packet.body, seen.body) {
+            let (from, to) = ports(slot.endpoint, UDP_RECEIVERS);
+            slot.packet =
+                packet::Packet::Bytes(Some(self.written_with_options([host, slot.to], [from, to], &seen)));
+            slot.size = seen.size();
+        } else if let (packet::Packet::Udp(datagram), Body::Udp { ecn, .. }) = (&mut slot.packet, seen.body) {
             datagram.ecn = ecn;
         }
-        packet.next = port | HELD;
+        slot.next = port | HELD;
         match verdict {
             Verdict::Drop => {}
             Verdict::Pass => {
-                let id = self.packets.add(packet);
+                let id = self.packets.add(slot);
                 self.send(port, id);
             }
             Verdict::Hold(until) => {
-                let id = self.packets.add(packet);
+                let id = self.packets.add(slot);
                 self.events.push(until.as_ps().max(self.now), events::Event::Stray(id));
             }
         }
@@ -196,9 +195,9 @@ impl Network {
     /// A datagram has come to a host with an agent.
     #[cold]
     pub(crate) fn receive_datagram_through_agents(&mut self, host: u32, id: PacketId) {
-        let packet = self.packets.get(id);
-        let (source, now) = (packet.endpoint as usize, self.now);
-        if let Body::Udp(mut datagram) = packet.body.clone() {
+        let slot = self.packets.get(id);
+        let (source, now) = (slot.endpoint as usize, self.now);
+        if let packet::Packet::Udp(mut datagram) = slot.packet {
             self.packets.free(id);
             let passed = self.datagram_through_agents(host, datagram.payload, datagram.ecn, Options::EMPTY);
             if let Some((_, ecn)) = passed {
@@ -219,10 +218,10 @@ impl Network {
         if !self.agents.has(host) {
             return Some((payload, ecn));
         }
-        let mut packet = Packet::new(wire::Body::Udp { payload, ecn }, options);
+        let mut packet = Packet::new(Body::Udp { payload, ecn }, options);
         let verdict = self.through_agents(host, None, false, &mut packet);
         match packet.body {
-            wire::Body::Udp { payload, ecn } if verdict != Verdict::Drop => Some((payload, ecn)),
+            Body::Udp { payload, ecn } if verdict != Verdict::Drop => Some((payload, ecn)),
             _ => None,
         }
     }

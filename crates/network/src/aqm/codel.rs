@@ -1,7 +1,7 @@
 //! CoDel, RFC 8289 section 5: what waits longer than the target for an interval is dropped at the head, more and more often.
 
 use super::{Fifo, Waiting};
-use crate::packet::PacketId;
+use crate::pool::PacketId;
 
 const TARGET: u64 = 5_000_000_000;
 const INTERVAL: u64 = 100_000_000_000;

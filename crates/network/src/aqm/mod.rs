@@ -13,7 +13,7 @@ mod pie;
 
 use std::collections::VecDeque;
 
-use crate::packet::PacketId;
+use crate::pool::PacketId;
 use units::Random;
 
 use codel::Codel;
