@@ -26,6 +26,6 @@ def test_nothing_has_moved(name: str) -> None:
 def test_a_picosecond_is_seen(name: str) -> None:
     def later(net: Network) -> None:
         link = net.links[0]
-        link.there = replace(link.there, delay=link.there.delay + 1)
+        link.forward = replace(link.forward, delay=link.forward.delay + 1)
 
     assert digest_network(name, later) != digest_network(name)
