@@ -121,7 +121,7 @@ impl Network {
     /// A port has taken a packet and will send it at `at`.
     #[cold]
     pub(crate) fn capture_sent(&mut self, capture: u32, at: u64, id: PacketId) {
-        let packet = self.copy_written(self.packets.get(id));
+        let packet = self.copy_bytes(self.packets.get(id));
         let capture = &mut self.captures[capture as usize];
         capture.waiting.push_back(Waiting { at, packet });
         capture.settle(self.now);
@@ -129,7 +129,7 @@ impl Network {
 
     /// A packet has come over a wire.
     pub(crate) fn capture_come(&mut self, capture: u32, id: PacketId) {
-        let packet = self.copy_written(self.packets.get(id));
+        let packet = self.copy_bytes(self.packets.get(id));
         let capture = &mut self.captures[capture as usize];
         capture.settle(self.now);
         capture.write(self.now, &packet);

@@ -2,14 +2,21 @@
 
 use switch::Passed;
 use units::Time;
-use wire::packet::Packet;
+use wire::frame::Addresses;
+use wire::packet::{Packet, Written};
 
-use crate::addresses::target;
+use crate::addresses;
 use crate::capture::NO_CAPTURE;
 use crate::events::Event;
 use crate::network::{NO_HOST, Network};
-use crate::pool::PacketId;
+use crate::pool::{PacketId, Slot};
 use crate::port::Taken;
+
+/// The host that a packet's IPv4 destination belongs to; [`NO_HOST`] for what is no IPv4 packet or of no host.
+#[inline]
+pub(crate) fn target(written: &Written) -> u32 {
+    written.destination().and_then(addresses::host).unwrap_or(NO_HOST)
+}
 
 impl Network {
     /// A packet has come to a node.
@@ -66,7 +73,7 @@ impl Network {
 
     /// A packet has come to a switch.
     pub(crate) fn deliver_to_switch(&mut self, index: u32, port: u32, id: PacketId) {
-        let Some(written) = self.take_written(id) else { return };
+        let Some(written) = self.take_bytes(id) else { return };
         let Some(node) = &mut self.switches[index as usize] else { return };
         let (ports, now) = (&self.ports, self.now);
         let free = |number: u32| ports[node.ports[number as usize] as usize].free_at() <= now;
@@ -75,13 +82,51 @@ impl Network {
         if let Some(Passed { port, queue, packet }) = passed {
             let slot = self.packets.get_mut(id);
             (slot.size, slot.to) = (packet.size(), target(&packet));
-            slot.put(packet);
+            slot.packet.put(packet);
             let port = node.ports[port as usize];
             self.emit(port, id, queue, 0);
         } else {
             self.packets.free(id);
         }
         self.wake_ports(index);
+    }
+
+    /// Takes a packet out of its slot as bytes.
+    #[inline]
+    fn take_bytes(&mut self, id: PacketId) -> Option<Box<Written>> {
+        if let Packet::Bytes(written) = &mut self.packets.get_mut(id).packet {
+            return written.take();
+        }
+        let mut written = self.spare();
+        let addresses = self.addresses(self.packets.get(id));
+        let slot = self.packets.get_mut(id);
+        written.set_packet(&addresses, &slot.packet);
+        slot.packet = Packet::Bytes(None);
+        Some(written)
+    }
+
+    /// A copy of a packet with all of its headers, for a capture.
+    pub(crate) fn copy_bytes(&self, slot: &Slot) -> Written {
+        let mut copy = match &slot.packet {
+            Packet::Bytes(written) => written.as_deref().cloned().unwrap_or_default(),
+            fields => {
+                let mut copy = Written::default();
+                copy.set_packet(&self.addresses(slot), fields);
+                copy
+            }
+        };
+        copy.write_rest();
+        copy
+    }
+
+    /// Those of a packet that is fields.
+    fn addresses(&self, slot: &Slot) -> Addresses {
+        let endpoint = slot.endpoint;
+        match slot.packet {
+            Packet::Udp(_) => addresses::of(endpoint, false, self.sources[endpoint as usize].host, slot.to),
+            // From the other half of the flow.
+            _ => addresses::of(endpoint, true, self.endpoints[endpoint as usize ^ 1].host, slot.to),
+        }
     }
 
     /// Starts the ports of a switch that have got something to send and are free.
@@ -119,7 +164,8 @@ impl Network {
         };
         let next = node.switch.next_transmit(number);
         self.news |= node.watched && node.switch.has_news();
-        let id = self.packets.add_written(target(&out.packet), port, out.packet);
+        let id = self.packets.reserve(target(&out.packet), port, out.packet.size());
+        self.packets.get_mut(id).packet.put(out.packet);
         self.emit(port, id, out.queue, out.waited.as_ps());
         let free_at = self.ports[port as usize].free_at();
         self.wake_ports(index);

@@ -6,10 +6,11 @@ use transport::tcp::{Connection, Phase};
 use units::Time;
 use wire::packet::{Arrived, Datagram, Packet};
 
-use crate::addresses::{self, target};
+use crate::addresses;
 use crate::events::Event;
 use crate::flow::{AGENT, NO_PAGE, Plan};
 use crate::flows::UDP_HEADERS;
+use crate::forward::target;
 use crate::network::Network;
 use crate::pool::{HELD, PacketId, Slot};
 use wire::options::Options;
@@ -20,7 +21,7 @@ const IP_HEADER: u32 = 20;
 impl Network {
     /// A packet that is bytes has come to a host.
     pub(crate) fn receive_written(&mut self, host: u32, id: PacketId) {
-        let written = self.packets.take_written(id);
+        let written = self.packets.get_mut(id).packet.take();
         self.packets.free(id);
         let Some(mut written) = written else { return };
         if self.outside.has(host) {

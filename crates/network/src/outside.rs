@@ -5,7 +5,7 @@
 use units::Time;
 use wire::packet::Written;
 
-use crate::addresses::target;
+use crate::forward::target;
 use crate::network::{BuildError, NO_HOST, Network, NodeId, refuse};
 
 /// Packets whose memory is kept for the next ones.
@@ -68,7 +68,8 @@ impl Network {
         };
         let mut written = self.spare();
         written.set_bytes(frame, 0);
-        let id = self.packets.add_written(target(&written), port, written);
+        let id = self.packets.reserve(target(&written), port, written.size());
+        self.packets.get_mut(id).packet.put(written);
         self.send(port, id);
     }
 

@@ -1,6 +1,6 @@
 //! Packets under way, and the pool that they live in.
 
-use wire::packet::{Packet, Written};
+use wire::packet::Packet;
 
 pub(crate) type PacketId = u32;
 
@@ -28,15 +28,6 @@ pub(crate) struct Slot {
 const _: () = assert!(size_of::<Slot>() <= 128);
 
 impl Slot {
-    /// Becomes these bytes.
-    #[inline]
-    pub fn put(&mut self, written: Box<Written>) {
-        match &mut self.packet {
-            Packet::Bytes(empty) => *empty = Some(written),
-            fields => *fields = Packet::Bytes(Some(written)),
-        }
-    }
-
     /// Bytes of VLAN tags, which do not count for an MTU.
     #[cold]
     pub fn tags(&self) -> u32 {
@@ -68,16 +59,13 @@ impl Pool {
         }
     }
 
-    /// As [`Pool::add`], for what is bytes; writes no more than it must.
-    pub fn add_written(&mut self, to: u32, next: u32, written: Box<Written>) -> PacketId {
-        let size = written.size();
+    /// A slot for a packet that is bytes, which are still to be put in; writes no more than it must.
+    pub fn reserve(&mut self, to: u32, next: u32, size: u32) -> PacketId {
         let Some(id) = self.free.pop() else {
-            let packet = Packet::Bytes(Some(written));
-            return self.add(Slot { endpoint: 0, to, next, size, packet });
+            return self.add(Slot { endpoint: 0, to, next, size, packet: Packet::Bytes(None) });
         };
         let slot = &mut self.slots[id as usize];
         (slot.to, slot.next, slot.size) = (to, next, size);
-        slot.put(written);
         id
     }
 
@@ -87,15 +75,6 @@ impl Pool {
 
     pub fn get_mut(&mut self, id: PacketId) -> &mut Slot {
         &mut self.slots[id as usize]
-    }
-
-    /// Takes the bytes out of a slot, which stays.
-    #[inline]
-    pub fn take_written(&mut self, id: PacketId) -> Option<Box<Written>> {
-        match &mut self.slots[id as usize].packet {
-            Packet::Bytes(written) => written.take(),
-            _ => None,
-        }
     }
 
     pub fn free(&mut self, id: PacketId) {

@@ -58,8 +58,9 @@ impl Network {
         }
         for tap in 0..self.watchers[watcher as usize].taps.len() {
             let (switch, number) = self.watchers[watcher as usize].taps[tap];
-            let written = Box::new(self.copy_written(self.packets.get(id)));
-            let copy = self.packets.add_written(NO_HOST, 0, written);
+            let written = Box::new(self.copy_bytes(self.packets.get(id)));
+            let copy = self.packets.reserve(NO_HOST, 0, written.size());
+            self.packets.get_mut(copy).packet.put(written);
             self.deliver_to_switch(switch, number, copy);
         }
     }

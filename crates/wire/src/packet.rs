@@ -48,6 +48,24 @@ pub enum Packet {
 }
 
 impl Packet {
+    /// Becomes bytes.
+    #[inline]
+    pub fn put(&mut self, written: Box<Written>) {
+        match self {
+            Packet::Bytes(empty) => *empty = Some(written),
+            fields => *fields = Packet::Bytes(Some(written)),
+        }
+    }
+
+    /// Takes the bytes, if it is bytes.
+    #[inline]
+    pub fn take(&mut self) -> Option<Box<Written>> {
+        match self {
+            Packet::Bytes(written) => written.take(),
+            Packet::Tcp(_) | Packet::Udp(_) => None,
+        }
+    }
+
     /// Marks CE, if the packet says that it can be marked. Gives whether it was not marked before.
     pub fn mark_ce(&mut self) -> bool {
         let ecn = match self {
