@@ -46,11 +46,15 @@ impl Network {
                     self.take_in(endpoint, segment);
                 }
             }
-            Some((source, Arrived::Udp { payload, ecn, .. }, options))
+            Some((source, Arrived::Udp { payload, ecn, sent }, options))
                 if self.sources.get(source as usize).is_some_and(|s| s.peer_host == host) =>
             {
                 if let Some((payload, ecn)) = self.datagram_through_agents(host, payload, ecn, options) {
-                    self.sources[source as usize].receive_unnumbered(payload, ecn);
+                    let source = &mut self.sources[source as usize];
+                    match sent {
+                        Some(sent) => source.receive(self.now, &Datagram { payload, ecn, ..sent }),
+                        None => source.receive_unnumbered(payload, ecn),
+                    }
                 }
             }
             _ => self.unclaimed += 1,

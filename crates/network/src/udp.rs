@@ -97,7 +97,7 @@ impl Source {
         }
     }
 
-    /// A datagram that has been bytes in a P4 switch: when it was sent is not known any more.
+    /// A datagram that came as bytes, and not from this source: when it was sent is not known.
     pub fn receive_unnumbered(&mut self, payload: u32, ecn: Ecn) {
         let s = &mut self.statistics;
         s.received += 1;

@@ -131,6 +131,39 @@ fn a_program_marks_and_tcp_answers() {
     assert!(outcome.bytes_received > 55_000_000, "{}", outcome.bytes_received);
 }
 
+/// Number and time of a datagram outlive the bytes, whether or not the program has parsed UDP.
+#[test]
+fn the_delay_of_datagrams_is_known_behind_p4() {
+    for parsed in ["", "p.extract(h.ports); p.extract(h.tcp);"] {
+        let mut net = Network::new(1);
+        let (a, b) = (net.host("a"), net.host("b"));
+        let switch = net.switch("switch", changing(parsed, ""), 1, None);
+        let link = Link { framing: 0, ..wire(Rate::from_mbps(8), Time::from_ms(1), 1000) };
+        net.link(a, switch, link.clone(), link.clone()).unwrap();
+        net.link(b, switch, link.clone(), link).unwrap();
+        let udp = UdpFlow {
+            from: a,
+            to: b,
+            start: Time::ZERO,
+            stop: Some(Time::from_ms(100)),
+            rate: Rate::from_mbps(4),
+            payload: 972,
+            pattern: network::Pattern::Constant,
+            ecn: Ecn::NotEct,
+        };
+        let flow = net.udp(udp).unwrap();
+        net.run_until(Time::from_secs(1)).unwrap();
+        let counts = net.udp_statistics(flow).unwrap();
+        // A millisecond for each link, and as long to be sent on it.
+        let each = Time::from_ms(4).as_ps();
+        assert_eq!((counts.received, counts.reordered), (counts.sent, 0));
+        assert_eq!(
+            (counts.delay_max_ps, counts.delay_ps),
+            (each, u128::from(each) * u128::from(counts.received))
+        );
+    }
+}
+
 /// A program that forwards between its ports 0 and 1, and from half a second on changes each packet.
 fn changing(parsed: &str, change: &str) -> Arc<Program> {
     let source = format!(

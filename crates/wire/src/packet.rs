@@ -317,7 +317,7 @@ impl Written {
                 let at = self.buf.len() - 4;
                 let last: [u8; 4] = array(&self.buf, at);
                 self.buf.truncate(at);
-                let ports = ((ports >> 16) as u16, ports as u16);
+                let ports = split(ports);
                 segment.emit(ports, &OptionList::EMPTY, sum, &mut self.buf);
                 self.buf[at..at + 4].copy_from_slice(&last);
             }
@@ -383,8 +383,9 @@ impl Written {
         let (ports, datagram) = if self.is_as_sent() { self.take_back() } else { self.parse()? };
         let arrived = match (datagram, &self.made_of) {
             (Some((payload, ecn)), made_of) => {
+                let as_sent = ports == split(self.sent[2]);
                 let sent = match made_of {
-                    MadeOf::Udp(datagram) => Some(*datagram),
+                    MadeOf::Udp(datagram) if as_sent => Some(*datagram),
                     _ => None,
                 };
                 Arrived::Udp { payload, ecn, sent }
@@ -398,7 +399,7 @@ impl Written {
     /// What it was made of, with the ECN field that it has now; of a datagram length and ECN field.
     fn take_back(&mut self) -> Above {
         let ecn = Ecn::from_bits(self.bytes()[15]);
-        let ports = ((self.sent[2] >> 16) as u16, self.sent[2] as u16);
+        let ports = split(self.sent[2]);
         match &mut self.made_of {
             MadeOf::Tcp(segment) => segment.ecn = ecn,
             MadeOf::Udp(datagram) => return (ports, Some((datagram.payload, ecn))),
@@ -459,6 +460,11 @@ fn hash<'a>(fields: impl Iterator<Item = &'a u8>) -> u32 {
     fields.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
+/// Both ports, from and to, of one word.
+fn split(ports: u32) -> (u16, u16) {
+    ((ports >> 16) as u16, ports as u16)
+}
+
 /// Of what hosts send.
 const DONT_FRAGMENT: u32 = 0x4000;
 const TTL: u32 = 64;
@@ -470,7 +476,7 @@ type Above = ((u16, u16), Option<(u32, Ecn)>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrived<'a> {
     Tcp(&'a Segment),
-    /// `sent`: the datagram that it was, if a simulated host sent it.
+    /// `sent`: the datagram that it was, if a simulated host sent it and its ports are what they were.
     Udp {
         payload: u32,
         ecn: Ecn,
