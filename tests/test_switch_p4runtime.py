@@ -205,7 +205,7 @@ def test_the_command_serves_and_ends(two: Place, tmp_path: Path) -> None:
         (["--grpc-cert", "none.pem"], "give it too"),
         (["--grpc-addr", ":0", "--grpc-cert", "none.pem"], "--grpc-cert and --grpc-key"),
         (["--grpc-addr", ":0", "--grpc-cert", "none.pem", "--grpc-key", "none.key"], "cannot be read"),
-        (["--grpc-addr", "here"], "no address"),
+        (["--grpc-addr", "here"], "not an address"),
     ],
 )
 def test_what_the_command_refuses(two: Place, words: list[str], said: str) -> None:
