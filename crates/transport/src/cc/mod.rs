@@ -80,6 +80,8 @@ pub struct Flow {
 
     // Kept by the connection.
     pub cwnd_clamp: u32,
+    /// An agent of the host limits the window or the pacing rate.
+    pub limited: bool,
     /// Bytes of payload per full packet.
     pub mss: u32,
     pub state: State,
@@ -121,6 +123,9 @@ pub struct Flow {
     pub pacing_until: Time,
 }
 
+/// [`Flow::cwnd_clamp`] of a connection without a limit.
+pub(crate) const NO_CLAMP: u32 = u32::MAX / 4;
+
 impl Flow {
     /// Before anything is sent, with the first window and the size of packets.
     pub fn new(cwnd: u32, mss: u32) -> Flow {
@@ -132,7 +137,8 @@ impl Flow {
             paced: false,
             ticks: Ticks::new(250, 0),
             random: 0,
-            cwnd_clamp: u32::MAX / 4,
+            cwnd_clamp: NO_CLAMP,
+            limited: false,
             mss,
             state: State::Open,
             srtt: Time::ZERO,

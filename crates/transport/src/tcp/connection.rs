@@ -73,9 +73,9 @@ pub struct Connection {
     snd_shift: u8,
     sack: bool,
     timestamps: bool,
-    /// Payload of a full segment without options; 0 before the handshake. And what agents' options take of it.
-    full: u32,
-    reserved: u32,
+    /// What the peer's SYN says; 0 before it. And what agents' options take of each segment.
+    peer_mss: u16,
+    reserved: u16,
     ecn: EcnState,
     /// ECN field that the peer's SYN came with, for accurate ECN's handshake.
     syn_ecn: Ecn,
@@ -113,7 +113,7 @@ impl Connection {
             snd_shift: 0,
             sack: config.sack,
             timestamps: config.timestamps,
-            full: 0,
+            peer_mss: 0,
             reserved: 0,
             ecn: EcnState::Off,
             syn_ecn: Ecn::NotEct,
@@ -202,15 +202,15 @@ impl Connection {
     /// Options of the host's agents take so many bytes of each data segment, in the IP header and the TCP header together. They come
     /// off the MSS, as in Linux; the MSS that a SYN says stays.
     pub fn reserve(&mut self, bytes: u32) {
-        self.reserved = bytes;
-        if self.full > 0 {
+        self.reserved = u16::try_from(bytes).unwrap_or(u16::MAX);
+        if self.peer_mss > 0 {
             self.sender.flow.mss = self.mss();
         }
     }
 
     /// Bytes of payload of a full segment, by what both sides have said.
     fn mss(&self) -> u32 {
-        self.full.saturating_sub(self.options()).max(LEAST_MSS)
+        self.config.mss.min(u32::from(self.peer_mss)).saturating_sub(self.options()).max(LEAST_MSS)
     }
 
     /// Sends at this rate of payload at most (`SO_MAX_PACING_RATE`); `None`: lifts that. Holds from the next burst on.
@@ -526,7 +526,7 @@ impl Connection {
                 self.receiver.window.shift = 0;
             }
         }
-        self.full = self.config.mss.min(u32::from(syn.mss));
+        self.peer_mss = syn.mss;
         self.sender.flow.mss = self.mss();
         self.sender.wnd_end = 1 + u64::from(segment.window);
         self.sender.snd_wnd = u64::from(segment.window);
@@ -534,7 +534,7 @@ impl Connection {
 
     /// Bytes that options take of each segment.
     fn options(&self) -> u32 {
-        self.reserved + if self.timestamps { 12 } else { 0 }
+        u32::from(self.reserved) + if self.timestamps { 12 } else { 0 }
     }
 
     fn on_first_syn(&mut self, now: Time, segment: &Segment) {

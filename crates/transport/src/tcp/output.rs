@@ -5,7 +5,6 @@ use units::{Bytes, Rate, Time};
 use super::config::Config;
 use super::connection::Statistics;
 use super::device::Device;
-use super::limits::Limits;
 use super::rack::Rack;
 use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, Sent, mark};
@@ -84,7 +83,8 @@ pub(super) struct Sender {
 
     pub timer: Option<(Timer, Time)>,
     pub device: Device,
-    pub limits: Limits,
+    /// Limit of a host's agents to the pacing rate; zero: there is none.
+    pub max_pacing_rate: Rate,
     limit_output: Option<Bytes>,
     data_segments: u64,
     /// Segments of the current burst still to go.
@@ -143,7 +143,7 @@ impl Sender {
             lost_again: Vec::new(),
             timer: None,
             device: Device::default(),
-            limits: Limits::default(),
+            max_pacing_rate: Rate::ZERO,
             limit_output: config.limit_output,
             data_segments: 0,
             burst: 0,
