@@ -20,7 +20,11 @@ pub fn children_cpu() -> f64 {
 }
 
 fn own_cpu() -> f64 {
-    cpu(11)
+    // Nanoseconds on a processor, where the kernel counts them; ticks elsewhere.
+    std::fs::read_to_string("/proc/self/schedstat")
+        .ok()
+        .and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok())
+        .map_or_else(|| cpu(11), |ns| ns * 1e-9)
 }
 
 fn peak_mib() -> f64 {
@@ -55,7 +59,27 @@ fn least(mut run: impl FnMut() -> u64) -> (f64, u64) {
     best
 }
 
+/// One scenario alone, once: `-- only clos-p4` prints its CPU nanoseconds for each packet and hop, for pairs of two versions.
+fn only(name: &str) {
+    let program = name.ends_with("-p4").then(scenarios::p4_router);
+    let (mut net, until) = match name.trim_end_matches("-p4") {
+        "dumbbell" => (scenarios::dumbbell(50, "cubic", program.as_ref()).0, Time::from_secs(5)),
+        "clos" => (scenarios::clos("cubic", program.as_ref()).0, Time::from_ms(50)),
+        "crowd" => (scenarios::crowd(10_000, 100_000).0, Time::from_secs(10)),
+        other => {
+            panic!("no scenario {other}: use dumbbell, clos or crowd, with -p4 behind it for P4 routers")
+        }
+    };
+    let before = own_cpu();
+    net.run_until(until).expect("routes");
+    println!("{:.2}", (own_cpu() - before) * 1e9 / net.work().1 as f64);
+}
+
 fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(at) = words.iter().position(|word| word == "only") {
+        return only(words.get(at + 1).map_or("", String::as_str));
+    }
     let json = std::env::args().any(|a| a == "--json");
     let mut report = Report { json, rows: Vec::new() };
     for n in [50, 10, 1] {
