@@ -7,7 +7,7 @@ A congestion control is visible to the whole kernel, not to one namespace. So ea
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -31,9 +31,13 @@ MARKERS = {"prague": "ect1"}
 class Controls:
     """Congestion controls that are registered while the context lasts."""
 
-    def __init__(self, asked: Iterable[str]) -> None:
-        """Those of `asked` that Tidegate has; the caller handles the others."""
+    def __init__(self, asked: Iterable[str], shared: Mapping[str, int] | None = None) -> None:
+        """Those of `asked` that Tidegate has; the caller handles the others.
+
+        `shared` are maps that programs besides them have too, by name (`RealAgents.shared`).
+        """
         self._asked = sorted(set(asked) & set(SOURCES))
+        self._shared = shared
         self._stack = ExitStack()
         self.names: dict[str, str] = {}
         """What a congestion control is called in the kernel."""
@@ -59,7 +63,8 @@ class Controls:
         elf, suffix = libbpf.compiled(SOURCES[name]), secrets.token_hex(len(PLACEHOLDER) // 2)
         mine = f"{name}_{suffix}"
         try:
-            loaded = Loaded(elf.replace(f"{name}_{PLACEHOLDER}".encode(), mine.encode()), registers=[name])
+            elf = elf.replace(f"{name}_{PLACEHOLDER}".encode(), mine.encode())
+            loaded = Loaded(elf, registers=[name], shared=self._shared)
             stack.callback(loaded.close)
             loaded.register(name)
         except BpfError as error:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
  *
- * What a BPF congestion control sees of the kernel. Only the fields that are used: where they lie in the kernel that runs is filled in
+ * What the BPF programs see of the kernel. Only the fields that are used: where they lie in the kernel that runs is filled in
  * when the program is loaded, so that no headers of that kernel are needed.
  */
 #pragma once
@@ -9,27 +9,62 @@ typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef int s32;
+typedef long long s64;
 typedef unsigned long long u64;
 
 #define SECTION(name) __attribute__((section(name), used))
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /* Helpers of the kernel, by their numbers. */
-static long (*bpf_l3_csum_replace)(void *skb, u32 offset, u64 from, u64 to, u64 size) = (void *)10;
-static long (*bpf_skb_store_bytes)(void *skb, u32 offset, const void *from, u32 len, u64 flags) = (void *)9;
-static void *(*bpf_sk_fullsock)(void *sk) = (void *)95;
-static void *(*bpf_sk_storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static long (*bpf_skb_store_bytes)(void *skb, u32 offset, const void *from, u32 len, u64 flags) = (void *)9;
+static long (*bpf_l3_csum_replace)(void *skb, u32 offset, u64 from, u64 to, u64 size) = (void *)10;
+static long (*bpf_skb_load_bytes)(const void *skb, u32 offset, void *to, u32 len) = (void *)26;
+static s64 (*bpf_csum_diff)(const void *from, u32 from_size, const void *to, u32 to_size, u32 seed) = (void *)28;
+static long (*bpf_setsockopt)(void *socket, int level, int name, void *value, int len) = (void *)49;
+static long (*bpf_skb_adjust_room)(void *skb, s32 by, u32 mode, u64 flags) = (void *)50;
+static long (*bpf_sock_ops_cb_flags_set)(void *ops, int flags) = (void *)59;
+static long (*bpf_sk_release)(void *sk) = (void *)86;
+static long (*bpf_spin_lock)(void *lock) = (void *)93;
+static long (*bpf_spin_unlock)(void *lock) = (void *)94;
+static void *(*bpf_sk_fullsock)(void *sk) = (void *)95;
+static void *(*bpf_skc_lookup_tcp)(void *skb, void *tuple, u32 size, u64 namespace, u64 flags) = (void *)99;
+static void *(*bpf_sk_storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
 static long (*bpf_tcp_send_ack)(void *tp, u32 rcv_nxt) = (void *)116;
+static u64 (*bpf_get_netns_cookie)(void *ops) = (void *)122;
+static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
+static void (*bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
+static void *(*bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
+static long (*bpf_loop)(u32 times, int (*body)(u32 index, void *with), void *with, u64 flags) = (void *)181;
+static long (*bpf_store_hdr_opt)(void *ops, const void *from, u32 len, u64 flags) = (void *)143;
+static long (*bpf_reserve_hdr_opt)(void *ops, u32 len, u64 flags) = (void *)144;
 
 /* Of a map's definition. */
 #define UINT(name, value) int (*name)[value]
 #define TYPE(name, type) type *name
+#define HASH 1
+#define ARRAY 2
+#define PER_CPU_ARRAY 6
 #define SK_STORAGE 24
+#define RING 27
 #define NO_PREALLOC 1
 #define GET_OR_CREATE 1
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* Addresses and `skc_dport` in network order. */
+struct sock_common {
+	u32 skc_daddr;
+	u32 skc_rcv_saddr;
+	u16 skc_dport;
+	u16 skc_num;
+	u16 skc_family;
+};
+
+struct bpf_iter__tcp {
+	struct sock_common *sk_common;
+};
 
 struct sock {
 	unsigned long sk_pacing_rate;
@@ -90,7 +125,7 @@ struct tcp_congestion_ops {
 /* Functions of the kernel. */
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __attribute__((section(".ksyms")));
 
-/* For programs at an interface. This layout is promised to user space: it does not move. */
+/* These layouts are promised to user space: they do not move. For programs at an interface: */
 struct packet {
 	u32 len, pkt_type, mark, queue_mapping, protocol, vlan_present, vlan_tci, vlan_proto, priority, ingress_ifindex;
 	u32 ifindex, tc_index, cb[5], hash, tc_classid, data, data_end, napi_id, family, remote_ip4, local_ip4;
@@ -98,6 +133,36 @@ struct packet {
 	u64 flow_keys, tstamp;
 	u32 wire_len, gso_segs;
 	void *sk;
+};
+
+/* For programs of sockets' events. Addresses are in network order, `remote_port` as well, in its upper half. */
+struct bpf_sock_ops {
+	u32 op, args[4];
+	u32 family, remote_ip4, local_ip4, remote_ip6[4], local_ip6[4], remote_port, local_port;
+	u32 is_fullsock, snd_cwnd, srtt_us, cb_flags, state, rtt_min, snd_ssthresh, rcv_nxt, snd_nxt, snd_una;
+	u32 mss_cache, ecn_flags, rate_delivered, rate_interval_us, packets_out, retrans_out, total_retrans;
+	u32 segs_in, data_segs_in, segs_out, data_segs_out, lost_out, sacked_out, sk_txhash;
+	u64 bytes_received, bytes_acked, sk, skb_data, skb_data_end;
+	u32 skb_len, skb_tcp_flags;
+};
+
+struct bpf_sock {
+	u32 bound_dev_if, family, type, protocol, mark, priority, src_ip4, src_ip6[4], src_port;
+	u32 dst_port, dst_ip4, dst_ip6[4], state;
+};
+
+struct bpf_spin_lock {
+	u32 val;
+};
+
+enum socket_event {
+	CONNECT = 3,
+	ACTIVE_ESTABLISHED = 4,
+	PASSIVE_ESTABLISHED = 5,
+	STATE = 10,
+	LISTEN = 11,
+	OPTIONS_LENGTH = 14,
+	WRITE_OPTIONS = 15,
 };
 
 enum ca_state { OPEN, DISORDER, CWR, RECOVERY, LOSS };

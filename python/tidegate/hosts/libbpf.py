@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -17,11 +17,14 @@ COMPILER = "clang"
 BTF = Path("/sys/kernel/btf/vmlinux")
 # Since Linux 6.4: it registers while a link to it is held, and no longer.
 BPF_F_LINK = 1 << 13
-BPF_STRUCT_OPS = 44
+BPF_CGROUP_SOCK_OPS, BPF_TRACE_ITER, BPF_STRUCT_OPS = 3, 28, 44
+# Since Linux 6.6.
+BPF_TCX_INGRESS, BPF_TCX_EGRESS = 46, 47
 WARNING = 0
 TOLD_LINES = 6
 
 _PRINT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+_SAMPLE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 _POINTER, _INT, _TEXT = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
 _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "libbpf_set_print": (_POINTER, [_PRINT]),
@@ -34,8 +37,16 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "bpf_map__set_map_flags": (_INT, [_POINTER, ctypes.c_uint32]),
     "bpf_map__attach_struct_ops": (_POINTER, [_POINTER]),
     "bpf_map__fd": (_INT, [_POINTER]),
+    "bpf_map__reuse_fd": (_INT, [_POINTER, _INT]),
+    "bpf_program__set_expected_attach_type": (_INT, [_POINTER, _INT]),
     "bpf_link__fd": (_INT, [_POINTER]),
     "bpf_link_create": (_INT, [_INT, _INT, _INT, _POINTER]),
+    "bpf_iter_create": (_INT, [_INT]),
+    "bpf_map_update_elem": (_INT, [_INT, _TEXT, _TEXT, ctypes.c_uint64]),
+    "bpf_map_lookup_elem": (_INT, [_INT, _TEXT, _POINTER]),
+    "ring_buffer__new": (_POINTER, [_INT, _SAMPLE, _POINTER, _POINTER]),
+    "ring_buffer__consume": (_INT, [_POINTER]),
+    "ring_buffer__free": (None, [_POINTER]),
 }
 
 _libc = ctypes.CDLL(None)
@@ -92,11 +103,78 @@ def compiled(source: Path) -> bytes:
         raise BpfError(f"{COMPILER} does not compile it: {error.stderr.decode().strip()}") from None
 
 
+def link(program: int, to: int, attach_type: int) -> int:
+    """Attach a program to an interface or a cgroup for as long as the file descriptor that this gives is open.
+
+    Raises `OSError`.
+    """
+    descriptor: int = _library().calls.bpf_link_create(program, to, attach_type, None)
+    if descriptor < 0:
+        raise OSError(-descriptor, os.strerror(-descriptor))
+    return descriptor
+
+
+class Map:
+    """A map of an object that is loaded. Keys and values are bytes of the sizes that the map has."""
+
+    def __init__(self, descriptor: int, value_size: int) -> None:
+        self.descriptor = descriptor
+        self._value_size = value_size
+
+    def __setitem__(self, key: bytes, value: bytes) -> None:
+        assert len(value) == self._value_size
+        error = _library().calls.bpf_map_update_elem(self.descriptor, key, value, 0)
+        if error < 0:
+            raise OSError(-error, os.strerror(-error))
+
+    def __getitem__(self, key: bytes) -> bytes:
+        value = ctypes.create_string_buffer(self._value_size)
+        if _library().calls.bpf_map_lookup_elem(self.descriptor, key, value) < 0:
+            raise KeyError(key)
+        return value.raw
+
+
+class Ring:
+    """Reads a ring buffer."""
+
+    def __init__(self, descriptor: int, take: Callable[[bytes], None]) -> None:
+        """`take` is called for each record, by `consume`."""
+        self._calls = _library().calls
+
+        def sample(_: int, data: int, size: int) -> int:
+            take(ctypes.string_at(data, size))
+            return 0
+
+        # Kept: the library calls it.
+        self._sample = _SAMPLE(sample)
+        self._ring = self._calls.ring_buffer__new(descriptor, self._sample, None, None)
+        if not self._ring:
+            raise BpfError(f"no ring buffer: {os.strerror(ctypes.get_errno())}")
+
+    def consume(self) -> None:
+        """Take what there is."""
+        self._calls.ring_buffer__consume(self._ring)
+
+    def close(self) -> None:
+        """Read no more."""
+        self._calls.ring_buffer__free(self._ring)
+
+
 class Loaded:
     """An object whose programs and maps are in the kernel until `close`."""
 
-    def __init__(self, elf: bytes, registers: Iterable[str] = ()) -> None:
-        """Load it. `registers` are tables of functions (`struct_ops`) to be registered by `register`."""
+    def __init__(
+        self,
+        elf: bytes,
+        registers: Iterable[str] = (),
+        attach_types: Mapping[str, int] | None = None,
+        shared: Mapping[str, int] | None = None,
+    ) -> None:
+        """Load it. `registers` are tables of functions (`struct_ops`) to be registered by `register`.
+
+        `attach_types` are those of programs whose section does not say. `shared` are maps of other objects, by the names
+        that they have in both; one that this object lacks is left out.
+        """
         library = _library()
         self._calls, self._told = library.calls, library.told
         self._links: list[int] = []
@@ -105,6 +183,12 @@ class Loaded:
         try:
             for name in registers:
                 self._calls.bpf_map__set_map_flags(self._map(name), BPF_F_LINK)
+            for name, kind in (attach_types or {}).items():
+                self._calls.bpf_program__set_expected_attach_type(self._program(name), kind)
+            for name, descriptor in (shared or {}).items():
+                mine = self._calls.bpf_object__find_map_by_name(self._object, name.encode())
+                if mine and self._calls.bpf_map__reuse_fd(mine, descriptor) < 0:
+                    raise self._failure()
             if self._calls.bpf_object__load(self._object) < 0:
                 raise self._failure()
         except BaseException:
@@ -136,11 +220,34 @@ class Loaded:
                 raise self._failure()
         self._links.append(descriptor)
 
+    def _program(self, name: str) -> int:
+        return self._checked(self._calls.bpf_object__find_program_by_name(self._object, name.encode()))
+
     def program(self, name: str) -> int:
         """The file descriptor of a program; it is the object's."""
-        found = self._checked(self._calls.bpf_object__find_program_by_name(self._object, name.encode()))
-        descriptor: int = self._calls.bpf_program__fd(found)
+        descriptor: int = self._calls.bpf_program__fd(self._program(name))
         return descriptor
+
+    def link(self, name: str, to: int, attach_type: int) -> int:
+        """Attach a program, as `link`; until `close`."""
+        descriptor = link(self.program(name), to, attach_type)
+        self._links.append(descriptor)
+        return descriptor
+
+    def iterate(self, over: int) -> None:
+        """Run a program over all that the link of an iterator goes through, in this thread's namespaces."""
+        descriptor: int = self._calls.bpf_iter_create(over)
+        if descriptor < 0:
+            raise OSError(-descriptor, os.strerror(-descriptor))
+        try:
+            while os.read(descriptor, 4096):
+                pass
+        finally:
+            os.close(descriptor)
+
+    def map(self, name: str, value_size: int) -> Map:
+        """A map; it is the object's."""
+        return Map(self._calls.bpf_map__fd(self._map(name)), value_size)
 
     def close(self) -> None:
         """Unload everything that is not in use."""
