@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -21,6 +23,9 @@ needs_prague = pytest.mark.skipif(
     ),
     reason="needs clang and libbpf1, or a kernel that has prague",
 )
+needs_agents = pytest.mark.skipif(
+    not (shutil.which(libbpf.COMPILER) and libbpf.missing() is None), reason="needs clang and libbpf1"
+)
 needs_iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="needs iperf3")
 
 
@@ -34,15 +39,20 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     return True
 
 
+def is_disturbed(result: Result) -> bool:
+    """Whether the machine did not keep the time in a run."""
+    values = {(where, quantity): value for where, quantity, value in result.live.iter_rows()}
+    lost = sum(value for (_, quantity), value in values.items() if quantity in ("overrun", "refused"))
+    late = values["", "lateness_ms_p99"] > 8 or values["", "lateness_ms_max"] > 25
+    # Where the lab's own samples are late, so are its hosts.
+    return bool(lost or late or any("too slow" in warning for warning in result.warnings))
+
+
 def undisturbed(run: Callable[[], Result]) -> Result:
     """What comes of a run in which the machine kept the time, more or less. One that does not in five runs is of no use here."""
     for _ in range(5):
         result = run()
-        values = {(where, quantity): value for where, quantity, value in result.live.iter_rows()}
-        lost = sum(value for (_, quantity), value in values.items() if quantity in ("overrun", "refused"))
-        late = values["", "lateness_ms_p99"] > 8 or values["", "lateness_ms_max"] > 25
-        # Where the lab's own samples are late, so are its hosts.
-        if not (lost or late or any("too slow" in warning for warning in result.warnings)):
+        if not is_disturbed(result):
             return result
     pytest.skip(f"the machine has too much else to do to keep the time: {'; '.join(result.warnings)}")
 
@@ -88,3 +98,26 @@ def labs_of(pid: int) -> list[Path]:
 def has_ended(pid: int, of_lab: set[str]) -> bool:
     """Whether nothing is left of a process's lab, whose namespaces these were."""
     return not labs_of(pid) and not processes(f"tidegate-{pid}-") and not namespaces() & of_lab
+
+
+def held(pid: int) -> set[tuple[str, int]]:
+    """BPF programs and maps that a process holds, by the kernel's numbers."""
+    found = set()
+    for file in Path(f"/proc/{pid}/fdinfo").iterdir():
+        try:
+            text = file.read_text()
+        except OSError:
+            continue
+        found.update(
+            (kind, int(number)) for kind, number in re.findall(r"^(prog|map)_id:\s*(\d+)$", text, re.M)
+        )
+    return found
+
+
+def is_there(kind: str, number: int) -> bool:
+    """Whether the kernel has a BPF program or a map still."""
+    library = ctypes.CDLL(libbpf.LIBRARY)
+    file = int(getattr(library, f"bpf_{kind}_get_fd_by_id")(ctypes.c_uint32(number)))
+    if file >= 0:
+        os.close(file)
+    return file >= 0

@@ -1,26 +1,32 @@
 """Conformance of host agents: what a system may rely on, whichever backend runs its hosts.
 
-Each case describes a network, an agent for each side, and what is expected of captures and callbacks. The simulator passes all of them;
-the live backend says clearly that it has no agents yet.
+Each case describes a network, an agent for each side, and what is expected of captures and callbacks. What only real
+hosts have is in `test_live_agents.py`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec
 
+import polars as pl
 import pytest
-from scapy.layers.inet import IP, TCP
+from scapy.layers.inet import IP, TCP, UDP
 from scapy.packet import Packet
 from scapy.utils import rdpcap
 
+from live import is_disturbed, needs_agents, needs_iperf3, needs_namespaces
 from tidegate import TidegateError
 from tidegate.hosts.agents import Agent, Attached, Connection
 from tidegate.hosts.shims import Echo, Insert, Option, Report, Shim, Signal
 from tidegate.network import Flow, Network, Node
 from tidegate.results import Result
 
-BACKENDS = ["sim"]
-"""Those that have agents."""
+BACKENDS = ["sim", pytest.param("live", marks=[needs_namespaces, needs_agents, needs_iperf3])]
+
+P = ParamSpec("P")
 
 MARK = Option("tcp", 253)
 STAMP = Option("ip", 30)
@@ -52,19 +58,40 @@ class Recorder(Agent):
         return [what[1] for name, _, what in self.told if name == "report" and what[0] == kind]  # type: ignore[index]
 
 
+class Disturbed(Exception):
+    """The machine did not keep the time in a live run."""
+
+
+def again_if_disturbed(test: Callable[P, None]) -> Callable[P, None]:
+    """A case that a busy machine can make fail is tried up to five times."""
+
+    @wraps(test)
+    def repeated(*args: P.args, **kwargs: P.kwargs) -> None:
+        for _ in range(5):
+            try:
+                return test(*args, **kwargs)
+            except Disturbed:
+                pass
+        pytest.skip("the machine has too much else to do to keep the time")
+
+    return repeated
+
+
 @dataclass
 class Lab:
-    """Two hosts over a router, with a capture at the second one."""
+    """Two hosts over a router, or a P4 switch, with a capture at the second one."""
 
     folder: Path
     backend: str
+    program: Path | None = None
     rate: str = "20 Mbit/s"
     queue: str = "100 packets"
     net: Network = field(default_factory=Network)
+    _packets: Sequence[Packet] | None = None
 
     def __post_init__(self) -> None:
         self.a, self.b = self.net.host("a"), self.net.host("b")
-        router = self.net.router("r")
+        router = self.net.router("r") if self.program is None else self.net.switch("r", self.program)
         self.net.link(self.a, router, rate="1 Gbit/s", delay="1 ms")
         self.narrow = self.net.link(router, self.b, rate=self.rate, delay="4 ms", queue=self.queue)
         self.file = self.folder / "b.pcap"
@@ -74,10 +101,20 @@ class Lab:
         return self.net.agent(host, agent)
 
     def run(self, until: str = "2 s") -> Result:
-        return self.net.run(until, backend=self.backend, progress=False)
+        self._packets = None
+        result = self.net.run(until, backend=self.backend, progress=False)
+        if self.backend == "live" and is_disturbed(result):
+            raise Disturbed
+        return result
 
     def packets(self) -> Sequence[Packet]:
-        return [packet for packet in rdpcap(str(self.file)) if TCP in packet]
+        """Of TCP flows; iperf3 has connections of its own besides, which agents do not see."""
+        if self._packets is None:
+            tuples = [self.net.five_tuple(flow) for flow in self.net.flows]
+            ports = {frozenset((five.source_port, five.target_port)) for five in tuples}
+            tcp = (packet for packet in rdpcap(str(self.file)) if TCP in packet)
+            self._packets = [one for one in tcp if frozenset((one[TCP].sport, one[TCP].dport)) in ports]
+        return self._packets
 
     def sent_by(self, host: Node) -> Sequence[Packet]:
         return [packet for packet in self.packets() if packet[IP].src == self.net.address(host)]
@@ -118,6 +155,7 @@ def payload(packet: Packet) -> int:
     return packet[IP].len - 4 * packet[IP].ihl - 4 * packet[TCP].dataofs
 
 
+@again_if_disturbed
 def test_an_option_on_syn_and_syn_ack(lab: Callable[..., Lab]) -> None:
     rig = lab()
     asks = Recorder(Insert(MARK, b"\x01\x02", on=("syn",)), Report(MARK))
@@ -140,6 +178,7 @@ def test_an_option_on_syn_and_syn_ack(lab: Callable[..., Lab]) -> None:
     assert one.flow == other.flow == 0
 
 
+@again_if_disturbed
 def test_a_stamp_on_data_is_read_and_echoed_in_the_ack(lab: Callable[..., Lab]) -> None:
     rig = lab()
     sender = Recorder(Insert(STAMP, clock=True), Report(MARK), Signal(MARK))
@@ -160,6 +199,7 @@ def test_a_stamp_on_data_is_read_and_echoed_in_the_ack(lab: Callable[..., Lab]) 
     assert all(checked(packet) for packet in rig.packets())
 
 
+@again_if_disturbed
 def test_a_pacing_rate_is_set_and_lifted(lab: Callable[..., Lab]) -> None:
     rig = lab(rate="100 Mbit/s", queue="500 packets")
     agent = Recorder()
@@ -175,10 +215,15 @@ def test_a_pacing_rate_is_set_and_lifted(lab: Callable[..., Lab]) -> None:
     assert by_second[4] == pytest.approx(10, rel=0.02)
     assert by_second[6] > 80
     assert by_second[7] > 80
-    # Eight packets in a round trip of 10 ms.
-    assert by_second[9] == pytest.approx(8 * 1448 * 8 / 10.4e3, rel=0.1)
+    # Eight packets in a round trip of 10 ms, and what the hosts take of it.
+    limited = result.flow_samples.filter((pl.col("flow") == flow.number) & (pl.col("time_s") > 8.5))
+    assert limited["in_flight_packets"].max() <= 8
+    round_trip = limited["srtt_ms"].median()
+    assert 10 < round_trip < 12.5
+    assert by_second[9] == pytest.approx(8 * 1448 * 8e-3 / round_trip, rel=0.1)
 
 
+@again_if_disturbed
 def test_room_for_options_is_kept(lab: Callable[..., Lab]) -> None:
     rig = lab()
     rig.agent(rig.a, Recorder(Insert(MARK, bytes(6), on=("syn", "data", "ack")), Insert(STAMP, bytes(10))))
@@ -193,6 +238,7 @@ def test_room_for_options_is_kept(lab: Callable[..., Lab]) -> None:
     assert sum(result.queues["too_large"]) == 0
 
 
+@again_if_disturbed
 def test_an_option_that_finds_no_room_is_left_out_and_counted(lab: Callable[..., Lab]) -> None:
     rig = lab(rate="10 Mbit/s", queue="20 packets")
     attached = rig.agent(rig.b, Recorder(Insert(MARK, bytes(10), on=("ack",))))
@@ -208,6 +254,7 @@ def test_an_option_that_finds_no_room_is_left_out_and_counted(lab: Callable[...,
     assert all(len(dict(packet[TCP].options)["SAck"]) >= 4 for packet in without)
 
 
+@again_if_disturbed
 def test_an_agent_that_dies_leaves_nothing(lab: Callable[..., Lab]) -> None:
     rig = lab(rate="100 Mbit/s", queue="500 packets")
 
@@ -250,18 +297,168 @@ def test_an_agent_that_fails_ends_the_run(lab: Callable[..., Lab]) -> None:
         rig.run()
 
 
+@again_if_disturbed
 def test_an_agent_that_does_nothing_changes_nothing(lab: Callable[..., Lab]) -> None:
-    def run(with_agent: bool) -> tuple[object, bytes]:
+    def run(with_agent: bool) -> tuple[Lab, Result]:
         rig = lab(queue="12 packets")
         if with_agent:
             rig.agent(rig.a, Agent())
             rig.agent(rig.b, Recorder(Report(STAMP)))
         rig.net.tcp(rig.a, rig.b, size="2 MB")
         rig.net.udp(rig.a, rig.b, rate="1 Mbit/s")
-        result = rig.run("3 s")
-        return result.flows.to_dicts(), rig.file.read_bytes()
+        return rig, rig.run("3 s")
 
-    assert run(False) == run(True)
+    alone, plain = run(False)
+    before = alone.file.read_bytes()
+    rig, result = run(True)
+    if rig.backend == "sim":
+        assert (plain.flows.to_dicts(), before) == (result.flows.to_dicts(), rig.file.read_bytes())
+    assert result.flows["bytes_received"][0] == plain.flows["bytes_received"][0] == 2_000_000
+    own = {"MSS", "SAckOK", "Timestamp", "NOP", "WScale", "SAck"}
+    assert all({name for name, _ in packet[TCP].options} <= own for packet in rig.packets())
+    packets = rdpcap(str(rig.file))
+    assert all(packet[IP].ihl == 5 for packet in packets)
+    assert sum(UDP in packet for packet in packets) > 200
+
+
+@again_if_disturbed
+def test_of_two_agents_of_a_host_the_lesser_limit_holds(lab: Callable[..., Lab]) -> None:
+    rig = lab(rate="100 Mbit/s", queue="500 packets")
+
+    class Pacer(Recorder):
+        rate = "20 Mbit/s"
+
+        def on_established(self, now: int, connection: Connection) -> None:
+            connection.pace(self.rate)
+
+    class Slower(Pacer):
+        rate = "10 Mbit/s"
+
+    rig.agent(rig.a, Pacer(Insert(MARK, b"\1\2"), Insert(STAMP, b"\1\2")))
+    second = rig.agent(rig.a, Slower(Insert(Option("tcp", 77), b"\3\4"), Insert(Option("ip", 31), b"\3\4")))
+    told = Recorder(Report(MARK), Report(Option("tcp", 77)), Report(Option("ip", 31)))
+    rig.agent(rig.b, told)
+    flow = rig.net.tcp(rig.a, rig.b)
+    rig.net.record("1 s")
+    rig.net.at("2050 ms", second.kill)
+    by_second = mbps_by_second(rig.run("4 s"), flow)
+    assert by_second[2] == pytest.approx(10, rel=0.05)
+    assert by_second[4] == pytest.approx(20, rel=0.05)
+    data = [packet for packet in rig.sent_by(rig.a) if payload(packet) > 0]
+    start = rig.packets()[0].time
+    for packet in data:
+        early, late = packet.time - start < 2, packet.time - start > 2.3
+        # The first agent is next to TCP: its options come first.
+        if early:
+            assert [(bytes(one)[0], bytes(one)[2:]) for one in packet[IP].options][:2] == [
+                (30, b"\1\2"),
+                (31, b"\3\4"),
+            ]
+            assert [option for option in packet[TCP].options if option[0] in (77, 253)] == [
+                (253, b"\1\2"),
+                (77, b"\3\4"),
+            ]
+        if late:
+            assert (ip_option(packet, 30), ip_option(packet, 31)) == (b"\1\2", None)
+            assert (tcp_option(packet, 253), tcp_option(packet, 77)) == (b"\1\2", None)
+    assert (told.reported(253), told.reported(77), told.reported(31)) == ([b"\1\2"], [b"\3\4"], [b"\3\4"])
+
+
+@again_if_disturbed
+def test_the_largest_value_is_echoed_once(lab: Callable[..., Lab]) -> None:
+    rig = lab()
+    rig.agent(rig.a, Recorder(Insert(STAMP, clock=True)))
+    rig.agent(rig.b, Recorder(Echo(STAMP, MARK, keep="max")))
+    rig.net.tcp(rig.a, rig.b, size="100 kB")
+    rig.run()
+    stamps = [ip_option(packet) for packet in rig.sent_by(rig.a)]
+    echoes = [echo for packet in rig.sent_by(rig.b) if (echo := tcp_option(packet)) is not None]
+    assert len(echoes) > 20
+    # Packets that leave together have one stamp.
+    assert Counter(echoes) <= Counter(stamps)
+
+
+BREAK = """
+#include <core.p4>
+#include <v1model.p4>
+
+header ethernet_t { bit<112> fields; }
+header ipv4_t { bit<4> version; bit<4> ihl; bit<64> first; bit<8> protocol; bit<80> last; }
+header tcp_t { bit<96> first; bit<4> offset; bit<60> last; }
+header timestamps_t { bit<96> bytes; }
+header option_t { bit<16> head; bit<16> data; }
+
+struct headers_t { ethernet_t ethernet; ipv4_t ipv4; option_t in_ip; tcp_t tcp; timestamps_t stamps; option_t in_tcp; }
+struct metadata_t { }
+
+parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    state start {
+        packet.extract(hdr.ethernet);
+        packet.extract(hdr.ipv4);
+        transition select(hdr.ipv4.ihl) { 6: in_ip; default: tcp; }
+    }
+    state in_ip { packet.extract(hdr.in_ip); transition tcp; }
+    state tcp {
+        packet.extract(hdr.tcp);
+        transition select(hdr.tcp.offset) { 9: in_tcp; default: accept; }
+    }
+    state in_tcp { packet.extract(hdr.stamps); packet.extract(hdr.in_tcp); transition accept; }
+}
+control Verify(inout headers_t hdr, inout metadata_t meta) { apply { } }
+control Break(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    register<bit<32>>(1) seen;
+    apply {
+        standard.egress_spec = standard.ingress_port ^ 1;
+        bit<32> number;
+        seen.read(number, 0);
+        if (hdr.in_ip.isValid() || hdr.in_tcp.isValid()) {
+            number = number + 1;
+            seen.write(0, number);
+            if (number == 5) {
+                // A length beyond the header. The checksum is the same.
+                if (hdr.in_ip.isValid()) {
+                    hdr.in_ip.head = hdr.in_ip.head + 0x50;
+                    hdr.in_ip.data = hdr.in_ip.data - 0x50;
+                } else {
+                    hdr.in_tcp.head = hdr.in_tcp.head + 0x50;
+                    hdr.in_tcp.data = hdr.in_tcp.data - 0x50;
+                }
+            }
+        }
+    }
+}
+control Nothing(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) { apply { } }
+control Compute(inout headers_t hdr, inout metadata_t meta) { apply { } }
+control Deparse(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr); } }
+V1Switch(Parse(), Verify(), Break(), Nothing(), Compute(), Deparse()) main;
+"""
+
+
+@pytest.mark.parametrize("option", [STAMP, MARK], ids=["ip", "tcp"])
+@again_if_disturbed
+def test_a_packet_with_a_malformed_option_is_dropped(
+    option: Option, lab: Callable[..., Lab], tmp_path: Path
+) -> None:
+    program = tmp_path / "break.p4"
+    program.write_text(BREAK)
+    rig = lab(program=program)
+    data = b"\x7f\xff"
+    rig.agent(rig.a, Recorder(Insert(option, data)))
+    told = Recorder(Report(option))
+    rig.agent(rig.b, told)
+    flow = rig.net.tcp(rig.a, rig.b, size="100 kB")
+    result = rig.run()
+    whole, broken = bytes((option.kind, 4)) + data, bytes((option.kind, 0x54)) + b"\x7f\xaf"
+    came = [bytes(packet) for packet in rig.sent_by(rig.a)]
+    assert sum(broken in packet for packet in came) == 1
+    assert sum(whole in packet for packet in came) > 60
+    # The host did not take it: it came a second time.
+    (place,) = (number for number, packet in enumerate(came) if broken in packet)
+    sequences = [packet[TCP].seq for packet in rig.sent_by(rig.a)]
+    assert sequences.count(sequences[place]) == 2
+    assert result.flows["retransmits"][flow.number] == 1
+    assert result.flows["bytes_received"][flow.number] == 100_000
+    assert told.reported(option.kind) == [data]
 
 
 @pytest.mark.parametrize(
@@ -292,12 +489,3 @@ def test_agents_are_checked_where_they_are_named(tmp_path: Path) -> None:
         Insert(MARK, bytes(39))
     with pytest.raises(TidegateError, match="either `data` or `clock`"):
         Insert(MARK, b"1", clock=True)
-
-
-def test_the_live_backend_says_that_it_has_none(tmp_path: Path) -> None:
-    rig = Lab(tmp_path, "live")
-    rig.agent(rig.a, Agent())
-    with pytest.raises(
-        TidegateError, match=r"a: agents of real hosts are not supported yet; run with the simulator"
-    ):
-        rig.run()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import re
 import signal
 import struct
@@ -16,7 +14,16 @@ import polars as pl
 import pytest
 
 from conftest import read_pcap
-from live import has_ended, needs_iperf3, needs_namespaces, needs_prague, undisturbed, wait_for
+from live import (
+    has_ended,
+    held,
+    is_there,
+    needs_iperf3,
+    needs_namespaces,
+    needs_prague,
+    undisturbed,
+    wait_for,
+)
 from tidegate import TidegateError
 from tidegate.hosts import libbpf
 from tidegate.hosts.controls import SOURCES, Controls
@@ -132,29 +139,6 @@ net.tcp(b, a, congestion_control="prague", ecn="accurate", size="1 GB")
 net.at("300 ms", lambda: print("there", flush=True))
 net.run("60 s", backend="live", progress=False)
 """
-
-
-def held(pid: int) -> set[tuple[str, int]]:
-    """BPF programs and maps that a process holds, by the kernel's numbers."""
-    found = set()
-    for file in Path(f"/proc/{pid}/fdinfo").iterdir():
-        try:
-            text = file.read_text()
-        except OSError:
-            continue
-        found.update(
-            (kind, int(number)) for kind, number in re.findall(r"^(prog|map)_id:\s*(\d+)$", text, re.M)
-        )
-    return found
-
-
-def is_there(kind: str, number: int) -> bool:
-    """Whether the kernel has it still."""
-    library = ctypes.CDLL(libbpf.LIBRARY)
-    file = int(getattr(library, f"bpf_{kind}_get_fd_by_id")(ctypes.c_uint32(number)))
-    if file >= 0:
-        os.close(file)
-    return file >= 0
 
 
 @needs_namespaces

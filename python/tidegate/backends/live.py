@@ -11,13 +11,14 @@ from os import PathLike
 from typing import Any
 
 from tidegate import _core
-from tidegate._core import TidegateError
 from tidegate.backends import common
 from tidegate.backends.build import build, watched_links
+from tidegate.hosts.agents import HostAgents
 from tidegate.hosts.controls import Controls
+from tidegate.hosts.real_agents import RealAgents
 from tidegate.lab import kernel
 from tidegate.lab.lab import SWITCH, Lab
-from tidegate.lab.messages import Finish, Go, MakeLinks, Report
+from tidegate.lab.messages import Attach, Finish, Go, MakeLinks, Report
 from tidegate.lab.plan import HostPlan, lacking, plan
 from tidegate.lab.tables import flow_tables
 from tidegate.network import Network
@@ -31,6 +32,9 @@ LATE_MS = 5.0
 LATE_P99_MS = 1.0
 # And if so many samples of flows are missing.
 LEFT_OUT = 0.05
+
+# How often agents of hosts are told of what there is.
+AGENTS_PERIOD = PS_PER_S // 1000
 
 # Of a host's interface.
 COUNTS = (
@@ -49,40 +53,53 @@ COUNTS = (
 
 def run(network: Network, until: int, seed: int, progress: common.Progress | None = None) -> Result:
     """Run until `until` picoseconds."""
-    if network.agents:
-        names = ", ".join(sorted({attached.host.name for attached in network.agents}))
-        raise TidegateError(
-            f"{names}: agents of real hosts are not supported yet; run with the simulator (backend='sim'), "
-            "or leave net.agent out"
-        )
     kernel.demand_privilege()
-    with Controls(lacking(network)) as controls:
-        hosts = plan(network, seed, controls)
-        return _run(network, hosts, controls, until, seed, progress)
+    with RealAgents(network) as real, Controls(lacking(network), real.shared) as controls:
+        agents = HostAgents(network, real)
+        try:
+            hosts = plan(network, seed, controls, real.problem)
+            return _run(network, hosts, (real, agents), controls, until, seed, progress)
+        finally:
+            agents.end()
 
 
 def _run(
     network: Network,
     hosts: list[HostPlan],
+    given: tuple[RealAgents, HostAgents],
     controls: Controls,
     until: int,
     seed: int,
     progress: common.Progress | None,
 ) -> Result:
+    real, agents = given
     core, ports = build(network, seed, with_flows=False)
     notes: list[Note] = []
     watched = watched_links(network)
     interrupted = False
-    with Lab((host.node.name for host in hosts), controls.markers.values()) as lab:
+    shared = (*controls.markers.values(), *(real.programs or ()))
+    with Lab((host.node.name for host in hosts), shared) as lab:
         names = dict(zip(lab.hosts, hosts, strict=True))
-        _set_up(lab, names)
+        _set_up(lab, names, real)
 
         def advance(end: int) -> int:
             lab.check()
-            return core.live_until(end)
+            if not network.agents:
+                return core.live_until(end)
+            # They hear of news within this time.
+            soon = min(end, core.now() + AGENTS_PERIOD)
+            while True:
+                real.flush()
+                reached = core.live_until(soon)
+                agents.deliver()
+                # It ends early for a controller.
+                if reached < soon or reached >= end:
+                    return reached
+                soon = min(end, reached + AGENTS_PERIOD)
 
         by_slices = common.SlicedClock(core, advance, until, progress)
         runner = common.runner(network, core, by_slices, notes, with_flows=False)
+        agents.plan(runner)
         runner.start()
         with (
             common.changing(network, core, ports),
@@ -92,6 +109,7 @@ def _run(
         ):
             try:
                 origin = clock.monotonic_ns() - core.now() // PS_PER_NS
+                real.begin(origin)
                 lab.ask_all(dict.fromkeys(names, Go(origin, until // PS_PER_NS)))
                 with common.shown(progress):
                     runner.run(until)
@@ -102,6 +120,7 @@ def _run(
             result = Result.of_network(network, core, ports, watched, notes, seed, interrupted)
             reports = lab.ask_all(dict.fromkeys(names, Finish()))
             statistics = core.live_statistics()
+            lost = real.lost
     flows, samples = flow_tables(network, reports.values(), end)
     return replace(
         result,
@@ -109,7 +128,7 @@ def _run(
         flows=flows,
         flow_samples=samples,
         live=live_table(_measurements(statistics, hosts)),
-        warnings=tuple(_warnings(network, hosts, statistics, reports, end)),
+        warnings=tuple(_warnings(network, hosts, statistics, reports, end, lost)),
     )
 
 
@@ -118,8 +137,8 @@ def _interface(number: int) -> str:
     return f"host{number}"
 
 
-def _set_up(lab: Lab, hosts: dict[str, HostPlan]) -> None:
-    """Links, addresses, and whoever listens."""
+def _set_up(lab: Lab, hosts: dict[str, HostPlan], real: RealAgents) -> None:
+    """Links, addresses, agents, and whoever listens."""
     pairs = [
         (_interface(number), lab.pid(name), host.mtu)
         for number, (name, host) in enumerate(hosts.items())
@@ -127,6 +146,14 @@ def _set_up(lab: Lab, hosts: dict[str, HostPlan]) -> None:
     ]
     lab.ask(SWITCH, MakeLinks(tuple(pairs)))
     lab.ask_all({name: host.set_up for name, host in hosts.items()})
+    if real.programs is not None:
+        with_agents = {
+            name: host.node
+            for name, host in hosts.items()
+            if host.link is not None and host.node.number in real.hosts
+        }
+        cookies = lab.ask_all(dict.fromkeys(with_agents, Attach(*real.programs)))
+        real.attach({node: (cookies[name], lab.namespace(name)) for name, node in with_agents.items()})
     lab.ask_all({name: host.prepare for name, host in hosts.items()})
 
 
@@ -181,9 +208,16 @@ def _ports(statistics: dict[str, Any], hosts: list[HostPlan]) -> Iterator[tuple[
 
 
 def _warnings(
-    network: Network, hosts: list[HostPlan], statistics: dict[str, Any], reports: dict[str, Report], end: int
+    network: Network,
+    hosts: list[HostPlan],
+    statistics: dict[str, Any],
+    reports: dict[str, Report],
+    end: int,
+    lost: int,
 ) -> Iterator[str]:
     """What makes the figures doubtful."""
+    if lost:
+        yield f"agents of hosts were too slow for {lost} of the reports and events that they were to be told"
     late = statistics["lateness"]
     most, p99 = _ms(late["max"]), _ms(late["p99"])
     if most > LATE_MS or p99 > LATE_P99_MS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate import _core
 from tidegate.backends import common
 from tidegate.backends.build import build, watched_links
 from tidegate.hosts.agents import HostAgents
@@ -13,7 +14,7 @@ def run(network: Network, until: int, seed: int, progress: common.Progress | Non
     """Run until `until` picoseconds."""
     core, ports = build(network, seed, with_flows=True)
     notes: list[Note] = []
-    agents = HostAgents(network, core)
+    agents = HostAgents(network, _core.HostAgents(core))
 
     def advance(end: int) -> int:
         reached = core.run_until(end)

@@ -19,15 +19,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from tidegate import _core, units
+from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.hosts.shims import Shim
 
 if TYPE_CHECKING:
     from tidegate.control.runner import Runner
     from tidegate.network import Network, Node
+
+
+class Core(Protocol):
+    """What runs the shims: the simulator's `_core.HostAgents`, or `RealAgents`. Rates are in bit/s."""
+
+    def add(self, host: int, shims: tuple[Shim, ...]) -> int:
+        """Put an agent on a host; gives its number."""
+
+    def remove(self, agent: int) -> None:
+        """End an agent."""
+
+    def pace(self, agent: int, connection: int, rate: int | None) -> None:
+        """Limit a connection's rate."""
+
+    def limit_cwnd(self, agent: int, connection: int, packets: int | None) -> None:
+        """Limit a connection's packets in flight."""
+
+    def take_news(self) -> list[tuple[int, int, int, str, int, bytes]]:
+        """Time, agent, connection, what has happened, and of a report the option's kind and data."""
+
+    def counts(self, agent: int) -> tuple[int, int, int]:
+        """Packets dropped, packets held, options without room."""
+
+    def flow(self, connection: int) -> tuple[int, bool, tuple[str, str], tuple[int, int]]:
+        """The flow's number, whether this end opened it, addresses and ports of this end and the other."""
 
 
 @dataclass(eq=False)
@@ -45,7 +70,7 @@ class Connection:
     """IPv4 addresses of this end and of the other."""
     source_port: int
     target_port: int
-    _core: _core.HostAgents = field(repr=False)
+    _core: Core = field(repr=False)
     _agent: int = field(repr=False)
 
     def pace(self, rate: units.Rate | None) -> None:
@@ -117,7 +142,7 @@ class Attached:
 class _Run:
     """An agent in a run."""
 
-    def __init__(self, core: _core.HostAgents, attached: Attached) -> None:
+    def __init__(self, core: Core, attached: Attached) -> None:
         self._core = core
         self._agent = attached.agent
         self.number = core.add(attached.host.number, tuple(attached.agent.shims))
@@ -154,10 +179,10 @@ class _Run:
 
 
 class HostAgents:
-    """The agents of a run in the simulator."""
+    """The agents of a run."""
 
-    def __init__(self, network: Network, simulation: _core.Simulation) -> None:
-        self._core = _core.HostAgents(simulation)
+    def __init__(self, network: Network, core: Core) -> None:
+        self._core = core
         self._attached = network.agents
         self._runs: dict[int, _Run] = {}
         for attached in network.agents:

@@ -1,7 +1,8 @@
 """Stock shims: what an agent does with each packet of its host.
 
-They are parts of the simulator, written in Rust; Python only says which, with what parameters. The first of an agent's shims is
-next to TCP: packets that are sent pass them from first to last, packets that come from last to first.
+They are written in Rust for the simulator, and in C (BPF) for real hosts; Python only says which, with what parameters.
+The first of an agent's shims is next to TCP: packets that are sent pass them from first to last, packets that come from
+last to first.
 
 | shim | what it does |
 |---|---|

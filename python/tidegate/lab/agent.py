@@ -15,6 +15,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 from tidegate.lab import interfaces, iperf, names, traffic
 from tidegate.lab.loop import Loop
 from tidegate.lab.messages import (
+    Attach,
     Failed,
     Finish,
     FlowPlan,
@@ -99,6 +100,8 @@ class Agent:
         elif isinstance(message, SetUp):
             interfaces.set_up(message)
             self._lab.send(None)
+        elif isinstance(message, Attach):
+            self._lab.send(interfaces.attach(message))
         elif isinstance(message, Prepare):
             self._prepare(message)
             self._lab.send(None)

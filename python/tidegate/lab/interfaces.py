@@ -13,7 +13,8 @@ from pyroute2 import IPRoute
 from pyroute2.ethtool.ioctl import IoctlEthtool
 from pyroute2.netlink.exceptions import NetlinkError
 
-from tidegate.lab.messages import MakeLinks, SetUp
+from tidegate.hosts import libbpf
+from tidegate.lab.messages import Attach, MakeLinks, SetUp
 
 HOST_INTERFACE = "eth0"
 NETLINK_ROUTE, NLMSG_NOOP, RTM_NEWNEIGH = 0, 1, 28
@@ -23,6 +24,7 @@ NDA_DST, NDA_LLADDR = 1, 2
 _HEADER = struct.Struct("=IHHII")
 _NEIGHBOUR = struct.Struct("=B3xiHBB")
 CLSACT_EGRESS, ETH_P_ALL = 0xFFFF_FFF3, 0x0003
+SO_NETNS_COOKIE = 71
 PERMANENT, LINK_SCOPE, ECN_FEATURE, RTAX_RTO_MIN = 0x80, 253, 1, 13
 
 # What goes over a host's interface is to be what the wire would carry: whole packets with right checksums.
@@ -129,6 +131,8 @@ def set_up(request: SetUp) -> None:
                 "features": ECN_FEATURE if route.ecn else None,
                 "initcwnd": route.initial_cwnd,
                 "rto_min": route.rto_min_ms,
+                "mtu": None if route.room is None else route.room[0],
+                "advmss": None if route.room is None else route.room[1],
             }
             metrics: dict[str, object] = {name: value for name, value in wanted.items() if value is not None}
             if route.rto_min_ms is not None:
@@ -140,3 +144,13 @@ def set_up(request: SetUp) -> None:
                 raise OSError(
                     f"the kernel does not take a route to {route.to} with {metrics}: {error}"
                 ) from None
+
+
+def attach(request: Attach) -> int:
+    """Programs at the interface until this process ends; gives the cookie of its namespace."""
+    with IPRoute() as ip:
+        (index,) = ip.link_lookup(ifname=HOST_INTERFACE)
+    libbpf.link(request.ingress, index, libbpf.BPF_TCX_INGRESS)
+    libbpf.link(request.egress, index, libbpf.BPF_TCX_EGRESS)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as one:
+        return int.from_bytes(one.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8), "little")

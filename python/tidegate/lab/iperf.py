@@ -23,6 +23,7 @@ from tidegate.lab.tcp_info import LISTEN, Diag
 
 PROGRAM = "iperf3"
 IP_UDP_BYTES = 28
+IP_TCP_BYTES = 40
 # The least that fits iperf3's number and time of a datagram.
 LEAST_PAYLOAD = 16
 # Bytes/s: more than anything here can carry. The kernel paces what has a limit, at the rate of its congestion control.

@@ -61,6 +61,8 @@ class Route:
     ecn: bool = False
     initial_cwnd: int | None = None
     rto_min_ms: int | None = None
+    room: tuple[int, int] | None = None
+    """Where packets get options on their way out: MTU without them, and the MSS that SYNs say nevertheless."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,15 @@ class SetUp:
     """Names below /proc/sys/net, and values."""
     egress: tuple[int, ...] = ()
     """Egress BPF programs: file descriptors of the lab's process."""
+
+
+@dataclass(frozen=True)
+class Attach:
+    """For the agent of a host: BPF programs for its interface, as long as it lives. It answers with its namespace's cookie."""
+
+    ingress: int
+    egress: int
+    """File descriptors of the lab's process."""
 
 
 @dataclass(frozen=True)

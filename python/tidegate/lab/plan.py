@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from tidegate import units
 from tidegate._core import TidegateError
+from tidegate.hosts import real_agents
 from tidegate.hosts.controls import ACCURATE_ECN, BOTH_ENDS, Controls
 from tidegate.lab import iperf, kernel
 from tidegate.lab.messages import FlowPlan, Prepare, Route, SetUp
@@ -59,12 +60,14 @@ class HostPlan:
     prepare: Prepare
 
 
-def plan(network: Network, seed: int, controls: Controls = NO_CONTROLS) -> list[HostPlan]:
+def plan(
+    network: Network, seed: int, controls: Controls = NO_CONTROLS, no_agents: str | None = None
+) -> list[HostPlan]:
     """The plan of each host; raises `TidegateError` with everything that a lab does not support.
 
-    `controls` has the congestion controls that Tidegate adds to the kernel.
+    `controls` has the congestion controls that Tidegate adds to the kernel, `no_agents` why there can be no agents of hosts.
     """
-    return _Planner(network, seed, controls).plan()
+    return _Planner(network, seed, controls, no_agents).plan()
 
 
 def lacking(network: Network) -> set[str]:
@@ -74,10 +77,11 @@ def lacking(network: Network) -> set[str]:
 
 
 class _Planner:
-    def __init__(self, network: Network, seed: int, controls: Controls) -> None:
+    def __init__(self, network: Network, seed: int, controls: Controls, no_agents: str | None) -> None:
         self._network = network
         self._seed = seed
         self._controls = controls
+        self._no_agents = no_agents
         self._hosts = [node for node in network.nodes if node.kind == "host"]
         self._addresses = [(network.address(host), network.mac(host)) for host in self._hosts]
         self._refused: list[str] = []
@@ -97,6 +101,7 @@ class _Planner:
         self._check_size()
         self._check_congestion_controls()
         self._check_ways()
+        self._check_agents()
         flows = [self._flow(flow) for flow in self._network.flows]
         if any(one.tool == "iperf3" for one in flows if one is not None):
             missing = kernel.missing_program(iperf.PROGRAM)
@@ -136,6 +141,13 @@ class _Planner:
                         else f"Tidegate's own cannot be loaded: {why}"
                     )
                 )
+
+    def _check_agents(self) -> None:
+        for why in real_agents.refusals(self._network):
+            self._refuse(why)
+        if self._no_agents is not None:
+            hosts = dict.fromkeys(attached.host.name for attached in self._network.agents)
+            self._refuse(f"{', '.join(hosts)}: no agents of real hosts: {self._no_agents}")
 
     def _called(self, control: str) -> str:
         """The kernel's name of a congestion control."""
@@ -242,6 +254,12 @@ class _Planner:
             self._refuse(
                 f"{flow.label}: datagrams of {spec.payload} bytes do not fit the MTU of {self._mtu(flow)}"
             )
+        room = max(real_agents.ip_room(self._network, flow.source, kind) for kind in ("udp", "data"))
+        if size <= self._mtu(flow) < size + room:
+            self._refuse(
+                f"{flow.label}: datagrams of {spec.payload} bytes leave no room for {room} bytes of IP options in the "
+                f"MTU of {self._mtu(flow)}; give them at most {self._mtu(flow) - room - iperf.IP_UDP_BYTES} bytes"
+            )
         if spec.rate == 0 or spec.payload == 0:
             self._refuse(
                 f"{flow.label}: a rate of {spec.rate} and a payload of {spec.payload}; give more than 0"
@@ -308,7 +326,8 @@ class _Planner:
                 address=address,
                 mac=network.mac(host),
                 mtu=self._mtu_of(host),
-                gso_max_segments=1 if offload == 0 else None,
+                # A segment that is cut in the interface has one time for all of its packets.
+                gso_max_segments=1 if offload == 0 or real_agents.stamps_data(network, host) else None,
                 gso_max_bytes=offload if offload not in (0, SEGMENTATION_OFFLOAD) else None,
                 neighbours=tuple(one for one in self._addresses if one[0] != address),
                 routes=tuple(self._routes(host, sent)),
@@ -345,6 +364,7 @@ class _Planner:
         )
 
     def _routes(self, host: Node, sent: list[tuple[Flow, TcpSpec]]) -> Iterable[Route]:
+        room, mtu = real_agents.ip_room(self._network, host, "data"), self._mtu_of(host)
         by_target: dict[Node, list[tuple[Flow, TcpSpec]]] = {}
         for flow, spec in sent:
             by_target.setdefault(flow.target, []).append((flow, spec))
@@ -363,4 +383,5 @@ class _Planner:
                 ecn=ecn,
                 initial_cwnd=None if cwnd == INITIAL_CWND else cwnd,
                 rto_min_ms=None if rto_min == RTO_MIN else rto_min // PS_PER_MS,
+                room=(mtu - room, mtu - iperf.IP_TCP_BYTES) if room else None,
             )

@@ -1,0 +1,814 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+ *
+ * The shims of real hosts' agents (tidegate.hosts.shims). Which shims a host has is data in a map, so that one program
+ * serves all hosts of a lab. `real_agents` loads it, has the other ends of the maps, and repeats the layouts below.
+ *
+ * - `leaving` and `came` stand at the egress and the ingress of a host's interface. They write IPv4 options, read all
+ *   options, and drop packets whose options have a wrong length.
+ * - `sockets` hears of a host's connections, and has TCP write TCP options.
+ * - `limits_set` goes through the connections of a host, and sets limits that have changed.
+ *
+ * Only the connections of flows are seen: user space puts them into `connections` before they begin.
+ */
+#include "kernel.h"
+
+/* Of one host. */
+#define SHIMS 16
+/* An option's kind, length and data. */
+#define OPTION 40
+#define HEAD 2
+#define WORDS (OPTION / 8)
+#define CONNECTIONS 16384
+#define AGENTS 4096
+#define ROOM 60
+
+enum what { INSERT, CLOCK, ECHO, REPORT, SIGNAL, GONE };
+enum place { IP, TCP };
+enum kind { SYN_KIND, SYN_ACK_KIND, DATA_KIND, ACK_KIND, UDP_KIND };
+enum news { OPENED, ESTABLISHED, CLOSED, REPORTED };
+enum stage { UNKNOWN_STAGE, OPENED_STAGE, ESTABLISHED_STAGE, CLOSED_STAGE };
+
+struct shim {
+	/* Number of its agent in the run. */
+	u32 agent;
+	u8 what;
+	/* The option that it writes, or of a reading shim reads. */
+	u8 place, option_kind;
+	/* Bits of `enum kind`. */
+	u8 on;
+	/* Of the option that it writes; of an echo: at most. */
+	u8 length;
+	u8 read_place, read_kind, keep_max;
+	u32 unused;
+	u64 option[WORDS];
+};
+
+struct host {
+	/* Its network namespace. */
+	u64 cookie;
+	u32 shims, writes_tcp;
+	struct shim shim[SHIMS];
+};
+
+struct key {
+	/* In network order. */
+	u32 local, remote;
+	u16 local_port, remote_port;
+};
+
+/* An option that has come; `length` is 0 until then. */
+struct kept {
+	u64 length;
+	u64 option[WORDS];
+};
+
+struct connection {
+	u32 number, stage;
+	/* The limits that are set. */
+	u32 pace, cwnd;
+	struct bpf_spin_lock lock;
+	u32 unused;
+	struct kept kept[SHIMS];
+};
+
+/* What a connection is to be limited to; 0: not at all. Bytes/s and packets. */
+struct limit {
+	u32 pace, cwnd;
+};
+
+struct run {
+	/* When it began, in nanoseconds of the monotonic clock. */
+	u64 origin;
+};
+
+struct count {
+	u64 no_room;
+};
+
+/* To user space. */
+struct news_record {
+	u64 time;
+	u32 connection, agent;
+	u8 what, option_kind, length, unused[5];
+	u64 option[WORDS];
+};
+
+/* For a congestion control: the last option that a `Signal` shim names. docs/host-agents.md promises this layout. */
+struct signal {
+	/* When it came, as bpf_ktime_get_ns() has it. */
+	u64 time;
+	/* How many have come. */
+	u32 count;
+	u8 kind, length;
+	u8 data[38];
+	u8 unused[4];
+};
+
+/* By address. */
+struct {
+	UINT(type, HASH);
+	UINT(max_entries, 1024);
+	TYPE(key, u32);
+	TYPE(value, struct host);
+} hosts SECTION(".maps");
+
+struct {
+	UINT(type, HASH);
+	UINT(map_flags, NO_PREALLOC);
+	UINT(max_entries, CONNECTIONS);
+	TYPE(key, struct key);
+	TYPE(value, struct connection);
+} connections SECTION(".maps");
+
+/* By a connection's number. */
+struct {
+	UINT(type, ARRAY);
+	UINT(max_entries, CONNECTIONS);
+	TYPE(key, u32);
+	TYPE(value, struct limit);
+} limits SECTION(".maps");
+
+/* By an agent's number. */
+struct {
+	UINT(type, ARRAY);
+	UINT(max_entries, AGENTS);
+	TYPE(key, u32);
+	TYPE(value, struct count);
+} counts SECTION(".maps");
+
+struct {
+	UINT(type, ARRAY);
+	UINT(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct run);
+} runs SECTION(".maps");
+
+/* News that found no place in the ring. */
+struct {
+	UINT(type, ARRAY);
+	UINT(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} lost SECTION(".maps");
+
+struct {
+	UINT(type, RING);
+	UINT(max_entries, 1 << 22);
+} news SECTION(".maps");
+
+struct {
+	UINT(type, SK_STORAGE);
+	UINT(map_flags, NO_PREALLOC);
+	TYPE(key, int);
+	TYPE(value, struct signal);
+} signals SECTION(".maps");
+
+/* The options that are put on one packet, and what a copy of a whole option reaches beyond. */
+struct written {
+	u8 bytes[128];
+};
+
+struct {
+	UINT(type, PER_CPU_ARRAY);
+	UINT(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct written);
+} scratch SECTION(".maps");
+
+struct ip_header {
+	u8 version_length, tos;
+	u16 length, id, fragment;
+	u8 ttl, protocol;
+	u16 checksum;
+	u32 source, target;
+};
+
+struct tcp_header {
+	u16 source, target;
+	u32 seq, ack;
+	u8 offset, flags;
+	u16 window, checksum, urgent;
+};
+
+#define ETHERTYPE_IPV4 0x0800
+#define PROTOCOL_TCP 6
+#define PROTOCOL_UDP 17
+#define FRAGMENT_OFFSET 0x1fff
+#define SYN 2
+#define ACK 16
+#define AF_INET 2
+#define SOL_SOCKET 1
+#define SO_MAX_PACING_RATE 47
+#define SOL_TCP 6
+#define TCP_BPF_SNDCWND_CLAMP 1002
+#define UNLIMITED 0xffffffffu
+#define UNCLAMPED 0x7fffffff
+#define STATE_FLAG (1 << 2)
+#define WRITE_FLAG (1 << 6)
+#define FOR_MSS 1
+#define TCP_CLOSE 7
+#define TCP_LISTEN 10
+#define NEXT (-1)
+#define DROP 2
+#define BETWEEN_IP_AND_TCP 0
+#define SAME_SEGMENTS 1
+#define THIS_NAMESPACE (-1)
+
+#define NETWORK16(value) __builtin_bswap16(value)
+/* Shows the kernel's verifier that a length is below 64: the compiler would leave out what it knows. */
+#define BOUNDED(length) ({ asm volatile("" : "+r"(length)); length &= 63; })
+#define PADDED(length) (((length) + 3) & ~3u)
+
+ALWAYS_INLINE struct run *this_run(void)
+{
+	u32 first = 0;
+
+	return bpf_map_lookup_elem(&runs, &first);
+}
+
+ALWAYS_INLINE void tell(u32 connection, u32 agent, u8 what, u8 kind, u32 length, const u64 *option)
+{
+	struct news_record *record = bpf_ringbuf_reserve(&news, sizeof(*record), 0);
+
+	if (!record) {
+		u32 first = 0;
+		u64 *count = bpf_map_lookup_elem(&lost, &first);
+
+		if (count)
+			__sync_fetch_and_add(count, 1);
+		return;
+	}
+	record->time = bpf_ktime_get_ns();
+	record->connection = connection;
+	record->agent = agent;
+	record->what = what;
+	record->option_kind = kind;
+	record->length = length;
+	for (int word = 0; word < WORDS; word++)
+		record->option[word] = option ? option[word] : 0;
+	bpf_ringbuf_submit(record, 0);
+}
+
+ALWAYS_INLINE void no_room(u32 agent)
+{
+	struct count *count = bpf_map_lookup_elem(&counts, &agent);
+
+	if (count)
+		__sync_fetch_and_add(&count->no_room, 1);
+}
+
+/* Options as they come. */
+struct options {
+	u32 length;
+	u8 bytes[68];
+};
+
+#define NOT_THERE (-1)
+#define MALFORMED (-2)
+#define NO_KIND 256
+
+/* Where the first option of a kind begins. */
+__attribute__((noinline)) int find(struct options *options, u32 kind)
+{
+	u32 at = 0;
+
+	if (!options)
+		return NOT_THERE;
+	for (int step = 0; step < OPTION; step++) {
+		u32 length, here;
+
+		if (at >= options->length || at >= OPTION)
+			return NOT_THERE;
+		BOUNDED(at);
+		here = options->bytes[at];
+		if (here == 0)
+			return NOT_THERE;
+		if (here == 1) {
+			at++;
+			continue;
+		}
+		length = options->bytes[at + 1];
+		if (at + 1 >= options->length || length < HEAD || at + length > options->length)
+			return MALFORMED;
+		if (here == kind)
+			return at;
+		at += length;
+	}
+	return NOT_THERE;
+}
+
+/* The options behind a header's fixed part of 20 bytes. */
+ALWAYS_INLINE int load_options(struct packet *skb, struct options *options, u32 at, u32 header)
+{
+	u32 length = header - 20;
+
+	__builtin_memset(options, 0, sizeof(*options));
+	if (header <= 20)
+		return 0;
+	if (length > OPTION)
+		return -1;
+	BOUNDED(length);
+	if (!length)
+		return -1;
+	options->length = length;
+	return bpf_skb_load_bytes(skb, at + 20, options->bytes, length);
+}
+
+/* A packet of a host, as far as it is of interest. */
+struct seen {
+	struct ip_header ip;
+	struct tcp_header tcp;
+	u32 ip_length, tcp_length;
+	u8 kind;
+};
+
+/* Kinds of packets; gives whether it is one that shims see. */
+ALWAYS_INLINE int look(struct packet *skb, struct seen *seen)
+{
+	u32 headers;
+
+	if (skb->protocol != NETWORK16(ETHERTYPE_IPV4))
+		return 0;
+	if (bpf_skb_load_bytes(skb, ETHERNET, &seen->ip, sizeof(seen->ip)))
+		return 0;
+	seen->ip_length = (seen->ip.version_length & 15) * 4;
+	if (seen->ip_length < 20 || seen->ip.fragment & NETWORK16(FRAGMENT_OFFSET))
+		return 0;
+	seen->tcp_length = 0;
+	if (seen->ip.protocol == PROTOCOL_UDP) {
+		seen->kind = UDP_KIND;
+		return 1;
+	}
+	if (seen->ip.protocol != PROTOCOL_TCP)
+		return 0;
+	if (bpf_skb_load_bytes(skb, ETHERNET + seen->ip_length, &seen->tcp, sizeof(seen->tcp)))
+		return 0;
+	seen->tcp_length = (seen->tcp.offset >> 4) * 4;
+	headers = seen->ip_length + seen->tcp_length;
+	if (seen->tcp.flags & SYN)
+		seen->kind = seen->tcp.flags & ACK ? SYN_ACK_KIND : SYN_KIND;
+	else
+		seen->kind = NETWORK16(seen->ip.length) > headers ? DATA_KIND : ACK_KIND;
+	return seen->tcp_length >= 20;
+}
+
+ALWAYS_INLINE struct connection *connection_of(u32 local, u32 remote, u16 local_port, u16 remote_port)
+{
+	struct key key = {local, remote, local_port, remote_port};
+
+	return bpf_map_lookup_elem(&connections, &key);
+}
+
+/* The option that a shim is to write now; gives its length, 0: none. */
+ALWAYS_INLINE u32 to_write(const struct shim *shim, struct connection *c, u32 index, u64 *option)
+{
+	if (shim->what == ECHO) {
+		u32 length;
+
+		if (!c || index >= SHIMS)
+			return 0;
+		bpf_spin_lock(&c->lock);
+		length = c->kept[index].length;
+		for (int word = 0; word < WORDS; word++)
+			option[word] = c->kept[index].option[word];
+		bpf_spin_unlock(&c->lock);
+		if (!length)
+			return 0;
+		((u8 *)option)[0] = shim->option_kind;
+		return length;
+	}
+	for (int word = 0; word < WORDS; word++)
+		option[word] = shim->option[word];
+	if (shim->what == CLOCK) {
+		struct run *run = this_run();
+		u64 now = __builtin_bswap64(run ? bpf_ktime_get_ns() - run->origin : 0);
+
+		option[0] |= now << 16;
+		option[1] = now >> 48;
+	}
+	return shim->length;
+}
+
+ALWAYS_INLINE int writes(const struct shim *shim, u8 place, u32 kind)
+{
+	return shim->what <= ECHO && shim->place == place && shim->on >> kind & 1;
+}
+
+/* A largest value that was echoed is not echoed again. */
+ALWAYS_INLINE void echoed(const struct shim *shim, struct connection *c, u32 index)
+{
+	if (c && shim->what == ECHO && shim->keep_max && index < SHIMS) {
+		bpf_spin_lock(&c->lock);
+		c->kept[index].length = 0;
+		bpf_spin_unlock(&c->lock);
+	}
+}
+
+/* What a loop over a host's shims works on. Loops are calls: the kernel's verifier goes through their bodies once. */
+struct walk {
+	struct packet *skb;
+	struct bpf_sock_ops *ops;
+	struct host *host;
+	struct connection *c;
+	struct seen *seen;
+	struct options *of_ip, *of_tcp;
+	struct written *out;
+	u32 kind, length;
+	/* Bits: shims whose option is on the packet. */
+	u32 took;
+	u8 loaded, for_mss;
+};
+
+/* A shim and what is kept for it. */
+#define SHIM_OF(walk, i) (&(walk)->host->shim[(i) & (SHIMS - 1)])
+#define KEPT_OF(walk, i) (&(walk)->c->kept[(i) & (SHIMS - 1)])
+
+/* Counts a TCP option that found no room. With room TCP has written it. */
+static int count_missing(u32 i, void *with)
+{
+	struct walk *walk = with;
+	const struct shim *shim = SHIM_OF(walk, i);
+	u32 length = shim->length;
+
+	if (!writes(shim, TCP, walk->kind))
+		return 0;
+	if (shim->what == ECHO)
+		length = KEPT_OF(walk, i)->length;
+	if (!length || walk->seen->tcp_length + PADDED(length) <= ROOM)
+		return 0;
+	if (!walk->loaded &&
+	    load_options(walk->skb, walk->of_tcp, ETHERNET + walk->seen->ip_length, walk->seen->tcp_length))
+		return 1;
+	walk->loaded = 1;
+	if (find(walk->of_tcp, shim->option_kind) < 0)
+		no_room(shim->agent);
+	return 0;
+}
+
+/* Appends an IPv4 option to those that the packet is to get. */
+static int append(u32 i, void *with)
+{
+	struct walk *walk = with;
+	const struct shim *shim = SHIM_OF(walk, i);
+	u64 option[WORDS];
+	u32 length;
+
+	if (!writes(shim, IP, walk->kind))
+		return 0;
+	length = to_write(shim, walk->c, i & (SHIMS - 1), option);
+	if (!length)
+		return 0;
+	if (walk->seen->ip_length > IPV4 || walk->length + length > OPTION) {
+		if (walk->c)
+			no_room(shim->agent);
+		return 0;
+	}
+	for (int word = 0; word < WORDS; word++)
+		*(u64 *)(walk->out->bytes + (walk->length & 63) + 8 * word) = option[word];
+	walk->length += length;
+	walk->took |= 1u << (i & (SHIMS - 1));
+	return 0;
+}
+
+static int note_echoed(u32 i, void *with)
+{
+	struct walk *walk = with;
+
+	if (walk->took >> (i & (SHIMS - 1)) & 1)
+		echoed(SHIM_OF(walk, i), walk->c, i & (SHIMS - 1));
+	return 0;
+}
+
+SECTION("tc") int leaving(struct packet *skb)
+{
+	struct options of_tcp;
+	struct seen seen = {};
+	struct walk walk = {.skb = skb, .seen = &seen, .of_tcp = &of_tcp};
+	u32 length, first = 0;
+	s64 sum;
+
+	if (!look(skb, &seen))
+		return NEXT;
+	walk.host = bpf_map_lookup_elem(&hosts, &seen.ip.source);
+	if (!walk.host)
+		return NEXT;
+	walk.kind = seen.kind;
+	if (seen.kind != UDP_KIND) {
+		walk.c = connection_of(seen.ip.source, seen.ip.target, NETWORK16(seen.tcp.source),
+				       NETWORK16(seen.tcp.target));
+		if (!walk.c)
+			return NEXT;
+		if (walk.host->writes_tcp)
+			bpf_loop(walk.host->shims, count_missing, &walk, 0);
+	}
+	walk.out = bpf_map_lookup_elem(&scratch, &first);
+	if (!walk.out)
+		return NEXT;
+	bpf_loop(walk.host->shims, append, &walk, 0);
+	if (!walk.length)
+		return NEXT;
+	*(u32 *)(walk.out->bytes + (walk.length & 63)) = 0;
+	length = PADDED(walk.length);
+	BOUNDED(length);
+	if (!length || bpf_skb_adjust_room(skb, length, BETWEEN_IP_AND_TCP, SAME_SEGMENTS))
+		return NEXT;
+	seen.ip.version_length = 0x40 | (5 + length / 4);
+	seen.ip.length = NETWORK16(NETWORK16(seen.ip.length) + length);
+	seen.ip.checksum = 0;
+	sum = bpf_csum_diff(0, 0, &seen.ip, sizeof(seen.ip), 0);
+	sum = bpf_csum_diff(0, 0, walk.out->bytes, length, sum);
+	sum = (sum & 0xffff) + (sum >> 16 & 0xffff);
+	sum = (sum & 0xffff) + (sum >> 16);
+	seen.ip.checksum = ~sum;
+	bpf_skb_store_bytes(skb, ETHERNET, &seen.ip, sizeof(seen.ip), 0);
+	bpf_skb_store_bytes(skb, ETHERNET + IPV4, walk.out->bytes, length, 0);
+	bpf_loop(walk.host->shims, note_echoed, &walk, 0);
+	return NEXT;
+}
+
+/* Whether an option's data is a larger number than another's, in network order. Bytes behind the end are 0. */
+ALWAYS_INLINE int is_larger(const u64 *a, u64 a_length, const u64 *b, u64 b_length)
+{
+	if (a_length != b_length)
+		return a_length > b_length;
+	for (int word = 0; word < WORDS; word++) {
+		u64 one = __builtin_bswap64(a[word]), other = __builtin_bswap64(b[word]);
+
+		/* The first word holds kind and length. */
+		if (word == 0) {
+			one <<= 16;
+			other <<= 16;
+		}
+		if (one != other)
+			return one > other;
+	}
+	return 0;
+}
+
+ALWAYS_INLINE int is_same(const u64 *a, const u64 *b)
+{
+	u64 differs = 0;
+
+	for (int word = 0; word < WORDS; word++)
+		differs |= a[word] ^ b[word];
+	return !differs;
+}
+
+ALWAYS_INLINE void signal(struct packet *skb, struct seen *seen, u8 kind, u32 length, const u64 *option)
+{
+	struct {
+		u32 source, target;
+		u16 source_port, target_port;
+	} tuple = {seen->ip.source, seen->ip.target, seen->tcp.source, seen->tcp.target};
+	struct bpf_sock *sk = bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple), THIS_NAMESPACE, 0), *full;
+	struct signal *to;
+
+	if (!sk)
+		return;
+	full = bpf_sk_fullsock(sk);
+	if (full && full->state != TCP_LISTEN) {
+		to = bpf_sk_storage_get(&signals, full, 0, GET_OR_CREATE);
+		if (to) {
+			to->time = bpf_ktime_get_ns();
+			to->kind = kind;
+			to->length = length - HEAD;
+			for (u32 byte = 0; byte < sizeof(to->data); byte++)
+				to->data[byte] = ((u8 *)option)[HEAD + byte];
+			to->count++;
+		}
+	}
+	bpf_sk_release(sk);
+}
+
+/* A packet has come for a shim that reads. */
+static int read(u32 i, void *with)
+{
+	struct walk *walk = with;
+	/* The last shim is the first that it meets. */
+	u32 index = (walk->host->shims - 1 - i) & (SHIMS - 1);
+	const struct shim *shim = SHIM_OF(walk, index);
+	u8 is_echo = shim->what == ECHO;
+	u8 place = is_echo ? shim->read_place : shim->place;
+	u8 kind = is_echo ? shim->read_kind : shim->option_kind;
+	struct options *from = place == IP ? walk->of_ip : walk->of_tcp;
+	struct kept *kept = KEPT_OF(walk, index);
+	u64 option[WORDS] = {};
+	u32 length;
+	u8 changed;
+	int at;
+
+	if (shim->what < ECHO || shim->what == GONE || !from->length)
+		return 0;
+	at = find(from, kind);
+	if (at < 0 || at > OPTION - HEAD)
+		return 0;
+	length = from->bytes[at + 1];
+	BOUNDED(length);
+	if (length < HEAD || length > OPTION ||
+	    bpf_skb_load_bytes(walk->skb, ETHERNET + IPV4 + at + (place == IP ? 0 : walk->seen->ip_length), option, length))
+		return 0;
+	if (shim->what == SIGNAL) {
+		signal(walk->skb, walk->seen, kind, length, option);
+		return 0;
+	}
+	if (is_echo && length > shim->length)
+		return 0;
+	bpf_spin_lock(&walk->c->lock);
+	changed = kept->length != length || !is_same(kept->option, option);
+	if (is_echo && shim->keep_max && !is_larger(option, length, kept->option, kept->length))
+		changed = 0;
+	if (changed) {
+		for (int word = 0; word < WORDS; word++)
+			kept->option[word] = option[word];
+		kept->length = length;
+	}
+	bpf_spin_unlock(&walk->c->lock);
+	if (changed && !is_echo)
+		tell(walk->c->number, shim->agent, REPORTED, kind, length, option);
+	return 0;
+}
+
+SECTION("tc") int came(struct packet *skb)
+{
+	struct options of_ip, of_tcp;
+	struct seen seen = {};
+	struct walk walk = {.skb = skb, .seen = &seen, .of_ip = &of_ip, .of_tcp = &of_tcp};
+	struct connection *c;
+
+	if (!look(skb, &seen))
+		return NEXT;
+	walk.host = bpf_map_lookup_elem(&hosts, &seen.ip.target);
+	if (!walk.host)
+		return NEXT;
+	if (load_options(skb, &of_ip, ETHERNET, seen.ip_length) ||
+	    load_options(skb, &of_tcp, ETHERNET + seen.ip_length, seen.tcp_length))
+		return DROP;
+	if (find(&of_ip, NO_KIND) == MALFORMED || find(&of_tcp, NO_KIND) == MALFORMED)
+		return DROP;
+	if (seen.kind == UDP_KIND)
+		return NEXT;
+	c = walk.c = connection_of(seen.ip.target, seen.ip.source, NETWORK16(seen.tcp.target),
+				   NETWORK16(seen.tcp.source));
+	if (!c || c->stage == CLOSED_STAGE)
+		return NEXT;
+	if (seen.kind == SYN_KIND && c->stage == UNKNOWN_STAGE) {
+		c->stage = OPENED_STAGE;
+		tell(c->number, 0, OPENED, 0, 0, 0);
+	}
+	bpf_loop(walk.host->shims, read, &walk, 0);
+	return NEXT;
+}
+
+ALWAYS_INLINE void set_limits(void *socket, struct connection *c)
+{
+	struct limit *limit = bpf_map_lookup_elem(&limits, &c->number);
+
+	if (!limit)
+		return;
+	if (limit->pace != c->pace) {
+		u32 rate = limit->pace ? limit->pace : UNLIMITED;
+
+		if (!bpf_setsockopt(socket, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
+			c->pace = limit->pace;
+	}
+	if (limit->cwnd != c->cwnd) {
+		s32 most = limit->cwnd ? limit->cwnd : UNCLAMPED;
+
+		if (!bpf_setsockopt(socket, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &most, sizeof(most)))
+			c->cwnd = limit->cwnd;
+	}
+}
+
+SECTION("iter/tcp") int limits_set(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	struct connection *c;
+	void *tcp;
+
+	if (!common || common->skc_family != AF_INET)
+		return 0;
+	c = connection_of(common->skc_rcv_saddr, common->skc_daddr, common->skc_num, NETWORK16(common->skc_dport));
+	if (!c)
+		return 0;
+	tcp = bpf_skc_to_tcp_sock(common);
+	if (tcp)
+		set_limits(tcp, c);
+	return 0;
+}
+
+/* The kind of packet that TCP is about to send. */
+ALWAYS_INLINE u32 kind_of(struct bpf_sock_ops *ops, u32 headers)
+{
+	u32 flags = ops->skb_tcp_flags;
+
+	if (flags & SYN)
+		return flags & ACK ? SYN_ACK_KIND : SYN_KIND;
+	return ops->skb_len > headers ? DATA_KIND : ACK_KIND;
+}
+
+static int reserve(u32 i, void *with)
+{
+	struct walk *walk = with;
+	const struct shim *shim = SHIM_OF(walk, i);
+	u32 length = shim->length;
+
+	if (!writes(shim, TCP, walk->kind))
+		return 0;
+	if (shim->what == ECHO && !walk->for_mss)
+		length = KEPT_OF(walk, i)->length;
+	if (length)
+		bpf_reserve_hdr_opt(walk->ops, length, 0);
+	return 0;
+}
+
+static int write_option(u32 i, void *with)
+{
+	struct walk *walk = with;
+	const struct shim *shim = SHIM_OF(walk, i);
+	u64 option[8] = {};
+	u32 length;
+
+	if (!writes(shim, TCP, walk->kind))
+		return 0;
+	length = to_write(shim, walk->c, i & (SHIMS - 1), option);
+	BOUNDED(length);
+	if (length && !bpf_store_hdr_opt(walk->ops, option, length, 0))
+		echoed(shim, walk->c, i & (SHIMS - 1));
+	return 0;
+}
+
+/* The TCP options of a packet, or with `FOR_MSS` the room for those of data. */
+ALWAYS_INLINE void reserve_options(struct bpf_sock_ops *ops, struct host *host, struct connection *c)
+{
+	struct walk walk = {.ops = ops, .host = host, .c = c};
+
+	walk.for_mss = ops->args[0] == FOR_MSS;
+	walk.kind = walk.for_mss ? DATA_KIND : kind_of(ops, 0);
+	bpf_loop(host->shims, reserve, &walk, 0);
+}
+
+ALWAYS_INLINE void write_options(struct bpf_sock_ops *ops, struct host *host, struct connection *c)
+{
+	u8 *data = (u8 *)(long)ops->skb_data, *end = (u8 *)(long)ops->skb_data_end;
+	struct walk walk = {.ops = ops, .host = host, .c = c};
+
+	if (data + sizeof(struct tcp_header) > end)
+		return;
+	walk.kind = kind_of(ops, (data[12] >> 4) * 4);
+	bpf_loop(host->shims, write_option, &walk, 0);
+}
+
+ALWAYS_INLINE void reach(struct connection *c, u32 stage, u8 what)
+{
+	if (c->stage < stage) {
+		c->stage = stage;
+		tell(c->number, 0, what, 0, 0, 0);
+	}
+}
+
+SECTION("sockops") int sockets(struct bpf_sock_ops *ops)
+{
+	u32 op = ops->op, address;
+	struct connection *c;
+	struct host *host;
+
+	if (ops->family != AF_INET || op < CONNECT || (op > PASSIVE_ESTABLISHED && op < STATE))
+		return 1;
+	address = ops->local_ip4;
+	host = bpf_map_lookup_elem(&hosts, &address);
+	/* The addresses of other labs are the same. */
+	if (!host || bpf_get_netns_cookie(ops) != host->cookie)
+		return 1;
+	if (op == LISTEN) {
+		if (host->writes_tcp)
+			bpf_sock_ops_cb_flags_set(ops, WRITE_FLAG);
+		return 1;
+	}
+	c = connection_of(address, ops->remote_ip4, ops->local_port, NETWORK16(ops->remote_port >> 16));
+	if (!c)
+		return 1;
+	switch (op) {
+	case CONNECT:
+	case ACTIVE_ESTABLISHED:
+	case PASSIVE_ESTABLISHED:
+		bpf_sock_ops_cb_flags_set(ops, STATE_FLAG | (host->writes_tcp ? WRITE_FLAG : 0));
+		reach(c, OPENED_STAGE, OPENED);
+		if (op != CONNECT)
+			reach(c, ESTABLISHED_STAGE, ESTABLISHED);
+		set_limits(ops, c);
+		break;
+	case STATE:
+		if (ops->args[1] == TCP_CLOSE)
+			reach(c, CLOSED_STAGE, CLOSED);
+		break;
+	case OPTIONS_LENGTH:
+		reserve_options(ops, host, c);
+		break;
+	case WRITE_OPTIONS:
+		write_options(ops, host, c);
+		break;
+	}
+	return 1;
+}
+
+char terms[] SECTION("license") = "GPL";
