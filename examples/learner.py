@@ -1,4 +1,4 @@
-"""The controller of `p4/learning_switch/learning_switch.p4`: it learns from digests where addresses are.
+"""The controller of `p4/learning_switch/learning_switch.p4`: it learns from digests at which port each address is.
 
 It runs on captures, in the simulator and on interfaces:
 
@@ -11,7 +11,7 @@ from tidegate.control import Controller, Digest, SwitchApi
 
 
 class Learner(Controller):
-    """Fills in the tables of sources and destinations, and notes how many addresses are known."""
+    """Fills in the tables of sources and destinations, and records how many addresses are known."""
 
     period = "100 ms"
 
@@ -19,17 +19,17 @@ class Learner(Controller):
         self.known: dict[str, set[int | None]] = {}
 
     def start(self, switch: SwitchApi) -> None:
-        """Let frames go everywhere at first, and look what is known."""
-        # Frames for addresses that are not known go to all ports.
+        """Set up flooding, and read which addresses are known."""
+        # Frames to unknown addresses are flooded to all ports.
         switch.multicast_set(1, range(len(switch.ports)))
-        # After a restart the tables are as they were.
+        # After a restart of the controller the tables still have their entries.
         self.known[switch.name] = {entry.match[0].value for entry in switch.table_entries("source")}
 
     def on_digest(self, now: int, switch: SwitchApi, digest: Digest) -> None:
         """Learn an address."""
         source, port = digest.fields["src"], digest.fields["port"]
         if source in self.known[switch.name]:
-            # More packets of a new address came before its entries were there.
+            # Several packets of a new address arrived before its entries were added.
             return
         self.known[switch.name].add(source)
         switch.table_add("source", [source], "NoAction")
@@ -37,7 +37,7 @@ class Learner(Controller):
         switch.note(f"learned_{source:012x}_at_port", port)
 
     def tick(self, now: int, switch: SwitchApi) -> None:
-        """Note how many are known."""
+        """Record how many addresses are known."""
         switch.note("addresses", len(self.known[switch.name]))
 
 

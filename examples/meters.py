@@ -1,4 +1,7 @@
-"""Meters for `tidegate switch --controller`: what comes from 10.0.0.1 is held to 100 Mbit/s, on a wire from port 1 to port 2."""
+"""Meters for `tidegate switch --controller`: packets from 10.0.0.1 are limited to 100 Mbit/s.
+
+Frames from port 1 leave by port 2, and the other way round.
+"""
 
 from tidegate.systems.meter.controller import Meter, MeterController, Prefix
 
