@@ -281,3 +281,17 @@ def test_what_is_marked_here_has_its_second_chance_here() -> None:
     out = meter.send(0, udp(1_000, ECT0))
     assert out == udp(1_000, CE)
     assert meter.counts() == [1, 0, 1, 1]
+
+
+@pytest.mark.parametrize(("load", "passes"), [(0.9, 0.9), (1.9, 1.9), (3.9, 1.95), (5.0, 5 / 3)])
+def test_a_flood_with_ce_passes_at_up_to_twice_the_rate(load: float, passes: float) -> None:
+    """The README says so: each red packet that is forgiven pays at least half of its length."""
+    meter = Meter(Config(rate=UNIT, burst=15_000, second_chance=True))
+    gap = 1500 / load
+    sent = [meter.send(int(number * gap * US), udp(1500, CE)) for number in range(4_000)]
+    later = [packet for packet in sent[1_000:] if packet is not None]
+    assert len(later) * 1500 / (3_000 * gap) == pytest.approx(passes, abs=0.01)
+    unmarked = Meter(Config(rate=UNIT, burst=15_000, second_chance=True))
+    sent = [unmarked.send(int(number * gap * US), udp(1500, NOT_ECT)) for number in range(4_000)]
+    later = [packet for packet in sent[1_000:] if packet is not None]
+    assert len(later) * 1500 / (3_000 * gap) == pytest.approx(min(load, 1), abs=0.01)
