@@ -261,7 +261,7 @@ def test_an_experiment_leaves_a_folder_that_can_be_drawn_again(tmp_path: Path) -
     other = tmp_path / "mine"
     other.mkdir()
     (other / "thesis.tex").write_text("...")
-    with pytest.raises(TidegateError, match="holds no earlier run"):
+    with pytest.raises(TidegateError, match="does not hold an earlier run"):
         run_experiment("reference.dumbbell", {}, seeds=[1], quick=True, out=other)
     assert [p.name for p in other.iterdir()] == ["thesis.tex"]
 
@@ -366,7 +366,7 @@ def test_an_interrupt_leaves_the_tables_up_to_then(flows: str, tmp_path: Path) -
 )
 def test_a_record_that_is_none(tmp_path: Path, record: str, why: str) -> None:
     (tmp_path / "run.json").write_text(record)
-    with pytest.raises(TidegateError, match=f"holds no run: {why}"):
+    with pytest.raises(TidegateError, match=f"does not hold a run: {why}"):
         replot(tmp_path)
 
 

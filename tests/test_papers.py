@@ -166,7 +166,7 @@ def test_one_in_ten_as_published(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_judged_by(tmp_path: Path) -> None:
-    with pytest.raises(TidegateError, match="holds no run"):
+    with pytest.raises(TidegateError, match="does not hold a run"):
         judge_runs([tmp_path])
     out = written(tmp_path, "reference.dumbbell", [])
     with pytest.raises(

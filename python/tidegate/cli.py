@@ -354,14 +354,18 @@ def run(
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**63, help="First seed.")] = 1,
     repeat: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of seeds.")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs, coarser figures.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs with fewer cases.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for the results [runs/EXPERIMENT].", show_default=False),
+        typer.Option(
+            metavar="DIR",
+            help="Folder for the results.  [default: runs/SYSTEM.EXPERIMENT]",
+            show_default=False,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run an experiment: tables, a figure, and claims beside measured values."""
+    """Run an experiment: prints tables and claims beside measured values; writes a figure."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from tidegate import backends, experiments
@@ -374,7 +378,7 @@ def run(
     experiments.demand_backend(one, backend)
     if backend == "live":
         length = experiments.clock_time(one, parameters, repeat)
-        sys.stderr.write(f"by the clock, one case at a time: at least {length}\n")
+        sys.stderr.write(f"live runs take real time, one case after another: at least {length}\n")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -411,7 +415,7 @@ def run(
 
 @app.command()
 def clean(as_json: Json = False) -> None:
-    """Remove what killed live runs have left; running ones stay."""
+    """Remove namespaces that killed live runs have left behind; those in use stay."""
     from tidegate.lab import names
 
     removed = names.remove_dead()
@@ -436,7 +440,7 @@ def plot(
 
 @app.command()
 def claims(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of runs.")],
     as_json: Json = False,
 ) -> None:
     """Judge the claims of a system's paper by runs: found, not found, cannot tell."""

@@ -35,7 +35,9 @@ def demand(out: Path) -> None:
     """Refuse a folder that cannot be written or that holds something other than a run."""
     try:
         if out.exists() and not (out / RECORD).exists() and any(out.iterdir()):
-            raise TidegateError(f"{out} is there and holds no earlier run; give another folder with --out")
+            raise TidegateError(
+                f"{out} exists and does not hold an earlier run; give another folder with --out"
+            )
         there = next(folder for folder in out.absolute().parents if folder.exists())
         with tempfile.TemporaryDirectory(dir=there, prefix=f".{out.name}."):
             pass
@@ -86,7 +88,7 @@ def read_record(folder: Path) -> dict[str, Any]:
         if missing := {"experiment", "parameters", "rows"} - record.keys():
             raise ValueError(f"{RECORD} has no {', '.join(sorted(missing))}")
     except (OSError, ValueError) as error:
-        raise TidegateError(f"{folder} holds no run: {error}") from None
+        raise TidegateError(f"{folder} does not hold a run: {error}") from None
     return record
 
 

@@ -95,7 +95,7 @@ def system_names() -> list[str]:
     """The folders of systems."""
     for folder in systems.ELSEWHERE:
         if not Path(folder).is_dir():
-            raise TidegateError(f"TIDEGATE_SYSTEMS names {folder!r}, which is no folder; correct it")
+            raise TidegateError(f"TIDEGATE_SYSTEMS names {folder!r}, which is not a folder; correct it")
     return sorted({module.name for module in pkgutil.iter_modules(systems.__path__) if module.ispkg})
 
 

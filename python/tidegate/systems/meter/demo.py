@@ -28,7 +28,7 @@ SIMULATED: dict[str, Any] = {
     "schemes": ("plain", "paper", "friendly"),
     "duration_s": 40,
 }
-# By the clock, so less of it: at the round trip where the plain meter does worst.
+# In real time, so shorter: at the RTT where the plain meter does worst.
 LIVE: dict[str, Any] = {
     "rates_mbps": RATES,
     "base_rtts_ms": (0.012,),
@@ -36,7 +36,7 @@ LIVE: dict[str, Any] = {
     "duration_s": 10,
 }
 Key = tuple[float, str, int]
-"""Base round trip, scheme, target."""
+"""Base RTT, scheme, target."""
 
 
 def why_not_live() -> str | None:
@@ -49,7 +49,7 @@ def why_not_live() -> str | None:
 
 
 def run(backend: str, settings: dict[str, Any], out: Path) -> dict[Key, Row]:
-    """The rows of the experiment, by round trip, scheme and target."""
+    """The rows of the experiment, by base RTT, scheme and target."""
     one = experiments.find(NAME)
     parameters = {**one.parameters(), **settings}
     answer = experiments.run(
@@ -63,10 +63,10 @@ def run(backend: str, settings: dict[str, Any], out: Path) -> dict[Key, Row]:
 def table(simulated: dict[Key, Row], live: dict[Key, Row]) -> Table:
     """Relative errors beside each other."""
     made = Table(
-        title="Achieved rate relative to the committed rate, in IP bytes, from the first second on",
-        caption=f"The friendly meter begins with 0.4 s in its account: +1 % of {SIMULATED['duration_s']} s, +4 % of {LIVE['duration_s']} s.",
+        title="Achieved rate relative to the committed rate, in IP bytes, first second included",
+        caption=f"The account of the friendly meter holds 0.4 s of its rate at the start: +1 % over {SIMULATED['duration_s']} s, +4 % over {LIVE['duration_s']} s.",
     )
-    for name in ("base round trip (ms)", "meter", "", *(f"{rate} Mbit/s" for rate in RATES)):
+    for name in ("base RTT (ms)", "meter", "", *(f"{rate} Mbit/s" for rate in RATES)):
         made.add_column(name, justify="right" if name.endswith("/s") else "left")
     for rtt in SIMULATED["base_rtts_ms"]:
         for scheme in SIMULATED["schemes"]:
@@ -83,7 +83,7 @@ def table(simulated: dict[Key, Row], live: dict[Key, Row]) -> Table:
 
 
 def draw(simulated: dict[Key, Row], live: dict[Key, Row]) -> Figure:
-    """The same as a picture, one panel for each round trip."""
+    """The same as a picture, one panel for each base RTT."""
     rtts = SIMULATED["base_rtts_ms"]
     figure = Figure(figsize=(3.6 * len(rtts), 3.6), layout="constrained")
     panels = figure.subplots(1, len(rtts), sharey=True)
@@ -106,8 +106,8 @@ def draw(simulated: dict[Key, Row], live: dict[Key, Row]) -> Figure:
                         markerfacecolor=way.colour if fill is None else fill,
                         label=f"{way.text}, {text}",
                     )
-        panel.set_title(f"base round trip {rtt:g} ms")
-        panel.set_xlabel("target (Mbit/s)")
+        panel.set_title(f"base RTT {rtt:g} ms")
+        panel.set_xlabel("committed rate (Mbit/s)")
         panel.set_xticks(RATES)
     panels[0].set_ylabel("relative error of the rate (%)")
     panels[0].set_ylim(-105, 10)

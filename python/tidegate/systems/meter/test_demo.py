@@ -30,7 +30,7 @@ def test_both_results_stand_beside_each_other(tmp_path: Path) -> None:
     figure.savefig(tmp_path / "figure.png")
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert len(labels) == 5
-    assert "friendly, real Linux" in labels
+    assert "friendly meter, real Linux" in labels
 
 
 def test_without_a_lab_there_is_the_simulation_alone() -> None:

@@ -12,8 +12,6 @@ from tidegate.results import Result
 from tidegate.systems.aqm.experiments.measuring import rows_of
 from tidegate.systems.aqm.experiments.testbed import WAYS, Bottleneck, bottleneck, classic_flows, l4s_flows
 
-# The same steady state.
-
 OUTSIDE = ("pi2", "dualpi2")
 
 
@@ -62,7 +60,7 @@ def homes(
                 statement = (
                     f"{WAYS[outside].text}: {what} in the data plane within 5 % of the control plane's"
                 )
-                why = "probably few flows at a long round trip: the two runs are at different points of the same sawtooth"
+                why = "not explained"
                 out.append(between(f"{outside}-{column}", "ours", statement, ratios, 0.95, 1.05, why=why))
         return out
 
@@ -90,8 +88,8 @@ def _draw_homes(runs: list[Run]) -> Figure:
             at = [places.index(name) + 0.12 * (place - 1.5) for name in values]
             heights = [scale * value for value in values.values()]
             panel.plot(at, heights, "o", color=WAYS[way].colour, label=WAYS[way].text)
-    panels[0].set(ylabel="mean classic queue delay (ms)", ylim=(0, None))
-    panels[1].set(ylabel="mean p' (%)", ylim=(0, None))
+    panels[0].set(ylabel="mean delay of the Classic queue (ms)", ylim=(0, 1.1 * panels[0].get_ylim()[1]))
+    panels[1].set(ylabel="mean p' (%)", ylim=(0, 1.1 * panels[1].get_ylim()[1]))
     panels[1].set_xticks(range(len(places)))
     panels[1].set_xticklabels(places, rotation=20, ha="right", fontsize="x-small")
     panels[0].legend(fontsize="x-small", loc="lower right")

@@ -8,14 +8,11 @@ from tidegate.claims import Claim, Of, Row, Unit, between, medians
 from tidegate.systems.aqm.experiments.testbed import WAYS
 
 TARGET_MS = 20.0
-WHY_TARGET = (
-    "one or two flows of each are not settled within the time that is judged: a CUBIC window that grows for longer than that "
-    "leaves the queue empty for a part of it"
-)
-WHY_UTILISATION = "flows with long round trips are still growing their windows in the time that is judged"
+WHY_TARGET = "one or two flows of each have not converged within the judged time: while a CUBIC window grows, the queue is empty for a part of it"
+WHY_UTILISATION = "flows with long RTTs still grow their windows in the judged time"
 WHY_L4S_DELAY = (
-    "where many Prague flows share a low rate, two packets in flight for each are more than the link holds; at 1 Gbit/s the "
-    "L queue sits at its step of 1 ms"
+    "where many Prague flows share a low rate, two packets in flight per flow exceed the BDP; at 1 Gbit/s the L queue stays at its "
+    "step of 1 ms"
 )
 
 
@@ -44,7 +41,7 @@ def steady_claims(rows: Sequence[Row], way: str, published: str) -> list[Claim]:
         between(
             f"{way}-target",
             whose,
-            f"{text}: mean classic queue delay within 15 % of 20 ms at round trips of up to 20 ms",
+            f"{text}: mean classic queue delay within 15 % of 20 ms at RTTs of up to 20 ms",
             medians(near, "delay_ms_mean", where),
             0.85 * TARGET_MS,
             1.15 * TARGET_MS,

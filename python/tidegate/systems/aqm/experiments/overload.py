@@ -23,6 +23,8 @@ from tidegate.systems.aqm.experiments.testbed import (
     l4s_flows,
 )
 
+SENT = {"not-ect": "datagrams not-ECT", "ect0": "datagrams ECT(0)", "ect1": "datagrams ECT(1)"}
+
 
 def overloaded(way: str, capacity_mbps: int, load: float, ecn: str, flows: int) -> Bottleneck:
     """Flows of both kinds from the start; datagrams that respond to nothing from the third second on."""
@@ -134,7 +136,7 @@ def _overload_claims(rows: list[Row], way: str) -> list[Claim]:
             0.0,
             1.5 * target,
             published=published,
-            why="a time-shifted FIFO prefers L by 50 ms: ECT(1) datagrams that do not respond hold the packets of C back",
+            why="a time-shifted FIFO prefers L by 50 ms: unresponsive ECT(1) datagrams delay the packets of C",
             form=Unit("ms"),
         ),
         between(
@@ -181,13 +183,15 @@ def _draw_overload(
             for column, colour, name in (
                 ("cubic_mbps", "C0", "a CUBIC flow"),
                 ("prague_mbps", "C1", "a Prague flow"),
-                ("udp_mbps", "0.3", "datagrams"),
+                ("udp_mbps", "0.3", "all datagrams"),
             ):
-                upper.plot(at, line(column), style, color=colour, label=f"{name}, {ecn}", marker=".")
+                upper.plot(at, line(column), style, color=colour, label=f"{name}, {SENT[ecn]}", marker=".")
             for column, colour, name in (("c_delay_ms_mean", "C0", "C"), ("l_delay_ms_mean", "C1", "L")):
-                lower.plot(at, line(column), style, color=colour, label=f"{name} queue, {ecn}", marker=".")
+                lower.plot(
+                    at, line(column), style, color=colour, label=f"{name} queue, {SENT[ecn]}", marker="."
+                )
         upper.set(title=WAYS[way].text, yscale="log")
-        lower.set(xlabel="datagrams (% of the link)")
+        lower.set(xlabel="load of the datagrams (% of the link)")
         for panel in (upper, lower):
             panel.grid(alpha=0.3)
     panels[0][0].set_ylabel("goodput (Mbit/s)")

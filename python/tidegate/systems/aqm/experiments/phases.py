@@ -61,7 +61,7 @@ def _phase_rows(lab: Bottleneck, about: Row, phase_s: int) -> Callable[[Result],
     def measure(result: Result) -> list[Row]:
         rows = []
         for phase, number in enumerate(PHASES):
-            # A third of a phase is for finding the way.
+            # The first third of a phase is warm-up.
             begin, end = (phase + 1 / 3) * phase_s, (phase + 1) * phase_s
             here = {**about, "phase": phase, "classic": number, "l4s": number}
             rows += rows_of(result, lab, here, begin, end, flows=begun(lab, begin))
@@ -131,13 +131,13 @@ def _law_claims(classic: list[Row], way: str) -> list[Claim]:
         ratio = p / expected_p(row["capacity_mbps"], rtt, rtt, row["classic"], row["l4s"])
         (many if row["classic"] >= 10 else few)[name] = ratio
     statement = f"{WAYS[way].text}: p' over what the window laws of CUBIC and Prague give, from 0.75 to 1.33"
-    why = "the laws are those of a steady state, which these flows have not reached within a phase"
+    why = "the laws hold in the steady state, which these flows have not reached within a phase"
     return [
         between(f"{way}-law", "ours", f"{statement}, 10-10 and 25-25 flows", many, 0.75, 1.33, why=why),
         between(
             f"{way}-law-few",
             "ours",
-            f"{statement}, 1-1 and 2-2 flows, whose sawteeth are longer than a phase at 1 Gbit/s",
+            f"{statement}, 1-1 and 2-2 flows (at 1 Gbit/s a sawtooth is longer than a phase)",
             few,
             0.75,
             1.33,
@@ -173,7 +173,7 @@ def _draw_phases(
             if column == 0:
                 upper.set_ylabel("goodput of a flow (Mbit/s)")
                 middle.set_ylabel("p' (%)")
-                lower.set_ylabel("share of packets")
+                lower.set_ylabel("share of packets (CDF)")
             for panel in (upper, middle, lower):
                 panel.grid(alpha=0.3)
     panels[0][0].legend(fontsize="x-small", loc="upper right")
@@ -200,7 +200,10 @@ def _goodput_panel(panel: Axes, run: Run, capacity: int, phase_s: int) -> None:
         panel.plot(time[steps:], rate, color=COLOURS[control], linewidth=0.6, alpha=0.6, label=name)
     for phase, number in enumerate(PHASES):
         fair = capacity * 1448 / 1514 / (2 * number)
-        panel.plot([phase * phase_s, (phase + 1) * phase_s], [fair, fair], color="black", linestyle=":")
+        label = None if phase else "fair share"
+        panel.plot(
+            [phase * phase_s, (phase + 1) * phase_s], [fair, fair], color="black", linestyle=":", label=label
+        )
     panel.set(yscale="log", ylim=(capacity / 1000, capacity * 1.2), xlim=(0, 4 * phase_s), xlabel="time (s)")
 
 

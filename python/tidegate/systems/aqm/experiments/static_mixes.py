@@ -46,7 +46,7 @@ CAPACITIES = (120, 200, 1000)
 RTTS = (5.0, 10.0, 20.0, 50.0, 100.0)
 BOTH = ("pi2", "dualpi2")
 QUICK = {"duration_s": 12, "warm_up_s": 4, "capacities_mbps": CAPACITIES[:1], "base_rtts_ms": RTTS[:4]}
-WHY_SLOW = "at long round trips flows are not settled within the time that is judged: Prague takes minutes to reach its share"
+WHY_SLOW = "at long RTTs flows have not converged within the run: Prague takes minutes to reach its share"
 COLOURS = {"cubic": "C0", "prague": "C1"}
 NAMES = {"cubic": "CUBIC", "prague": "Prague"}
 
@@ -113,7 +113,7 @@ def _common(rows: list[Row], way: str) -> list[Claim]:
 
 
 def _abs_errors(rows: list[Row]) -> dict[str, float]:
-    """Mean of the flows' errors without their sign, of both kinds, by case."""
+    """Mean absolute error of the flows of both kinds, by case."""
     both = [medians(of(rows, control), "error_abs_mean", where) for control in NAMES]
     counts = {where(row): (row["classic"], row["l4s"]) for row in rows}
     return {
@@ -140,10 +140,10 @@ def _symmetric_claims(rows: list[Row], way: str) -> list[Claim]:
         mean_below(
             f"{way}-error-50ms",
             "ours",
-            f"{text}: below 0.2 at round trips of up to 50 ms",
+            f"{text}: below 0.2 at RTTs of up to 50 ms",
             {name: error for name, error in errors.items() if name in near},
             0.2,
-            why="behind DualPI2 a CUBIC flow's round trip has the C queue in it and a Prague flow's counts as 25 ms at least",
+            why="behind DualPI2 a CUBIC flow's RTT includes the C queue's delay, and Prague acts as if its RTT were at least 25 ms",
         ),
         between(
             f"{way}-error-each",
@@ -177,9 +177,7 @@ def _classic_claims(rows: list[Row], way: str) -> list[Claim]:
     errors = medians(of(rows, "cubic"), "error_mean", where)
     statement = f"{WAYS[way].text}: mean error of the CUBIC flows from -0.2 to 0.1"
     whose, said = of_paper(way, "around zero (Fig. 7)")
-    why = (
-        "at 5 ms and 90-10 two packets a round trip, the least there is, are more than a Prague flow's share"
-    )
+    why = "at 5 ms and 90-10 the minimum window, two packets per RTT, exceeds a Prague flow's share; other cases are not explained"
     return [between(f"{way}-cubic", whose, statement, errors, -0.2, 0.1, published=said, why=why)]
 
 
@@ -224,7 +222,7 @@ def _l4s_claims(rows: list[Row], way: str) -> list[Claim]:
             Claim(
                 f"{way}-alone",
                 whose,
-                f"{text}: the lone CUBIC flow has most beyond its share at 1 Gbit/s and 100 ms",
+                f"{text}: a single CUBIC flow exceeds its share most at 1 Gbit/s and 100 ms",
                 largest,
                 measured,
                 holds=most == hardest and alone[most] > 0,

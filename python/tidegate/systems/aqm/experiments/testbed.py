@@ -47,7 +47,7 @@ _TENTH = dual_port("deficit round robin", weight=9)
 _INSIDE = replace(PAPER, home="data plane")
 WAYS = {
     "pi2": Way("PI2", "C0", "pi2"),
-    "dualpi2": Way("DualPI2, as the paper's", "C2", "dualpi2", port=_TENTH),
+    "dualpi2": Way("DualPI2, the paper's settings", "C2", "dualpi2", port=_TENTH),
     "pi2-inside": Way("PI2, controller in the data plane", "C9", "pi2", _INSIDE),
     "dualpi2-inside": Way("DualPI2, controller in the data plane", "C8", "dualpi2", _INSIDE, _TENTH),
     "rfc": Way("DualPI2, RFC 9332's defaults", "C1", "dualpi2", Aqm(), dual_port()),

@@ -17,8 +17,8 @@ from tidegate.systems.meter.experiments.scheme_grid import (
 from tidegate.systems.meter.experiments.testbed import SCHEMES, Seconds
 
 WHY_PARTS = (
-    "the paper gives no round trip: at this one the plain meter is near its target already, or two packets a round trip are more "
-    "than the rate; and its controller takes minutes to find its rate"
+    "the paper gives no RTT: at this one the plain meter is near its target already, or two packets per RTT exceed the rate; "
+    "the paper's controller takes minutes to reach the rate"
 )
 
 

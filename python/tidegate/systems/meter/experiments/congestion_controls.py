@@ -15,11 +15,11 @@ from tidegate.plots import all_rows
 from tidegate.results import Result
 from tidegate.systems.meter.experiments.testbed import Seconds, flow_rows, history, metered_flows
 
-# Congestion controls of the matrix, and whether they use ECN.
 WHY_CELLS = (
-    "at 10 Gbit/s and 50 ms windows take minutes to grow again; DCTCP at long round trips averages its marks over many of them; at "
-    "10 Mbit/s the bucket is a few packets"
+    "known limits: at 10 Gbit/s and 50 ms windows take minutes to grow again; DCTCP averages its marks over 16 RTTs; RTTs of 100 ms and "
+    "more are missed by far (README, What holds, and what does not); other cells are not explained"
 )
+# Congestion controls of the matrix, and whether they use ECN.
 CONTROLS = ("reno", "cubic", "cubic without ECN", "bbr", "bbr3", "htcp", "dctcp", "vegas")
 
 
@@ -88,7 +88,7 @@ def matrix(
                 excess,
                 -1,
                 0.3,
-                why="a sender that probes far above its rate gets what the account has saved at once",
+                why="the account passes saved tokens in one burst to a sender that probes far above its rate",
                 form=Percents(),
             ),
         ]
@@ -121,7 +121,7 @@ def matrix(
             panel.set_title(units.show_rate(rate * 1_000_000))
             panel.set_xticks(range(len(base_rtts_ms)), [f"{rtt:g}" for rtt in base_rtts_ms])
             panel.set_yticks(range(len(controls)), controls)
-            panel.set_xlabel("base round trip (ms)")
+            panel.set_xlabel("base RTT (ms)")
         figure.colorbar(image, ax=list(panels), label="relative error (%); bold: beyond 5 %")
         figure.suptitle(f"The friendly meter with its defaults, {skip_s:.0f} to {duration_s} s")
         return figure

@@ -98,7 +98,7 @@ def scale(
                 "friendly: at least 95 % of the flows within 5 %, from the 10th second on",
                 got,
                 0.95,
-                why="the time is short for what the account makes up for",
+                why="not explained",
                 form=Percents(),
             )
         ]

@@ -25,12 +25,13 @@ TABLE = (
     "timeouts",
 )
 WHY_PAPER = (
-    "the paper's means are of 180 s and of goodput; this controller takes minutes to find its rate, and its rate is bounded here; "
-    "where two packets a round trip are more than the rate, bursts empty the bucket whatever the rate is"
+    "the paper gives no RTT, and its means are of goodput over 180 s; this controller takes minutes to reach the rate, and is limited "
+    "to 8 times the target; where two packets per RTT exceed the rate, bursts empty the bucket at any token rate"
 )
 WHY_PLAIN = "where two packets per RTT are less than the rate, current TCP repairs most of its losses without a timeout"
 WHY_FRIENDLY = (
-    "where two packets a round trip are more than the rate, bursts empty the bucket whatever the rate is"
+    "known limits: where two packets per RTT exceed the rate, bursts empty the bucket at any token rate; at RTTs of 100 ms and more "
+    "the rate is missed by far (README, What holds, and what does not); other causes are not explained"
 )
 
 
@@ -40,7 +41,7 @@ def target_label(row: Row) -> str:
 
 
 def rows_of(rows: Sequence[Row], scheme: str, base_rtt_ms: float) -> list[Row]:
-    """The rows of a scheme at a base round trip."""
+    """The rows of a scheme at a base RTT."""
     return [row for row in rows if row["scheme"] == scheme and row["base_rtt_ms"] == base_rtt_ms]
 
 
@@ -52,7 +53,7 @@ def measure(scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int]) -> Cal
 def grid(
     schemes: Sequence[str], base_rtts_ms: Sequence[float], sets: Sequence[Sequence[int]], duration_s: int
 ) -> list[Case]:
-    """A case for each scheme, round trip and set of targets."""
+    """A case for each scheme, base RTT and set of targets."""
     return [
         Case(
             f"{scheme}-{rtt:g}ms-{'-'.join(map(str, targets))}",
@@ -73,7 +74,7 @@ def draw_rates(
     schemes: Sequence[str],
     title: str,
 ) -> Figure:
-    """Achieved rates above, errors below, a column for each base round trip."""
+    """Achieved rates above, errors below, a column for each base RTT."""
     figure = Figure(figsize=(1.5 + 3.4 * len(base_rtts_ms), 6.5), layout="constrained")
     panels = figure.subplots(2, len(base_rtts_ms), squeeze=False, sharex=True, sharey="row")
     rows = all_rows(runs)
@@ -81,14 +82,14 @@ def draw_rates(
         upper.plot(rates_mbps, rates_mbps, linestyle=":", color="0.4", label="target")
         for scheme in schemes:
             _curves(upper, lower, rows_of(rows, scheme, rtt), scheme)
-        upper.set(title=f"base round trip {rtt:g} ms", ylim=(0, 1.12 * max(rates_mbps)))
-        lower.set(xlabel="target rate (Mbit/s)", ylim=(-103, 13))
+        upper.set(title=f"base RTT {rtt:g} ms", ylim=(0, 1.12 * max(rates_mbps)))
+        lower.set(xlabel="target rate (Mbit/s)", ylim=(-103, 13), xticks=rates_mbps)
         lower.axhline(0, linestyle=":", color="0.4")
         lower.axhspan(-5, 5, color="0.93", zorder=0)
         for panel in (upper, lower):
             panel.grid(alpha=0.3)
     panels[0][0].set_ylabel("achieved rate, IP bytes (Mbit/s)")
-    panels[1][0].set_ylabel("relative error (%); grey: 5 %")
+    panels[1][0].set_ylabel("relative error (%); grey: within 5 %")
     panels[0][0].legend(loc="upper left", fontsize="small")
     figure.suptitle(title)
     return figure

@@ -16,7 +16,7 @@ from tidegate.systems.meter.controller import Meter
 from tidegate.systems.meter.experiments.testbed import SCHEMES, SETTLED_S, Ours, Seconds, history, star
 
 SECOND = units.PS_PER_S
-WHY_FEW = "the time is short for what the account makes up for"
+WHY_FEW = "not explained"
 
 
 @experiment("meter.shared", quick={"duration_s": 30, "numbers": (1, 2, 4, 16)}, also="meter.shared_meter")
@@ -81,10 +81,10 @@ def shared(
             between(
                 "fair",
                 "ours",
-                "friendly: Jain's index at least 0.8, as a share of 1",
+                "friendly: Jain's index at least 0.8 (in percent of 1)",
                 medians(ours, "jain", label),
                 0.8,
-                why="a meter has one bucket for all of its flows, and nothing in it makes them fair to each other",
+                why="a meter has one bucket for all its flows, and no mechanism for fairness between them",
                 form=Percents(),
             ),
         ]
@@ -107,13 +107,13 @@ def shared(
                         label=SCHEMES[scheme].text,
                     )
             upper.axhline(target_mbps, linestyle=":", color="0.4", label="target")
-            upper.set(title=f"base round trip {rtt:g} ms", ylim=(0, 1.15 * target_mbps))
+            upper.set(title=f"base RTT {rtt:g} ms", ylim=(0, 1.15 * target_mbps))
             lower.set(xscale="log", xlabel="flows in the meter", ylim=(0, 1.05))
             lower.set_xticks(numbers, [str(number) for number in numbers])
             lower.minorticks_off()
             for panel in (upper, lower):
                 panel.grid(alpha=0.3)
-        panels[0][0].set_ylabel("rate of all (Mbit/s)")
+        panels[0][0].set_ylabel("rate of all flows, IP bytes (Mbit/s)")
         panels[1][0].set_ylabel("Jain's index")
         panels[0][0].legend(loc="lower right", fontsize="small")
         figure.suptitle(f"CUBIC flows that share a meter of {target_mbps} Mbit/s")

@@ -17,7 +17,9 @@ from tidegate.systems.meter.controller import Meter, MeterController
 from tidegate.systems.meter.experiments.testbed import SCHEMES, Ours, Seconds, history, star
 
 SECOND = units.PS_PER_S
-WHY_CHANGED = "the account that was saved at the old target is given out at the new one, and a large window takes time to shrink"
+WHY_CHANGED = (
+    "the account keeps the tokens that it saved at the old target, and a large window takes time to shrink"
+)
 
 
 @experiment("meter.step", backends=("sim", "live"), quick={"each_s": 20}, also="meter.target_changes")
@@ -120,7 +122,7 @@ def step(
                             passed.time_s[1:], rates, color=SCHEMES[scheme].colour, label=SCHEMES[scheme].text
                         )
             panel.set(
-                title=f"base round trip {rtt:g} ms",
+                title=f"base RTT {rtt:g} ms",
                 ylabel="rate (Mbit/s)",
                 ylim=(0, None),
                 xlim=(0, duration_s),

@@ -51,10 +51,10 @@ class Scheme:
 
 SCHEMES = {
     "plain": Scheme("plain meter", "C3", "v", PLAIN, Fixed()),
-    "paper": Scheme("the paper's", "C0", "o", PAPER, Pid()),
+    "paper": Scheme("the paper's meter", "C0", "o", PAPER, Pid()),
     # With a bucket as large as the paper's.
-    "friendly": Scheme("friendly", "C2", "s", Bucket(burst_time=0), Trim()),
-    "default": Scheme("friendly, default bucket", "C2", "s", Bucket(), Trim()),
+    "friendly": Scheme("friendly meter", "C2", "s", Bucket(burst_time=0), Trim()),
+    "default": Scheme("friendly meter, default bucket", "C2", "s", Bucket(), Trim()),
     # Of the ablation.
     "red_ecn": Scheme("meter, RED_ECN", "C1", "^", PAPER, Fixed()),
     "controller": Scheme("meter, controller", "C4", "D", PLAIN, Pid()),

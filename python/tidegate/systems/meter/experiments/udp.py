@@ -71,12 +71,12 @@ def udp(
         if above:
             excess = medians(above, "excess_10_s", label)
             statement = "plain and friendly: never more than 5 % above the target over any 10 s"
-            why = "the account gives out at once what it has saved"
+            why = "the account passes saved tokens in one burst"
             out.append(between("held", "ours", statement, excess, -1, 0.05, why=why, form=Percents()))
         if below:
             loss = medians(below, "loss", label)
             statement = "a constant rate below the target passes whole"
-            why = "the rate offered is above what the meter's bucket gives at first"
+            why = "not explained"
             out.append(between("whole", "ours", statement, loss, 0.0, 0.0, why=why, form=Percents()))
         return out
 
@@ -88,7 +88,7 @@ def udp(
             panel.plot(
                 offered, [min(share, 1) for share in offered], linestyle=":", color="0.4", label="ideal"
             )
-            for scheme in schemes:
+            for place, scheme in enumerate(schemes):
                 some = [row for row in rows if row["scheme"] == scheme and row["pattern"] == pattern]
                 got = medians(some, "achieved_mbps", lambda row: str(row["offered"]))
                 panel.plot(
@@ -96,14 +96,18 @@ def udp(
                     [value / target_mbps for value in got.values()],
                     color=SCHEMES[scheme].colour,
                     marker=SCHEMES[scheme].marker,
-                    markersize=4,
+                    # Those that coincide stay visible: the first are the widest.
+                    markersize=4 + 2 * (len(schemes) - 1 - place),
+                    linewidth=1.5 + 1.5 * (len(schemes) - 1 - place),
                     label=SCHEMES[scheme].text,
                 )
-            panel.set(xscale="log", title=pattern, xlabel="offered / target", ylim=(0, None))
+            panel.set(
+                xscale="log", title=pattern.capitalize(), xlabel="offered rate / target rate", ylim=(0, None)
+            )
             panel.set_xticks(offered, [f"{share:g}" for share in offered], rotation=60, fontsize="small")
             panel.minorticks_off()
             panel.grid(alpha=0.3)
-        panels[0].set_ylabel("passed / target")
+        panels[0].set_ylabel("passed rate / target rate")
         panels[0].legend(loc="lower right", fontsize="small")
         figure.suptitle(f"UDP through a meter of {target_mbps} Mbit/s")
         return figure

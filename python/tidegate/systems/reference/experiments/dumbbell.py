@@ -123,11 +123,13 @@ def dumbbell(
             share = [(i + 1) / len(rates) for i in range(len(rates))]
             right.step(rates, share, where="post", marker="." if len(rates) < 20 else None)
             right.axvline(float(rates.mean() or 0), linestyle=":", color="0.4", label="fair share")  # type: ignore[arg-type]
-            right.set(xlim=(0, None), ylim=(0, 1.05), ylabel="share of flows")
+            right.set(xlim=(0, None), ylim=(0, 1.05), ylabel="share of flows (CDF)")
             right.legend(loc="best", fontsize="small")
         panels[-1][0].set_xlabel("time (s); grey: not measured")
         panels[-1][1].set_xlabel("goodput of a flow (Mbit/s)")
-        figure.suptitle(f"{congestion_control}: 1 Gbit/s bottleneck, 20 ms base RTT, queue of {queue}")
+        figure.suptitle(
+            f"{congestion_control.upper()}: 1 Gbit/s bottleneck, 20 ms base RTT, queue of {queue}"
+        )
         return figure
 
     cases = [
