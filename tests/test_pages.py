@@ -1,6 +1,8 @@
 """The pages: length of lines, links, and the files and Rust names that they give."""
 
+import itertools
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -142,3 +144,32 @@ def test_a_missing_file_is_found() -> None:
     assert not exists("network/no_such_file.rs")
     assert exists("dataplane/path.rs")
     assert exists("crates/transport/src/cc/*.rs")
+
+
+def uses() -> dict[str, set[str]]:
+    """The crates that each crate uses, by its `Cargo.toml`."""
+    manifests = {
+        file.parent.name: tomllib.loads(file.read_text()) for file in ROOT.glob("crates/*/Cargo.toml")
+    }
+    return {
+        crate: manifest.get("dependencies", {}).keys() & manifests.keys()
+        for crate, manifest in manifests.items()
+    }
+
+
+def test_the_arrows_between_crates_are_true() -> None:
+    """Each arrow is a dependency, and each dependency is an arrow or a way of several."""
+    crates, arrows = uses(), set()
+    for line in re.findall(
+        r"^[a-z0-9, ]+ -> [a-z0-9, >-]+$", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE
+    ):
+        for chain in re.split(r" {2,}", line):
+            steps = [set(step.split(", ")) for step in chain.split(" -> ")]
+            arrows |= {(a, b) for left, right in itertools.pairwise(steps) for a in left for b in right}
+    assert {(used, by) for by, all_used in crates.items() for used in all_used} >= arrows
+
+    def reaches(used: str, by: str) -> bool:
+        return any(end == by or reaches(end, by) for start, end in arrows if start == used)
+
+    missing = [(used, by) for by, all_used in crates.items() for used in all_used if not reaches(used, by)]
+    assert missing == []
