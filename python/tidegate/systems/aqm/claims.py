@@ -1,6 +1,6 @@
 """The claims of the paper (gombos2022), and how runs of this system's experiments judge them.
 
-The paper has graphs and few numbers: bounds that are ours are named in what was measured. Its phases and its static runs are of 120 s.
+The paper has graphs and few numbers. Where a bound is ours, the measured value says so. The paper's phases and static runs take 120 s.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Select = Callable[[Row], bool]
 
 
 def demand_time(parameters: Parameters) -> None:
-    """The paper's own time."""
+    """Refuse runs shorter than the paper's."""
     name = "phase_s" if "phase_s" in parameters else "duration_s"
     what = "phases" if name == "phase_s" else "runs"
     need(parameters[name] >= SECONDS, f"{what} of {parameters[name]} s; the paper's are of {SECONDS} s")
@@ -192,7 +192,7 @@ def _by_rtt(rows: list[Row]) -> Finding:
             _absolute([row for row in rows if row["base_rtt_ms"] in rtts], way)
             for rtts in ((5.0, 10.0, 20.0), (50.0, 100.0))
         )
-        need(near and far, "the run has not both short and long round trips")
+        need(near and far, "the run lacks short or long RTTs")
         most_near, most_far = max(near.values()), max(far.values())
         found &= most_near < 0.5 <= most_far
         texts.append(f"{way}: up to 20 ms at most {most_near:.2f}, from 50 ms on {most_far:.2f}")
@@ -269,7 +269,7 @@ def _largest(rows: list[Row]) -> Finding:
 
 def _long_l(rows: list[Row]) -> Finding:
     rtts = sorted({row["base_rtt_ms"] for row in rows})
-    need(len(rtts) > 1, "the run has one round trip")
+    need(len(rtts) > 1, "the run has a single RTT")
     near, far = (
         max(values(rows, "delay_ms_p99", way="dualpi2", control="prague", base_rtt_ms=rtt).values())
         for rtt in (rtts[0], rtts[-1])
@@ -291,7 +291,7 @@ def _gone(rows: list[Row]) -> Finding:
     return Finding(by_count[-1] < by_count[0], f"largest p99 of L: {shown}")
 
 
-RAMP = "the rows have no time until a flow has its share"
+RAMP = "the rows do not have the time that a flow takes to reach its share"
 CLAIMS = (
     PaperClaim(
         "starve",
@@ -331,7 +331,7 @@ CLAIMS = (
     PaperClaim(
         "f4-ramp",
         "Figs. 4, 5",
-        "1 Gbit/s, few flows: slow ramps, slower at 50 ms and for Prague",
+        "1 Gbit/s, few flows: goodput rises slowly, more slowly at 50 ms and for Prague",
         cannot=RAMP,
     ),
     PaperClaim(
@@ -363,13 +363,13 @@ CLAIMS = (
     PaperClaim(
         "f5-fast",
         "Fig. 5, IV-2",
-        "1 Gbit/s: Prague ramps faster",
+        "1 Gbit/s: Prague's goodput rises faster",
         cannot=f"{RAMP}; the paper says slower as well",
     ),
     PaperClaim(
         "f5-dev",
         "Fig. 5",
-        "1 Gbit/s: the delay strays more in the last two phases",
+        "1 Gbit/s: the delay varies more in the last two phases",
         "aqm.phases",
         whole(_strays),
     ),
@@ -377,9 +377,7 @@ CLAIMS = (
         "f6-err", "Fig. 6", "the mean absolute error is below 0.5", "aqm.symmetric", whole(_mean_error)
     ),
     PaperClaim("f6-rtt", "Fig. 6", "larger errors only at 50 and 100 ms", "aqm.symmetric", whole(_by_rtt)),
-    PaperClaim(
-        "f6-slow", "Fig. 6", "1 Gbit/s, few flows, long round trips: Prague starts slowly", cannot=RAMP
-    ),
+    PaperClaim("f6-slow", "Fig. 6", "1 Gbit/s, few flows, long RTTs: Prague starts slowly", cannot=RAMP),
     PaperClaim(
         "f6-ctl",
         "Fig. 6",
@@ -418,9 +416,11 @@ CLAIMS = (
         whole(_largest),
     ),
     PaperClaim(
-        "f8-l", "Fig. 8", "DualPI2: L's delay is large at short round trips", "aqm.l4s_heavy", whole(_long_l)
+        "f8-l", "Fig. 8", "DualPI2: L's delay is large at short RTTs", "aqm.l4s_heavy", whole(_long_l)
     ),
-    PaperClaim("f8-l2", "Fig. 8", "that is gone with more flows", "aqm.l4s_heavy", whole(_gone)),
+    PaperClaim(
+        "f8-l2", "Fig. 8", "with more flows L's delay is no longer large", "aqm.l4s_heavy", whole(_gone)
+    ),
     PaperClaim(
         "s-fair",
         "IV-2",
@@ -430,7 +430,7 @@ CLAIMS = (
     PaperClaim(
         "s-drop",
         "IV-2",
-        "1 Gbit/s, long round trips: one drop costs much",
+        "1 Gbit/s, long RTTs: a single drop costs much goodput",
         cannot="the rows have no goodput around a drop",
     ),
     PaperClaim(
@@ -439,5 +439,7 @@ CLAIMS = (
         "the loop may be too slow at 40 to 100 Gbit/s",
         cannot="no experiment varies the period within RFC 9332's bounds",
     ),
-    PaperClaim("abs", "abstract, VI", "both let CUBIC and Prague coexist", cannot="the sum of all others"),
+    PaperClaim(
+        "abs", "abstract, VI", "both let CUBIC and Prague coexist", cannot="a summary of the other claims"
+    ),
 )

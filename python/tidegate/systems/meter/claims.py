@@ -1,7 +1,7 @@
 """The claims of the paper (wang2020), and how runs of this system's experiments judge them.
 
-As the paper has it: the error of goodput as iperf counts it, of payload, over 180 s from the start. It gives no round trip, so a
-claim is found if one of the round trips shows it; what was measured names each.
+As in the paper, an error is that of goodput (payload, as iperf counts it) over 180 s from the start. The paper gives no RTT, so
+a claim is found if one of the RTTs shows it; the measured values name each RTT.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Errors = dict[str, float]
 
 
 def demand_time(parameters: Parameters) -> None:
-    """The paper's own time: its controller is still finding its rate in a shorter one."""
+    """Refuse runs shorter than the paper's: its controller takes minutes to reach the rate."""
     need(
         parameters["duration_s"] >= SECONDS,
         f"the run has {parameters['duration_s']} s; the paper's means are of {SECONDS} s",
@@ -29,7 +29,7 @@ def demand_time(parameters: Parameters) -> None:
 
 
 def goodput_errors(rows: list[Row], scheme: str) -> dict[float, Errors]:
-    """Median over the seeds of goodput over target less 1, by base round trip and target."""
+    """Median over the seeds of goodput over target less 1, by base RTT and target."""
     own = [
         {**row, "error": row["goodput_mbps"] / row["target_mbps"] - 1}
         for row in rows
@@ -59,7 +59,7 @@ def _show(errors: Errors) -> str:
 def at_one_round_trip(
     scheme: str, holds: Callable[[Errors], bool]
 ) -> Callable[[list[Row], Parameters], Finding]:
-    """Found if the errors of a scheme are so at one of the round trips."""
+    """Found if the errors of a scheme satisfy `holds` at one of the RTTs."""
 
     def judge(rows: list[Row], parameters: Parameters) -> Finding:
         demand_time(parameters)
@@ -73,7 +73,7 @@ def at_one_round_trip(
 def compared(
     scheme: str, other: str, holds: Callable[[Errors], bool]
 ) -> Callable[[list[Row], Parameters], Finding]:
-    """Found if the differences of two schemes' errors are so at one of the round trips."""
+    """Found if the differences of two schemes' errors satisfy `holds` at one of the RTTs."""
 
     def judge(rows: list[Row], parameters: Parameters) -> Finding:
         demand_time(parameters)
@@ -106,7 +106,7 @@ def at(rate: int, low: float, high: float = float("inf")) -> Callable[[Errors], 
 
 
 def both(*of: Callable[[Errors], bool]) -> Callable[[Errors], bool]:
-    """All of these hold at the same round trip."""
+    """All of these hold at the same RTT."""
     return lambda errors: all(one(errors) for one in of)
 
 
@@ -171,7 +171,9 @@ def _near(rows: list[Row], parameters: Parameters) -> Finding:
     return at_one_round_trip("paper", all_within(-0.10, 0.0))(rows, parameters)
 
 
-BLACK_BOX = "the switch's meter is a black box: a plain bucket of 128 KB can be like it, and that is all that a run can show"
+BLACK_BOX = (
+    "the switch's meter is a black box: a run can only show that a plain bucket of 128 KB behaves alike"
+)
 FAR_BELOW = all_within(-1.0, -0.5)
 """The paper gives no number; half of the target is a bound of ours."""
 
@@ -251,21 +253,21 @@ CLAIMS = (
     PaperClaim(
         "C16",
         "V-B",
-        "at 100 Mbit/s RED_ECN makes -10 % of -20 %",
+        "at 100 Mbit/s RED_ECN improves -20 % to -10 %",
         "meter.ablation",
         compared("paper", "controller", at(100, 0.05)),
     ),
     PaperClaim(
         "C17",
         "IV-C, V-B",
-        "RED_ECN spares timeouts; without the controller the rate is always below",
+        "RED_ECN avoids timeouts; without the controller the rate is always below the target",
         "meter.ablation",
         _timeouts,
     ),
     PaperClaim(
         "C18",
         "V-B",
-        "few packets a round trip: timeouts in place of fast retransmits",
+        "few packets per RTT: timeouts in place of fast retransmits",
         "meter.ablation",
         _waiting,
     ),
