@@ -217,4 +217,5 @@ def _delay_panel(panel: Axes, run: Run, queues: int, phase_s: int) -> None:
             name = f"{number}-{number}" + ("" if queues == 1 else ", L" if queue == 1 else ", C")
             panel.plot(delays.edges_ms, share, color=f"C{phase + 2}", linestyle=style, label=name)
     panel.axvline(TARGET_MS, color="0.6", linestyle=":")
-    panel.set(xlim=(0, 50), ylim=(0, 1.02), xlabel="queue delay (ms)")
+    # The curves of L would be hidden by the axis at 0.
+    panel.set(xlim=(-1, 50), ylim=(0, 1.02), xlabel="queue delay (ms)")
