@@ -2,9 +2,9 @@
 
 use units::Time;
 
-use super::output::{Sender, Timer};
-use super::recovery::{MAX_REORDERING, ack_flag as flags};
+use super::ack_flag as flags;
 use super::scoreboard::{Sent, mark};
+use super::sender::{MAX_REORDERING, Sender, Timer};
 use crate::cc::{Ack, RateSample, State};
 
 /// An ACK with its numbers made offsets.

@@ -3,7 +3,7 @@
 
 use units::Rate;
 
-use super::output::Sender;
+use super::sender::Sender;
 use crate::cc::NO_CLAMP;
 
 impl Sender {

@@ -2,28 +2,15 @@
 
 use units::Time;
 
-use super::output::{Sender, Timer};
-use super::recovery::ack_flag;
+use super::ack_flag;
 use super::scoreboard::{Sent, mark};
+use super::sender::{Sender, Timer};
 use crate::cc::State;
 
 /// Shortest timer (`TCP_TIMEOUT_MIN`).
 pub(super) const TIMEOUT_MIN: Time = Time::from_ms(2);
 /// Recoveries for which a window that was widened after D-SACK stays so.
 const REO_WND_PERSIST: u32 = 16;
-
-#[derive(Debug, Default)]
-pub(super) struct Rack {
-    /// Sending time and end of the packet, of those delivered, that was sent last.
-    sent: Time,
-    end: u64,
-    rtt: Time,
-    pub advanced: bool,
-    reo_wnd_steps: u32,
-    reo_wnd_persist: u32,
-    pub dsack_seen: bool,
-    last_delivered: u64,
-}
 
 impl Sender {
     /// A packet was delivered (RFC 8985 section 6.2, step 2).

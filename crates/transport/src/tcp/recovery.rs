@@ -3,32 +3,11 @@
 
 use units::Time;
 
-use super::output::{Sender, Timer};
+use super::ack_flag as flags;
+use super::rtt::clock;
 use super::scoreboard::mark;
+use super::sender::{MAX_REORDERING, Sender, Timer};
 use crate::cc::{Event, INFINITE_SSTHRESH, LostPacket, State};
-
-/// What an ACK brought (`FLAG_*`).
-pub(super) mod ack_flag {
-    pub const DATA_ACKED: u32 = 1;
-    pub const UNA_ADVANCED: u32 = 2;
-    pub const DATA_SACKED: u32 = 4;
-    pub const RETRANS_DATA_ACKED: u32 = 8;
-    /// A packet sent only once was (selectively) acknowledged, below `high_seq`.
-    pub const ORIG_SACK_ACKED: u32 = 16;
-    pub const DSACK: u32 = 32;
-    pub const ECE: u32 = 64;
-    pub const LOST_RETRANS: u32 = 128;
-    pub const WINDOW_UPDATE: u32 = 256;
-    pub const SYN_ACKED: u32 = 512;
-    /// Data, so no duplicate ACK.
-    pub const DATA: u32 = 1024;
-    /// A duplicate ACK of a peer without SACK.
-    pub const DUPLICATE: u32 = 2048;
-}
-use ack_flag as flags;
-
-/// `tcp_max_reordering`.
-pub(super) const MAX_REORDERING: u32 = 300;
 
 impl Sender {
     pub(super) fn set_state(&mut self, state: State, now: Time) {
@@ -206,7 +185,7 @@ impl Sender {
 
     fn packet_delayed(&self) -> bool {
         // The ACK echoes a time before the first retransmission: the original arrived (RFC 3522).
-        matches!((self.retrans_stamp, self.echoed), (Some(stamp), Some(echo)) if (echo.wrapping_sub(super::connection::clock(stamp)) as i32) < 0)
+        matches!((self.retrans_stamp, self.echoed), (Some(stamp), Some(echo)) if (echo.wrapping_sub(clock(stamp)) as i32) < 0)
     }
 
     fn may_undo(&self) -> bool {

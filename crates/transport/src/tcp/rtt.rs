@@ -117,6 +117,11 @@ impl Rtt {
     }
 }
 
+/// The clock of the timestamps option: milliseconds, never zero.
+pub(super) fn clock(now: Time) -> u32 {
+    (now.as_ms() as u32).wrapping_add(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
