@@ -3,9 +3,10 @@
 use transport::tcp::Connection;
 use units::Time;
 
+use crate::error::{BuildError, refuse};
 use crate::events::Event;
 use crate::flow::{FlowId, NO_PAGE, Outcome};
-use crate::network::{BuildError, Kind, Network, refuse};
+use crate::network::{Kind, Network};
 use crate::port::{Link, PortId, QueueStatistics};
 use crate::record::{FlowSamples, Histogram, QueueSamples, Recorder};
 use crate::udp::UdpStatistics;

@@ -1,13 +1,12 @@
 //! Building a network: nodes, links, routes.
 
+use crate::error::{BuildError, refuse};
 use crate::flows::{TCP_HEADERS, UDP_HEADERS};
-use crate::network::{Action, BuildError, Kind, NO_HOST, Network, Node, NodeId, Ways, refuse};
+use crate::network::{Action, Kind, Network};
+use crate::node::{LAST_PORT, NO_HOST, Node, NodeId, Ways};
 use crate::port::{Link, Port, PortId};
 use crate::routes::towards;
 use units::Time;
-
-/// The last port number that v1model can send to: one more means that a packet is dropped.
-pub(crate) const LAST_PORT: u32 = 510;
 
 impl Network {
     pub fn host(&mut self, name: &str) -> NodeId {

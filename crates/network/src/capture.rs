@@ -9,13 +9,6 @@ use std::io::{self, BufWriter, Write};
 
 use wire::packet::Written;
 
-use crate::network::{BuildError, Network, refuse};
-use crate::pool::PacketId;
-use crate::port::PortId;
-
-/// In place of a capture's number: none.
-pub(crate) const NO_CAPTURE: u32 = u32::MAX;
-
 /// Where a capture goes.
 pub type Sink = Box<dyn Write + Send + Sync>;
 
@@ -40,7 +33,32 @@ impl fmt::Debug for Capture {
 }
 
 impl Capture {
-    fn write(&mut self, time: u64, packet: &Written) {
+    pub fn new(out: BufWriter<Sink>, snap: u32) -> Capture {
+        Capture { out, snap, waiting: VecDeque::new(), error: None }
+    }
+
+    /// A packet will be sent at `at`.
+    pub fn wait(&mut self, at: u64, packet: Written) {
+        self.waiting.push_back(Waiting { at, packet });
+    }
+
+    /// Packets that wait are sent at these times instead, from the last on. The port may have more of them, from before the capture.
+    pub fn reschedule(&mut self, starts: impl Iterator<Item = u64>) {
+        for (waiting, at) in self.waiting.iter_mut().rev().zip(starts) {
+            waiting.at = at;
+        }
+    }
+
+    /// Writes out what was sent until now.
+    pub fn flush(&mut self, now: u64) -> io::Result<()> {
+        self.settle(now);
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => self.out.flush(),
+        }
+    }
+
+    pub fn write(&mut self, time: u64, packet: &Written) {
         if self.error.is_some() {
             return;
         }
@@ -63,7 +81,7 @@ impl Capture {
     }
 
     /// Writes what has been sent by now.
-    fn settle(&mut self, now: u64) {
+    pub fn settle(&mut self, now: u64) {
         while self.waiting.front().is_some_and(|first| first.at <= now)
             && let Some(first) = self.waiting.pop_front()
         {
@@ -72,78 +90,11 @@ impl Capture {
     }
 }
 
-impl Network {
-    /// Captures what goes over a port from now on, both ways: of each packet its first `snap` bytes.
-    ///
-    /// # Errors
-    /// A port that is captured already, and a sink that takes nothing.
-    pub fn capture(&mut self, port: PortId, out: Sink, snap: u32) -> Result<(), BuildError> {
-        let number = self.captures.len() as u32;
-        let p = &self.ports[port.0 as usize];
-        let (back, far) = (self.at(p.to, p.to_port), p.to);
-        if p.captures_sent != NO_CAPTURE {
-            let here = self.ports[back as usize].to;
-            let [here, far] = [here, far].map(|n| &self.nodes[n as usize].name);
-            return refuse(format!("the port of {here} to {far} is captured already"));
-        }
-        let mut out = BufWriter::with_capacity(1 << 16, out);
-        if let Err(error) =
-            out.write_all(&wire::pcap::file_header(wire::pcap::ETHERNET, snap)).and_then(|()| out.flush())
-        {
-            return refuse(format!("a capture cannot be written: {error}"));
-        }
-        self.ports[port.0 as usize].captures_sent = number;
-        self.watcher(back).capture = Some(number);
-        self.captures.push(Capture { out, snap, waiting: VecDeque::new(), error: None });
-        Ok(())
-    }
-
-    /// The port of a node with a number, which it has.
-    fn at(&self, node: u32, number: u32) -> u32 {
-        let ports = &self.nodes[node as usize].ports;
-        let found = ports.iter().find(|p| self.ports[**p as usize].number == number);
-        *found.unwrap_or(&ports[0])
-    }
-
-    /// Writes out what was captured until now; gives what went wrong, for each capture in the order of making.
-    pub fn flush_captures(&mut self) -> Vec<io::Result<()>> {
-        let now = self.now;
-        let flush = |capture: &mut Capture| {
-            capture.settle(now);
-            match capture.error.take() {
-                Some(error) => Err(error),
-                None => capture.out.flush(),
-            }
-        };
-        self.captures.iter_mut().map(flush).collect()
-    }
-
-    /// A port has taken a packet and will send it at `at`.
-    #[cold]
-    pub(crate) fn capture_sent(&mut self, capture: u32, at: u64, id: PacketId) {
-        let packet = self.copy_bytes(self.packets.get(id));
-        let capture = &mut self.captures[capture as usize];
-        capture.waiting.push_back(Waiting { at, packet });
-        capture.settle(self.now);
-    }
-
-    /// A packet has come over a wire.
-    pub(crate) fn capture_come(&mut self, capture: u32, id: PacketId) {
-        let packet = self.copy_bytes(self.packets.get(id));
-        let capture = &mut self.captures[capture as usize];
-        capture.settle(self.now);
-        capture.write(self.now, &packet);
-    }
-
-    /// A link has changed, and with it when its packets are sent.
-    pub(crate) fn capture_changed(&mut self, port: u32) {
-        let p = &self.ports[port as usize];
-        if let Some(capture) = self.captures.get_mut(p.captures_sent as usize) {
-            capture.settle(self.now);
-            // The port may have more of them, from before the capture.
-            for (waiting, at) in capture.waiting.iter_mut().rev().zip(p.starts().rev()) {
-                waiting.at = at;
-            }
-        }
-    }
+/// Who sees what comes out of a wire.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Watcher {
+    /// Number of a capture.
+    pub capture: Option<u32>,
+    /// Switches, and the number of the port by which each gets a copy.
+    pub taps: Vec<(u32, u32)>,
 }

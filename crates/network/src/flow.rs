@@ -3,7 +3,7 @@
 use transport::tcp::{Config, Connection, Statistics};
 use units::{Bytes, Time};
 
-use crate::network::NodeId;
+use crate::node::NodeId;
 
 /// A flow's number, TCP and UDP counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,9 +5,11 @@ use std::ops::RangeInclusive;
 use transport::cc;
 use units::Time;
 
+use crate::error::{BuildError, refuse};
 use crate::events::{Event, MAX_ID};
 use crate::flow::{Endpoint, FlowId, NO_PAGE, Outcome, Plan, TcpFlow};
-use crate::network::{Action, BuildError, Kind, Network, NodeId, refuse};
+use crate::network::{Action, Kind, Network};
+use crate::node::NodeId;
 use crate::udp::{Source, UdpFlow};
 
 /// Bytes of headers in front of an MSS, and of a datagram.

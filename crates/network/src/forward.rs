@@ -6,11 +6,11 @@ use wire::frame::Addresses;
 use wire::packet::{Packet, Written};
 
 use crate::addresses;
-use crate::capture::NO_CAPTURE;
 use crate::events::Event;
-use crate::network::{NO_HOST, Network};
+use crate::network::Network;
+use crate::node::NO_HOST;
 use crate::pool::{PacketId, Slot};
-use crate::port::Taken;
+use crate::port::{NO_CAPTURE, Taken};
 
 /// The host that a packet's IPv4 destination belongs to; [`NO_HOST`] for what is no IPv4 packet or of no host.
 #[inline]

@@ -12,33 +12,40 @@
 //! | `forward` | a packet's way from node to node |
 //! | `hosts` | what comes to hosts, and what they send |
 //! | `sample` | samples on a period |
-//! | `agents` | what stands between a host's connections and its port |
+//! | `node`, `error` | its nodes, and what is refused |
+//! | `agent`, `agents` | what stands between a host's connections and its port |
 //! | `events` | the queue of events |
 //! | `pool` | packets under way |
 //! | `port` | an output queue with the wire behind it |
 //! | `aqm` | queue management of plain ports |
-//! | `flow`, `request_response`, `udp` | what hosts send |
+//! | `flow`, `page`, `request_response`, `udp` | what hosts send |
 //! | `workload` | flows at random: sizes by a distribution, starts by a Poisson process |
-//! | `outside` | hosts that are not simulated: frames come in and go out |
+//! | `outgoing`, `outside` | hosts that are not simulated: frames come in and go out |
 //! | `addresses` | which host and flow has which addresses and ports, so that packets become bytes and are read again |
 //! | `capture` | pcap files of what goes over a port |
+//! | `watch` | who sees what goes over a port |
 //! | `tap` | copies of what goes over a link, for a switch |
 //! | `record` | samples and distributions |
 //! | `routes` | shortest paths, with ties split by flow |
 
 mod addresses;
+mod agent;
 mod agents;
 mod aqm;
 mod ask;
 mod build;
 mod capture;
+mod error;
 mod events;
 mod flow;
 mod flows;
 mod forward;
 mod hosts;
 mod network;
+mod node;
+mod outgoing;
 mod outside;
+mod page;
 mod pool;
 mod port;
 mod record;
@@ -49,17 +56,20 @@ mod sample;
 mod switches;
 mod tap;
 mod udp;
+mod watch;
 mod workload;
 
 pub use addresses::{ipv4, mac};
-pub use agents::{AgentCounts, AgentId, AgentNews, What};
+pub use agent::{AgentCounts, AgentId, AgentNews, What};
 pub use aqm::Aqm;
 pub use capture::Sink;
+pub use error::BuildError;
 pub use flow::{FlowId, Outcome, TcpFlow};
-pub use network::{BuildError, Network, NodeId};
-pub use outside::Outgoing;
+pub use network::Network;
+pub use node::NodeId;
+pub use outgoing::Outgoing;
+pub use page::{Exchange, PageFlow, PageId};
 pub use port::{GilbertElliott, Link, PortId, QueueLimit, QueueStatistics};
 pub use record::{FlowSamples, Histogram, QueueSamples};
-pub use request_response::{Exchange, PageFlow, PageId};
 pub use udp::{Pattern, UdpFlow, UdpStatistics};
 pub use workload::{Arrival, SizeDistribution, poisson};

@@ -1,70 +1,18 @@
 //! A network and its state; see `build`, `flows` and `switches` for what is put in, `run` for what happens then.
 
-use std::fmt;
-
-use crate::agents::Agents;
-use crate::capture::Capture;
+use crate::agent::Agents;
+use crate::capture::{Capture, Watcher};
 use crate::events::Events;
 use crate::flow::{Endpoint, Plan};
-use crate::outside::Outside;
+use crate::node::{Node, Planned, SwitchNode};
+use crate::outgoing::Outside;
+use crate::page::RequestResponse;
 use crate::pool::Pool;
 use crate::port::{Link, Port};
 use crate::record::Recorder;
-use crate::request_response::RequestResponse;
-use crate::switches::{Planned, SwitchNode};
-use crate::tap::Watcher;
 use crate::udp::Source;
 use units::Random;
 use wire::packet::Written;
-
-/// A node's number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct NodeId(pub(crate) u32);
-
-impl NodeId {
-    /// Nodes count from 0 in the order of making.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// In place of a host's index: a router.
-pub(crate) const NO_HOST: u32 = u32::MAX;
-
-/// A network that makes no sense; names the object and the cure.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BuildError(pub(crate) String);
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BuildError {}
-
-pub(crate) fn refuse<T>(why: String) -> Result<T, BuildError> {
-    Err(BuildError(why))
-}
-
-#[derive(Debug)]
-pub(crate) struct Node {
-    pub name: String,
-    /// Index among the hosts; [`NO_HOST`] for a router or a switch.
-    pub host: u32,
-    /// Index among the switches; [`NO_HOST`] for others.
-    pub switch: u32,
-    pub ports: Vec<u32>,
-    /// By destination host, the ports that lead there.
-    pub routes: Vec<Ways>,
-}
-
-/// Ports that lead to one host, as a range of [`Network::ways`]; one way is the port itself.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ways {
-    pub first: u32,
-    pub count: u32,
-}
 
 /// What is planned for a time.
 #[derive(Debug, Clone)]

@@ -3,44 +3,17 @@
 //! time before it puts the frame in.
 
 use units::Time;
+
 use wire::packet::Written;
 
+use crate::error::{BuildError, refuse};
 use crate::forward::target;
-use crate::network::{BuildError, NO_HOST, Network, NodeId, refuse};
+use crate::network::Network;
+use crate::node::{NO_HOST, NodeId};
+use crate::outgoing::Outgoing;
 
 /// Packets whose memory is kept for the next ones.
 const MAX_SPARE: usize = 4096;
-
-/// A frame for a host that is not simulated.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outgoing {
-    pub host: NodeId,
-    /// When the network delivered it.
-    pub at: Time,
-    /// With payload that is real.
-    pub packet: Box<Written>,
-}
-
-/// Which hosts are not simulated, and what there is for them.
-#[derive(Debug, Default)]
-pub(crate) struct Outside {
-    /// By host its node; [`NO_HOST`] for one that is simulated.
-    nodes: Vec<u32>,
-    outgoing: Vec<Outgoing>,
-}
-
-impl Outside {
-    #[inline]
-    pub fn has(&self, host: u32) -> bool {
-        self.nodes.get(host as usize).is_some_and(|node| *node != NO_HOST)
-    }
-
-    pub fn put(&mut self, host: u32, now: u64, mut packet: Box<Written>) {
-        packet.fill();
-        let host = NodeId(self.nodes[host as usize]);
-        self.outgoing.push(Outgoing { host, at: Time::from_ps(now), packet });
-    }
-}
 
 impl Network {
     /// Makes a host one that is not simulated.
@@ -53,10 +26,7 @@ impl Network {
             return refuse(format!("{} is no host; only a host can be outside", node.name));
         }
         let index = node.host as usize;
-        if self.outside.nodes.len() <= index {
-            self.outside.nodes.resize(index + 1, NO_HOST);
-        }
-        self.outside.nodes[index] = host.0;
+        self.outside.add(index, host);
         Ok(())
     }
 
@@ -75,12 +45,12 @@ impl Network {
 
     /// Takes what there is for hosts that are not simulated, in order of time, to the end of `into`.
     pub fn take_outgoing(&mut self, into: &mut Vec<Outgoing>) {
-        into.append(&mut self.outside.outgoing);
+        self.outside.take(into);
     }
 
     /// Whether there is anything to take.
     pub fn has_outgoing(&self) -> bool {
-        !self.outside.outgoing.is_empty()
+        self.outside.has_outgoing()
     }
 
     /// Memory for a packet that becomes bytes.

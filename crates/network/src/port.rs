@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 use units::{Bytes, Rate, Time};
 
 use crate::aqm::{Aqm, Managed, Waiting};
-use crate::capture::NO_CAPTURE;
 use crate::pool::{PacketId, Slot};
 use crate::record::Histogram;
 use units::Random;
@@ -17,6 +16,9 @@ use units::Random;
 /// A port's number, counted over the whole network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortId(pub(crate) u32);
+
+/// In place of a capture's number: none.
+pub(crate) const NO_CAPTURE: u32 = u32::MAX;
 
 /// How long a queue may get. The packet that is being sent does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

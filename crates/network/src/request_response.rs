@@ -6,60 +6,10 @@
 use transport::tcp::Connection;
 use units::{Bytes, Time};
 
+use crate::error::{BuildError, refuse};
 use crate::flow::{FlowId, TcpFlow};
-use crate::network::{Action, BuildError, Network, refuse};
-
-/// A page's number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PageId(u32);
-
-/// What a page is.
-#[derive(Debug, Clone)]
-pub struct PageFlow {
-    /// The connection, from the client to the server; its start is that of the first request. No size and no stop.
-    pub flow: TcpFlow,
-    pub request: Bytes,
-    pub response: Bytes,
-    /// Requests, one after the other.
-    pub objects: u32,
-    /// From an answer to the next question.
-    pub think: Time,
-    /// All over one connection; otherwise each over one of its own.
-    pub persistent: bool,
-}
-
-/// A question, and its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exchange {
-    /// Over which connection.
-    pub flow: FlowId,
-    pub asked: Time,
-    /// When the client had all of the answer.
-    pub answered: Option<Time>,
-}
-
-/// A page and what came of it so far.
-#[derive(Debug)]
-pub(crate) struct RequestResponse {
-    page: PageFlow,
-    /// Its first flow and that flow's plan; the others follow.
-    first: (FlowId, u32),
-    exchanges: Vec<Exchange>,
-    /// The last question has come to the server.
-    heard: bool,
-}
-
-impl RequestResponse {
-    /// The plan of the connection that is in use.
-    fn plan(&self, exchange: usize) -> u32 {
-        self.first.1 + if self.page.persistent { 0 } else { exchange as u32 }
-    }
-
-    /// Questions on the connection that is in use.
-    fn on_connection(&self) -> u64 {
-        if self.page.persistent { self.exchanges.len() as u64 } else { 1 }
-    }
-}
+use crate::network::{Action, Network};
+use crate::page::{Exchange, PageFlow, PageId, RequestResponse};
 
 impl Network {
     /// Adds a page; gives its number and its flows, one for each connection.

@@ -2,10 +2,11 @@
 
 use units::Time;
 
-use crate::capture::NO_CAPTURE;
+use crate::error::BuildError;
 use crate::events::Event;
-use crate::network::{Action, BuildError, Network};
+use crate::network::{Action, Network};
 use crate::pool::{CAME, HELD};
+use crate::port::NO_CAPTURE;
 
 impl Network {
     /// Runs until `end`, or until a watched switch ([`Network::watch`]) has something for its controller; gives the time

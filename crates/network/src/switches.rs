@@ -8,35 +8,11 @@ use p4lang::ir::Program;
 use switch::{PortConfig, Switch};
 use units::Time;
 
+use crate::error::{BuildError, refuse};
 use crate::events::Event;
-use crate::network::{BuildError, NO_HOST, Network, Node, NodeId, refuse};
+use crate::network::Network;
+use crate::node::{NO_HOST, NO_PORT, Node, NodeId, Planned, SwitchNode};
 use crate::port::{PortId, QueueLimit};
-
-/// In place of a network's port: the switch has no port of that number.
-pub(crate) const NO_PORT: u32 = u32::MAX;
-
-/// A switch and, by its port numbers, the network's ports.
-#[derive(Debug)]
-pub(crate) struct SwitchNode {
-    pub switch: Switch,
-    pub ports: Vec<u32>,
-    /// How many ports there are.
-    pub links: usize,
-    /// Whoever runs the network wants to know at once of digests and packets for the controller.
-    pub watched: bool,
-    /// Earliest event under way for the packet generator; `u64::MAX`: none.
-    pub timer: u64,
-}
-
-/// A switch that is to be made when its ports are known.
-#[derive(Debug)]
-pub(crate) struct Planned {
-    program: Arc<Program>,
-    /// Queues of each port.
-    queues: usize,
-    cpu_port: Option<u32>,
-    node: NodeId,
-}
 
 impl Network {
     /// A switch that runs a P4 program. Its ports have the numbers of its links in the order in which they are made, from 0 on,

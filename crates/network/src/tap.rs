@@ -2,20 +2,10 @@
 //! the time at which its last bit reaches the wire's end. The switch gets it by a port that needs no wire. What the wire loses is not seen.
 //! Nobody else notices: the copy takes no time of the link, and a network without taps pays nothing.
 
-use crate::build::LAST_PORT;
-use crate::capture::NO_CAPTURE;
-use crate::network::{BuildError, NO_HOST, Network, NodeId, refuse};
-use crate::pool::PacketId;
+use crate::error::{BuildError, refuse};
+use crate::network::Network;
+use crate::node::{LAST_PORT, NO_HOST, NodeId};
 use crate::port::PortId;
-
-/// Who sees what comes out of a wire.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Watcher {
-    /// Number of a capture.
-    pub capture: Option<u32>,
-    /// Switches, and the number of the port by which each gets a copy.
-    taps: Vec<(u32, u32)>,
-}
 
 impl Network {
     /// A copy of each packet that comes over the wire of `port` goes into a switch by its port `number`.
@@ -38,30 +28,5 @@ impl Network {
         let watcher = self.watcher(port.0);
         watcher.taps.push((index, number));
         Ok(())
-    }
-
-    /// Who watches what comes out of a port's wire.
-    pub(crate) fn watcher(&mut self, port: u32) -> &mut Watcher {
-        let number = &mut self.ports[port as usize].captures_come;
-        if *number == NO_CAPTURE {
-            *number = self.watchers.len() as u32;
-            self.watchers.push(Watcher::default());
-        }
-        &mut self.watchers[*number as usize]
-    }
-
-    /// A packet has come over a wire that is watched.
-    #[cold]
-    pub(crate) fn watch_come(&mut self, watcher: u32, id: PacketId) {
-        if let Some(capture) = self.watchers[watcher as usize].capture {
-            self.capture_come(capture, id);
-        }
-        for tap in 0..self.watchers[watcher as usize].taps.len() {
-            let (switch, number) = self.watchers[watcher as usize].taps[tap];
-            let written = Box::new(self.copy_bytes(self.packets.get(id)));
-            let copy = self.packets.reserve(NO_HOST, 0, written.size());
-            self.packets.get_mut(copy).packet.put(written);
-            self.deliver_to_switch(switch, number, copy);
-        }
     }
 }

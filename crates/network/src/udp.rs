@@ -4,7 +4,7 @@ use transport::segment::Ecn;
 use units::{Rate, Time};
 use wire::packet::Datagram;
 
-use crate::network::NodeId;
+use crate::node::NodeId;
 use units::Random;
 
 /// When datagrams are sent.
