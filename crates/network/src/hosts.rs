@@ -7,6 +7,7 @@ use units::Time;
 use wire::packet::{Arrived, Datagram, Packet};
 
 use crate::addresses;
+use crate::agents::options_for_agents;
 use crate::events::Event;
 use crate::flow::{AGENT, NO_PAGE, Plan};
 use crate::flows::UDP_HEADERS;
@@ -28,12 +29,14 @@ impl Network {
             self.outside.put(host, self.now, written);
             return;
         }
-        let mut options = Some(Options::EMPTY);
-        if self.agents.has(host) && target(&written) == host && written.arrive().is_ok() {
-            options = self.options_for_agents(&mut written);
-        }
-        let found = if target(&written) == host { written.arrive().ok() } else { None };
-        let found = found.and_then(|(ports, arrived)| {
+        let here = target(&written) == host;
+        let options = match here && self.agents.has(host) {
+            true => options_for_agents(&mut written),
+            false => Some(Options::EMPTY),
+        };
+        let arrived = if here { written.arrive().ok() } else { None };
+        self.agents.malformed += u64::from(arrived.is_some() && options.is_none());
+        let found = arrived.and_then(|(ports, arrived)| {
             Some((addresses::endpoint(ports, arrived.is_tcp())?, arrived, options?))
         });
         match found {

@@ -6,6 +6,8 @@
 
 mod through;
 
+pub(crate) use through::options_for_agents;
+
 use transport::host::{Chain, Effect, Event, FlowKey, PacketKind, Room};
 use transport::tcp::Phase;
 use units::{Rate, Time};

@@ -153,15 +153,6 @@ impl Network {
         self.after_segment(index, segment);
     }
 
-    /// The options of a packet that has come to a host with an agent; `None`: one of them makes no sense, and the host drops it.
-    #[cold]
-    pub(crate) fn options_for_agents(&mut self, written: &mut Written) -> Option<Options> {
-        let wire_len = written.wire_len() as u32;
-        let options = frame::options(written.whole(), wire_len).ok();
-        self.agents.malformed += u64::from(options.is_none());
-        options
-    }
-
     /// A host with an agent sends a datagram.
     #[cold]
     pub(crate) fn send_datagram_aside(&mut self, host: u32, mut slot: Slot) {
@@ -225,4 +216,11 @@ impl Network {
             _ => None,
         }
     }
+}
+
+/// The options of a packet that has come to a host with an agent; `None`: one of them makes no sense, and the host drops it.
+#[cold]
+pub(crate) fn options_for_agents(written: &mut Written) -> Option<Options> {
+    let wire_len = written.wire_len() as u32;
+    frame::options(written.whole(), wire_len).ok()
 }
