@@ -53,7 +53,7 @@ impl Network {
     /// As [`Network::link`], with the numbers of the ports at `a` and at `b`, where they are switches.
     ///
     /// # Errors
-    /// As [`Network::link`]; and a number that the node has given to another link, or that v1model does not have.
+    /// As [`Network::link`]; and a number that the node has given to another link or a tap, or that v1model does not have.
     pub fn link_at(
         &mut self,
         a: NodeId,
@@ -95,11 +95,20 @@ impl Network {
 
     /// The number of a node's next port: the one that is asked for, or the one behind the last.
     fn number(&self, node: NodeId, asked: Option<u32>) -> Result<u32, BuildError> {
-        let mut taken = self.nodes[node.0 as usize].ports.iter().map(|p| self.ports[*p as usize].number);
-        let Some(number) = asked else { return Ok(taken.max().map_or(0, |last| last + 1)) };
-        if taken.any(|other| other == number) {
+        let links = self.nodes[node.0 as usize].ports.iter().map(|p| self.ports[*p as usize].number);
+        let number = match asked {
+            Some(number) => number,
+            None => links.max().map_or(0, |last| last + 1),
+        };
+        if asked.is_some_and(|number| self.has_link(node, number)) {
             return refuse(format!(
                 "{} has a port {number} already; give it another number",
+                self.name(node)
+            ));
+        }
+        if self.has_tap(node, number) {
+            return refuse(format!(
+                "port {number} of {} is taken by a tap; give the link or the tap another number",
                 self.name(node)
             ));
         }
@@ -110,6 +119,17 @@ impl Network {
             ));
         }
         Ok(number)
+    }
+
+    /// Whether a link of the node has the number.
+    pub(crate) fn has_link(&self, node: NodeId, number: u32) -> bool {
+        self.nodes[node.0 as usize].ports.iter().any(|p| self.ports[*p as usize].number == number)
+    }
+
+    /// Whether a tap of the switch has the number.
+    pub(crate) fn has_tap(&self, node: NodeId, number: u32) -> bool {
+        let switch = self.nodes[node.0 as usize].switch;
+        self.watchers.iter().any(|watcher| watcher.taps.contains(&(switch, number)))
     }
 
     fn port(&mut self, from: NodeId, to: NodeId, link: Link, [number, to_port]: [u32; 2]) -> PortId {

@@ -11,18 +11,17 @@ impl Network {
     /// A copy of each packet that comes over the wire of `port` goes into a switch by its port `number`.
     ///
     /// # Errors
-    /// A node that is no P4 switch, a number that v1model does not have, and one that a link or another tap of the switch has.
+    /// A node that is not a P4 switch, a number that v1model does not have, and one that a link or another tap of the switch has.
     pub fn tap(&mut self, port: PortId, switch: NodeId, number: u32) -> Result<(), BuildError> {
         let node = &self.nodes[switch.0 as usize];
         let (name, index) = (&node.name, node.switch);
         if index == NO_HOST {
-            return refuse(format!("{name} is no P4 switch; a tap leads to one"));
+            return refuse(format!("{name} is not a P4 switch; a tap needs one"));
         }
         if number > LAST_PORT {
             return refuse(format!("{name} cannot have a port {number}; the last is {}", LAST_PORT));
         }
-        let taken = |p: &u32| self.ports[*p as usize].number == number;
-        if node.ports.iter().any(taken) || self.watchers.iter().any(|w| w.taps.contains(&(index, number))) {
+        if self.has_link(switch, number) || self.has_tap(switch, number) {
             return refuse(format!("{name} has a port {number} already; give the tap another number"));
         }
         let watcher = self.watcher(port.0);

@@ -437,6 +437,28 @@ fn program(path: &str) -> Arc<p4lang::ir::Program> {
 }
 
 #[test]
+fn a_link_does_not_take_the_port_of_a_tap() {
+    let mut path = path(Rate::from_mbps(20), 20);
+    let Path3 { net, ports: [.., r_b, b_r], .. } = &mut path;
+    let monitor = net.switch("monitor", program("crates/network/tests/data/monitor.p4"), 1, Some(64));
+    let router = net.router("r2");
+    net.tap(*r_b, monitor, 6).unwrap();
+    net.tap(*b_r, monitor, 0).unwrap();
+    let link = Link::new(Rate::from_mbps(20), Time::ZERO);
+    let mut refused = |number| {
+        let made = net.link_at(monitor, router, link.clone(), link.clone(), [number, None]);
+        made.unwrap_err().to_string()
+    };
+    let cure = "is taken by a tap; give the link or the tap another number";
+    assert_eq!(refused(Some(6)), format!("port 6 of monitor {cure}"));
+    // The number that a link gets if none is asked for.
+    assert_eq!(refused(None), format!("port 0 of monitor {cure}"));
+    net.link_at(monitor, router, link.clone(), link.clone(), [Some(7), None]).unwrap();
+    // What taps have taken on one switch is free on another.
+    net.link_at(router, monitor, link.clone(), link, [Some(6), Some(8)]).unwrap();
+}
+
+#[test]
 fn a_tap_sees_what_a_capture_there_has() {
     let run = |tapped: bool| {
         let mut path = path(Rate::from_mbps(20), 20);
@@ -447,7 +469,8 @@ fn a_tap_sees_what_a_capture_there_has() {
             net.tap(*r_b, monitor, 6).unwrap();
             net.tap(*b_r, monitor, 7).unwrap();
             assert!(net.tap(*b_r, monitor, 7).is_err());
-            assert!(net.tap(*b_r, *host, 7).is_err());
+            let why = net.tap(*b_r, *host, 7).unwrap_err().to_string();
+            assert_eq!(why, "a is not a P4 switch; a tap needs one");
         }
         let flow = path.tcp(Some(300_000));
         path.run(Time::from_secs(3));
