@@ -69,6 +69,15 @@ def parse_size(text: str) -> int:
 
 def show_time(ps: int) -> str: ...
 def show_rate(bps: int) -> str: ...
+def host_ipv4(host: int) -> str:
+    """IPv4 address of the host of that number, counted from 0."""
+
+def host_mac(host: int) -> str:
+    """Ethernet address of the host of that number, counted from 0."""
+
+def flow_ports(number: int, udp: bool) -> tuple[int, int]:
+    """Source's and receiver's port of a flow. TCP and UDP flows are counted apart, each from 0."""
+
 def congestion_controls() -> list[str]:
     """Names of the congestion controls."""
 

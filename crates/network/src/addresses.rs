@@ -34,6 +34,11 @@ pub(crate) fn ports(number: u32, receivers: u32) -> (u16, u16) {
     ((SOURCES + low) as u16, (receivers + (low + high) % SPAN) as u16)
 }
 
+/// Source's and receiver's port of a flow by its number among the flows of its protocol.
+pub fn flow_ports(number: u32, udp: bool) -> (u16, u16) {
+    ports(number, if udp { UDP_RECEIVERS } else { TCP_RECEIVERS })
+}
+
 /// The number of the flow with these ports.
 fn number(source: u16, receiver: u16, receivers: u32) -> Option<u32> {
     let low = u32::from(source).checked_sub(SOURCES).filter(|low| *low < SPAN)?;

@@ -59,7 +59,7 @@ mod udp;
 mod watch;
 mod workload;
 
-pub use addresses::{ipv4, mac};
+pub use addresses::{flow_ports, ipv4, mac};
 pub use agent::{AgentCounts, AgentId, AgentNews, What};
 pub use aqm::Aqm;
 pub use capture::Sink;

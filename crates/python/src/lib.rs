@@ -1,5 +1,6 @@
 //! The Python module `tidegate._core`: a thin skin over [`commands`], the engine and the simulator. No logic of its own.
 
+mod addresses;
 mod agents;
 mod answers;
 mod arrow;
@@ -50,6 +51,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(values::show_time, m)?)?;
     m.add_function(wrap_pyfunction!(values::show_rate, m)?)?;
     m.add_function(wrap_pyfunction!(values::congestion_controls, m)?)?;
+    m.add_function(wrap_pyfunction!(addresses::host_ipv4, m)?)?;
+    m.add_function(wrap_pyfunction!(addresses::host_mac, m)?)?;
+    m.add_function(wrap_pyfunction!(addresses::flow_ports, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::check, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::stf, m)?)?;
     Ok(())

@@ -12,7 +12,6 @@ import numpy as np
 
 from tidegate import _core, specs, units, workloads
 from tidegate._core import TidegateError
-from tidegate.network import addresses
 from tidegate.network.nodes import Node
 from tidegate.network.routing import Routing
 from tidegate.specs import PageSpec, TcpSpec, UdpSpec
@@ -90,7 +89,7 @@ class Flows(Routing):
         udp = flow.kind == "udp"
         number = sum((other.kind == "udp") == udp for other in self.flows[: flow.number])
         ends = (self.address(flow.source), self.address(flow.target))
-        return FiveTuple(*ends, 17 if udp else 6, *addresses.ports(number, udp))
+        return FiveTuple(*ends, 17 if udp else 6, *_core.flow_ports(number, udp))
 
     def _ends(self, source: Node, target: Node, kind: str) -> str:
         for node in (source, target):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate._core import TidegateError
-from tidegate.network import addresses
+from tidegate._core import TidegateError, host_ipv4, host_mac
 from tidegate.network.links import Link
 from tidegate.network.nodes import Node, Switch
 from tidegate.network.topology import Topology
@@ -18,11 +17,11 @@ class Routing(Topology):
 
     def address(self, host: Node) -> str:
         """The IPv4 address of a host."""
-        return addresses.ipv4(self._host_number(host))
+        return host_ipv4(self._host_number(host))
 
     def mac(self, host: Node) -> str:
         """The Ethernet address of a host."""
-        return addresses.mac(self._host_number(host))
+        return host_mac(self._host_number(host))
 
     def _host_number(self, host: Node) -> int:
         hosts = [node for node in self.nodes if node.kind == "host"]
