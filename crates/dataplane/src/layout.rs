@@ -260,7 +260,7 @@ impl Slot {
             Slot::U32 { base } => u64::from(read_u32(frame, base)),
             Slot::Words { base, .. } => read_u64(frame, base),
             Slot::Varbit { .. } => {
-                debug_assert!(false, "a varbit is no scalar");
+                debug_assert!(false, "a varbit is not a scalar");
                 0
             }
         }
@@ -297,7 +297,7 @@ impl Slot {
                     write_u64(frame, base + 8 * k, 0);
                 }
             }
-            Slot::Varbit { .. } => debug_assert!(false, "a varbit is no scalar"),
+            Slot::Varbit { .. } => debug_assert!(false, "a varbit is not a scalar"),
         }
     }
 

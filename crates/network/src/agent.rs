@@ -17,7 +17,7 @@ impl AgentId {
 
 /// Something that an agent is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentNews {
+pub struct AgentNotice {
     pub at: Time,
     pub agent: AgentId,
     /// Number of the connection's end; see [`Network::agent_flow`].
@@ -66,7 +66,7 @@ pub(crate) struct Agents {
     pub all: Vec<Agent>,
     /// By host its agents that are there, the first next to TCP.
     pub by_host: Vec<Vec<u32>>,
-    pub news: Vec<AgentNews>,
+    pub pending: Vec<AgentNotice>,
     /// Packets whose options made no sense.
     pub malformed: u64,
 }

@@ -44,10 +44,10 @@ impl Network {
         &mut self,
         a: NodeId,
         b: NodeId,
-        there: Link,
-        back: Link,
+        forward: Link,
+        reverse: Link,
     ) -> Result<(PortId, PortId), BuildError> {
-        self.link_at(a, b, there, back, [None, None])
+        self.link_at(a, b, forward, reverse, [None, None])
     }
 
     /// As [`Network::link`], with the numbers of the ports at `a` and at `b`, where they are switches.
@@ -58,16 +58,16 @@ impl Network {
         &mut self,
         a: NodeId,
         b: NodeId,
-        there: Link,
-        back: Link,
+        forward: Link,
+        reverse: Link,
         numbers: [Option<u32>; 2],
     ) -> Result<(PortId, PortId), BuildError> {
         let names = format!("the link {} - {}", self.name(a), self.name(b));
         if a == b {
             return refuse(format!("{names} connects a node to itself"));
         }
-        check_link(&names, &there)?;
-        check_link(&names, &back)?;
+        check_link(&names, &forward)?;
+        check_link(&names, &reverse)?;
         for node in [a, b] {
             if self.is_host(node) && !self.nodes[node.0 as usize].ports.is_empty() {
                 return refuse(format!(
@@ -76,7 +76,7 @@ impl Network {
                 ));
             }
         }
-        for (node, link) in [(a, &there), (b, &back)] {
+        for (node, link) in [(a, &forward), (b, &reverse)] {
             if link.aqm.is_some() && self.nodes[node.0 as usize].switch != NO_HOST {
                 return refuse(format!(
                     "{names}: the queues of the P4 switch {} are managed by its program; leave `aqm` out",
@@ -90,7 +90,7 @@ impl Network {
         }
         let numbers = given;
         self.routed = false;
-        Ok((self.port(a, b, there, numbers), self.port(b, a, back, [numbers[1], numbers[0]])))
+        Ok((self.port(a, b, forward, numbers), self.port(b, a, reverse, [numbers[1], numbers[0]])))
     }
 
     /// The number of a node's next port: the one that is asked for, or the one behind the last.
@@ -154,7 +154,7 @@ impl Network {
     /// are there.
     ///
     /// # Errors
-    /// A port of another node, a target that is no host.
+    /// A port of another node, a target that is not a host.
     pub fn set_route(&mut self, router: NodeId, to: NodeId, port: PortId) -> Result<(), BuildError> {
         if !self.routed {
             self.route()?;

@@ -22,7 +22,7 @@ pub(crate) enum Event {
     /// A switch's port has sent a packet, and may send the next.
     Free(u32),
     /// A packet that does not keep the wire's order arrives.
-    Stray(u32),
+    Single(u32),
     /// A switch's packet generator is due.
     Generate(u32),
 }
@@ -33,7 +33,7 @@ impl Event {
             Event::Arrive(id) => (0, id),
             Event::Timer(id) => (1, id),
             Event::Action(id) => (2, id),
-            Event::Stray(id) => (3, id),
+            Event::Single(id) => (3, id),
             Event::Udp(id) => (4, id),
             Event::Sample(id) => (5, id),
             Event::Free(id) => (6, id),
@@ -48,7 +48,7 @@ impl Event {
             0 => Event::Arrive(id),
             1 => Event::Timer(id),
             2 => Event::Action(id),
-            3 => Event::Stray(id),
+            3 => Event::Single(id),
             4 => Event::Udp(id),
             5 => Event::Sample(id),
             6 => Event::Free(id),

@@ -119,7 +119,7 @@ impl Network {
         let number = self.kinds.len() as u32;
         for node in [from, to] {
             if !self.is_host(node) {
-                return refuse(format!("flow {number} ends at {}, which is no host", self.name(node)));
+                return refuse(format!("flow {number} ends at {}, which is not a host", self.name(node)));
             }
             if self.outside.has(self.nodes[node.0 as usize].host) {
                 return refuse(format!("flow {number} ends at {}, which is not simulated", self.name(node)));

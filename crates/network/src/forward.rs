@@ -12,7 +12,7 @@ use crate::node::NO_HOST;
 use crate::pool::{PacketId, Slot};
 use crate::port::{NO_CAPTURE, Taken};
 
-/// The host that a packet's IPv4 destination belongs to; [`NO_HOST`] for what is no IPv4 packet or of no host.
+/// The host that a packet's IPv4 destination belongs to; [`NO_HOST`] for what is not an IPv4 packet or of no host.
 #[inline]
 pub(crate) fn target(written: &Written) -> u32 {
     written.destination().and_then(addresses::host).unwrap_or(NO_HOST)
@@ -78,7 +78,7 @@ impl Network {
         let (ports, now) = (&self.ports, self.now);
         let free = |number: u32| ports[node.ports[number as usize] as usize].free_at() <= now;
         let passed = node.switch.forward(Time::from_ps(now), port, written, free);
-        self.news |= node.watched && node.switch.has_news();
+        self.pending |= node.watched && node.switch.has_pending();
         if let Some(Passed { port, queue, packet }) = passed {
             let slot = self.packets.get_mut(id);
             (slot.size, slot.to) = (packet.size(), target(&packet));
@@ -158,12 +158,12 @@ impl Network {
         let Some(out) = node.switch.transmit(Time::from_ps(self.now), number) else {
             // Something may wait for a shaper.
             let next = node.switch.next_transmit(number).map(|at| at.as_ps().max(self.now + 1));
-            self.news |= node.watched && node.switch.has_news();
+            self.pending |= node.watched && node.switch.has_pending();
             self.wake_ports(index);
             return next;
         };
         let next = node.switch.next_transmit(number);
-        self.news |= node.watched && node.switch.has_news();
+        self.pending |= node.watched && node.switch.has_pending();
         let id = self.packets.reserve(target(&out.packet), port, out.packet.size());
         self.packets.get_mut(id).packet.put(out.packet);
         self.emit(port, id, out.queue, out.waited.as_ps());
@@ -182,8 +182,8 @@ impl Network {
             let capture = p.captures_sent;
             self.capture_sent(capture, self.now, id);
         }
-        if self.ports[port as usize].strays {
-            self.stray(port, id, arrives);
+        if self.ports[port as usize].impaired {
+            self.impair(port, id, arrives);
         } else if first {
             self.events.push(arrives, Event::Arrive(port));
         }
@@ -206,7 +206,7 @@ impl Network {
             Taken::Queued { first: None } => {}
             Taken::Queued { first: Some(at) } => self.events.push(at, Event::Arrive(port)),
             Taken::Dropped => self.packets.free(id),
-            Taken::Stray { at } => self.stray(port, id, at),
+            Taken::Impaired { at } => self.impair(port, id, at),
         }
     }
 
@@ -242,7 +242,7 @@ impl Network {
     }
 
     /// A packet on a wire that loses, doubles or delays.
-    pub(crate) fn stray(&mut self, port: u32, id: PacketId, at: u64) {
+    pub(crate) fn impair(&mut self, port: u32, id: PacketId, at: u64) {
         let p = &mut self.ports[port as usize];
         self.packets.get_mut(id).next = port;
         let random = &mut self.random;
@@ -250,7 +250,7 @@ impl Network {
         if random.chance(p.link.duplicate) {
             let copy = self.packets.add(self.packets.get(id).clone());
             let later = (random.unit() * jitter) as u64;
-            self.events.push(at + later, Event::Stray(copy));
+            self.events.push(at + later, Event::Single(copy));
         }
         if p.loses(random) {
             p.statistics.lost += 1;
@@ -261,6 +261,6 @@ impl Network {
         if random.chance(p.link.reorder) {
             later += p.link.reorder_by.as_ps();
         }
-        self.events.push(at + later, Event::Stray(id));
+        self.events.push(at + later, Event::Single(id));
     }
 }

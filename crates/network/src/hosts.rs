@@ -175,7 +175,7 @@ impl Network {
         self.pump(index);
         if self.closing(index) {
             if self.endpoints[index as usize].hold & AGENT != 0 {
-                self.tell_agents(index);
+                self.notify_agents(index);
             }
             self.retire(index / 2);
         }

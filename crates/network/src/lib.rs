@@ -60,7 +60,7 @@ mod watch;
 mod workload;
 
 pub use addresses::{flow_ports, ipv4, mac};
-pub use agent::{AgentCounts, AgentId, AgentNews, What};
+pub use agent::{AgentCounts, AgentId, AgentNotice, What};
 pub use aqm::Aqm;
 pub use capture::Sink;
 pub use error::BuildError;

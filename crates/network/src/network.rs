@@ -70,7 +70,7 @@ pub struct Network {
     pub(crate) hops: u64,
     pub(crate) unclaimed: u64,
     /// A switch that is watched has something for its controller.
-    pub(crate) news: bool,
+    pub(crate) pending: bool,
 }
 
 impl Network {
@@ -103,7 +103,7 @@ impl Network {
             handled: 0,
             hops: 0,
             unclaimed: 0,
-            news: false,
+            pending: false,
         }
     }
 }

@@ -19,11 +19,11 @@ impl Network {
     /// Makes a host one that is not simulated.
     ///
     /// # Errors
-    /// A node that is no host.
+    /// A node that is not a host.
     pub fn set_outside(&mut self, host: NodeId) -> Result<(), BuildError> {
         let node = &self.nodes[host.0 as usize];
         if node.host == NO_HOST {
-            return refuse(format!("{} is no host; only a host can be outside", node.name));
+            return refuse(format!("{} is not a host; only a host can be outside", node.name));
         }
         let index = node.host as usize;
         self.outside.add(index, host);

@@ -130,7 +130,7 @@ pub(crate) struct Port {
     /// The queue, if it is managed: the ring is the wire alone then.
     pub managed: Option<Box<Managed>>,
     /// The wire loses packets or their order: each one arrives by an event of its own, and the ring is only the queue.
-    pub strays: bool,
+    pub impaired: bool,
     bad: bool,
     /// The capture of what it sends, and who watches what comes out of its wire at the other end.
     pub captures_sent: u32,
@@ -149,7 +149,7 @@ pub(crate) enum Taken {
         first: Option<u64>,
     },
     /// Arrives on its own at that time, if not lost.
-    Stray {
+    Impaired {
         at: u64,
     },
     Dropped,
@@ -171,7 +171,7 @@ impl Port {
             begun: 0,
             waiting_bytes: 0,
             free_at: 0,
-            strays: false,
+            impaired: false,
             bad: false,
             captures_sent: NO_CAPTURE,
             captures_come: NO_CAPTURE,
@@ -186,7 +186,7 @@ impl Port {
     fn link_changed(&mut self) {
         let link = &self.link;
         let rate = link.rate.as_bps();
-        self.strays = link.loss > 0.0
+        self.impaired = link.loss > 0.0
             || link.burst_loss.is_some()
             || link.duplicate > 0.0
             || link.reorder > 0.0
@@ -208,7 +208,7 @@ impl Port {
                 break;
             }
             self.waiting_bytes -= u64::from(flight.bytes);
-            if self.strays {
+            if self.impaired {
                 self.ring.pop_front();
             } else {
                 self.begun += 1;
@@ -320,7 +320,7 @@ impl Port {
         let first = self.begin().then_some(arrives);
         self.waiting_bytes += u64::from(bytes);
         self.ring.push_back(Flight { arrives, starts, packet: id, bytes });
-        if self.strays { Taken::Stray { at: arrives } } else { Taken::Queued { first } }
+        if self.impaired { Taken::Impaired { at: arrives } } else { Taken::Queued { first } }
     }
 
     /// Whether the ring is empty; it begins at its front again then, whose memory is in the cache.
@@ -403,7 +403,7 @@ impl Port {
         self.statistics.busy_ps += u128::from(takes);
         let arrives = self.free_at + self.link.delay.as_ps();
         let first = self.begin();
-        if !self.strays {
+        if !self.impaired {
             self.ring.push_back(Flight { arrives, starts: now, packet: id, bytes });
             self.begun += 1;
         }

@@ -36,8 +36,8 @@ impl Network {
             debug_assert!(at >= self.now);
             self.handled += 1;
             self.step(at, event);
-            if self.news {
-                self.news = false;
+            if self.pending {
+                self.pending = false;
                 return Ok(self.now());
             }
             // Whoever hears that the end is reached acts on it: everything before that is to be done.
@@ -63,7 +63,7 @@ impl Network {
             self.step(at, event);
         }
         self.now = self.now.max(end);
-        Ok(std::mem::take(&mut self.news))
+        Ok(std::mem::take(&mut self.pending))
     }
 
     /// Handles the first event.
@@ -104,7 +104,7 @@ impl Network {
             Event::Udp(source) => self.on_udp(source),
             Event::Sample(recorder) => self.on_sample(recorder),
             Event::Generate(switch) => self.generate(switch),
-            Event::Stray(packet) => {
+            Event::Single(packet) => {
                 let port = self.packets.get(packet).next;
                 if port & CAME != 0 {
                     self.release(packet);

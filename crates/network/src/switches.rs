@@ -35,7 +35,7 @@ impl Network {
     /// The pipeline of a switch, to set up its tables and read its state. To be called when all links are there.
     ///
     /// # Errors
-    /// A node that is no switch.
+    /// A node that is not a switch.
     pub fn pipeline(&mut self, node: NodeId) -> Result<&mut Pipeline, BuildError> {
         Ok(self.made(node)?.switch.pipeline())
     }
@@ -44,7 +44,7 @@ impl Network {
     /// packet out. What comes of it happens from now on.
     ///
     /// # Errors
-    /// A node that is no switch.
+    /// A node that is not a switch.
     pub fn control<T>(
         &mut self,
         node: NodeId,
@@ -60,7 +60,7 @@ impl Network {
     /// ports too; what is asked of its program takes effect with the next packet.
     ///
     /// # Errors
-    /// A node that is no switch; the operation is refused.
+    /// A node that is not a switch; the operation is refused.
     pub fn act(&mut self, node: NodeId, op: &Op) -> control::Result<Answer> {
         let no_switch = |error: BuildError| control::Error::invalid(error.0);
         match op {
@@ -77,7 +77,7 @@ impl Network {
     /// Does all of these operations on a switch's program, or none.
     ///
     /// # Errors
-    /// A node that is no switch; which operation is refused.
+    /// A node that is not a switch; which operation is refused.
     pub fn act_all(&mut self, node: NodeId, ops: &[Op]) -> Result<Vec<Answer>, (usize, control::Error)> {
         let now = self.now();
         let pipeline = self.pipeline(node).map_err(|error| (0, control::Error::invalid(error.0)))?;
@@ -87,7 +87,7 @@ impl Network {
     /// Ends [`Network::run_until`] early whenever this switch has something for its controller.
     ///
     /// # Errors
-    /// A node that is no switch.
+    /// A node that is not a switch.
     pub fn watch(&mut self, node: NodeId) -> Result<(), BuildError> {
         self.made(node)?.watched = true;
         Ok(())
@@ -98,7 +98,7 @@ impl Network {
         let Node { switch, name, .. } = &self.nodes[node.0 as usize];
         match self.switches.get_mut(*switch as usize) {
             Some(Some(made)) => Ok(made),
-            _ => refuse(format!("{name} is no P4 switch")),
+            _ => refuse(format!("{name} is not a P4 switch")),
         }
     }
 
@@ -154,7 +154,7 @@ impl Network {
     /// Sees to what a switch has to do after something was done to it from outside.
     pub(crate) fn attend(&mut self, index: u32) {
         if let Some(node) = &mut self.switches[index as usize] {
-            self.news |= node.watched && node.switch.has_news();
+            self.pending |= node.watched && node.switch.has_pending();
             let due = node.switch.next_wakeup().map_or(u64::MAX, Time::as_ps);
             if due < node.timer {
                 node.timer = due.max(self.now);

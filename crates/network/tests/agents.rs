@@ -82,14 +82,14 @@ impl Path3 {
         let flow = TcpFlow::new(self.hosts[0], self.hosts[1], "cubic");
         self.net.tcp(TcpFlow { size: size.map(Bytes::new), ..flow }).unwrap()
     }
-    /// Runs to a time through all news, and gives them.
+    /// Runs to a time through all notices, and gives them.
     fn run(&mut self, until: Time) -> Vec<(u32, What)> {
-        let mut news = Vec::new();
+        let mut notices = Vec::new();
         while self.net.run_until(until).unwrap() < until {
-            news.extend(self.net.take_agent_news());
+            notices.extend(self.net.take_agent_notices());
         }
-        news.extend(self.net.take_agent_news());
-        news.into_iter().map(|n| (n.connection, n.what)).collect()
+        notices.extend(self.net.take_agent_notices());
+        notices.into_iter().map(|n| (n.connection, n.what)).collect()
     }
     /// Every packet at the second host, with checksums checked: whether it came or left, fields and options.
     fn seen(&mut self) -> Vec<(bool, Packet, Vec<u8>)> {
@@ -147,9 +147,9 @@ fn options_are_on_the_wire_and_read_at_the_other_host() {
     path.agent(0, vec![insert(TCP, b"to b", ALL), insert(IP, b"ip", DATA)]);
     path.agent(1, vec![insert(TCP, b"to a", ALL), Box::new(Report::new(TCP)), Box::new(Report::new(IP))]);
     path.tcp(Some(200_000));
-    let news = path.run(Time::from_secs(2));
+    let notices = path.run(Time::from_secs(2));
     let report = |kind, data: &[u8]| (1, What::Report(kind, data.to_vec()));
-    assert!(news.contains(&report(253, b"to b")) && news.contains(&report(30, b"ip")), "{news:?}");
+    assert!(notices.contains(&report(253, b"to b")) && notices.contains(&report(30, b"ip")), "{notices:?}");
     let mut kinds = Vec::new();
     for (came, packet, _) in path.seen() {
         let expected: &[u8] = if came { b"to b" } else { b"to a" };
@@ -207,9 +207,9 @@ fn a_stamp_is_echoed_and_reaches_the_congestion_control() {
     );
     path.agent(1, vec![Box::new(Echo::new(IP, TCP, Keep::Latest, ACK, 8))]);
     path.tcp(Some(400_000));
-    let news = path.run(Time::from_secs(2));
+    let notices = path.run(Time::from_secs(2));
     let time = |data: &[u8]| u64::from_be_bytes(data.try_into().unwrap());
-    let echoed: Vec<u64> = news
+    let echoed: Vec<u64> = notices
         .iter()
         .filter_map(|(connection, what)| match what {
             What::Report(253, data) if *connection == 0 => Some(time(data)),
@@ -316,8 +316,8 @@ fn an_agent_that_goes_takes_its_options_with_it_and_one_may_come_later() {
     path.tcp(None);
     path.run(Time::from_ms(200));
     let agent = path.agent(0, vec![insert(TCP, &[9; 6], DATA)]);
-    let news = path.run(Time::from_ms(400));
-    assert_eq!(news, [(0, What::Opened), (0, What::Established)], "it hears of what is there");
+    let notices = path.run(Time::from_ms(400));
+    assert_eq!(notices, [(0, What::Opened), (0, What::Established)], "it hears of what is there");
     path.net.remove_agent(agent);
     path.run(Time::from_ms(600));
     let full: Vec<_> = path
@@ -377,7 +377,7 @@ fn shims_drop_hold_answer_and_have_timers() {
     let mut path = path(Rate::from_mbps(50), 1000);
     let agent = path.agent(0, vec![Box::new(Meddler { seen: 0, next: None, flow: None })]);
     let flow = path.tcp(Some(500_000));
-    let news = path.run(Time::from_secs(5));
+    let notices = path.run(Time::from_secs(5));
     let outcome = path.net.outcome(flow);
     let counts = path.net.agent_counts(agent);
     assert!(outcome.finished.is_some());
@@ -392,7 +392,7 @@ fn shims_drop_hold_answer_and_have_timers() {
     assert!(first[2].0 - first[1].0 > 28_000_000, "{} {}", first[1].0, first[2].0);
     let extra = seen.iter().filter(|(_, packet, _)| packet.find(IP) == Some(b"extra")).count();
     assert!(extra >= 3, "{extra}");
-    assert_eq!(news, [(0, What::Opened), (0, What::Established), (0, What::Closed)]);
+    assert_eq!(notices, [(0, What::Opened), (0, What::Established), (0, What::Closed)]);
 }
 
 #[test]

@@ -145,5 +145,5 @@ fn flows_are_between_simulated_hosts() {
     assert_eq!(refused, "flow 0 ends at a, which is not simulated");
     let router = net.router("r");
     let refused = net.set_outside(router).unwrap_err().to_string();
-    assert_eq!(refused, "r is no host; only a host can be outside");
+    assert_eq!(refused, "r is not a host; only a host can be outside");
 }

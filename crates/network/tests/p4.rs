@@ -255,5 +255,5 @@ fn a_program_that_forgets_a_checksum_loses_its_packets() {
 fn nodes_that_are_no_switches_have_no_pipeline() {
     let mut net = Network::new(1);
     let r = net.router("r");
-    assert_eq!(net.pipeline(r).err().unwrap().to_string(), "r is no P4 switch");
+    assert_eq!(net.pipeline(r).err().unwrap().to_string(), "r is not a P4 switch");
 }

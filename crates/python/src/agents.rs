@@ -131,7 +131,7 @@ impl HostAgents {
 
     /// What agents are to be told, in order of time; each is given once.
     fn take_news(&self, py: Python<'_>) -> Vec<News> {
-        let news = self.simulation.get().with(py, |network| network.take_agent_news());
+        let news = self.simulation.get().with(py, |network| network.take_agent_notices());
         let told = news.into_iter().map(|news| {
             let (what, kind, data) = match news.what {
                 What::Opened => ("opened", 0, Vec::new()),

@@ -237,8 +237,8 @@ impl Switch {
     }
 
     /// A packet from Ethernet on has come by a port; `more` bytes of payload, all zero, are behind `bytes`.
-    pub fn receive(&mut self, now: Time, port: u32, bytes: &[u8], more: u32) {
-        let packet = self.pipeline.packet(bytes, more);
+    pub fn receive(&mut self, now: Time, port: u32, bytes: &[u8], zero_len: u32) {
+        let packet = self.pipeline.packet(bytes, zero_len);
         self.forward(now, port, packet, |_| false);
     }
 
@@ -515,7 +515,7 @@ impl Switch {
     }
 
     /// Whether there are digests or packets for the controller.
-    pub fn has_news(&self) -> bool {
+    pub fn has_pending(&self) -> bool {
         !self.pipeline.state.digests.is_empty() || !self.packet_ins.is_empty()
     }
 

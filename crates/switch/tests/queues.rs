@@ -391,10 +391,10 @@ fn a_generator_keeps_its_period_and_changes_it() {
 fn the_controller_gets_packets_and_sends_some() {
     let mut switch = switch_of_one(Scheduler::StrictPriority);
     switch.receive(Time::from_us(7), 0, &[100, 0, 0, 42], 10);
-    assert!(switch.has_news());
+    assert!(switch.has_pending());
     let packet = switch.take_packet_in().unwrap();
     assert_eq!((packet.at, packet.bytes[3], packet.more), (Time::from_us(7), 42, 10));
-    assert!(!switch.has_news());
+    assert!(!switch.has_pending());
     switch.packet_out(Time::from_us(8), &[0, 0, 0, 43]).unwrap();
     assert_eq!(switch.transmit(Time::from_us(8), 0).unwrap().packet.bytes()[3], 43);
     for _ in 0..switch::MAX_PACKET_INS + 5 {

@@ -205,7 +205,7 @@ impl Hand {
         }
         self.forwarded[slot].0 += 1;
         self.forwarded[slot].1 += u64::from(length);
-        Some(Output { port, bytes: frame, more: 0 })
+        Some(Output { port, bytes: frame, zero_len: 0 })
     }
 }
 

@@ -61,7 +61,7 @@ fn drive_by_hand(
     for at in 0..BATCH {
         let mut bytes = pool.pop().unwrap_or_default();
         match forward(at as u64, &packets[at % packets.len()], &mut bytes) {
-            Some(port) => outputs.push(Output { port, bytes, more: 0 }),
+            Some(port) => outputs.push(Output { port, bytes, zero_len: 0 }),
             None => pool.push(bytes),
         }
         for mut output in outputs.drain(..) {
@@ -151,7 +151,8 @@ fn check(
         pipeline.process(at as u64 * 1_000_000, 0, packet, &mut outputs);
         let mut bytes = Vec::new();
         let port = hand(packet, &mut bytes);
-        let expected: Vec<Output> = port.map(|port| Output { port, bytes, more: 0 }).into_iter().collect();
+        let expected: Vec<Output> =
+            port.map(|port| Output { port, bytes, zero_len: 0 }).into_iter().collect();
         assert_eq!(outputs, expected);
         forwarded += outputs.len();
     }

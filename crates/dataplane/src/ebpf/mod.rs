@@ -46,7 +46,7 @@ impl PacketPath for Path {
         if let Some(trace) = trace {
             trace.push(Event::Transmit { port, bytes: copy.len() });
         }
-        outputs.push(Output { port, bytes: copy, more: 0 });
+        outputs.push(Output { port, bytes: copy, zero_len: 0 });
     }
 
     fn receive(

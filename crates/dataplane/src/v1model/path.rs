@@ -15,7 +15,7 @@ pub struct Output {
     pub port: u32,
     pub bytes: Vec<u8>,
     /// Bytes of payload behind `bytes` that are only counted.
-    pub more: u32,
+    pub zero_len: u32,
 }
 
 /// A packet for ingress.
@@ -298,7 +298,7 @@ impl Pipeline {
         let Context { requests, cursor, .. } = ctx;
         if let Through::Out { port } = came {
             self.works.push(work);
-            outputs.push(Output { port, bytes: out, more: 0 });
+            outputs.push(Output { port, bytes: out, zero_len: 0 });
             return true;
         }
         self.recycle(out);
@@ -330,12 +330,12 @@ impl Pipeline {
                 Next::Out(port, packet) => {
                     let mut bytes = self.buffer();
                     bytes.extend_from_slice(packet.bytes());
-                    let more = packet.zeros();
+                    let zero_len = packet.zeros();
                     self.release(packet);
                     if let Some(trace) = trace.as_deref_mut() {
                         trace.push(Event::Transmit { port, bytes: bytes.len() });
                     }
-                    outputs.push(Output { port, bytes, more });
+                    outputs.push(Output { port, bytes, zero_len });
                 }
             }
         }

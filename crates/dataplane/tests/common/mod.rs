@@ -182,7 +182,7 @@ pub fn fill(pipelines: &mut [Pipeline], rng: &mut SplitMix) {
                 targets.extend([Target::Group(0), Target::Group(1)]);
                 let choice = |weight: u32, rng: &mut SplitMix| match target(&program, table, rng) {
                     Target::Action { action, args } => Choice { action, args, weight, watch: Vec::new() },
-                    other => panic!("{other:?} is no action"),
+                    other => panic!("{other:?} is not an action"),
                 };
                 let choices = vec![choice(1, rng), choice(3, rng)];
                 targets.push(Target::Set(Box::new(ActionSet::new(choices))));
@@ -283,12 +283,12 @@ pub fn fill(pipelines: &mut [Pipeline], rng: &mut SplitMix) {
 /// Runs a packet through a switch with one queue, which it waits 5 us in, or finds empty and leaves at once; every third has
 /// payload that is only counted.
 pub fn queued(pipeline: &mut Pipeline, now: u64, port: u32, bytes: &[u8], at_once: bool) -> Vec<Output> {
-    let more = if (now / 1_000_000).is_multiple_of(3) { 100 } else { 0 };
-    let packet = pipeline.packet(bytes, more);
+    let zero_len = if (now / 1_000_000).is_multiple_of(3) { 100 } else { 0 };
+    let packet = pipeline.packet(bytes, zero_len);
     let output = |(port, packet): (u32, Box<Written>)| Output {
         port,
         bytes: packet.bytes().to_vec(),
-        more: packet.zeros(),
+        zero_len: packet.zeros(),
     };
     queued_packet(pipeline, now, port, packet, at_once).into_iter().map(output).collect()
 }

@@ -13,7 +13,7 @@ use transport::tcp::Phase;
 use units::{Rate, Time};
 
 use crate::addresses::{TCP_RECEIVERS, ipv4, ports};
-use crate::agent::{Agent, AgentCounts, AgentId, AgentNews, What};
+use crate::agent::{Agent, AgentCounts, AgentId, AgentNotice, What};
 use crate::error::{BuildError, refuse};
 use crate::events;
 use crate::flow::AGENT;
@@ -38,14 +38,14 @@ const STAGES: [(Event, What); 3] =
 
 impl Network {
     /// Puts an agent between a host's connections and its port, behind those that the host has. It may come and go while the network
-    /// runs. If it `listens`, a run ends early whenever there is something to tell it ([`Network::take_agent_news`]).
+    /// runs. If it `listens`, a run ends early whenever there is something to tell it ([`Network::take_agent_notices`]).
     ///
     /// # Errors
-    /// A node that is no host, or one that is not simulated.
+    /// A node that is not a host, or one that is not simulated.
     pub fn add_agent(&mut self, host: NodeId, chain: Chain, listens: bool) -> Result<AgentId, BuildError> {
         let node = &self.nodes[host.0 as usize];
         if node.host == NO_HOST {
-            return refuse(format!("{} is no host; only a host can have an agent", node.name));
+            return refuse(format!("{} is not a host; only a host can have an agent", node.name));
         }
         if self.outside.has(node.host) {
             return refuse(format!("{} is not simulated; its agents are not the simulator's", node.name));
@@ -87,8 +87,8 @@ impl Network {
     }
 
     /// What there is to tell agents that listen, in order of time.
-    pub fn take_agent_news(&mut self) -> Vec<AgentNews> {
-        std::mem::take(&mut self.agents.news)
+    pub fn take_agent_notices(&mut self) -> Vec<AgentNotice> {
+        std::mem::take(&mut self.agents.pending)
     }
 
     pub fn agent_counts(&self, agent: AgentId) -> AgentCounts {
@@ -141,7 +141,7 @@ impl Network {
             connection.reserve(room);
         }
         if there {
-            self.tell_agents(index);
+            self.notify_agents(index);
         }
     }
 
@@ -156,13 +156,13 @@ impl Network {
     }
 
     /// Tells the agents of a connection's host how far it has come.
-    pub(crate) fn tell_agents(&mut self, index: u32) {
+    pub(crate) fn notify_agents(&mut self, index: u32) {
         let end = &self.endpoints[index as usize];
-        self.tell_agents_of(index, stage(end.connection.as_ref().map(|c| c.phase())));
+        self.notify_agents_of(index, stage(end.connection.as_ref().map(|c| c.phase())));
     }
 
-    /// As [`Network::tell_agents`], when it is known how far it is about to come.
-    fn tell_agents_of(&mut self, index: u32, reached: u8) {
+    /// As [`Network::notify_agents`], when it is known how far it is about to come.
+    fn notify_agents_of(&mut self, index: u32, reached: u8) {
         let host = self.endpoints[index as usize].host;
         let (flow, _) = self.agent_flow(index);
         let now = Time::from_ps(self.now);
@@ -172,7 +172,7 @@ impl Network {
             let known = std::mem::replace(stage, reached.max(*stage));
             for (event, what) in STAGES.iter().take(reached.into()).skip(known.into()) {
                 self.agents.all[id as usize].chain.event(now, &flow, *event);
-                self.tell(id, index, what.clone());
+                self.notify(id, index, what.clone());
                 self.apply_effects(id);
             }
         }
@@ -180,18 +180,18 @@ impl Network {
 
     /// A connection's end is gone.
     pub(crate) fn part_from_agents(&mut self, index: u32) {
-        self.tell_agents(index);
+        self.notify_agents(index);
         for agent in &mut self.agents.all {
             agent.stages.remove(&index);
             agent.limits.remove(&index);
         }
     }
 
-    fn tell(&mut self, id: u32, connection: u32, what: What) {
+    fn notify(&mut self, id: u32, connection: u32, what: What) {
         if self.agents.all[id as usize].listens {
             let at = Time::from_ps(self.now);
-            self.agents.news.push(AgentNews { at, agent: AgentId(id), connection, what });
-            self.news = true;
+            self.agents.pending.push(AgentNotice { at, agent: AgentId(id), connection, what });
+            self.pending = true;
         }
     }
 
@@ -219,7 +219,7 @@ impl Network {
                         connection.signal(now, kind, &data);
                     }
                 }
-                Effect::Report(kind, data) => self.tell(id, index, What::Report(kind, data)),
+                Effect::Report(kind, data) => self.notify(id, index, What::Report(kind, data)),
                 Effect::NoRoom(_) => self.agents.all[id as usize].counts.no_room += 1,
                 Effect::Send(packet) => self.send_from(index, &packet, None),
             }

@@ -78,7 +78,7 @@ impl Network {
         let leaves = self.now.max(until.map_or(0, Time::as_ps)) + hold;
         if leaves > self.now {
             // A longer way, not a queue.
-            self.events.push(leaves, events::Event::Stray(id));
+            self.events.push(leaves, events::Event::Single(id));
             return;
         }
         self.send(port, id);
@@ -114,7 +114,7 @@ impl Network {
         let listens = end.connection.as_ref().is_some_and(|c| c.phase() == Phase::Listen);
         if listens && segment.flags.has(Flags::SYN) {
             // Agents know of a connection before they see its packets.
-            self.tell_agents_of(index, OPENED);
+            self.notify_agents_of(index, OPENED);
         }
         let mut packet = Packet::new(Body::Tcp(*segment), options);
         let verdict = self.through_agents(host, Some(index), false, &mut packet);
@@ -127,7 +127,7 @@ impl Network {
                 let packet = packet::Packet::Tcp(segment);
                 let id =
                     self.packets.add(Slot { endpoint: index, to: host, next: HELD | CAME, size, packet });
-                self.events.push(until.as_ps().max(self.now), events::Event::Stray(id));
+                self.events.push(until.as_ps().max(self.now), events::Event::Single(id));
             }
         }
     }
@@ -149,7 +149,7 @@ impl Network {
             return;
         };
         connection.receive(Time::from_ps(self.now), segment);
-        self.tell_agents(index);
+        self.notify_agents(index);
         self.after_segment(index, segment);
     }
 
@@ -178,7 +178,7 @@ impl Network {
             }
             Verdict::Hold(until) => {
                 let id = self.packets.add(slot);
-                self.events.push(until.as_ps().max(self.now), events::Event::Stray(id));
+                self.events.push(until.as_ps().max(self.now), events::Event::Single(id));
             }
         }
     }
