@@ -89,6 +89,9 @@ struct tcp_sock {
 	u32 snd_cwnd_clamp;
 	u32 snd_ssthresh;
 	u32 prior_cwnd;
+	u32 prior_ssthresh;
+	u32 high_seq;
+	u32 prr_out;
 	u32 packets_out;
 	u32 sacked_out;
 	u32 lost_out;
@@ -103,6 +106,7 @@ struct tcp_sock {
 
 struct rate_sample {
 	u32 acked_sacked;
+	s32 losses;
 };
 
 /* Members that are left out stay as if the module had none. */
@@ -166,7 +170,11 @@ enum socket_event {
 };
 
 enum ca_state { OPEN, DISORDER, CWR, RECOVERY, LOSS };
-enum ca_event { EVENT_LOSS = 3, EVENT_NO_CE = 4, EVENT_IS_CE = 5 };
+enum ca_event { EVENT_RESTART = 1, EVENT_LOSS = 3, EVENT_NO_CE = 4, EVENT_IS_CE = 5 };
+
+/* Of an ACK. */
+#define ACKED_DATA 0x04
+#define ACKED_NEW 0x400
 
 #define NEEDS_ECN 2
 #define NEEDS_ACCURATE_ECN 4
@@ -199,4 +207,29 @@ ALWAYS_INLINE u32 smaller(u32 a, u32 b)
 ALWAYS_INLINE u32 larger(u32 a, u32 b)
 {
 	return a > b ? a : b;
+}
+
+ALWAYS_INLINE u32 in_flight(struct tcp_sock *tp)
+{
+	u32 out = tp->packets_out + tp->retrans_out, gone = tp->sacked_out + tp->lost_out;
+
+	return out > gone ? out - gone : 0;
+}
+
+/* The window per round trip, times `percent`. The kernel leaves this to a congestion control that sets its window itself. */
+ALWAYS_INLINE void set_pacing_rate(struct sock *sk, struct tcp_sock *tp, u32 packets, u32 percent)
+{
+	u32 srtt = tp->srtt_us >> 3;
+	u64 rate;
+
+	if (srtt == 0)
+		return;
+	rate = (u64)packets * tp->mss_cache * percent * 10000 / srtt;
+	sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
+}
+
+/* What the kernel makes of ssthresh before it restarts from a small window after idle time (tcp_current_ssthresh). */
+ALWAYS_INLINE u32 after_idle(struct tcp_sock *tp, u32 ssthresh)
+{
+	return larger(ssthresh, (tp->snd_cwnd >> 1) + (tp->snd_cwnd >> 2));
 }

@@ -40,6 +40,8 @@ struct prague {
 	/* At the last ACK. */
 	u32 seen_ce;
 	u32 loss_cwnd;
+	/* The kernel's is taken from here with each ACK: see dctcp.c. */
+	u32 ssthresh;
 	/* Round trips since the end of slow start. */
 	u8 round;
 	u8 saw_ce;
@@ -159,7 +161,7 @@ ALWAYS_INLINE void reduce(struct tcp_sock *tp, struct prague *p, u32 alpha)
 	u64 cut = ((window >> 10) * alpha + (MAX_ALPHA >> 10)) >> 11;
 
 	set_window(tp, p, cut < window ? window - cut : 0);
-	tp->snd_ssthresh = tp->snd_cwnd;
+	tp->snd_ssthresh = p->ssthresh = tp->snd_cwnd;
 }
 
 ALWAYS_INLINE void react_to_loss(struct tcp_sock *tp, struct prague *p)
@@ -168,20 +170,13 @@ ALWAYS_INLINE void react_to_loss(struct tcp_sock *tp, struct prague *p)
 	reduce(tp, p, MAX_ALPHA);
 }
 
-/* The window per round trip, and 3 % more so that it is the window that limits what is in flight; twice that in slow start, where two
+/* 3 % more than the window per round trip, so that it is the window that limits what is in flight; twice that in slow start, where two
  * packets answer each. */
-ALWAYS_INLINE void set_pacing_rate(struct sock *sk, struct tcp_sock *tp)
+ALWAYS_INLINE void pace(struct sock *sk, struct tcp_sock *tp)
 {
-	u32 srtt = tp->srtt_us >> 3;
-	u32 out = tp->packets_out + tp->retrans_out, gone = tp->sacked_out + tp->lost_out;
-	u64 packets = larger(tp->snd_cwnd, out > gone ? out - gone : 0);
-	u64 percent = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 206 : 103;
-	u64 rate;
+	u32 percent = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 206 : 103;
 
-	if (srtt == 0)
-		return;
-	rate = packets * tp->mss_cache * percent * 10000 / srtt;
-	sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
+	set_pacing_rate(sk, tp, larger(tp->snd_cwnd, in_flight(tp)), percent);
 }
 
 SECTION("struct_ops/prague_init") void prague_init(u64 *arguments)
@@ -196,18 +191,19 @@ SECTION("struct_ops/prague_init") void prague_init(u64 *arguments)
 		.upscaled_alpha = MAX_ALPHA << SHIFT_G,
 		.alpha_stamp = bpf_ktime_get_ns(),
 		.seen_ce = tp->delivered_ce,
+		.ssthresh = tp->snd_ssthresh,
 	};
 	if (!p->reno)
 		bpf_sk_storage_get(&l4s_sockets, sk, &yes, GET_OR_CREATE);
 	new_round(tp, p);
 	sk->sk_pacing_status = PACING_NEEDED;
-	set_pacing_rate(sk, tp);
+	pace(sk, tp);
 }
 
 SECTION("struct_ops/prague_ssthresh") u32 prague_ssthresh(u64 *arguments)
 {
 	/* Set when the window is. */
-	return ((struct tcp_sock *)arguments[0])->snd_ssthresh;
+	return state_of((struct sock *)arguments[0])->ssthresh;
 }
 
 SECTION("struct_ops/prague_cong_control") void prague_cong_control(u64 *arguments)
@@ -218,12 +214,13 @@ SECTION("struct_ops/prague_cong_control") void prague_cong_control(u64 *argument
 	struct prague *p = state_of(sk);
 	u32 marked = tp->delivered_ce - p->seen_ce;
 
+	tp->snd_ssthresh = p->ssthresh;
 	p->seen_ce = tp->delivered_ce;
 	if (marked)
 		p->saw_ce = 1;
 	grow(tp, p, sample->acked_sacked, p->reno ? 0 : marked);
 	update_alpha(tp, p);
-	set_pacing_rate(sk, tp);
+	pace(sk, tp);
 }
 
 SECTION("struct_ops/prague_set_state") void prague_set_state(u64 *arguments)
@@ -254,16 +251,22 @@ SECTION("struct_ops/prague_set_state") void prague_set_state(u64 *arguments)
 SECTION("struct_ops/prague_cwnd_event") void prague_cwnd_event(u64 *arguments)
 {
 	struct sock *sk = (struct sock *)arguments[0];
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct prague *p = state_of(sk);
 
 	if ((u32)arguments[1] == EVENT_LOSS)
-		react_to_loss((struct tcp_sock *)sk, state_of(sk));
+		react_to_loss(tp, p);
+	else if ((u32)arguments[1] == EVENT_RESTART)
+		p->ssthresh = after_idle(tp, p->ssthresh);
 }
 
 SECTION("struct_ops/prague_undo_cwnd") u32 prague_undo_cwnd(u64 *arguments)
 {
-	struct sock *sk = (struct sock *)arguments[0];
+	struct tcp_sock *tp = (struct tcp_sock *)arguments[0];
+	struct prague *p = state_of((struct sock *)tp);
 
-	return larger(((struct tcp_sock *)sk)->snd_cwnd, state_of(sk)->loss_cwnd);
+	p->ssthresh = larger(p->ssthresh, tp->prior_ssthresh);
+	return larger(tp->snd_cwnd, p->loss_cwnd);
 }
 
 SECTION("struct_ops/prague_min_tso_segs") u32 prague_min_tso_segs(u64 *arguments)
