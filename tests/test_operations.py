@@ -72,10 +72,10 @@ def test_a_refusal_has_parts() -> None:
     assert error["cure"].startswith("there are `")
 
 
-def test_what_is_no_operation_is_refused() -> None:
+def test_what_is_not_an_operation_is_refused() -> None:
     switch = ROUTER.pipeline()
     for wrong in (None, "table_add", object()):
-        with pytest.raises(TidegateError, match="is no operation"):
+        with pytest.raises(TidegateError, match="is not an operation"):
             switch.act(wrong)  # type: ignore[arg-type]
     for wrong in (op.TableDelete("routes", "first"), op.TableDelete("routes", -1)):  # type: ignore[arg-type]
         with pytest.raises(TidegateError, match=r"the entry .* is not"):

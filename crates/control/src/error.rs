@@ -15,6 +15,8 @@ pub enum Kind {
     Denied,
     /// Something else refers to it.
     InUse,
+    /// What is asked cannot do it, or cannot do it in this way.
+    Unsupported,
 }
 
 impl Kind {
@@ -28,6 +30,7 @@ impl Kind {
             Kind::Full => "full",
             Kind::Denied => "denied",
             Kind::InUse => "in use",
+            Kind::Unsupported => "unsupported",
         }
     }
 }

@@ -6,7 +6,7 @@ use p4lang::ir::Program;
 use units::Time;
 
 use crate::ops::FixedOp;
-use crate::{Answer, Error, Op, Result};
+use crate::{Answer, Error, Kind, Op, Result};
 
 /// Runs a program, and does what is asked of its objects. Each operation is done whole, or refused with nothing changed.
 pub trait Target {
@@ -36,7 +36,7 @@ pub trait FixedParts {
 impl FixedOp {
     /// What a program without ports and queues around it says.
     pub fn no_fixed_parts(&self) -> Error {
-        let error = Error::invalid(format!("`{}` is for a switch with ports", self.name()));
+        let error = Error::new(Kind::Unsupported, format!("`{}` is for a switch with ports", self.name()));
         error.cure("a pipeline alone has none: use a switch of a network")
     }
 }

@@ -138,7 +138,7 @@ impl Match {
                 EntryMatch::Range { lo: lo.number(), hi: hi.number() }
             }
             (MatchKind::Range, Match::Any) => EntryMatch::Range { lo: BigUint::default(), hi: ones(width) },
-            _ => return Err(Error::invalid(format!("this is no match of kind {kind:?}"))),
+            _ => return Err(Error::invalid(format!("this is not a match of kind {kind:?}"))),
         })
     }
 }

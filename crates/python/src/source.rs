@@ -7,7 +7,7 @@ use std::sync::Arc;
 use commands::value::{cli, cli_match};
 use control::ops::Source;
 use control::{
-    At, Call, Choice, CrcParameters, EntryRef, Generator, Leads, Match, MeterRates, Mirror, Name, Op,
+    At, Call, Choice, CrcParameters, EntryRef, Error, Generator, Leads, Match, MeterRates, Mirror, Name, Op,
     PortConfig, Put, QueueConfig, QueueLimit, Scheduler, Shaping, Share, Value, Words, check,
 };
 use p4lang::ir::{MatchKind, Program, TableId};
@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyList, PyString, PyTuple};
 use units::{Bytes, Rate, Time};
 
-use crate::target::{Target, raise, refused};
+use crate::target::{Target, raise};
 
 pub struct PythonSource<'a, 'py> {
     op: &'a Bound<'py, PyAny>,
@@ -34,7 +34,8 @@ impl<'a, 'py> PythonSource<'a, 'py> {
     ) -> PyResult<Op> {
         let no_operation = || {
             let text = op.repr().map_or_else(|_| String::new(), |r| r.to_string());
-            refused(format!("{text} is no operation; see docs/operations.md for those there are"))
+            let error = Error::invalid(format!("{text} is not an operation"));
+            raise(op.py(), &error.cure("see docs/operations.md for those there are"))
         };
         let name = op.getattr("op").map_err(|_| no_operation())?;
         let name = name.cast::<PyString>().map_err(|_| no_operation())?;
@@ -58,7 +59,12 @@ impl<'a, 'py> PythonSource<'a, 'py> {
 
     fn not(&self, field: &str, value: &Bound<'py, PyAny>, wanted: &str) -> PyErr {
         let shown = value.repr().map_or_else(|_| String::new(), |r| r.to_string());
-        refused(format!("the {} {shown} is not {wanted}", field.replace('_', " ")))
+        let why = format!("the {} {shown} is not {wanted}", field.replace('_', " "));
+        raise(self.py(), &Error::invalid(why).field(field))
+    }
+
+    fn wrong(&self, why: impl Into<String>) -> PyErr {
+        raise(self.py(), &Error::invalid(why))
     }
 
     fn program(&self) -> PyResult<&'a Program> {
@@ -66,7 +72,7 @@ impl<'a, 'py> PythonSource<'a, 'py> {
             let program = self.target.program(self.py())?;
             let _ = self.program.set(program);
         }
-        self.program.get().map(|program| &**program).ok_or_else(|| refused("there is no program"))
+        self.program.get().map(|program| &**program).ok_or_else(|| self.wrong("there is no program"))
     }
 
     fn checked<T>(&self, done: control::Result<T>) -> PyResult<T> {
@@ -88,7 +94,7 @@ impl<'a, 'py> PythonSource<'a, 'py> {
             return Ok(Value::from(number));
         }
         let text = given.str()?;
-        let value = cli(text.to_str()?, width).map_err(|why| refused(format!("`{what}`: {why}")))?;
+        let value = cli(text.to_str()?, width).map_err(|why| self.wrong(format!("`{what}`: {why}")))?;
         Ok(Value::from(&value))
     }
 
@@ -112,7 +118,7 @@ impl<'a, 'py> PythonSource<'a, 'py> {
                 MatchKind::Ternary => Match::Ternary(first, second),
                 MatchKind::Range => Match::Range(first, second),
                 MatchKind::Exact | MatchKind::Optional => {
-                    return Err(refused(format!("key `{what}`: this is no match of kind {kind:?}")));
+                    return Err(self.wrong(format!("key `{what}`: this is not a match of kind {kind:?}")));
                 }
             });
         }
@@ -123,7 +129,7 @@ impl<'a, 'py> PythonSource<'a, 'py> {
             kind => {
                 let text = given.str()?;
                 let found = cli_match(text.to_str()?, kind, width);
-                found.map(|m| Match::from(&m)).map_err(|why| refused(format!("key `{what}`: {why}")))
+                found.map(|m| Match::from(&m)).map_err(|why| self.wrong(format!("key `{what}`: {why}")))
             }
         }
     }
@@ -146,7 +152,7 @@ impl<'a, 'py> PythonSource<'a, 'py> {
         let set = self.checked(name.value_set(program))?;
         let fields = &program.value_sets[set].fields;
         if fields.len() != given.len() {
-            return Err(refused(format!(
+            return Err(self.wrong(format!(
                 "a member of value set `{name}` has {} fields, not {}",
                 fields.len(),
                 given.len()
@@ -327,7 +333,7 @@ impl Source for PythonSource<'_, '_> {
         let name: String = self.take(field, "`new`, `known` or `either`")?;
         let found = Put::NAMES.iter().find(|(known, _)| *known == name);
         let put = found.map(|(_, put)| *put);
-        put.ok_or_else(|| refused(format!("`{name}` is not `new`, `known` or `either`")))
+        put.ok_or_else(|| self.wrong(format!("`{name}` is not `new`, `known` or `either`")))
     }
 
     fn mirror(&mut self, field: &str) -> PyResult<Mirror> {
@@ -367,7 +373,7 @@ impl Source for PythonSource<'_, '_> {
             bool,
         ) = self.take(field, "width, polynomial, initial value, last exclusive or, and what is reflected")?;
         if width != 16 && width != 32 {
-            return Err(refused(format!("a CRC of {width} bits cannot be set; give 16 or 32")));
+            return Err(self.wrong(format!("a CRC of {width} bits cannot be set; give 16 or 32")));
         }
         Ok(CrcParameters { width, polynomial, initial, final_xor, reflect_data, reflect_remainder })
     }

@@ -54,7 +54,7 @@ impl Pipeline {
         if ops.len() > MOST_IN_ALL {
             let why = format!("a batch of {} operations is too large to be done whole", ops.len());
             let cure = format!("give {MOST_IN_ALL} at most, or let each be done by itself");
-            return Err((MOST_IN_ALL, Error::new(Kind::Full, why).cure(cure)));
+            return Err((MOST_IN_ALL, Error::new(Kind::Unsupported, why).cure(cure)));
         }
         let mut saved = Saved::default();
         let mut answers = Vec::with_capacity(ops.len());
@@ -142,7 +142,7 @@ fn undoable(op: &Op) -> Result<()> {
     match op {
         Op::Fixed(_) | Op::Table(TableOp::TakeIdle {}) | Op::State(StateOp::TakeDigests {}) => {
             let why = format!("`{}` cannot be undone", op.name());
-            Err(Error::invalid(why).cure("leave it out of a batch that is to be done whole"))
+            Err(Error::new(Kind::Unsupported, why).cure("leave it out of a batch that is to be done whole"))
         }
         _ => Ok(()),
     }
