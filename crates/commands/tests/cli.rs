@@ -75,6 +75,66 @@ fn operations_by_name() {
     assert_eq!(answers[9], Err("no operation `walk`; see docs/operations.md for those there are".into()));
 }
 
+/// Answers are text that `op` takes again.
+#[test]
+fn answers_can_be_read_and_written_again() {
+    let everything = "../../../../python/tidegate/p4runtime/everything.p4";
+    let answers = said(
+        everything,
+        &[
+            "op member_add profile=choices member=4 to=forward(3)",
+            "op group_set profile=choices group=2 shares=4:3@7001 max_size=8 put=new",
+            "op groups_read profile=choices",
+            "op table_add table=range_table key=5->9 to=mark(2) priority=7",
+            "op table_read table=range_table start=0",
+            "op meter_set meter=rates at=1 rates=0.125:100,2:200",
+            "op meter_read meter=rates start=1 count=1",
+            "op mirror_set session=9 to=port:1,truncate:100,copy:2:7 put=either",
+            "op mirror_read",
+            "op crc_set to=16:0x1021:0xffff:0:true:false",
+            "op crc_set to=16:0x1021",
+            "op crc_set to=8:0x1021:0xffff:0:true:false",
+            "op register_write register=cells start=2 words=1,0xff",
+            "op register_read register=cells start=1 count=3",
+            "op multicast_set group=5 copies=1:0,2:7 put=new",
+            "op multicast_read",
+            "op port_set port=1 to=scheduler:round;packets:1",
+            "op port_set port=1 to=scheduler:strict_priority;packets:1",
+        ],
+    );
+    for (index, expected) in [
+        (2, r#"[{"group":2,"max_size":8,"shares":"4:3@7001"}]"#),
+        (6, r#"["0.125:100,2:200"]"#),
+        (8, r#"[{"copies":"2:7,1:0","session":9,"to":"port:1,truncate:100,copy:2:7"}]"#),
+        (9, ""),
+        (13, r#"["0x0","0x1","0xff"]"#),
+        (15, r#"[{"group":5,"nodes":[{"node":0,"ports":[1],"rid":0},{"node":1,"ports":[2],"rid":7}]}]"#),
+    ] {
+        assert_eq!(answers[index].as_deref(), Ok(expected));
+    }
+    let rows: serde_json::Value = serde_json::from_str(answers[4].as_ref().unwrap()).unwrap();
+    assert_eq!(
+        (&rows["rows"][0]["key"], &rows["rows"][0]["to"]),
+        (&"0x5->0x9".into(), &"Work.mark(0x2)".into())
+    );
+    assert!(answers[10].as_ref().unwrap_err().contains("expected `WIDTH:POLYNOMIAL"));
+    assert_eq!(answers[11], Err("a CRC of 8 bits cannot be set; give 16 or 32".into()));
+    assert!(answers[16].as_ref().unwrap_err().starts_with("there is no scheduler `round`; known: strict"));
+    let why = "`port_set` is for a switch with ports; a pipeline alone has none: use a switch of a network";
+    assert_eq!(answers[17], Err(why.into()));
+    let sets = said(
+        everything,
+        &[
+            "op table_add table=selected key=1 to=forward(1)*2;forward(2)*1@7001",
+            "op table_read table=selected start=0 only=0",
+            "op table_add table=selected key=2 to=forward(1)*",
+        ],
+    );
+    let rows: serde_json::Value = serde_json::from_str(sets[1].as_ref().unwrap()).unwrap();
+    assert_eq!(rows["rows"][0]["to"], "Work.forward(0x1)*2;Work.forward(0x2)*1@7001");
+    assert!(sets[2].is_err());
+}
+
 #[test]
 fn rates_below_one_a_second() {
     let answers = said(

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use commands::cli::{Script, Session};
+use commands::cli::{Script, Session, answer_text, operation, operation_words};
 use control::{Answer, FixedOp, Op, StateOp, TableOp, Target as _};
 use network::{Network, NodeId};
 use p4lang::ir;
@@ -60,6 +60,17 @@ impl Held<'_> {
             Held::Switch(network, node) => network.act_all(*node, ops),
             Held::Alone(alone) => alone.pipeline.act_all(Time::from_ps(alone.now), ops),
         }
+    }
+
+    /// Does what a line of commands says. `op` has all operations of a switch, the other commands those of its program.
+    fn line(&mut self, line: &str) -> PyResult<Option<commands::cli::Answer>> {
+        let Some(words) = operation_words(line) else {
+            let (pipeline, now) = self.pipeline()?;
+            return Ok((Session { pipeline, now }).execute(line));
+        };
+        let op = operation(self.pipeline()?.0.program(), &words);
+        let done = op.and_then(|op| self.act(&op).map_err(|error| error.to_string()));
+        Ok(Some(done.map(|answer| answer_text(&answer))))
     }
 
     /// The pipeline, and what time it is.
@@ -172,21 +183,20 @@ impl Target {
 
     /// Does what one line of the reference switch's command language says; gives its answer.
     fn command(&self, py: Python<'_>, line: &str) -> PyResult<String> {
-        self.with(py, |mut held| {
-            let (pipeline, now) = held.pipeline()?;
-            let answer = (Session { pipeline, now }).execute(line);
-            answer.unwrap_or_else(|| Ok(String::new())).map_err(refused)
-        })
+        let answer = self.with(py, |mut held| held.line(line))?;
+        answer.unwrap_or_else(|| Ok(String::new())).map_err(refused)
     }
 
     /// Runs a file of commands; gives notes on those that have no effect.
     fn script(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
         let script = Script::read(&path).map_err(crate::raise)?;
         self.with(py, |mut held| {
-            let (pipeline, now) = held.pipeline()?;
-            let mut notes = Vec::new();
-            script.run(pipeline, now, &mut notes).map_err(crate::raise)?;
-            Ok(notes)
+            for (line, text) in script.lines() {
+                if let Some(Err(why)) = held.line(text)? {
+                    return Err(crate::raise(script.refused(line, &why)));
+                }
+            }
+            Ok(script.notes())
         })
     }
 

@@ -14,7 +14,9 @@
 //! | `objects.rs` | `register_*`, `counter_*`, `meter_*`, `set_crc*_parameters` |
 //! | `replication.rs` | `mirroring_*`, `mc_*` |
 //! | `op.rs` | `op`: every operation there is |
+//! | `answer.rs` | answers of `op` as text |
 
+mod answer;
 mod dump;
 mod objects;
 mod op;
@@ -29,6 +31,9 @@ use control::{Op, StateOp, Target};
 use dataplane::pipeline::Pipeline;
 use serde_json::{Value, json};
 use units::Time;
+
+pub use answer::answer as answer_text;
+pub use op::operation;
 
 use crate::load::read_text;
 use crate::{Failure, Result};
@@ -102,6 +107,12 @@ fn code(line: &str) -> &str {
     let comment =
         line.match_indices("//").find(|(at, _)| line[..*at].ends_with(char::is_whitespace) || *at == 0);
     line[..comment.map_or(line.len(), |(at, _)| at)].trim()
+}
+
+/// The words behind `op`, if a line is that.
+pub fn operation_words(line: &str) -> Option<Vec<&str>> {
+    let mut words = code(line).split_whitespace();
+    (words.next() == Some("op")).then(|| words.collect())
 }
 
 impl Session<'_> {
@@ -210,13 +221,29 @@ impl Script {
         Script { name: name.to_owned(), lines }
     }
 
+    /// Lines with something on them, with their numbers.
+    pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.lines.iter().map(|(line, text)| (*line, text.as_str()))
+    }
+
+    /// Which commands have no effect, and why.
+    pub fn notes(&self) -> Vec<String> {
+        let note = |(line, text): (usize, &str)| {
+            let command = text.split_whitespace().next().unwrap_or("");
+            no_effect(command).map(|note| format!("{}:{line}: {note}", self.name))
+        };
+        self.lines().filter_map(note).collect()
+    }
+
+    /// A refusal with the line's place.
+    pub fn refused(&self, line: usize, why: &str) -> Failure {
+        Failure(format!("{}:{line}: {why}", self.name))
+    }
+
     /// Runs everything, in order; the first refusal ends it. Gives what the reading commands saw, and notes which
     /// commands had no effect.
     pub fn run(&self, pipeline: &mut Pipeline, now: u64, notes: &mut Vec<String>) -> Result<Vec<Reading>> {
-        for (line, text) in &self.lines {
-            let command = text.split_whitespace().next().unwrap_or("");
-            notes.extend(no_effect(command).map(|note| format!("{}:{line}: {note}", self.name)));
-        }
+        notes.extend(self.notes());
         self.run_some(pipeline, now, |_| true)
     }
 
@@ -242,7 +269,7 @@ impl Script {
                 Some(Ok(answer)) if is_read(command) => {
                     readings.push(Reading { line: *line, command: text.clone(), answer });
                 }
-                Some(Err(why)) => return Err(Failure(format!("{}:{line}: {why}", self.name))),
+                Some(Err(why)) => return Err(self.refused(*line, &why)),
                 _ => {}
             }
         }

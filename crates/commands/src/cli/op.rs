@@ -3,20 +3,26 @@
 //! | field | is written |
 //! |---|---|
 //! | matches | as the reference switch's command line has them, `,` between keys; `*` for anything |
-//! | where an entry leads | `ACTION(VALUE,...)`, `member:1`, `group:1` |
+//! | where an entry leads | `ACTION(VALUE,...)`, `member:1`, `group:1`; a set of actions: `ACTION(VALUE,...)*WEIGHT;...` |
 //! | an entry | its handle, or matches, with `@PRIORITY` at the end if it has one |
 //! | cells | values with `,` between them; which one: its index, or `all` |
 //! | rates | `RATE:BURST,RATE:BURST` per microsecond, or `none` |
-//! | copies, ports, members | numbers with `,` between them; `PORT:RID`, `MEMBER:WEIGHT` |
+//! | copies, ports, members | numbers with `,` between them; `PORT:RID`, `MEMBER:WEIGHT`, and `@HEX` for a port that is watched |
+//! | a mirror session | `port:1,group:5,priority:1,truncate:128,copy:PORT:RID`, of which what there is |
 //! | packets and notes | hexadecimal digits |
+//! | a packet generator | `PORT:PERIOD:PACKET` |
+//! | a CRC | `WIDTH:POLYNOMIAL:INITIAL:FINAL_XOR:REFLECT_DATA:REFLECT_REMAINDER` |
+//! | a port | `scheduler:NAME,quantum:SIZE,shaper:RATE:BURST`, then for each queue `;` and `packets:N,bytes:SIZE,weight:N,shift:TIME,shaper:RATE:BURST` |
 
 use control::ops::Source;
 use control::{
-    At, Call, CrcParameters, EntryRef, Generator, Leads, Match, MeterRates, Mirror, Name, Op, PortConfig,
-    Put, Share, Value, Words, check,
+    At, Call, Choice, CrcParameters, EntryRef, Generator, Leads, Match, MeterRates, Mirror, Name, Op,
+    PortConfig, Put, QueueConfig, Scheduler, Shaping, Share, Value, Words, check,
 };
 use p4lang::ir::{Program, TableId};
+use units::Bytes;
 
+use super::answer::answer;
 use super::objects::rates;
 use super::table::{call, key};
 use super::{Answer, Session};
@@ -26,29 +32,33 @@ type Text<T> = Result<T, String>;
 
 impl Session<'_> {
     pub(super) fn operation(&mut self, args: &[&str]) -> Answer {
-        let Some((name, fields)) = args.split_first() else {
-            return Err("expected `op NAME FIELD=VALUE...`; see docs/operations.md".into());
-        };
-        let program = self.pipeline.program().clone();
-        let mut source = TextSource { program: &program, fields: Vec::new() };
-        for field in fields {
-            let Some((name, value)) = field.split_once('=') else {
-                return Err(format!("`{field}`: expected `FIELD=VALUE`"));
-            };
-            source.fields.push((name, value, false));
-        }
-        let op = Op::read(name, &mut source).unwrap_or_else(|| {
-            Err(format!("no operation `{name}`; see docs/operations.md for those there are"))
-        })?;
-        if let Some((odd, ..)) = source.fields.iter().find(|(.., used)| !used) {
-            return Err(format!("operation `{name}` has no field `{odd}`; see docs/operations.md"));
-        }
-        match self.act(op)? {
-            control::Answer::Done => Ok(String::new()),
-            control::Answer::Handle(handle) => Ok(handle.to_string()),
-            answer => Ok(format!("{answer:?}")),
-        }
+        let op = operation(self.pipeline.program(), args)?;
+        self.act(op).map(|done| answer(&done))
     }
+}
+
+/// The operation that the words behind `op` say.
+///
+/// # Errors
+/// There is no such operation, or a field is not what it must be.
+pub fn operation(program: &Program, args: &[&str]) -> Result<Op, String> {
+    let Some((name, fields)) = args.split_first() else {
+        return Err("expected `op NAME FIELD=VALUE...`; see docs/operations.md".into());
+    };
+    let mut source = TextSource { program, fields: Vec::new() };
+    for field in fields {
+        let Some((name, value)) = field.split_once('=') else {
+            return Err(format!("`{field}`: expected `FIELD=VALUE`"));
+        };
+        source.fields.push((name, value, false));
+    }
+    let op = Op::read(name, &mut source).unwrap_or_else(|| {
+        Err(format!("no operation `{name}`; see docs/operations.md for those there are"))
+    })?;
+    if let Some((odd, ..)) = source.fields.iter().find(|(.., used)| !used) {
+        return Err(format!("operation `{name}` has no field `{odd}`; see docs/operations.md"));
+    }
+    Ok(op)
 }
 
 struct TextSource<'a> {
@@ -138,11 +148,7 @@ impl Source for TextSource<'_> {
     }
 
     fn flag(&mut self, field: &str) -> Text<bool> {
-        match self.text(field)? {
-            "true" => Ok(true),
-            "false" => Ok(false),
-            other => Err(format!("`{other}` is neither `true` nor `false`")),
-        }
+        flag(self.text(field)?)
     }
 
     fn numbers(&mut self, field: &str) -> Text<Vec<u32>> {
@@ -163,10 +169,7 @@ impl Source for TextSource<'_> {
     }
 
     fn bytes(&mut self, field: &str) -> Text<Vec<u8>> {
-        let text = self.text(field)?;
-        let byte = |at: usize| text.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
-        let bytes = (0..text.len()).step_by(2).map(byte).collect::<Option<Vec<u8>>>();
-        bytes.ok_or_else(|| format!("`{text}`: expected pairs of hexadecimal digits"))
+        hex(self.text(field)?)
     }
 
     fn words(&mut self, field: &str) -> Text<Words> {
@@ -218,7 +221,17 @@ impl Source for TextSource<'_> {
             Some(("group", number)) => small("group", number).map(Leads::Group),
             _ => {
                 let table = self.table()?;
-                self.call_in(table, text).map(Leads::Action)
+                if !text.contains(")*") {
+                    return self.call_in(table, text).map(Leads::Action);
+                }
+                let one = |text: &str| {
+                    let (call, rest) = text
+                        .rsplit_once('*')
+                        .ok_or_else(|| format!("`{text}`: expected `ACTION(VALUE,...)*WEIGHT`"))?;
+                    let (weight, watch) = weight(rest)?;
+                    Ok(Choice { call: self.call_in(table, call)?, weight, watch })
+                };
+                text.split(';').map(one).collect::<Text<_>>().map(Leads::Set)
             }
         }
     }
@@ -232,12 +245,9 @@ impl Source for TextSource<'_> {
 
     fn shares(&mut self, field: &str) -> Text<Vec<Share>> {
         let one = |text| {
-            let (member, weight) = pair(text, "MEMBER:WEIGHT")?;
-            Ok(Share {
-                member: small("member", member)?,
-                weight: small("weight", weight)?,
-                watch: Vec::new(),
-            })
+            let (member, rest) = pair(text, "MEMBER:WEIGHT")?;
+            let (weight, watch) = weight(rest)?;
+            Ok(Share { member: small("member", member)?, weight, watch })
         };
         self.list(field)?.into_iter().map(one).collect()
     }
@@ -262,7 +272,6 @@ impl Source for TextSource<'_> {
         found.map(|(_, put)| *put).ok_or_else(|| format!("`{text}` is not `new`, `known` or `either`"))
     }
 
-    /// `port:6,truncate:128`
     fn mirror(&mut self, field: &str) -> Text<Mirror> {
         let mut to = Mirror::default();
         for part in self.list(field)? {
@@ -271,8 +280,14 @@ impl Source for TextSource<'_> {
                 ("group", group) => to.group = Some(small("group", group)?),
                 ("priority", priority) => to.priority = small("priority", priority)?,
                 ("truncate", length) => to.truncate = Some(small("length", length)?),
+                ("copy", copy) => {
+                    let (port, rid) = pair(copy, "PORT:RID")?;
+                    to.copies.push((small("replication id", rid)?, small("port", port)?));
+                }
                 (other, _) => {
-                    return Err(format!("`{other}` is not `port`, `group`, `priority` or `truncate`"));
+                    return Err(format!(
+                        "`{other}` is not `port`, `group`, `priority`, `truncate` or `copy`"
+                    ));
                 }
             }
         }
@@ -280,18 +295,96 @@ impl Source for TextSource<'_> {
     }
 
     fn port(&mut self, field: &str) -> Text<PortConfig> {
-        Err(no_text(field, "ports and queues are set in Python: `SwitchApi.port_write`"))
+        let mut parts = self.text(field)?.split(';');
+        let (mut name, mut quantum, mut shaping) = (Scheduler::NAMES[0].to_owned(), Bytes::new(1514), None);
+        for part in parts.next().unwrap_or("").split(',').filter(|part| !part.is_empty()) {
+            match pair(part, "scheduler:NAME")? {
+                ("scheduler", given) => name = given.replace('_', " "),
+                ("quantum", size) => quantum = quantity(size)?,
+                ("shaper", given) => shaping = Some(shaper(given)?),
+                (other, _) => return Err(format!("`{other}` is not `scheduler`, `quantum` or `shaper`")),
+            }
+        }
+        // As Python's ports have it: names of schedulers that are in several words have them apart by blanks or `_`.
+        let known = Scheduler::NAMES.iter().find(|known| known.replace('-', " ") == name.replace('-', " "));
+        let scheduler = Scheduler::named(known.map_or(name.as_str(), |known| *known), quantum);
+        let queues = parts.map(queue).collect::<Text<_>>()?;
+        Ok(PortConfig { queues, scheduler: scheduler.map_err(|e| e.to_string())?, shaping })
     }
 
+    /// `1:20ms:0a0b0c`
     fn generator(&mut self, field: &str) -> Text<Generator> {
-        Err(no_text(field, "packet generators are set in Python: `SwitchApi.generator_set`"))
+        let (port, rest) = pair(self.text(field)?, "PORT:PERIOD:PACKET")?;
+        let (period, packet) = pair(rest, "PERIOD:PACKET")?;
+        Ok(Generator { port: small("port", port)?, template: hex(packet)?, period: quantity(period)? })
     }
 
+    /// `16:0x1021:0xffff:0:false:false`
     fn crc(&mut self, field: &str) -> Text<CrcParameters> {
-        Err(no_text(field, "use `set_crc16_parameters` or `set_crc32_parameters`"))
+        let text = self.text(field)?;
+        let parts: Vec<&str> = text.split(':').collect();
+        let [width, polynomial, initial, final_xor, data, remainder] = parts[..] else {
+            let form = "WIDTH:POLYNOMIAL:INITIAL:FINAL_XOR:REFLECT_DATA:REFLECT_REMAINDER";
+            return Err(format!("`{text}`: expected `{form}`"));
+        };
+        let width = small("width", width)?;
+        if width != 16 && width != 32 {
+            return Err(format!("a CRC of {width} bits cannot be set; give 16 or 32"));
+        }
+        Ok(CrcParameters {
+            width,
+            polynomial: small("polynomial", polynomial)?,
+            initial: small("initial value", initial)?,
+            final_xor: small("final exclusive or", final_xor)?,
+            reflect_data: flag(data)?,
+            reflect_remainder: flag(remainder)?,
+        })
     }
 }
 
-fn no_text(field: &str, cure: &str) -> String {
-    format!("`{field}` has no form as text; {cure}")
+fn hex(text: &str) -> Text<Vec<u8>> {
+    let byte = |at: usize| text.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+    let bytes = (0..text.len()).step_by(2).map(byte).collect::<Option<Vec<u8>>>();
+    bytes.ok_or_else(|| format!("`{text}`: expected pairs of hexadecimal digits"))
+}
+
+fn flag(text: &str) -> Text<bool> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        other => Err(format!("`{other}` is neither `true` nor `false`")),
+    }
+}
+
+/// A weight, and the port that is watched, if one is.
+fn weight(text: &str) -> Text<(u32, Vec<u8>)> {
+    let (number, watch) = text.split_once('@').unwrap_or((text, ""));
+    Ok((small("weight", number)?, hex(watch)?))
+}
+
+/// A rate, a size or a time with its unit.
+fn quantity<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Text<T> {
+    text.parse().map_err(|why: T::Err| why.to_string())
+}
+
+fn shaper(text: &str) -> Text<Shaping> {
+    let (rate, burst) = pair(text, "RATE:BURST")?;
+    Ok(Shaping { rate: quantity(rate)?, burst: quantity(burst)? })
+}
+
+fn queue(text: &str) -> Text<QueueConfig> {
+    let mut made = QueueConfig::default();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        match pair(part, "packets:100")? {
+            ("packets", number) => made.limit.packets = Some(long(number)?),
+            ("bytes", size) => made.limit.bytes = Some(quantity(size)?),
+            ("weight", number) => made.weight = small("weight", number)?,
+            ("shift", time) => made.time_shift = quantity(time)?,
+            ("shaper", given) => made.shaping = Some(shaper(given)?),
+            (other, _) => {
+                return Err(format!("`{other}` is not `packets`, `bytes`, `weight`, `shift` or `shaper`"));
+            }
+        }
+    }
+    Ok(made)
 }
