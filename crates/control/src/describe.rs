@@ -51,7 +51,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tidegate.control.objects import (
 @IMPORTS@)
@@ -93,7 +93,84 @@ class Operation:
         .collect();
     types.sort_unstable();
     types.dedup();
+    out += &methods();
     out.replace("@IMPORTS@", &types.iter().map(|name| format!("    {name},\n")).collect::<String>())
+}
+
+/// Operations whose methods in `control/switch.py` take units, arrays or other things that suit people better.
+const WRITTEN: [&str; 19] = [
+    "table_add",
+    "table_delete",
+    "member_add",
+    "group_add",
+    "register_read",
+    "register_write",
+    "counter_read",
+    "meter_set",
+    "multicast_set",
+    "multicast_delete",
+    "mirror_set",
+    "port_read",
+    "queue_read",
+    "generator_set",
+    "generator_stop",
+    "packet_out",
+    // Of what control planes share by `control/delivery.py`: `SwitchApi.act` has them.
+    "digests_take",
+    "packet_take",
+    "table_idle_take",
+];
+/// Characters of a line of Python.
+const LINE: usize = 110;
+
+/// A definition with its parameters, in as many lines as Python's formatter makes of it.
+fn definition(name: &str, parameters: &[String], answer: &str) -> String {
+    let all = parameters.join(", ");
+    let short = format!("    def {name}({all}) -> {answer}:\n");
+    if short.trim_end().len() <= LINE {
+        return short;
+    }
+    if all.len() + 8 <= LINE {
+        return format!("    def {name}(\n        {all}\n    ) -> {answer}:\n");
+    }
+    let each: String = parameters.iter().map(|one| format!("        {one},\n")).collect();
+    format!("    def {name}(\n{each}    ) -> {answer}:\n")
+}
+
+/// A method of Python for each operation that has none of its own.
+fn methods() -> String {
+    let mut out = String::from(
+        r#"
+
+class Methods:
+    """A method for each operation but those that `control/switch.py` writes with units and arrays."""
+
+    def act(self, operation: Operation) -> Any:
+        """Do an operation; return its answer."""
+        raise NotImplementedError
+"#,
+    );
+    for operation in Op::operations().filter(|operation| !WRITTEN.contains(&operation.name)) {
+        let mut fields = fields(operation);
+        fields.sort_by_key(|field| field.default.is_some());
+        let parameter = |field: &&FieldDoc| {
+            let default = field.default.map(|text| format!(" = {text}")).unwrap_or_default();
+            format!("{}: {}{default}", field.name, field.python)
+        };
+        let parameters: Vec<String> =
+            std::iter::once("self".to_owned()).chain(fields.iter().map(parameter)).collect();
+        let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
+        let act = format!("self.act({}({}))", class(operation), names.join(", "));
+        let (answer, body) = match operation.answer {
+            "Done" => ("None", act),
+            "Handle" | "Count" => ("int", format!("found: int = {act}\n        return found")),
+            _ => ("Any", format!("return {act}")),
+        };
+        let doc = prose(operation.doc);
+        let definition = definition(operation.name, &parameters, answer);
+        let _ = write!(out, "\n{definition}        \"\"\"{doc}\"\"\"\n        {body}\n");
+    }
+    out
 }
 
 /// `docs/operations.md`.
@@ -101,8 +178,10 @@ pub fn markdown() -> String {
     let mut out = String::from(
         "# Operations on a switch\n\n\
          Everything that can be asked of a switch, in every backend. The table is made from the definitions in `crates/control`.\n\
-         In Python each is a dataclass of `tidegate.control.operations` (`TableAdd` for `table_add`) that `act` and `batch` take;\n\
-         in files of commands it is a line `op NAME FIELD=VALUE...`, see [commands.md](commands.md).\n\n\
+         In Python each is a dataclass of `tidegate.control.operations` (`TableAdd` for `table_add`) that `act` and `batch` take.\n\
+         Most are methods of `SwitchApi` too (`table_set`); those with units and arrays are in [control.md](control.md).\n\
+         In files of commands each is a line `op NAME FIELD=VALUE...`, see [commands.md](commands.md#op).\n\
+         Its messages of P4Runtime are in [p4runtime.md](p4runtime.md#what-is-supported).\n\n\
          | operation | does | fields | answer |\n|---|---|---|---|\n",
     );
     for operation in Op::operations() {

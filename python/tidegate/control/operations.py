@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tidegate.control.objects import (
     Bits,
@@ -640,3 +640,170 @@ class StatisticsRead(Operation):
     """Count where every packet is."""
 
     op: ClassVar[str] = "statistics_read"
+
+
+class Methods:
+    """A method for each operation but those that `control/switch.py` writes with units and arrays."""
+
+    def act(self, operation: Operation) -> Any:
+        """Do an operation; return its answer."""
+        raise NotImplementedError
+
+    def table_set(
+        self,
+        table: str,
+        entry: Entry,
+        to: Leads | None = None,
+        counter: tuple[int, int] | None = None,
+        meter: Rates | None = None,
+        idle_timeout: int | None = None,
+        note: bytes | None = None,
+    ) -> None:
+        """Change an entry."""
+        self.act(TableSet(table, entry, to, counter, meter, idle_timeout, note))
+
+    def table_clear(self, table: str) -> None:
+        """Remove all entries but those of the program that are const."""
+        self.act(TableClear(table))
+
+    def table_default_set(self, table: str, to: Leads, note: bytes | None = None) -> None:
+        """Set what happens on a miss."""
+        self.act(TableDefaultSet(table, to, note))
+
+    def table_default_reset(self, table: str) -> None:
+        """Set what happens on a miss to what the program says."""
+        self.act(TableDefaultReset(table))
+
+    def table_default_read(self, table: str) -> Any:
+        """Read what happens on a miss."""
+        return self.act(TableDefaultRead(table))
+
+    def table_read(self, table: str, start: int, only: Entry | None = None) -> Any:
+        """Read entries: one, or some of all in the order of their handles."""
+        return self.act(TableRead(table, start, only))
+
+    def table_totals(self) -> Any:
+        """Read how many entries each table has, and the sums of its direct counter."""
+        return self.act(TableTotals())
+
+    def member_set(self, profile: str, member: int, to: Call) -> None:
+        """Change what a member does."""
+        self.act(MemberSet(profile, member, to))
+
+    def member_delete(self, profile: str, member: int) -> None:
+        """Remove a member that nothing uses."""
+        self.act(MemberDelete(profile, member))
+
+    def members_read(self, profile: str) -> Any:
+        """Read all members."""
+        return self.act(MembersRead(profile))
+
+    def group_set(self, profile: str, group: int, shares: Sequence[Share], max_size: int, put: Put) -> None:
+        """Make a group, or change all that is in it."""
+        self.act(GroupSet(profile, group, shares, max_size, put))
+
+    def group_join(self, profile: str, group: int, member: int) -> None:
+        """Put a member in a group."""
+        self.act(GroupJoin(profile, group, member))
+
+    def group_leave(self, profile: str, group: int, member: int) -> None:
+        """Take a member out of a group."""
+        self.act(GroupLeave(profile, group, member))
+
+    def group_delete(self, profile: str, group: int) -> None:
+        """Remove a group that nothing uses."""
+        self.act(GroupDelete(profile, group))
+
+    def groups_read(self, profile: str) -> Any:
+        """Read all groups."""
+        return self.act(GroupsRead(profile))
+
+    def register_set(self, register: str, at: int | None, value: Bits) -> None:
+        """Set one cell of a register, or all, to one value."""
+        self.act(RegisterSet(register, at, value))
+
+    def counter_set(self, counter: str, at: int | None, packets: int, bytes: int) -> None:
+        """Set one cell of a counter, or all; of a direct counter, that of the entry of a handle."""
+        self.act(CounterSet(counter, at, packets, bytes))
+
+    def meter_read(self, meter: str, start: int, count: int | None = None) -> Any:
+        """Read cells of a meter; of a direct meter, that of the entry of a handle."""
+        return self.act(MeterRead(meter, start, count))
+
+    def value_set_add(self, value_set: str, member: Sequence[Key]) -> None:
+        """Add a member to a value set."""
+        self.act(ValueSetAdd(value_set, member))
+
+    def value_set_remove(self, value_set: str, member: Sequence[Key]) -> None:
+        """Remove a member of a value set."""
+        self.act(ValueSetRemove(value_set, member))
+
+    def value_set_fill(self, value_set: str, members: Sequence[Sequence[Key]]) -> None:
+        """Put members in a value set, in place of what was in it."""
+        self.act(ValueSetFill(value_set, members))
+
+    def value_set_read(self, value_set: str) -> Any:
+        """Read all members of a value set."""
+        return self.act(ValueSetRead(value_set))
+
+    def node_add(self, rid: int, ports: Sequence[int]) -> int:
+        """Make a node: copies that have one replication id; the answer is its handle."""
+        found: int = self.act(NodeAdd(rid, ports))
+        return found
+
+    def node_set(self, node: int, ports: Sequence[int]) -> None:
+        """Set the ports of a node."""
+        self.act(NodeSet(node, ports))
+
+    def node_delete(self, node: int) -> None:
+        """Remove a node."""
+        self.act(NodeDelete(node))
+
+    def node_join(self, group: int, node: int) -> None:
+        """Put a node in a multicast group."""
+        self.act(NodeJoin(group, node))
+
+    def node_leave(self, group: int, node: int) -> None:
+        """Take a node out of a multicast group."""
+        self.act(NodeLeave(group, node))
+
+    def multicast_read(self) -> Any:
+        """Read all multicast groups."""
+        return self.act(MulticastRead())
+
+    def mirror_delete(self, session: int, put: Put) -> None:
+        """Remove a mirror session."""
+        self.act(MirrorDelete(session, put))
+
+    def mirror_read(self) -> Any:
+        """Read all mirror sessions."""
+        return self.act(MirrorRead())
+
+    def digests_lost(self) -> int:
+        """Count the digests that were dropped because too many waited."""
+        found: int = self.act(DigestsLost())
+        return found
+
+    def drops_read(self) -> Any:
+        """Count the packets dropped so far, by reason."""
+        return self.act(DropsRead())
+
+    def crc_set(self, to: Crc) -> None:
+        """Set the polynomial of `crc16_custom` or `crc32_custom`."""
+        self.act(CrcSet(to))
+
+    def state_reset(self) -> None:
+        """Set all tables, registers, counters and so on to what the program says."""
+        self.act(StateReset())
+
+    def port_set(self, port: int, to: PortSpec) -> None:
+        """Set a port anew. What waits in a queue that is taken away goes to the last that is left."""
+        self.act(PortSet(port, to))
+
+    def generator_read(self, generator: int) -> Any:
+        """Read what a packet generator does."""
+        return self.act(GeneratorRead(generator))
+
+    def statistics_read(self) -> Any:
+        """Count where every packet is."""
+        return self.act(StatisticsRead())

@@ -3,7 +3,8 @@
 Objects go by their full name (`MyIngress.routes`) or a suffix that only one has (`routes`). Every write is done whole, between
 packets, or refused with `TidegateError` and nothing changed. Times are picoseconds, or text as `20 ms`.
 
-Each method is an operation of `operations.py`, which `act` takes as well.
+Each method is an operation of `operations.py`, which `act` takes as well. Methods that only pass an operation on are made with
+the operations; those written here take units, arrays and names of actions.
 """
 
 from __future__ import annotations
@@ -51,8 +52,11 @@ class _Core(Protocol):
     def command(self, line: str) -> str: ...
 
 
-class PipelineApi:
-    """Tables, registers, counters, meters, action profiles, multicast groups and mirror sessions of a program."""
+class PipelineApi(op.Methods):
+    """Tables, registers, counters, meters, action profiles, multicast groups and mirror sessions of a program.
+
+    Methods that are not here are those of `operations.Methods`, which are made from the definitions of operations.
+    """
 
     _core: _Core
 
@@ -103,10 +107,6 @@ class PipelineApi:
         """Remove an entry."""
         self.act(op.TableDelete(table, handle))
 
-    def table_clear(self, table: str) -> None:
-        """Remove all entries but those of the program that are const."""
-        self.act(op.TableClear(table))
-
     def table_set_default(self, table: str, action: str, values: Iterable[Value] = ()) -> None:
         """Set what happens on a miss."""
         self.act(op.TableDefaultSet(table, (action, tuple(values))))
@@ -132,28 +132,12 @@ class PipelineApi:
         """Change what a member does."""
         self.act(op.MemberSet(profile, member, (action, tuple(values))))
 
-    def member_delete(self, profile: str, member: int) -> None:
-        """Remove a member that nothing uses."""
-        self.act(op.MemberDelete(profile, member))
-
     def group_add(self, profile: str, members: Iterable[int] = ()) -> int:
         """Add a group of members to an action selector and return its handle."""
         group: int = self.act(op.GroupAdd(profile))
         for member in members:
             self.group_join(profile, group, member)
         return group
-
-    def group_join(self, profile: str, group: int, member: int) -> None:
-        """Put a member in a group."""
-        self.act(op.GroupJoin(profile, group, member))
-
-    def group_leave(self, profile: str, group: int, member: int) -> None:
-        """Take a member out of a group."""
-        self.act(op.GroupLeave(profile, group, member))
-
-    def group_delete(self, profile: str, group: int) -> None:
-        """Remove a group that nothing uses."""
-        self.act(op.GroupDelete(profile, group))
 
     def table_add_member(
         self, table: str, match: Iterable[Value], member: int, priority: int | None = None
