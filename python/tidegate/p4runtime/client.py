@@ -15,17 +15,21 @@ import queue
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from tidegate import units
 from tidegate._core import TidegateError
-from tidegate.control import Controller
+from tidegate.control import Controller, SwitchApi
+from tidegate.control import operations as op
 from tidegate.control.runner import DigestFields, Managed, Packet, Runner
-from tidegate.p4runtime.client_objects import RemoteObjects
 from tidegate.p4runtime.connection import ClientTls, Connection, Refused
+from tidegate.p4runtime.errors import Code, P4Error
 from tidegate.p4runtime.messages import p4
-from tidegate.p4runtime.schema import Field
-from tidegate.p4runtime.values import Translations, canonical
+from tidegate.p4runtime.remote import RemoteCore
+from tidegate.p4runtime.schema import Schema
+from tidegate.p4runtime.translate.digests import data_fields
+from tidegate.p4runtime.translate.packets import Packets
+from tidegate.p4runtime.values import Translations
 
 
 def connect(
@@ -52,50 +56,64 @@ def connect(
         raise
 
 
-class RemoteSwitch(RemoteObjects):
-    """A switch that is asked by P4Runtime."""
+class RemoteSwitch(SwitchApi):
+    """A switch that is asked by P4Runtime.
 
-    # Packets, time, and what P4Runtime has no messages for.
+    Methods, `act` and `batch` do the same operations as on a switch of this process: `docs/p4runtime.md` lists the messages of
+    each. Handles of entries, members and groups are this client's own.
+    """
 
-    def _header(self, direction: str) -> tuple[Field, ...]:
-        """Fields of a controller header, whose widths are those on the wire."""
-        fields = self._schema.headers.get(direction, ())
-        for field in fields:
-            if field.codec.translated:
-                raise TidegateError(
-                    f"field {field.name} of the {direction} header is translated, so that its bits are not known "
-                    "here; use tidegate.p4runtime.Connection"
-                )
-        return fields
+    def __init__(
+        self,
+        connection: Connection,
+        name: str = "switch",
+        ports: Sequence[str] = (),
+        note: Callable[[int, str, str, float], None] = lambda *_: None,
+        translations: Translations | None = None,
+    ) -> None:
+        """Stand for the switch of a connection that takes part in an election; raises if it is not won."""
+        self.connection = connection
+        status = connection.next("arbitration").status
+        if status.code != 0:
+            raise TidegateError(f"{name}: another controller is primary ({status.message})")
+        info = connection.get_config("P4INFO_AND_COOKIE").p4info
+        self._schema = Schema(info, translations=translations or {})
+        self._packets = Packets(self._schema)
+        super().__init__(name, RemoteCore(connection, self._schema), ports, note)
 
-    def packet_out(self, packet: bytes) -> None:
-        """Send a packet into the switch by the controller's port, with the controller header if the program takes one off."""
-        message = p4.StreamMessageRequest()
-        at = 0
-        fields = self._header("packet_out")
-        size = sum(field.codec.width for field in fields)
-        head = int.from_bytes(packet[: (size + 7) // 8]) >> (-size % 8)
-        for field in fields:
-            at += field.codec.width
-            value = head >> (size - at) & ((1 << field.codec.width) - 1)
-            message.packet.metadata.add(metadata_id=field.id, value=canonical(value))
-        message.packet.payload = packet[(size + 7) // 8 :]
-        self.connection.send(message)
+    def __enter__(self) -> Self:
+        return self
 
-    @property
-    def now(self) -> int:
-        """The switch's time, in picoseconds; of a server that does not tell it, the time since the connection."""
-        told = self.connection.now()
-        return (time.monotonic_ns() - self._started) * 1000 if told is None else told
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-    def command(self, line: str) -> str:
-        """Not by P4Runtime."""
-        self._refuse("command lines")
+    def close(self) -> None:
+        """Leave."""
+        self.connection.close()
 
-    @property
-    def drops(self) -> dict[str, int]:
-        """Not by P4Runtime."""
-        self._refuse("counts of dropped packets")
+    def _meter(
+        self, name: str, index: int | None, committed: float, burst: int, peak: float, peak_burst: int
+    ) -> None:
+        """Rates are rounded to whole bytes or packets a second, which P4Runtime has."""
+        if index is None and self._schema.meter(name).table:
+            table = self._schema.tables[self._schema.meter(name).table].name
+            for entry in self.table_entries(table):
+                super()._meter(name, entry.handle, round(committed), burst, round(peak), peak_burst)
+            return
+        super()._meter(name, index, round(committed), burst, round(peak), peak_burst)
+
+    def mirror_set(
+        self, session: int, port: int | None = None, *, group: int | None = None, truncate: int | None = None
+    ) -> None:
+        """As for a switch of this process, but for the copies of a group: they are those that it has now."""
+        if group is None:
+            super().mirror_set(session, port, truncate=truncate)
+            return
+        found = dict(self.act(op.MulticastRead())).get(group)
+        if found is None:
+            raise P4Error(Code.NOT_FOUND, f"there is no multicast group {group}")
+        copies = [(rid, number) for _, rid, ports in found for number in ports]
+        self.act(op.MirrorSet(session, (port, None, copies, 0, truncate), "either"))
 
     # Running a controller.
 
@@ -119,25 +137,11 @@ class RemoteSwitch(RemoteObjects):
 
     def digest_fields(self, number: int, data: Any) -> DigestFields:
         """A digest as switches give it."""
-        name, spec = self._schema.digests[number]
-        kind = spec.WhichOneof("type_spec")
-        if kind == "struct":
-            members = self._schema.p4info.type_info.structs[spec.struct.name].members
-            names = [member.name for member in members]
-            values = data.struct.members
-        else:
-            values = data.tuple.members
-            names = [f"f{index}" for index in range(len(values))]
-        return name, [(key, _number(value)) for key, value in zip(names, values, strict=True)]
+        return data_fields(self._schema, number, data)
 
     def with_header(self, packet: Any) -> bytes:
         """A packet for the controller, with its controller header."""
-        given = {item.metadata_id: int.from_bytes(item.value) for item in packet.metadata}
-        head, bits = 0, 0
-        for field in self._header("packet_in"):
-            head, bits = head << field.codec.width | given.get(field.id, 0), bits + field.codec.width
-        payload: bytes = packet.payload
-        return (head << (-bits % 8)).to_bytes((bits + 7) // 8) + payload
+        return self._packets.data(packet)
 
 
 class _Stream:
@@ -193,8 +197,3 @@ class _Stream:
         if not self._packets:
             return None
         return self._switch.now, self._switch.with_header(self._packets.popleft()), 0
-
-
-def _number(data: Any) -> int:
-    kind = data.WhichOneof("data")
-    return int(data.bool) if kind == "bool" else int.from_bytes(getattr(data, kind))

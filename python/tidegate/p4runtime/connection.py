@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -32,7 +32,8 @@ class Refused(TidegateError):
     def __init__(self, error: grpc.RpcError) -> None:
         self.code: str = error.code().name
         self.errors = details(error)
-        super().__init__(f"{self.code}: {error.details()}")
+        self.reason: str = error.details() or ""
+        super().__init__(f"{self.code}: {self.reason}")
 
 
 @dataclass(frozen=True)
@@ -174,9 +175,14 @@ class Connection:
 
     def write(self, *updates: tuple[str, Any]) -> None:
         """Updates, each an `INSERT`, `MODIFY` or `DELETE` and a `p4.Entity`."""
+        self.write_updates([(p4.Update.Type.Value(kind), entity) for kind, entity in updates])
+
+    def write_updates(self, updates: Sequence[tuple[int, Any]], atomicity: str = "CONTINUE_ON_ERROR") -> None:
+        """Updates by the number of their kind, with an atomicity of `p4.WriteRequest`."""
         request = self._request("WriteRequest")
+        request.atomicity = p4.WriteRequest.Atomicity.Value(atomicity)
         for kind, entity in updates:
-            request.updates.add(type=p4.Update.Type.Value(kind), entity=entity)
+            request.updates.add(type=kind, entity=entity)
         self.call("Write", request)
 
     def read(self, *entities: Any) -> list[Any]:

@@ -13,11 +13,6 @@ from tidegate.control import operations as op
 from tidegate.control.switch import SLICE
 from tidegate.p4 import Pipeline, Program
 
-TOP_PRIORITY = (1 << 31) - 1
-"""P4Runtime's priority p is this less p in the engine, where the smaller one wins."""
-PORTS = 511
-"""Ports are numbers below this one, which drops."""
-
 
 class Device:
     """The switch behind a server. `lock` is held for each call: whoever else uses the switch from another thread holds it too."""
@@ -61,15 +56,6 @@ class Device:
         """Do an operation; return its answer."""
         with self._lock:
             return self._core.act(operation)
-
-    def entries(self, table: str, only: tuple[list[Any], int] | None = None) -> list[tuple[Any, ...]]:
-        """Entries of a table: all, or the one with this match and priority."""
-        found: list[tuple[Any, ...]] = []
-        start: int | None = 0
-        while start is not None:
-            page, start = self.act(op.TableRead(table, start, only))
-            found.extend(page)
-        return found
 
     def install(self, pipeline: Pipeline, keep_state: bool) -> None:
         """Run another pipeline's program, with its state or the present one's."""

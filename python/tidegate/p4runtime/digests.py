@@ -10,8 +10,8 @@ from typing import Any
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Schema, known
-from tidegate.p4runtime.tables import DELETE, INSERT
-from tidegate.p4runtime.values import canonical
+from tidegate.p4runtime.translate.base import DELETE, INSERT
+from tidegate.p4runtime.translate.digests import data_message
 
 # A list is never longer, whatever is asked: a message has at most 4 MB.
 MOST_IN_LIST = 4096
@@ -140,26 +140,3 @@ class Digests:
         for digest in self._wanted.values():
             digest.sent.clear()
             digest.lists.clear()
-
-
-def data_message(schema: Schema, spec: Any, values: list[int]) -> Any:
-    """`p4.P4Data` of values, of which it takes as many as the type has."""
-    rest = list(reversed(values))
-
-    def one(spec: Any) -> Any:
-        kind = spec.WhichOneof("type_spec")
-        if kind in ("struct", "tuple"):
-            members = spec.tuple.members
-            if kind == "struct":
-                members = [m.type_spec for m in schema.p4info.type_info.structs[spec.struct.name].members]
-            return p4.P4Data(**{kind: p4.P4StructLike(members=[one(member) for member in members])})
-        number = rest.pop()
-        if kind == "bool":
-            return p4.P4Data(bool=bool(number))
-        if kind == "serializable_enum":
-            return p4.P4Data(enum_value=canonical(number))
-        if kind == "new_type":
-            return p4.P4Data(bitstring=schema.codec(spec.new_type.name, 0).to_client(canonical(number)))
-        return p4.P4Data(bitstring=canonical(number))
-
-    return one(spec)

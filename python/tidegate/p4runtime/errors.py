@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import grpc
 
 from tidegate._core import TidegateError
+from tidegate.control.fixed import Unsupported
 from tidegate.p4runtime.messages import p4
 
 
@@ -31,6 +32,8 @@ class Code(IntEnum):
 
 
 STATUS = {code: next(s for s in grpc.StatusCode if s.value[0] == code) for code in Code}
+SPACE = "tidegate"
+"""Of `p4.Error`: whose details they are."""
 # What the engine says of a refused write.
 KINDS = {
     "invalid": Code.INVALID_ARGUMENT,
@@ -40,8 +43,11 @@ KINDS = {
     "full": Code.RESOURCE_EXHAUSTED,
     "denied": Code.PERMISSION_DENIED,
     "in use": Code.FAILED_PRECONDITION,
+    "unsupported": Code.UNIMPLEMENTED,
 }
 
+
+KIND_OF = {code: kind for kind, code in KINDS.items()}
 
 # gRPC's clients take 8 KB of metadata, with errors and their details in it, unless they are told to take more.
 MOST_TEXT = 2000
@@ -49,12 +55,80 @@ MOST_DETAILS = 3000
 
 
 class P4Error(TidegateError):
-    """A request is refused: with what code, and what would be right."""
+    """A request is refused: with what code, and what would be right.
 
-    def __init__(self, code: Code, message: str) -> None:
+    It has the parts of every refused operation: `kind`, `object`, `field` and `cure`.
+    """
+
+    def __init__(
+        self, code: Code, message: str, *, object: str = "", field: str | None = None, cure: str = ""
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.kind = KIND_OF.get(code, "invalid")
+        self.object = object
+        self.field = field
+        self.cure = cure
+
+    @staticmethod
+    def about(
+        object: str, why: str, *, code: Code = Code.INVALID_ARGUMENT, field: str | None = None, cure: str = ""
+    ) -> P4Error:
+        """An error with its parts; the text is the reason and the cure."""
+        return P4Error(code, f"{why}; {cure}" if cure else why, object=object, field=field, cure=cure)
+
+    @staticmethod
+    def unsupported(why: str, cure: str = "") -> P4Error:
+        """What P4Runtime cannot carry, or this switch cannot do."""
+        return NotCarried(Code.UNIMPLEMENTED, f"{why}; {cure}" if cure else why, cure=cure)
+
+    @staticmethod
+    def of(error: TidegateError) -> P4Error:
+        """What the engine says of a refused operation."""
+        if isinstance(error, P4Error):
+            return error
+        parts: Any = error
+        return P4Error(
+            KINDS[getattr(error, "kind", "invalid")],
+            str(error),
+            object=getattr(parts, "object", ""),
+            field=getattr(parts, "field", None),
+            cure=getattr(parts, "cure", ""),
+        )
+
+    def detail(self, room: int) -> Any:
+        """`p4.Error`; its words and parts as far as there is room for them."""
+        detail = p4.Error(canonical_code=self.code, message=self.message[:room], space=SPACE)
+        parts = p4.Struct()
+        for name in ("object", "field", "cure"):
+            if getattr(self, name):
+                parts.fields[name].string_value = getattr(self, name)
+        if parts.fields and len(self.message) + parts.ByteSize() <= room:
+            detail.details.Pack(parts)
+        return detail
+
+
+class NotCarried(P4Error, Unsupported):
+    """An operation for which P4Runtime has no message, or none that says all of it."""
+
+
+def told(detail: Any) -> P4Error:
+    """The error that a server tells by a `p4.Error`, with its parts if the server tells them."""
+    parts = p4.Struct()
+    given = {}
+    if detail.details.Unpack(parts):
+        given = {name: parts.fields[name].string_value for name in parts.fields}
+    made = NotCarried if detail.canonical_code == Code.UNIMPLEMENTED else P4Error
+    known = {code.value for code in Code}
+    code = Code(detail.canonical_code) if detail.canonical_code in known else Code.UNKNOWN
+    return made(
+        code,
+        detail.message or code.name,
+        object=given.get("object", ""),
+        field=given.get("field"),
+        cure=given.get("cure", ""),
+    )
 
 
 def invalid(message: str) -> P4Error:
@@ -78,7 +152,7 @@ def abort_batch(context: grpc.ServicerContext, what: str, errors: Sequence[P4Err
     for error in errors:
         detail = p4.Error(canonical_code=Code.OK)
         if error is not None:
-            detail = p4.Error(canonical_code=error.code, message=error.message[:words], space="tidegate")
+            detail = error.detail(words)
         status.details.add().Pack(detail)
     context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
     context.abort(grpc.StatusCode.UNKNOWN, status.message)

@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import any_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf import any_pb2, descriptor_pool, message_factory, struct_pb2, text_format
 
 from tidegate._core import TidegateError
 
@@ -35,7 +35,8 @@ SERVICE = "p4.v1.P4Runtime"
 
 def _pool() -> descriptor_pool.DescriptorPool:
     pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(any_pb2.DESCRIPTOR.serialized_pb)
+    for known in (any_pb2, struct_pb2):
+        pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
     for package, name in _FILES:
         found = importlib.util.find_spec(package)
         if found is None or not found.submodule_search_locations:

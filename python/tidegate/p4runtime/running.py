@@ -8,17 +8,17 @@ from typing import Any
 from tidegate._core import TidegateError
 from tidegate.control import operations as op
 from tidegate.p4 import Program
-from tidegate.p4runtime.arrays import Arrays
 from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.digests import Digests
-from tidegate.p4runtime.errors import KINDS, Code, P4Error, invalid
+from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4, parse_p4info
-from tidegate.p4runtime.packets import Packets
-from tidegate.p4runtime.profiles import Profiles
-from tidegate.p4runtime.replication import Replication
 from tidegate.p4runtime.schema import Schema
-from tidegate.p4runtime.tables import Op, Tables
-from tidegate.p4runtime.value_sets import ValueSets
+from tidegate.p4runtime.translate.arrays import Arrays
+from tidegate.p4runtime.translate.packets import Packets
+from tidegate.p4runtime.translate.profiles import Profiles
+from tidegate.p4runtime.translate.replication import Replication
+from tidegate.p4runtime.translate.tables import Op, Tables
+from tidegate.p4runtime.translate.value_sets import ValueSets
 from tidegate.p4runtime.values import Translations
 
 Allowed = Callable[[str], bool]
@@ -27,6 +27,8 @@ Allowed = Callable[[str], bool]
 # Entities and bytes of one message of an answer; a client takes 4 MB.
 MOST_ENTITIES = 4096
 MOST_BYTES = 1 << 20
+MOST_IN_ALL = 4096
+"""Updates of a batch that is done whole: the engine's limit."""
 
 
 class Running:
@@ -38,13 +40,14 @@ class Running:
         self.config = config
         """`p4.ForwardingPipelineConfig`, as it was given."""
         self.schema = Schema(parse_p4info(program.p4info), translations=translations)
-        self.tables = Tables(self.schema, device)
+        self.tables = Tables(self.schema, device.act)
         self.digests = Digests(self.schema)
-        self.packets = Packets(self.schema, program)
-        self._profiles = Profiles(self.schema, device, self.tables)
-        self._arrays = Arrays(self.schema, device)
-        self._replication = Replication(device)
-        self._value_sets = ValueSets(self.schema, device)
+        widths = {direction: dict(fields) for direction, fields in program.core.controller_headers()}
+        self.packets = Packets(self.schema, widths)
+        self._profiles = Profiles(self.schema, device.act, self.tables)
+        self._arrays = Arrays(self.schema, device.act, self.tables)
+        self._replication = Replication(device.act)
+        self._value_sets = ValueSets(self.schema, device.act)
 
     def keep(self, before: Running) -> None:
         """Go on with what controllers have told a program of the same objects."""
@@ -80,13 +83,21 @@ class Running:
     # Writing.
 
     def write_all(self, updates: Sequence[Any], allowed: Allowed) -> list[P4Error | None]:
-        """Do all updates, or none: the error of the one that is refused, and `ABORTED` for all others."""
+        """Do all updates, or none: the error of the one that is refused, and `ABORTED` for all others.
+
+        Raises `UNIMPLEMENTED`, of the whole batch, if it is one that cannot be undone (specification 1.5, "Batch Atomicity").
+        """
+        if len(updates) > MOST_IN_ALL:
+            why = f"a batch of {len(updates)} updates is too large to be done whole"
+            raise P4Error.unsupported(why, f"give {MOST_IN_ALL} at most, or CONTINUE_ON_ERROR")
+        if any(update.entity.WhichOneof("entity") == "digest_entry" for update in updates):
+            raise P4Error.unsupported(
+                "digest entries cannot be in a batch that is done whole", "give CONTINUE_ON_ERROR"
+            )
         ops: list[Op] = []
         done: list[Callable[[], None]] = []
         try:
             for update in updates:
-                if update.entity.WhichOneof("entity") == "digest_entry":
-                    raise P4Error(Code.UNIMPLEMENTED, "digests are set one by one: give CONTINUE_ON_ERROR")
                 operation, then = self._prepare(update, allowed)
                 # An update of which nothing is to be done keeps its number.
                 ops.append(op.DropsRead() if operation is None else operation)
@@ -98,11 +109,7 @@ class Running:
             errors: list[P4Error | None] = [
                 P4Error(Code.ABORTED, f"not done: update {at} of the batch was refused") for _ in updates
             ]
-            errors[at] = (
-                error
-                if isinstance(error, P4Error)
-                else P4Error(KINDS[getattr(error, "kind", "invalid")], str(error))
-            )
+            errors[at] = P4Error.of(error)
             return errors
         for then in done:
             then()
@@ -124,7 +131,7 @@ class Running:
                     places.append((index, then))
         for (index, then), answer in zip(places, self.device.write(ops), strict=True):
             if isinstance(answer, TidegateError):
-                errors[index] = P4Error(KINDS[getattr(answer, "kind", "invalid")], str(answer))
+                errors[index] = P4Error.of(answer)
             elif then is not None:
                 then()
         return errors
@@ -136,7 +143,7 @@ class Running:
         if which is None:
             raise invalid("an update has no entity, or one that is not known here")
         if which == "extern_entry":
-            raise P4Error(Code.UNIMPLEMENTED, "the program has no externs beyond those of P4Runtime")
+            raise P4Error.unsupported("the program has no externs beyond those of P4Runtime")
         entity = getattr(update.entity, which)
         name = self.name_of(which, entity)
         if name and not allowed(name):
@@ -187,7 +194,7 @@ class Running:
         if which is None:
             raise invalid("a request has no entity, or one that is not known here")
         if which == "extern_entry":
-            raise P4Error(Code.UNIMPLEMENTED, "the program has no externs beyond those of P4Runtime")
+            raise P4Error.unsupported("the program has no externs beyond those of P4Runtime")
         asked = getattr(entity, which)
         tables, profiles, arrays = self.tables, self._profiles, self._arrays
         found: Iterator[Any] = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tidegate.control import MatchKind
-from tidegate.p4runtime.errors import P4Error, invalid
+from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.values import Codec, Names, Translations
 
@@ -51,6 +52,9 @@ class Table:
     counter: int
     meter: int
     timeouts: bool
+    size: int
+    initial: bool
+    """Whether the program gives it entries."""
 
     @property
     def prioritised(self) -> bool:
@@ -66,6 +70,8 @@ class Profile:
     name: str
     tables: tuple[int, ...]
     selector: bool
+    largest: int
+    """Members that a group may have at most; 0: nothing is said."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,15 @@ class Array:
     size: int
     spec: Any
     table: int = 0
+
+
+@dataclass(frozen=True)
+class ValueSet:
+    """A parser value set."""
+
+    id: int
+    name: str
+    fields: tuple[Field, ...]
 
 
 @dataclass
@@ -92,7 +107,7 @@ class Schema:
     meters: dict[int, Array] = field(default_factory=dict)
     direct_meters: dict[int, Array] = field(default_factory=dict)
     registers: dict[int, Array] = field(default_factory=dict)
-    value_sets: dict[int, tuple[str, tuple[Field, ...]]] = field(default_factory=dict)
+    value_sets: dict[int, ValueSet] = field(default_factory=dict)
     digests: dict[int, tuple[str, Any]] = field(default_factory=dict)
     headers: dict[str, tuple[Field, ...]] = field(default_factory=dict)
     """Metadata of `packet_in` and `packet_out`."""
@@ -118,15 +133,21 @@ class Schema:
                 counter=resources.get("counter", 0),
                 meter=resources.get("meter", 0),
                 timeouts=table.idle_timeout_behavior == p4.Table.NOTIFY_CONTROL,
+                size=table.size,
+                initial=table.is_const_table or table.has_initial_entries,
             )
         for profile in info.action_profiles:
             self.profiles[profile.preamble.id] = Profile(
-                profile.preamble.id, profile.preamble.name, tuple(profile.table_ids), profile.with_selector
+                profile.preamble.id,
+                profile.preamble.name,
+                tuple(profile.table_ids),
+                profile.with_selector,
+                profile.max_group_size,
             )
         self._arrays(info)
         for value_set in info.value_sets:
-            found = (value_set.preamble.name, self._fields(value_set.match))
-            self.value_sets[value_set.preamble.id] = found
+            number, name = value_set.preamble.id, value_set.preamble.name
+            self.value_sets[number] = ValueSet(number, name, self._fields(value_set.match))
         for digest in info.digests:
             self.digests[digest.preamble.id] = (digest.preamble.name, digest.type_spec)
         for header in info.controller_packet_metadata:
@@ -173,6 +194,25 @@ class Schema:
             return Codec(width or MOST_BITS, True)
         return Codec(width or MOST_BITS)
 
+    def counter(self, name: str) -> Array:
+        """The counter of a name: an array before a direct counter of which it is a suffix only."""
+        return self._array(name, "counter", self.counters, self.direct_counters)
+
+    def meter(self, name: str) -> Array:
+        """As `counter`."""
+        return self._array(name, "meter", self.meters, self.direct_meters)
+
+    @staticmethod
+    def _array(name: str, what: str, arrays: dict[int, Array], direct: dict[int, Array]) -> Array:
+        for array in (*direct.values(), *arrays.values()):
+            if array.name == name:
+                return array
+        if not any(is_suffix(array.name, name) for array in arrays.values()):
+            for array in direct.values():
+                if is_suffix(array.name, name):
+                    return array
+        return named(arrays, name, what)
+
     def table(self, number: int) -> Table:
         """The table with an id."""
         return known(self.tables, number, "table")
@@ -190,6 +230,35 @@ def known(objects: dict[int, T], number: int, what: str) -> T:
     if found is None:
         raise invalid(f"there is no {what} with the id {number}; ids are those of the P4Info that is set")
     return found
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=_Named)
+
+
+def is_suffix(full: str, name: str) -> bool:
+    """Whether a name is the last parts of a full name."""
+    return full.endswith(f".{name}")
+
+
+def named(objects: Mapping[int, N], name: str, what: str) -> N:
+    """The object of a full name, or of a suffix of whole parts that only one object has."""
+    for one in objects.values():
+        if one.name == name:
+            return one
+    found = [one for one in objects.values() if is_suffix(one.name, name)]
+    if len(found) > 1:
+        why = f"`{name}` could be any of {len(found)} {what}s"
+        raise P4Error.about(f"{what} `{name}`", why, cure="give its full name")
+    if not found:
+        there = ", ".join(f"`{one.name}`" for one in list(objects.values())[:20])
+        cure = f"there are {there}" if there else "the program has none"
+        raise P4Error.about(f"{what} `{name}`", f"no {what} `{name}`", code=Code.NOT_FOUND, cure=cure)
+    return found[0]
 
 
 def difference(ours: Any, theirs: Any) -> str | None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from tidegate.control import operations as op
-from tidegate.p4runtime.device import PORTS, Device
+from tidegate.control.objects import Put
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
-from tidegate.p4runtime.tables import DELETE, INSERT, Op
+from tidegate.p4runtime.translate.base import DELETE, INSERT, MODIFY, Act, Look, Updates
+from tidegate.p4runtime.translate.tables import Op
 from tidegate.p4runtime.values import canonical, checked
 
+PORTS = 511
+"""Ports are numbers below this one, which drops."""
 # `mcast_grp` and `egress_rid` have 16 bits, `priority` has 3.
 MOST_GROUPS = 65_535
 MOST_INSTANCES = 65_535
@@ -24,10 +27,11 @@ Then = Callable[[], None]
 
 
 class Replication:
-    """Reads and writes of multicast groups and clone sessions."""
+    """Multicast groups and clone sessions."""
 
-    def __init__(self, device: Device) -> None:
-        self._device = device
+    def __init__(self, act: Act, look: Look | None = None) -> None:
+        self._act = act
+        self._look = look
         # What only a controller knows: metadata of groups, and which entries it wrote with ports as plain numbers.
         self._metadata: dict[int, bytes] = {}
         self._plain: set[tuple[str, int]] = set()
@@ -92,7 +96,7 @@ class Replication:
             yield from self._read_sessions(entry.clone_session_entry.session_id)
 
     def _read_groups(self, asked: int) -> Iterator[Any]:
-        rows = [row for row in self._device.act(op.MulticastRead()) if asked in (0, row[0])]
+        rows = [row for row in self._act(op.MulticastRead()) if asked in (0, row[0])]
         if asked and not rows:
             raise P4Error(Code.NOT_FOUND, f"there is no multicast group {asked}")
         for group, nodes in rows:
@@ -105,7 +109,7 @@ class Replication:
             yield p4.Entity(packet_replication_engine_entry=wrapped)
 
     def _read_sessions(self, asked: int) -> Iterator[Any]:
-        rows = [row for row in self._device.act(op.MirrorRead()) if asked in (0, row[0])]
+        rows = [row for row in self._act(op.MirrorRead()) if asked in (0, row[0])]
         if asked and not rows:
             raise P4Error(Code.NOT_FOUND, f"there is no clone session {asked}")
         for session, (_, _, _, priority, length), copies in rows:
@@ -123,13 +127,113 @@ class Replication:
             else:
                 to.add(port=canonical(port), instance=instance)
 
+    # Operations as updates, and entities as answers.
+
+    def _read(self, kind: str, number: str, asked: int = 0) -> list[Any]:
+        assert self._look is not None, "only a client reads over P4Runtime"
+        entity = p4.Entity(packet_replication_engine_entry={kind: {number: asked}})
+        return [getattr(one.packet_replication_engine_entry, kind) for one in self._look(entity)]
+
+    def _groups(self, asked: int = 0) -> list[Any]:
+        return self._read("multicast_group_entry", "multicast_group_id", asked)
+
+    def _sessions(self, asked: int = 0) -> list[Any]:
+        return self._read("clone_session_entry", "session_id", asked)
+
+    @staticmethod
+    def _kind(put: Put, there: Callable[[], list[Any]]) -> int:
+        if put == "either":
+            return MODIFY if there() else INSERT
+        return INSERT if put == "new" else MODIFY
+
+    def multicast_set(self, operation: op.MulticastSet) -> Updates:
+        """An `INSERT` or a `MODIFY`; a group that is changed keeps its metadata."""
+        entry = p4.MulticastGroupEntry(multicast_group_id=operation.group)
+        for port, instance in operation.copies:
+            entry.replicas.add(port=canonical(port), instance=instance)
+        there = [] if operation.put == "new" else self._groups(operation.group)
+        for present in there:
+            entry.metadata = present.metadata
+        kind = self._kind(operation.put, lambda: there)
+        return Updates([(kind, wrapped(multicast_group_entry=entry))])
+
+    def multicast_delete(self, operation: op.MulticastDelete) -> Updates:
+        """A `DELETE`."""
+        if not operation.nodes:
+            raise no_nodes("a multicast group without its nodes cannot be removed")
+        if operation.put == "either" and not self._groups(operation.group):
+            return Updates([])
+        entry = p4.MulticastGroupEntry(multicast_group_id=operation.group)
+        return Updates([(DELETE, wrapped(multicast_group_entry=entry))])
+
+    def multicast_read(self, _: op.MulticastRead) -> Any:
+        """Groups with their copies by replication id. Nodes have no handles in P4Runtime: they are counted here."""
+        groups, number = [], 0
+        for entry in self._groups():
+            ports: dict[int, list[int]] = {}
+            for port, instance in replicas(entry.replicas):
+                ports.setdefault(instance, []).append(port)
+            nodes = [(number + at, rid, found) for at, (rid, found) in enumerate(ports.items())]
+            number += len(nodes)
+            groups.append((entry.multicast_group_id, nodes))
+        return groups
+
+    def mirror_set(self, operation: op.MirrorSet) -> Updates:
+        """An `INSERT` or a `MODIFY`."""
+        port, group, copies, priority, truncate = operation.to
+        if group is not None:
+            raise P4Error.unsupported(
+                "P4Runtime has no mirror sessions that follow a multicast group",
+                "give the copies of the group, as `RemoteSwitch.mirror_set` does",
+            )
+        entry = p4.CloneSessionEntry(
+            session_id=operation.session, class_of_service=priority, packet_length_bytes=truncate or 0
+        )
+        replicated: Sequence[tuple[int, int]] = [*copies, *([] if port is None else [(0, port)])]
+        for instance, number in replicated:
+            entry.replicas.add(port=canonical(number), instance=instance)
+        kind = self._kind(operation.put, lambda: self._sessions(operation.session))
+        return Updates([(kind, wrapped(clone_session_entry=entry))])
+
+    def mirror_delete(self, operation: op.MirrorDelete) -> Updates:
+        """A `DELETE`."""
+        if operation.put == "either" and not self._sessions(operation.session):
+            return Updates([])
+        entry = p4.CloneSessionEntry(session_id=operation.session)
+        return Updates([(DELETE, wrapped(clone_session_entry=entry))])
+
+    def mirror_read(self, _: op.MirrorRead) -> Any:
+        """Sessions, what is set of each, and port and replication id of its copies."""
+        found = []
+        for entry in self._sessions():
+            copies = replicas(entry.replicas)
+            to = (
+                None,
+                None,
+                [(instance, port) for port, instance in copies],
+                entry.class_of_service,
+                entry.packet_length_bytes or None,
+            )
+            found.append((entry.session_id, to, copies))
+        return found
+
+
+def wrapped(**entry: Any) -> Any:
+    """`p4.Entity` of an entry of the engine."""
+    return p4.Entity(packet_replication_engine_entry=entry)
+
+
+def no_nodes(why: str) -> P4Error:
+    """P4Runtime has groups, and no nodes apart from them."""
+    return P4Error.unsupported(why, "P4Runtime has no nodes apart from groups; set the copies of each group")
+
 
 def replicas(found: Any) -> list[tuple[int, int]]:
     """Ports and instances, each pair once."""
     copies = []
     for replica in found:
         if replica.backup_replicas:
-            raise P4Error(Code.UNIMPLEMENTED, "ports do not go down here: there are no backup replicas")
+            raise P4Error.unsupported("ports do not go down here: there are no backup replicas")
         if replica.WhichOneof("port_kind") == "port":
             port = int.from_bytes(checked(replica.port, 9, "the port of a replica"))
         else:

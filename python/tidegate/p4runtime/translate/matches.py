@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.p4runtime.errors import invalid
+from tidegate.p4runtime.errors import P4Error, invalid
 from tidegate.p4runtime.schema import Field
 from tidegate.p4runtime.values import canonical
 
@@ -98,6 +98,15 @@ def fill_note(entry: Any, kept: bytes) -> None:
         entry.controller_metadata, entry.metadata = int.from_bytes(kept[:8]), kept[8:]
 
 
+def note_parts(kept: bytes) -> tuple[int, bytes]:
+    """`controller_metadata` and `metadata` of a note: its first 8 bytes, and the rest."""
+    if kept and (len(kept) < 8 or kept == bytes(8)):
+        raise P4Error.unsupported(
+            f"a note of {kept!r} has no form in P4Runtime", "give 8 bytes or more, and not 8 zeros"
+        )
+    return int.from_bytes(kept[:8]), kept[8:]
+
+
 def watch_of(share: Any) -> bytes:
     """The port that a member depends on, as it was written; ports do not go down here."""
     kind = share.WhichOneof("watch_kind")
@@ -109,7 +118,14 @@ def watch_of(share: Any) -> bytes:
 
 def fill_watch(share: Any, kept: bytes) -> None:
     """The reverse."""
-    if kept[:1] == b"w":
+    if kept[:1] == b"w" and len(kept) == 5:
         share.watch = int.from_bytes(kept[1:], signed=True)
-    elif kept:
+    elif kept[:1] == b"p":
         share.watch_port = kept[1:]
+
+
+def carried(watch: bytes) -> bytes:
+    """A port that a member depends on, if P4Runtime has a form for it."""
+    if watch and watch[:1] != b"p" and not (watch[:1] == b"w" and len(watch) == 5):
+        raise P4Error.unsupported(f"{watch!r} is not a port that P4Runtime watches", "leave it empty")
+    return watch

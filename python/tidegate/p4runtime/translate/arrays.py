@@ -1,0 +1,315 @@
+"""Counters, meters and registers: arrays of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tidegate.control import operations as op
+from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.schema import Array, Schema, known, named
+from tidegate.p4runtime.translate import fields
+from tidegate.p4runtime.translate.base import MODIFY, Act, Look, Translation, Updates
+from tidegate.p4runtime.translate.handles import Handles
+from tidegate.p4runtime.translate.matches import counts
+from tidegate.p4runtime.translate.meters import config_message, config_of, meter_rates, rates_of
+from tidegate.p4runtime.translate.tables import Op, Tables, colours, counter_entity, meter_entity
+from tidegate.p4runtime.values import canonical, checked
+
+# Cells that are read from the engine at a time.
+SLICE = 65_536
+
+
+def cell(array: Array, entry: Any) -> int | None:
+    """The cell that an entry is about; `None`: all."""
+    if not entry.HasField("index"):
+        return None
+    index: int = entry.index.index
+    if index < 0:
+        raise invalid(f"the index {index} of {array.name} is negative")
+    if index >= array.size:
+        raise P4Error(Code.OUT_OF_RANGE, f"{array.name} has {array.size} cells; {index} is out of range")
+    return index
+
+
+def asked(arrays: dict[int, Array], number: int, entry: Any, what: str) -> list[tuple[Array, int, int]]:
+    """The arrays that a request asks for, of each the first cell and how many."""
+    if number == 0:
+        return [(array, 0, array.size) for array in arrays.values()]
+    array = known(arrays, number, what)
+    index = cell(array, entry)
+    return [(array, 0, array.size) if index is None else (array, index, 1)]
+
+
+class Arrays(Translation):
+    """Cells of counters, meters and registers; a client's direct ones too, by their entries' handles."""
+
+    def __init__(self, schema: Schema, act: Act, tables: Tables, look: Look | None = None) -> None:
+        super().__init__(schema, act, look)
+        self._tables = tables
+
+    def write_counter(self, kind: int, entry: Any) -> Op | None:
+        """An update of a counter; without data nothing changes."""
+        array = known(self._schema.counters, entry.counter_id, "counter")
+        self._modify(kind, "counter")
+        index = cell(array, entry)
+        if not entry.HasField("data"):
+            return None
+        return op.CounterSet(array.name, index, *counts(entry.data))
+
+    def write_meter(self, kind: int, entry: Any) -> Op:
+        """An update of a meter; without a configuration all packets are green."""
+        array = known(self._schema.meters, entry.meter_id, "meter")
+        self._modify(kind, "meter")
+        if entry.HasField("counter_data"):
+            raise colours()
+        rates = meter_rates(entry.config, array.spec) if entry.HasField("config") else []
+        return op.MeterSet(array.name, cell(array, entry), rates)
+
+    def write_register(self, kind: int, entry: Any) -> Op:
+        """An update of a register: a cell, or all of them."""
+        array = known(self._schema.registers, entry.register_id, "register")
+        self._modify(kind, "register")
+        index = cell(array, entry)
+        if entry.data.WhichOneof("data") != "bitstring":
+            raise invalid(f"a cell of register {array.name} is a bitstring")
+        width, signed = self.width(array)
+        return op.RegisterSet(array.name, index, unsigned(entry.data.bitstring, width, signed, array.name))
+
+    @staticmethod
+    def _modify(kind: int, what: str) -> None:
+        if kind != MODIFY:
+            raise invalid(f"a {what} can only be modified")
+
+    @staticmethod
+    def width(array: Array) -> tuple[int, bool]:
+        """Bits of a register's cell, and whether they are a signed number."""
+        bits = array.spec.bitstring
+        signed = bits.WhichOneof("type_spec") == "int"
+        return (bits.int.bitwidth, True) if signed else (bits.bit.bitwidth, False)
+
+    def read_counters(self, entry: Any) -> Iterator[Any]:
+        """The counters that a request asks for."""
+        for array, start, count in asked(self._schema.counters, entry.counter_id, entry, "counter"):
+            words = np.frombuffer(self._act(op.CounterRead(array.name, start, count)), dtype="<u8")
+            for index, (packets, size) in enumerate(words.reshape(-1, 2).tolist(), start):
+                yield p4.Entity(
+                    counter_entry=p4.CounterEntry(
+                        counter_id=array.id,
+                        index=p4.Index(index=index),
+                        data=p4.CounterData(packet_count=packets, byte_count=size),
+                    )
+                )
+
+    def read_meters(self, entry: Any) -> Iterator[Any]:
+        """The meters that a request asks for."""
+        if entry.HasField("counter_data"):
+            raise colours()
+        for array, start, count in asked(self._schema.meters, entry.meter_id, entry, "meter"):
+            cells = self._act(op.MeterRead(array.name, start, count))
+            for index, rates in enumerate(cells, start):
+                message = p4.MeterEntry(meter_id=array.id, index=p4.Index(index=index))
+                if rates is not None:
+                    message.config.CopyFrom(config_message(rates))
+                yield p4.Entity(meter_entry=message)
+
+    def read_registers(self, entry: Any) -> Iterator[Any]:
+        """The cells that a request asks for."""
+        for array, start, count in asked(self._schema.registers, entry.register_id, entry, "register"):
+            for first in range(start, start + count, SLICE):
+                yield from self._cells(array, first, min(SLICE, start + count - first))
+
+    def _cells(self, array: Array, start: int, count: int) -> Iterator[Any]:
+        data, words = self._act(op.RegisterRead(array.name, start, count))
+        width, signed = self.width(array)
+        numbers: list[int]
+        if words == 1:
+            numbers = np.frombuffer(data, dtype="<u8").tolist()
+        else:
+            size = 8 * words
+            numbers = [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
+        for index, number in enumerate(numbers, start):
+            value = canonical_signed(number, width) if signed else canonical(number)
+            yield p4.Entity(
+                register_entry=p4.RegisterEntry(
+                    register_id=array.id, index=p4.Index(index=index), data=p4.P4Data(bitstring=value)
+                )
+            )
+
+    # Operations as updates, and entities as answers.
+
+    @staticmethod
+    def _span(what: str, array: Array, start: int, count: int | None) -> range:
+        end = array.size if count is None else start + count
+        if start < 0 or end < start or end > array.size:
+            which = {None: f"those from {start} on are too many", 1: f"{start} is out of range"}
+            said = which.get(count, f"{count} from {start} on are too many")
+            owner = f"{what} `{array.name}`"
+            why = f"{owner} has {array.size} cells"
+            raise P4Error.about(owner, why, code=Code.OUT_OF_RANGE, field="from", cure=said)
+        return range(start, end)
+
+    def _read(self, kind: str, number: str, array: Array, span: range) -> list[Any]:
+        """Entries of cells of an array: by one request if they are most of it, or one for each."""
+        if not span:
+            return []
+        if len(span) * 4 > array.size:
+            found = self._look(p4.Entity(**{kind: {number: array.id}}))
+            return [getattr(entity, kind) for entity in found[span.start : span.stop]]
+        asked = [p4.Entity(**{kind: {number: array.id, "index": {"index": index}}}) for index in span]
+        return [getattr(entity, kind) for entity in self._look(*asked)]
+
+    @staticmethod
+    def _cell(entry: Any, what: str, array: Array, at: int | None) -> None:
+        """Which cell an entry is of; `None`: all."""
+        if at is None:
+            return
+        Arrays._span(what, array, at, 1)
+        entry.index.index = at
+        entry.index.SetInParent()
+
+    def _register(self, name: str) -> Array:
+        return named(self._schema.registers, name, "register")
+
+    def register_read(self, operation: op.RegisterRead) -> Any:
+        """Words of cells, and words of each."""
+        array = self._register(operation.register)
+        width, signed = self.width(array)
+        words = -(-width // 64)
+        span = self._span("register", array, operation.start, operation.count)
+        cells = self._read("register_entry", "register_id", array, span)
+        mask = (1 << width) - 1
+        numbers = [int.from_bytes(cell.data.bitstring, signed=signed) & mask for cell in cells]
+        if words == 1:
+            return np.array(numbers, dtype="<u8").tobytes(), words
+        return b"".join(number.to_bytes(8 * words, "little") for number in numbers), words
+
+    def _register_entity(self, array: Array, at: int | None, number: int) -> Any:
+        width, signed = self.width(array)
+        if number >> width:
+            why = f"a value does not fit in the {width} bits of register `{array.name}`"
+            raise P4Error(Code.OUT_OF_RANGE, why)
+        value = canonical_signed(number, width) if signed else canonical(number)
+        entry = p4.RegisterEntry(register_id=array.id, data=p4.P4Data(bitstring=value))
+        self._cell(entry, "register", array, at)
+        return p4.Entity(register_entry=entry)
+
+    def register_write(self, operation: op.RegisterWrite) -> Updates:
+        """A `MODIFY` of each cell."""
+        array, data = self._register(operation.register), operation.words
+        size = 8 * -(-self.width(array)[0] // 64)
+        if len(data) % size:
+            raise invalid(f"a cell of register `{array.name}` has {size // 8} words of 64 bits")
+        span = self._span("register", array, operation.start, len(data) // size)
+        parts = (data[at : at + size] for at in range(0, len(data), size))
+        return Updates(
+            [
+                (MODIFY, self._register_entity(array, index, int.from_bytes(part, "little")))
+                for index, part in zip(span, parts, strict=True)
+            ]
+        )
+
+    def register_set(self, operation: op.RegisterSet) -> Updates:
+        """A `MODIFY` of a cell, or of all."""
+        array = self._register(operation.register)
+        number = int.from_bytes(fields.bits(operation.value, self.width(array)[0], "`value`"))
+        return Updates([(MODIFY, self._register_entity(array, operation.at, number))])
+
+    def _direct(self, what: str, array: Array, name: str, handle: int) -> Any:
+        """The key of the entry that a direct counter or meter counts for."""
+        try:
+            return self._tables.entry_key(self._schema.tables[array.table], handle)
+        except P4Error:
+            why = f"the table of {what} `{name}` has no entry {handle}"
+            raise P4Error(Code.NOT_FOUND, why) from None
+
+    def _read_direct(self, what: str, array: Array, name: str, start: int, count: int | None) -> Any:
+        if count != 1:
+            raise invalid(f"`{name}` is direct: read that of one entry by its handle")
+        key = self._direct(what, array, name, start)
+        kind = f"direct_{what}_entry"
+        found = self._look(p4.Entity(**{kind: {"table_entry": key}}))
+        if not found:
+            why = f"the table of {what} `{name}` has no entry {start}"
+            raise P4Error(Code.NOT_FOUND, why)
+        return getattr(found[0], kind)
+
+    def counter_read(self, operation: op.CounterRead) -> bytes:
+        """Packets and bytes of each cell, as words."""
+        array, start, count = self._schema.counter(operation.counter), operation.start, operation.count
+        if array.table:
+            cells = [self._read_direct("counter", array, operation.counter, start, count)]
+        else:
+            span = self._span("counter", array, start, count)
+            cells = self._read("counter_entry", "counter_id", array, span)
+        pairs = [(cell.data.packet_count, cell.data.byte_count) for cell in cells]
+        return np.array(pairs, dtype="<u8").tobytes()
+
+    def counter_set(self, operation: op.CounterSet) -> Updates:
+        """A `MODIFY` of a cell, or of all; of direct counters, of each entry's."""
+        array, packets, size = (
+            self._schema.counter(operation.counter),
+            operation.packets,
+            operation.bytes,
+        )
+        if array.table:
+            keys = self._keys("counter", array, operation.counter, operation.at)
+            return Updates([(MODIFY, counter_entity(key, packets, size)) for key in keys])
+        entry = p4.CounterEntry(
+            counter_id=array.id, data=p4.CounterData(packet_count=packets, byte_count=size)
+        )
+        self._cell(entry, "counter", array, operation.at)
+        return Updates([(MODIFY, p4.Entity(counter_entry=entry))])
+
+    def _keys(self, what: str, array: Array, name: str, at: int | None) -> list[Any]:
+        """Keys of the entries of a direct counter's or meter's table: of one handle, or all."""
+        if at is not None:
+            return [self._direct(what, array, name, at)]
+        return [Handles.key(entry) for entry in self._tables.entries(array.table)]
+
+    def meter_read(self, operation: op.MeterRead) -> Any:
+        """Rates of each cell."""
+        array, start, count = self._schema.meter(operation.meter), operation.start, operation.count
+        if array.table:
+            cells = [self._read_direct("meter", array, operation.meter, start, count)]
+        else:
+            span = self._span("meter", array, start, count)
+            cells = self._read("meter_entry", "meter_id", array, span)
+        return [rates_of(cell.config) if cell.HasField("config") else None for cell in cells]
+
+    def meter_set(self, operation: op.MeterSet) -> Updates:
+        """A `MODIFY` of a cell, or of all; of a direct meter, of an entry's."""
+        array = self._schema.meter(operation.meter)
+        if array.table:
+            if operation.at is None:
+                raise invalid(f"`{operation.meter}` is a direct meter; set the rates of each entry")
+            key = self._direct("meter", array, operation.meter, operation.at)
+            return Updates([(MODIFY, meter_entity(key, operation.rates))])
+        entry = p4.MeterEntry(meter_id=array.id)
+        if operation.rates:
+            entry.config.CopyFrom(config_of(operation.rates))
+        self._cell(entry, "meter", array, operation.at)
+        return Updates([(MODIFY, p4.Entity(meter_entry=entry))])
+
+
+def unsigned(value: bytes, width: int, signed: bool, name: str) -> bytes:
+    """A cell's value as the switch keeps it: a signed one in two's complement of the cell's bits."""
+    if not signed:
+        return checked(value, width, f"register {name}")
+    if not value:
+        raise P4Error(Code.OUT_OF_RANGE, f"a value of register {name} is empty")
+    number = int.from_bytes(value, signed=True)
+    if not -(1 << (width - 1)) <= number < 1 << (width - 1):
+        raise P4Error(Code.OUT_OF_RANGE, f"the value does not fit in the {width} bits of register {name}")
+    return canonical(number & ((1 << width) - 1))
+
+
+def canonical_signed(number: int, width: int) -> bytes:
+    """The shortest two's complement of a number whose highest of `width` bits is its sign."""
+    if number >> (width - 1):
+        number -= 1 << width
+    bits = (number if number >= 0 else ~number).bit_length() + 1
+    return number.to_bytes((bits + 7) // 8, signed=True)

@@ -1,0 +1,49 @@
+"""What all translations have: the program's objects, and a way to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.control.operations import Operation
+from tidegate.p4runtime.schema import Schema
+from tidegate.p4runtime.translate.handles import Handles
+
+INSERT, MODIFY, DELETE = 1, 2, 3
+"""`p4.Update.Type`."""
+
+Act = Callable[[Operation], Any]
+"""Does an operation; gives its answer."""
+Look = Callable[..., list[Any]]
+"""Reads entities like those that are given; no entities if there is none of their key."""
+
+
+def nothing() -> None:
+    """The answer of an operation that has none."""
+
+
+@dataclass(frozen=True)
+class Updates:
+    """What an operation is as updates: kinds and entities."""
+
+    updates: Sequence[tuple[int, Any]]
+    done: Callable[[], Any] = nothing
+    """To be called when all updates are done; gives the operation's answer."""
+
+
+class Translation:
+    """Of one kind of entities. A server has `act` alone, a client has all."""
+
+    def __init__(
+        self, schema: Schema, act: Act, look: Look | None = None, handles: Handles | None = None
+    ) -> None:
+        self._schema = schema
+        self._act = act
+        self._serves = look is None
+        self._look: Look = look or _no_client
+        self._handles = handles or Handles()
+
+
+def _no_client(*_: Any) -> list[Any]:
+    raise AssertionError("a server does not read over P4Runtime")

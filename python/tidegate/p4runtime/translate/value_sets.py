@@ -1,0 +1,92 @@
+"""Parser value sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tidegate.control import operations as op
+from tidegate.control.objects import Key
+from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.schema import ValueSet, known, named
+from tidegate.p4runtime.translate import fields
+from tidegate.p4runtime.translate.base import MODIFY, Translation, Updates
+from tidegate.p4runtime.translate.matches import add_matches, matches
+from tidegate.p4runtime.translate.tables import Op
+
+
+class ValueSets(Translation):
+    """Members of value sets."""
+
+    def write(self, kind: int, entry: Any) -> Op:
+        """All members of a set, in place of what was in it."""
+        found = known(self._schema.value_sets, entry.value_set_id, "value set")
+        if kind != MODIFY:
+            raise invalid("a value set can only be modified")
+        return op.ValueSetFill(found.name, self._members(found, entry))
+
+    @staticmethod
+    def _members(found: ValueSet, entry: Any) -> list[list[Any]]:
+        where = f"value set {found.name}"
+        return [matches(found.fields, member.match, where) for member in entry.members]
+
+    def read(self, entry: Any) -> Iterator[Any]:
+        """The sets that a request asks for."""
+        sets = self._schema.value_sets
+        if entry.value_set_id:
+            sets = {entry.value_set_id: known(sets, entry.value_set_id, "value set")}
+        for found in sets.values():
+            yield self._entity(found, self._act(op.ValueSetRead(found.name)))
+
+    @staticmethod
+    def _entity(found: ValueSet, members: Sequence[Any]) -> Any:
+        message = p4.ValueSetEntry(value_set_id=found.id)
+        for member in members:
+            add_matches(message.members.add().match, found.fields, member)
+        return p4.Entity(value_set_entry=message)
+
+    # Operations as updates, and entities as answers.
+
+    def _named(self, name: str) -> ValueSet:
+        return named(self._schema.value_sets, name, "value set")
+
+    @staticmethod
+    def _member(found: ValueSet, given: Sequence[Key]) -> list[Any]:
+        if len(given) != len(found.fields):
+            raise invalid(
+                f"a member of value set `{found.name}` has {len(found.fields)} fields, not {len(given)}"
+            )
+        return fields.key(found.fields, given, f"value set `{found.name}`")
+
+    def _present(self, found: ValueSet) -> list[list[Any]]:
+        (entity,) = self._look(p4.Entity(value_set_entry={"value_set_id": found.id}))
+        return self._members(found, entity.value_set_entry)
+
+    def value_set_add(self, operation: op.ValueSetAdd) -> Updates:
+        """A `MODIFY` of the set, which is read before."""
+        found = self._named(operation.value_set)
+        member, members = self._member(found, operation.member), self._present(found)
+        if member in members:
+            why = f"value set `{found.name}` has this member already"
+            raise P4Error(Code.ALREADY_EXISTS, why)
+        return Updates([(MODIFY, self._entity(found, [*members, member]))])
+
+    def value_set_remove(self, operation: op.ValueSetRemove) -> Updates:
+        """A `MODIFY` of the set, which is read before."""
+        found = self._named(operation.value_set)
+        member, members = self._member(found, operation.member), self._present(found)
+        if member not in members:
+            why = f"value set `{operation.value_set}` has no such member"
+            raise P4Error(Code.NOT_FOUND, why)
+        return Updates([(MODIFY, self._entity(found, [one for one in members if one != member]))])
+
+    def value_set_fill(self, operation: op.ValueSetFill) -> Updates:
+        """A `MODIFY`."""
+        found = self._named(operation.value_set)
+        members = [self._member(found, member) for member in operation.members]
+        return Updates([(MODIFY, self._entity(found, members))])
+
+    def value_set_read(self, operation: op.ValueSetRead) -> Any:
+        """Matches of each member."""
+        return self._present(self._named(operation.value_set))
