@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +19,18 @@ from rich.table import Table
 
 from tidegate import INCLUDE, _core
 from tidegate._core import TidegateError
+from tidegate.options import (
+    Commands,
+    ControllerFile,
+    CpuPort,
+    Define,
+    Engine,
+    EngineOption,
+    Include,
+    Json,
+    Program,
+    Seed,
+)
 from tidegate.switch.command import switch
 
 app = typer.Typer(
@@ -30,33 +41,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-Program = Annotated[Path, typer.Argument(metavar="PROG.p4", help="P4_16 program.", show_default=False)]
-Include = Annotated[
-    list[str] | None, typer.Option("-I", metavar="DIR", help="Search DIR for includes.", show_default=False)
-]
-Define = Annotated[
-    list[str] | None,
-    typer.Option("-D", metavar="NAME[=TEXT]", help="Define a macro.", show_default=False),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-
-
-class Engine(StrEnum):
-    """Executors of P4 programs."""
-
-    AUTO = "auto"
-    INTERP = "interp"
-    JIT = "jit"
-
-
-EngineOption = Annotated[
-    Engine,
-    typer.Option(
-        "--engine", help="Executor: native code (jit) or the interpreter; auto falls back to interp."
-    ),
-]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Seed of the program's random().")]
 
 
 def _include_dirs(given: list[str] | None) -> list[str]:
@@ -172,32 +156,9 @@ def replay(
             metavar="DIR", help="Folder for the captures portN.pcap of the output ports.", show_default=False
         ),
     ],
-    commands: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Control-plane commands, in the language of simple_switch_CLI.",
-            show_default=False,
-        ),
-    ] = None,
-    controller: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.py",
-            help="Python file that defines `controllers`.",
-            show_default=False,
-        ),
-    ] = None,
-    cpu_port: Annotated[
-        int | None,
-        typer.Option(
-            metavar="PORT",
-            min=0,
-            max=510,
-            help="Port whose packets go to and come from controllers.",
-            show_default=False,
-        ),
-    ] = None,
+    commands: Commands = None,
+    controller: ControllerFile = None,
+    cpu_port: CpuPort = None,
     include: Include = None,
     define: Define = None,
     engine: EngineOption = Engine.AUTO,

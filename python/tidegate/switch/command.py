@@ -15,6 +15,7 @@ from rich.console import Console
 
 from tidegate import addresses, units
 from tidegate._core import TidegateError
+from tidegate.options import Commands, ControllerFile, CpuPort, Define, Include, Program, Seed
 from tidegate.switch.ports import Mode, parse_ports
 
 LOOK_S = 1.0
@@ -22,7 +23,7 @@ LOOK_S = 1.0
 
 
 def switch(
-    program: Annotated[Path, typer.Argument(metavar="PROG.p4", help="P4_16 program.", show_default=False)],
+    program: Program,
     interface: Annotated[
         list[str],
         typer.Option(
@@ -33,22 +34,8 @@ def switch(
             show_default=False,
         ),
     ],
-    commands: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Control-plane commands, in the language of simple_switch_CLI.",
-            show_default=False,
-        ),
-    ] = None,
-    controller: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.py",
-            help="Python file that defines `controllers`.",
-            show_default=False,
-        ),
-    ] = None,
+    commands: Commands = None,
+    controller: ControllerFile = None,
     mode: Annotated[Mode, typer.Option(help="Packet I/O backend.")] = Mode.AUTO,
     rate: Annotated[
         list[str] | None,
@@ -71,16 +58,7 @@ def switch(
             help="Merge TCP segments that leave together into one packet for the kernel.",
         ),
     ] = True,
-    cpu_port: Annotated[
-        int | None,
-        typer.Option(
-            metavar="PORT",
-            min=0,
-            max=510,
-            help="Port whose packets go to and come from controllers.",
-            show_default=False,
-        ),
-    ] = None,
+    cpu_port: CpuPort = None,
     metrics_addr: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT", help="Expose Prometheus metrics.", show_default=False),
@@ -105,17 +83,9 @@ def switch(
         int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Device id in P4Runtime.")
     ] = 1,
     watch: Annotated[bool, typer.Option("--watch", help="Show metrics in the terminal.")] = False,
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Seed of the program's random().")
-    ] = 0,
-    include: Annotated[
-        list[str] | None,
-        typer.Option("-I", metavar="DIR", help="Search DIR for includes.", show_default=False),
-    ] = None,
-    define: Annotated[
-        list[str] | None,
-        typer.Option("-D", metavar="NAME[=TEXT]", help="Define a macro.", show_default=False),
-    ] = None,
+    seed: Seed = 0,
+    include: Include = None,
+    define: Define = None,
 ) -> None:
     """Run a program as a switch between interfaces, until Ctrl-C or SIGTERM. Needs root."""
     from tidegate import p4
@@ -199,7 +169,7 @@ def _limit(text: str) -> tuple[int | None, int | None]:
 
 @contextmanager
 def _until_told() -> Iterator[list[int]]:
-    """A list that is no longer empty after Ctrl-C or SIGTERM."""
+    """A list that has an item after Ctrl-C or SIGTERM."""
     told: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:

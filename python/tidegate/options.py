@@ -1,0 +1,58 @@
+"""Arguments and options that several commands of `tidegate` have."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Program = Annotated[Path, typer.Argument(metavar="PROG.p4", help="P4_16 program.", show_default=False)]
+Include = Annotated[
+    list[str] | None, typer.Option("-I", metavar="DIR", help="Search DIR for includes.", show_default=False)
+]
+Define = Annotated[
+    list[str] | None,
+    typer.Option("-D", metavar="NAME[=TEXT]", help="Define a macro.", show_default=False),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+class Engine(StrEnum):
+    """Executors of P4 programs."""
+
+    AUTO = "auto"
+    INTERP = "interp"
+    JIT = "jit"
+
+
+EngineOption = Annotated[
+    Engine,
+    typer.Option(
+        "--engine", help="Executor: native code (jit) or the interpreter; auto falls back to interp."
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Seed of the program's random().")]
+Commands = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Control-plane commands, in the language of simple_switch_CLI.",
+        show_default=False,
+    ),
+]
+ControllerFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.py", help="Python file that defines `controllers`.", show_default=False),
+]
+CpuPort = Annotated[
+    int | None,
+    typer.Option(
+        metavar="PORT",
+        min=0,
+        max=510,
+        help="Port whose packets go to and come from controllers.",
+        show_default=False,
+    ),
+]
