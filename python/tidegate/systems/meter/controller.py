@@ -189,7 +189,7 @@ class Pid:
 
         wanted = rate(integral)
         low, high = self.least * seen.target, self.most * seen.target
-        # No winding up: beyond the bounds, and where there is nothing to control.
+        # Anti-windup: at a bound, or while the meter is not limiting, the integral stays.
         stays = (
             ((wanted > high) & (error > 0)) | ((wanted < low) & (error < 0)) | ~(seen.limited | (error < 0))
         )
@@ -228,7 +228,7 @@ class Trim:
 
     def rates(self, state: dict[str, Floats], seen: Seen) -> Floats:
         """The targets times their factors, or less."""
-        # What nobody asked for is not lacking.
+        # A meter that is not limiting counts as on target.
         passed = np.where(seen.limited, seen.achieved, np.maximum(seen.achieved, seen.target))
         last = np.concatenate((state["past"], passed[:, np.newaxis]), axis=1)
         lack = np.log(seen.target / np.maximum(last.mean(axis=1), 0.01 * seen.target))
@@ -448,7 +448,7 @@ class MeterController(Controller):
         seen = Seen(
             target=np.array([self._targets[number] for number in numbers]),
             achieved=passed[numbers] * 8 / seconds,
-            # Who sends nothing is not held back.
+            # A meter without packets is not limiting.
             limited=(quiet <= self._patience_s) & ((passed[numbers] > 0) | (signals[numbers] > 0)),
             seconds=seconds,
         )

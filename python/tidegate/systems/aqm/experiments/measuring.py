@@ -19,16 +19,16 @@ from tidegate.systems.aqm.experiments.testbed import BOTTLENECK, FRAME_BITS, WAY
 
 
 class QueueNotes(Noted):
-    """What `Counts` noted of a port's queues, delays among it."""
+    """What `Counts` recorded of a port's queues: counts, and a histogram of delays."""
 
     def delays(self, queue: int, from_s: float, to_s: float) -> Delays:
-        """Of the packets that left a queue then."""
+        """Delays of the packets that left a queue in this time."""
         prefix = f"q{queue}_bin_"
         numbers = sorted(int(name[len(prefix) :]) for name in self.parts if name.startswith(prefix))
         counts = np.array([self.since(f"{prefix}{number}", from_s, to_s) for number in numbers])
         if not numbers or counts.sum() == 0:
             return NO_DELAYS
-        # Bins that were never met lie between, with nothing in them.
+        # Bins between these without a packet have a share of 0.
         first, last = numbers[0], numbers[-1]
         shares = np.zeros(last - first + 1)
         shares[np.array(numbers) - first] = counts / counts.sum()
@@ -58,9 +58,10 @@ def rows_of(
     *,
     flows: Collection[int] | None = None,
 ) -> list[Row]:
-    """A row for each congestion control: goodput of its flows, and what its packets met in their queue.
+    """A row for each congestion control: goodput of its flows, and delays, marks and drops in their queue.
 
-    `flows` are those to look at, all by default; `ce_told` is how many packets their senders were told to have come with CE. Errors are of goodput against an equal share of all that was got, in parts of the share.
+    `flows`: the flows to measure, by default all. `ce_told`: packets with CE that the receivers reported to the senders. An error is
+    a flow's goodput over an equal share of the total, less 1.
     """
     noted = QueueNotes(result.notes)
     rates = {

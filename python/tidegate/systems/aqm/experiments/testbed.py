@@ -20,7 +20,7 @@ from tidegate.systems.aqm.setup import manage, program
 SEGMENT_BITS = 1448 * 8
 FRAME_BITS = 1514 * 8
 BOTTLENECK = "switch -> sink"
-# Ends of what the source hands down at once do not come at the same time in all flows.
+# So that the bursts of the flows do not end at the same time.
 STAGGER_MS = 4
 ONE_QUEUE = Port((Queue(),))
 
@@ -32,7 +32,7 @@ class Way:
     text: str
     colour: str
     program: str | None
-    """`None`: a plain router's queue, drop tail or what `law` says."""
+    """`None`: the queue of a plain router, with drop tail or the AQM `law`."""
     aqm: Aqm = PAPER
     port: Port = ONE_QUEUE
     law: str | None = None
@@ -65,11 +65,11 @@ WAYS = {
 BASELINES = ("droptail", "codel", "pie")
 Ways = Annotated[tuple[str, ...], OneOf(WAYS)]
 Managed = Annotated[tuple[str, ...], OneOf([name for name in WAYS if name not in BASELINES])]
-"""Those that are programs."""
+"""The ways that are P4 programs."""
 
 
 class Counts(Controller):
-    """Notes on a period what a port's queues have counted: `q0_...` of C (or of the only queue), `q1_...` of L."""
+    """Records the counts of a port's queues periodically: `q0_...` of C (or of the only queue), `q1_...` of L."""
 
     NAMES = ("arrived", "forwarded", "marked", "dropped_not_ect", "dropped_ect", "overflowed")
 
@@ -79,7 +79,7 @@ class Counts(Controller):
         self._queues = queues
 
     def tick(self, now: int, switch: SwitchApi) -> None:
-        """Note it."""
+        """Record the counts."""
         first = 2 * self._port
         for name in self.NAMES:
             for queue, cell in enumerate(switch.counter_read(name, first, self._queues).tolist()):

@@ -22,7 +22,7 @@ SECOND = units.PS_PER_S
 
 
 class Spread(Controller):
-    """Notes the quantiles of the meters' errors from the 10th second on; ten thousand histories would be too much."""
+    """Records quantiles of the meters' errors from the 10th second on, in place of ten thousand histories."""
 
     period = "1 s"
     SHARES = (0.01, 0.05, 0.5, 0.95, 0.99)
@@ -32,11 +32,11 @@ class Spread(Controller):
         self._meters = meters
 
     def start(self, switch: SwitchApi) -> None:
-        """Nothing is known yet."""
+        """Forget the counts of an earlier run."""
         self._from: tuple[int, Floats] | None = None
 
     def tick(self, now: int, switch: SwitchApi) -> None:
-        """Note it."""
+        """Record the quantiles."""
         counts = switch.counter_read("passed", 0, self._meters).astype(np.float64)
         ip_bytes = counts[:, 1] - FRAME_BYTES * counts[:, 0]
         if self._from is None:
@@ -117,7 +117,8 @@ def scale(
         panel.set_yticks(range(len(rows)), names)
         panel.axvline(0, linestyle=":", color="0.4")
         panel.set(
-            xlabel="relative error of a flow (%): middle, 5 to 95 %, 1 to 99 %", ylim=(-0.6, len(rows) - 0.4)
+            xlabel="relative error of a flow (%): dot p50, thick p5 to p95, thin p1 to p99",
+            ylim=(-0.6, len(rows) - 0.4),
         )
         panel.grid(axis="x", alpha=0.3)
         figure.suptitle(f"{meters} flows with a meter of {target_mbps} Mbit/s each")

@@ -14,7 +14,7 @@ from tidegate.systems.meter.experiments.testbed import SCHEMES
 
 
 def flow_claims(rows: list[Row], schemes: Sequence[str], base_rtts_ms: Sequence[float]) -> list[Claim]:
-    """Each flow by itself: near its target with the friendly meters."""
+    """Claims about each flow: close to its target behind the friendly meter."""
     out = []
     for rtt in base_rtts_ms:
         for scheme in schemes:

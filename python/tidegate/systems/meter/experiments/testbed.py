@@ -74,7 +74,7 @@ Seconds = Annotated[int, AtLeast(2)]
 
 
 class Counts(Controller):
-    """Notes on a period what the meters from 0 on have counted."""
+    """Records the counts of the first meters periodically."""
 
     def __init__(self, meters: int, period: units.Time = "1 s", counters: Sequence[str] = ()) -> None:
         self.period = period
@@ -82,7 +82,7 @@ class Counts(Controller):
         self._counters = counters or ("passed", "dropped", "marked")
 
     def tick(self, now: int, switch: SwitchApi) -> None:
-        """Note it."""
+        """Record the counts."""
         counts = {
             name: switch.counter_read(name, 0, self._meters).astype(np.int64) for name in self._counters
         }
@@ -109,7 +109,7 @@ class Star:
         make: Callable[..., MeterController] = MeterController,
         count_period: units.Time = "1 s",
     ) -> None:
-        """Meter so, and note the counts."""
+        """Attach the controller of this scheme, and record the counts."""
         asked, way = list(meters), SCHEMES[scheme]
         ports = self.network.forwarding(self.switch)
         if scheme in STANDARD:
@@ -124,7 +124,7 @@ class Star:
 def star(
     base_rtt_ms: float, *, hosts: int = 2, link_rate: units.Rate = "10 Gbit/s", data_plane: str = "meter"
 ) -> Star:
-    """Hosts at a switch with the meters' program, a base round trip from each to each."""
+    """Hosts at a switch with the meters' program, the same base RTT between any two."""
     net = Network()
     ends = [net.host(f"h{number}") for number in range(hosts)]
     switch = net.switch("meter", program(data_plane))

@@ -108,6 +108,7 @@ def udp(
             panel.minorticks_off()
             panel.grid(alpha=0.3)
         panels[0].set_ylabel("passed rate / target rate")
+        panels[0].set_ylim(0, 1.05 * panels[0].get_ylim()[1])
         panels[0].legend(loc="lower right", fontsize="small")
         figure.suptitle(f"UDP through a meter of {target_mbps} Mbit/s")
         return figure
