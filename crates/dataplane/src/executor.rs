@@ -1,8 +1,24 @@
 //! What runs a program's blocks: the interpreter, or the JIT's code.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use p4lang::ir::{ControlId, ParserId};
 
 use crate::context::{Context, DropReason};
+
+/// Where a program's blocks and intrinsic metadata are, in a form that only its architecture's path knows.
+pub(crate) type View = Arc<dyn Any + Send + Sync>;
+
+/// A function that [`Executor`] calls for a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All blocks in turn.
+    Through,
+    /// Those before a queue, and those after.
+    Receive,
+    Depart,
+}
 
 /// How far a packet came on the path of ordinary packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! No clock, socket, thread or random source of its own: time and a seed are arguments. Per-packet state lives in a
 //! [`layout::Layout`]-shaped frame that both executors share, persistent state (tables, registers, counters, meters) in
 //! [`state`]; the interpreter in [`interp`] is the definition of what a program means, [`jit`] the speed; [`runtime`] is one
-//! switch's instance of a program, [`v1model`] the path of its packets through that architecture's blocks; the effects of [`control::Op`] stand in `target`.
+//! switch's instance of a program, `path` the architectures, [`v1model`] the path of its packets through that architecture's blocks; the effects of [`control::Op`] stand in `target`.
 
 mod bits;
 pub mod context;
@@ -17,10 +17,10 @@ pub mod layout;
 mod path;
 pub mod pipeline;
 pub mod prefetch;
-mod reach;
 pub mod replication;
 pub mod runtime;
 pub mod state;
 mod target;
 pub mod trace;
 pub mod v1model;
+mod work;

@@ -1,4 +1,5 @@
-//! A program's instance and the path of packets through it, under one name.
+//! A program's instance and what goes through it, under one name.
 
 pub use crate::runtime::Pipeline;
-pub use crate::v1model::{DROP_PORT, Instance, MAX_COPIES, MAX_PASSES, Output, QueueInfo, Received, Work};
+pub use crate::v1model::{DROP_PORT, MAX_COPIES, MAX_PASSES};
+pub use crate::work::{Output, QueueInfo, Received, Work};

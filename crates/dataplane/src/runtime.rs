@@ -1,23 +1,24 @@
 //! One switch's instance of a program: its state, the executor that runs it, and the memory that its packets use.
 //!
-//! What happens to a packet is the architecture's: see [`crate::path`].
+//! What happens to a packet is the architecture's. A [`PacketPath`] decides in which order blocks run, what intrinsic metadata says
+//! before and after each, and what becomes of the packet. Time reaches it in picoseconds; the unit of timestamps that programs see
+//! (microseconds in v1model) is its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use p4lang::ir::Program;
+use p4lang::ir::{Package, Program};
 use wire::packet::Written;
 
 use crate::context::{Context, DropReason, Requests};
-use crate::executor::Executor;
+use crate::executor::{Executor, View};
 use crate::interp::Interpreter;
-use crate::jit::{Jit, JitError};
+use crate::jit::function::NativePath;
 use crate::layout::Layout;
-use crate::path::{self, PacketPath, View};
 use crate::replication::Replication;
 use crate::state::State;
 use crate::trace::{Event, Trace};
-use crate::v1model::{Next, Output, QueueInfo, Received, Work};
+use crate::work::{Next, Output, QueueInfo, Received, Work};
 use units::SplitMix;
 
 /// Buffers that are kept for packets to come.
@@ -46,29 +47,65 @@ pub struct Pipeline {
     pub(crate) made: u64,
 }
 
+/// The path of packets in one architecture. It keeps nothing between packets: what lives longer is in the pipeline.
+pub(crate) trait PacketPath: Sync {
+    /// The architecture's name in [`Package::architecture`].
+    fn name(&self) -> &'static str;
+
+    /// `None` if the package lacks a block or field that the path needs.
+    fn view(&self, package: &Package) -> Option<View>;
+
+    /// Bytes of a packet, from its start, that the program can look at; `usize::MAX`: all that there are.
+    fn reach(&self, program: &Program, view: &View) -> usize {
+        let _ = (program, view);
+        usize::MAX
+    }
+
+    /// See [`Pipeline::process`].
+    fn process(
+        &self,
+        pipeline: &mut Pipeline,
+        now: u64,
+        port: u32,
+        bytes: &[u8],
+        outputs: &mut Vec<Output>,
+        trace: Option<&mut Trace>,
+    );
+
+    /// See [`Pipeline::receive`]; the packet has come by the port.
+    fn receive(
+        &self,
+        pipeline: &mut Pipeline,
+        now: u64,
+        packet: (u32, Box<Written>),
+        pending: &mut Vec<Box<Work>>,
+        at_once: &mut dyn FnMut(u32, u32) -> bool,
+    ) -> Received;
+
+    /// See [`Pipeline::depart`].
+    fn depart(
+        &self,
+        pipeline: &mut Pipeline,
+        now: u64,
+        work: Box<Work>,
+        queue: QueueInfo,
+        pending: &mut Vec<Box<Work>>,
+    ) -> Option<Box<Written>>;
+
+    /// What makes native code of the path of ordinary packets. Without it packets take the blocks one by one.
+    fn native(&self) -> Option<NativePath> {
+        None
+    }
+}
+
 impl Pipeline {
-    /// A switch that runs the program with the interpreter. `seed` is for `random`.
-    pub fn interpreted(program: Arc<Program>, seed: u64) -> Pipeline {
-        let layout = Arc::new(Layout::new(&program));
-        let executor = Arc::new(Interpreter::new(program.clone(), layout.clone()));
-        Pipeline::with_executor(program, layout, executor, seed)
-    }
-
-    /// A switch that runs the program as native code.
-    pub fn compiled(program: Arc<Program>, seed: u64) -> Result<Pipeline, JitError> {
-        let layout = Arc::new(Layout::new(&program));
-        let executor = Arc::new(Jit::new(program.clone(), layout.clone())?);
-        Ok(Pipeline::with_executor(program, layout, executor, seed))
-    }
-
-    pub fn with_executor(
+    pub(crate) fn of_path(
+        (path, view): (&'static dyn PacketPath, View),
         program: Arc<Program>,
         layout: Arc<Layout>,
         executor: Arc<dyn Executor>,
         seed: u64,
     ) -> Pipeline {
-        // A test of `path` shows it.
-        let (path, view) = path::of(&program.package).expect("each architecture of the compiler has a path");
         let reach = path.reach(&program, &view);
         Pipeline {
             path,
@@ -93,7 +130,8 @@ impl Pipeline {
 
     /// A switch of its own that runs the same program, with the same code.
     pub fn another(&self, seed: u64) -> Pipeline {
-        Pipeline::with_executor(self.program.clone(), self.layout.clone(), self.executor.clone(), seed)
+        let of = (self.path, self.view.clone());
+        Pipeline::of_path(of, self.program.clone(), self.layout.clone(), self.executor.clone(), seed)
     }
 
     /// Runs another program from now on: that of `next`, with its state, or with this one's if the control plane sees the same

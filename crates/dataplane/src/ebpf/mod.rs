@@ -8,9 +8,10 @@ use p4lang::lower::ebpf::{Filter, NAME};
 use wire::packet::Written;
 
 use crate::drops::DropReason;
-use crate::path::{PacketPath, View};
-use crate::pipeline::{Instance, Output, Pipeline, QueueInfo, Received, Work};
+use crate::executor::View;
+use crate::runtime::{PacketPath, Pipeline};
 use crate::trace::{Event, Trace};
+use crate::work::{Output, QueueInfo, Received, Work};
 
 const REJECTED: DropReason = DropReason::Own("rejected by the parser");
 const NOT_ACCEPTED: DropReason = DropReason::Own("not accepted by the filter");
@@ -94,7 +95,7 @@ fn accepted(
     // A pipeline with this path has this view.
     let filter = *pipeline.view.downcast_ref::<Filter>()?;
     if let Some(trace) = trace.as_deref_mut() {
-        trace.push(Event::Receive { port, bytes: packet.bytes().len(), instance: Instance::Normal.name() });
+        trace.push(Event::Receive { port, bytes: packet.bytes().len(), instance: "normal" });
     }
     let layout = pipeline.layout.clone();
     let mut work = pipeline.empty_work();

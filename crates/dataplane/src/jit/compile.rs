@@ -14,12 +14,12 @@ use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use p4lang::ir::{ControlId, MeterUnit, ParserId, Program, StackId, Table, TableAction, VarId};
 
 use super::JitError;
-use super::function::{Gen, Region};
+use super::function::{Gen, NativePath, Region};
 use super::native::Native;
 use super::parser::error_code;
 use super::written::written;
+use crate::executor::{Part, View};
 use crate::layout::Layout;
-use crate::path::{self, NativePath, Part, View};
 use crate::state::words::words;
 
 /// A compiled block.
@@ -119,7 +119,11 @@ enum Source<'a> {
 }
 
 impl Compiled {
-    pub fn new(program: Arc<Program>, layout: Arc<Layout>) -> Result<Compiled, JitError> {
+    pub fn new(
+        program: Arc<Program>,
+        layout: Arc<Layout>,
+        path: Option<(NativePath, View)>,
+    ) -> Result<Compiled, JitError> {
         let errors = Errors::of(&program)?;
         let tables: Vec<TableShape> =
             program.tables.iter().map(|table| TableShape::of(&program, table)).collect();
@@ -144,7 +148,7 @@ impl Compiled {
             module.clear_context(&mut context);
             result.map(|()| id)
         };
-        let mut blocks = || {
+        let blocks = || {
             let parsers = (0..program.parsers.len() as u32)
                 .map(|id| define(&format!("parser{id}"), Source::Parser(ParserId(id))))
                 .collect::<Result<Vec<_>, JitError>>()?;
@@ -152,8 +156,7 @@ impl Compiled {
                 .map(|id| define(&format!("control{id}"), Source::Control(ControlId(id))))
                 .collect::<Result<Vec<_>, JitError>>()?;
             // Without them packets take the blocks one by one.
-            let found = path::of(&program.package);
-            let paths = match found.and_then(|(path, view)| Some((path.native()?, view))) {
+            let paths = match path {
                 None => None,
                 Some((path, view)) => {
                     let mut part = |name, part| match define(name, Source::Path(path, &view, part)) {

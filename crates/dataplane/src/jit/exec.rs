@@ -6,9 +6,10 @@ use p4lang::ir::{ControlId, LOOP_BUDGET, ParserId, Program};
 
 use super::JitError;
 use super::compile::{BlockFn, Compiled};
+use super::function::NativePath;
 use super::native::{Departing, Native, drop_reason, stage};
 use crate::context::{Context, DropReason};
-use crate::executor::{Arrival, Departure, Executor, Through};
+use crate::executor::{Arrival, Departure, Executor, Through, View};
 use crate::layout::Layout;
 
 /// A program as native code.
@@ -17,9 +18,21 @@ pub struct Jit {
 }
 
 impl Jit {
-    /// Compiles a program. `layout` is that of the program.
+    /// Compiles a program block by block. `layout` is that of the program.
+    ///
+    /// # Errors
+    /// The program has no native code.
     pub fn new(program: Arc<Program>, layout: Arc<Layout>) -> Result<Jit, JitError> {
-        Ok(Jit { compiled: Compiled::new(program, layout)? })
+        Jit::with_path(program, layout, None)
+    }
+
+    /// As [`Jit::new`], and the path of ordinary packets as it is in the program's architecture.
+    pub(crate) fn with_path(
+        program: Arc<Program>,
+        layout: Arc<Layout>,
+        path: Option<(NativePath, View)>,
+    ) -> Result<Jit, JitError> {
+        Ok(Jit { compiled: Compiled::new(program, layout, path)? })
     }
 
     #[inline]

@@ -19,6 +19,8 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use p4lang::ir::{CounterId, HeaderId, LabelId, Program, RegisterId, StackId, VarHome, VarId};
 use smallvec::SmallVec;
 
+use crate::executor::{Part, View};
+use crate::jit::JitError;
 use crate::layout::Layout;
 
 /// A value of any width, see the module's comment.
@@ -339,3 +341,6 @@ pub(super) fn int(bytes: usize) -> Type {
         _ => I64,
     }
 }
+
+/// Fills the body of a function in.
+pub(crate) type NativePath = fn(&mut Gen<'_, '_>, &View, Part) -> Result<(), JitError>;

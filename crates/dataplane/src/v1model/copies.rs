@@ -2,12 +2,12 @@
 
 use wire::packet::Written;
 
-use super::path::{Next, Work};
 use super::{Instance, MAX_COPIES, MAX_PASSES};
 use crate::drops::DropReason;
 use crate::replication::Mirror;
 use crate::runtime::Pipeline;
 use crate::trace::{Trace, note};
+use crate::work::{Next, Pass, Work};
 
 impl Pipeline {
     /// Whether the packet may turn into one more; if not, that and the copies after it are counted as one drop.
@@ -37,10 +37,9 @@ impl Pipeline {
             let mut copy = self.work();
             copy.frame.copy_from_slice(&work.frame);
             copy.packet = Some(self.copy_of(packet));
-            (copy.port, copy.priority, copy.rid) = (to, work.priority, rid);
-            (copy.cursor, copy.truncate, copy.passes) = (work.cursor, work.truncate, work.passes);
+            (copy.port, copy.priority, copy.cursor) = (to, work.priority, work.cursor);
             (copy.enqueued, copy.ingress_port) = (work.enqueued, work.ingress_port);
-            copy.instance = Instance::Replicated;
+            copy.pass = Pass { instance: Instance::Replicated as u32, rid, ..work.pass };
             self.queue.push_back(Next::Egress(copy));
         }
         // The copies take the original's place.
@@ -77,10 +76,10 @@ impl Pipeline {
                 continue;
             }
             copy.packet = Some(self.copy_of(packet));
-            (copy.port, copy.priority, copy.rid) = (to, priority, rid);
-            (copy.cursor, copy.truncate, copy.passes) = (cursor, truncate, work.passes);
+            (copy.port, copy.priority, copy.cursor) = (to, priority, cursor);
             (copy.enqueued, copy.ingress_port) = (now, port);
-            copy.instance = Instance::IngressClone;
+            copy.pass =
+                Pass { instance: Instance::IngressClone as u32, rid, truncate, passes: work.pass.passes };
             self.queue.push_back(Next::Egress(copy));
         }
     }
@@ -99,7 +98,7 @@ impl Pipeline {
         note(trace, || format!("clone to session {session}: {} copies", targets.len()));
         for Mirror { rid, port: to, priority, truncate } in targets {
             // A clone that clones itself ends here.
-            if work.passes >= MAX_PASSES {
+            if work.pass.passes >= MAX_PASSES {
                 self.made += 1;
                 self.drop_packet(DropReason::Recirculation, trace.as_deref_mut());
                 return;
@@ -111,10 +110,10 @@ impl Pipeline {
             copy.frame.copy_from_slice(&work.frame);
             self.forget_metadata(&mut copy.frame, &work.frame, list, packet.wire_len());
             copy.packet = Some(self.copy_of(packet));
-            (copy.port, copy.priority, copy.rid) = (to, priority, rid);
-            (copy.cursor, copy.truncate, copy.passes) = (work.cursor, truncate, work.passes + 1);
+            (copy.port, copy.priority, copy.cursor) = (to, priority, work.cursor);
             (copy.enqueued, copy.ingress_port) = (now, work.ingress_port);
-            copy.instance = Instance::EgressClone;
+            copy.pass =
+                Pass { instance: Instance::EgressClone as u32, rid, truncate, passes: work.pass.passes + 1 };
             self.queue.push_back(Next::Egress(copy));
         }
     }

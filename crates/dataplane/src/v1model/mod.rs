@@ -1,6 +1,6 @@
 //! The v1model architecture: the path of a packet through its blocks, as the reference switch has it.
 //!
-//! Ingress and egress are separate steps with a [`Work`] packet between them, so that a switch may put queues there;
+//! Ingress and egress are separate steps with a [`Work`](crate::work::Work) packet between them, so that a switch may put queues there;
 //! [`Pipeline::process`](crate::runtime::Pipeline::process) runs the whole path without queues. Every packet that comes in
 //! leaves, is dropped with a counted reason, or is turned into others.
 //!
@@ -10,6 +10,7 @@
 //! | `passes` | one pass through ingress or egress, and what becomes of the packet after it |
 //! | `copies` | clones and multicast copies |
 //! | `metadata` | standard metadata in a frame, and the fields that a packet keeps from pass to pass |
+//! | `reach` | how far into a packet a program can look |
 //! | `native` | the path of ordinary packets as native code |
 
 mod copies;
@@ -17,6 +18,7 @@ mod metadata;
 mod native;
 mod passes;
 mod path;
+mod reach;
 
 use std::sync::Arc;
 
@@ -25,13 +27,12 @@ use p4lang::lower::v1model::{NAME, V1Model};
 
 use wire::packet::Written;
 
-use crate::path::{NativePath, PacketPath, View};
-use crate::pipeline::Pipeline;
-use crate::reach::reach;
+use crate::executor::View;
+use crate::jit::function::NativePath;
+use crate::runtime::{PacketPath, Pipeline};
 use crate::trace::Trace;
-
-pub(crate) use path::Next;
-pub use path::{Output, QueueInfo, Received, Work};
+use crate::work::{Output, QueueInfo, Received, Work};
+use reach::reach;
 
 /// The port that drops.
 pub const DROP_PORT: u32 = 511;
@@ -43,7 +44,7 @@ pub const MAX_COPIES: u32 = 4096;
 /// `standard_metadata.instance_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Instance {
+pub(crate) enum Instance {
     Normal = 0,
     IngressClone = 1,
     EgressClone = 2,
@@ -53,15 +54,17 @@ pub enum Instance {
 }
 
 impl Instance {
-    pub fn name(self) -> &'static str {
-        match self {
-            Instance::Normal => "normal",
-            Instance::IngressClone => "ingress clone",
-            Instance::EgressClone => "egress clone",
-            Instance::Recirculated => "recirculated",
-            Instance::Replicated => "replicated",
-            Instance::Resubmitted => "resubmitted",
-        }
+    /// In words, by its number.
+    pub(crate) fn name_of(number: u32) -> &'static str {
+        const NAMES: [(Instance, &str); 6] = [
+            (Instance::Normal, "normal"),
+            (Instance::IngressClone, "ingress clone"),
+            (Instance::EgressClone, "egress clone"),
+            (Instance::Recirculated, "recirculated"),
+            (Instance::Replicated, "replicated"),
+            (Instance::Resubmitted, "resubmitted"),
+        ];
+        NAMES.iter().find(|(instance, _)| *instance as u32 == number).map_or("unknown", |(_, name)| name)
     }
 }
 

@@ -13,11 +13,11 @@ use p4lang::ir::{ControlId, LOOP_BUDGET, Place, VarId};
 use p4lang::lower::v1model::V1Model;
 
 use super::DROP_PORT;
+use crate::executor::{Part, View};
 use crate::jit::JitError;
 use crate::jit::function::Gen;
 use crate::jit::native::{Departing, Native, stage};
 use crate::jit::{helpers, packet};
-use crate::path::{Part, View};
 
 /// Persistent parts up to this size are zeroed in place.
 const INLINE_ZERO: u32 = 1024;

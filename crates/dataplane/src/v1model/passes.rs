@@ -2,19 +2,23 @@
 
 use p4lang::ir::CloneKind;
 
-use super::path::{Incoming, Next, QueueInfo, Work};
 use super::{DROP_PORT, Instance, MAX_PASSES, micros};
 use crate::context::Requests;
 use crate::drops::DropReason;
 use crate::runtime::Pipeline;
 use crate::trace::{Event, Trace, note};
+use crate::work::{Incoming, Next, Pass, QueueInfo, Work};
 
 impl Pipeline {
     pub(crate) fn ingress(&mut self, now: u64, incoming: Incoming, mut trace: Option<&mut Trace>) {
         let Incoming { port, mut packet, instance, kept, passes } = incoming;
         packet.reach(self.reach);
         if let Some(trace) = trace.as_deref_mut() {
-            trace.push(Event::Receive { port, bytes: packet.bytes().len(), instance: instance.name() });
+            trace.push(Event::Receive {
+                port,
+                bytes: packet.bytes().len(),
+                instance: Instance::name_of(instance),
+            });
         }
         let mut work = self.empty_work();
         let frame = &mut work.frame;
@@ -23,7 +27,7 @@ impl Pipeline {
             self.works.push(from);
         }
         self.set(frame, |s| s.ingress_port, u64::from(port));
-        self.set(frame, |s| s.instance_type, instance as u64);
+        self.set(frame, |s| s.instance_type, u64::from(instance));
         self.set(frame, |s| s.packet_length, packet.wire_len());
         self.set(frame, |s| s.ingress_global_timestamp, micros(now));
         let v1 = *self.v1();
@@ -51,9 +55,8 @@ impl Pipeline {
         mut trace: Option<&mut Trace>,
     ) {
         let Incoming { port, packet, passes, .. } = incoming;
-        (work.ingress_port, work.passes, work.cursor) = (port, passes, cursor);
-        (work.enqueued, work.truncate) = (now, requests.truncate);
-        (work.instance, work.rid) = (Instance::Normal, 0);
+        (work.ingress_port, work.enqueued, work.cursor) = (port, now, cursor);
+        work.pass = Pass { truncate: requests.truncate, passes, ..Pass::default() };
         if let Err(reason) = result {
             self.drop_packet(reason, trace);
             work.packet = Some(packet);
@@ -75,7 +78,7 @@ impl Pipeline {
             self.queue.push_back(Next::Ingress(Incoming {
                 port,
                 packet,
-                instance: Instance::Resubmitted,
+                instance: Instance::Resubmitted as u32,
                 kept,
                 passes: passes + 1,
             }));
@@ -107,12 +110,12 @@ impl Pipeline {
         mut trace: Option<&mut Trace>,
     ) {
         let v1 = *self.v1();
-        let Work { port, cursor, instance, rid, enqueued, .. } = *work;
+        let Work { port, cursor, enqueued, pass: Pass { instance, rid, .. }, .. } = *work;
         let Work { frame, packet: Some(packet), .. } = &mut *work else { return };
         self.set(frame, |s| s.egress_port, u64::from(port));
         self.set(frame, |s| s.egress_spec, 0);
         self.set(frame, |s| s.egress_rid, u64::from(rid));
-        self.set(frame, |s| s.instance_type, instance as u64);
+        self.set(frame, |s| s.instance_type, u64::from(instance));
         self.set(frame, |s| s.enq_timestamp, micros(enqueued));
         self.set(frame, |s| s.deq_timedelta, micros(now.saturating_sub(enqueued)));
         self.set(frame, |s| s.enq_qdepth, u64::from(queue.enq_qdepth));
@@ -146,7 +149,7 @@ impl Pipeline {
             return;
         }
         let v1 = *self.v1();
-        let (cursor, truncate) = (work.cursor, requests.truncate.or(work.truncate));
+        let (cursor, truncate) = (work.cursor, requests.truncate.or(work.pass.truncate));
         let Work { frame, packet: Some(packet), .. } = &mut *work else { return };
         let (result, _, cursor) = self.pass(now, (frame, packet, cursor), trace.as_deref_mut(), |e, ctx| {
             e.control(ctx, v1.compute_checksum)?;
@@ -161,7 +164,7 @@ impl Pipeline {
         if let Some(limit) = truncate {
             packet.truncate(limit);
         }
-        let (port, passes, ingress_port) = (work.port, work.passes, work.ingress_port);
+        let (port, passes, ingress_port) = (work.port, work.pass.passes, work.ingress_port);
         match requests.recirculate {
             Some(_) if passes >= MAX_PASSES => {
                 self.drop_packet(DropReason::Recirculation, trace);
@@ -174,7 +177,7 @@ impl Pipeline {
                 self.queue.push_back(Next::Ingress(Incoming {
                     port: ingress_port,
                     packet,
-                    instance: Instance::Recirculated,
+                    instance: Instance::Recirculated as u32,
                     kept,
                     passes: passes + 1,
                 }));

@@ -4,132 +4,10 @@ use wire::packet::Written;
 
 use crate::context::{Context, Requests};
 use crate::executor::{Arrival, Departure, Through};
-use crate::prefetch::prefetch;
 use crate::runtime::Pipeline;
 use crate::trace::{Event, Trace};
-use crate::v1model::{Instance, micros};
-
-/// A packet that leaves a switch without queues.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
-    pub port: u32,
-    pub bytes: Vec<u8>,
-    /// Bytes of payload behind `bytes` that are only counted.
-    pub zero_len: u32,
-}
-
-/// A packet for ingress.
-#[derive(Debug)]
-pub(crate) struct Incoming {
-    pub port: u32,
-    pub packet: Box<Written>,
-    pub instance: Instance,
-    /// Work on whose frame the listed fields are kept, and the list.
-    pub kept: Option<(Box<Work>, u32)>,
-    pub passes: u32,
-}
-
-/// A packet between ingress and egress, with its headers and metadata. It comes from a pool, and goes back there.
-#[derive(Debug)]
-pub struct Work {
-    pub port: u32,
-    /// Queue that the program chose.
-    pub priority: u32,
-    /// Picoseconds.
-    pub enqueued: u64,
-    pub ingress_port: u32,
-    /// How far the parser has read, in bits.
-    pub(crate) cursor: usize,
-    pub(crate) frame: Box<[u8]>,
-    /// `None` in the pool.
-    pub(crate) packet: Option<Box<Written>>,
-    pub(crate) instance: Instance,
-    pub(crate) rid: u32,
-    pub(crate) truncate: Option<u32>,
-    pub(crate) passes: u32,
-}
-
-impl Work {
-    pub(crate) fn new(frame: Box<[u8]>) -> Work {
-        Work {
-            port: 0,
-            priority: 0,
-            enqueued: 0,
-            ingress_port: 0,
-            cursor: 0,
-            frame,
-            packet: None,
-            instance: Instance::Normal,
-            rid: 0,
-            truncate: None,
-            passes: 0,
-        }
-    }
-
-    /// Takes a packet that is neither a copy nor cut off, for a port.
-    #[inline]
-    pub(crate) fn take(
-        &mut self,
-        packet: Box<Written>,
-        port: u32,
-        now: u64,
-        ingress_port: u32,
-        cursor: usize,
-    ) {
-        self.port = port;
-        self.priority = 0;
-        self.enqueued = now;
-        self.ingress_port = ingress_port;
-        self.cursor = cursor;
-        self.packet = Some(packet);
-        self.instance = Instance::Normal;
-        self.rid = 0;
-        self.truncate = None;
-        self.passes = 0;
-    }
-
-    /// The packet is the next to leave its queue: what egress will read of it is asked for.
-    #[inline]
-    pub fn prefetch(&self) {
-        prefetch(&*self.frame, 3);
-        if let Some(packet) = &self.packet {
-            prefetch(&**packet, 3);
-        }
-    }
-
-    /// Bytes on the wire, as the packet came.
-    pub fn wire_len(&self) -> u64 {
-        self.packet.as_ref().map_or(0, |packet| packet.wire_len())
-    }
-}
-
-/// What a queue tells egress.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct QueueInfo {
-    /// Packets in the queue when the packet came and when it left.
-    pub enq_qdepth: u32,
-    pub deq_qdepth: u32,
-}
-
-/// What came of a packet that a switch with queues took.
-#[derive(Debug)]
-pub enum Received {
-    /// It is for its queue.
-    Queue(Box<Work>),
-    /// It has left already.
-    Out(Box<Written>),
-    /// It has turned into others, or was dropped.
-    Other,
-}
-
-/// What came of a pass through ingress or egress.
-#[derive(Debug)]
-pub(crate) enum Next {
-    Ingress(Incoming),
-    Egress(Box<Work>),
-    /// By a port.
-    Out(u32, Box<Written>),
-}
+use crate::v1model::micros;
+use crate::work::{Incoming, Next, Output, Pass, QueueInfo, Received, Work};
 
 impl Pipeline {
     /// [`Pipeline::process`].
@@ -147,7 +25,7 @@ impl Pipeline {
             return;
         }
         let packet = self.packet(bytes, 0);
-        let first = Incoming { port, packet, instance: Instance::Normal, kept: None, passes: 0 };
+        let first = Incoming::new(port, packet);
         self.queue.push_back(Next::Ingress(first));
         self.drain(now, outputs, trace);
     }
@@ -181,7 +59,7 @@ impl Pipeline {
         };
         let came = self.executor.receive(&mut ctx, Arrival { port, now: micros(now) }, at_once);
         let Context { requests, cursor, .. } = ctx;
-        let incoming = |packet| Incoming { port, packet, instance: Instance::Normal, kept: None, passes: 0 };
+        let incoming = |packet| Incoming::new(port, packet);
         match came {
             Through::Out { .. } => {
                 self.works.push(work);
@@ -190,11 +68,13 @@ impl Pipeline {
             }
             Through::Queue { port: to, priority } => {
                 work.take(packet, to, now, port, cursor);
+                work.pass = Pass::default();
                 work.priority = priority;
                 return Received::Queue(work);
             }
             Through::Egress { port: to, result } => {
                 work.take(packet, to, now, port, cursor);
+                work.pass = Pass::default();
                 self.after_egress(now, work, (result, requests), None);
             }
             Through::Ingress(result) => {
@@ -218,7 +98,7 @@ impl Pipeline {
         pending: &mut Vec<Box<Work>>,
     ) -> Option<Box<Written>> {
         self.copies = 0;
-        if work.truncate.is_none() {
+        if work.pass.truncate.is_none() {
             let packet = work.packet.as_deref()?;
             self.headers.clear();
             let mut ctx = Context {
@@ -236,8 +116,8 @@ impl Pipeline {
             };
             let departure = Departure {
                 port: work.port,
-                rid: work.rid,
-                instance: work.instance as u32,
+                rid: work.pass.rid,
+                instance: work.pass.instance,
                 now: micros(now),
                 enqueued: micros(work.enqueued),
                 waited: micros(now.saturating_sub(work.enqueued)),
@@ -305,12 +185,13 @@ impl Pipeline {
         match came {
             Through::Ingress(result) => {
                 let packet = self.packet(bytes, 0);
-                let incoming = Incoming { port, packet, instance: Instance::Normal, kept: None, passes: 0 };
+                let incoming = Incoming::new(port, packet);
                 self.after_ingress(now, incoming, work, (result, requests, cursor), None);
             }
             Through::Egress { port: to, result } => {
                 let packet = self.packet(bytes, 0);
                 work.take(packet, to, now, port, cursor);
+                work.pass = Pass::default();
                 self.after_egress(now, work, (result, requests), None);
             }
             Through::Unsupported | Through::Queue { .. } | Through::Out { .. } => {
