@@ -2,7 +2,6 @@
 
 use crate::WireError;
 use crate::bytes::{array, be16};
-use crate::vlan;
 
 /// Bytes of the header.
 pub const LEN: usize = 14;
@@ -62,10 +61,4 @@ impl Header {
         out.extend_from_slice(&self.from);
         out.extend_from_slice(&self.kind.to_be_bytes());
     }
-}
-
-/// Where the IP header of a frame begins: behind Ethernet and its VLAN tags. `None`: there is none.
-pub fn ip(frame: &[u8]) -> Option<usize> {
-    let (at, kind) = vlan::inner(frame)?;
-    matches!(kind, kind::IPV4 | kind::IPV6).then_some(at)
 }

@@ -5,7 +5,7 @@
 
 use crate::bytes::{be16, put16};
 use crate::checksum::{self, Sum};
-use crate::{ethernet, tcp, udp};
+use crate::{tcp, udp, vlan};
 
 /// The sum of the pseudo header of a packet whose IP header, without extension headers, begins at `ip`.
 pub fn pseudo(frame: &[u8], ip: usize, protocol: u8, length: usize) -> u16 {
@@ -36,7 +36,7 @@ pub fn complete_partial(frame: &mut [u8]) -> bool {
 
 /// Of a packet with such a checksum: where it ends, where its transport header begins, where in there the checksum is.
 fn partial(frame: &[u8]) -> Option<(usize, usize, usize)> {
-    let ip = ethernet::ip(frame)?;
+    let ip = vlan::ip(frame)?;
     let header = frame.get(ip..ip + 20)?;
     let (start, total, protocol) = match header[0] >> 4 {
         // Not of a fragment.

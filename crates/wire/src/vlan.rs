@@ -81,6 +81,12 @@ pub fn inner(frame: &[u8]) -> Option<(usize, u16)> {
     }
 }
 
+/// Where the IP header of a frame begins: behind Ethernet and its VLAN tags. `None`: there is none.
+pub fn ip(frame: &[u8]) -> Option<usize> {
+    let (at, kind) = inner(frame)?;
+    matches!(kind, kind::IPV4 | kind::IPV6).then_some(at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,7 +97,7 @@ mod tests {
         frame.extend_from_slice(&[0x88, 0xa8, 0, 1, 0x81, 0, 0xb0, 2, 8, 0]);
         assert_eq!(inner(&frame), Some((22, kind::IPV4)));
         assert_eq!(inner(&frame[..21]), None);
-        assert_eq!(ethernet::ip(&frame), Some(22));
+        assert_eq!(ip(&frame), Some(22));
         let tag = Tag::parse(&View::new(&frame[18..]).expect("four bytes"));
         assert_eq!(tag, Tag { priority: 5, drop_eligible: true, id: 2, kind: kind::IPV4 });
         assert_eq!(View::new(&frame[19..]), Err(WireError::VlanTag));

@@ -4,7 +4,8 @@
 //! of the file: a packet that is stamped earlier than the one before it comes at the time of the one before it.
 
 use super::error::Result;
-use super::read::{Packet, Reader};
+use super::read::Reader;
+use super::source::Packet;
 
 struct Input {
     port: u32,

@@ -9,12 +9,14 @@ mod format;
 mod merge;
 mod ng;
 mod read;
+mod source;
 mod write;
 
 pub use error::{CaptureError, plain, unreadable};
 pub use format::{ETHERNET, WHOLE, file_header, packet_header};
 pub use merge::Merge;
-pub use read::{Packet, Reader};
+pub use read::Reader;
+pub use source::Packet;
 pub use write::{Outputs, Written};
 
 /// Longest packet that a capture may hold; a longer one is a sign of damage.

@@ -2,7 +2,7 @@
 
 use super::MAX_PACKET;
 use super::error::Result;
-use super::read::{Got, Packet, Source, word};
+use super::source::{Got, Packet, Source, word};
 
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;

@@ -1,88 +1,19 @@
 //! Reads packets from a capture file, one after the other.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::io::BufReader;
+use std::path::Path;
 
 use super::MAX_PACKET;
-use super::error::{CaptureError, Result, fail, plain, unreadable};
+use super::error::{CaptureError, Result, fail, unreadable};
 use super::ng::Ng;
+use super::source::{Got, Packet, Source, word};
 
 const BUFFER: usize = 1 << 20;
-
-/// A captured packet. The bytes are in the reader's caller's buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packet {
-    /// Nanoseconds since 1970, or since whatever the capture counts from.
-    pub time: u64,
-    /// Bytes on the wire; more than were captured if the capture was cut to a length.
-    pub wire_len: u32,
-    pub link_type: u32,
-}
 
 enum Format {
     Pcap { swapped: bool, nanoseconds: bool, link_type: u32 },
     Ng(Ng),
-}
-
-/// The bytes of a file, and whether they ended where they should.
-pub(super) struct Source {
-    file: BufReader<File>,
-    path: PathBuf,
-    cut: Option<String>,
-}
-
-/// What a read came to.
-pub(super) enum Got {
-    All,
-    /// Nothing at all.
-    End,
-    /// A part.
-    Short,
-}
-
-impl Source {
-    pub fn fill(&mut self, buffer: &mut [u8]) -> Result<Got> {
-        let mut have = 0;
-        while have < buffer.len() {
-            match self.file.read(&mut buffer[have..]) {
-                Ok(0) => return Ok(if have == 0 { Got::End } else { Got::Short }),
-                Ok(n) => have += n,
-                // A signal: whoever reads from a pipe that gives nothing must be able to leave.
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => return fail("interrupted"),
-                Err(e) => return fail(format!("{}: cannot be read: {}", self.path.display(), plain(&e))),
-            }
-        }
-        Ok(Got::All)
-    }
-
-    /// Fills the buffer, or notes why nothing more comes of this file.
-    pub fn need(&mut self, buffer: &mut [u8], what: &str) -> Result<bool> {
-        match self.fill(buffer)? {
-            Got::All => Ok(true),
-            Got::End | Got::Short => {
-                self.damaged(format!("the file ends within {what}"));
-                Ok(false)
-            }
-        }
-    }
-
-    pub fn damaged(&mut self, why: String) {
-        self.cut.get_or_insert(why);
-    }
-
-    /// Reads and forgets.
-    pub fn skip(&mut self, mut bytes: u64, what: &str) -> Result<bool> {
-        let mut sink = [0; 4096];
-        while bytes > 0 {
-            let part = bytes.min(sink.len() as u64);
-            if !self.need(&mut sink[..part as usize], what)? {
-                return Ok(false);
-            }
-            bytes -= part;
-        }
-        Ok(true)
-    }
 }
 
 pub struct Reader {
@@ -161,12 +92,6 @@ fn header(source: &mut Source, swapped: bool, nanoseconds: bool) -> Result<Optio
     // The upper bits of the link type tell of frame check sequences.
     let link_type = word(&rest[16..], swapped) & 0x03ff_ffff;
     Ok(Some(Format::Pcap { swapped, nanoseconds, link_type }))
-}
-
-/// A 32-bit number; big-endian unless `swapped`.
-pub(super) fn word(bytes: &[u8], swapped: bool) -> u32 {
-    let four = [bytes[0], bytes[1], bytes[2], bytes[3]];
-    if swapped { u32::from_le_bytes(four) } else { u32::from_be_bytes(four) }
 }
 
 fn record(
