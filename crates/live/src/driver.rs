@@ -153,7 +153,7 @@ impl Driver {
                 Some(Failure(format!("the thread of a live network ended by a bug: {text}")))
             }
         };
-        self.tell();
+        self.publish();
         shared.state.lock().failure = failure;
         shared.announce();
     }
@@ -225,26 +225,26 @@ impl Driver {
         let mut network = shared.network.lock();
         self.spent.drain(..).for_each(|packet| network.recycle(packet));
         // A way that is missing was found when the network went live.
-        let mut news = false;
+        let mut pending = false;
         for (at, port, index) in self.arrivals.drain(..) {
             let wired = &self.ports[port as usize];
-            news |= network.run_through(shared.clock.at(at)).unwrap_or(false);
+            pending |= network.run_through(shared.clock.at(at)).unwrap_or(false);
             network.inject(wired.host, wired.port.frame(index as usize).1);
         }
         let began = monotonic();
-        news |= network.run_through(shared.clock.at(began + self.lead)).unwrap_or(false);
+        pending |= network.run_through(shared.clock.at(began + self.lead)).unwrap_or(false);
         network.take_outgoing(&mut self.outgoing);
         let next = network.next_event();
         shared.planned.store(next.map_or(u64::MAX, Time::as_ps), Ordering::Release);
         MutexGuard::unlock_fair(network);
-        if news {
+        if pending {
             shared.announce();
         }
         if self.send() && self.timed {
             step(&mut self.lead, monotonic() - began, LEAD_STEP, 1, MOST_LEAD);
         }
         if shared.asked.swap(false, Ordering::AcqRel) {
-            self.tell();
+            self.publish();
         }
         // What has come due meanwhile wakes the thread at once.
         self.due = next.map_or(u64::MAX, |next| shared.clock.when(next));
@@ -290,7 +290,7 @@ impl Driver {
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &spec);
     }
 
-    fn tell(&mut self) {
+    fn publish(&mut self) {
         let mut state = self.shared.state.lock();
         for (status, wired) in state.ports.iter_mut().zip(&mut self.ports) {
             status.counts = wired.port.counts();

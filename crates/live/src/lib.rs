@@ -7,6 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `driver`, `priority` | the thread, and how urgent it is |
+//! | `running` | how a network goes live, and ends |
 //! | `shared` | what others see of it and of the network |
 //! | `port`, `opening` | what a port is, and how one is opened |
 //! | `packet`, `packet_sender` | ports by AF_PACKET; frames to an interface by it |
@@ -27,6 +28,7 @@ mod packet;
 mod packet_sender;
 mod port;
 mod priority;
+mod running;
 mod segment;
 mod shared;
 mod tap;
@@ -35,4 +37,5 @@ mod xdp_socket;
 
 pub use interface::Failure;
 pub use port::{Counts, Kind};
-pub use shared::{Lateness, Live, PortStatus, Shared, Wiring};
+pub use running::Live;
+pub use shared::{Lateness, PortStatus, Shared, Wiring};

@@ -7,9 +7,9 @@
 
 use crate::segment::{TCP_V4, TCP_V6};
 use wire::checksum::Sum;
-use wire::ethernet;
 use wire::offload::pseudo;
 use wire::packet::Written;
+use wire::vlan;
 
 /// Bytes of `struct virtio_net_hdr`.
 pub const VNET_HEADER: usize = 10;
@@ -47,7 +47,7 @@ struct Segment {
 
 /// A segment with payload and a right checksum, that others may follow.
 fn segment(frame: &[u8]) -> Option<Segment> {
-    let ip = ethernet::ip(frame)?;
+    let ip = vlan::ip(frame)?;
     let header = frame.get(ip..ip + 40)?;
     let v4 = header[0] >> 4 == 4;
     let (tcp, end) = if v4 {
@@ -132,7 +132,7 @@ fn follows(first: &[u8], next: &[u8], of: Segment, count: usize) -> bool {
 /// The head of frames that are put together, and where in each of them the payload begins.
 pub fn head(frames: &[Box<Written>]) -> Option<(Head, usize)> {
     let (first, last) = (frames.first()?, frames.last()?);
-    let of = ethernet::ip(first).and_then(|ip| {
+    let of = vlan::ip(first).and_then(|ip| {
         let tcp = ip + if first[ip] >> 4 == 4 { 20 } else { 40 };
         let payload = tcp + usize::from(first.get(tcp + 12)? >> 4) * 4;
         Some(Segment { ip, tcp, payload, end: first.len() })

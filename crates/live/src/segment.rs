@@ -6,8 +6,8 @@
 //! with the first.
 
 use wire::checksum::Sum;
-use wire::ethernet;
 use wire::offload::pseudo;
+use wire::vlan;
 
 /// What the parts are, as `struct virtio_net_hdr` has it.
 pub const TCP_V4: u8 = 1;
@@ -39,7 +39,7 @@ impl Large<'_> {
     /// another kind; nothing is appended.
     pub fn cut(&self, out: &mut Vec<u8>, mut each: impl FnMut(usize, usize)) -> Option<()> {
         let &Large { frame, kind, size, transport } = self;
-        let ip = ethernet::ip(frame)?;
+        let ip = vlan::ip(frame)?;
         let v4 = frame.get(ip)? >> 4 == 4;
         let protocol = match kind & !ECN {
             TCP_V4 | TCP_V6 => PROTOCOL_TCP,
@@ -151,7 +151,7 @@ mod tests {
             let mut payload = Vec::new();
             for (number, (start, length)) in parts.into_iter().enumerate() {
                 let part = &out[start..start + length];
-                let ip = ethernet::ip(part).unwrap();
+                let ip = vlan::ip(part).unwrap();
                 let whole = u32::from(pseudo(part, ip, protocol, length - transport))
                     + u32::from(Sum::of(&part[transport..]).fold());
                 assert_eq!((whole & 0xffff) + (whole >> 16), 0xffff, "{number}");

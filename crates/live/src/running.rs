@@ -1,0 +1,71 @@
+//! A network that is live: started, and ended.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use network::Network;
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::clock::Clock;
+use crate::driver::{Driver, Wired};
+use crate::interface::{Failure, plain, within};
+use crate::opening::open;
+use crate::shared::{Shared, Wiring};
+
+/// A network that is live; dropping it ends that.
+pub struct Live {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Live {
+    /// Opens the ports and starts the thread. The network goes on at the time that it has reached. `merge`: segments of one TCP
+    /// flow that leave together are handed to the kernel as one packet.
+    ///
+    /// # Errors
+    /// A namespace or an interface that is not there or is taken, missing rights, a flow without a way.
+    pub fn start(network: Arc<Mutex<Network>>, wirings: Vec<Wiring>, merge: bool) -> Result<Live, Failure> {
+        let mut wired = Vec::new();
+        let mut ports = Vec::new();
+        for wiring in wirings {
+            let netns = wiring.netns.as_deref();
+            let (port, status) = within(netns, || open(&wiring, merge))?;
+            ports.push(status);
+            wired.push(Wired { port, host: wiring.host, going: Vec::new(), errors: 0 });
+        }
+        let failed = |e: io::Error| Failure(format!("the thread of a live network: {}", plain(&e)));
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let bell = eventfd(0, flags).map_err(|e| failed(e.into()))?;
+        let start = {
+            let mut network = network.lock();
+            for port in &wired {
+                network.set_outside(port.host).map_err(|e| Failure(e.to_string()))?;
+            }
+            let now = network.now();
+            network.run_through(now).map_err(|e| Failure(e.to_string()))?;
+            now
+        };
+        let shared = Arc::new(Shared::new(network, Clock::starting_at(start), bell, ports));
+        let driver = Driver::new(shared.clone(), wired).map_err(failed)?;
+        let thread = std::thread::Builder::new().name("tidegate-live".to_owned()).spawn(move || driver.run());
+        Ok(Live { shared, thread: Some(thread.map_err(failed)?) })
+    }
+
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.ring();
+        if let Some(thread) = self.thread.take() {
+            // A panic is in the state.
+            let _ = thread.join();
+        }
+    }
+}
