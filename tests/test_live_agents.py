@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import polars as pl
@@ -24,7 +25,7 @@ from live import (
     wait_for,
 )
 from tidegate import TidegateError
-from tidegate.hosts import controls, libbpf
+from tidegate.hosts import controls, libbpf, real_agents
 from tidegate.hosts.agents import Agent, Connection
 from tidegate.hosts.shims import Insert, Option, Report, Shim, Signal
 from tidegate.lab import kernel
@@ -121,6 +122,33 @@ def test_a_congestion_control_gets_what_signal_hands_it(monkeypatch: pytest.Monk
     assert set(settled["cwnd_packets"]) == {WINDOW}
     # A window per round trip of 10 ms and what it takes to send it.
     assert result.goodput_mbps(0.5)["goodput_mbps"][0] == pytest.approx(WINDOW * 1436 * 8 / 10.8e3, rel=0.15)
+
+
+@needs_namespaces
+@needs_agents
+def test_news_that_python_is_too_slow_for_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(real_agents, "RING_BYTES", 4096)
+    net, a, b = pair()
+
+    class Slow(Agent):
+        shims = (Report(MARK),)
+        reports = 0
+
+        def on_report(self, now: int, connection: Connection, kind: int, data: bytes) -> None:
+            self.reports += 1
+            if self.reports == 10:
+                time.sleep(0.3)
+
+    slow = Slow()
+    net.agent(a, agent_of(Insert(MARK, clock=True)))
+    net.agent(b, slow)
+    net.tcp(a, b, size="1 MB")
+    result = net.run("2 s", backend="live", progress=False)
+    (told,) = (warning for warning in result.warnings if "agents of hosts" in warning)
+    lost = int(re.search(r"too slow for (\d+) of the reports", told)[1])  # type: ignore[index]
+    # A stamp on each packet; few are lost in the network.
+    assert lost > 100
+    assert slow.reports + lost >= 1_000_000 // 1440
 
 
 class Failing(Agent):

@@ -38,6 +38,7 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "bpf_map__attach_struct_ops": (_POINTER, [_POINTER]),
     "bpf_map__fd": (_INT, [_POINTER]),
     "bpf_map__reuse_fd": (_INT, [_POINTER, _INT]),
+    "bpf_map__set_max_entries": (_INT, [_POINTER, ctypes.c_uint32]),
     "bpf_program__set_expected_attach_type": (_INT, [_POINTER, _INT]),
     "bpf_link__fd": (_INT, [_POINTER]),
     "bpf_link_create": (_INT, [_INT, _INT, _INT, _POINTER]),
@@ -169,11 +170,12 @@ class Loaded:
         registers: Iterable[str] = (),
         attach_types: Mapping[str, int] | None = None,
         shared: Mapping[str, int] | None = None,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         """Load it. `registers` are tables of functions (`struct_ops`) to be registered by `register`.
 
         `attach_types` are those of programs whose section does not say. `shared` are maps of other objects, by the names
-        that they have in both; one that this object lacks is left out.
+        that they have in both; one that this object lacks is left out. `sizes` are entries of maps, or a ring's bytes.
         """
         library = _library()
         self._calls, self._told = library.calls, library.told
@@ -185,6 +187,8 @@ class Loaded:
                 self._calls.bpf_map__set_map_flags(self._map(name), BPF_F_LINK)
             for name, kind in (attach_types or {}).items():
                 self._calls.bpf_program__set_expected_attach_type(self._program(name), kind)
+            for name, size in (sizes or {}).items():
+                self._calls.bpf_map__set_max_entries(self._map(name), size)
             for name, descriptor in (shared or {}).items():
                 mine = self._calls.bpf_object__find_map_by_name(self._object, name.encode())
                 if mine and self._calls.bpf_map__reuse_fd(mine, descriptor) < 0:

@@ -29,6 +29,9 @@ SOURCE = Path(__file__).with_name("agent.c")
 # For tcx links.
 SINCE = "6.6"
 
+# Of news that Python has not read yet.
+RING_BYTES = 1 << 22
+
 # As in `agent.c`.
 MOST_SHIMS = 16
 MOST_AGENTS = 4096
@@ -257,7 +260,7 @@ class RealAgents:
             raise BpfError(why)
         types = {"leaving": libbpf.BPF_TCX_EGRESS, "came": libbpf.BPF_TCX_INGRESS}
         try:
-            loaded = Loaded(libbpf.compiled(SOURCE), attach_types=types)
+            loaded = Loaded(libbpf.compiled(SOURCE), attach_types=types, sizes={"news": RING_BYTES})
             stack.callback(loaded.close)
             with _own_cgroup() as cgroup:
                 loaded.link("sockets", cgroup, libbpf.BPF_CGROUP_SOCK_OPS)
