@@ -14,7 +14,7 @@ import grpc
 
 from tidegate import addresses
 from tidegate._core import TidegateError
-from tidegate.p4runtime.errors import details
+from tidegate.p4runtime.errors import KIND_OF, Code, details
 from tidegate.p4runtime.messages import SERVICE, methods, p4
 
 MOST_MESSAGE = 64 << 20
@@ -33,6 +33,9 @@ class Refused(TidegateError):
         self.code: str = error.code().name
         self.errors = details(error)
         self.reason: str = error.details() or ""
+        self.kind = KIND_OF.get(Code.__members__.get(self.code, Code.UNKNOWN), "invalid")
+        self.object, self.cure = "", ""
+        self.field: str | None = None
         super().__init__(f"{self.code}: {self.reason}")
 
 
@@ -96,7 +99,7 @@ class Connection:
                 response_deserializer=getattr(p4, method.output_type.name).FromString,
             )
         self.heard: queue.Queue[Any] = queue.Queue()
-        """What came by the stream, an exception last."""
+        """Messages received on the stream; an exception comes last."""
         self._said: queue.Queue[Any] = queue.Queue()
         self._responses = self._calls["StreamChannel"](iter(self._said.get, None))
         threading.Thread(target=self._listen, name="p4runtime-client", daemon=True).start()
@@ -125,7 +128,7 @@ class Connection:
     # The stream.
 
     def send(self, message: Any) -> None:
-        """Say something on the stream: a `p4.StreamMessageRequest`."""
+        """Send a `p4.StreamMessageRequest` on the stream."""
         self._said.put(message)
 
     def arbitrate(self, election_id: tuple[int, int] | int | None) -> None:
@@ -147,7 +150,7 @@ class Connection:
             request.election_id.high, request.election_id.low = high, low
 
     def next(self, kind: str, patience: float = PATIENCE_S) -> Any:
-        """The next message of a kind on the stream; others are let go by."""
+        """The next message of a kind on the stream; others are discarded."""
         while True:
             try:
                 message = self.heard.get(timeout=patience)
@@ -214,7 +217,7 @@ class Connection:
         return self.call("GetForwardingPipelineConfig", request).config
 
     def now(self) -> int | None:
-        """The switch's time in picoseconds, if the server tells it."""
+        """The switch's time in picoseconds; `None` if the server does not send it."""
         call = self._calls["Capabilities"]
         try:
             _, made = call.with_call(p4.CapabilitiesRequest(device_id=self.device_id), timeout=PATIENCE_S)

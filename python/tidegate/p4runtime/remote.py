@@ -10,7 +10,7 @@ from tidegate._core import TidegateError
 from tidegate.control import MatchKind
 from tidegate.control import operations as op
 from tidegate.p4runtime.connection import Connection, Refused
-from tidegate.p4runtime.errors import Code, NotCarried, P4Error, told
+from tidegate.p4runtime.errors import Code, P4Error, told
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.overlay import Overlay
 from tidegate.p4runtime.schema import Schema, named
@@ -22,7 +22,7 @@ BATCH = 2000
 
 
 class RemoteCore:
-    """Does operations by P4Runtime. Raises what the switch says, with the same parts as the engine's errors."""
+    """Does operations by P4Runtime. Errors have the same parts as the engine's."""
 
     def __init__(self, connection: Connection, schema: Schema) -> None:
         self._connection = connection
@@ -71,34 +71,25 @@ class RemoteCore:
         return made
 
     def _flush(self) -> None:
-        """Write what waits, each update by itself; note what came of it."""
+        """Write the updates that wait with `CONTINUE_ON_ERROR`, and store the answer or the error of each operation."""
         waiting, self._waiting = self._waiting, []
         if self._overlay is not None:
             return
         updates = [update for _, made in waiting for update in made.updates]
-        errors: list[P4Error | None] = []
+        errors: list[TidegateError | None] = []
         for at in range(0, len(updates), BATCH):
             part = updates[at : at + BATCH]
             try:
                 self._connection.write_updates(part)
                 errors += [None] * len(part)
             except Refused as refused:
-                errors += [_error(one) for one in self._each(refused, len(part))]
+                errors += _each(refused, len(part))
         at = 0
         for index, made in waiting:
             own = errors[at : at + len(made.updates)]
             at += len(made.updates)
             wrong = next((error for error in own if error is not None), None)
             self._answers[index] = made.done() if wrong is None else wrong
-
-    @staticmethod
-    def _each(refused: Refused, count: int) -> list[Any]:
-        """What came of each of so many updates; raises what was said of all."""
-        if len(refused.errors) == count:
-            return refused.errors
-        if refused.code == Code.UNIMPLEMENTED.name:
-            raise NotCarried.unsupported(refused.reason) from None
-        raise refused
 
     def act_all(self, operations: Sequence[object]) -> list[Any]:
         """Do all operations, or none, without a packet between them (`DATAPLANE_ATOMIC`).
@@ -144,10 +135,9 @@ class RemoteCore:
         try:
             self._connection.write_updates([update for _, update in updates], "DATAPLANE_ATOMIC")
         except Refused as refused:
-            each = self._each(refused, len(updates))
-            for (index, _), one in zip(updates, each, strict=True):
-                if one.canonical_code not in (Code.OK, Code.ABORTED):
-                    raise _at(index, told(one)) from None
+            for (index, _), error in zip(updates, _each(refused, len(updates)), strict=True):
+                if error is not None and getattr(error, "code", None) != Code.ABORTED:
+                    raise _at(index, error) from None
             raise
 
     def _look(self, *entities: Any) -> list[Any]:
@@ -179,8 +169,13 @@ class RemoteCore:
         )
 
 
-def _error(detail: Any) -> P4Error | None:
-    return told(detail) if detail.canonical_code else None
+def _each(refused: Refused, count: int) -> list[TidegateError | None]:
+    """The error of each of so many updates; if the server gives one for the whole call, that is each one's."""
+    if len(refused.errors) == count:
+        return [told(detail) if detail.canonical_code else None for detail in refused.errors]
+    if refused.code == Code.UNIMPLEMENTED.name:
+        return [P4Error.unsupported(refused.reason)] * count
+    return [refused] * count
 
 
 def _at(index: int, error: TidegateError) -> TidegateError:

@@ -332,6 +332,23 @@ def test_what_p4runtime_does_not_carry_says_why_and_what_to_do(pair: Pair) -> No
     assert [type(answer).__name__ for answer in answers] == ["NotCarried", "int"]
 
 
+def test_who_is_not_primary_does_nothing(pair: Pair) -> None:
+    """An error of the whole call is that of each operation, whatever reads among them."""
+    _, remote = pair
+    target = remote.connection._channel._channel.target().decode()
+    with connect(target, election_id=2):
+        operations = [
+            op.RegisterSet("cells", 1, 1),
+            op.RegisterRead("cells", 1, 1),
+            op.RegisterSet("cells", 2, 1),
+        ]
+        answers = remote.batch(operations)
+        assert [getattr(answer, "kind", None) for answer in answers] == ["denied", None, "denied"]
+        with pytest.raises(TidegateError, match="PERMISSION_DENIED"):
+            remote.batch([operations[0]], "all")
+        assert remote.register_read("cells", 1, 2).tolist() == [0, 0]
+
+
 def test_each_operation_has_messages_or_a_reason() -> None:
     kinds = set(op.Operation.__subclasses__())
     assert kinds == set(ARMS), (
