@@ -152,7 +152,7 @@ class Arbitration:
             self._tell(role)
 
     def update(self, stream: Stream, message: Any) -> bool:
-        """What a controller says of itself; whether there is another primary by it."""
+        """Apply an arbitration update of a controller; return whether the primary has changed."""
         first = stream.role is None
         if message.device_id != self._device_id:
             code = Code.NOT_FOUND if first else Code.FAILED_PRECONDITION

@@ -1,4 +1,4 @@
-"""How fast P4Runtime is here: `python -m tidegate.p4runtime.bench`. The client is in a process of its own."""
+"""Benchmark of the P4Runtime server: `python -m tidegate.p4runtime.bench`. The client runs in its own process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def batches(kind: int, table: int, action: int) -> list[object]:
 
 
 def client(address: str) -> None:
-    """Writes and reads, and says how long it took."""
+    """Write and read, and print how long it took."""
     with Connection(address) as connection:
         connection.next("arbitration")
         info = connection.get_config().p4info

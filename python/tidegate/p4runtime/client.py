@@ -123,7 +123,7 @@ class RemoteSwitch(SwitchApi):
         length: units.Time | None = None,
         ended: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Run a controller by the real clock: for so long, or until `ended` says so, or the server ends the stream."""
+        """Run a controller in real time: for a length of time, until `ended()` is true, or until the server ends the stream."""
         for number in self._schema.digests:
             entry = p4.DigestEntry(digest_id=number)
             entry.config.max_list_size, entry.config.ack_timeout_ns = 1, 1_000_000_000

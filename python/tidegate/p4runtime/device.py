@@ -1,4 +1,4 @@
-"""What a server drives: a switch or a pipeline, one call at a time."""
+"""The switch or pipeline behind a server, one call at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidegate.p4 import Pipeline, Program
 
 
 class Device:
-    """The switch behind a server. `lock` is held for each call: whoever else uses the switch from another thread holds it too."""
+    """The switch behind a server. `lock` is held for each call; other threads that use the switch must hold it too."""
 
     def __init__(self, api: PipelineApi, lock: AbstractContextManager[Any] | None = None) -> None:
         self._core: Any = api._core
@@ -68,13 +68,13 @@ class Device:
         return found
 
     def take_digests(self) -> list[tuple[str, list[tuple[str, int]]]]:
-        """Digests that nobody has taken."""
+        """Digests that are waiting."""
         with self._lock:
             found: list[tuple[str, list[tuple[str, int]]]] = self._core.take_digests()
             return found
 
     def take_packet_in(self) -> tuple[int, bytes, int] | None:
-        """The next packet for the controller that nobody has taken: when it came, its bytes, and the zeros behind them."""
+        """The next packet that waits for the controller: time of arrival, bytes, and number of zero bytes behind them."""
         if not self.packets:
             return None
         with self._lock:

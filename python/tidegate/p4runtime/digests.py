@@ -33,7 +33,7 @@ class _Digest:
 
 
 class Digests:
-    """Collects digests to lists, without those that the controller has and has not acknowledged yet."""
+    """Collects digests in lists, without those that were sent and are not acknowledged yet."""
 
     def __init__(self, schema: Schema, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._schema = schema
@@ -43,7 +43,7 @@ class Digests:
         self._next_list = 1
 
     def write(self, kind: int, entry: Any) -> None:
-        """An update of what is wanted. It is done at once: the engine has no part in it."""
+        """Subscribe to a digest, change or end the subscription. It is the server's alone: the engine has no part in it."""
         number = entry.digest_id
         known(self._schema.digests, number, "digest")
         if kind == INSERT and number in self._wanted:

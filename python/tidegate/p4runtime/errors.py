@@ -34,7 +34,7 @@ class Code(IntEnum):
 STATUS = {code: next(s for s in grpc.StatusCode if s.value[0] == code) for code in Code}
 SPACE = "tidegate"
 """Of `p4.Error`: whose details they are."""
-# What the engine says of a refused write.
+# Codes of the engine's kinds of errors.
 KINDS = {
     "invalid": Code.INVALID_ARGUMENT,
     "out of range": Code.OUT_OF_RANGE,
@@ -49,7 +49,7 @@ KINDS = {
 
 KIND_OF = {code: kind for kind, code in KINDS.items()}
 
-# gRPC's clients take 8 KB of metadata, with errors and their details in it, unless they are told to take more.
+# By default gRPC's clients accept 8 KB of metadata, which includes errors and their details.
 MOST_TEXT = 2000
 MOST_DETAILS = 3000
 
@@ -85,7 +85,7 @@ class P4Error(TidegateError):
 
     @staticmethod
     def of(error: TidegateError) -> P4Error:
-        """What the engine says of a refused operation."""
+        """The engine's error, with its code."""
         if isinstance(error, P4Error):
             return error
         parts: Any = error
@@ -110,11 +110,11 @@ class P4Error(TidegateError):
 
 
 class NotCarried(P4Error, Unsupported):
-    """An operation for which P4Runtime has no message, or none that says all of it."""
+    """An operation that P4Runtime has no message for, or not with all of its fields."""
 
 
 def told(detail: Any) -> P4Error:
-    """The error that a server tells by a `p4.Error`, with its parts if the server tells them."""
+    """The error in a `p4.Error` from a server; its parts, if the server sends them."""
     parts = p4.Struct()
     given = {}
     if detail.details.Unpack(parts):
@@ -160,7 +160,7 @@ def abort_batch(context: grpc.ServicerContext, what: str, errors: Sequence[P4Err
 
 
 def details(error: grpc.RpcError) -> list[Any]:
-    """A client's view of what `abort_batch` said: a `p4.Error` for each part."""
+    """The `p4.Error` of each part of a batch, from the metadata that `abort_batch` sends."""
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
             found = []

@@ -32,7 +32,7 @@ class Tls:
     certificate: Path
     key: Path
     clients: Path | None = None
-    """Certificate of whoever signs those of clients: then they need one."""
+    """Certificate of the authority that must have signed clients' certificates; `None`: clients need none."""
 
     def credentials(self) -> grpc.ServerCredentials:
         """For gRPC; raises if a file cannot be read."""

@@ -1,4 +1,4 @@
-"""A program that is set, and what is read and written of it."""
+"""The program that is set: reads and writes of its objects."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Running:
         self._value_sets = ValueSets(self.schema, device.act)
 
     def keep(self, before: Running) -> None:
-        """Go on with what controllers have told a program of the same objects."""
+        """Take over the state that controllers have set with the program before."""
         self.digests.keep(before.digests)
         self._replication.keep(before._replication)
 
@@ -116,7 +116,7 @@ class Running:
         return [None] * len(updates)
 
     def write(self, updates: Sequence[Any], allowed: Allowed) -> list[P4Error | None]:
-        """Do updates in order, whatever comes of each."""
+        """Do updates in order, and go on after an error; return the error of each."""
         errors: list[P4Error | None] = [None] * len(updates)
         ops: list[Op] = []
         places: list[tuple[int, Callable[[], None] | None]] = []
@@ -210,7 +210,7 @@ class Running:
             "value_set_entry": self._value_sets.read,
             "digest_entry": self.digests.read,
         }[which](asked)
-        # An object that is asked for by name is looked at once, all objects one by one.
+        # The role is checked once for one object, and for each object of a wildcard read.
         name = self.name_of(which, asked)
         if name:
             if allowed(name):

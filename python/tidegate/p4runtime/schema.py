@@ -1,4 +1,4 @@
-"""What P4Info says, by id: which objects there are, and how their values are read."""
+"""The objects of a P4Info by id, and how their values are encoded."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Profile:
     tables: tuple[int, ...]
     selector: bool
     largest: int
-    """Members that a group may have at most; 0: nothing is said."""
+    """Maximum size of a group; 0: not specified."""
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ def difference(ours: Any, theirs: Any) -> str | None:
             if a != b:
                 return f"{what} {key} is another one (its id, or a part of it)"
     if len(theirs.externs):
-        return "it has externs, which this switch has not"
+        return "it has externs, which this switch does not support"
     return None
 
 

@@ -337,11 +337,11 @@ class Server:
         elif kind == "digest_ack":
             running.digests.acknowledge(request.digest_ack)
         else:
-            raise invalid("there is nothing here that takes this message")
+            raise invalid("this kind of stream message is not supported")
 
 
 def _as_error(error: Exception) -> P4Error:
-    """What a call ends with; what gRPC raises to end it goes on its way."""
+    """The error that ends a call. An exception by which gRPC itself ends a call is raised again."""
     if isinstance(error, P4Error):
         return error
     if type(error) is Exception:

@@ -30,7 +30,7 @@ def checked(value: bytes, width: int, what: str) -> bytes:
 
 @dataclass(frozen=True)
 class Codec:
-    """How a value goes between a controller and the switch: as it is, if it fits."""
+    """Converts a value between a controller and the switch. This one leaves it as it is, if it fits."""
 
     width: int
     translated: bool = False
@@ -51,7 +51,7 @@ class Codec:
 
 @dataclass(frozen=True)
 class Names(Codec):
-    """A controller's names: what the server was told, and decimal numbers for all others."""
+    """Names of a translated type: those that the server was given, and decimal numbers for all others."""
 
     uri: str = ""
     numbers: Mapping[str, int] = field(default_factory=dict)

@@ -52,7 +52,7 @@ class Reason:
     cure: str
 
     def refusal(self, operation: op.Operation) -> P4Error:
-        """What a client says of it."""
+        """The error that a client raises."""
         return NotCarried.unsupported(f"P4Runtime has no message for `{operation.op}`: {self.why}", self.cure)
 
 

@@ -493,7 +493,7 @@ class Tables(Translation):
         return Updates([(INSERT, p4.Entity(table_entry=entry))], lambda: self._handles.of(entry))
 
     def table_set(self, operation: op.TableSet) -> Updates:
-        """A `MODIFY`, which says all of an entry: what the operation leaves as it is is read before."""
+        """A `MODIFY`, which sets all fields of an entry. The fields that the operation does not give are read first."""
         table = self._named(operation.table)
         key = self.entry_key(table, operation.entry)
         if operation.to is None and operation.idle_timeout is None and operation.note is None:
@@ -576,7 +576,7 @@ class Tables(Translation):
         return self.call(table, entry.action.action, ANYWHERE), note(entry)
 
     def table_read(self, operation: op.TableRead) -> Any:
-        """Rows from a handle on, all at once."""
+        """All rows from a handle on, in one page."""
         table = self._named(operation.table)
         if operation.only is None:
             found = self._all(table)
