@@ -189,6 +189,45 @@ def test_nothing_is_left_of_a_run(agent: Agent) -> None:
     assert left() == before
 
 
+ONE_OF_TWO = """
+import sys
+from tidegate.hosts.agents import Agent
+from tidegate.hosts.shims import Insert, Option, Report
+from tidegate.network import Network
+
+MARK = Option("tcp", 253)
+seen = set()
+
+class Sender(Agent):
+    shims = (Insert(MARK, sys.argv[1].encode()),)
+
+class Receiver(Agent):
+    shims = (Report(MARK),)
+    def on_report(self, now, connection, kind, data):
+        seen.add(data.decode())
+
+net = Network()
+a, b = net.host("a"), net.host("b")
+net.link(a, b, rate="10 Mbit/s", delay="1 ms")
+net.agent(a, Sender())
+net.agent(b, Receiver())
+net.tcp(a, b, size="10 MB")
+net.run("2 s", backend="live", progress=False)
+print(*seen)
+"""
+
+
+@needs_namespaces
+@needs_agents
+def test_two_labs_at_once_have_their_own_shims() -> None:
+    # Their hosts have the same addresses and ports, and their processes one cgroup.
+    both = [
+        subprocess.Popen([sys.executable, "-c", ONE_OF_TWO, name], stdout=subprocess.PIPE, text=True)
+        for name in ("one", "other")
+    ]
+    assert [one.communicate(timeout=60)[0] for one in both] == ["one\n", "other\n"]
+
+
 LOAD = """
 from tidegate.hosts.agents import Agent
 from tidegate.hosts.shims import Insert, Option, Report
