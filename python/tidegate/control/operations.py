@@ -63,7 +63,7 @@ class TableSet(Operation):
     entry: Entry
     """Its handle, or its match and priority."""
     to: Leads | None = None
-    """Where it leads; `None` leaves it."""
+    """The new action with its values, or a member or group; `None` leaves it."""
     counter: tuple[int, int] | None = None
     """Packets and bytes of the direct counter; `None` leaves them."""
     meter: Rates | None = None
@@ -87,7 +87,7 @@ class TableDelete(Operation):
 
 @dataclass(slots=True)
 class TableClear(Operation):
-    """Remove all entries but those of the program that are const."""
+    """Remove all entries but the program's const entries."""
 
     op: ClassVar[str] = "table_clear"
     table: str
@@ -96,20 +96,20 @@ class TableClear(Operation):
 
 @dataclass(slots=True)
 class TableDefaultSet(Operation):
-    """Set what happens on a miss."""
+    """Set the default action, which a miss runs."""
 
     op: ClassVar[str] = "table_default_set"
     table: str
     """The table."""
     to: Leads
-    """Where a miss leads."""
+    """The default action with its values, or a member or group."""
     note: bytes | None = None
     """The control plane's own note; `None` leaves it."""
 
 
 @dataclass(slots=True)
 class TableDefaultReset(Operation):
-    """Set what happens on a miss to what the program says."""
+    """Reset the default action to the program's."""
 
     op: ClassVar[str] = "table_default_reset"
     table: str
@@ -118,7 +118,7 @@ class TableDefaultReset(Operation):
 
 @dataclass(slots=True)
 class TableDefaultRead(Operation):
-    """Read what happens on a miss."""
+    """Read the default action."""
 
     op: ClassVar[str] = "table_default_read"
     table: str
@@ -140,7 +140,7 @@ class TableRead(Operation):
 
 @dataclass(slots=True)
 class TableIdleTake(Operation):
-    """Take the entries of all tables whose idle timeout has come. It begins anew."""
+    """Take the entries of all tables whose idle timeout has expired, and restart their timeouts."""
 
     op: ClassVar[str] = "table_idle_take"
 
@@ -209,7 +209,7 @@ class GroupAdd(Operation):
 
 @dataclass(slots=True)
 class GroupSet(Operation):
-    """Make a group, or change all that is in it."""
+    """Make a group, or replace its members."""
 
     op: ClassVar[str] = "group_set"
     profile: str
@@ -219,7 +219,7 @@ class GroupSet(Operation):
     shares: Sequence[Share]
     """Its members."""
     max_size: int
-    """How many there may be at most; 0: nothing is said."""
+    """The most members that it may have; 0: not stated."""
     put: Put
     """Whether it is made or changed."""
 
@@ -387,7 +387,7 @@ class ValueSetRemove(Operation):
 
 @dataclass(slots=True)
 class ValueSetFill(Operation):
-    """Put members in a value set, in place of what was in it."""
+    """Replace the members of a value set."""
 
     op: ClassVar[str] = "value_set_fill"
     value_set: str
@@ -549,19 +549,19 @@ class CrcSet(Operation):
 
     op: ClassVar[str] = "crc_set"
     to: Crc
-    """Width, polynomial, initial value, last exclusive or, what is reflected."""
+    """Width, polynomial, initial value, final XOR, what is reflected."""
 
 
 @dataclass(slots=True)
 class StateReset(Operation):
-    """Set all tables, registers, counters and so on to what the program says."""
+    """Set all tables, registers, counters and so on to the program's initial state."""
 
     op: ClassVar[str] = "state_reset"
 
 
 @dataclass(slots=True)
 class PortRead(Operation):
-    """Read what is set of a port."""
+    """Read a port's configuration."""
 
     op: ClassVar[str] = "port_read"
     port: int
@@ -570,7 +570,7 @@ class PortRead(Operation):
 
 @dataclass(slots=True)
 class PortSet(Operation):
-    """Set a port anew. What waits in a queue that is taken away goes to the last that is left."""
+    """Configure a port. Packets in a queue that is removed go to the last remaining queue."""
 
     op: ClassVar[str] = "port_set"
     port: int
@@ -581,7 +581,7 @@ class PortSet(Operation):
 
 @dataclass(slots=True)
 class QueueRead(Operation):
-    """Read what waits in a queue, and its counts."""
+    """Read the packets and bytes that wait in a queue, and its counts."""
 
     op: ClassVar[str] = "queue_read"
     port: int
@@ -637,7 +637,7 @@ class PacketTake(Operation):
 
 @dataclass(slots=True)
 class StatisticsRead(Operation):
-    """Count where every packet is."""
+    """Read the counts of packets: received, sent, dropped, held."""
 
     op: ClassVar[str] = "statistics_read"
 
@@ -663,19 +663,19 @@ class Methods:
         self.act(TableSet(table, entry, to, counter, meter, idle_timeout, note))
 
     def table_clear(self, table: str) -> None:
-        """Remove all entries but those of the program that are const."""
+        """Remove all entries but the program's const entries."""
         self.act(TableClear(table))
 
     def table_default_set(self, table: str, to: Leads, note: bytes | None = None) -> None:
-        """Set what happens on a miss."""
+        """Set the default action, which a miss runs."""
         self.act(TableDefaultSet(table, to, note))
 
     def table_default_reset(self, table: str) -> None:
-        """Set what happens on a miss to what the program says."""
+        """Reset the default action to the program's."""
         self.act(TableDefaultReset(table))
 
     def table_default_read(self, table: str) -> Any:
-        """Read what happens on a miss."""
+        """Read the default action."""
         return self.act(TableDefaultRead(table))
 
     def table_read(self, table: str, start: int, only: Entry | None = None) -> Any:
@@ -699,7 +699,7 @@ class Methods:
         return self.act(MembersRead(profile))
 
     def group_set(self, profile: str, group: int, shares: Sequence[Share], max_size: int, put: Put) -> None:
-        """Make a group, or change all that is in it."""
+        """Make a group, or replace its members."""
         self.act(GroupSet(profile, group, shares, max_size, put))
 
     def group_join(self, profile: str, group: int, member: int) -> None:
@@ -739,7 +739,7 @@ class Methods:
         self.act(ValueSetRemove(value_set, member))
 
     def value_set_fill(self, value_set: str, members: Sequence[Sequence[Key]]) -> None:
-        """Put members in a value set, in place of what was in it."""
+        """Replace the members of a value set."""
         self.act(ValueSetFill(value_set, members))
 
     def value_set_read(self, value_set: str) -> Any:
@@ -793,11 +793,11 @@ class Methods:
         self.act(CrcSet(to))
 
     def state_reset(self) -> None:
-        """Set all tables, registers, counters and so on to what the program says."""
+        """Set all tables, registers, counters and so on to the program's initial state."""
         self.act(StateReset())
 
     def port_set(self, port: int, to: PortSpec) -> None:
-        """Set a port anew. What waits in a queue that is taken away goes to the last that is left."""
+        """Configure a port. Packets in a queue that is removed go to the last remaining queue."""
         self.act(PortSet(port, to))
 
     def generator_read(self, generator: int) -> Any:
@@ -805,5 +805,5 @@ class Methods:
         return self.act(GeneratorRead(generator))
 
     def statistics_read(self) -> Any:
-        """Count where every packet is."""
+        """Read the counts of packets: received, sent, dropped, held."""
         return self.act(StatisticsRead())

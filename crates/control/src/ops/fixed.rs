@@ -6,19 +6,19 @@ use crate::{Generator, PortConfig};
 family! {
     /// On a switch's fixed parts.
     FixedOp in Fixed {
-        /// Read what is set of a port.
+        /// Read a port's configuration.
         ReadPort "port_read" -> Port {
             /// The port.
             port: u32,
         }
-        /// Set a port anew. What waits in a queue that is taken away goes to the last that is left.
+        /// Configure a port. Packets in a queue that is removed go to the last remaining queue.
         SetPort "port_set" -> Done {
             /// The port.
             port: u32,
             /// Queues, scheduler, shaper.
             to: PortConfig,
         }
-        /// Read what waits in a queue, and its counts.
+        /// Read the packets and bytes that wait in a queue, and its counts.
         ReadQueue "queue_read" -> Queue {
             /// The port.
             port: u32,
@@ -50,7 +50,7 @@ family! {
         /// Take the next packet for the controller.
         TakePacket "packet_take" -> Packet {
         }
-        /// Count where every packet is.
+        /// Read the counts of packets: received, sent, dropped, held.
         Statistics "statistics_read" -> Statistics {
         }
     }

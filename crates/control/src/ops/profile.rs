@@ -41,7 +41,7 @@ family! {
             /// The action selector.
             profile: Name,
         }
-        /// Make a group, or change all that is in it.
+        /// Make a group, or replace its members.
         SetGroup "group_set" -> Done {
             /// The action selector.
             profile: Name,
@@ -49,7 +49,7 @@ family! {
             group: u32,
             /// Its members.
             shares: Vec<Share>,
-            /// How many there may be at most; 0: nothing is said.
+            /// The most members that it may have; 0: not stated.
             max_size: u32,
             /// Whether it is made or changed.
             put: Put,

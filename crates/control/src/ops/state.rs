@@ -17,10 +17,10 @@ family! {
         }
         /// Set the polynomial of `crc16_custom` or `crc32_custom`.
         SetCrc "crc_set" -> Done {
-            /// Width, polynomial, initial value, last exclusive or, what is reflected.
+            /// Width, polynomial, initial value, final XOR, what is reflected.
             to: CrcParameters,
         }
-        /// Set all tables, registers, counters and so on to what the program says.
+        /// Set all tables, registers, counters and so on to the program's initial state.
         Reset "state_reset" -> Done {
         }
     }

@@ -25,7 +25,7 @@ family! {
             table: Name,
             /// Its handle, or its match and priority.
             entry: EntryRef,
-            /// Where it leads; `None` leaves it.
+            /// The new action with its values, or a member or group; `None` leaves it.
             to: Option<Leads>,
             /// What else the entry has.
             extras: Extras,
@@ -37,26 +37,26 @@ family! {
             /// Its handle, or its match and priority.
             entry: EntryRef,
         }
-        /// Remove all entries but those of the program that are const.
+        /// Remove all entries but the program's const entries.
         Clear "table_clear" -> Done {
             /// The table.
             table: Name,
         }
-        /// Set what happens on a miss.
+        /// Set the default action, which a miss runs.
         SetDefault "table_default_set" -> Done {
             /// The table.
             table: Name,
-            /// Where a miss leads.
+            /// The default action with its values, or a member or group.
             to: Leads,
             /// The control plane's own note; `None` leaves it.
             note: Option<Vec<u8>>,
         }
-        /// Set what happens on a miss to what the program says.
+        /// Reset the default action to the program's.
         ResetDefault "table_default_reset" -> Done {
             /// The table.
             table: Name,
         }
-        /// Read what happens on a miss.
+        /// Read the default action.
         ReadDefault "table_default_read" -> Default {
             /// The table.
             table: Name,
@@ -70,7 +70,7 @@ family! {
             /// Only this one.
             only: Option<EntryRef>,
         }
-        /// Take the entries of all tables whose idle timeout has come. It begins anew.
+        /// Take the entries of all tables whose idle timeout has expired, and restart their timeouts.
         TakeIdle "table_idle_take" -> Idle {
         }
         /// Read how many entries each table has, and the sums of its direct counter.

@@ -20,7 +20,7 @@ family! {
             /// One match for each field.
             member: Vec<Match>,
         }
-        /// Put members in a value set, in place of what was in it.
+        /// Replace the members of a value set.
         Set "value_set_fill" -> Done {
             /// The value set.
             value_set: Name,
