@@ -126,11 +126,11 @@ fn what_cannot_be_undone_is_refused() {
     for op in [FixedOp::TakePacket {}.into(), StateOp::TakeDigests {}.into(), TableOp::TakeIdle {}.into()] {
         let before = seen(&pipeline);
         let (index, error) = pipeline.act_all(Time::ZERO, &[add(1, 255, 1), op]).unwrap_err();
-        assert_eq!((index, error.kind), (1, Kind::Invalid));
+        assert_eq!((index, error.kind), (1, Kind::Unsupported));
         assert!(error.to_string().contains("cannot be undone"), "{error}");
         assert_eq!(seen(&pipeline), before);
     }
     let many = vec![Op::from(TableOp::Clear { table: "t".into() }); MOST_IN_ALL + 1];
-    assert_eq!(pipeline.act_all(Time::ZERO, &many).unwrap_err().1.kind, Kind::Full);
+    assert_eq!(pipeline.act_all(Time::ZERO, &many).unwrap_err().1.kind, Kind::Unsupported);
     assert!(pipeline.act_all(Time::ZERO, &many[1..]).is_ok());
 }
