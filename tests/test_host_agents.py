@@ -256,7 +256,7 @@ def test_an_option_that_finds_no_room_is_left_out_and_counted(lab: Callable[...,
 
 @again_if_disturbed
 def test_an_agent_that_dies_leaves_nothing(lab: Callable[..., Lab]) -> None:
-    rig = lab(rate="100 Mbit/s", queue="500 packets")
+    rig = lab()
 
     class Limiter(Recorder):
         period = "100 ms"
@@ -273,10 +273,11 @@ def test_an_agent_that_dies_leaves_nothing(lab: Callable[..., Lab]) -> None:
     rig.net.record("1 s")
     rig.net.at("2050 ms", attached.kill)
     result = rig.run("4 s")
-    assert agent.ticks == 20
+    # None after its end. Of real hosts, a tick that comes too late is skipped.
+    assert 15 <= agent.ticks <= 20 if rig.backend == "live" else agent.ticks == 20
     by_second = mbps_by_second(result, flow)
     assert by_second[2] == pytest.approx(5, rel=0.1)
-    assert by_second[4] > 80
+    assert by_second[4] > 16
     start = rig.packets()[0].time
     marked = [float(packet.time - start) for packet in rig.sent_by(rig.a) if tcp_option(packet) is not None]
     assert 1.9 < max(marked) < 2.2
