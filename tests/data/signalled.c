@@ -2,23 +2,7 @@
  *
  * A congestion control for a test: its window is what the last option says that a Signal shim handed it, in packets.
  */
-#include "../../python/tidegate/hosts/kernel.h"
-
-/* As docs/host-agents.md has it. */
-struct signal {
-	u64 time;
-	u32 count;
-	u8 kind, length;
-	u8 data[38];
-	u8 unused[4];
-};
-
-struct {
-	UINT(type, SK_STORAGE);
-	UINT(map_flags, NO_PREALLOC);
-	TYPE(key, int);
-	TYPE(value, struct signal);
-} signals SECTION(".maps");
+#include "../../python/tidegate/hosts/signal.h"
 
 SECTION("struct_ops/signalled_ssthresh") u32 signalled_ssthresh(u64 *arguments)
 {

@@ -11,6 +11,7 @@
  * Only the connections of flows are seen: user space puts them into `connections` before they begin.
  */
 #include "kernel.h"
+#include "signal.h"
 
 /* Of one host. */
 #define SHIMS 16
@@ -93,17 +94,6 @@ struct news_record {
 	u64 option[WORDS];
 };
 
-/* For a congestion control: the last option that a `Signal` shim names. docs/host-agents.md promises this layout. */
-struct signal {
-	/* When it came, as bpf_ktime_get_ns() has it. */
-	u64 time;
-	/* How many have come. */
-	u32 count;
-	u8 kind, length;
-	u8 data[38];
-	u8 unused[4];
-};
-
 /* By address. */
 struct {
 	UINT(type, HASH);
@@ -156,13 +146,6 @@ struct {
 	/* The loader gives it another. */
 	UINT(max_entries, 4096);
 } news SECTION(".maps");
-
-struct {
-	UINT(type, SK_STORAGE);
-	UINT(map_flags, NO_PREALLOC);
-	TYPE(key, int);
-	TYPE(value, struct signal);
-} signals SECTION(".maps");
 
 /* The options that are put on one packet, and what a copy of a whole option reaches beyond. */
 struct written {
