@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -237,14 +237,19 @@ class Arrays(Translation):
             raise P4Error(Code.NOT_FOUND, why)
         return getattr(found[0], kind)
 
+    def _array_cells(
+        self, what: str, array: Array, name: str, start: int, count: int | None
+    ) -> Sequence[Any]:
+        """Cells of a counter or meter; of a direct one, that of an entry."""
+        if array.table:
+            return [self._read_direct(what, array, name, start, count)]
+        span = self._span(what, array, start, count)
+        return self._read(f"{what}_entry", f"{what}_id", array, span)
+
     def counter_read(self, operation: op.CounterRead) -> bytes:
         """Packets and bytes of each cell, as words."""
         array, start, count = self._schema.counter(operation.counter), operation.start, operation.count
-        if array.table:
-            cells = [self._read_direct("counter", array, operation.counter, start, count)]
-        else:
-            span = self._span("counter", array, start, count)
-            cells = self._read("counter_entry", "counter_id", array, span)
+        cells = self._array_cells("counter", array, operation.counter, start, count)
         pairs = [(cell.data.packet_count, cell.data.byte_count) for cell in cells]
         return np.array(pairs, dtype="<u8").tobytes()
 
@@ -273,11 +278,7 @@ class Arrays(Translation):
     def meter_read(self, operation: op.MeterRead) -> Any:
         """Rates of each cell."""
         array, start, count = self._schema.meter(operation.meter), operation.start, operation.count
-        if array.table:
-            cells = [self._read_direct("meter", array, operation.meter, start, count)]
-        else:
-            span = self._span("meter", array, start, count)
-            cells = self._read("meter_entry", "meter_id", array, span)
+        cells = self._array_cells("meter", array, operation.meter, start, count)
         return [rates_of(cell.config) if cell.HasField("config") else None for cell in cells]
 
     def meter_set(self, operation: op.MeterSet) -> Updates:
