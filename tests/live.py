@@ -7,7 +7,8 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,33 @@ needs_agents = pytest.mark.skipif(
     not (shutil.which(libbpf.COMPILER) and libbpf.missing() is None), reason="needs clang and libbpf1"
 )
 needs_iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="needs iperf3")
+
+
+missing_parts = pytest.mark.parametrize(
+    ("what", "value", "why"),
+    [
+        ("COMPILER", "no-such-clang", "no-such-clang is not installed; .*apt install clang"),
+        ("BTF", Path("/nowhere"), "this kernel does not describe its types"),
+        ("LIBRARY", "libno-such.so", r"libno-such\.so is not installed; .*apt install libbpf1"),
+    ],
+)
+"""What BPF programs need and a machine may lack: see `without`; `why` is what is to be said."""
+
+
+@contextmanager
+def without(what: str, value: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As on a machine that lacks it."""
+    if what != "LIBRARY" and libbpf.missing() is not None:
+        pytest.skip("needs libbpf1 and a kernel with BTF")
+    monkeypatch.setattr(libbpf, what, value)
+    kept = (libbpf.compiled, libbpf._library)
+    for one in kept:
+        one.cache_clear()
+    try:
+        yield
+    finally:
+        for one in kept:
+            one.cache_clear()
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> bool:

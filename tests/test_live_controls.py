@@ -18,11 +18,13 @@ from live import (
     has_ended,
     held,
     is_there,
+    missing_parts,
     needs_iperf3,
     needs_namespaces,
     needs_prague,
     undisturbed,
     wait_for,
+    without,
 )
 from tidegate import TidegateError
 from tidegate.hosts import libbpf
@@ -73,26 +75,14 @@ def test_two_labs_have_their_own_and_leave_none() -> None:
 
 
 @of_tidegate
-@pytest.mark.parametrize(
-    ("what", "value", "why"),
-    [
-        ("COMPILER", "no-such-clang", "no-such-clang is not installed; .*apt install clang"),
-        ("BTF", Path("/nowhere"), "this kernel does not describe its types"),
-        ("LIBRARY", "libno-such.so", r"libno-such\.so is not installed; .*apt install libbpf1"),
-    ],
-)
+@missing_parts
 def test_what_is_missing_is_said(what: str, value: object, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if what != "LIBRARY" and libbpf.missing() is not None:
-        pytest.skip("needs libbpf1 and a kernel with BTF")
-    monkeypatch.setattr(libbpf, what, value)
-    for kept in (libbpf.compiled, libbpf._library):
-        kept.cache_clear()
-    try:
-        with Controls(["prague"]) as controls, pytest.raises(TidegateError) as error:
-            plan(asking(), 1, controls)
-    finally:
-        for kept in (libbpf.compiled, libbpf._library):
-            kept.cache_clear()
+    with (
+        without(what, value, monkeypatch),
+        Controls(["prague"]) as controls,
+        pytest.raises(TidegateError) as error,
+    ):
+        plan(asking(), 1, controls)
     assert re.search(
         rf"prague a -> b: this kernel does not have .* prague; Tidegate's own cannot be loaded: {why}",
         str(error.value),
