@@ -16,6 +16,7 @@ from tidegate.p4runtime.overlay import Overlay
 from tidegate.p4runtime.schema import Schema, named
 from tidegate.p4runtime.translate.arms import Families, arm_of
 from tidegate.p4runtime.translate.base import Updates
+from tidegate.p4runtime.translate.tables import no_match
 
 BATCH = 2000
 """Updates of one message."""
@@ -89,7 +90,10 @@ class RemoteCore:
             own = errors[at : at + len(made.updates)]
             at += len(made.updates)
             wrong = next((error for error in own if error is not None), None)
-            self._answers[index] = made.done() if wrong is None else wrong
+            if wrong is None:
+                self._answers[index] = made.done()
+            else:
+                self._answers[index] = made.no_entry if made.no_entry and no_match(wrong) else wrong
 
     def act_all(self, operations: Sequence[object]) -> list[Any]:
         """Do all operations, or none, without a packet between them (`DATAPLANE_ATOMIC`).

@@ -142,12 +142,13 @@ class Arrays(Translation):
     # Operations as updates, and entities as answers.
 
     @staticmethod
-    def _span(what: str, array: Array, start: int, count: int | None) -> range:
+    def _span(what: str, array: Array, name: str, start: int, count: int | None) -> range:
+        """Cells of an array; an error has the name by which it was asked for."""
         end = array.size if count is None else start + count
         if start < 0 or end < start or end > array.size:
             which = {None: f"those from {start} on are too many", 1: f"{start} is out of range"}
             said = which.get(count, f"{count} from {start} on are too many")
-            owner = f"{what} `{array.name}`"
+            owner = f"{what} `{name}`"
             why = f"{owner} has {array.size} cells"
             raise P4Error.about(owner, why, code=Code.OUT_OF_RANGE, field="from", cure=said)
         return range(start, end)
@@ -167,7 +168,7 @@ class Arrays(Translation):
         """Which cell an entry is of; `None`: all."""
         if at is None:
             return
-        Arrays._span(what, array, at, 1)
+        Arrays._span(what, array, array.name, at, 1)
         entry.index.index = at
         entry.index.SetInParent()
 
@@ -179,7 +180,7 @@ class Arrays(Translation):
         array = self._register(operation.register)
         width, signed = self.width(array)
         words = -(-width // 64)
-        span = self._span("register", array, operation.start, operation.count)
+        span = self._span("register", array, operation.register, operation.start, operation.count)
         cells = self._read("register_entry", "register_id", array, span)
         mask = (1 << width) - 1
         numbers = [int.from_bytes(cell.data.bitstring, signed=signed) & mask for cell in cells]
@@ -189,9 +190,6 @@ class Arrays(Translation):
 
     def _register_entity(self, array: Array, at: int | None, number: int) -> Any:
         width, signed = self.width(array)
-        if number >> width:
-            why = f"a value does not fit in the {width} bits of register `{array.name}`"
-            raise P4Error(Code.OUT_OF_RANGE, why)
         value = canonical_signed(number, width) if signed else canonical(number)
         entry = p4.RegisterEntry(register_id=array.id, data=p4.P4Data(bitstring=value))
         self._cell(entry, "register", array, at)
@@ -200,22 +198,25 @@ class Arrays(Translation):
     def register_write(self, operation: op.RegisterWrite) -> Updates:
         """A `MODIFY` of each cell."""
         array, data = self._register(operation.register), operation.words
-        size = 8 * -(-self.width(array)[0] // 64)
+        width, owner = self.width(array)[0], f"register `{operation.register}`"
+        size = 8 * -(-width // 64)
         if len(data) % size:
-            raise invalid(f"a cell of register `{array.name}` has {size // 8} words of 64 bits")
-        span = self._span("register", array, operation.start, len(data) // size)
-        parts = (data[at : at + size] for at in range(0, len(data), size))
-        return Updates(
-            [
-                (MODIFY, self._register_entity(array, index, int.from_bytes(part, "little")))
-                for index, part in zip(span, parts, strict=True)
-            ]
-        )
+            raise invalid(f"a cell of {owner} has {size // 8} words of 64 bits")
+        numbers = [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
+        if any(number >> width for number in numbers):
+            raise P4Error(Code.OUT_OF_RANGE, f"a value does not fit in the {width} bits of {owner}")
+        span = self._span("register", array, operation.register, operation.start, len(numbers))
+        cells = zip(span, numbers, strict=True)
+        return Updates([(MODIFY, self._register_entity(array, at, number)) for at, number in cells])
 
     def register_set(self, operation: op.RegisterSet) -> Updates:
         """A `MODIFY` of a cell, or of all."""
         array = self._register(operation.register)
-        number = int.from_bytes(fields.bits(operation.value, self.width(array)[0], "`value`"))
+        width, owner = self.width(array)[0], f"register `{array.name}`"
+        number = int.from_bytes(fields.bits(operation.value, width, "`value`"))
+        if number >> width:
+            why = f"{number:#x} does not fit in the {width} bits of {owner}"
+            raise P4Error.about("", why, code=Code.OUT_OF_RANGE, field=owner)
         return Updates([(MODIFY, self._register_entity(array, operation.at, number))])
 
     def _direct(self, what: str, array: Array, name: str, handle: int) -> Any:
@@ -223,8 +224,7 @@ class Arrays(Translation):
         try:
             return self._tables.entry_key(self._schema.tables[array.table], handle)
         except P4Error:
-            why = f"the table of {what} `{name}` has no entry {handle}"
-            raise P4Error(Code.NOT_FOUND, why) from None
+            raise no_entry(what, name, handle) from None
 
     def _read_direct(self, what: str, array: Array, name: str, start: int, count: int | None) -> Any:
         if count != 1:
@@ -233,8 +233,7 @@ class Arrays(Translation):
         kind = f"direct_{what}_entry"
         found = self._look(p4.Entity(**{kind: {"table_entry": key}}))
         if not found:
-            why = f"the table of {what} `{name}` has no entry {start}"
-            raise P4Error(Code.NOT_FOUND, why)
+            raise no_entry(what, name, start)
         return getattr(found[0], kind)
 
     def _array_cells(
@@ -243,7 +242,7 @@ class Arrays(Translation):
         """Cells of a counter or meter; of a direct one, that of an entry."""
         if array.table:
             return [self._read_direct(what, array, name, start, count)]
-        span = self._span(what, array, start, count)
+        span = self._span(what, array, name, start, count)
         return self._read(f"{what}_entry", f"{what}_id", array, span)
 
     def counter_read(self, operation: op.CounterRead) -> bytes:
@@ -294,6 +293,12 @@ class Arrays(Translation):
             entry.config.CopyFrom(config_of(operation.rates))
         self._cell(entry, "meter", array, operation.at)
         return Updates([(MODIFY, p4.Entity(meter_entry=entry))])
+
+
+def no_entry(what: str, name: str, handle: int) -> P4Error:
+    """Of a direct counter or meter, asked for by this name."""
+    kind = "direct counter" if what == "counter" else what
+    return P4Error(Code.NOT_FOUND, f"the table of {kind} `{name}` has no entry {handle}")
 
 
 def unsigned(value: bytes, width: int, signed: bool, name: str) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate._core import TidegateError
 from tidegate.control.operations import Operation
 from tidegate.p4runtime.schema import Schema
 from tidegate.p4runtime.translate.handles import Handles
@@ -30,6 +31,8 @@ class Updates:
     updates: Sequence[tuple[int, Any]]
     done: Callable[[], Any] = nothing
     """To be called when all updates are done; gives the operation's answer."""
+    no_entry: TidegateError | None = None
+    """The error if the server has no entry with a key that was found by its handle: a server knows no handles."""
 
 
 class Translation:

@@ -38,7 +38,7 @@ def match(field: Field, given: Key) -> Any:
     """A match of one field as rows of tables have it: `None` for one that holds for every value."""
     what, width = f"key `{field.name}`", field.codec.width
     if given is None or isinstance(given, tuple):
-        return _canonical(field, given and _pair(field, given, what), what)
+        return _canonical(field, given and _pair(field, given, what))
     if field.kind in ("exact", "optional") and not isinstance(given, str):
         return bits(given, width, what)
     try:
@@ -49,14 +49,18 @@ def match(field: Field, given: Key) -> Any:
 
 def _pair(field: Field, given: tuple[Bits, Bits], what: str) -> tuple[bytes, bytes]:
     if field.kind in ("exact", "optional") or len(given) != 2:
-        raise invalid(f"{what}: this is not a match of kind {field.kind}")
+        raise invalid(f"{what}: {_not_of(field)}")
     return bits(given[0], field.codec.width, what), bits(given[1], field.codec.width, what)
 
 
-def _canonical(field: Field, found: tuple[bytes, bytes] | None, what: str) -> Any:
+def _not_of(field: Field) -> str:
+    return f"this is not a match of kind {field.kind.capitalize()}"
+
+
+def _canonical(field: Field, found: tuple[bytes, bytes] | None) -> Any:
     if found is None:
         if field.kind == "exact":
-            raise invalid(f"{what} is exact: it cannot match anything")
+            raise P4Error.about("", _not_of(field), field=field.name)
         return None
     first, second = (int.from_bytes(one) for one in found)
     if field.kind == "range":

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
+from tidegate._core import TidegateError
 from tidegate.control import operations as op
 from tidegate.control.objects import Call, Entry, Key, Leads
 from tidegate.p4runtime.errors import Code, P4Error, invalid
@@ -214,7 +215,7 @@ class Tables(Translation):
         if entry.HasField("counter_data") or entry.HasField("meter_config"):
             raise misses()
         if table.const_default:
-            raise P4Error(Code.PERMISSION_DENIED, f"the default action of table {table.name} is const")
+            raise P4Error(Code.PERMISSION_DENIED, f"the default action of table `{table.name}` is const")
         if not entry.HasField("action"):
             return op.TableDefaultReset(table.name)
         if entry.action.WhichOneof("type") != "action":
@@ -403,8 +404,7 @@ class Tables(Translation):
             self._look()
             key = self._handles.find(table.id, entry)
         if key is None:
-            why = f"table `{table.name}` has no entry {entry}"
-            raise P4Error.about(f"table `{table.name}`", why, code=Code.NOT_FOUND)
+            raise no_entry(table, entry)
         return self._handles.key(key)
 
     def _all(self, table: Table) -> list[Any]:
@@ -496,10 +496,11 @@ class Tables(Translation):
         """A `MODIFY`, which sets all fields of an entry. The fields that the operation does not give are read first."""
         table = self._named(operation.table)
         key = self.entry_key(table, operation.entry)
+        absent = absent_of(table, operation.entry)
         if operation.to is None and operation.idle_timeout is None and operation.note is None:
             direct = self._direct_updates(key, operation)
             if direct:
-                return Updates(direct)
+                return Updates(direct, no_entry=absent)
         entry = self._present(table, key)
         for name in ("counter_data", "time_since_last_hit", "is_const"):
             entry.ClearField(name)
@@ -507,7 +508,7 @@ class Tables(Translation):
             entry.ClearField("action")
             self._fill(entry.action, table, operation.to)
         self._fill_extras(entry, operation)
-        return Updates([(MODIFY, p4.Entity(table_entry=entry))])
+        return Updates([(MODIFY, p4.Entity(table_entry=entry))], no_entry=absent)
 
     @staticmethod
     def _direct_updates(key: Any, operation: op.TableSet) -> list[tuple[int, Any]]:
@@ -523,7 +524,7 @@ class Tables(Translation):
         """The entry with a key, as it is."""
         found = self._look(p4.Entity(table_entry=self._whole(table, key)))
         if not found:
-            why = f"table `{table.name}` has no entry with this match"
+            why = f"table `{table.name}` {NO_MATCH}"
             raise P4Error.about(f"table `{table.name}`", why, code=Code.NOT_FOUND)
         entry = p4.TableEntry()
         entry.CopyFrom(found[0].table_entry)
@@ -531,8 +532,9 @@ class Tables(Translation):
 
     def table_delete(self, operation: op.TableDelete) -> Updates:
         """A `DELETE`."""
-        key = self.entry_key(self._named(operation.table), operation.entry)
-        return Updates([(DELETE, p4.Entity(table_entry=key))], lambda: self._handles.forget(key))
+        table = self._named(operation.table)
+        key, absent = self.entry_key(table, operation.entry), absent_of(table, operation.entry)
+        return Updates([(DELETE, p4.Entity(table_entry=key))], lambda: self._handles.forget(key), absent)
 
     def table_clear(self, operation: op.TableClear) -> Updates:
         """A `DELETE` of each entry that is not const."""
@@ -584,7 +586,7 @@ class Tables(Translation):
             asked = self._whole(table, self.entry_key(table, operation.only))
             found = [entity.table_entry for entity in self._look(p4.Entity(table_entry=asked))]
             if not found:
-                why = f"table `{table.name}` has no entry with this match"
+                why = f"table `{table.name}` {NO_MATCH}"
                 raise P4Error.about(f"table `{table.name}`", why, code=Code.NOT_FOUND)
         rows = [self.row(table, entry) for entry in found]
         return [row for row in rows if row[0] >= operation.start], None
@@ -615,6 +617,25 @@ class Tables(Translation):
                 size = sum(entry.counter_data.byte_count for entry in found)
             totals.append((table.name, table.size, len(found), packets, size))
         return totals
+
+
+NO_MATCH = "has no entry with this match"
+
+
+def no_match(error: TidegateError) -> bool:
+    """Whether a table has no entry with a key."""
+    return str(error).endswith(NO_MATCH)
+
+
+def no_entry(table: Table, handle: int) -> P4Error:
+    """A table has no entry with a handle."""
+    owner = f"table `{table.name}`"
+    return P4Error.about(owner, f"{owner} has no entry {handle}", code=Code.NOT_FOUND)
+
+
+def absent_of(table: Table, entry: Entry) -> P4Error | None:
+    """The error if an entry that is named by its handle is not there."""
+    return no_entry(table, entry) if isinstance(entry, int) else None
 
 
 def counter_entity(key: Any, packets: int, size: int) -> Any:

@@ -52,11 +52,9 @@ class ValueSets(Translation):
         return named(self._schema.value_sets, name, "value set")
 
     @staticmethod
-    def _member(found: ValueSet, given: Sequence[Key]) -> list[Any]:
+    def _member(found: ValueSet, name: str, given: Sequence[Key]) -> list[Any]:
         if len(given) != len(found.fields):
-            raise invalid(
-                f"a member of value set `{found.name}` has {len(found.fields)} fields, not {len(given)}"
-            )
+            raise invalid(f"a member of value set `{name}` has {len(found.fields)} fields, not {len(given)}")
         return fields.key(found.fields, given, f"value set `{found.name}`")
 
     def _present(self, found: ValueSet) -> list[list[Any]]:
@@ -66,7 +64,7 @@ class ValueSets(Translation):
     def value_set_add(self, operation: op.ValueSetAdd) -> Updates:
         """A `MODIFY` of the set, which is read before."""
         found = self._named(operation.value_set)
-        member, members = self._member(found, operation.member), self._present(found)
+        member, members = self._member(found, operation.value_set, operation.member), self._present(found)
         if member in members:
             why = f"value set `{found.name}` has this member already"
             raise P4Error(Code.ALREADY_EXISTS, why)
@@ -75,7 +73,7 @@ class ValueSets(Translation):
     def value_set_remove(self, operation: op.ValueSetRemove) -> Updates:
         """A `MODIFY` of the set, which is read before."""
         found = self._named(operation.value_set)
-        member, members = self._member(found, operation.member), self._present(found)
+        member, members = self._member(found, operation.value_set, operation.member), self._present(found)
         if member not in members:
             why = f"value set `{operation.value_set}` has no such member"
             raise P4Error(Code.NOT_FOUND, why)
@@ -84,7 +82,7 @@ class ValueSets(Translation):
     def value_set_fill(self, operation: op.ValueSetFill) -> Updates:
         """A `MODIFY`."""
         found = self._named(operation.value_set)
-        members = [self._member(found, member) for member in operation.members]
+        members = [self._member(found, operation.value_set, member) for member in operation.members]
         return Updates([(MODIFY, self._entity(found, members))])
 
     def value_set_read(self, operation: op.ValueSetRead) -> Any:
