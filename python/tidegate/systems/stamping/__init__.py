@@ -1,0 +1,1 @@
+"""Queue-occupancy stamping: switches write the state of their egress queues into packets."""
