@@ -26,6 +26,11 @@ class Noted:
     def __init__(self, notes: pl.DataFrame) -> None:
         parts = notes.partition_by("quantity", as_dict=True, maintain_order=True)
         self.parts = {str(key[0]): part for key, part in parts.items()}
+        # A histogram of delays is hundreds of counts: a look into an array costs much less than one into a table.
+        self._steps = {
+            quantity: (part["time_s"].to_numpy(), part["value"].to_numpy())
+            for quantity, part in self.parts.items()
+        }
 
     def values(self, quantity: str, from_s: float, to_s: float) -> Floats:
         """Values recorded after `from_s` and up to `to_s`."""
@@ -38,11 +43,12 @@ class Noted:
 
     def at(self, quantity: str, time_s: float) -> float:
         """The last value noted up to a time; 0 before the first."""
-        part = self.parts.get(quantity)
-        if part is None:
+        steps = self._steps.get(quantity)
+        if steps is None:
             return 0.0
-        index = int(part["time_s"].search_sorted(time_s + SLACK_S))
-        return float(part["value"][index - 1]) if index > 0 else 0.0
+        times, values = steps
+        index = int(np.searchsorted(times, time_s + SLACK_S))
+        return float(values[index - 1]) if index > 0 else 0.0
 
     def since(self, quantity: str, from_s: float, to_s: float) -> float:
         """The growth of a count."""
