@@ -149,17 +149,17 @@ def test_meters_come_go_and_change_while_they_run() -> None:
                     self.retarget(switch, 0, "200 Mbit/s")
                 case 10:
                     self.remove(switch, 0)
-                case 15:
+                case 12:
                     self.add(switch, lab.meters[0])
 
     lab = Lab(Changes)
-    result = lab.run(20)
+    result = lab.run(17)
     assert rate(result, 0, 2, 5) == pytest.approx(100, rel=0.05)
     assert rate(result, 0, 7, 10) == pytest.approx(200, rel=0.05)
     # While it is gone its packets pass, and are not counted.
-    assert rate(result, 0, 11, 15) == 0
-    assert rate(result, 0, 17, 20) == pytest.approx(100, rel=0.06)
-    assert rate(result, 1, 5, 20) == pytest.approx(50, rel=0.05)
+    assert rate(result, 0, 11, 12) == 0
+    assert rate(result, 0, 14, 17) == pytest.approx(100, rel=0.06)
+    assert rate(result, 1, 5, 17) == pytest.approx(50, rel=0.05)
 
 
 def test_the_timer_refills_as_the_paper_says() -> None:
