@@ -14,10 +14,11 @@ from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4, parse_p4info
 from tidegate.p4runtime.schema import Schema
 from tidegate.p4runtime.translate.arrays import Arrays
+from tidegate.p4runtime.translate.entries import Op
 from tidegate.p4runtime.translate.packets import Packets
 from tidegate.p4runtime.translate.profiles import Profiles
 from tidegate.p4runtime.translate.replication import Replication
-from tidegate.p4runtime.translate.tables import Op, Tables
+from tidegate.p4runtime.translate.tables import Tables
 from tidegate.p4runtime.translate.value_sets import ValueSets
 from tidegate.p4runtime.values import Translations
 

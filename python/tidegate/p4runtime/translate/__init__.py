@@ -2,7 +2,7 @@
 
 | module | entities |
 |---|---|
-| `tables` | `TableEntry`, `DirectCounterEntry`, `DirectMeterEntry` |
+| `entries`, `tables` | `TableEntry`, `DirectCounterEntry`, `DirectMeterEntry`: for a server, for a client |
 | `profiles` | `ActionProfileMember`, `ActionProfileGroup` |
 | `arrays` | `CounterEntry`, `MeterEntry`, `RegisterEntry` |
 | `value_sets` | `ValueSetEntry` |

@@ -13,10 +13,11 @@ from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Array, Schema, known, named
 from tidegate.p4runtime.translate import fields
 from tidegate.p4runtime.translate.base import MODIFY, Act, Look, Translation, Updates
+from tidegate.p4runtime.translate.entries import Op, colours
 from tidegate.p4runtime.translate.handles import Handles
 from tidegate.p4runtime.translate.matches import counts
 from tidegate.p4runtime.translate.meters import config_message, config_of, meter_rates, rates_of
-from tidegate.p4runtime.translate.tables import Op, Tables, colours, counter_entity, meter_entity
+from tidegate.p4runtime.translate.tables import Tables, counter_entity, meter_entity
 from tidegate.p4runtime.values import canonical, checked
 
 # Cells that are read from the engine at a time.

@@ -11,8 +11,9 @@ from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Profile, Schema, Table, known, named
 from tidegate.p4runtime.translate.base import DELETE, INSERT, MODIFY, Act, Look, Translation, Updates
+from tidegate.p4runtime.translate.entries import ANYWHERE, Op
 from tidegate.p4runtime.translate.matches import carried, fill_watch, watch_of
-from tidegate.p4runtime.translate.tables import ANYWHERE, Op, Tables
+from tidegate.p4runtime.translate.tables import Tables
 
 
 class Profiles(Translation):

@@ -11,7 +11,7 @@ from tidegate.control.objects import Put
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.translate.base import DELETE, INSERT, MODIFY, Act, Look, Updates
-from tidegate.p4runtime.translate.tables import Op
+from tidegate.p4runtime.translate.entries import Op
 from tidegate.p4runtime.values import canonical, checked
 
 PORTS = 511

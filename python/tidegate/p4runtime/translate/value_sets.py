@@ -12,8 +12,8 @@ from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import ValueSet, known, named
 from tidegate.p4runtime.translate import fields
 from tidegate.p4runtime.translate.base import MODIFY, Translation, Updates
+from tidegate.p4runtime.translate.entries import Op
 from tidegate.p4runtime.translate.matches import add_matches, matches
-from tidegate.p4runtime.translate.tables import Op
 
 
 class ValueSets(Translation):
