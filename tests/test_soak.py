@@ -20,8 +20,6 @@ ROOT = Path(__file__).resolve().parent.parent
 ROUTER = ROOT / "examples" / "p4" / "ipv4_router" / "ipv4_router.p4"
 CONTROLS = ("cubic", "reno", "bbr", "bbr3", "dctcp", "htcp", "vegas", "prague", "timely")
 UNTIL = "900 s"
-GIVE_UP = {98, 115, 180, 293}
-"""Seeds with BBR or TIMELY without SACK over short queues: the connection gives up after fifteen timeouts. Not explained."""
 
 
 def random_network(seed: int) -> Network:
@@ -75,12 +73,7 @@ def digests(result: Result) -> Digests:
     return found
 
 
-def _soak(seed: int) -> list[pytest.MarkDecorator]:
-    given_up = pytest.mark.xfail(reason="BBR and TIMELY without SACK give up", raises=AssertionError)
-    return [pytest.mark.soak, given_up] if seed in GIVE_UP else [pytest.mark.soak]
-
-
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=_soak(seed)) for seed in range(1, 301))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 301))])
 def test_transfers_arrive_whole_and_a_seed_gives_one_result(seed: int) -> None:
     result = random_network(seed).run(UNTIL, seed=seed)
     sized = [row for row in result.flows.iter_rows(named=True) if row["size_bytes"] is not None]

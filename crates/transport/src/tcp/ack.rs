@@ -3,6 +3,7 @@
 use units::Time;
 
 use super::ack_flag as flags;
+use super::rtt::clock;
 use super::scoreboard::{Sent, mark};
 use super::sender::{MAX_REORDERING, Sender, Timer};
 use crate::cc::{Ack, RateSample, State};
@@ -99,7 +100,6 @@ impl Sender {
             let plain = flags::UNA_ADVANCED | flags::DATA | flags::WINDOW_UPDATE;
             if tally.flag & plain == 0 && self.flow.packets_out > 0 {
                 tally.flag |= flags::DUPLICATE;
-                tally.delivered += 1;
             }
         }
         self.flow.snd_una = incoming.ack.max(prior_una);
@@ -144,8 +144,15 @@ impl Sender {
                 && tally.flag & (flags::UNA_ADVANCED | flags::DATA | flags::WINDOW_UPDATE) != 0;
             if !plain || self.flow.state != State::Open {
                 let mut flag = tally.flag;
+                let before = self.flow.delivered;
                 self.fastretrans_alert(now, prior_una, &mut flag);
                 tally.flag = flag;
+                // Without SACK it tells which duplicate ACKs stand for a packet.
+                if self.flow.delivered > before {
+                    tally.delivered += (self.flow.delivered - before) as u32;
+                    ack.acked = tally.delivered;
+                    self.flow.delivered_at = now;
+                }
             }
         }
         let sample =
@@ -372,6 +379,12 @@ impl Sender {
             sequence = sequence.or(Some(now - sent));
             newest = tally.last_sacked.map(|sent| now - sent);
         }
+        // What was sent again gives no sample but by the timestamp that is echoed (RFC 6298 section 3), coarse as that is. Linux
+        // always takes it; here it ends a back-off where no SACK block of something else does.
+        if sequence.is_none() && self.rtt.backoff > 0 && !self.sack && tally.flag & flags::DATA_ACKED != 0 {
+            sequence = self.echoed_rtt(now);
+            newest = sequence;
+        }
         let rtt = sequence?;
         self.rtt.sample(now, rtt, newest.unwrap_or(rtt), self.flow.snd_una, self.flow.snd_nxt);
         self.rtt.backoff = 0;
@@ -379,6 +392,13 @@ impl Sender {
         self.flow.min_rtt = self.rtt.min();
         self.flow.last_rtt = newest.unwrap_or(rtt);
         newest
+    }
+
+    /// The round trip by the timestamp that the ACK echoes, in the clock's milliseconds (`tcp_rtt_tsopt_us`).
+    fn echoed_rtt(&self, now: Time) -> Option<Time> {
+        let echoed = self.echoed.filter(|echoed| *echoed != 0)?;
+        let passed = clock(now).wrapping_sub(echoed);
+        (passed < i32::MAX as u32 / 1000).then(|| Time::from_ms(u64::from(passed.max(1))))
     }
 
     /// `tcp_rate_gen`.

@@ -314,11 +314,17 @@ impl Sender {
         }
     }
 
-    /// Without SACK every duplicate ACK stands for a packet that has left (`tcp_add_reno_sack`).
+    /// Without SACK a duplicate ACK stands for a packet that was delivered (`tcp_add_reno_sack`).
     fn add_duplicate(&mut self, flag: u32) {
         if flag & flags::DUPLICATE != 0 {
+            let before = self.flow.sacked_out;
             self.flow.sacked_out += 1;
             self.limit_duplicates(0);
+            let delivered = u64::from(self.flow.sacked_out.saturating_sub(before));
+            self.flow.delivered += delivered;
+            if flag & flags::ECE != 0 && !self.flow.accurate_ecn {
+                self.flow.delivered_ce += delivered;
+            }
         }
     }
 
@@ -404,21 +410,12 @@ impl Sender {
                     return;
                 }
                 self.identify_loss(now, flag);
-                if self.flow.state != State::Open && *flag & flags::LOST_RETRANS == 0 {
-                    return;
+                if self.flow.state == State::Open || *flag & flags::LOST_RETRANS != 0 {
+                    self.open_or_recover(now, flag);
                 }
-                self.open_or_recover(now, flag);
                 return;
             }
             _ => {
-                if !self.sack && *flag & flags::UNA_ADVANCED != 0 {
-                    self.flow.sacked_out = 0;
-                }
-                self.add_duplicate(*flag);
-                if self.flow.state <= State::Disorder {
-                    self.try_undo_dsack(now);
-                }
-                self.identify_loss(now, flag);
                 self.open_or_recover(now, flag);
                 return;
             }
@@ -427,6 +424,14 @@ impl Sender {
     }
 
     fn open_or_recover(&mut self, now: Time, flag: &mut u32) {
+        if !self.sack && *flag & flags::UNA_ADVANCED != 0 {
+            self.flow.sacked_out = 0;
+        }
+        self.add_duplicate(*flag);
+        if self.flow.state <= State::Disorder {
+            self.try_undo_dsack(now);
+        }
+        self.identify_loss(now, flag);
         if self.flow.lost_out == 0 {
             self.try_to_open(*flag, now);
             return;
