@@ -490,7 +490,7 @@ fn over_a_short_queue(config: &Config, control: &str) -> (Pair, Option<f64>) {
 /// with timestamps. Without them it took 46 s or had not ended after 60: only new data may end the back-off (RFC 6298 section 3).
 #[test]
 fn transfers_over_a_short_queue_end_without_sack() {
-    for control in ["bbr", "bbr3"] {
+    for control in ["bbr", "bbr3", "timely"] {
         for (timestamps, limit) in [(true, 30.0), (false, 90.0)] {
             let (pair, done) = over_a_short_queue(&Config { sack: false, timestamps, ..plain() }, control);
             let statistics = pair.ends[0].statistics();

@@ -9,11 +9,12 @@
 //!   this leaves out the time that sending the segment takes, which the paper computes from the rate of the wire.
 //! - A flow starts at its first window per round trip, where the paper's starts at the line rate over the number of flows.
 //! - A gradient counts as at most 1, and the rate does not go below 1 Mbit/s.
-//! - Losses, which its lossless network has not, do not change the rate.
+//! - Losses, which its lossless network has not, do not change the rate. A retransmission timeout halves it, as in its successor
+//!   (Kumar et al., "Swift", SIGCOMM 2020, Algorithm 1), and the window starts slowly (RFC 5681 section 3.1) until recovery ends.
 
 use units::{Rate, Time};
 
-use super::{Ack, CongestionControl, Flow, RateSample};
+use super::{Ack, CongestionControl, Flow, RateSample, State};
 
 const T_LOW: Time = Time::from_us(50);
 const T_HIGH: Time = Time::from_us(500);
@@ -78,10 +79,14 @@ impl Timely {
 
     fn set(&self, flow: &mut Flow) {
         flow.pacing_rate = self.rate();
-        // Twice what the rate has out in a round trip, and two segments.
+        flow.cwnd = self.window(flow);
+    }
+
+    /// Twice what the rate has out in a round trip, and two segments.
+    fn window(&self, flow: &Flow) -> u32 {
         let out = u128::from(self.rate) * u128::from(flow.srtt.as_ps()) / 8_000_000_000_000;
         let bytes = 2 * out + 2 * u128::from(SEGMENT);
-        flow.cwnd = (bytes / u128::from(flow.mss)).clamp(10, u128::from(flow.cwnd_clamp)) as u32;
+        (bytes / u128::from(flow.mss)).clamp(10, u128::from(flow.cwnd_clamp)) as u32
     }
 }
 
@@ -117,12 +122,23 @@ impl CongestionControl for Timely {
             self.last_event = ack.now;
             self.update(rtt, flow.min_rtt);
         }
+        let slow = flow.cwnd.saturating_add(sample.acked_sacked);
         self.set(flow);
+        if flow.state == State::Loss {
+            flow.cwnd = flow.cwnd.min(slow);
+        }
         true
     }
 
     fn takes_over(&self) -> bool {
         true
+    }
+
+    fn set_state(&mut self, flow: &mut Flow, state: State, _now: Time) {
+        if state == State::Loss {
+            self.rate = (self.rate / 2).max(MIN_RATE);
+            flow.pacing_rate = self.rate();
+        }
     }
 
     fn undo_cwnd(&mut self, flow: &mut Flow) -> u32 {
@@ -195,6 +211,28 @@ mod tests {
         let before = control.rate;
         control.update(Time::from_us(249), MIN_RTT);
         assert_eq!(control.rate - before, ADDSTEP);
+    }
+
+    #[test]
+    fn a_timeout_halves_the_rate_and_the_window_starts_slowly() {
+        let rtt = Time::from_us(40);
+        let mut control = Timely::default();
+        let mut driver = Driver::new(40, rtt);
+        control.init(&mut driver.flow, driver.now);
+        let (rate, cwnd) = (control.rate, driver.flow.cwnd);
+        control.set_state(&mut driver.flow, State::Loss, driver.now);
+        assert_eq!(driver.flow.pacing_rate, Rate::from_bps(rate / 2));
+        (driver.flow.state, driver.flow.cwnd) = (State::Loss, 1);
+        driver.ack(&mut control, driver.now + rtt, 1, 0);
+        assert_eq!(driver.flow.cwnd, 2);
+        driver.ack(&mut control, driver.now + Time::from_us(1), 2, 0);
+        assert_eq!(driver.flow.cwnd, 4);
+        driver.flow.state = State::Open;
+        driver.ack(&mut control, driver.now + Time::from_us(1), 1, 0);
+        assert!(driver.flow.cwnd > cwnd / 2, "{}", driver.flow.cwnd);
+        control.rate = MIN_RATE;
+        control.set_state(&mut driver.flow, State::Loss, driver.now);
+        assert_eq!(control.rate, MIN_RATE);
     }
 
     #[test]
