@@ -1,26 +1,35 @@
-// The checksum of an IPv4 header after its stamp has changed, from the one before (RFC 1624 equation 3).
+// The checksum of an IPv4 header after a code and the hops of its stamp have changed, from the one before (RFC 1624 equation 3).
 
+// A sum of 16-bit words, with the carry added to it.
 bit<32> folded(in bit<32> sum) {
     return (sum & 0xffff) + (sum >> 16);
 }
 
-// The stamp's words, as a sum.
-bit<32> words(in stamp_t stamp) {
+// A code's words as a sum: it begins in the first byte of a word.
+bit<32> words(in bit<CODE_BITS> code) {
 #if STAMP_BYTES == 1
-    return (bit<32>) (stamp.value ++ stamp.version ++ stamp.hops);
+    return (bit<32>) code << 8;
 #elif STAMP_BYTES == 2
-    return (bit<32>) stamp.value + (bit<32>) (stamp.version ++ stamp.hops ++ 8w0);
+    return (bit<32>) code;
 #else
-    return (bit<32>) stamp.value[31:16] + (bit<32>) stamp.value[15:0] + (bit<32>) (stamp.version ++ stamp.hops ++ 8w0);
+    return (code >> 16) + (code & 0xffff);
 #endif
 }
 
-// `odd`: the stamp begins in the second byte of a word, and its sum has its bytes swapped (RFC 1071 section 2).
-bit<16> checksum_with(in bit<16> checksum, in stamp_t before, in stamp_t after, in bit<1> odd) {
-    bit<32> change = folded(words(after) + 0x3fffc - words(before));
+// `odd`: the value begins in the second byte of a word. A sum there has its bytes swapped (RFC 1071 section 2).
+bit<16> checksum_with(in bit<16> checksum, in bit<CODE_BITS> old, in bit<CODE_BITS> new, in bit<6> hops_before, in bit<6> hops,
+                      in bit<1> odd) {
+    // 0x2fffd is a multiple of 0xffff: no difference is negative.
+    bit<32> change = folded(words(new) + 0x2fffd - words(old));
     change = folded(change);
-    bit<16> swapped = (bit<16>) change;
-    swapped = odd == 1 ? swapped[7:0] ++ swapped[15:8] : swapped;
-    bit<32> sum = folded((bit<32>) ~checksum + (bit<32>) swapped);
+    bit<1> swaps = odd;
+#if STAMP_FOLD == FOLD_VECTOR && STAMP_BYTES == 1
+    swaps = odd ^ hops_before[0:0];
+#endif
+    change = swaps == 1 ? (change & 0xff) << 8 | change >> 8 : change;
+    // The byte with version and hops stands behind the value: in the first byte of a word if both are even, or both odd.
+    bit<32> more = (bit<32>) (hops - hops_before);
+    more = odd == (bit<1>) (VALUE_BYTES & 1) ? more << 8 : more;
+    bit<32> sum = folded((bit<32>) ~checksum + change + more);
     return ~(bit<16>) folded(sum);
 }

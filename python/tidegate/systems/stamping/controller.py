@@ -1,4 +1,4 @@
-"""Sets up stamping switches: forwarding, and the full scale of each port. It does nothing while the switch runs."""
+"""Sets up stamping switches: forwarding, and the scale of each port. It does nothing while the switch runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidegate.systems.stamping.format import Scale
 class StampController(Controller):
     """Fills the tables of a switch that runs `stamp.p4`, when it starts.
 
-    `ports` gives the port that leads to each Ethernet address; `scales`, the full scale of each port that stamps.
+    `ports` gives the port that leads to each Ethernet address; `scales`, the scale of each port that stamps.
     """
 
     def __init__(

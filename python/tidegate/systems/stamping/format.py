@@ -1,68 +1,165 @@
 """What a stamp is: the quantity, how switches fold it, its bits, and the place in a packet. README.md has the layout to the bit.
 
-A code stands for a range of the quantity (a bin); hosts decode it to the range's lower edge. Quantities are in picoseconds (`time`).
+A code stands for a range of the quantity (a bin); hosts decode it to the range's lower edge. A quantity is in picoseconds (`time`),
+bytes of Ethernet frames (`bytes`), packets (`packets`), or bytes of a base RTT at the link's rate (`utilisation`: 1 is a full link).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from fractions import Fraction
+from math import isfinite, isqrt
+from typing import Literal, NamedTuple, get_args
 
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.hosts.shims import Option
 
-Source = Literal["time"]
-Fold = Literal["max"]
-Carrier = Literal["option"]
+Source = Literal["time", "bytes", "packets", "utilisation"]
+Fold = Literal["max", "sum", "sum_squ", "ind", "vector"]
+Bins = Literal["equal", "log"]
+Carrier = Literal["option", "shim"]
 
 BITS = (1, 2, 4, 8, 16, 32)
 OPTION_KIND = 30
 """Of the IPv4 option (RFC 4727)."""
 ECHO_KIND = 253
 """Of the TCP option that brings the field back (RFC 6994)."""
+SHIM_TYPE = 0x88B5
+"""EtherType of the shim header (IEEE 802, for local experiments)."""
 MOST_HOPS = 63
 VERSION = 0
+IP_OPTIONS = 40
+"""Bytes of options in an IPv4 header."""
+ECHO_ROOM = 24
+"""Bytes of data for an echo: 40 of TCP options, less 12 for timestamps, less kind, length and identifier (RFC 6994)."""
 
 
 class Stamp(NamedTuple):
     """A field that has been read."""
 
-    code: int
+    codes: tuple[int, ...]
+    """One code; of a vector, one of each hop that has stamped, in order."""
     hops: int
     """Switches that have stamped, at most 63. 0: the packet is not stamped, which differs from an idle path."""
 
+    @property
+    def code(self) -> int:
+        """The largest code."""
+        return max(self.codes, default=0)
+
 
 class Scale(NamedTuple):
-    """A port's full scale for the data plane: the code of a quantity v is `(v * multiplier) >> shift`."""
+    """Scale of a port, as the action `stamp` of `stamp.p4` takes it."""
 
     multiplier: int
+    """The scaled quantity is `(quantity * multiplier) >> shift`."""
     shift: int
+    frame: int
+    """Bytes of the largest Ethernet frame."""
+    window: int = 0
+    """A window of the utilisation is 2^window ticks of the switch's clock."""
+    ratio: int = 0
+    """Windows in a base RTT, in 1/65536."""
+
+
+def fixed_point(factor: Fraction, what: str) -> tuple[int, int]:
+    """A multiplier of 32 bits and a shift for `(v * multiplier) >> shift`, rounded up. Raises `TidegateError` if there are none."""
+    shift = 0
+    while shift < 63 and factor * (2 << shift) <= (1 << 32) - 1:
+        shift += 1
+    multiplier = int(-(-(factor * (1 << shift)) // 1))
+    if not 0 < multiplier < 1 << 32:
+        raise TidegateError(f"{what} is too short for its number of codes; give a longer one")
+    return multiplier, shift
 
 
 @dataclass(frozen=True)
 class Format:
     """A stamp's format. All switches and hosts of a network have the same one."""
 
-    full_scale: units.Time
-    """The quantity at which the codes end: a longer queue has the largest code. It need not be the buffer."""
+    full_scale: units.Time | units.Size | float
+    """The quantity at which codes end: more has the largest code. It need not be the buffer.
+
+    A time, a size, a number of packets, or a utilisation. `sum_squ`: what the largest root stands for. `ind`: the threshold.
+    """
     bits: int = 8
     """Bits of a code: 1, 2, 4, 8, 16 or 32."""
     source: Source = "time"
-    """`time`: how long the packet has waited in the queue."""
+    """`time` in the queue, `bytes` or `packets` that the packet has found in it, or `utilisation`: bytes sent and the shortest queue."""
     fold: Fold = "max"
+    """`max`, `sum` and `sum_squ` (of squares) of the hops' codes; `ind`: whether one is at the threshold; `vector`: each."""
     carrier: Carrier = "option"
+    """An IPv4 `option`, or a `shim` header behind Ethernet."""
+    bins: Bins = "equal"
+    """Bins of equal width, or `log`: of equal width up to 2^(mantissa + 1), then 2^mantissa for each doubling."""
+    mantissa: int = 5
+    capacity: int = 1
+    """Hops that a vector has room for."""
+    own: bool = False
+    """Whether the packet itself counts (`bytes` and `packets`)."""
+    base_rtt: units.Time = 0
+    """Of a utilisation: its queue is in bytes of this time at the link's rate."""
 
     def __post_init__(self) -> None:
-        if self.bits not in BITS:
+        for name, known in (("source", Source), ("fold", Fold), ("carrier", Carrier), ("bins", Bins)):
+            if getattr(self, name) not in get_args(known):
+                listed = ", ".join(get_args(known))
+                raise TidegateError(f"a stamp's {name} is one of {listed}, not {getattr(self, name)!r}")
+        if isinstance(self.bits, bool) or self.bits not in BITS:
             raise TidegateError(f"a stamp of {self.bits!r} bits: give 1, 2, 4, 8, 16 or 32")
-        if self.full == 0:
-            raise TidegateError("the stamp's full scale is 0; give the quantity at which the codes end")
+        if self.fold == "ind" and self.bits != 1:
+            raise TidegateError(f"ind is one bit, not {self.bits}; give bits=1")
+        if self.fold == "sum_squ" and self.bits == 1:
+            raise TidegateError("a sum of squares of 1 bit has no root; give 2 bits or more")
+        if self.bins == "log":
+            self._demand_log()
+        if self.fold != "vector" and self.capacity != 1:
+            raise TidegateError(f"only a vector has a capacity; leave it out for {self.fold}")
+        units.below(self.capacity, 1, MOST_HOPS + 1, "the hops of a vector")
+        if self.own and self.source not in ("bytes", "packets"):
+            raise TidegateError(f"the packet itself counts in bytes or packets, not in {self.source}")
+        if self.full <= 0:
+            raise TidegateError(
+                f"the stamp's full scale is {self.full_scale}; give the quantity at which codes end, above 0"
+            )
+        if (self.source == "utilisation") != (self.rtt > 0):
+            raise TidegateError("a utilisation needs a base_rtt above 0, and no other source has one")
+        if self.carrier == "option" and 2 + self.size > IP_OPTIONS:
+            raise TidegateError(
+                f"the stamp is an option of {2 + self.size} bytes; an IPv4 header has room for {IP_OPTIONS}. "
+                "Give fewer hops or bits, or the carrier shim"
+            )
+
+    def _demand_log(self) -> None:
+        if self.fold not in ("max", "vector"):
+            raise TidegateError(f"codes of logarithmic bins do not add up; give equal bins for {self.fold}")
+        if isinstance(self.mantissa, bool) or not 0 <= self.mantissa < self.bits:
+            raise TidegateError(
+                f"a mantissa of {self.mantissa!r} bits does not fit a code of {self.bits}; give 0 to {self.bits - 1}"
+            )
+        if self.range > 1 << 32:
+            raise TidegateError(
+                f"{self.bits} bits with a mantissa of {self.mantissa} span more than 2^32 steps; give a longer mantissa"
+            )
 
     @property
-    def full(self) -> int:
+    def full(self) -> Fraction:
         """The full scale in the source's unit."""
-        return units.time(self.full_scale)
+        whole = self.full_scale
+        if self.source == "time" and not isinstance(whole, float):
+            return Fraction(units.time(whole))
+        if self.source == "bytes" and not isinstance(whole, float):
+            return Fraction(units.size(whole))
+        if isinstance(whole, bool | str) or not isfinite(whole) or self.source in ("time", "bytes"):
+            kind = {"time": "a time", "bytes": "a size"}.get(self.source, "a number")
+            raise TidegateError(f"the full scale of {self.source} is {kind}, not {whole!r}")
+        return Fraction(whole)
+
+    @property
+    def rtt(self) -> int:
+        """The base RTT in picoseconds."""
+        return units.time(self.base_rtt)
 
     @property
     def width(self) -> int:
@@ -72,11 +169,27 @@ class Format:
     @property
     def size(self) -> int:
         """Bytes of the field: the value, and the byte with version and hops."""
-        return self.width + 1
+        return self.width * self.capacity + 1
+
+    @property
+    def largest(self) -> int:
+        """The largest code."""
+        return (1 << self.bits) - 1
+
+    @property
+    def range(self) -> int:
+        """Scaled quantities that codes span: steps of the finest bin in the full scale."""
+        if self.fold == "sum_squ":
+            return 1 << (self.bits // 2)
+        if self.bins == "log":
+            return 1 << min(self.mantissa - 1 + (1 << (self.bits - self.mantissa)), 64)
+        return 1 if self.fold == "ind" else 1 << self.bits
 
     @property
     def option(self) -> Option:
         """The field's option, for the shims of a host."""
+        if self.carrier != "option":
+            raise TidegateError(f"the stamp's carrier is {self.carrier}, not an IPv4 option")
         return Option("ip", OPTION_KIND)
 
     @property
@@ -90,37 +203,107 @@ class Format:
         return bytes(self.size)
 
     @property
-    def largest(self) -> int:
-        """The largest code."""
-        return (1 << self.bits) - 1
-
-    @property
     def defines(self) -> list[str]:
         """Definitions that specialise `stamp.p4`."""
-        return [f"STAMP_BITS={self.bits}", f"STAMP_BYTES={self.width}"]
+        fold = "max" if self.fold == "ind" else self.fold
+        names = [
+            f"STAMP_CARRIER=CARRIER_{self.carrier.upper()}",
+            f"STAMP_SOURCE=SOURCE_{self.source.upper()}",
+            f"STAMP_FOLD=FOLD_{fold.upper()}",
+            f"STAMP_BITS={self.bits}",
+            f"STAMP_BYTES={self.width}",
+            f"STAMP_ENTRIES={self.capacity}",
+        ]
+        if self.bins == "log":
+            names.append(f"STAMP_MANTISSA={self.mantissa}")
+        return names + ["STAMP_OWN"] * self.own
 
-    def scale(self, tick: int) -> Scale:
-        """The full scale of a port whose switch measures the quantity in units of `tick`.
+    def scale(self, rate: units.Rate, *, tick: units.Time = "1 us", mtu: int = 1500) -> Scale:
+        """The scale of a port at a link of a rate, in a switch that measures times in units of `tick`.
 
         The multiplier has 32 bits and is rounded up, so that the lower edge of a bin belongs to the bin.
         """
-        # (v * multiplier) >> shift is v * tick * 2^bits / full.
-        numerator, shift = tick << self.bits, 0
-        while (numerator << (shift + 1)) // self.full < 1 << 31 and shift < 63:
-            shift += 1
-        multiplier = -(-(numerator << shift) // self.full)
-        if multiplier >= 1 << 32:
-            raise TidegateError(
-                f"the stamp's full scale {self.full_scale} is less than a step of {self.bits} bits; give a longer one"
-            )
-        return Scale(multiplier, shift)
+        step, bits = units.time(tick), units.rate(rate)
+        full, window, ratio = self.full, 0, 0
+        if self.source == "time":
+            full /= step
+        if self.source == "utilisation":
+            full *= Fraction(bits * self.rtt, 8 * units.PS_PER_S)
+            # A window holds two of the largest frames, and is 1024 ns at least.
+            shortest = max(1_024_000, 2 * (mtu + 14) * 8 * units.PS_PER_S // bits)
+            while step << window < shortest:
+                window += 1
+            ratio = self.rtt * 65536 // (step << window)
+            if not 0 < ratio < 1 << 32 or full > 1 << 32:
+                raise TidegateError(
+                    f"a utilisation over a base RTT of {units.show_time(self.rtt)} does not go with a link of "
+                    f"{rate} and windows of {units.show_time(step << window)}"
+                )
+        multiplier, shift = fixed_point(
+            Fraction(self.range) / full, f"the stamp's full scale {self.full_scale}"
+        )
+        return Scale(multiplier, shift, mtu + 14, window, ratio)
+
+    def code(self, scaled: int) -> int:
+        """The code of a scaled quantity, before it is folded."""
+        if self.bins == "log":
+            scaled = min(scaled, (1 << 32) - 1)
+            exponent = max(0, scaled.bit_length() - 1 - self.mantissa)
+            scaled = (exponent << self.mantissa) + (scaled >> exponent)
+        if self.fold == "sum_squ":
+            scaled = scaled * scaled
+        return min(scaled, self.largest)
+
+    def decode(self, code: int) -> float:
+        """The lower edge of a code's bin in the source's unit; of a sum of squares, its root."""
+        if self.fold == "sum_squ":
+            return float(isqrt(code << 64) * self.full / self.range / (1 << 32))
+        if self.bins == "log":
+            exponent = max(0, (code >> self.mantissa) - 1)
+            code = code - (exponent << self.mantissa) << exponent
+        return float(code * self.full / self.range)
 
     def read(self, data: bytes) -> Stamp:
         """The field in the data of an option. Raises `TidegateError` if it has not this format."""
         if len(data) != self.size or data[-1] >> 6 != VERSION:
-            raise TidegateError(f"{data.hex()} is not a stamp of {self.bits} bits")
-        return Stamp(int.from_bytes(data[:-1]), data[-1] & MOST_HOPS)
+            raise TidegateError(f"{data.hex()} is not a stamp of {self.size} bytes, version {VERSION}")
+        hops = data[-1] & MOST_HOPS
+        codes = [int.from_bytes(data[at : at + self.width]) for at in range(0, self.size - 1, self.width)]
+        return Stamp(tuple(codes[:hops] if self.fold == "vector" else codes), hops)
 
-    def decode(self, code: int) -> int:
-        """The lower edge of a code's bin."""
-        return code * self.full >> self.bits
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that the field adds to a packet: with type, length and padding."""
+        return -(-(2 + self.size) // 4) * 4 if self.carrier == "option" else 3 + self.size
+
+    @property
+    def echo_bytes(self) -> int:
+        """Bytes that the echo adds to an ACK: with kind, length and padding."""
+        return -(-(2 + self.size) // 4) * 4
+
+    def overhead(self, packet: units.Size) -> float:
+        """The field's share of a packet, of a size without it."""
+        return self.wire_bytes / units.size(packet)
+
+    def demand_room(self, *, mtu: int = 1500, ip_options: int = 0) -> None:
+        """Raise `TidegateError` if the field or its echo has no room beside other IPv4 options and TCP's timestamps."""
+        if self.carrier == "option" and 2 + self.size > IP_OPTIONS - ip_options:
+            raise TidegateError(
+                f"the stamp is an option of {2 + self.size} bytes; other options leave {IP_OPTIONS - ip_options} "
+                f"of the {IP_OPTIONS} bytes in an IPv4 header"
+            )
+        if self.size > ECHO_ROOM:
+            raise TidegateError(
+                f"the echo of a stamp has {self.size} bytes; beside timestamps a TCP header has room for {ECHO_ROOM}"
+            )
+        if mtu < 52 + ip_options + self.wire_bytes + 8:
+            raise TidegateError(
+                f"an MTU of {mtu} has no room for payload behind headers of {52 + ip_options + self.wire_bytes} bytes"
+            )
+
+    def demand_hops(self, hops: int) -> None:
+        """Raise `TidegateError` if a path has more hops than the field has room for."""
+        if self.fold == "vector" and hops > self.capacity:
+            raise TidegateError(
+                f"a path has {hops} stamping switches, and the vector room for {self.capacity}; give more capacity"
+            )

@@ -1,21 +1,14 @@
-// The field as an IPv4 option, anywhere among the others: parser, deparser, and the header's checksum.
+// The field as an IPv4 option, anywhere among the others: parser, and the header's checksum.
 //
 // The option's type is 30 (RFC 4727, for experiments). Its bytes stay where they are, and so do all others.
 
-#define VALUE_BITS (8 * STAMP_BYTES)
-#define OPTION_LENGTH (3 + STAMP_BYTES)
+#define OPTION_LENGTH (3 + VALUE_BYTES)
 // The option and its padding to a multiple of 4 bytes.
 #define PADDED ((OPTION_LENGTH + 3) / 4 * 4)
 
 const bit<8> OPTION_END = 0;
 const bit<8> OPTION_NOP = 1;
 const bit<8> OPTION_STAMP = 30;
-
-// What the parser has found. A packet that is too short for its options stays FIELD_MALFORMED.
-const bit<2> FIELD_NONE = 0;
-const bit<2> FIELD_FOUND = 1;
-const bit<2> FIELD_MALFORMED = 2;
-const bit<2> FIELD_REPEATED = 3;
 
 header options_t {
     varbit<320> bytes;
@@ -38,15 +31,6 @@ struct headers_t {
     // Options before the stamp. Those after it stay in the packet's payload.
     options_t  before;
     stamp_t    stamp;
-}
-
-struct metadata_t {
-    bit<2> field;
-    // The field begins in the second byte of a 16-bit word of the header.
-    bit<1> odd;
-    // The port's full scale.
-    bit<32> multiplier;
-    bit<8>  shift;
 }
 
 // A parser state for a header with so many words of options.
@@ -201,11 +185,5 @@ parser StampParser(packet_in packet, out headers_t hdr, inout metadata_t meta, i
         meta.odd = place[0:0];
         packet.extract(hdr.before, (bit<32>) place << 3);
         transition found;
-    }
-}
-
-control StampDeparser(packet_out packet, in headers_t hdr) {
-    apply {
-        packet.emit(hdr);
     }
 }

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from tidegate import units
-from tidegate.network import Network, Switch
+from tidegate.network import Network, Node, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
 from tidegate.systems.stamping.controller import StampController
 from tidegate.systems.stamping.format import Format, Scale
+
+PS_PER_US = 1_000_000
 
 
 @cache
@@ -29,18 +31,44 @@ def stamping(
 ) -> Switch:
     """Add a switch that stamps at all of its ports. Hosts may be linked to it after this.
 
-    `clock` is the unit in which the switch measures times. `options` are those of `Network.switch`.
+    `clock` is the unit in which the switch measures times. `options` are those of `Network.switch`. A run begins with an error if
+    a path has more stamping switches than a vector has room for.
     """
-    tick = units.time(clock)
-    if tick != units.PS_PER_S // 1_000_000:
+    if units.time(clock) != PS_PER_US:
         options["clock"] = clock
     switch = network.switch(name, program(form), **options)
-    scales = partial(_scales, network, switch, form, tick)
+    scales = partial(_scales, network, switch, form, clock)
     network.control(StampController(partial(network.forwarding, switch), scales), switch)
     return switch
 
 
-def _scales(network: Network, switch: Switch, form: Format, tick: int) -> dict[int, Scale]:
-    """The full scale of each of a switch's ports."""
-    links = [link for link in network.links if switch in (link.a, link.b)]
-    return {port: form.scale(tick) for port, _ in enumerate(links)}
+def _scales(network: Network, switch: Switch, form: Format, clock: units.Time) -> dict[int, Scale]:
+    """The scale of each of a switch's ports."""
+    form.demand_hops(_longest_path(network, switch) if form.fold == "vector" else 0)
+    wires = [
+        link.forward if link.a is switch else link.reverse
+        for link in network.links
+        if switch in (link.a, link.b)
+    ]
+    return {port: form.scale(wire.rate, tick=clock, mtu=wire.mtu) for port, wire in enumerate(wires)}
+
+
+def _longest_path(network: Network, switch: Switch) -> int:
+    """The most stamping switches on a path from a host to another by a switch."""
+    stamping = {
+        one for known, ones in network.controllers if isinstance(known, StampController) for one in ones
+    }
+    hosts = network.ways(switch)
+    # Distances are the same in both directions.
+    ahead = sorted((_hops(network, switch, host, stamping) for host in hosts), reverse=True)
+    return ahead[0] + ahead[1] - 1 if len(ahead) > 1 else 0
+
+
+def _hops(network: Network, node: Node, host: Node, stamping: set[Switch]) -> int:
+    """Stamping switches from a node on to a host, on a shortest path."""
+    hops = 0
+    while node is not host:
+        hops += node in stamping
+        link = [each for each in network.links if node in (each.a, each.b)][network.ways(node)[host][0]]
+        node = link.b if link.a is node else link.a
+    return hops
