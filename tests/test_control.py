@@ -1,5 +1,7 @@
 """Controllers and the fixed parts of switches, in the simulator."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -367,3 +369,29 @@ def test_the_example_of_the_documentation_runs(monkeypatch: pytest.MonkeyPatch) 
     net = names["net"]
     assert isinstance(net, Network)
     assert net.run("1 s").flows["bytes_received"].to_list() == [10_000_000]
+
+
+@pytest.mark.parametrize(("clock", "unit"), [("1 us", 1_000_000), ("1 ns", 1000)])
+def test_timestamps_count_in_the_switch_s_clock(clock: str, unit: int) -> None:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    switch = net.switch("s", Path(__file__).parent / "data/clock.p4", clock=clock)
+    net.link(a, switch, rate="1 Gbit/s", delay="1 us")
+    net.link(switch, b, rate="300 Mbit/s", delay="1 us", framing=0)
+    net.udp(a, b, rate="900 Mbit/s", payload=1000, stop="70 us")
+    waits: list[int] = []
+
+    class Reader(Controller):
+        period = "1 ms"
+
+        def tick(self, now: int, switch: SwitchApi) -> None:
+            count, *each = switch.register_read("waits").tolist()
+            waits[:] = each[:count]
+
+    net.control(Reader(), switch)
+    net.run("2 ms")
+    # A packet waits until those before it are sent, 1028 bytes at 300 Mbit/s each; they come at 900 Mbit/s of payload.
+    assert len(waits) == 8
+    sends, comes = 1028 * 8 / 0.3, 1028 * 8 / 0.9
+    expected = [round(number * (sends - comes) * 1000) // unit for number in range(8)]
+    assert waits == pytest.approx(expected, abs=1), expected

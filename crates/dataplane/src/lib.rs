@@ -6,6 +6,7 @@
 //! switch's instance of a program, `path` the architectures, [`v1model`] the path of its packets through that architecture's blocks; the effects of [`control::Op`] stand in `target`.
 
 mod bits;
+pub mod clock;
 pub mod context;
 pub mod drops;
 mod ebpf;

@@ -2,7 +2,7 @@
 //!
 //! What happens to a packet is the architecture's. A [`PacketPath`] decides in which order blocks run, what intrinsic metadata says
 //! before and after each, and what becomes of the packet. Time reaches it in picoseconds; the unit of timestamps that programs see
-//! (microseconds in v1model) is its own.
+//! is its own; for v1model see [`Clock`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use p4lang::ir::{Package, Program};
 use wire::packet::Written;
 
+use crate::clock::Clock;
 use crate::context::{Context, DropReason, Requests};
 use crate::executor::{Executor, View};
 use crate::interp::Interpreter;
@@ -45,6 +46,8 @@ pub struct Pipeline {
     pub(crate) queue: VecDeque<Next>,
     pub(crate) copies: u32,
     pub(crate) made: u64,
+    /// Of timestamps in v1model.
+    pub(crate) clock: Clock,
 }
 
 /// The path of packets in one architecture. It keeps nothing between packets: what lives longer is in the pipeline.
@@ -125,6 +128,7 @@ impl Pipeline {
             queue: VecDeque::new(),
             copies: 0,
             made: 0,
+            clock: Clock::default(),
         }
     }
 
@@ -148,9 +152,14 @@ impl Pipeline {
             std::mem::swap(&mut next.state, &mut self.state);
             std::mem::swap(&mut next.replication, &mut self.replication);
         }
-        (next.drops, next.made) = (std::mem::take(&mut self.drops), self.made);
+        (next.drops, next.made, next.clock) = (std::mem::take(&mut self.drops), self.made, self.clock);
         *self = next;
         Ok(())
+    }
+
+    /// In what timestamps count from now on.
+    pub fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
     }
 
     pub fn program(&self) -> &Arc<Program> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dataplane::clock::Clock;
 use p4lang::ir::Program;
 use switch::Switch;
 
@@ -64,5 +65,6 @@ pub(crate) struct Planned {
     /// Queues of each port.
     pub queues: usize,
     pub cpu_port: Option<u32>,
+    pub clock: Clock,
     pub node: NodeId,
 }

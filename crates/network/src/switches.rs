@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use control::{Answer, Op, StateOp, Target};
+use dataplane::clock::Clock;
 use dataplane::pipeline::Pipeline;
 use p4lang::ir::Program;
 use switch::{PortConfig, Switch};
@@ -27,9 +28,17 @@ impl Network {
     ) -> NodeId {
         let id = self.node(name, NO_HOST);
         self.nodes[id.0 as usize].switch = self.switches.len() as u32;
-        self.programs.push(Planned { program, queues: queues.max(1), cpu_port, node: id });
+        let clock = Clock::default();
+        self.programs.push(Planned { program, queues: queues.max(1), cpu_port, clock, node: id });
         self.switches.push(None);
         id
+    }
+
+    /// In what a switch's timestamps count. To be called before its state is read.
+    pub fn clock(&mut self, node: NodeId, clock: Clock) {
+        for planned in self.programs.iter_mut().filter(|planned| planned.node == node) {
+            planned.clock = clock;
+        }
     }
 
     /// The pipeline of a switch, to set up its tables and read its state. To be called when all links are there.
@@ -126,7 +135,12 @@ impl Network {
                 by_number[p.number as usize] = *port;
                 ports[p.number as usize] = Some(PortConfig::new(vec![limit; planned.queues]));
             }
-            let config = switch::Config { ports, cpu_port: planned.cpu_port, seed: self.seed ^ index as u64 };
+            let config = switch::Config {
+                ports,
+                cpu_port: planned.cpu_port,
+                clock: planned.clock,
+                seed: self.seed ^ index as u64,
+            };
             // Switches of one program share its code.
             let same = |other: &usize| Arc::ptr_eq(&self.programs[*other].program, &planned.program);
             let twin = (0..index).find(same).and_then(|other| self.switches[other].as_ref());

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use dataplane::clock::Clock;
 use live::Wiring;
 use network::{
     BuildError, FlowId, FlowSamples, Network, NodeId, PageFlow, PageId, Pattern, PortId, QueueSamples,
@@ -141,8 +142,15 @@ impl Simulation {
         program: &Program,
         queues: usize,
         cpu_port: Option<u32>,
+        nanoseconds: bool,
     ) -> u32 {
-        self.add_node(py, |network| network.switch(name, program.0.clone(), queues, cpu_port))
+        self.add_node(py, |network| {
+            let node = network.switch(name, program.0.clone(), queues, cpu_port);
+            if nanoseconds {
+                network.clock(node, Clock::Nanoseconds);
+            }
+            node
+        })
     }
 
     /// The control surface of a switch. To be called when all links are there.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use control::{Error, Generator, Kind, PacketIn, PortConfig, Result, Scheduler, Statistics};
+use dataplane::clock::Clock;
 use dataplane::pipeline::{Pipeline, QueueInfo, Received, Work};
 use dataplane::state::DigestMessage;
 use p4lang::ir::Program;
@@ -26,6 +27,8 @@ pub struct Config {
     pub ports: Vec<Option<PortConfig>>,
     /// Port number of the controller: what is sent to it becomes a packet-in.
     pub cpu_port: Option<u32>,
+    /// Of the program's timestamps.
+    pub clock: Clock,
     /// Seed of the program's `random`.
     pub seed: u64,
 }
@@ -186,7 +189,8 @@ impl Switch {
         Switch::around(self.pipeline.another(config.seed), config)
     }
 
-    fn around(pipeline: Pipeline, config: &Config) -> Result<Switch> {
+    fn around(mut pipeline: Pipeline, config: &Config) -> Result<Switch> {
+        pipeline.set_clock(config.clock);
         for (number, port) in config.ports.iter().enumerate() {
             port.as_ref().map_or(Ok(()), |port| port.check(number as u32))?;
         }

@@ -184,7 +184,8 @@ fn deficit_round_robin_shares_bytes_by_weight() {
 fn of(ports: Vec<PortConfig>) -> Switch {
     let compiled = compile_str("queues.p4", PROGRAM, None, &Options::default());
     let program = Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)));
-    let config = Config { ports: ports.into_iter().map(Some).collect(), cpu_port: Some(100), seed: 0 };
+    let config =
+        Config { ports: ports.into_iter().map(Some).collect(), cpu_port: Some(100), ..Config::default() };
     let mut switch = Switch::new(program, &config).unwrap();
     let mirror = dataplane::replication::Session { port: Some(1), ..Default::default() };
     switch.pipeline().replication.set_session(5, mirror);

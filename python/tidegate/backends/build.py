@@ -18,7 +18,7 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
     core = _core.Simulation(seed)
     for node in network.nodes:
         if isinstance(node, Switch):
-            core.switch(node.name, node.program.core, node.queues, node.cpu_port)
+            core.switch(node.name, node.program.core, node.queues, node.cpu_port, node.nanoseconds)
         elif node.kind == "host":
             core.host(node.name)
         else:

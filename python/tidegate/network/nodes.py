@@ -31,6 +31,8 @@ class Switch(Node):
     program: Program = field(repr=False)
     queues: int
     cpu_port: int | None = None
+    nanoseconds: bool = False
+    """Timestamps count in nanoseconds."""
     commands: list[str] = field(default_factory=list, repr=False)
     ports: list[tuple[Link, control.Port]] = field(default_factory=list, repr=False)
 

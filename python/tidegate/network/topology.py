@@ -57,6 +57,7 @@ class Topology:
         *,
         queues: int = 1,
         cpu_port: int | None = None,
+        clock: units.Time = "1 us",
         commands: Iterable[str] = (),
     ) -> Switch:
         """A switch that runs a P4 program (a file, or a `tidegate.p4.Program`).
@@ -64,7 +65,8 @@ class Topology:
         Its ports have the numbers of its links in the order in which they are made, from 0 on. A port has as many `queues` as
         are asked for, each with the limit of its link; `standard_metadata.priority` chooses one, the highest goes first.
         `configure` gives a port other queues and another scheduler. What the program sends to `cpu_port` goes to the
-        controller (`control`). `commands` set the switch up before the run, in the language of `simple_switch_CLI`; more can
+        controller (`control`). `clock` is the unit of the program's timestamps, which v1model leaves to the target: `1 us` as in the
+        reference switch, or `1 ns`. `commands` set the switch up before the run, in the language of `simple_switch_CLI`; more can
         be appended to `Switch.commands`. Hosts have the addresses that `address` and `mac` give.
         """
         if not isinstance(queues, int) or queues < 1:
@@ -73,10 +75,14 @@ class Topology:
             raise TidegateError(
                 f"the switch {name}: cpu_port {cpu_port!r} is not a port number from 0 to 510"
             )
+        if (unit := units.time(clock)) not in (1_000, 1_000_000):
+            raise TidegateError(f"the switch {name} has the clock {clock!r}; give 1 us or 1 ns")
         if not isinstance(program, Program):
             program = compile_p4(program)
         self._take(name)
-        node = Switch(name, len(self.nodes), "switch", program, queues, cpu_port, list(commands))
+        node = Switch(
+            name, len(self.nodes), "switch", program, queues, cpu_port, unit == 1_000, list(commands)
+        )
         self.nodes.append(node)
         return node
 

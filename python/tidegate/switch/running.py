@@ -50,7 +50,7 @@ class LiveSwitch:
             units.below(queue_packets, 1, 2**32, "a queue's limit in packets")
         units.seed(seed)
         self.core = _core.Simulation(seed)
-        self.node = self.core.switch(name, program.core, queues, cpu_port)
+        self.node = self.core.switch(name, program.core, queues, cpu_port, False)
         self._wiring: list[tuple[int, str | None, str, str]] = []
         for port in self.ports:
             host = self.core.host(port.interface)

@@ -68,11 +68,6 @@ impl Instance {
     }
 }
 
-/// A time as v1model's programs see it: whole microseconds.
-pub(crate) const fn micros(picoseconds: u64) -> u64 {
-    picoseconds / 1_000_000
-}
-
 /// The path of v1model's packets.
 pub(crate) struct Path;
 

@@ -2,7 +2,7 @@
 
 use p4lang::ir::CloneKind;
 
-use super::{DROP_PORT, Instance, MAX_PASSES, micros};
+use super::{DROP_PORT, Instance, MAX_PASSES};
 use crate::context::Requests;
 use crate::drops::DropReason;
 use crate::runtime::Pipeline;
@@ -29,7 +29,7 @@ impl Pipeline {
         self.set(frame, |s| s.ingress_port, u64::from(port));
         self.set(frame, |s| s.instance_type, u64::from(instance));
         self.set(frame, |s| s.packet_length, packet.wire_len());
-        self.set(frame, |s| s.ingress_global_timestamp, micros(now));
+        self.set(frame, |s| s.ingress_global_timestamp, self.clock.of(now));
         let v1 = *self.v1();
         let layout = self.layout.clone();
         let (result, requests, cursor) =
@@ -116,11 +116,11 @@ impl Pipeline {
         self.set(frame, |s| s.egress_spec, 0);
         self.set(frame, |s| s.egress_rid, u64::from(rid));
         self.set(frame, |s| s.instance_type, u64::from(instance));
-        self.set(frame, |s| s.enq_timestamp, micros(enqueued));
-        self.set(frame, |s| s.deq_timedelta, micros(now.saturating_sub(enqueued)));
+        self.set(frame, |s| s.enq_timestamp, self.clock.of(enqueued));
+        self.set(frame, |s| s.deq_timedelta, self.clock.of(now.saturating_sub(enqueued)));
         self.set(frame, |s| s.enq_qdepth, u64::from(queue.enq_qdepth));
         self.set(frame, |s| s.deq_qdepth, u64::from(queue.deq_qdepth));
-        self.set(frame, |s| s.egress_global_timestamp, micros(now));
+        self.set(frame, |s| s.egress_global_timestamp, self.clock.of(now));
         let (result, requests, cursor) =
             self.pass(now, (frame, packet, cursor), trace.as_deref_mut(), |e, ctx| e.control(ctx, v1.egress));
         work.cursor = cursor;

@@ -6,7 +6,6 @@ use crate::context::{Context, Requests};
 use crate::executor::{Arrival, Departure, Through};
 use crate::runtime::Pipeline;
 use crate::trace::{Event, Trace};
-use crate::v1model::micros;
 use crate::work::{Incoming, Next, Output, Pass, QueueInfo, Received, Work};
 
 impl Pipeline {
@@ -57,7 +56,7 @@ impl Pipeline {
             rng: &mut self.rng,
             trace: None,
         };
-        let came = self.executor.receive(&mut ctx, Arrival { port, now: micros(now) }, at_once);
+        let came = self.executor.receive(&mut ctx, Arrival { port, now: self.clock.of(now) }, at_once);
         let Context { requests, cursor, .. } = ctx;
         let incoming = |packet| Incoming::new(port, packet);
         match came {
@@ -118,9 +117,9 @@ impl Pipeline {
                 port: work.port,
                 rid: work.pass.rid,
                 instance: work.pass.instance,
-                now: micros(now),
-                enqueued: micros(work.enqueued),
-                waited: micros(now.saturating_sub(work.enqueued)),
+                now: self.clock.of(now),
+                enqueued: self.clock.of(work.enqueued),
+                waited: self.clock.of(now.saturating_sub(work.enqueued)),
                 enq_qdepth: queue.enq_qdepth,
                 deq_qdepth: queue.deq_qdepth,
             };
@@ -174,7 +173,7 @@ impl Pipeline {
             rng: &mut self.rng,
             trace: None,
         };
-        let came = self.executor.through(&mut ctx, Arrival { port, now: micros(now) });
+        let came = self.executor.through(&mut ctx, Arrival { port, now: self.clock.of(now) });
         let Context { requests, cursor, .. } = ctx;
         if let Through::Out { port } = came {
             self.works.push(work);
