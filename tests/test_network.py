@@ -126,7 +126,25 @@ def test_faults_on_a_wire() -> None:
         (lambda net, a, b: net.tcp(a, net.nodes[2]), "r is a router; a flow ends at hosts"),
         (
             lambda net, a, b: net.tcp(a, b, congestion_control="best"),
-            "no congestion control 'best'; known: reno, cubic, ",
+            "the TCP flow a -> b: there is no congestion control `best`; known: reno, cubic, ",
+        ),
+        (
+            lambda net, a, b: net.tcp(a, b, control_options={"beta": 0.5}),
+            "the TCP flow a -> b: cubic has no parameters, and `beta` is given",
+        ),
+        (
+            lambda net, a, b: net.tcp(
+                a, b, congestion_control="timely", control_options={"t_low": "50 miles"}
+            ),
+            "timely: t_low is `50 miles`; give a time, as `50 us`",
+        ),
+        (
+            lambda net, a, b: net.tcp(a, b, congestion_control="timely", control_options={"t_lo": "1 us"}),
+            "timely has no parameter `t_lo`; it has signal, ",
+        ),
+        (
+            lambda net, a, b: net.switch("s", "examples/p4/ecn_marker/ecn_marker.p4", clock="1 ms"),
+            "the switch s has the clock '1 ms'; give 1 us or 1 ns",
         ),
         (lambda net, a, b: net.tcp(a, b, ecn="maybe"), "there is no ECN mode `maybe`"),
         (lambda net, a, b: net.tcp(a, b, size="0 B"), "flow 0 has the size 0"),

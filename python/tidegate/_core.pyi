@@ -78,8 +78,8 @@ def host_mac(host: int) -> str:
 def flow_ports(number: int, udp: bool) -> tuple[int, int]:
     """Source's and receiver's port of a flow. TCP and UDP flows are counted apart, each from 0."""
 
-def congestion_controls() -> list[str]:
-    """Names of the congestion controls."""
+def check_congestion_control(name: str, options: Sequence[tuple[str, str]]) -> None:
+    """Refuse a congestion control that there is not, and parameters that it does not have."""
 
 class Sizes:
     """A distribution of flow sizes: lines of bytes and cumulative share."""

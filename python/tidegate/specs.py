@@ -48,6 +48,7 @@ class TcpSpec:
     stop: int | None
     size: int | None
     congestion_control: str
+    control_options: tuple[tuple[str, str], ...]
     mss: Count
     ecn: str
     initial_cwnd: Count
@@ -114,6 +115,8 @@ _FIELDS = {spec: _fields(spec) for spec in (Wire, TcpSpec, UdpSpec)}
 def _is(value: object, kind: Any, end: int) -> bool:
     if get_origin(kind) is tuple:
         parts = get_args(kind)
+        if parts[-1] is Ellipsis:
+            return isinstance(value, tuple) and all(_is(one, parts[0], end) for one in value)
         return (
             isinstance(value, tuple)
             and len(value) == len(parts)

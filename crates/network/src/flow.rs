@@ -1,5 +1,7 @@
 //! TCP flows: two endpoints, what the application does, and what came of it.
 
+use std::sync::Arc;
+
 use transport::tcp::{Config, Connection, Statistics};
 use units::{Bytes, Time};
 
@@ -25,8 +27,9 @@ pub struct TcpFlow {
     pub size: Option<Bytes>,
     /// The application stops writing.
     pub stop: Option<Time>,
-    /// As [`transport::cc::by_name`] knows it.
+    /// Its name and parameters, as [`transport::cc::new`] knows them.
     pub congestion_control: String,
+    pub control_options: Arc<[(String, String)]>,
     pub config: Config,
     pub receiver_config: Config,
     /// What the sender sends waits this long in its host: a longer way, for this flow alone.
@@ -43,6 +46,7 @@ impl TcpFlow {
             size: None,
             stop: None,
             congestion_control: congestion_control.to_owned(),
+            control_options: Arc::default(),
             config: Config::default(),
             receiver_config: Config::default(),
             extra_delay: Time::ZERO,

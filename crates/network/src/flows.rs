@@ -46,10 +46,8 @@ impl Network {
         if flow.size.is_some_and(|size| size.is_zero()) {
             return refuse(format!("flow {number} has the size 0; give it a size above 0"));
         }
-        if cc::by_name(&flow.congestion_control).is_none() {
-            let known = cc::NAMES.join(", ");
-            let name = &flow.congestion_control;
-            return refuse(format!("flow {number}: there is no congestion control `{name}`; known: {known}"));
+        if let Err(why) = cc::new(&flow.congestion_control, &flow.control_options) {
+            return refuse(format!("flow {number}: {why}"));
         }
         let ends = [&flow.config, &flow.receiver_config];
         if let Some(mss) = ends.map(|end| end.mss).into_iter().find(|mss| !MSS.contains(mss)) {

@@ -187,10 +187,9 @@ impl Network {
         let Plan { flow, outcome, .. } = &mut self.plans[plan as usize];
         outcome.started = Some(now);
         outcome.ideal = ideal;
-        // The name was checked when the flow was added.
-        let (Some(control), Some(mirror)) =
-            (cc::by_name(&flow.congestion_control), cc::by_name(&flow.congestion_control))
-        else {
+        // It was tried when the flow was added.
+        let control = || cc::new(&flow.congestion_control, &flow.control_options);
+        let (Ok(control), Ok(mirror)) = (control(), control()) else {
             return;
         };
         let mut config = flow.config.clone();

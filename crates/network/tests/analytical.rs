@@ -149,6 +149,12 @@ fn sized_flows_are_whole(hops: u64, received: &[u64]) {
     assert!(hops > 100_000 && received[..3].iter().all(|r| *r > 1_000_000), "{hops} {received:?}");
 }
 
+/// Controls but for those that are made for one network: their windows come from its round trip and its telemetry.
+fn for_any_network() -> Vec<&'static str> {
+    let made_for_one = ["swift", "hpcc", "powertcp"];
+    transport::cc::NAMES.iter().copied().filter(|name| !made_for_one.contains(name)).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
@@ -163,7 +169,7 @@ proptest! {
         delay_us in 0u64..40_000,
         queue in 2u64..200,
         size in 1u64..400_000,
-        control in prop::sample::select(transport::cc::NAMES.to_vec()),
+        control in prop::sample::select(for_any_network()),
         sack: bool,
         timestamps: bool,
         offload: bool,

@@ -50,7 +50,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(values::parse_size, m)?)?;
     m.add_function(wrap_pyfunction!(values::show_time, m)?)?;
     m.add_function(wrap_pyfunction!(values::show_rate, m)?)?;
-    m.add_function(wrap_pyfunction!(values::congestion_controls, m)?)?;
+    m.add_function(wrap_pyfunction!(values::check_congestion_control, m)?)?;
     m.add_function(wrap_pyfunction!(addresses::host_ipv4, m)?)?;
     m.add_function(wrap_pyfunction!(addresses::host_mac, m)?)?;
     m.add_function(wrap_pyfunction!(addresses::flow_ports, m)?)?;

@@ -84,6 +84,7 @@ impl Simulation {
             size: flow.size.map(Bytes::new),
             stop: flow.stop.map(Time::from_ps),
             congestion_control: flow.congestion_control.clone(),
+            control_options: flow.control_options.as_slice().into(),
             receiver_config: config.clone(),
             config,
             extra_delay: Time::from_ps(flow.extra_delay),

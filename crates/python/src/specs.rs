@@ -64,6 +64,7 @@ pub struct TcpSpec {
     pub stop: Option<u64>,
     pub size: Option<u64>,
     pub congestion_control: String,
+    pub control_options: Vec<(String, String)>,
     pub mss: u32,
     pub ecn: String,
     pub initial_cwnd: u32,

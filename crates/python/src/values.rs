@@ -69,10 +69,10 @@ pub fn show_rate(bps: u64) -> String {
     Rate::from_bps(bps).to_string()
 }
 
-/// Names of the congestion controls.
+/// Refuses a congestion control that there is not, and parameters that it does not have.
 #[pyfunction]
-pub fn congestion_controls() -> Vec<&'static str> {
-    transport::cc::NAMES.to_vec()
+pub fn check_congestion_control(name: &str, options: Vec<(String, String)>) -> PyResult<()> {
+    transport::cc::new(name, &options).map(drop).map_err(refused)
 }
 
 /// A value as the reference switch's command line has it, for so many bits.

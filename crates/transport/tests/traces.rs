@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use transport::cc::{State, by_name};
+use transport::cc::{self, State};
 use transport::segment::{Ecn, Flags, Segment};
 use transport::tcp::{Config, Connection, EcnMode, Phase};
 use units::{Bytes, Time};
@@ -31,7 +31,7 @@ const DELAY: Time = Time::from_ms(10);
 
 impl Pair {
     fn new(config: &Config, control: &str) -> Pair {
-        let control = || by_name(control).expect("congestion control");
+        let control = || cc::new(control, &[]).expect("congestion control");
         let ends =
             [Connection::connect(config.clone(), control()), Connection::listen(config.clone(), control())];
         let (wires, logs) = Default::default();

@@ -131,6 +131,10 @@ class _Planner:
         missing = lacking(self._network) - set(self._controls.names)
         for flow, spec in self._tcp():
             name = spec.congestion_control
+            if spec.control_options:
+                self._refuse(
+                    f"{flow.label}: the {name} of real hosts has no parameters; leave out {spec.control_options[0][0]}"
+                )
             if name in missing:
                 why = self._controls.problems.get(name)
                 self._refuse(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, NamedTuple, TypedDict, Unpack
@@ -53,6 +53,7 @@ class TcpOptions(TypedDict, total=False):
     """Keywords of `Network.tcp` besides ends, times and size."""
 
     congestion_control: str
+    control_options: Mapping[str, object]
     mss: int
     ecn: str
     initial_cwnd: int
@@ -110,6 +111,7 @@ class Flows(Routing):
         target: Node,
         *,
         congestion_control: str = "cubic",
+        control_options: Mapping[str, object] | None = None,
         start: units.Time = 0,
         stop: units.Time | None = None,
         size: units.Size | None = None,
@@ -130,19 +132,20 @@ class Flows(Routing):
     ) -> Flow:
         """A TCP flow over a connection of its own: `size` bytes, or as much as possible until `stop`.
 
-        `ecn` is `off`, `passive`, `on` (RFC 3168) or `accurate`; `mss` is the MTU less 40, `segmentation_offload` the
-        largest burst that the host hands down, `None` for single segments. `limit_output` is for hosts whose own link is the
+        `control_options` are the congestion control's parameters, such as `{"t_low": "50 us", "signal": "stamp"}` for
+        `timely` (see docs/simulator.md); real hosts' controls have none. `ecn` is `off`, `passive`, `on` (RFC 3168) or
+        `accurate`; `mss` is the MTU less 40, `segmentation_offload` the largest burst that the host hands down, `None` for single segments. `limit_output` is for hosts whose own link is the
         bottleneck: the most of this flow that waits there (TCP small queues; 4 MiB in Linux, less at low rates); without it
         the host's link is taken for one behind its own queue, as in the lab. `ticks_per_second` is the kernel's CONFIG_HZ, by
         which CUBIC goes: 250 in the simulator if it is not given. `extra_delay` makes the round trip of this flow
         longer: what the source sends waits so long in it. The other names are Linux's.
         """
         name = self._ends(source, target, "TCP")
-        known = _core.congestion_controls()
-        if congestion_control not in known:
-            raise TidegateError(
-                f"the TCP flow {name}: there is no congestion control {congestion_control!r}; known: {', '.join(known)}"
-            )
+        parameters = tuple((key, str(value)) for key, value in (control_options or {}).items())
+        try:
+            _core.check_congestion_control(str(congestion_control), parameters)
+        except TidegateError as error:
+            raise TidegateError(f"the TCP flow {name}: {error}") from None
         if ticks_per_second is not None:
             units.below(ticks_per_second, 1, 10_001, f"the kernel's ticks_per_second (the TCP flow {name})")
         spec = TcpSpec(
@@ -152,6 +155,7 @@ class Flows(Routing):
             stop=None if stop is None else units.time(stop),
             size=None if size is None else units.size(size),
             congestion_control=congestion_control,
+            control_options=parameters,
             mss=mss,
             ecn=ecn,
             initial_cwnd=initial_cwnd,

@@ -9,21 +9,35 @@ mod bbr_long_term;
 mod bbr_model;
 mod cubic;
 mod dctcp;
+mod hpcc;
 mod htcp;
+mod options;
+mod powertcp;
 mod prague;
 mod reno;
+mod stamp;
+mod stamp_field;
+mod swift;
+mod telemetry;
 #[cfg(test)]
 mod testing;
 mod timely;
 mod vegas;
+mod wire_window;
 
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
+pub use hpcc::Hpcc;
 pub use htcp::Htcp;
+pub use options::{Given, Options};
+pub use powertcp::PowerTcp;
 pub use prague::Prague;
 pub use reno::Reno;
+pub use stamp::Stamp;
+pub use stamp_field::StampField;
+pub use swift::Swift;
 pub use timely::Timely;
 use units::{Rate, Time};
 pub use vegas::Vegas;
@@ -354,12 +368,19 @@ pub trait CongestionControl: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// Names that [`by_name`] knows.
-pub const NAMES: &[&str] = &["reno", "cubic", "dctcp", "htcp", "vegas", "bbr", "bbr3", "prague", "timely"];
+/// Names that [`new`] knows.
+pub const NAMES: &[&str] = &[
+    "reno", "cubic", "dctcp", "htcp", "vegas", "bbr", "bbr3", "prague", "timely", "swift", "hpcc",
+    "powertcp", "stamp",
+];
 
-/// A new control of that name.
-pub fn by_name(name: &str) -> Option<Box<dyn CongestionControl>> {
-    Some(match name {
+/// A new control of that name, with its parameters.
+///
+/// # Errors
+/// A name that is not in [`NAMES`], a parameter that the control does not have, a value that does not fit; with those that do.
+pub fn new(name: &str, given: &Given) -> Result<Box<dyn CongestionControl>, String> {
+    let mut options = Options::new(given);
+    let control: Box<dyn CongestionControl> = match name {
         "reno" => Box::new(Reno::default()),
         "cubic" => Box::new(Cubic::default()),
         "dctcp" => Box::new(Dctcp::default()),
@@ -368,7 +389,15 @@ pub fn by_name(name: &str) -> Option<Box<dyn CongestionControl>> {
         "bbr" => Box::new(Bbr::default()),
         "bbr3" => Box::new(Bbr3::default()),
         "prague" => Box::new(Prague::default()),
-        "timely" => Box::new(Timely::default()),
-        _ => return None,
-    })
+        "timely" => Box::new(Timely::new(&mut options)),
+        "swift" => Box::new(Swift::new(&mut options)),
+        "hpcc" => Box::new(Hpcc::new(&mut options)),
+        "powertcp" => Box::new(PowerTcp::new(&mut options)),
+        "stamp" => Box::new(Stamp::new(&mut options)),
+        _ => {
+            return Err(format!("there is no congestion control `{name}`; known: {}", NAMES.join(", ")));
+        }
+    };
+    options.finish(name)?;
+    Ok(control)
 }

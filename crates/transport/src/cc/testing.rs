@@ -192,3 +192,12 @@ impl Pipe {
         }
     }
 }
+
+/// A control with its parameters.
+pub fn controlled<C>(new: impl FnOnce(&mut super::Options) -> C, pairs: &[(&str, &str)]) -> C {
+    let given: Vec<_> = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let mut options = super::Options::new(&given);
+    let control = new(&mut options);
+    assert_eq!(options.finish("test"), Ok(()));
+    control
+}

@@ -1,0 +1,59 @@
+//! A window in bytes of the wire and a rate of the wire, as data-centre controls compute them, made the packets and the payload rate
+//! that TCP goes by.
+
+use units::{Rate, Time};
+
+use super::{Flow, Options};
+
+/// What a control is told of its host and its path.
+#[derive(Debug, Clone)]
+pub struct WireWindow {
+    /// Of the host's own link, bit/s.
+    pub line_rate: f64,
+    /// Round trip without queues, if it is given: else the least that was measured.
+    rtt: Option<Time>,
+    /// Bytes that a full packet has on the wire besides its payload.
+    overhead: u32,
+    pub min_rate: f64,
+    /// Packets that may be in flight whatever the window.
+    min_cwnd: u32,
+}
+
+impl WireWindow {
+    pub fn new(options: &mut Options) -> WireWindow {
+        WireWindow {
+            line_rate: options.rate("line_rate", Rate::from_gbps(10)).as_bps() as f64,
+            rtt: options.given_time("rtt"),
+            overhead: options.count("overhead", 66, 0..=1000),
+            min_rate: options.rate("min_rate", Rate::from_mbps(100)).as_bps() as f64,
+            min_cwnd: options.count("min_cwnd", 1, 1..=1000),
+        }
+    }
+
+    /// Round trip without queues in picoseconds.
+    pub fn rtt(&self, flow: &Flow) -> f64 {
+        let measured = if flow.min_rtt == Time::MAX { Time::from_us(10) } else { flow.min_rtt };
+        self.rtt.unwrap_or(measured).as_ps().max(1) as f64
+    }
+
+    /// Bytes that the line carries in a round trip.
+    pub fn line_window(&self, flow: &Flow) -> f64 {
+        bytes(self.line_rate, self.rtt(flow))
+    }
+
+    /// Sets the window of so many bytes, and the rate of a window in each round trip.
+    pub fn set(&self, flow: &mut Flow, window: f64) {
+        let packet = f64::from(flow.mss + self.overhead);
+        // The last packet may reach beyond the window.
+        let packets = (window / packet).ceil().clamp(f64::from(self.min_cwnd), f64::from(flow.cwnd_clamp));
+        flow.cwnd = packets as u32;
+        let rate = window * 8e12 / self.rtt(flow);
+        let payload = rate.clamp(self.min_rate, self.line_rate) * f64::from(flow.mss) / packet;
+        flow.pacing_rate = Rate::from_bps_f64(payload);
+    }
+}
+
+/// Bytes at a rate in bit/s over a time in picoseconds.
+pub fn bytes(rate: f64, time: f64) -> f64 {
+    rate * time / 8e12
+}
