@@ -10,19 +10,10 @@ pub mod replay;
 pub mod stf;
 pub mod value;
 
-use std::fmt;
-
 /// Why a command could not do its work: one message with the place and the cure.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Failure(pub String);
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Failure {}
 
 impl From<wire::pcap::CaptureError> for Failure {
     fn from(error: wire::pcap::CaptureError) -> Failure {

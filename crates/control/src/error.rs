@@ -1,7 +1,5 @@
 //! Why something was refused. The text names what is wrong and, where there is one, the cure; the parts can be read one by one.
 
-use std::fmt;
-
 /// What kind of mistake it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -36,7 +34,8 @@ impl Kind {
 }
 
 /// A refusal. Nothing has changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}{}{cure}", if cure.is_empty() { "" } else { "; " })]
 pub struct Error {
     pub kind: Kind,
     /// What it is about: ``table `routes` ``, `port 3`; empty if it is about no object.
@@ -76,14 +75,14 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.why)?;
-        if !self.cure.is_empty() {
-            write!(f, "; {}", self.cure)?;
-        }
-        Ok(())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_what_is_wrong_and_the_cure() {
+        let error = Error::invalid("no such port").of("port 9").field("port");
+        assert_eq!(error.to_string(), "no such port");
+        assert_eq!(error.cure("ports are 0 to 7").to_string(), "no such port; ports are 0 to 7");
     }
 }
-
-impl std::error::Error for Error {}

@@ -3,16 +3,9 @@
 use std::fmt;
 
 /// What was written is not a quantity; says what would be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct ParseError(pub(crate) String);
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ParseError {}
 
 /// Names of a unit and how many of the smallest unit it is; the first name of a size is the one that is printed.
 pub(crate) type Units = [(&'static str, u64)];

@@ -26,36 +26,21 @@ mod tests;
 mod wide;
 mod written;
 
-use std::fmt;
-
 pub use exec::Jit;
 
 /// Why a program has no native code.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JitError {
     /// Cranelift does not know this processor.
+    #[error("no native code for this processor: {0}; use the interpreter")]
     Host(String),
     /// Cranelift refused the code.
+    #[error("no native code for this program: {0}; use the interpreter")]
     Codegen(String),
     /// More code than one function may have. The interpreter runs such a program.
+    #[error("the program is too large for native code; use the interpreter")]
     TooLarge,
     /// The program breaks a rule of the IR.
+    #[error("the lowered program is not well formed: {0}")]
     Malformed(&'static str),
 }
-
-impl fmt::Display for JitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            JitError::Host(why) => write!(f, "no native code for this processor: {why}; use the interpreter"),
-            JitError::Codegen(why) => {
-                write!(f, "no native code for this program: {why}; use the interpreter")
-            }
-            JitError::TooLarge => {
-                f.write_str("the program is too large for native code; use the interpreter")
-            }
-            JitError::Malformed(why) => write!(f, "the lowered program is not well formed: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for JitError {}
