@@ -9,8 +9,8 @@ use transport::host::{
 };
 use units::{Rate, Time};
 
+use crate::errors::refused;
 use crate::simulation::Simulation;
-use crate::target::refused;
 
 /// An option as Python has it: place and kind.
 type OptionSpec = (String, u8);

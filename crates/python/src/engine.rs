@@ -10,8 +10,9 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::errors::refused;
 use crate::raise;
-use crate::target::{Target, refused};
+use crate::target::Target;
 
 /// A compiled program. Immutable.
 #[pyclass(frozen, module = "tidegate._core")]

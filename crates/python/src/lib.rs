@@ -5,6 +5,7 @@ mod agents;
 mod answers;
 mod arrow;
 mod engine;
+mod errors;
 mod live;
 mod replay;
 mod simulation;

@@ -9,8 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::engine::{Alone, Program};
+use crate::errors::refused;
 use crate::raise;
-use crate::target::{Target, refused};
+use crate::target::Target;
 use crate::tasks::{engine, interruptible};
 
 /// Captures on their way through a pipeline. Times are picoseconds since the first packet.

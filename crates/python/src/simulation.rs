@@ -20,9 +20,10 @@ use units::{Bytes, Rate, Time};
 use crate::answers::queue_dict;
 use crate::arrow::Columns;
 use crate::engine::Program;
+use crate::errors::refused;
 use crate::live::Running;
 use crate::specs::{LinkSpec, PageSpec, TcpSpec, UdpSpec};
-use crate::target::{Target, refused};
+use crate::target::Target;
 
 /// What Python's numbers stand for.
 #[derive(Default)]

@@ -15,7 +15,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyList, PyString, PyTuple};
 use units::{Bytes, Rate, Time};
 
-use crate::target::{Target, raise};
+use crate::errors::raise;
+use crate::target::Target;
 
 pub struct PythonSource<'a, 'py> {
     op: &'a Bound<'py, PyAny>,

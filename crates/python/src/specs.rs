@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use transport::tcp::{Config, EcnMode};
 use units::{Bytes, Rate, Time};
 
-use crate::target::refused;
+use crate::errors::refused;
 
 /// One direction of a link, as `tidegate.network.Link` resolves it.
 #[derive(FromPyObject)]

@@ -12,28 +12,11 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use units::Time;
 
-use crate::TidegateError;
 use crate::answers;
 use crate::engine::{Alone, Pipeline};
+use crate::errors::{raise, refused};
 use crate::simulation::Simulation;
 use crate::source::PythonSource;
-
-pub fn refused(why: impl ToString) -> PyErr {
-    TidegateError::new_err(why.to_string())
-}
-
-/// A refusal with its parts as attributes.
-pub fn raise(py: Python<'_>, error: &control::Error) -> PyErr {
-    let made = refused(error);
-    let value = made.value(py);
-    let set = || -> PyResult<()> {
-        value.setattr("kind", error.kind.name())?;
-        value.setattr("object", &error.object)?;
-        value.setattr("field", error.field.as_deref())?;
-        value.setattr("cure", &error.cure)
-    };
-    set().err().unwrap_or(made)
-}
 
 /// Where the program runs.
 enum Of {

@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 use units::{Bytes, Rate, Time};
 
 use crate::answers::match_out;
-use crate::target::refused;
+use crate::errors::refused;
 
 /// A distribution of flow sizes; see [`network::SizeDistribution`] for the text's form.
 #[pyclass(frozen)]
