@@ -17,6 +17,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from scapy.layers.inet import IP, TCP
+from scapy.utils import rdpcap
 
 from live import (
     has_ended,
@@ -108,6 +110,10 @@ def refusals() -> dict[str, tuple[Callable[[Network, Node, Node], Any], str]]:
             "timely a -> b: this kernel does not have the congestion control timely; it has .*reno",
         ),
         "extra delay": (lambda net, a, b: net.tcp(a, b, extra_delay="1 ms"), "extra_delay"),
+        "quick ack": (
+            lambda net, a, b: (net.tcp(a, b, quick_ack=True), net.tcp(a, b)),
+            "they differ in quick_ack; all that b gets from a has the same in a kernel",
+        ),
         "delayed ack": (lambda net, a, b: net.tcp(a, b, delayed_ack="1 ms"), "delayed_ack"),
         "no ECN mode": (
             lambda net, a, b: net.tcp(a, b, ecn="much"),
@@ -548,3 +554,22 @@ def test_clean_removes_what_a_killed_keeper_left() -> None:
         done = subprocess.run(command, capture_output=True, text=True)
         assert f"in use: {lab.run}-a\n" in done.stdout
         assert dead not in done.stdout
+
+
+@pytest.mark.parametrize("backend", ["sim", pytest.param("live", marks=[needs_namespaces, needs_iperf3])])
+@pytest.mark.parametrize("quick_ack", [False, True])
+def test_each_packet_is_acknowledged_at_once_if_that_is_asked_for(
+    backend: str, quick_ack: bool, tmp_path: Path
+) -> None:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    link = net.link(a, b, rate="20 Mbit/s", delay="2 ms")
+    net.tcp(a, b, quick_ack=quick_ack, segmentation_offload=None, size="3 MB")
+    net.capture(link, b, tmp_path / "b.pcap")
+    net.run("2 s", backend=backend, progress=False)
+    packets = [packet[IP] for packet in rdpcap(str(tmp_path / "b.pcap")) if TCP in packet]
+    data = sum(packet.len > 1000 for packet in packets)
+    acks = sum(packet.src == net.address(b) for packet in packets)
+    assert data > 2000
+    # Linux delays ACKs once the windows are open.
+    assert acks / data > 0.9 if quick_ack else acks / data < 0.75

@@ -54,6 +54,7 @@ class TcpSpec:
     initial_cwnd: Count
     rto_min: int
     delayed_ack: int
+    quick_ack: bool
     segmentation_offload: int | None
     limit_output: int | None
     ticks_per_second: int | None

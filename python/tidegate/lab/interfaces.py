@@ -131,6 +131,7 @@ def set_up(request: SetUp) -> None:
                 "features": ECN_FEATURE if route.ecn else None,
                 "initcwnd": route.initial_cwnd,
                 "rto_min": route.rto_min_ms,
+                "quickack": 1 if route.quick_ack else None,
                 "mtu": None if route.room is None else route.room[0],
                 "advmss": None if route.room is None else route.room[1],
             }

@@ -61,6 +61,7 @@ class Route:
     ecn: bool = False
     initial_cwnd: int | None = None
     rto_min_ms: int | None = None
+    quick_ack: bool = False
     room: tuple[int, int] | None = None
     """Where packets get options on their way out: MTU without them, and the MSS that SYNs say nevertheless."""
 

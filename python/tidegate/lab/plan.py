@@ -334,7 +334,7 @@ class _Planner:
                 gso_max_segments=1 if offload == 0 or real_agents.stamps_data(network, host) else None,
                 gso_max_bytes=offload if offload not in (0, SEGMENTATION_OFFLOAD) else None,
                 neighbours=tuple(one for one in self._addresses if one[0] != address),
-                routes=tuple(self._routes(host, sent)),
+                routes=tuple(self._routes(host, sent, came)),
                 sysctls=(
                     ("ipv4/conf/all/rp_filter", "0"),
                     ("ipv4/conf/default/rp_filter", "0"),
@@ -367,7 +367,22 @@ class _Planner:
             ),
         )
 
-    def _routes(self, host: Node, sent: list[tuple[Flow, TcpSpec]]) -> Iterable[Route]:
+    def _routes(
+        self, host: Node, sent: list[tuple[Flow, TcpSpec]], came: list[tuple[Flow, TcpSpec]]
+    ) -> Iterable[Route]:
+        by_source: dict[Node, list[tuple[Flow, TcpSpec]]] = {}
+        for flow, spec in came:
+            by_source.setdefault(flow.source, []).append((flow, spec))
+        # Who receives acknowledges by the route to the source.
+        quick = {
+            source: self._one(
+                flows,
+                lambda spec: spec.quick_ack,
+                f"quick_ack; all that {host.name} gets from {source.name} has the same in a kernel",
+                False,
+            )
+            for source, flows in by_source.items()
+        }
         room, mtu = real_agents.ip_room(self._network, host, "data"), self._mtu_of(host)
         by_target: dict[Node, list[tuple[Flow, TcpSpec]]] = {}
         for flow, spec in sent:
@@ -387,5 +402,11 @@ class _Planner:
                 ecn=ecn,
                 initial_cwnd=None if cwnd == INITIAL_CWND else cwnd,
                 rto_min_ms=None if rto_min == RTO_MIN else rto_min // PS_PER_MS,
+                quick_ack=quick.pop(target, False),
                 room=(mtu - room, mtu - iperf.IP_TCP_BYTES) if room else None,
             )
+        yield from (
+            Route(to=self._network.address(source), quick_ack=True)
+            for source, asked in quick.items()
+            if asked
+        )

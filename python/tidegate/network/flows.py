@@ -59,6 +59,7 @@ class TcpOptions(TypedDict, total=False):
     initial_cwnd: int
     rto_min: units.Time
     delayed_ack: units.Time
+    quick_ack: bool
     segmentation_offload: units.Size | None
     limit_output: units.Size | None
     ticks_per_second: int | None
@@ -121,6 +122,7 @@ class Flows(Routing):
         initial_cwnd: int = 10,
         rto_min: units.Time = "200 ms",
         delayed_ack: units.Time = "40 ms",
+        quick_ack: bool = False,
         segmentation_offload: units.Size | None = "64 KiB",
         limit_output: units.Size | None = None,
         ticks_per_second: int | None = None,
@@ -138,7 +140,8 @@ class Flows(Routing):
         bottleneck: the most of this flow that waits there (TCP small queues; 4 MiB in Linux, less at low rates); without it
         the host's link is taken for one behind its own queue, as in the lab. `ticks_per_second` is the kernel's CONFIG_HZ, by
         which CUBIC goes: 250 in the simulator if it is not given. `extra_delay` makes the round trip of this flow
-        longer: what the source sends waits so long in it. The other names are Linux's.
+        longer: what the source sends waits so long in it. With `quick_ack` the receiver acknowledges each packet at once, as with
+        `ip route ... quickack 1`. The other names are Linux's.
         """
         name = self._ends(source, target, "TCP")
         parameters = tuple((key, str(value)) for key, value in (control_options or {}).items())
@@ -161,6 +164,7 @@ class Flows(Routing):
             initial_cwnd=initial_cwnd,
             rto_min=units.time(rto_min),
             delayed_ack=units.time(delayed_ack),
+            quick_ack=quick_ack,
             segmentation_offload=None if segmentation_offload is None else units.size(segmentation_offload),
             limit_output=None if limit_output is None else units.size(limit_output),
             ticks_per_second=ticks_per_second,

@@ -37,6 +37,8 @@ pub struct Config {
     pub delayed_ack_min: Time,
     /// ACKs at the start of a connection that are not delayed (`TCP_MAX_QUICKACKS`).
     pub quick_acks: u32,
+    /// No ACK is delayed (`RTAX_QUICKACK`, `ip route ... quickack 1`).
+    pub always_quick: bool,
     /// Segments are handed down in bursts of up to this many bytes, sized as Linux does; `None`: one by one.
     pub segmentation_offload: Option<Bytes>,
     /// `net.ipv4.tcp_limit_output_bytes`, 4 MiB in Linux: what a connection has in its host's own queue at most; less, if its rate
@@ -75,6 +77,7 @@ impl Default for Config {
             delayed_ack_max: Time::from_ms(200),
             delayed_ack_min: Time::from_ms(40),
             quick_acks: 16,
+            always_quick: false,
             segmentation_offload: Some(Bytes::new(65_536)),
             limit_output: None,
             receive_buffer: Bytes::new(131_072),

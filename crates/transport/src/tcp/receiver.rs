@@ -31,6 +31,7 @@ pub(super) struct Receiver {
 
     // ACKs.
     quick_max: u32,
+    always_quick: bool,
     quick: u32,
     ato: Option<Time>,
     ato_min: Time,
@@ -75,6 +76,7 @@ impl Receiver {
             fin_at: None,
             window: Window::new(config),
             quick_max: config.quick_acks,
+            always_quick: config.always_quick,
             quick: 0,
             ato: None,
             ato_min: config.delayed_ack_min,
@@ -258,7 +260,8 @@ impl Receiver {
     /// `__tcp_ack_snd_check`.
     fn check_ack(&mut self, now: Time, out_of_order: bool) {
         let unacked = self.nxt - self.window.acked;
-        if unacked > u64::from(self.window.segment) || (self.quick > 0 && !self.answers) || self.due {
+        let quick = self.always_quick || (self.quick > 0 && !self.answers);
+        if unacked > u64::from(self.window.segment) || quick || self.due {
             self.due = true;
             return;
         }
