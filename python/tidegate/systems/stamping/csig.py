@@ -119,9 +119,7 @@ def signalling(
 ) -> Switch:
     """Add a switch that writes tags. `locator` is what its tags say of where they come from: 0 to 127."""
     units.below(locator, 0, 128, "the locator of a CSIG tag")
-    if units.time(clock) != units.time("1 us"):
-        options["clock"] = clock
-    switch = network.switch(name, program(form), **options)
+    switch = network.switch(name, program(form), clock=clock, **options)
 
     def rates() -> dict[int, int]:
         links = [link for link in network.links if switch in (link.a, link.b)]

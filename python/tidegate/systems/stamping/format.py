@@ -263,6 +263,22 @@ class Format:
             code = code - (exponent << self.mantissa) << exponent
         return float(code * self.full / self.range)
 
+    @property
+    def control_options(self) -> dict[str, str | int]:
+        """The format, for the `control_options` of a simulated congestion control that reads times from the echo."""
+        if self.source != "time":
+            raise TidegateError(f"congestion controls read times from stamps; these are in {self.source}")
+        options: dict[str, str | int] = {
+            "stamp_unit": f"{round(self.full / self.range)} ps",
+            "stamp_fold": self.fold if self.fold in ("sum", "sum_squ") else "max",
+            "stamp_kind": self.echo.kind,
+        }
+        if self.bins == "log":
+            options["stamp_mantissa"] = self.mantissa
+        if self.fold == "vector":
+            options["stamp_entry"] = self.width
+        return options
+
     def read(self, data: bytes) -> Stamp:
         """The field in the data of an option. Raises `TidegateError` if it has not this format."""
         if len(data) != self.size or data[-1] >> 6 != VERSION:

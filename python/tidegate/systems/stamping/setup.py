@@ -13,8 +13,6 @@ from tidegate.p4 import compile as compile_p4
 from tidegate.systems.stamping.controller import StampController
 from tidegate.systems.stamping.format import Format, Scale
 
-PS_PER_US = 1_000_000
-
 
 @cache
 def _program(defines: tuple[str, ...]) -> Program:
@@ -34,9 +32,7 @@ def stamping(
     `clock` is the unit in which the switch measures times. `options` are those of `Network.switch`. A run begins with an error if
     a path has more stamping switches than a vector has room for.
     """
-    if units.time(clock) != PS_PER_US:
-        options["clock"] = clock
-    switch = network.switch(name, program(form), **options)
+    switch = network.switch(name, program(form), clock=clock, **options)
     scales = partial(_scales, network, switch, form, clock)
     network.control(StampController(partial(network.forwarding, switch), scales), switch)
     return switch

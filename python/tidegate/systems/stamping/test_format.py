@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate import TidegateError
-from tidegate.systems.stamping.format import BITS, Format
+from tidegate.network import Network
+from tidegate.systems.stamping.format import BITS, ECHO_ROOM, Format
 from tidegate.systems.stamping.model import folded
 
 PS_PER_US = 1_000_000
@@ -177,3 +180,61 @@ def test_claim_c22_what_squares_of_14_entries_need() -> None:
         field = folded(form, field, buffer, scale)
     assert form.read(field).code.bit_length() == 29
     assert form.decode(form.read(field).code) == pytest.approx(14**0.5 * buffer, rel=1e-3)
+
+
+README = Path(__file__).with_name("README.md").read_text()
+
+
+def room(size: int, limit: int) -> str:
+    """Bytes on the wire of an option with a field."""
+    return str(-(-(2 + size) // 4) * 4) if size <= limit else "no room"
+
+
+@pytest.mark.parametrize(
+    ("label", "bits", "hops"),
+    [
+        ("`max`, `ind`: 1 to 8 bits", 8, 1),
+        ("`max`, `sum`, `sum_squ`: 16 bits", 16, 1),
+        ("32 bits", 32, 1),
+        ("`vector`, 4 hops of 8 bits", 8, 4),
+        ("`vector`, 14 hops of 8 bits", 8, 14),
+        ("`vector`, 14 hops of 16 bits", 16, 14),
+        ("`vector`, 14 hops of 32 bits", 32, 14),
+    ],
+)
+def test_the_table_of_carriers_is_what_formats_take(label: str, bits: int, hops: int) -> None:
+    shim = Format("1 s", bits, carrier="shim", fold="vector", capacity=hops)
+    row = f"| {label} | {shim.size} | {room(shim.size, 38)} | {shim.wire_bytes} | {room(shim.size, ECHO_ROOM)} |"
+    assert row in README
+    assert str(shim.echo_bytes) == room(shim.size, 100)
+    if shim.size <= 38:
+        assert str(replace(shim, carrier="option").wire_bytes) == room(shim.size, 38)
+
+
+@pytest.mark.parametrize("size", [64, 256, 1514])
+def test_the_table_of_overheads_is_what_formats_cost(size: int) -> None:
+    forms = [
+        Format("1 ms"),
+        Format("1 ms", carrier="shim"),
+        Format("1 ms", fold="vector", capacity=14),
+    ]
+    shares = [1 / size, *(form.overhead(size) for form in forms)]
+    assert f"| {size} | " + " | ".join(f"{100 * share:.2f} %" for share in shares) + " |" in README
+
+
+def test_a_congestion_control_is_told_the_format() -> None:
+    form = Format("1024 us", 8, bins="log", mantissa=5)
+    assert form.control_options == {
+        "stamp_unit": "250000 ps",
+        "stamp_fold": "max",
+        "stamp_kind": 253,
+        "stamp_mantissa": 5,
+    }
+    vector = Format("256 us", 16, fold="vector", capacity=3)
+    assert vector.control_options["stamp_entry"] == 2
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    for one in (form, vector, Format("1 ms", 32, fold="sum_squ")):
+        net.tcp(a, b, congestion_control="stamp", control_options=one.control_options)
+    with pytest.raises(TidegateError, match="read times from stamps; these are in bytes"):
+        _ = Format("1 MiB", source="bytes").control_options

@@ -34,11 +34,11 @@ class Host(Agent):
 class Lab:
     """Two hosts over two stamping switches; the second's link is the slower one."""
 
-    def __init__(self, form: Format, folder: Path, size: str = "2 MB") -> None:
+    def __init__(self, form: Format, folder: Path, clock: str = "1 us") -> None:
         self.form = form
         self.net = net = Network()
         a, b = net.host("a"), net.host("b")
-        first, second = stamping(net, "first", form), stamping(net, "second", form)
+        first, second = (stamping(net, name, form, clock=clock) for name in ("first", "second"))
         access = net.link(a, first, rate="1 Gbit/s", delay="10 us")
         middle = net.link(first, second, rate="50 Mbit/s", delay="1 ms", queue="100 packets")
         last = net.link(second, b, rate="40 Mbit/s", delay="1 ms", queue="60 packets")
@@ -46,7 +46,7 @@ class Lab:
         self.receiver = Host(form, Report(form.option), Echo(form.option, form.echo))
         net.agent(a, self.sender)
         net.agent(b, self.receiver)
-        net.tcp(a, b, size=size)
+        net.tcp(a, b, size="2 MB")
         net.record("1 ms", queues=[middle, last])
         ends = [(access, first), (middle, first), (middle, second), (last, second)]
         self.files = [folder / f"{number}.pcap" for number in range(4)]
@@ -77,24 +77,32 @@ class Lab:
         return self.form.read(frame[at : at + self.form.size])
 
 
-def test_a_stamp_is_the_longest_wait_of_its_packet(tmp_path: Path) -> None:
-    # A code is a microsecond.
-    lab = Lab(Format("65536 us", bits=16), tmp_path)
+# A code is a tick of the clock.
+@pytest.mark.parametrize(
+    ("clock", "form", "tick_ns"),
+    [("1 us", Format("65536 us", 16), 1000), ("1 ns", Format("4294967296 ns", 32), 1)],
+    ids=["us", "ns"],
+)
+def test_a_stamp_is_the_longest_wait_of_its_packet(
+    clock: str, form: Format, tick_ns: int, tmp_path: Path
+) -> None:
+    lab = Lab(form, tmp_path, clock)
     result = lab.run()
     times = lab.times()
     arrived = lab.packets(3)
-    # From the arrival of a packet's last bit at a switch to the departure of its first.
-    waits = [tuple((times[after][key] - times[after - 1][key]) / 1000 for after in (1, 3)) for key in arrived]
+    # From the arrival of a packet's last bit at a switch to the departure of its first, in nanoseconds.
+    waits = [tuple(times[after][key] - times[after - 1][key] for after in (1, 3)) for key in arrived]
     stamps = [lab.stamp(frame) for _, frame in arrived.values()]
-    assert len(stamps) > 400
+    assert len(stamps) > 1300
     # Either switch has the longer queue for some.
-    assert max(second for _, second in waits) > 15_000
+    assert max(second for _, second in waits) > 15_000_000
     assert sum(first > second for first, second in waits) > 20
-    # Two readings of a clock of 1 us.
-    assert all(abs(stamp.code - max(each)) < 1.001 for stamp, each in zip(stamps, waits, strict=True))
+    # Two readings of a clock.
+    differences = [stamp.code * tick_ns - max(each) for stamp, each in zip(stamps, waits, strict=True)]
+    assert max(map(abs, differences)) <= tick_ns
     assert {stamp.hops for stamp in stamps} == {2}
     recorded = result.queues.filter(pl.col("queue") == "second -> b")["queue_delay_ms_max"].item()
-    assert abs(max(stamps).code - recorded * 1000) < 1.001
+    assert abs(max(stamps).code * tick_ns - recorded * 1e6) <= tick_ns + 1e-3
     # The receiver is told of each stamp that differs from the last, and the sender of each that an ACK brings.
     changes = [stamp for before, stamp in zip([None, *stamps], stamps, strict=False) if stamp != before]
     assert lab.receiver.told == changes
