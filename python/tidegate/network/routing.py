@@ -38,27 +38,19 @@ class Routing(Topology):
         for link in self.links:
             for one, other in ((link.a, link.b), (link.b, link.a)):
                 neighbours[one].append((len(neighbours[one]), other))
-        found: dict[Node, tuple[int, ...]] = {}
-        for host in self.nodes:
-            if host.kind != "host" or host is node:
-                continue
-            # Hops to the host; other hosts do not forward.
-            distance, edge = {host: 0}, [host]
-            for one in edge:
-                for _, other in neighbours[one]:
-                    if other not in distance:
-                        distance[other] = distance[one] + 1
-                        if other.kind != "host":
-                            edge.append(other)
-            if node in distance:
-                nearer = distance[node] - 1
-                ports = [
-                    port
-                    for port, other in neighbours[node]
-                    if distance.get(other) == nearer and (other is host or other.kind != "host")
-                ]
-                found[host] = tuple(ports)
-        return found
+        # Hops from the node, and the ports on the shortest paths; other hosts do not forward.
+        distance, ports, edge = {node: 0}, {node: frozenset[int]()}, [node]
+        for one in edge:
+            for port, other in neighbours[one]:
+                by = frozenset([port]) if one is node else ports[one]
+                if other not in distance:
+                    distance[other], ports[other] = distance[one] + 1, by
+                    if other.kind != "host":
+                        edge.append(other)
+                elif distance[other] == distance[one] + 1:
+                    ports[other] |= by
+        hosts = [host for host in self.nodes if host.kind == "host" and host is not node]
+        return {host: tuple(sorted(ports[host])) for host in hosts if host in ports}
 
     def forwarding(self, switch: Switch) -> dict[str, int]:
         """The port of a switch on the shortest path to each host, by the host's Ethernet address."""
