@@ -87,7 +87,7 @@ impl CongestionControl for Hpcc {
         self.window = self.wire.line_window(flow);
         self.reference = self.window;
         self.last_update = flow.snd_nxt;
-        self.wire.set(flow, self.window);
+        self.wire.set(flow, self.window, 0);
     }
 
     fn signal(&mut self, _flow: &mut Flow, _now: Time, kind: u8, data: &[u8]) {
@@ -102,7 +102,7 @@ impl CongestionControl for Hpcc {
 
     fn cong_avoid(&mut self, _flow: &mut Flow, _ack: &Ack) {}
 
-    fn cong_control(&mut self, flow: &mut Flow, ack: &Ack, _sample: &RateSample) -> bool {
+    fn cong_control(&mut self, flow: &mut Flow, ack: &Ack, sample: &RateSample) -> bool {
         if let Some(hops) = self.telemetry.take() {
             self.measure(&hops, self.wire.rtt(flow));
             let commit = ack.una > self.last_update;
@@ -113,7 +113,7 @@ impl CongestionControl for Hpcc {
                 self.last_update = flow.snd_nxt;
             }
         }
-        self.wire.set(flow, self.window);
+        self.wire.set(flow, self.window, sample.acked_sacked);
         true
     }
 

@@ -106,7 +106,7 @@ impl CongestionControl for PowerTcp {
         self.window = self.wire.line_window(flow);
         self.windows.push_back((0, self.window));
         self.last_update = flow.snd_nxt;
-        self.wire.set(flow, self.window);
+        self.wire.set(flow, self.window, 0);
     }
 
     fn signal(&mut self, _flow: &mut Flow, _now: Time, kind: u8, data: &[u8]) {
@@ -141,7 +141,7 @@ impl CongestionControl for PowerTcp {
             self.last_update = flow.snd_nxt;
             self.windows.push_back((flow.snd_nxt, self.window));
         }
-        self.wire.set(flow, self.window);
+        self.wire.set(flow, self.window, sample.acked_sacked);
         true
     }
 

@@ -6,8 +6,9 @@
 //! both in parts of `base_rtt`, which is one constant of the network. A flow whose round trip is longer moves more slowly by as much, so
 //! that flows of any round trip get the same share.
 //!
-//! After a loss the reference is halved, at most once in a round trip. Where nothing is stamped for a whole round trip, the reference
-//! grows by a packet in each, as Reno's window: then losses alone say what the network can carry.
+//! After a loss the reference is halved, at most once in a round trip, and down to a packet in each: the least rate is for stamps
+//! alone. Where nothing is stamped for a whole round trip, the reference grows by a packet in each, as Reno's window: then losses
+//! alone say what the network can carry.
 
 use units::{Bytes, Time};
 
@@ -127,7 +128,7 @@ impl CongestionControl for Stamp {
         self.rate = self.wire.line_rate;
         self.reference = self.rate;
         self.quiet_until = flow.snd_nxt + self.wire.line_window(flow) as u64;
-        self.wire.set(flow, self.wire.line_window(flow));
+        self.wire.set(flow, self.wire.line_window(flow), 0);
     }
 
     fn signal(&mut self, _flow: &mut Flow, _now: Time, kind: u8, data: &[u8]) {
@@ -159,7 +160,7 @@ impl CongestionControl for Stamp {
                 self.rate = self.reference;
             }
         }
-        self.wire.set(flow, bytes(self.rate, rtt));
+        self.wire.set(flow, bytes(self.rate, rtt), sample.acked_sacked);
         true
     }
 
@@ -167,8 +168,9 @@ impl CongestionControl for Stamp {
         if state >= State::Recovery && flow.snd_una >= self.cut_at {
             self.cut_at = flow.snd_nxt;
             // Of what was really out, which the receiver's window or the sender's data may have limited.
-            let out = f64::from(flow.packets_out.max(1) * flow.mss) * 8e12 / self.wire.rtt(flow);
-            self.reference = (self.reference.min(out) / 2.0).max(self.wire.min_rate);
+            let packet = f64::from(flow.mss) * 8e12 / self.wire.rtt(flow);
+            let out = f64::from(flow.packets_out) * packet;
+            self.reference = (self.reference.min(out) / 2.0).max(packet);
             self.rate = self.rate.min(self.reference);
         }
     }

@@ -3,7 +3,7 @@
 
 use units::{Rate, Time};
 
-use super::{Flow, Options};
+use super::{Flow, Options, State};
 
 /// What a control is told of its host and its path.
 #[derive(Debug, Clone)]
@@ -41,12 +41,14 @@ impl WireWindow {
         bytes(self.line_rate, self.rtt(flow))
     }
 
-    /// Sets the window of so many bytes, and the rate of a window in each round trip.
-    pub fn set(&self, flow: &mut Flow, window: f64) {
+    /// Sets the window of so many bytes, and the rate of a window in each round trip. After a retransmission timeout the window starts
+    /// slowly (RFC 5681 section 3.1) until recovery ends: it grows by the packets that an ACK has delivered.
+    pub fn set(&self, flow: &mut Flow, window: f64, delivered: u32) {
         let packet = f64::from(flow.mss + self.overhead);
         // The last packet may reach beyond the window.
         let packets = (window / packet).ceil().clamp(f64::from(self.min_cwnd), f64::from(flow.cwnd_clamp));
-        flow.cwnd = packets as u32;
+        let slow = if flow.state == State::Loss { flow.cwnd.saturating_add(delivered) } else { u32::MAX };
+        flow.cwnd = slow.min(packets as u32);
         let rate = window * 8e12 / self.rtt(flow);
         let payload = rate.clamp(self.min_rate, self.line_rate) * f64::from(flow.mss) / packet;
         flow.pacing_rate = Rate::from_bps_f64(payload);
@@ -56,4 +58,26 @@ impl WireWindow {
 /// Bytes at a rate in bit/s over a time in picoseconds.
 pub fn bytes(rate: f64, time: f64) -> f64 {
     rate * time / 8e12
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Driver, controlled};
+    use super::*;
+
+    #[test]
+    fn after_a_timeout_the_window_starts_slowly() {
+        let wire = controlled(WireWindow::new, &[("line_rate", "10 Gbit/s"), ("rtt", "100 us")]);
+        let mut flow = Driver::new(80, Time::from_us(100)).flow;
+        wire.set(&mut flow, 60_000.0, 4);
+        let whole = flow.cwnd;
+        assert!(whole > 20, "{whole}");
+        (flow.state, flow.cwnd) = (State::Loss, 1);
+        let mut windows = vec![];
+        for delivered in [1, 2, 4, 100] {
+            wire.set(&mut flow, 60_000.0, delivered);
+            windows.push(flow.cwnd);
+        }
+        assert_eq!(windows, [2, 4, 8, whole]);
+    }
 }
