@@ -466,7 +466,9 @@ def test_p4runtime_does_what_the_operation_does(case: Case) -> None:
 
 
 def test_each_operation_has_a_case() -> None:
-    missing = set(op.Operation.__subclasses__()) - {type(case.operation) for case in CASES}
+    # A class with slots is made twice, and the first may not be collected yet.
+    kinds = {kind for kind in op.Operation.__subclasses__() if getattr(op, kind.__name__) is kind}
+    missing = kinds - {type(case.operation) for case in CASES}
     assert not missing, f"write a case for {', '.join(sorted(kind.__name__ for kind in missing))}"
 
 

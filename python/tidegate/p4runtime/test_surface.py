@@ -360,7 +360,8 @@ def test_who_is_not_primary_does_nothing(pair: Pair) -> None:
 
 
 def test_each_operation_has_messages_or_a_reason() -> None:
-    kinds = set(op.Operation.__subclasses__())
+    # A class with slots is made twice, and the first may not be collected yet.
+    kinds = {kind for kind in op.Operation.__subclasses__() if getattr(op, kind.__name__) is kind}
     assert kinds == set(ARMS), (
         "python/tidegate/p4runtime/translate/arms.py has what P4Runtime says of each operation"
     )
