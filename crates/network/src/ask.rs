@@ -1,6 +1,7 @@
 //! Asking a network: what its recorders have, its counts, and what came of flows.
 
 use transport::tcp::Connection;
+use transport::udp;
 use units::Time;
 
 use crate::error::{BuildError, refuse};
@@ -9,7 +10,6 @@ use crate::flow::{FlowId, NO_PAGE, Outcome};
 use crate::network::{Kind, Network};
 use crate::port::{Link, PortId, QueueStatistics};
 use crate::record::{FlowSamples, Histogram, QueueSamples, Recorder};
-use crate::udp::UdpStatistics;
 
 impl Network {
     /// The link of a port as it is now.
@@ -87,8 +87,8 @@ impl Network {
             Kind::Udp(source) => {
                 let source = &self.sources[source as usize];
                 Outcome {
-                    started: (source.statistics.sent > 0).then_some(source.flow.start),
-                    bytes_received: source.statistics.bytes_received,
+                    started: (source.flow.statistics().sent > 0).then_some(source.planned.start),
+                    bytes_received: source.flow.statistics().bytes_received,
                     ..Outcome::default()
                 }
             }
@@ -121,10 +121,10 @@ impl Network {
     }
 
     /// Counts of a UDP flow.
-    pub fn udp_statistics(&self, flow: FlowId) -> Option<UdpStatistics> {
+    pub fn udp_statistics(&self, flow: FlowId) -> Option<udp::Statistics> {
         match self.kinds[flow.index()] {
             Kind::Tcp(_) => None,
-            Kind::Udp(source) => Some(self.sources[source as usize].statistics),
+            Kind::Udp(source) => Some(self.sources[source as usize].flow.statistics()),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Building a network: nodes, links, routes.
 
 use crate::error::{BuildError, refuse};
-use crate::flows::{TCP_HEADERS, UDP_HEADERS};
+use crate::flows::TCP_HEADERS;
 use crate::network::{Action, Kind, Network};
 use crate::node::{LAST_PORT, NO_HOST, Node, NodeId, Ways};
 use crate::port::{Link, Port, PortId};
 use crate::routes::towards;
+use transport::udp;
 use units::Time;
 
 impl Network {
@@ -199,7 +200,7 @@ impl Network {
                 }
                 Kind::Udp(source) => {
                     let source = &self.sources[*source as usize];
-                    (source.host, source.peer_host, source.flow.payload.saturating_add(UDP_HEADERS))
+                    (source.host, source.peer_host, source.planned.payload.saturating_add(udp::HEADERS))
                 }
             };
             self.check_way(number as u32, from, to)?;

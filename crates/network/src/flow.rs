@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use transport::segment::Ecn;
 use transport::tcp::{Config, Connection, Statistics};
-use units::{Bytes, Time};
+use transport::udp::{self, Load, Pattern};
+use units::{Bytes, Rate, Time};
 
 use crate::node::NodeId;
 
@@ -51,6 +53,39 @@ impl TcpFlow {
             receiver_config: Config::default(),
             extra_delay: Time::ZERO,
         }
+    }
+}
+
+/// Datagrams from one host to another.
+#[derive(Debug, Clone)]
+pub struct UdpFlow {
+    pub from: NodeId,
+    pub to: NodeId,
+    pub start: Time,
+    pub stop: Option<Time>,
+    /// Of IP packets.
+    pub rate: Rate,
+    /// Bytes of a datagram.
+    pub payload: u32,
+    pub pattern: Pattern,
+    pub ecn: Ecn,
+}
+
+/// A UDP flow that runs.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub planned: UdpFlow,
+    pub host: u32,
+    pub peer_host: u32,
+    pub hash: u32,
+    pub flow: udp::Flow,
+}
+
+impl Source {
+    pub fn new(planned: UdpFlow, host: u32, peer_host: u32, hash: u32) -> Source {
+        let UdpFlow { rate, payload, pattern, ecn, .. } = planned;
+        let flow = udp::Flow::new(Load { rate, payload, pattern, ecn });
+        Source { planned, host, peer_host, hash, flow }
     }
 }
 

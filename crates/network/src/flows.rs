@@ -3,18 +3,17 @@
 use std::ops::RangeInclusive;
 
 use transport::cc;
+use transport::udp::HEADERS as UDP_HEADERS;
 use units::Time;
 
 use crate::error::{BuildError, refuse};
 use crate::events::{Event, MAX_ID};
-use crate::flow::{Endpoint, FlowId, NO_PAGE, Outcome, Plan, TcpFlow};
+use crate::flow::{Endpoint, FlowId, NO_PAGE, Outcome, Plan, Source, TcpFlow, UdpFlow};
 use crate::network::{Action, Kind, Network};
 use crate::node::NodeId;
-use crate::udp::{Source, UdpFlow};
 
-/// Bytes of headers in front of an MSS, and of a datagram.
+/// Bytes of headers in front of an MSS.
 pub(crate) const TCP_HEADERS: u32 = 40;
-pub(crate) const UDP_HEADERS: u32 = 28;
 
 /// From Linux's least to what an IPv4 packet holds without options.
 const MSS: RangeInclusive<u32> = 88..=65_495;

@@ -61,7 +61,7 @@ impl Network {
                 self.receive_datagram_through_agents(host, id);
             }
             Packet::Udp(datagram) => {
-                self.sources[endpoint as usize].receive(self.now, datagram);
+                self.sources[endpoint as usize].flow.receive(self.now, datagram);
                 self.packets.free(id);
             }
             Packet::Bytes(_) => {

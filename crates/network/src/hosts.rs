@@ -3,6 +3,7 @@
 use transport::cc;
 use transport::segment::{Flags, Segment};
 use transport::tcp::{Connection, Phase};
+use transport::udp;
 use units::Time;
 use wire::packet::{Arrived, Datagram, Packet};
 
@@ -10,7 +11,6 @@ use crate::addresses;
 use crate::agents::options_for_agents;
 use crate::events::Event;
 use crate::flow::{AGENT, NO_PAGE, Plan};
-use crate::flows::UDP_HEADERS;
 use crate::forward::target;
 use crate::network::Network;
 use crate::pool::{HELD, PacketId, Slot};
@@ -53,10 +53,10 @@ impl Network {
                 if self.sources.get(source as usize).is_some_and(|s| s.peer_host == host) =>
             {
                 if let Some((payload, ecn)) = self.datagram_through_agents(host, payload, ecn, options) {
-                    let source = &mut self.sources[source as usize];
+                    let flow = &mut self.sources[source as usize].flow;
                     match sent {
-                        Some(sent) => source.receive(self.now, &Datagram { payload, ecn, ..sent }),
-                        None => source.receive_unnumbered(payload, ecn),
+                        Some(sent) => flow.receive(self.now, &Datagram { payload, ecn, ..sent }),
+                        None => flow.receive_unnumbered(payload, ecn),
                     }
                 }
             }
@@ -216,23 +216,17 @@ impl Network {
 
     pub(crate) fn on_udp(&mut self, index: u32) {
         let source = &mut self.sources[index as usize];
-        let stop = source.flow.stop.map_or(u64::MAX, |stop| stop.as_ps());
+        let stop = source.planned.stop.map_or(u64::MAX, |stop| stop.as_ps());
         if self.now >= stop {
             return;
         }
-        let datagram = Datagram {
-            payload: source.flow.payload,
-            number: source.statistics.sent,
-            sent: self.now,
-            ecn: source.flow.ecn,
-        };
-        source.statistics.sent += 1;
-        let next = source.next(self.now, &mut self.random);
+        let datagram = source.flow.send(self.now);
+        let next = source.flow.next(self.now, &mut self.random);
         let slot = Slot {
             endpoint: index,
             to: source.peer_host,
             next: 0,
-            size: UDP_HEADERS + source.flow.payload,
+            size: udp::HEADERS + datagram.payload,
             packet: Packet::Udp(datagram),
         };
         let host = source.host;

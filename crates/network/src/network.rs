@@ -3,14 +3,13 @@
 use crate::agent::Agents;
 use crate::capture::{Capture, Watcher};
 use crate::events::Events;
-use crate::flow::{Endpoint, Plan};
+use crate::flow::{Endpoint, Plan, Source};
 use crate::node::{Node, Planned, SwitchNode};
 use crate::outgoing::Outside;
 use crate::page::RequestResponse;
 use crate::pool::Pool;
 use crate::port::{Link, Port};
 use crate::record::Recorder;
-use crate::udp::Source;
 use units::Random;
 use wire::packet::Written;
 

@@ -5,10 +5,7 @@
 
 use std::str::FromStr;
 
-use units::{Bytes, Time};
-
-use crate::udp::exponential;
-use units::Random;
+use units::{Bytes, Random, Time};
 
 /// A distribution of flow sizes.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +99,7 @@ pub fn poisson(
     let mut at = start.as_ps();
     let gap = gap.as_ps().max(1);
     std::iter::from_fn(move || {
-        at = at.saturating_add(exponential(&mut random, gap));
+        at = at.saturating_add(random.exponential(gap));
         (at < stop.as_ps()).then(|| Arrival {
             start: Time::from_ps(at),
             size: sizes.quantile(random.unit()),

@@ -11,6 +11,7 @@ pub mod cc;
 pub mod host;
 pub mod tcp;
 pub mod ticks;
+pub mod udp;
 
 // Segments are the plain form of `wire::tcp`; a host's packets are written and read by `wire::frame`.
 pub use ::wire::frame as wire;

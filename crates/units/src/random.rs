@@ -31,6 +31,11 @@ impl Random {
     pub fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.unit() < probability
     }
+
+    /// An exponential variate, rounded down.
+    pub fn exponential(&mut self, mean: u64) -> u64 {
+        (-ln(1.0 - self.unit()) * mean as f64) as u64
+    }
 }
 
 /// The data plane's, and what seeds others: SplitMix64.
@@ -58,5 +63,40 @@ impl SplitMix {
         let span = u128::from(hi - lo) + 1;
         // The high half of a product is uniform to within 2^-64 of the span.
         lo + ((u128::from(self.next_u64()) * span) >> 64) as u64
+    }
+}
+
+/// The natural logarithm of a number in (0, 1], from basic operations alone: the same bits on every machine.
+fn ln(x: f64) -> f64 {
+    const LN_2: f64 = std::f64::consts::LN_2;
+    let bits = x.to_bits();
+    let mut exponent = ((bits >> 52) & 0x7ff) as i64 - 1023;
+    let mut mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | 1023 << 52);
+    if mantissa > std::f64::consts::SQRT_2 {
+        mantissa /= 2.0;
+        exponent += 1;
+    }
+    let t = (mantissa - 1.0) / (mantissa + 1.0);
+    let square = t * t;
+    let mut power = t;
+    let mut sum = 0.0;
+    for k in 0..12 {
+        sum += power / (2 * k + 1) as f64;
+        power *= square;
+    }
+    exponent as f64 * LN_2 + 2.0 * sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithms() {
+        let mut random = Random::new(1);
+        for _ in 0..1000 {
+            let x = 1.0 - random.unit();
+            assert!((ln(x) - x.ln()).abs() < 1e-14 * (1.0 + x.ln().abs()), "{x}");
+        }
     }
 }

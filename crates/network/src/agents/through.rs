@@ -193,7 +193,7 @@ impl Network {
             let passed = self.datagram_through_agents(host, datagram.payload, datagram.ecn, Options::EMPTY);
             if let Some((_, ecn)) = passed {
                 datagram.ecn = ecn;
-                self.sources[source].receive(now, &datagram);
+                self.sources[source].flow.receive(now, &datagram);
             }
         }
     }

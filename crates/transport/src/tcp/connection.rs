@@ -140,11 +140,6 @@ impl Connection {
         self.sender.flow.snd_una.saturating_sub(1).min(self.sender.write_end - 1)
     }
 
-    /// Bytes written and not yet acknowledged.
-    pub fn bytes_queued(&self) -> u64 {
-        self.sender.write_end - 1 - self.bytes_acked()
-    }
-
     /// The peer has closed, and all it sent was received.
     pub fn peer_closed(&self) -> bool {
         self.receiver.fin_at.is_some_and(|at| at < self.receiver.nxt)

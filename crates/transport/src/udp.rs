@@ -1,11 +1,12 @@
 //! UDP: sources of a known pattern, and what arrives of them.
 
-use transport::segment::Ecn;
-use units::{Rate, Time};
-use wire::packet::Datagram;
+use ::wire::packet::Datagram;
+use units::{Bytes, Random, Rate, Time};
 
-use crate::node::NodeId;
-use units::Random;
+use crate::segment::Ecn;
+
+/// Bytes of IPv4 and UDP headers in front of a datagram's payload.
+pub const HEADERS: u32 = 28;
 
 /// When datagrams are sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,12 +19,9 @@ pub enum Pattern {
     OnOff { on: Time, off: Time, exponential: bool },
 }
 
-#[derive(Debug, Clone)]
-pub struct UdpFlow {
-    pub from: NodeId,
-    pub to: NodeId,
-    pub start: Time,
-    pub stop: Option<Time>,
+/// What a flow sends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Load {
     /// Of IP packets.
     pub rate: Rate,
     /// Bytes of a datagram.
@@ -34,7 +32,7 @@ pub struct UdpFlow {
 
 /// Counts since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct UdpStatistics {
+pub struct Statistics {
     pub sent: u64,
     pub received: u64,
     pub bytes_received: u64,
@@ -46,42 +44,42 @@ pub struct UdpStatistics {
     pub delay_max_ps: u64,
 }
 
+/// A flow: the source's clock and numbers, and the counts of both ends.
 #[derive(Debug)]
-pub(crate) struct Source {
-    pub flow: UdpFlow,
-    pub host: u32,
-    pub peer_host: u32,
-    pub hash: u32,
-    pub statistics: UdpStatistics,
+pub struct Flow {
+    load: Load,
+    statistics: Statistics,
     /// Until when the current on-time lasts.
     on_until: u64,
     highest: u64,
-    pub gap: u64,
+    gap: u64,
 }
 
-impl Source {
-    pub fn new(flow: UdpFlow, host: u32, peer_host: u32, hash: u32) -> Source {
-        let gap = flow.rate.time_for(units::Bytes::new(u64::from(flow.payload + 28))).as_ps();
-        Source {
-            flow,
-            host,
-            peer_host,
-            hash,
-            statistics: UdpStatistics::default(),
-            on_until: 0,
-            highest: 0,
-            gap,
-        }
+impl Flow {
+    pub fn new(load: Load) -> Flow {
+        let gap = load.rate.time_for(Bytes::new(u64::from(load.payload + HEADERS))).as_ps();
+        Flow { load, statistics: Statistics::default(), on_until: 0, highest: 0, gap }
+    }
+
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// The datagram that is sent at `now`.
+    pub fn send(&mut self, now: u64) -> Datagram {
+        let number = self.statistics.sent;
+        self.statistics.sent += 1;
+        Datagram { payload: self.load.payload, number, sent: now, ecn: self.load.ecn }
     }
 
     /// When the next datagram after one at `now` is sent.
     pub fn next(&mut self, now: u64, random: &mut Random) -> u64 {
-        match self.flow.pattern {
+        match self.load.pattern {
             Pattern::Constant => now + self.gap,
-            Pattern::Poisson => now + exponential(random, self.gap),
+            Pattern::Poisson => now + random.exponential(self.gap),
             Pattern::OnOff { on, off, exponential: random_times } => {
                 let mut draw = |mean: Time| {
-                    if random_times { exponential(random, mean.as_ps()) } else { mean.as_ps() }
+                    if random_times { random.exponential(mean.as_ps()) } else { mean.as_ps() }
                 };
                 if self.on_until == 0 {
                     self.on_until = now + draw(on);
@@ -118,62 +116,18 @@ impl Source {
     }
 }
 
-/// An exponential variate.
-pub(crate) fn exponential(random: &mut Random, mean: u64) -> u64 {
-    (-ln(1.0 - random.unit()) * mean as f64) as u64
-}
-
-/// The natural logarithm of a number in (0, 1], from basic operations alone: the same bits on every machine.
-fn ln(x: f64) -> f64 {
-    const LN_2: f64 = std::f64::consts::LN_2;
-    let bits = x.to_bits();
-    let mut exponent = ((bits >> 52) & 0x7ff) as i64 - 1023;
-    let mut mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | 1023 << 52);
-    if mantissa > std::f64::consts::SQRT_2 {
-        mantissa /= 2.0;
-        exponent += 1;
-    }
-    let t = (mantissa - 1.0) / (mantissa + 1.0);
-    let square = t * t;
-    let mut power = t;
-    let mut sum = 0.0;
-    for k in 0..12 {
-        sum += power / (2 * k + 1) as f64;
-        power *= square;
-    }
-    exponent as f64 * LN_2 + 2.0 * sum
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn logarithms() {
-        let mut random = Random::new(1);
-        for _ in 0..1000 {
-            let x = 1.0 - random.unit();
-            assert!((ln(x) - x.ln()).abs() < 1e-14 * (1.0 + x.ln().abs()), "{x}");
-        }
-    }
-
-    #[test]
     fn on_off_sends_its_share() {
         let pattern = Pattern::OnOff { on: Time::from_ms(10), off: Time::from_ms(30), exponential: true };
-        let flow = UdpFlow {
-            from: NodeId(0),
-            to: NodeId(1),
-            start: Time::ZERO,
-            stop: None,
-            rate: Rate::from_mbps(8),
-            payload: 972,
-            pattern,
-            ecn: Ecn::NotEct,
-        };
-        let (mut source, mut random) = (Source::new(flow, 0, 1, 0), Random::new(3));
+        let load = Load { rate: Rate::from_mbps(8), payload: 972, pattern, ecn: Ecn::NotEct };
+        let (mut flow, mut random) = (Flow::new(load), Random::new(3));
         let (mut now, mut sent) = (0, 0);
         while now < Time::from_secs(200).as_ps() {
-            now = source.next(now, &mut random);
+            now = flow.next(now, &mut random);
             sent += 1;
         }
         // 1000 packets/s for a quarter of the time
