@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.claims import Claim, Percents, Unit, between, mean_below, medians, unexplained
+from tidegate.claims import Claim, Percents, Unit, between, mean_below, medians
 from tidegate.experiments import run
 
 
@@ -47,14 +47,6 @@ def test_only_what_others_wrote_is_called_published() -> None:
         Claim("id", "ours", "", "Fig. 1", "", True)
     with pytest.raises(ValueError, match="every other one has"):
         Claim("id", "paper", "", None, "", True)
-
-
-def test_claims_that_do_not_hold_say_why() -> None:
-    holds, told, silent = (
-        Claim(id, "ours", "", None, "", holds=id == "holds", why="because" if id == "told" else None)
-        for id in ("holds", "told", "silent")
-    )
-    assert unexplained([holds, told, silent]) == ["silent"]
 
 
 def test_medians_are_over_the_seeds() -> None:

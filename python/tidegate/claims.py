@@ -42,11 +42,6 @@ class Claim:
             object.__setattr__(self, "why", None)
 
 
-def unexplained(claims: Iterable[Claim]) -> list[str]:
-    """Ids of claims that do not hold and do not say why."""
-    return [claim.id for claim in claims if not claim.holds and not claim.why]
-
-
 class Format(Protocol):
     """Format of values."""
 

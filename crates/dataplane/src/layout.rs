@@ -177,11 +177,6 @@ impl Layout {
         self.headers[header.index()]
     }
 
-    /// Offset of a header's packed bytes.
-    pub fn header_offset(&self, header: HeaderId) -> usize {
-        self.headers[header.index()].base as usize
-    }
-
     /// Bytes from one element of a stack to the next.
     pub fn stack_stride(&self, stack: StackId) -> usize {
         self.stacks[stack.index()].stride as usize

@@ -69,12 +69,6 @@ impl Rate {
         Time::from_ps(u64::try_from(bits_ps.div_ceil(u128::from(self.0))).unwrap_or(u64::MAX))
     }
 
-    /// What goes through in `time`, rounded down to a byte.
-    pub fn bytes_in(self, time: Time) -> Bytes {
-        let bits = u128::from(self.0) * u128::from(time.as_ps()) / PS_PER_S;
-        Bytes::new(u64::try_from(bits / 8).unwrap_or(u64::MAX))
-    }
-
     /// The rate at which `size` goes through in `time`, rounded down; `None` for no time.
     pub fn of(size: Bytes, time: Time) -> Option<Rate> {
         let bits_ps = u128::from(size.get()) * 8 * PS_PER_S;

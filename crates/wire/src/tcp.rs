@@ -233,11 +233,6 @@ impl Segment {
         20 + options
     }
 
-    /// Sequence numbers that the segment takes.
-    pub fn seq_len(&self) -> u32 {
-        self.payload + u32::from(self.flags.has(Flags::SYN)) + u32::from(self.flags.has(Flags::FIN))
-    }
-
     /// Reads a segment that came in a packet with this ECN field. Options that it has no field for, as experimental ones, go to
     /// `other`, kind and data.
     ///
