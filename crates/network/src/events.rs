@@ -1,10 +1,12 @@
-//! The queue of events: a four-ary heap over 16-byte entries, four to a line of the cache.
+//! The queue of events: a wheel of narrow slots beside a heap.
 //!
-//! Ports keep their packets in order themselves, so that the heap holds one entry per busy wire and timer, not one per
-//! packet: it is small, and most of it stays in the processor's first cache. Entries of one time come out in the order in
-//! which they went in.
+//! Ports keep their packets in order themselves, so that there is one entry per busy wire and timer, not one per packet. What happens
+//! soon waits in the wheel, in the slot of its time. Slots are about as long as the mean time between events, so that few have more
+//! than one entry. What is later than the wheel reaches, timers for the most part, and what finds its slot full, waits in the heap.
+//! Entries of one time come out in the order in which they went in, wherever they wait.
 
-use std::hint::select_unpredictable;
+use crate::heap::Heap;
+use crate::wheel::Wheel;
 
 /// What is to happen; the number says to which port, flow, ...
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,142 +63,201 @@ impl Event {
 pub(crate) const MAX_ID: u32 = 0xff_ffff;
 
 /// Time (64 bits), then order of making (37) with kind and id (27) below.
-type Entry = u128;
+pub(crate) type Entry = u128;
 
 const ORDER_SHIFT: u32 = 27;
 
 /// In place of an entry where there is none: later than all.
-const NONE: Entry = Entry::MAX;
+pub(crate) const NONE: Entry = Entry::MAX;
 
-/// Four siblings, in one line of the cache.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
-struct Four([Entry; 4]);
+/// Entries that are made from one look at the length of slots to the next.
+const LOOK: u64 = 1 << 14;
 
-impl Four {
-    /// The least, and which it is. No branches: which is the least cannot be predicted.
-    #[inline(always)]
-    fn least(&self) -> (usize, Entry) {
-        let less = |a: (usize, Entry), b: (usize, Entry)| select_unpredictable(b.1 < a.1, b, a);
-        let [a, b, c, d] = self.0;
-        less(less((0, a), (1, b)), less((2, c), (3, d)))
-    }
-}
+/// Slots are not longer than 2^this picoseconds: a second.
+const MOST_SHIFT: u32 = 40;
 
-/// The first entry is the last of the first four, and those behind it are the others, four by four: the children of `slot` are
-/// the four number `slot - 2`.
-const ROOT: usize = 3;
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Events {
-    fours: Vec<Four>,
-    /// Behind the last entry.
-    end: usize,
+    wheel: Wheel,
+    /// What does not go into the wheel.
+    heap: Heap,
     made: u64,
+    /// When so many are made, the next look is due; the time of the last one.
+    look_at: u64,
+    looked: u64,
 }
 
-impl Default for Events {
-    fn default() -> Events {
-        Events { fours: vec![Four([NONE; 4])], end: ROOT, made: 0 }
-    }
+/// When an entry is due.
+#[inline(always)]
+pub(crate) fn time(entry: Entry) -> u64 {
+    (entry >> 64) as u64
 }
 
 impl Events {
+    #[inline(always)]
     fn entry(&mut self, at: u64, event: Event) -> Entry {
         let order = self.made << ORDER_SHIFT | event.pack();
         self.made += 1;
         Entry::from(at) << 64 | Entry::from(order)
     }
 
-    fn slot(&mut self, slot: usize) -> &mut Entry {
-        &mut self.fours[slot / 4].0[slot % 4]
-    }
-
+    #[inline]
     pub fn push(&mut self, at: u64, event: Event) {
         let entry = self.entry(at, event);
-        let mut hole = self.end;
-        self.end += 1;
-        if hole == 4 * self.fours.len() {
-            self.fours.push(Four([NONE; 4]));
+        self.put(entry);
+    }
+
+    #[inline(always)]
+    fn put(&mut self, entry: Entry) {
+        if !self.wheel.put(entry) {
+            self.heap.push(entry);
         }
-        while hole > ROOT {
-            let parent = hole / 4 + 2;
-            let above = *self.slot(parent);
-            if above <= entry {
-                break;
-            }
-            *self.slot(hole) = above;
-            hole = parent;
-        }
-        *self.slot(hole) = entry;
     }
 
     #[inline]
     pub fn first(&self) -> Option<(u64, Event)> {
-        let first = self.fours[0].0[ROOT];
-        (first != NONE).then(|| ((first >> 64) as u64, Event::unpack(first as u64)))
+        let first = self.wheel.first().min(self.heap.first());
+        (first != NONE).then(|| (time(first), Event::unpack(first as u64)))
     }
 
+    #[inline]
     pub fn drop_first(&mut self) {
-        if self.end > ROOT {
-            self.end -= 1;
-            let last = std::mem::replace(self.slot(self.end), NONE);
-            if self.end > ROOT {
-                self.sift_down(last);
-            }
+        if self.wheel.first() < self.heap.first() {
+            self.wheel.drop_first();
+        } else {
+            self.drop_from_heap();
+        }
+    }
+
+    fn drop_from_heap(&mut self) {
+        let first = self.heap.first();
+        if first != NONE {
+            self.wheel.pass(time(first));
+            self.heap.drop_first();
         }
     }
 
     /// Puts another event in the place of the first one, which is cheaper than taking one out and putting one in.
+    #[inline]
     pub fn replace_first(&mut self, at: u64, event: Event) {
         let entry = self.entry(at, event);
-        self.sift_down(entry);
+        if self.wheel.first() < self.heap.first() {
+            if !self.wheel.replace_first(entry) {
+                self.heap.push(entry);
+            }
+        } else {
+            self.drop_from_heap();
+            self.put(entry);
+        }
+        if self.made >= self.look_at {
+            self.look();
+        }
     }
 
-    fn sift_down(&mut self, entry: Entry) {
-        let mut hole = ROOT;
-        while let Some(children) = self.fours.get(hole - 2) {
-            let (which, least) = children.least();
-            if entry <= least {
-                break;
-            }
-            *self.slot(hole) = least;
-            hole = 4 * (hole - 2) + which;
+    /// Makes slots as long as the mean time between events, if they are far from that.
+    #[cold]
+    fn look(&mut self) {
+        let Some((now, _)) = self.first() else { return };
+        self.look_at = self.made + LOOK;
+        let spacing = now.saturating_sub(self.looked) / LOOK;
+        self.looked = now;
+        let shift = spacing.max(1).ilog2().min(MOST_SHIFT);
+        if shift.abs_diff(self.wheel.shift()) > 1 {
+            let entries = self.wheel.set_shift(shift, now);
+            entries.into_iter().for_each(|entry| self.put(entry));
         }
-        *self.slot(hole) = entry;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
+
     use proptest::prelude::*;
+    use units::Random;
 
     use super::*;
 
+    /// Beside a heap of times and orders.
+    #[derive(Default)]
+    struct Both {
+        events: Events,
+        model: BinaryHeap<Reverse<(u64, u32)>>,
+        made: u32,
+    }
+
+    impl Both {
+        fn push(&mut self, at: u64) {
+            self.events.push(at, Event::Timer(self.made));
+            self.model.push(Reverse((at, self.made)));
+            self.made += 1;
+        }
+
+        /// Takes the first out, and puts another in if there is one; gives its time.
+        fn step(&mut self, next: impl FnOnce(u64) -> Option<u64>) -> Option<u64> {
+            let expected = self.model.pop().map(|Reverse((at, id))| (at, Event::Timer(id)));
+            assert_eq!(self.events.first(), expected);
+            let (at, _) = expected?;
+            if let Some(next) = next(at) {
+                self.events.replace_first(next, Event::Timer(self.made));
+                self.model.push(Reverse((next, self.made)));
+                self.made += 1;
+            } else {
+                self.events.drop_first();
+            }
+            Some(at)
+        }
+    }
+
     proptest! {
         #[test]
-        fn by_time_then_by_order(times in prop::collection::vec(0u64..50, 1..300), replace in prop::collection::vec(any::<bool>(), 300)) {
-            let mut events = Events::default();
-            let mut model: Vec<(u64, u32)> = Vec::new();
-            for (id, at) in times.iter().enumerate() {
-                events.push(*at, Event::Timer(id as u32));
-                model.push((*at, id as u32));
-            }
-            let mut id = times.len() as u32;
-            for replace in replace {
-                model.sort();
-                let Some(first) = model.first().copied() else { break };
-                prop_assert_eq!(events.first(), Some((first.0, Event::Timer(first.1))));
-                model.remove(0);
-                if replace {
-                    let at = first.0 + u64::from(id % 7);
-                    events.replace_first(at, Event::Timer(id));
-                    model.push((at, id));
-                    id += 1;
-                } else {
-                    events.drop_first();
+        fn by_time_then_by_order(
+            starts in prop::collection::vec(0u64..50, 1..100),
+            // Bits of the time to the next event: from the slot under way to far beyond the wheel.
+            steps in prop::collection::vec((any::<bool>(), any::<bool>(), 0u32..40, any::<u64>()), 600),
+        ) {
+            let mut both = Both::default();
+            starts.iter().for_each(|at| both.push(*at));
+            for (replace, push, bits, random) in steps {
+                let later = random & ((1 << bits) - 1);
+                let Some(now) = both.step(|at| replace.then_some(at + later)) else { break };
+                if push {
+                    both.push(now + later / 3);
+                }
+                if random % 5 == 0 {
+                    // What is next is looked at, and then something comes before it.
+                    both.events.first();
+                    both.push(now + later / 100);
                 }
             }
         }
+    }
+
+    /// Slots become longer and shorter as events are further apart or closer.
+    #[test]
+    fn whatever_the_time_between_events_is() {
+        let mut both = Both::default();
+        let mut random = Random::new(5);
+        (0..500).for_each(|at| both.push(at));
+        let mut shifts = Vec::new();
+        for spread in [1 << 12, 1 << 30, 1 << 46, 1 << 20, 1 << 36, 1, 1 << 20] {
+            for _ in 0..50_000 {
+                let later = random.next_u64() % spread;
+                both.step(|at| Some(at + later));
+            }
+            shifts.push(both.events.wheel.shift());
+        }
+        while both.step(|_| None).is_some() {}
+        assert!(shifts[..3].is_sorted() && shifts[2] > shifts[0] + 20 && shifts[3] < shifts[2], "{shifts:?}");
+    }
+
+    #[test]
+    fn up_to_the_end_of_time() {
+        let mut both = Both::default();
+        [u64::MAX - 1, 3, u64::MAX - 1, u64::MAX - (1 << 50), 1 << 62]
+            .into_iter()
+            .for_each(|at| both.push(at));
+        while both.step(|_| None).is_some() {}
     }
 }

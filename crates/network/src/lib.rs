@@ -40,6 +40,7 @@ mod events;
 mod flow;
 mod flows;
 mod forward;
+mod heap;
 mod hosts;
 mod network;
 mod node;
@@ -56,6 +57,7 @@ mod sample;
 mod switches;
 mod tap;
 mod watch;
+mod wheel;
 mod workload;
 
 pub use addresses::{flow_ports, ipv4, mac};
