@@ -11,16 +11,18 @@ bit<32> words(in bit<CODE_BITS> code) {
     return (bit<32>) code << 8;
 #elif STAMP_BYTES == 2
     return (bit<32>) code;
-#else
+#elif STAMP_BYTES == 4
     return (code >> 16) + (code & 0xffff);
+#else
+    return (bit<32>) (code >> 48) + (bit<32>) code[47:32] + (bit<32>) code[31:16] + (bit<32>) code[15:0];
 #endif
 }
 
 // `odd`: the value begins in the second byte of a word. A sum there has its bytes swapped (RFC 1071 section 2).
 bit<16> checksum_with(in bit<16> checksum, in bit<CODE_BITS> old, in bit<CODE_BITS> new, in bit<6> hops_before, in bit<6> hops,
                       in bit<1> odd) {
-    // 0x2fffd is a multiple of 0xffff: no difference is negative.
-    bit<32> change = folded(words(new) + 0x2fffd - words(old));
+    // 0x4fffb is a multiple of 0xffff: no difference is negative.
+    bit<32> change = folded(words(new) + 0x4fffb - words(old));
     change = folded(change);
     bit<1> swaps = odd;
 #if STAMP_FOLD == FOLD_VECTOR && STAMP_BYTES == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tidegate.control import Controller, SwitchApi
-from tidegate.systems.stamping.format import Scale
+from tidegate.systems.stamping.field import Scale
 
 
 class StampController(Controller):

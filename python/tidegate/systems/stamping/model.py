@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tidegate.systems.stamping.format import MOST_HOPS, OPTION_KIND, SHIM_TYPE, VERSION, Format, Scale
+from tidegate.systems.stamping.field import MOST_HOPS, OPTION_KIND, SHIM_TYPE, VERSION, Scale
+from tidegate.systems.stamping.format import Format
 
 Reason = Literal["malformed", "repeated", "full", "version"]
 REASONS: tuple[Reason, ...] = ("malformed", "repeated", "full", "version")

@@ -1,10 +1,11 @@
-// What a switch measures of a port: the time that the packet has waited, bytes or packets that it has found, or the utilisation.
+// What a switch measures of a port: the time that the packet has waited, bytes or packets that it has found, the utilisation, or
+// all that a host needs to compute one (telemetry).
 //
 // Bytes are those of Ethernet frames. A packet that is being sent is not in the queue. The queue is counted by arrival and departure;
 // a packet that finds no room in the buffer has been counted and never leaves. So the count is held to the bytes that as many of the
 // largest frames have as wait, which is none when the queue is empty.
 
-#define COUNTS_BYTES (STAMP_SOURCE == SOURCE_BYTES || STAMP_SOURCE == SOURCE_UTILISATION)
+#define COUNTS_BYTES (STAMP_SOURCE == SOURCE_BYTES || STAMP_SOURCE == SOURCE_UTILISATION || STAMP_SOURCE == SOURCE_TELEMETRY)
 #define SEES_ALL COUNTS_BYTES
 
 const bit<32> NORMAL = 0;
@@ -66,6 +67,27 @@ control Standing(in standard_metadata_t standard_metadata, in bit<48> elapsed, i
 }
 #endif
 
+#if STAMP_SOURCE == SOURCE_TELEMETRY
+// Bytes that a port has sent, modulo 2^32.
+register<bit<32>>(PORTS) passed;
+
+// A hop's telemetry, in the widths of HPCC (Li et al., SIGCOMM 2019): the code of the link's rate (3 bits), the time in nanoseconds
+// (24), bytes sent before the packet in units of 128 (20), bytes behind it in units of 80 (17).
+control Telemetry(in metadata_t meta, in standard_metadata_t standard_metadata, in bit<32> left, out bit<64> hop) {
+    apply {
+        bit<32> port = (bit<32>) standard_metadata.egress_port;
+        bit<32> bytes;
+        passed.read(bytes, port);
+        passed.write(port, bytes + standard_metadata.packet_length);
+        // A division by 80.
+        bit<64> units = (bit<64>) left * 52429 >> 22;
+        bit<17> queue = units > 0x1ffff ? 17w0x1ffff : (bit<17>) units;
+        bit<24> time = (bit<24>) standard_metadata.egress_global_timestamp;
+        hop = (bit<3>) meta.ratio ++ time ++ (bit<20>) (bytes >> 7) ++ queue;
+    }
+}
+#endif
+
 control Quantity(inout metadata_t meta, in standard_metadata_t standard_metadata, out bit<64> measured) {
 #if COUNTS_BYTES
     Departure() departure;
@@ -73,6 +95,8 @@ control Quantity(inout metadata_t meta, in standard_metadata_t standard_metadata
 #if STAMP_SOURCE == SOURCE_UTILISATION
     Meter() meter;
     Standing() queue;
+#elif STAMP_SOURCE == SOURCE_TELEMETRY
+    Telemetry() telemetry;
 #endif
 
     apply {
@@ -91,6 +115,8 @@ control Quantity(inout metadata_t meta, in standard_metadata_t standard_metadata
 #ifdef STAMP_OWN
         measured = measured + (bit<64>) standard_metadata.packet_length;
 #endif
+#elif STAMP_SOURCE == SOURCE_TELEMETRY
+        telemetry.apply(meta, standard_metadata, left, measured);
 #else
         // In bytes of a base RTT at the port's rate: `ratio` is how many windows that is, in 1/65536.
         bit<64> rate;

@@ -11,7 +11,7 @@ from tidegate.network import Network, Node, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
 from tidegate.systems.stamping.controller import StampController
-from tidegate.systems.stamping.format import Format, Scale
+from tidegate.systems.stamping.field import Field, Scale
 
 
 @cache
@@ -19,13 +19,13 @@ def _program(defines: tuple[str, ...]) -> Program:
     return compile_p4(Path(__file__).with_name("stamp.p4"), defines=defines)
 
 
-def program(form: Format) -> Program:
+def program(form: Field) -> Program:
     """The data plane that stamps in a format."""
     return _program(tuple(form.defines))
 
 
 def stamping(
-    network: Network, name: str, form: Format, *, clock: units.Time = "1 us", **options: Any
+    network: Network, name: str, form: Field, *, clock: units.Time = "1 us", **options: Any
 ) -> Switch:
     """Add a switch that stamps at all of its ports. Hosts may be linked to it after this.
 
@@ -38,7 +38,7 @@ def stamping(
     return switch
 
 
-def _scales(network: Network, switch: Switch, form: Format, clock: units.Time) -> dict[int, Scale]:
+def _scales(network: Network, switch: Switch, form: Field, clock: units.Time) -> dict[int, Scale]:
     """The scale of each of a switch's ports."""
     form.demand_hops(_longest_path(network, switch) if form.fold == "vector" else 0)
     wires = [

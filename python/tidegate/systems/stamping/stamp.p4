@@ -6,7 +6,7 @@
 // The program is specialised when it is compiled, by these definitions (`Format.defines` in format.py makes them):
 //
 //   STAMP_CARRIER   CARRIER_OPTION or CARRIER_SHIM: where the field stands
-//   STAMP_SOURCE    SOURCE_TIME, SOURCE_BYTES, SOURCE_PACKETS or SOURCE_UTILISATION: the quantity
+//   STAMP_SOURCE    SOURCE_TIME, SOURCE_BYTES, SOURCE_PACKETS, SOURCE_UTILISATION or SOURCE_TELEMETRY: the quantity
 //   STAMP_FOLD      FOLD_MAX, FOLD_SUM, FOLD_SUM_SQU or FOLD_VECTOR
 //   STAMP_BITS      n: a code is from 0 to 2^n - 1
 //   STAMP_BYTES     W: bytes of a code in the packet
@@ -27,6 +27,7 @@
 #define SOURCE_BYTES 1
 #define SOURCE_PACKETS 2
 #define SOURCE_UTILISATION 3
+#define SOURCE_TELEMETRY 4
 #define FOLD_MAX 0
 #define FOLD_SUM 1
 #define FOLD_SUM_SQU 2
@@ -128,7 +129,9 @@ control Bins(in bit<64> scaled, out bit<64> code) {
 control Stamp(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     counter(4, CounterType.packets) unstamped;
     Quantity() quantity;
+#if STAMP_SOURCE != SOURCE_TELEMETRY
     Bins() bins;
+#endif
 
     // The scaled quantity is (quantity * multiplier) >> shift. `frame`: bytes of the largest frame. The others are for the
     // utilisation: see quantity.p4.
@@ -169,8 +172,12 @@ control Stamp(inout headers_t hdr, inout metadata_t meta, inout standard_metadat
                 unstamped.count(FULL);
 #endif
             } else {
+#if STAMP_SOURCE == SOURCE_TELEMETRY
+                bit<64> code = measured;
+#else
                 bit<64> code;
                 bins.apply((measured * (bit<64>) meta.multiplier) >> meta.shift, code);
+#endif
                 bit<6> hops = hdr.stamp.hops;
                 bit<CODE_BITS> old;
                 bit<CODE_BITS> new;

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from tidegate import TidegateError
 from tidegate.network import Network
-from tidegate.systems.stamping.format import BITS, ECHO_ROOM, Format
+from tidegate.systems.stamping.field import ECHO_ROOM
+from tidegate.systems.stamping.format import BITS, Format
 from tidegate.systems.stamping.model import folded
 
 PS_PER_US = 1_000_000

@@ -14,7 +14,8 @@ from tidegate.hosts.agents import Agent, Connection
 from tidegate.hosts.shims import Echo, Insert, Report, Shim
 from tidegate.network import Network
 from tidegate.results import Result
-from tidegate.systems.stamping.format import Format, Source, Stamp
+from tidegate.systems.stamping.field import Stamp
+from tidegate.systems.stamping.format import Format, Source
 from tidegate.systems.stamping.model import find, with_checksum
 from tidegate.systems.stamping.setup import stamping
 
