@@ -9,7 +9,17 @@ import pytest
 
 from tidegate import TidegateError
 from tidegate.claims import Row
-from tidegate.papers import CANNOT_TELL, FOUND, NOT_FOUND, Finding, PaperClaim, judge_runs, papers
+from tidegate.papers import (
+    CANNOT_TELL,
+    FOUND,
+    NOT_FOUND,
+    Finding,
+    PaperClaim,
+    judge_runs,
+    need,
+    of_run,
+    papers,
+)
 
 RTTS = (5.0, 10.0, 20.0, 50.0, 100.0)
 
@@ -46,7 +56,7 @@ def meter_rows(errors: dict[str, float], rtt: float = 0.1) -> list[Row]:
 
 def test_the_lists_are_whole() -> None:
     known = papers()
-    assert known.keys() == {"aqm", "meter"}
+    assert known.keys() == {"aqm", "meter", "stamping"}
     for _, claims in known.values():
         assert len({claim.id for claim in claims}) == len(claims)
     assert len(known["meter"][1]) == 27
@@ -170,7 +180,8 @@ def test_what_cannot_be_judged_by(tmp_path: Path) -> None:
         judge_runs([tmp_path])
     out = written(tmp_path, "reference.dumbbell", [])
     with pytest.raises(
-        TidegateError, match="no system of these runs lists the claims of a paper; those that do: aqm, meter"
+        TidegateError,
+        match="no system of these runs lists the claims of a paper; those that do: aqm, meter, stamping",
     ):
         judge_runs([out])
     (out / "run.json").write_text(
@@ -187,6 +198,40 @@ def test_a_claim_has_a_judge_or_says_why_not() -> None:
     ):
         with pytest.raises(ValueError, match="give an experiment and a judge, or say why"):
             PaperClaim("id", "I", "statement", **given)  # type: ignore[arg-type]
+
+
+def test_a_run_is_judged_by_the_claims_that_it_can_show(tmp_path: Path) -> None:
+    def judge(rows: list[Row], parameters: dict[str, Any]) -> Finding:
+        need(rows, "there are no rows")
+        return Finding(rows[0]["value"] > parameters["least"], f"{rows[0]['value']}")
+
+    claims = [
+        PaperClaim("C1", "section 1", "much", "a.b", judge, why="it is little"),
+        PaperClaim("C2", "section 2", "another run shows it", "a.c", judge),
+        PaperClaim("C3", "section 3", "nothing shows it", cannot="no"),
+    ]
+    (claim,) = of_run(claims, "a.b", [{"value": 1}], {"least": 2})
+    assert (claim.id, claim.of, claim.published, claim.measured) == ("c1", "paper", "section 1", "1")
+    assert (claim.holds, claim.why) == (False, "it is little")
+    (claim,) = of_run(claims, "a.b", [{"value": 3}], {"least": 2})
+    assert (claim.holds, claim.why) == (True, None)
+    assert of_run(claims, "a.b", [], {"least": 2}) == []
+
+
+def test_a_claim_that_is_not_found_says_why(tmp_path: Path) -> None:
+    rows = [
+        {"signal": signal, "throughput_gbps": rate, "of_fair": rate}
+        for signal, rate in (("max", 1.5), ("rtt", 1.0))
+    ]
+    out = written(tmp_path, "stamping.noise", rows, cross_flows="1,6", t_low_us=120.0)
+    by_id = {row["id"]: row for row in judge_runs([out])}
+    assert by_id["C1"]["verdict"] == NOT_FOUND
+    assert by_id["C1"]["measured"].startswith("MAX 1.50, RTT 1.00 Gbit/s: 1.50 times: MAX has 0.90")
+    assert (by_id["C2"]["verdict"], by_id["C2"]["measured"]) == (
+        FOUND,
+        "1.50 Gbit/s, 150% of the fair share (90 % asked for)",
+    )
+    assert by_id["C3"]["measured"] == "the run has no of_fair with the signal sum"
 
 
 def test_the_command(tmp_path: Path, tidegate: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from tidegate import systems
 from tidegate._core import TidegateError
-from tidegate.claims import Row
+from tidegate.claims import Claim, Row
 from tidegate.experiments import folder, registry
 
 FOUND, NOT_FOUND, CANNOT_TELL = "found", "not found", "cannot tell"
@@ -59,11 +59,39 @@ class PaperClaim:
     judge: Judge | None = None
     cannot: str | None = None
     """Why no run can judge it."""
+    why: str | None = None
+    """The cause where it is not found."""
 
     def __post_init__(self) -> None:
         judged = self.experiment is not None and self.judge is not None
         if judged == (self.cannot is not None):
             raise ValueError(f"claim {self.id}: give an experiment and a judge, or say why it cannot be told")
+
+
+def of_run(
+    claims: Iterable[PaperClaim], experiment: str, rows: list[Row], parameters: Parameters
+) -> list[Claim]:
+    """The claims that the rows of one run can judge, for the run itself."""
+    out = []
+    for claim in claims:
+        if claim.experiment != experiment or claim.judge is None:
+            continue
+        try:
+            finding = claim.judge(rows, parameters)
+        except Missing:
+            continue
+        out.append(
+            Claim(
+                claim.id.lower(),
+                "paper",
+                claim.statement,
+                claim.where,
+                finding.measured,
+                finding.found,
+                why=claim.why,
+            )
+        )
+    return out
 
 
 def papers() -> dict[str, tuple[str, Sequence[PaperClaim]]]:
@@ -113,6 +141,8 @@ def _row(claim: PaperClaim, runs: dict[str, tuple[Path, dict[str, Any]]]) -> dic
             try:
                 finding = claim.judge(run[1]["rows"], run[1]["parameters"])
                 verdict, measured = FOUND if finding.found else NOT_FOUND, finding.measured
+                if claim.why and not finding.found:
+                    measured += f": {claim.why}"
             except Missing as missing:
                 measured = str(missing)
     return {

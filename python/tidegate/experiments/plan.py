@@ -26,7 +26,8 @@ class Case:
     """One network of an experiment; `measure` returns one or more rows of the table from its result."""
 
     name: str
-    network: Network
+    network: Network | Callable[[int], Network]
+    """A network, or what makes it from the run's seed: for random starts or pairs, and for experiments of many networks."""
     until: str
     measure: Callable[[Result], Row | list[Row]]
 
@@ -56,7 +57,7 @@ class Plan:
 class OneOf:
     """In a parameter's annotation: the accepted names."""
 
-    names: Collection[str]
+    names: Collection[str] | Collection[int]
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def _wrong(value: Any, bounds: Collection[OneOf | AtLeast]) -> str | None:
     """The cure for an invalid value of a parameter."""
     for bound in bounds:
         if isinstance(bound, OneOf):
-            known = ", ".join(bound.names)
+            known = ", ".join(map(str, bound.names))
             return None if value in bound.names else f"known are {known}"
         right = bound.least <= value <= bound.most
         return None if right else f"give a number from {bound.least:g} to {bound.most:g}"

@@ -40,7 +40,8 @@ def _look_up(done: int, total: int) -> None:
 
 def _run_case(name: str, parameters: dict[str, Any], index: int, seed: int, backend: str) -> Run:
     case = find(name).plan(**parameters).cases[index]
-    result = case.network.run(case.until, backend=backend, seed=seed, progress=_look_up)
+    network = case.network(seed) if callable(case.network) else case.network
+    result = network.run(case.until, backend=backend, seed=seed, progress=_look_up)
     rows = None
     if not result.interrupted:
         measured = case.measure(result)

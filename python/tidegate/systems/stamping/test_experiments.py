@@ -1,0 +1,118 @@
+"""The experiments in short runs, and the networks that they are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tidegate import TidegateError
+from tidegate.experiments import Row, find
+from tidegate.experiments import run as run_experiment
+from tidegate.systems.stamping.experiments.parking_lot import (
+    MIN_RTT_US,
+    Lot,
+    author_s_constants,
+    whole_numbers,
+)
+
+pytestmark = pytest.mark.slow
+
+FIVE = (1, 1, 1, 3, 6)
+
+
+def lot_row(signal: str, counts: tuple[int, ...] = FIVE, seed: int = 1, ms: int = 100) -> Row:
+    lot = Lot(signal, counts, author_s_constants())
+    return lot.rows({}, 20, lot.network(seed).run(f"{ms} ms", seed=seed))
+
+
+def test_more_weight_to_the_longest_queue_gives_the_primary_flow_more() -> None:
+    """Section 4.1, Fig. 4, with the author's constants."""
+    rates = [lot_row(signal)["of_fair"] for signal in ("rtt", "sum_squ", "max")]
+    assert rates == sorted(rates)
+    assert rates[0] < 0.55
+    assert rates[2] > 0.85
+
+
+def test_without_queues_all_round_trips_are_the_same() -> None:
+    for counts in ((6,), FIVE, (1,) * 11 + (6,)):
+        lot = Lot("rtt", counts, author_s_constants(start_gbps=0.001, delta_mbps=0.001))
+        samples = lot.network(1).run("5 ms").flow_samples
+        rtts_us = samples.group_by("flow").agg(pl.col("srtt_ms").last())["srtt_ms"] * 1e3
+        assert len(rtts_us) == sum(counts) + 1
+        # ACKs have the echo; the option is part of the packet.
+        assert max(abs(rtt - MIN_RTT_US) for rtt in rtts_us) < 1, counts
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("1,a", "write whole numbers"),
+        ("0,1", "each at least 1"),
+        ("", "write whole numbers"),
+        ("2000", "1000"),
+    ],
+)
+def test_cross_flows_that_are_none_are_refused(text: str, says: str) -> None:
+    with pytest.raises(TidegateError, match=says):
+        whole_numbers(text, "cross_flows")
+    assert whole_numbers("1, 1,3", "cross_flows") == (1, 1, 3)
+
+
+def test_a_seed_gives_the_same_rows_and_another_one_others() -> None:
+    rows = [lot_row("max", (1, 2), seed, 40) for seed in (1, 1, 2)]
+    assert rows[0] == rows[1] != rows[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "cases"),
+    [
+        ("noise", {"duration_ms": 40}, 6),
+        ("noise", {"duration_ms": 40, "signals": ("sum", "max"), "thresholds_on": "signal"}, 2),
+        (
+            "constants",
+            {
+                "deltas_mbps": (20.0, 30.0),
+                "betas": (0.6,),
+                "alphas": (0.3,),
+                "t_lows_us": (120.0,),
+                "duration_ms": 30,
+            },
+            6,
+        ),
+        (
+            "constants",
+            {
+                "deltas_mbps": (20.0, 30.0),
+                "betas": (0.6,),
+                "alphas": (0.3,),
+                "t_lows_us": (120.0,),
+                "sendings": ("window",),
+                "whole": True,
+                "duration_ms": 30,
+            },
+            4,
+        ),
+        ("hops", {"hops": (1, 2, 3), "duration_ms": 40}, 9),
+    ],
+)
+def test_they_run_are_drawn_and_judged(
+    name: str, settings: dict[str, Any], cases: int, tmp_path: Path
+) -> None:
+    answer = run_experiment(f"stamping.{name}", settings, seeds=[1], out=tmp_path / "out")
+    assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
+    assert len(answer["rows"]) == cases
+    ids = [claim["id"] for claim in answer["claims"]]
+    assert len(ids) == len(set(ids)) > 0
+    assert "nan" not in " ".join(claim["measured"] for claim in answer["claims"])
+    assert all(claim["why"] for claim in answer["claims"] if not claim["holds"])
+
+
+def test_cross_flows_with_too_short_a_round_trip_are_refused() -> None:
+    plan = find("stamping.noise").plan(cross_rtt_us=10.0)
+    network = plan.cases[0].network
+    assert callable(network)
+    with pytest.raises(TidegateError, match="give more"):
+        network(1)
