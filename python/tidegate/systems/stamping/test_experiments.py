@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from tidegate import TidegateError
 from tidegate.experiments import Row, find
 from tidegate.experiments import run as run_experiment
+from tidegate.systems.stamping.experiments.bits import Tree, gbps, path, reading, stamp_format
 from tidegate.systems.stamping.experiments.parking_lot import (
     MIN_RTT_US,
     Lot,
@@ -61,6 +64,47 @@ def test_cross_flows_that_are_none_are_refused(text: str, says: str) -> None:
     assert whole_numbers("1, 1,3", "cross_flows") == (1, 1, 3)
 
 
+def test_paths_of_the_tree() -> None:
+    assert path("h0", "h23", 24) == ["h0", "tor0", "h23"]
+    assert path("h0", "h24", 24) == ["h0", "tor0", "agg0", "tor1", "h24"]
+    ends = path("h0", "h191", 24)
+    assert ends == ["h0", "tor0", "agg0", "core0", "agg3", "tor7", "h191"]
+    assert [gbps(a, b) for a, b in pairwise(ends)] == [1, 10, 40, 40, 10, 1]
+
+
+@pytest.mark.parametrize("bits", [1, 4, 8, 32])
+@pytest.mark.parametrize("bins", ["equal", "log"])
+def test_hosts_read_bytes_as_times_at_10_gbps(bits: int, bins: str) -> None:
+    if bins == "log" and bits not in (4, 8):
+        return
+    form = stamp_format(bits, bins, 200)
+    unit_ps = int(str(reading(form)["stamp_unit"]).removesuffix(" ps"))
+    # Of the full buffer of 300 kB, 240 us.
+    steps = 300_000 * form.range / form.full
+    assert abs(unit_ps * float(steps) / 240e6 - 1) < 0.002
+
+
+def test_hosts_own_queues_are_shorter_if_their_ports_stamp() -> None:
+    waits = {}
+    for stamps in (True, False):
+        tree = Tree(32, sender_stamps=stamps, hosts=8, duration_ms=20, edge_ms=1.0)
+        result = tree.network(1).run("20 ms")
+        row = tree.rows(result)
+        assert 1 < row["throughput_gbps"] <= 8
+        assert row["rtt_us_p50"] > 2 * 2 * 5 + 2 * 12
+        own = result.queues.filter(pl.col("queue").str.contains(r"^(nic|h)\d+ -> tor"))
+        assert len(own) == 8
+        waits[stamps] = float(np.mean(own["queue_delay_ms_mean"].to_numpy()))
+    assert waits[True] < 0.8 * waits[False]
+
+
+def test_runs_that_leave_nothing_and_racks_that_are_not_full_are_refused() -> None:
+    with pytest.raises(TidegateError, match="nothing to measure"):
+        find("stamping.bits").plan(duration_ms=40, edge_ms=20.0)
+    with pytest.raises(TidegateError, match="a multiple of 8"):
+        find("stamping.bits").plan(hosts=12)
+
+
 def test_a_seed_gives_the_same_rows_and_another_one_others() -> None:
     rows = [lot_row("max", (1, 2), seed, 40) for seed in (1, 1, 2)]
     assert rows[0] == rows[1] != rows[2]
@@ -96,6 +140,18 @@ def test_a_seed_gives_the_same_rows_and_another_one_others() -> None:
             4,
         ),
         ("hops", {"hops": (1, 2, 3), "duration_ms": 40}, 9),
+        (
+            "bits",
+            {
+                "bits": (1, 4, 8, 32),
+                "buffers_packets": (50, 200),
+                "hosts": 16,
+                "duration_ms": 12,
+                "edge_ms": 2.0,
+                "sender_stamps": False,
+            },
+            12,
+        ),
     ],
 )
 def test_they_run_are_drawn_and_judged(
