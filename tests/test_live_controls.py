@@ -28,7 +28,7 @@ from live import (
 )
 from tidegate import TidegateError
 from tidegate.hosts import libbpf
-from tidegate.hosts.controls import SOURCES, Controls
+from tidegate.hosts.controls import SOURCES, Control, Controls
 from tidegate.lab import kernel
 from tidegate.lab.plan import lacking, plan
 from tidegate.network import Network
@@ -60,10 +60,10 @@ def known() -> list[str]:
 @needs_prague
 @of_tidegate
 def test_two_labs_have_their_own_and_leave_none() -> None:
-    assert "prague" in lacking(asking())
-    with Controls(["prague", "cubic"]) as one, Controls(["prague"]) as other:
-        assert (list(one.names), one.problems) == (["prague"], {})
-        both = [one.names["prague"], other.names["prague"]]
+    assert Control("prague") in lacking(asking())
+    with Controls([Control("prague"), Control("cubic")]) as one, Controls([Control("prague")]) as other:
+        assert (list(one.names), one.problems) == ([Control("prague")], {})
+        both = [one.names[Control("prague")], other.names[Control("prague")]]
         assert both[0] != both[1]
         assert set(both) <= set(known())
         hosts = plan(asking(), 1, one)
@@ -79,7 +79,7 @@ def test_two_labs_have_their_own_and_leave_none() -> None:
 def test_what_is_missing_is_said(what: str, value: object, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         without(what, value, monkeypatch),
-        Controls(["prague"]) as controls,
+        Controls([Control("prague")]) as controls,
         pytest.raises(TidegateError) as error,
     ):
         plan(asking(), 1, controls)
@@ -112,9 +112,9 @@ def test_a_kernel_that_does_not_take_it_is_told_of(monkeypatch: pytest.MonkeyPat
     source = libbpf.compiled(SOURCES["prague"])
     assert source.count(FLAGS) == 1
     monkeypatch.setattr(libbpf, "compiled", lambda _: source.replace(FLAGS, b"\x40" + FLAGS[1:]))
-    with Controls(["prague"]) as controls:
+    with Controls([Control("prague")]) as controls:
         assert not controls.names
-        assert "it needs Linux 6.18 or newer" in controls.problems["prague"]
+        assert "it needs Linux 6.18 or newer" in controls.problems[Control("prague")]
 
 
 LOAD = """

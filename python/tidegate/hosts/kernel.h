@@ -4,16 +4,9 @@
  * when the program is loaded, so that no headers of that kernel are needed.
  */
 #pragma once
-
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef int s32;
-typedef long long s64;
-typedef unsigned long long u64;
+#include "words.h"
 
 #define SECTION(name) __attribute__((section(name), used))
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /* Helpers of the kernel, by their numbers. */
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
@@ -80,7 +73,18 @@ struct inet_connection_sock {
 	u64 icsk_ca_priv[13];
 };
 
+/* The least of some time. */
+struct minmax_sample {
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
 struct tcp_sock {
+	/* Microseconds. */
+	struct minmax rtt_min;
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 srtt_us;
@@ -198,16 +202,6 @@ enum ca_event { EVENT_RESTART = 1, EVENT_LOSS = 3, EVENT_NO_CE = 4, EVENT_IS_CE 
 		wide << __builtin_preserve_field_info((from)->field, 4) >>                                   \
 			__builtin_preserve_field_info((from)->field, 5);                                     \
 	})
-
-ALWAYS_INLINE u32 smaller(u32 a, u32 b)
-{
-	return a < b ? a : b;
-}
-
-ALWAYS_INLINE u32 larger(u32 a, u32 b)
-{
-	return a > b ? a : b;
-}
 
 ALWAYS_INLINE u32 in_flight(struct tcp_sock *tp)
 {

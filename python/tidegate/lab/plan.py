@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from tidegate import units
 from tidegate._core import TidegateError
+from tidegate.hosts import controls as host_controls
 from tidegate.hosts import real_agents
-from tidegate.hosts.controls import ACCURATE_ECN, BOTH_ENDS, Controls
+from tidegate.hosts.controls import ACCURATE_ECN, BOTH_ENDS, Control, Controls
 from tidegate.lab import iperf, kernel
 from tidegate.lab.messages import FlowPlan, Prepare, Route, SetUp
 from tidegate.network import Flow, Link, Network, Node
@@ -70,10 +71,15 @@ def plan(
     return _Planner(network, seed, controls, no_agents).plan()
 
 
-def lacking(network: Network) -> set[str]:
+def _control(spec: TcpSpec) -> Control:
+    return Control(spec.congestion_control, spec.control_options)
+
+
+def lacking(network: Network) -> set[Control]:
     """Requested congestion controls that the kernel lacks."""
-    asked = {flow.spec.congestion_control for flow in network.flows if isinstance(flow.spec, TcpSpec)}
-    return asked - kernel.congestion_controls(asked)
+    asked = {_control(flow.spec) for flow in network.flows if isinstance(flow.spec, TcpSpec)}
+    there = kernel.congestion_controls({one.name for one in asked})
+    return {one for one in asked if one.name not in there}
 
 
 class _Planner:
@@ -130,13 +136,11 @@ class _Planner:
     def _check_congestion_controls(self) -> None:
         missing = lacking(self._network) - set(self._controls.names)
         for flow, spec in self._tcp():
-            name = spec.congestion_control
-            if spec.control_options:
-                self._refuse(
-                    f"{flow.label}: the {name} of real hosts has no parameters; leave out {spec.control_options[0][0]}"
-                )
-            if name in missing:
-                why = self._controls.problems.get(name)
+            control = _control(spec)
+            name = control.name
+            refused = list(host_controls.refusals(control))
+            if control in missing and (name not in host_controls.SOURCES or not refused):
+                why = self._controls.problems.get(control)
                 self._refuse(
                     f"{flow.label}: this kernel does not have the congestion control {name}; "
                     + (
@@ -145,6 +149,9 @@ class _Planner:
                         else f"Tidegate's own cannot be loaded: {why}"
                     )
                 )
+                continue
+            for reason in refused:
+                self._refuse(f"{flow.label}: {reason}")
 
     def _check_agents(self) -> None:
         for why in real_agents.refusals(self._network):
@@ -153,9 +160,9 @@ class _Planner:
             hosts = dict.fromkeys(attached.host.name for attached in self._network.agents)
             self._refuse(f"{', '.join(hosts)}: no agents of real hosts: {self._no_agents}")
 
-    def _called(self, control: str) -> str:
-        """The kernel's name of a congestion control."""
-        return self._controls.names.get(control, control)
+    def _called(self, spec: TcpSpec) -> str:
+        """The kernel's name of a flow's congestion control."""
+        return self._controls.names.get(_control(spec), spec.congestion_control)
 
     def _flow(self, flow: Flow) -> FlowPlan | None:
         if isinstance(flow.spec, TcpSpec):
@@ -246,7 +253,7 @@ class _Planner:
         return replace(
             self._ends(flow, spec, _tool(spec)),
             size=spec.size,
-            congestion_control=self._called(control),
+            congestion_control=self._called(spec),
             both_ends=control in BOTH_ENDS,
             mss=None if spec.mss == self._mtu(flow) - 40 else spec.mss,
             pacing=spec.pacing,
@@ -394,11 +401,11 @@ class _Planner:
             # Those that both ends take part in ask for it by themselves.
             asking = [(flow, spec) for flow, spec in flows if spec.congestion_control not in BOTH_ENDS]
             ecn = self._one(asking, lambda spec: spec.ecn == "on", f"asking for ECN; {where}", False)
-            controls = {spec.congestion_control for _, spec in flows}
+            controls = {self._called(spec) for _, spec in flows}
             yield Route(
                 to=self._network.address(target),
                 # From the first packet on; iperf3 chooses after the handshake.
-                congestion_control=self._called(controls.pop()) if len(controls) == 1 else None,
+                congestion_control=controls.pop() if len(controls) == 1 else None,
                 ecn=ecn,
                 initial_cwnd=None if cwnd == INITIAL_CWND else cwnd,
                 rto_min_ms=None if rto_min == RTO_MIN else rto_min // PS_PER_MS,

@@ -135,7 +135,7 @@ class Flows(Routing):
         """A TCP flow over a connection of its own: `size` bytes, or as much as possible until `stop`.
 
         `control_options` are the congestion control's parameters, such as `{"t_low": "50 us", "signal": "stamp"}` for
-        `timely` (see docs/simulator.md); real hosts' controls have none. `ecn` is `off`, `passive`, `on` (RFC 3168) or
+        `timely` (see docs/simulator.md); of real hosts' controls `stamp` has them. `ecn` is `off`, `passive`, `on` (RFC 3168) or
         `accurate`; `mss` is the MTU less 40, `segmentation_offload` the largest burst that the host hands down, `None` for single segments. `limit_output` is for hosts whose own link is the
         bottleneck: the most of this flow that waits there (TCP small queues; 4 MiB in Linux, less at low rates); without it
         the host's link is taken for one behind its own queue, as in the lab. `ticks_per_second` is the kernel's CONFIG_HZ, by

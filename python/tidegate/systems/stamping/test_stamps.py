@@ -35,7 +35,7 @@ class Host(Agent):
 class Lab:
     """Two hosts over two stamping switches; the second's link is the slower one."""
 
-    def __init__(self, form: Format, folder: Path, clock: str = "1 us") -> None:
+    def __init__(self, form: Format, folder: Path, clock: str = "1 us", size: str = "2 MB") -> None:
         self.form = form
         self.net = net = Network()
         a, b = net.host("a"), net.host("b")
@@ -47,7 +47,7 @@ class Lab:
         self.receiver = Host(form, Report(form.option), Echo(form.option, form.echo))
         net.agent(a, self.sender)
         net.agent(b, self.receiver)
-        net.tcp(a, b, size="2 MB")
+        net.tcp(a, b, size=size)
         net.record("1 ms", queues=[middle, last])
         ends = [(access, first), (middle, first), (middle, second), (last, second)]
         self.files = [folder / f"{number}.pcap" for number in range(4)]

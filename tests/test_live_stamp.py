@@ -1,0 +1,304 @@
+"""Stamps between real hosts: they are exact, and the BPF congestion control `stamp` follows them as the simulated one does."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import polars as pl
+import pytest
+from scapy.utils import RawPcapReader
+
+from live import (
+    has_ended,
+    held,
+    is_disturbed,
+    is_there,
+    needs_agents,
+    needs_iperf3,
+    needs_namespaces,
+    wait_for,
+)
+from tidegate import TidegateError
+from tidegate.hosts import controls
+from tidegate.hosts.agents import Agent
+from tidegate.hosts.controls import Control, Controls
+from tidegate.hosts.shims import Echo, Insert, Signal
+from tidegate.lab import kernel
+from tidegate.lab.plan import plan
+from tidegate.network import Link, Network, Node
+from tidegate.results import jain
+from tidegate.systems.stamping.format import Format
+from tidegate.systems.stamping.model import find
+from tidegate.systems.stamping.setup import stamping
+from tidegate.systems.stamping.test_stamps import Lab
+
+pytestmark = [
+    needs_agents,
+    pytest.mark.skipif(
+        bool(kernel.congestion_controls(["stamp"])), reason="this kernel has a stamp of its own"
+    ),
+]
+P = ParamSpec("P")
+
+FORM = Format("32 ms", 8, bins="log", mantissa=5)
+LINE = "1 Gbit/s"
+WARM_UP_S = 0.5
+
+
+class Disturbed(Exception):
+    """The machine had too much else to do for what a case measures."""
+
+
+def again_if_disturbed(test: Callable[P, None]) -> Callable[P, None]:
+    """A case that a busy machine can make fail is tried up to five times."""
+
+    @wraps(test)
+    def repeated(*args: P.args, **kwargs: P.kwargs) -> None:
+        why = ""
+        for _ in range(5):
+            try:
+                return test(*args, **kwargs)
+            except Disturbed as error:
+                why = str(error)
+        pytest.skip(f"the machine has too much else to do to keep the time: {why}")
+
+    return repeated
+
+
+class Host(Agent):
+    shims = (Insert(FORM.option, FORM.blank), Echo(FORM.option, FORM.echo, keep="max"), Signal(FORM.echo))
+
+
+def star(rate: str, rtt_ms: float, **options: Any) -> tuple[Network, Link, Callable[..., Node]]:
+    """Hosts around a stamping switch: the network, the link to the receiver, and what adds a sender of a `stamp` flow."""
+    net = Network()
+    switch = stamping(net, "s", FORM)
+    target = net.host("b")
+    delay = f"{round(rtt_ms * 250)} us"
+    last = net.link(switch, target, rate=rate, delay=delay, queue="500 packets")
+    net.agent(target, Host())
+    net.record("10 ms", last)
+    parameters: dict[str, object] = {
+        **FORM.control_options,
+        "line_rate": LINE,
+        "base_rtt": f"{rtt_ms} ms",
+        "min_rate": "1 Mbit/s",
+        "min_cwnd": 2,
+    }
+
+    def sender(name: str, control: str = "stamp", **more: Any) -> Node:
+        host = net.host(name)
+        net.link(host, switch, rate=LINE, delay=delay)
+        net.agent(host, Host())
+        told = {"control_options": parameters} if control == "stamp" else {}
+        net.tcp(host, target, congestion_control=control, **told, **options, **more)
+        return host
+
+    return net, last, sender
+
+
+@needs_namespaces
+@again_if_disturbed
+def test_the_receiver_reads_what_the_switches_recorded(tmp_path: Path) -> None:
+    form = Format("65536 us", 16)
+    lab = Lab(form, tmp_path, size="16 MB")
+    result = lab.net.run("6 s", backend="live", progress=False)
+    if is_disturbed(result):
+        raise Disturbed
+    times = lab.times()
+    arrived = lab.packets(3)
+    assert len(arrived) > 10_000
+    stamps = [lab.stamp(frame) for _, frame in arrived.values()]
+    assert {stamp.hops for stamp in stamps} == {2}
+    for key, stamp in zip(arrived, stamps, strict=True):
+        longest = max(times[after][key] - times[after - 1][key] for after in (1, 3))
+        # A code is a microsecond, of which the rest is cut.
+        assert -1000 < stamp.code * 1000 - longest <= 0
+    changes = [stamp for before, stamp in zip([None, *stamps], stamps, strict=False) if stamp != before]
+    assert lab.receiver.told == changes
+    # Each echo is a stamp of a data packet.
+    assert len(lab.sender.told) > 1000
+    assert set(lab.sender.told) <= set(changes)
+
+
+@dataclass
+class Measured:
+    """A run after its start: shares of 1, milliseconds, Mbit/s."""
+
+    utilisation: float
+    queue_ms: float
+    queue_p99_ms: float
+    rtt_ms: float
+    goodput: pl.Series
+
+
+def measured(net: Network, backend: str, until: str, since: float = WARM_UP_S) -> Measured:
+    result = net.run(until, backend=backend, progress=False)
+    if backend == "live" and is_disturbed(result):
+        raise Disturbed("; ".join(result.warnings))
+    late = pl.col("time_s") > since
+    queue = result.queue_samples.filter(late & (pl.col("queue") == "s -> b"))
+    spent = queue["time_s"][-1] - queue["time_s"][0]
+    return Measured(
+        (queue["busy_s"][-1] - queue["busy_s"][0]) / spent,
+        queue["queue_delay_ms"].mean(),
+        queue["queue_delay_ms"].quantile(0.99) or 0.0,
+        result.flow_samples.filter(late)["srtt_ms"].mean(),
+        result.goodput_mbps(since)["goodput_mbps"],
+    )
+
+
+@needs_namespaces
+@needs_iperf3
+@pytest.mark.parametrize("rtt_ms", [1, 5])
+@pytest.mark.parametrize("rate", ["100 Mbit/s", "400 Mbit/s"])
+@again_if_disturbed
+def test_a_flow_keeps_the_queue_short_and_the_link_busy(rate: str, rtt_ms: int) -> None:
+    def run(backend: str) -> Measured:
+        net, _, sender = star(rate, rtt_ms, segmentation_offload=None)
+        sender("a")
+        return measured(net, backend, "3 s")
+
+    simulated, live = run("sim"), run("live")
+    assert simulated.utilisation > 0.99
+    # What real hosts take of a round trip. The window is that of the least one, so this share of the link may be idle.
+    hosts = live.rtt_ms - live.queue_ms - (simulated.rtt_ms - simulated.queue_ms)
+    if hosts > rtt_ms / 3:
+        raise Disturbed(f"the hosts take {hosts:.2f} ms of a round trip of {rtt_ms} ms")
+    assert live.utilisation > simulated.utilisation - max(0.02, hosts / rtt_ms)
+    # The set point is 0.08 base round trips, and more for the additive step; what stalls for `hosts` comes at once.
+    assert live.queue_ms < simulated.queue_ms + 0.1 * rtt_ms + max(0.0, hosts)
+    assert live.queue_p99_ms < simulated.queue_p99_ms + rtt_ms
+
+
+@needs_namespaces
+@needs_iperf3
+@again_if_disturbed
+def test_two_flows_share_as_simulated_ones(tmp_path: Path) -> None:
+    def run(backend: str) -> Measured:
+        net, _, sender = star("100 Mbit/s", 5, segmentation_offload=None)
+        sender("a1")
+        sender("a2", start="500 ms")
+        return measured(net, backend, "5 s", 2.0)
+
+    simulated, live = run("sim"), run("live")
+    assert jain(simulated.goodput) > 0.98
+    assert jain(live.goodput) > 0.95
+    assert live.queue_p99_ms < 5
+    hosts = live.rtt_ms - live.queue_ms - (simulated.rtt_ms - simulated.queue_ms)
+    if hosts > 5 / 3:
+        raise Disturbed(f"the hosts take {hosts:.2f} ms of a round trip of 5 ms")
+    assert live.utilisation > simulated.utilisation - max(0.02, hosts / 5)
+
+
+@needs_namespaces
+@needs_iperf3
+@again_if_disturbed
+def test_with_segmentation_offload_each_frame_has_its_own_stamp(tmp_path: Path) -> None:
+    net, last, sender = star("100 Mbit/s", 5)
+    sender("a")
+    file = tmp_path / "b.pcap"
+    net.capture(last, net.nodes[1], file)
+    found = measured(net, "live", "2 s")
+    frames = [frame for frame, _ in RawPcapReader(str(file))]
+    places = [(frame, find(FORM, frame)) for frame in frames]
+    codes = [FORM.read(frame[at : at + FORM.size]) for frame, at in places if isinstance(at, int)]
+    assert len(codes) > 5000
+    assert {stamp.hops for stamp in codes} == {1}
+    # Of frames that leave their host at once, each waits for those before it.
+    assert sum(one != other for one, other in itertools.pairwise(codes)) > len(codes) / 10
+    assert found.queue_p99_ms < 5
+
+
+@needs_namespaces
+@needs_iperf3
+@again_if_disturbed
+def test_without_stamps_losses_alone_say_what_there_is(tmp_path: Path) -> None:
+    def run(backend: str) -> Measured:
+        net = Network()
+        a, b, router = net.host("a"), net.host("b"), net.router("s")
+        net.link(a, router, rate=LINE, delay="1 ms")
+        net.record("10 ms", net.link(router, b, rate="50 Mbit/s", delay="4 ms", queue="60 packets"))
+        options = {"line_rate": "100 Mbit/s", "base_rtt": "10 ms", "min_rate": "1 Mbit/s"}
+        net.tcp(a, b, congestion_control="stamp", control_options=options, segmentation_offload=None)
+        return measured(net, backend, "4 s", 1.0)
+
+    simulated, live = run("sim"), run("live")
+    # As Reno: it fills the queue, and halves.
+    assert live.queue_p99_ms > 8
+    assert live.utilisation > min(0.9, simulated.utilisation - 0.1)
+
+
+def test_each_set_of_parameters_is_a_control_of_its_own() -> None:
+    if not kernel.may_make_namespaces():
+        pytest.skip("needs root")
+    asked = [Control("stamp"), Control("stamp", (("gain", "0.5"),)), Control("cubic")]
+    with Controls(asked) as both:
+        assert both.problems == {}
+        assert set(both.names) == set(asked[:2])
+        called = set(both.names.values())
+        assert len(called) == 2
+        assert called <= set(kernel.known_congestion_controls().split(", "))
+    assert wait_for(lambda: not called & set(kernel.known_congestion_controls().split(", ")))
+
+
+@pytest.mark.parametrize(
+    ("control", "options", "why"),
+    [
+        ("stamp", {"stamp_entry": "2"}, r"the stamp of real hosts: stamp_entry: it reads one value"),
+        ("stamp", {"line_rate": "400 Gbit/s"}, r"the stamp of real hosts: line_rate: .* up to 100 Gbit/s"),
+        ("timely", {"beta": "0.5"}, "this kernel does not have the congestion control timely"),
+    ],
+)
+def test_what_it_cannot_do_is_said_once(control: str, options: dict[str, str], why: str) -> None:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    net.link(a, b, rate="10 Mbit/s", delay="1 ms")
+    net.tcp(a, b, congestion_control=control, control_options=options)
+    with pytest.raises(TidegateError) as error:
+        plan(net, 1)
+    (_, *said) = str(error.value).splitlines()
+    assert len(said) == 1
+    assert re.search(why, said[0])
+    assert not list(controls.refusals(Control("cubic")))
+
+
+LOAD = """
+from test_live_stamp import star
+net, _, sender = star("100 Mbit/s", 1)
+sender("a1")
+sender("a2", size="1 GB")
+net.at("300 ms", lambda: print("there", flush=True))
+net.run("60 s", backend="live", progress=False)
+"""
+
+
+@needs_namespaces
+@needs_iperf3
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_of_a_lab_that_is_killed(how: signal.Signals) -> None:
+    folder = str(Path(__file__).parent)
+    one = subprocess.Popen([sys.executable, "-c", LOAD], stdout=subprocess.PIPE, text=True, cwd=folder)
+    assert one.stdout is not None
+    assert one.stdout.readline() == "there\n"
+    things = held(one.pid)
+    # Six functions of the congestion control; those of the agents, and the maps of both.
+    assert len([kind for kind, _ in things if kind == "prog"]) >= 10
+    assert all(is_there(*thing) for thing in things)
+    known = set(kernel.known_congestion_controls().split(", "))
+    assert any(name.startswith("stamp_") for name in known)
+    one.send_signal(how)
+    one.communicate(timeout=60)
+    assert wait_for(lambda: has_ended(one.pid, set()))
+    assert wait_for(lambda: not any(is_there(*thing) for thing in things))
+    left = set(kernel.known_congestion_controls().split(", ")) & known
+    assert not any(name.startswith("stamp_") for name in left)
