@@ -80,6 +80,11 @@ class Field:
         raise NotImplementedError
 
     @property
+    def control_options(self) -> dict[str, str | int]:
+        """The format, for the `control_options` of a simulated congestion control."""
+        raise NotImplementedError
+
+    @property
     def size(self) -> int:
         """Bytes of the field: the value, and the byte with version and hops."""
         return self.width * self.capacity + 1

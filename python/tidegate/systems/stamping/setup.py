@@ -50,14 +50,20 @@ def _scales(network: Network, switch: Switch, form: Field, clock: units.Time) ->
 
 
 def _longest_path(network: Network, switch: Switch) -> int:
-    """The most stamping switches on a path from a host to another by a switch."""
-    stamping = {
+    """The most stamping switches on a path between two hosts; 0 for all switches but the first, as it is the same for all."""
+    stamping = [
         one for known, ones in network.controllers if isinstance(known, StampController) for one in ones
+    ]
+    if switch is not stamping[0]:
+        return 0
+    hosts = list(network.ways(switch))
+    firsts = {
+        link.b if link.a is host else link.a
+        for link in network.links
+        for host in (link.a, link.b)
+        if host in hosts
     }
-    hosts = network.ways(switch)
-    # Distances are the same in both directions.
-    ahead = sorted((_hops(network, switch, host, stamping) for host in hosts), reverse=True)
-    return ahead[0] + ahead[1] - 1 if len(ahead) > 1 else 0
+    return max((_hops(network, first, host, set(stamping)) for first in firsts for host in hosts), default=0)
 
 
 def _hops(network: Network, node: Node, host: Node, stamping: set[Switch]) -> int:

@@ -9,6 +9,7 @@ from tidegate.experiments import OneOf
 from tidegate.hosts.agents import Agent
 from tidegate.hosts.shims import Echo, Insert, Shim, Signal
 from tidegate.network import Network, Node
+from tidegate.systems.stamping.field import Field
 from tidegate.systems.stamping.format import Format
 
 # 32 bits whose steps are picoseconds: no value of a stamp is rounded.
@@ -60,7 +61,7 @@ class StampedHost(Agent):
     The echo is that of the last data packet: with an ACK for each packet there is no other.
     """
 
-    def __init__(self, form: Format) -> None:
+    def __init__(self, form: Field) -> None:
         self.shims: tuple[Shim, ...] = (
             Insert(form.option, form.blank),
             Echo(form.option, form.echo, longest=form.size),
@@ -68,7 +69,7 @@ class StampedHost(Agent):
         )
 
 
-def stamp_all(network: Network, hosts: Iterable[Node], form: Format) -> None:
+def stamp_all(network: Network, hosts: Iterable[Node], form: Field) -> None:
     """All hosts write, echo and read stamps."""
     for host in hosts:
         network.agent(host, StampedHost(form))

@@ -1,0 +1,329 @@
+"""Flow completion times in a leaf-spine of 25 and 100 Gbit/s: all controls, by size of flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+
+from tidegate import workloads
+from tidegate._core import TidegateError
+from tidegate.claims import Claim, Percents, Row, between, medians
+from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
+from tidegate.network import Network, Node
+from tidegate.plots import all_rows
+from tidegate.results import Result
+from tidegate.systems.stamping.experiments.testbed import PLAIN, stamp_all
+from tidegate.systems.stamping.field import Field
+from tidegate.systems.stamping.format import Format
+from tidegate.systems.stamping.setup import stamping
+from tidegate.systems.stamping.telemetry import Telemetry
+from tidegate.topologies import LinkOptions, leaf_spine
+
+EDGE_GBPS, FABRIC_GBPS = 25.0, 100.0
+LEAVES, SPINES, HOSTS_PER_LEAF = 4, 2, 8
+DELAY_US = 1.0
+FRAMING = 38
+"""Bytes of Ethernet around an IP packet, with preamble and gap."""
+MTU, HEADERS = 1500, 40
+T0_US = 9.5
+"""Base RTT between hosts of two leaves, of full packets and their ACKs: the controls' one constant of time."""
+BUFFER = 1000
+"""Packets."""
+TOTAL_GBPS = EDGE_GBPS * LEAVES * HOSTS_PER_LEAF
+
+WHY = "see the README: what sets the tails is the overload of single links, and a few flows of each class make its p99.9"
+
+TELEMETRY = Telemetry(3)
+
+
+def queue_stamp(bits: int) -> Format:
+    """Time in queue, MAX, up to 32 T0: 8 bits in steps of T0/128, doubling; 4 bits in steps of T0/8, doubling."""
+    full = round(32 * T0_US * 1e6)
+    return Format(full, bits=bits, bins="log", mantissa={8: 5, 4: 1}[bits])
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A congestion control with what it needs of switches and hosts."""
+
+    text: str
+    control: str
+    form: Field | None = None
+    options: dict[str, str | int | float] = field(default_factory=dict)
+    mark_above: int | None = None
+    ecn: str = "off"
+    imaginary: int = 0
+    """Bytes of each packet that are not counted on the wire."""
+
+    @property
+    def mss(self) -> int:
+        """Bytes of payload in a full packet."""
+        return MTU + self.imaginary - HEADERS - (self.form.wire_bytes if self.form else 0)
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Keywords of `Network.tcp`."""
+        options = dict(self.options)
+        if self.control in WINDOWS:
+            options |= {"line_rate": f"{EDGE_GBPS:g} Gbit/s", "rtt": f"{T0_US} us"}
+            options["overhead"] = MTU + FRAMING - self.mss
+        if self.form is not None:
+            options |= self.form.control_options
+        return {"congestion_control": self.control, "control_options": options, "ecn": self.ecn, **PLAIN}
+
+
+WINDOWS = ("stamp", "hpcc", "powertcp")
+
+# A stamp takes 4 bytes of a packet and 4 of an ACK, telemetry 28 of each.
+LESS = TELEMETRY.wire_bytes - 4
+STAMP = {"base_rtt": f"{T0_US} us"}
+SWIFT: dict[str, str | int | float] = {"target": f"{2 * T0_US} us", "scaling_range": "10 us"}
+
+CONTENDERS = {
+    "stamp": Contender("stamp, 8 bits", "stamp", queue_stamp(8), dict(STAMP)),
+    "stamp4": Contender("stamp, 4 bits", "stamp", queue_stamp(4), dict(STAMP)),
+    "hpcc": Contender("HPCC, telemetry", "hpcc", TELEMETRY),
+    "hpcc_free": Contender("HPCC, telemetry of a stamp's size", "hpcc", TELEMETRY, imaginary=LESS),
+    "powertcp": Contender("PowerTCP, telemetry", "powertcp", TELEMETRY),
+    "swift": Contender("Swift", "swift", None, SWIFT),
+    "dctcp": Contender("DCTCP", "dctcp", None, {}, 13, "on"),
+    "cubic": Contender("CUBIC", "cubic"),
+    "bbr": Contender("BBR", "bbr"),
+}
+
+# Upper ends of the classes of sizes, in bytes.
+CLASSES = {"below 10 kB": 10e3, "10 to 100 kB": 100e3, "0.1 to 1 MB": 1e6, "from 1 MB": float("inf")}
+QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A workload on the leaf-spine."""
+
+    load: float
+    sizes: str
+    flows: int
+    spines: int
+
+    @property
+    def span_us(self) -> float:
+        """How long flows come."""
+        return self.flows * workloads.sizes(self.sizes).mean() * 8e-3 / (self.load * TOTAL_GBPS)
+
+    def network(self, who: Contender, seed: int) -> Network:
+        """The leaf-spine with the flows of a seed, all under one control."""
+        net = Network()
+
+        def switch(network: Network, name: str) -> Node:
+            return stamping(network, name, who.form, clock="1 ns") if who.form else network.router(name)
+
+        wire: LinkOptions = {
+            "delay": f"{DELAY_US} us",
+            "framing": FRAMING - who.imaginary,
+            "mtu": MTU + who.imaginary,
+            "queue": f"{BUFFER} packets",
+            "mark_above": who.mark_above,
+        }
+        edge: LinkOptions = {**wire, "rate": f"{EDGE_GBPS:g} Gbit/s"}
+        fabric: LinkOptions = {**wire, "rate": f"{FABRIC_GBPS:g} Gbit/s"}
+        made = leaf_spine(net, LEAVES, self.spines, HOSTS_PER_LEAF, access=edge, fabric=fabric, switch=switch)
+        if who.form is not None:
+            stamp_all(net, made.hosts, who.form)
+        net.workload(
+            made.hosts,
+            load=self.load,
+            rate=f"{TOTAL_GBPS:g} Gbit/s",
+            start="10 us",
+            stop=f"{self.span_us + 10:.3f} us",
+            sizes=self.sizes,
+            seed=seed,
+            **who.keywords,
+        )
+        net.record("10 us", queues=made.access)
+        return net
+
+
+def alone_us(size: int, links_gbps: list[float]) -> float:
+    """How long a flow takes alone, of packets without a stamp: the handshake, then packets back to back over these links."""
+    packets = -(-size // (MTU - HEADERS))
+    last = size - (packets - 1) * (MTU - HEADERS) + HEADERS + FRAMING
+    full = MTU + FRAMING
+    delay = DELAY_US * len(links_gbps)
+    slowest = min(links_gbps)
+    handshake = 2 * delay + sum(2 * (HEADERS + 8 + FRAMING) * 8e-3 / rate for rate in links_gbps)
+    # The last packet follows the full ones over the slowest link.
+    ahead = max(0, packets - 2) * full * 8e-3 / slowest
+    first = sum(full * 8e-3 / rate for rate in links_gbps) if packets > 1 else 0.0
+    rest = last * 8e-3 / slowest if packets > 1 else sum(last * 8e-3 / rate for rate in links_gbps)
+    return handshake + delay + ahead + first + rest
+
+
+def _alone_between_us(source: str, target: str, size: int) -> float:
+    leaves = {int(name[1:]) // HOSTS_PER_LEAF for name in (source, target)}
+    edges, fabric = [EDGE_GBPS] * 2, [FABRIC_GBPS] * 2
+    return alone_us(size, edges + fabric * (len(leaves) > 1))
+
+
+def _rows(name: str, scene: Scene, result: Result) -> list[Row]:
+    """A row for each class of sizes."""
+    ends = result.flows.select("source", "target", "size_bytes", "completion_ms")
+    slow = np.array(
+        [
+            np.nan if took is None else took * 1e3 / _alone_between_us(source, target, size)
+            for source, target, size, took in ends.iter_rows()
+        ]
+    )
+    sizes = ends["size_bytes"].to_numpy()
+    busy = pl.col("time_s") <= scene.span_us / 1e6
+    # Queues in front of hosts.
+    queues = result.queue_samples.filter(busy & pl.col("queue").str.contains("-> h"))["bytes"]
+    got = result.flow_samples.filter(busy).group_by("flow").agg(pl.col("bytes_received").max())
+    common: Row = {
+        "queue_kb_p99": float(np.quantile(queues.to_numpy(), 0.99)) / 1e3,
+        "utilisation": float(got["bytes_received"].sum()) * 8e-3 / scene.span_us / TOTAL_GBPS,
+        "retransmits": int(result.flows["retransmits"].sum()),
+    }
+    rows: list[Row] = []
+    least = 0.0
+    for label, most in CLASSES.items():
+        own = slow[(sizes >= least) & (sizes < most)]
+        least = most
+        done = own[~np.isnan(own)]
+        if not len(done):
+            raise TidegateError(f"no flow {label} got through; give more flows")
+        row: Row = {"contender": name, "load": scene.load, "size": label, "flows": len(own)}
+        row["unfinished"] = len(own) - len(done)
+        row["slowdown_mean"] = float(np.mean(done))
+        row |= {f"slowdown_{column}": float(np.quantile(done, share)) for column, share in QUANTILES.items()}
+        rows.append(row | common)
+    return rows
+
+
+@experiment(
+    "stamping.fct",
+    ("contender", "load", "size", "flows", "slowdown_p50", "slowdown_p99", "slowdown_p999", "queue_kb_p99"),
+    quick={"flows": 400},
+)
+def fct(
+    contenders: Annotated[tuple[str, ...], OneOf(CONTENDERS)] = tuple(CONTENDERS),
+    loads: Annotated[tuple[float, ...], AtLeast(0.01, 0.99)] = (0.5, 0.8),
+    sizes: Annotated[str, OneOf(("web-search", "data-mining"))] = "web-search",
+    flows: Annotated[int, AtLeast(100, 1_000_000)] = 4000,
+    spines: Annotated[int, AtLeast(1, 8)] = SPINES,
+) -> Plan:
+    """Flow completion times in a leaf-spine: a few bits, full telemetry, round trips, marks and losses."""
+    cases = []
+    for load in loads:
+        scene = Scene(load, sizes, flows, spines)
+        for name in contenders:
+            # Three times as long again for what is left.
+            until = f"{4 * scene.span_us + 1000:.0f} us"
+            network = partial(scene.network, CONTENDERS[name])
+            cases.append(Case(f"{name}-{load:g}", network, until, partial(_rows, name, scene)))
+    return Plan(cases, partial(_claims, contenders), partial(_draw, contenders, loads))
+
+
+def _ratios(rows: list[Row], a: str, b: str, columns: list[str], sizes: list[str]) -> dict[str, float]:
+    """Medians of one contender over those of another, by load, size and column."""
+    out = {}
+    for column in columns:
+        values = medians(rows, column, lambda row: f"{row['contender']}|{row['load']:.0%} {row['size']}")
+        for key, value in values.items():
+            who, cell = key.split("|")
+            if who == a and any(cell.endswith(size) for size in sizes):
+                out[f"{cell} {column.removeprefix('slowdown_')}"] = value / values[f"{b}|{cell}"]
+    return out
+
+
+def _claims(contenders: tuple[str, ...], rows: list[Row]) -> list[Claim]:
+    if "stamp" not in contenders:
+        return []
+    small, *large = CLASSES
+    quantiles = [f"slowdown_{column}" for column in QUANTILES]
+    out: list[Claim] = []
+
+    def judge(id: str, statement: str, ratios: dict[str, float], most: float, why: str) -> None:
+        changes = {cell: ratio - 1 for cell, ratio in ratios.items()}
+        out.append(between(id, "ours", statement, changes, -1.0, most, why=why, form=Percents()))
+
+    for peer in ("hpcc", "powertcp"):
+        if peer in contenders:
+            text = CONTENDERS[peer].text
+            judge(
+                f"{peer}-large",
+                f"stamps of 8 bits, against {text}: flows from 10 kB have at most 95 % of the slowdown",
+                _ratios(rows, "stamp", peer, quantiles, large),
+                -0.05,
+                WHY,
+            )
+            judge(
+                f"{peer}-small",
+                f"stamps of 8 bits, against {text}: flows below 10 kB have at most 103 % of the slowdown",
+                _ratios(rows, "stamp", peer, quantiles, [small]),
+                0.03,
+                WHY,
+            )
+    if "hpcc_free" in contenders:
+        judge(
+            "law",
+            "stamps of 8 bits, against HPCC whose telemetry takes no more bytes: at most 110 % of the slowdown",
+            _ratios(rows, "stamp", "hpcc_free", quantiles, list(CLASSES)),
+            0.1,
+            WHY,
+        )
+    if "hpcc" in contenders:
+        judge(
+            "queue",
+            "the p99 of the queues in front of hosts is at most 150 % of HPCC's",
+            _ratios(rows, "stamp", "hpcc", ["queue_kb_p99"], [small]),
+            0.5,
+            WHY,
+        )
+    for peer in ("dctcp", "swift"):
+        if peer in contenders:
+            text = CONTENDERS[peer].text
+            mean = _ratios(rows, "stamp", peer, ["slowdown_mean"], list(CLASSES))
+            judge(f"{peer}-mean", f"stamps of 8 bits, against {text}: a lower mean slowdown", mean, 0.0, WHY)
+            tail = _ratios(rows, "stamp", peer, ["slowdown_p99"], list(CLASSES))
+            judge(
+                f"{peer}-tail",
+                f"stamps of 8 bits, against {text}: at most 105 % of the p99 slowdown",
+                tail,
+                0.05,
+                WHY,
+            )
+    if "stamp4" in contenders:
+        ratios = _ratios(rows, "stamp4", "stamp", quantiles, list(CLASSES))
+        judge("bits", "4 bits have at most 105 % of the slowdown of 8 bits", ratios, 0.05, WHY)
+    return out
+
+
+def _draw(contenders: tuple[str, ...], loads: tuple[float, ...], runs: list[Run]) -> Figure:
+    rows = all_rows(runs)
+    figure = Figure(figsize=(11, 3.6 * len(loads)), layout="constrained")
+    panels = figure.subplots(len(loads), 3, squeeze=False, sharex=True)
+    places = np.arange(len(CLASSES))
+    for line, load in zip(panels, loads, strict=True):
+        own = [row for row in rows if row["load"] == load]
+        for panel, column in zip(line, QUANTILES, strict=True):
+            values = medians(own, f"slowdown_{column}", lambda row: f"{row['contender']}|{row['size']}")
+            for number, name in enumerate(contenders):
+                heights = [values[f"{name}|{size}"] for size in CLASSES]
+                style = "-" if name.startswith("stamp") else "--"
+                text = CONTENDERS[name].text
+                panel.plot(places, heights, style, marker="o", markersize=3, color=f"C{number}", label=text)
+            title = {"p50": "p50", "p99": "p99", "p999": "p99.9"}[column]
+            panel.set(title=f"{title} at {load:.0%} load", yscale="log")
+            panel.set_xticks(places, list(CLASSES), fontsize="small")
+            for axis in (panel.yaxis.set_major_formatter, panel.yaxis.set_minor_formatter):
+                axis("{x:g}")
+            panel.tick_params(axis="y", which="both", labelsize="small")
+            panel.grid(alpha=0.3, which="both")
+        line[0].set_ylabel("completion time / alone")
+    panels[0, 0].legend(fontsize="x-small")
+    return figure
