@@ -61,6 +61,7 @@ def test_the_lists_are_whole() -> None:
         assert len({claim.id for claim in claims}) == len(claims)
     assert len(known["meter"][1]) == 27
     assert len(known["aqm"][1]) == 33
+    assert len(known["stamping"][1]) == 25
 
 
 def test_found_at_one_of_the_round_trips_is_found(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tidegate import TidegateError
 from tidegate.experiments import Row, find
 from tidegate.experiments import run as run_experiment
 from tidegate.systems.stamping.experiments.bits import Tree, gbps, path, reading, stamp_format
+from tidegate.systems.stamping.experiments.burst import Disturbed
 from tidegate.systems.stamping.experiments.parking_lot import (
     MIN_RTT_US,
     Lot,
@@ -62,6 +63,24 @@ def test_cross_flows_that_are_none_are_refused(text: str, says: str) -> None:
     with pytest.raises(TidegateError, match=says):
         whole_numbers(text, "cross_flows")
     assert whole_numbers("1, 1,3", "cross_flows") == (1, 1, 3)
+
+
+def test_a_burst_that_is_not_at_the_bottleneck_slows_those_who_follow_the_rtt() -> None:
+    """Section 3. The burst is shorter than the bottleneck's queue."""
+    changes = {}
+    for control in ("timely-rtt", "timely-max"):
+        one = Disturbed(control, 3, 60, 5.0, 80, 6)
+        row = one.rows(one.network(1).run(f"{one.until_ms} ms"))
+        assert 30 < row["burst_us"] < row["queue_us_mean"]
+        changes[control] = row["change"] - row["change_idle"]
+    assert changes["timely-rtt"] < -0.05
+    assert abs(changes["timely-max"]) < 0.05
+
+
+def test_dctcp_keeps_the_queue_at_its_threshold() -> None:
+    one = Disturbed("dctcp", 3, 60, 5.0, 80, 2)
+    row = one.rows(one.network(1).run(f"{one.until_ms} ms"))
+    assert 0.8 * row["mark_above_us"] < row["queue_us_mean"] < 1.1 * row["mark_above_us"]
 
 
 def test_paths_of_the_tree() -> None:
@@ -152,6 +171,7 @@ def test_a_seed_gives_the_same_rows_and_another_one_others() -> None:
             },
             12,
         ),
+        ("burst", {"times": 1, "controls": ("timely-rtt", "timely-max", "dctcp", "cubic")}, 4),
     ],
 )
 def test_they_run_are_drawn_and_judged(

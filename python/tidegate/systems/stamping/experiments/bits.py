@@ -220,12 +220,18 @@ class Tree:
 @experiment(
     "stamping.bits",
     ("bits", "bins", "buffer_packets", "rtt_us_mean", "rtt_us_p95", "throughput_gbps", "dropped"),
-    quick={"bits": (1, 2, 4, 8, 32), "bins": ("equal",), "duration_ms": 40, "edge_ms": 10.0},
+    quick={
+        "bits": (1, 2, 4, 8, 32),
+        "bins": ("equal",),
+        "buffers_packets": (200,),
+        "duration_ms": 40,
+        "edge_ms": 10.0,
+    },
 )
 def bits(
     bits: Annotated[tuple[int, ...], OneOf(BITS)] = BITS,
     bins: Annotated[tuple[str, ...], OneOf(("equal", "log"))] = ("equal", "log"),
-    buffers_packets: Annotated[tuple[int, ...], AtLeast(10, 100_000)] = (200,),
+    buffers_packets: Annotated[tuple[int, ...], AtLeast(10, 100_000)] = (50, 200, 800),
     sender_stamps: bool = True,
     hosts: Number = 192,
     duration_ms: Number = 100,

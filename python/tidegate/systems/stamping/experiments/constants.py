@@ -23,9 +23,7 @@ from tidegate.systems.stamping.experiments.testbed import SIGNALS
 
 Sendings = Annotated[tuple[str, ...], OneOf(("window", "paced"))]
 
-WHY_MAP = "TIMELY's equilibrium is set by its constants, and MAX only changes the noise of its gradient; see the README"
-
-
+WHY_MAP = "the primary flow's rate is sensitive to TIMELY's constants, which the paper does not give; see the README"
 Values = dict[str, tuple[Any, ...]]
 """Values of each constant, by its name in `Setting`."""
 
