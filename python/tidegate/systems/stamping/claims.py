@@ -349,7 +349,7 @@ CLAIMS: tuple[PaperClaim, ...] = (
         "C13",
         "abstract",
         "higher utilisation and shorter flow completion times than RTT",
-        cannot="no experiment here measures flow completion times",
+        cannot="stamping.fct compares controls of today, not TIMELY with MAX and with RTT",
     ),
     PaperClaim(
         "C14",
@@ -415,6 +415,6 @@ CLAIMS: tuple[PaperClaim, ...] = (
         "C25",
         "sections 2, 5",
         "RTTs differ by distance and occupancy does not, so buffers have bounds",
-        cannot="no experiment here varies the round trips and the number of flows",
+        cannot="stamping.fairness has round trips of 1:10, but no experiment looks for the buffer that suffices",
     ),
 )
