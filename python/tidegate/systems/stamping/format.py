@@ -198,7 +198,7 @@ class Format(Field):
 
     @property
     def control_options(self) -> dict[str, str | int]:
-        """The format, for the `control_options` of a simulated congestion control that reads times from the echo."""
+        """The format, for the `control_options` of a congestion control that reads times from the echo."""
         if self.source != "time":
             raise TidegateError(f"congestion controls read times from stamps; these are in {self.source}")
         options: dict[str, str | int] = {
