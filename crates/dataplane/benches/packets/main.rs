@@ -9,6 +9,7 @@ mod load;
 mod meter;
 mod setup;
 mod stages;
+mod stamp;
 mod tables;
 
 use std::time::Instant;
@@ -166,6 +167,7 @@ fn main() {
     registers(&mut figures);
     meter::measure(&mut figures);
     aqm::measure(&mut figures);
+    stamp::measure(&mut figures);
     stages::measure(&mut figures);
     tables::measure(&mut figures);
     load::measure(&mut figures);
