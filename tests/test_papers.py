@@ -224,7 +224,7 @@ def test_a_claim_that_is_not_found_says_why(tmp_path: Path) -> None:
         {"signal": signal, "throughput_gbps": rate, "of_fair": rate}
         for signal, rate in (("max", 1.5), ("rtt", 1.0))
     ]
-    out = written(tmp_path, "stamping.noise", rows, cross_flows="1,6", t_low_us=120.0)
+    out = written(tmp_path, "stamping.noise", rows, cross_flows=(1, 6), t_low_us=120.0)
     by_id = {row["id"]: row for row in judge_runs([out])}
     assert by_id["C1"]["verdict"] == NOT_FOUND
     assert by_id["C1"]["measured"].startswith("MAX 1.50, RTT 1.00 Gbit/s: 1.50 times: MAX has 0.90")

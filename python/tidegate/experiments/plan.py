@@ -68,6 +68,11 @@ class AtLeast:
     most: float = MOST
 
 
+@dataclass(frozen=True)
+class MayRepeat:
+    """In a parameter's annotation: a value may be in it twice."""
+
+
 OrZero = Annotated[int, AtLeast(0)]
 
 

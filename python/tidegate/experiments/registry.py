@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 
 from tidegate import backends, systems, units
 from tidegate._core import TidegateError
-from tidegate.experiments.plan import MOST, AtLeast, OneOf, Plan
+from tidegate.experiments.plan import MOST, AtLeast, MayRepeat, OneOf, Plan
 
 
 @dataclass(frozen=True)
@@ -45,21 +45,23 @@ class Experiment:
             values = value if isinstance(value, tuple) else (value,)
             if not values:
                 raise TidegateError(f"{self.name}: {name} has nothing in it; give a value or several")
-            if len(set(values)) < len(values):
-                raise TidegateError(f"{self.name}: {name} has a value twice; give each once")
             bounds = getattr(annotations[name], "__metadata__", ())
+            if len(set(values)) < len(values) and MayRepeat() not in bounds:
+                raise TidegateError(f"{self.name}: {name} has a value twice; give each once")
             for one in values:
                 why = _wrong(one, bounds)
                 if why is not None:
                     raise TidegateError(f"{self.name}: {name} is {one!r}; {why}")
 
 
-def _wrong(value: Any, bounds: Collection[OneOf | AtLeast]) -> str | None:
+def _wrong(value: Any, bounds: Collection[OneOf | AtLeast | MayRepeat]) -> str | None:
     """The cure for an invalid value of a parameter."""
     for bound in bounds:
         if isinstance(bound, OneOf):
             known = ", ".join(map(str, bound.names))
             return None if value in bound.names else f"known are {known}"
+        if isinstance(bound, MayRepeat):
+            continue
         right = bound.least <= value <= bound.most
         return None if right else f"give a number from {bound.least:g} to {bound.most:g}"
     if isinstance(value, int | float) and not isinstance(value, bool) and not 0 < value <= MOST:

@@ -67,7 +67,7 @@ def _tail(rows: list[Row], _: Parameters) -> Finding:
 
 def _queues(rows: list[Row], parameters: Parameters) -> list[tuple[int, float, float]]:
     """Cross flows, mean and standard deviation of each queue with MAX."""
-    counts = [int(count) for count in parameters["cross_flows"].split(",")]
+    counts = parameters["cross_flows"]
     return [
         (count, _of(rows, "max", f"queue{number}_us_mean"), _of(rows, "max", f"queue{number}_us_sd"))
         for number, count in enumerate(counts, 1)

@@ -19,7 +19,6 @@ from tidegate.systems.stamping.experiments.parking_lot import (
     MIN_RTT_US,
     Lot,
     author_s_constants,
-    whole_numbers,
 )
 
 pytestmark = pytest.mark.slow
@@ -50,19 +49,11 @@ def test_without_queues_all_round_trips_are_the_same() -> None:
         assert max(abs(rtt - MIN_RTT_US) for rtt in rtts_us) < 1, counts
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("1,a", "write whole numbers"),
-        ("0,1", "each at least 1"),
-        ("", "write whole numbers"),
-        ("2000", "1000"),
-    ],
-)
-def test_cross_flows_that_are_none_are_refused(text: str, says: str) -> None:
-    with pytest.raises(TidegateError, match=says):
-        whole_numbers(text, "cross_flows")
-    assert whole_numbers("1, 1,3", "cross_flows") == (1, 1, 3)
+def test_there_are_no_more_queues_than_links_for_them() -> None:
+    with pytest.raises(
+        TidegateError, match="cross_flows has 61 numbers, one for each shared queue; give at most 60"
+    ):
+        find("stamping.noise").plan(cross_flows=(1,) * 61)
 
 
 def test_a_burst_that_is_not_at_the_bottleneck_slows_those_who_follow_the_rtt() -> None:

@@ -38,7 +38,7 @@ def test_packets_of_all_contenders_carry_the_same_on_the_wire(name: str) -> None
 @pytest.mark.slow
 def test_it_runs_is_drawn_and_judged(tmp_path: Path) -> None:
     contenders = ("stamp", "stamp4", "hpcc", "hpcc_free", "powertcp", "swift", "dctcp")
-    settings = {"contenders": contenders, "flows": 100, "loads": (0.5,)}
+    settings = {"contenders": contenders, "arrivals": 100, "loads": (0.5,)}
     answer = run_experiment("stamping.fct", settings, seeds=[1], out=tmp_path / "out")
     assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
     rows = answer["rows"]

@@ -14,10 +14,11 @@ from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import Case, Number, OneOf, Plan, Run, demand_warm_up, experiment
 from tidegate.plots import all_rows
 from tidegate.systems.stamping.experiments.parking_lot import (
+    CrossFlows,
     Lot,
     author_s_constants,
+    demand_queues,
     measured,
-    whole_numbers,
 )
 from tidegate.systems.stamping.experiments.testbed import SIGNALS
 
@@ -79,13 +80,13 @@ def constants(
     t_lows_us: tuple[float, ...] = (80.0, 100.0, 120.0, 150.0),
     sendings: Sendings = ("window", "paced"),
     whole: bool = False,
-    cross_flows: str = "1,1,1,3,6",
+    cross_flows: CrossFlows = (1, 1, 1, 3, 6),
     duration_ms: Number = 400,
     warm_up_ms: float = 20.0,
 ) -> Plan:
     """The primary flow of Figs. 2 to 4 with RTT and MAX, over TIMELY's constants: each alone, or all together (`whole`)."""
     demand_warm_up(warm_up_ms / 1e3, duration_ms / 1e3)
-    counts = whole_numbers(cross_flows, "cross_flows")
+    demand_queues(cross_flows)
     values: Values = {
         "delta_mbps": deltas_mbps,
         "beta": betas,
@@ -99,10 +100,10 @@ def constants(
         options: dict[str, Any] = {**about, "send": setting.sending}
         del options["sending"]
         for signal in ("rtt", "max"):
-            lot = Lot(signal, counts, author_s_constants(**options))
+            lot = Lot(signal, cross_flows, author_s_constants(**options))
             measure = measured(lot, about, warm_up_ms)
             cases.append(Case(f"{signal}-{setting.name}", lot.network, f"{duration_ms} ms", measure))
-    fair = Lot("max", counts).fair_gbps
+    fair = Lot("max", cross_flows).fair_gbps
     return Plan(cases, _claims, partial(_draw_whole if whole else _draw_each, values, fair))
 
 

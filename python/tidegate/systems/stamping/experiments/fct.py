@@ -107,13 +107,14 @@ class Scene:
 
     load: float
     sizes: str
-    flows: int
+    arrivals: int
+    """Flows that come, on average."""
     spines: int
 
     @property
     def span_us(self) -> float:
         """How long flows come."""
-        return self.flows * workloads.sizes(self.sizes).mean() * 8e-3 / (self.load * TOTAL_GBPS)
+        return self.arrivals * workloads.sizes(self.sizes).mean() * 8e-3 / (self.load * TOTAL_GBPS)
 
     def network(self, who: Contender, seed: int) -> Network:
         """The leaf-spine with the flows of a seed, all under one control."""
@@ -195,7 +196,7 @@ def _rows(name: str, scene: Scene, result: Result) -> list[Row]:
         least = most
         done = own[~np.isnan(own)]
         if not len(done):
-            raise TidegateError(f"no flow {label} got through; give more flows")
+            raise TidegateError(f"no flow {label} got through; give more arrivals")
         row: Row = {"contender": name, "load": scene.load, "size": label, "flows": len(own)}
         row["unfinished"] = len(own) - len(done)
         row["slowdown_mean"] = float(np.mean(done))
@@ -207,19 +208,19 @@ def _rows(name: str, scene: Scene, result: Result) -> list[Row]:
 @experiment(
     "stamping.fct",
     ("contender", "load", "size", "flows", "slowdown_p50", "slowdown_p99", "slowdown_p999", "queue_kb_p99"),
-    quick={"flows": 400},
+    quick={"arrivals": 400},
 )
 def fct(
     contenders: Annotated[tuple[str, ...], OneOf(CONTENDERS)] = tuple(CONTENDERS),
     loads: Annotated[tuple[float, ...], AtLeast(0.01, 0.99)] = (0.5, 0.8),
     sizes: Annotated[str, OneOf(("web-search", "data-mining"))] = "web-search",
-    flows: Annotated[int, AtLeast(100, 1_000_000)] = 4000,
+    arrivals: Annotated[int, AtLeast(100, 1_000_000)] = 4000,
     spines: Annotated[int, AtLeast(1, 8)] = SPINES,
 ) -> Plan:
     """Flow completion times in a leaf-spine: a few bits, full telemetry, round trips, marks and losses."""
     cases = []
     for load in loads:
-        scene = Scene(load, sizes, flows, spines)
+        scene = Scene(load, sizes, arrivals, spines)
         for name in contenders:
             # Three times as long again for what is left.
             until = f"{4 * scene.span_us + 1000:.0f} us"

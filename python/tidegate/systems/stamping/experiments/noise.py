@@ -19,10 +19,11 @@ from tidegate.systems.stamping.experiments.parking_lot import (
     MIN_RTT_US,
     RATE_GBPS,
     SAMPLE_US,
+    CrossFlows,
     Lot,
     author_s_constants,
+    demand_queues,
     measured,
-    whole_numbers,
 )
 from tidegate.systems.stamping.experiments.testbed import PACKET, SIGNALS, Signals, is_stamp
 
@@ -39,7 +40,7 @@ AVERAGED_MS = 2
 )
 def noise(
     signals: Signals = ("rtt", "rtt_less_hops", "sum", "sum_squ", "max", "ind"),
-    cross_flows: str = "1,1,1,3,6",
+    cross_flows: CrossFlows = (1, 1, 1, 3, 6),
     t_low_us: float = 120.0,
     t_high_us: float = 500.0,
     delta_mbps: float = 20.0,
@@ -55,7 +56,7 @@ def noise(
 ) -> Plan:
     """TIMELY on the RTT, SUM, SUM_SQU, MAX or IND: a flow through queues that are not its bottleneck (Figs. 2 to 4)."""
     demand_warm_up(warm_up_ms / 1e3, duration_ms / 1e3)
-    counts = whole_numbers(cross_flows, "cross_flows")
+    demand_queues(cross_flows)
     lots = []
     for signal in signals:
         # A stamp does not hold the RTT without queues.
@@ -70,7 +71,7 @@ def noise(
             send=sending,
             thresholds_on=thresholds_on,
         )
-        lots.append(Lot(signal, counts, constants, ind_threshold_us, cross_rtt_us))
+        lots.append(Lot(signal, cross_flows, constants, ind_threshold_us, cross_rtt_us))
     about: Row = {"min_rtt_us": MIN_RTT_US}
     cases = [
         Case(lot.signal, lot.network, f"{duration_ms} ms", measured(lot, about, warm_up_ms)) for lot in lots

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from random import Random
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ import polars as pl
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.claims import Row
+from tidegate.experiments import AtLeast, MayRepeat
 from tidegate.network import Network, Node
 from tidegate.results import Result
 from tidegate.systems.stamping.experiments.testbed import (
@@ -48,19 +50,16 @@ MOST_QUEUES = 60
 """More would need links without delay for the same round trip."""
 
 
-def whole_numbers(text: str, what: str) -> tuple[int, ...]:
-    """A list of whole numbers from its text, such as `1,1,1,3,6`; the same number may be in it twice."""
-    try:
-        numbers = tuple(int(part) for part in text.split(","))
-    except ValueError:
+CrossFlows = Annotated[tuple[int, ...], AtLeast(1, 10_000), MayRepeat()]
+"""The cross flows of each shared queue."""
+
+
+def demand_queues(cross_flows: tuple[int, ...]) -> None:
+    """Refuse more shared queues than there are."""
+    if len(cross_flows) > MOST_QUEUES:
         raise TidegateError(
-            f"{what} is {text!r}; write whole numbers with commas, such as 1,1,1,3,6"
-        ) from None
-    if not 1 <= len(numbers) <= MOST_QUEUES or min(numbers) < 1 or sum(numbers) > 1000:
-        raise TidegateError(
-            f"{what} is {text!r}; give 1 to {MOST_QUEUES} numbers, each at least 1 and 1000 in total"
+            f"cross_flows has {len(cross_flows)} numbers, one for each shared queue; give at most {MOST_QUEUES}"
         )
-    return numbers
 
 
 def author_s_constants(
