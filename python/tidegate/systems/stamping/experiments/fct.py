@@ -38,7 +38,7 @@ SAMPLES = 200
 """Of each queue while flows come."""
 TOTAL_GBPS = EDGE_GBPS * LEAVES * HOSTS_PER_LEAF
 
-WHY = "see the README: what sets the tails is the overload of single links, and a few flows of each class make its p99.9"
+WHY = "not explained"
 
 TELEMETRY = Telemetry(3)
 
