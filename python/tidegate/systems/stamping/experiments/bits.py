@@ -281,7 +281,7 @@ def _draw(buffers: tuple[int, ...], runs: list[Run]) -> Figure:
         panel.set_xticks(ticks, [str(tick) for tick in ticks])
         panel.minorticks_off()
         panel.grid(alpha=0.3)
-        panel.legend(fontsize="x-small")
+        panel.legend(fontsize="x-small", handlelength=4)
     return figure
 
 
@@ -291,4 +291,16 @@ def _line(panel: Any, rows: list[Row], column: str, label: str, colour: str, sty
     values = np.array(list(middle.values()))
     every = [[row[column] for row in rows if row["bits"] == number] for number in at]
     spread = [values - [min(each) for each in every], [max(each) for each in every] - values]
-    panel.errorbar(at, values, spread, fmt=mark + style, color=colour, capsize=2, label=label)
+    # Those of logarithmic bins are open, and beside the others.
+    is_log = style != "-"
+    places = [number * 1.07 for number in at] if is_log else at
+    panel.errorbar(
+        places,
+        values,
+        spread,
+        fmt=mark + style,
+        color=colour,
+        markerfacecolor="white" if is_log else colour,
+        capsize=2,
+        label=label,
+    )

@@ -242,7 +242,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
 def _draw(networks: list[Disturbed], runs: list[Run]) -> Figure:
     """The bottleneck's queue around the steps, and the change of the primary flow's throughput after a burst."""
     first = {run.case: run for run in of_first_seed(runs)}
-    figure = Figure(figsize=(11, 4), layout="constrained")
+    figure = Figure(figsize=(11, 4.4), layout="constrained")
     step, change = figure.subplots(1, 2)
     for number, one in enumerate(networks):
         queue = one.queue_us(first[one.control].tables["queue_samples"], 1)
@@ -255,7 +255,8 @@ def _draw(networks: list[Disturbed], runs: list[Run]) -> Figure:
         at = np.arange(-0.5, STEP_MS + 0.5, SAMPLE_US / 1e3)[: len(shown)]
         step.plot(at, shown, color=f"C{number}", linewidth=1.1, label=CONTROLS[one.control])
     step.set(xlabel="time since the step (ms)", ylabel="bottleneck's queue (us)", title="step, mean of all")
-    step.legend(fontsize="x-small", loc="upper right")
+    handles = step.get_legend_handles_labels()
+    figure.legend(*handles, fontsize="small", loc="outside lower center", ncols=len(networks))
     rows = all_rows(runs)
     for place, (column, label) in enumerate((("change", "after a burst"), ("change_idle", "no burst"))):
         values = medians(rows, column, lambda row: str(row["control"]))
@@ -266,7 +267,7 @@ def _draw(networks: list[Disturbed], runs: list[Run]) -> Figure:
     )
     change.axhline(0, color="0.4", linewidth=0.8)
     change.set(ylabel="change of throughput (%)", title="primary flow, burst at the other queue")
-    change.legend(fontsize="small")
+    change.legend(fontsize="small", loc="best")
     for panel in (step, change):
         panel.grid(alpha=0.3)
     return figure
