@@ -8,7 +8,8 @@ import pytest
 
 from tidegate.experiments import run as run_experiment
 from tidegate.network import Network
-from tidegate.systems.stamping.experiments.fct import CONTENDERS, Scene, alone_us
+from tidegate.systems.stamping.experiments.contenders import CONTENDERS
+from tidegate.systems.stamping.experiments.fct import Scene, alone_us
 
 SCENE = Scene(0.5, "web-search", 100, 2)
 

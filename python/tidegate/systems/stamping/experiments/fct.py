@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -14,89 +14,32 @@ from tidegate import workloads
 from tidegate._core import TidegateError
 from tidegate.claims import Claim, Percents, Row, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
-from tidegate.network import Network, Node
+from tidegate.network import Network
 from tidegate.plots import all_rows
 from tidegate.results import Result
-from tidegate.systems.stamping.experiments.testbed import PLAIN, stamp_all
-from tidegate.systems.stamping.field import Field
-from tidegate.systems.stamping.format import Format
-from tidegate.systems.stamping.setup import stamping
-from tidegate.systems.stamping.telemetry import Telemetry
+from tidegate.systems.stamping.experiments.contenders import (
+    CONTENDERS,
+    EDGE_GBPS,
+    FRAMING,
+    HEADERS,
+    MTU,
+    Contender,
+)
+from tidegate.systems.stamping.experiments.testbed import stamp_all
 from tidegate.topologies import LinkOptions, leaf_spine
 
-EDGE_GBPS, FABRIC_GBPS = 25.0, 100.0
+FABRIC_GBPS = 100.0
 LEAVES, SPINES, HOSTS_PER_LEAF = 4, 2, 8
 DELAY_US = 1.0
-FRAMING = 38
-"""Bytes of Ethernet around an IP packet, with preamble and gap."""
-MTU, HEADERS = 1500, 40
-T0_US = 9.5
-"""Base RTT between hosts of two leaves, of full packets and their ACKs: the controls' one constant of time."""
 BUFFER = 1000
 """Packets."""
 SAMPLES = 200
 """Of each queue while flows come."""
 TOTAL_GBPS = EDGE_GBPS * LEAVES * HOSTS_PER_LEAF
+# TIMELY is there for a claim of the paper alone.
+PEERS = tuple(name for name in CONTENDERS if not name.startswith("timely"))
 
 WHY = "not explained"
-
-TELEMETRY = Telemetry(3)
-
-
-def queue_stamp(bits: int) -> Format:
-    """Time in queue, MAX, up to 32 T0: 8 bits in steps of T0/128, doubling; 4 bits in steps of T0/8, doubling."""
-    full = round(32 * T0_US * 1e6)
-    return Format(full, bits=bits, bins="log", mantissa={8: 5, 4: 1}[bits])
-
-
-@dataclass(frozen=True)
-class Contender:
-    """A congestion control with what it needs of switches and hosts."""
-
-    text: str
-    control: str
-    form: Field | None = None
-    options: dict[str, str | int | float] = field(default_factory=dict)
-    mark_above: int | None = None
-    ecn: str = "off"
-    imaginary: int = 0
-    """Bytes of each packet that are not counted on the wire."""
-
-    @property
-    def mss(self) -> int:
-        """Bytes of payload in a full packet."""
-        return MTU + self.imaginary - HEADERS - (self.form.wire_bytes if self.form else 0)
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """Keywords of `Network.tcp`."""
-        options = dict(self.options)
-        if self.control in WINDOWS:
-            options |= {"line_rate": f"{EDGE_GBPS:g} Gbit/s", "rtt": f"{T0_US} us"}
-            options["overhead"] = MTU + FRAMING - self.mss
-        if self.form is not None:
-            options |= self.form.control_options
-        return {"congestion_control": self.control, "control_options": options, "ecn": self.ecn, **PLAIN}
-
-
-WINDOWS = ("stamp", "hpcc", "powertcp")
-
-# A stamp takes 4 bytes of a packet and 4 of an ACK, telemetry 28 of each.
-LESS = TELEMETRY.wire_bytes - 4
-STAMP = {"base_rtt": f"{T0_US} us"}
-SWIFT: dict[str, str | int | float] = {"target": f"{2 * T0_US} us", "scaling_range": "10 us"}
-
-CONTENDERS = {
-    "stamp": Contender("stamp, 8 bits", "stamp", queue_stamp(8), dict(STAMP)),
-    "stamp4": Contender("stamp, 4 bits", "stamp", queue_stamp(4), dict(STAMP)),
-    "hpcc": Contender("HPCC, telemetry", "hpcc", TELEMETRY),
-    "hpcc_free": Contender("HPCC, telemetry of a stamp's size", "hpcc", TELEMETRY, imaginary=LESS),
-    "powertcp": Contender("PowerTCP, telemetry", "powertcp", TELEMETRY),
-    "swift": Contender("Swift", "swift", None, SWIFT),
-    "dctcp": Contender("DCTCP", "dctcp", None, {}, 13, "on"),
-    "cubic": Contender("CUBIC", "cubic"),
-    "bbr": Contender("BBR", "bbr"),
-}
 
 # Upper ends of the classes of sizes, in bytes.
 CLASSES = {"below 10 kB": 10e3, "10 to 100 kB": 100e3, "0.1 to 1 MB": 1e6, "from 1 MB": float("inf")}
@@ -122,9 +65,6 @@ class Scene:
         """The leaf-spine with the flows of a seed, all under one control."""
         net = Network()
 
-        def switch(network: Network, name: str) -> Node:
-            return stamping(network, name, who.form, clock="1 ns") if who.form else network.router(name)
-
         wire: LinkOptions = {
             "delay": f"{DELAY_US} us",
             "framing": FRAMING - who.imaginary,
@@ -134,7 +74,9 @@ class Scene:
         }
         edge: LinkOptions = {**wire, "rate": f"{EDGE_GBPS:g} Gbit/s"}
         fabric: LinkOptions = {**wire, "rate": f"{FABRIC_GBPS:g} Gbit/s"}
-        made = leaf_spine(net, LEAVES, self.spines, HOSTS_PER_LEAF, access=edge, fabric=fabric, switch=switch)
+        made = leaf_spine(
+            net, LEAVES, self.spines, HOSTS_PER_LEAF, access=edge, fabric=fabric, switch=who.switch
+        )
         if who.form is not None:
             stamp_all(net, made.hosts, who.form)
         net.workload(
@@ -214,7 +156,7 @@ def _rows(name: str, scene: Scene, result: Result) -> list[Row]:
     quick={"arrivals": 400},
 )
 def fct(
-    contenders: Annotated[tuple[str, ...], OneOf(CONTENDERS)] = tuple(CONTENDERS),
+    contenders: Annotated[tuple[str, ...], OneOf(CONTENDERS)] = PEERS,
     loads: Annotated[tuple[float, ...], AtLeast(0.01, 0.99)] = (0.5, 0.8),
     sizes: Annotated[str, OneOf(("web-search", "data-mining"))] = "web-search",
     arrivals: Annotated[int, AtLeast(100, 1_000_000)] = 4000,
