@@ -282,7 +282,11 @@ def _pages(network: Network, core: _core.Simulation) -> pl.DataFrame:
 def _drops(network: Network, core: _core.Simulation) -> pl.DataFrame:
     schema = {"switch": pl.String, "reason": pl.String, "packets": pl.Int64}
     switches = [node for node in network.nodes if node.kind == "switch"]
-    rows = [(node.name, *drop) for node in switches for drop in core.control(node.number).act(op.DropsRead())]
+    rows = [
+        (node.name, *drop)
+        for node in switches
+        for drop in _core.SwitchControl.of_switch(core, node.number).act(op.DropsRead())
+    ]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

@@ -5,7 +5,7 @@ use transport::udp;
 use units::Time;
 
 use crate::error::{BuildError, refuse};
-use crate::events::Event;
+use crate::event::Event;
 use crate::flow::{FlowId, NO_PAGE, Outcome};
 use crate::network::{Kind, Network};
 use crate::port::{Link, PortId, QueueStatistics};

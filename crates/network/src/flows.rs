@@ -7,7 +7,7 @@ use transport::udp::HEADERS as UDP_HEADERS;
 use units::Time;
 
 use crate::error::{BuildError, refuse};
-use crate::events::{Event, MAX_ID};
+use crate::event::{Event, MAX_ID};
 use crate::flow::{Endpoint, FlowId, NO_PAGE, Outcome, Plan, Source, TcpFlow, UdpFlow};
 use crate::network::{Action, Kind, Network};
 use crate::node::NodeId;

@@ -6,7 +6,7 @@ use wire::frame::Addresses;
 use wire::packet::{Packet, Written};
 
 use crate::addresses;
-use crate::events::Event;
+use crate::event::Event;
 use crate::network::Network;
 use crate::node::NO_HOST;
 use crate::pool::{PacketId, Slot};

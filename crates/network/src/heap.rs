@@ -2,7 +2,7 @@
 
 use std::hint::select_unpredictable;
 
-use crate::events::{Entry, NONE};
+use crate::event::{Entry, NONE};
 
 /// Four siblings, in one line of the cache.
 #[derive(Debug, Clone, Copy)]

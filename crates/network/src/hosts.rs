@@ -9,7 +9,7 @@ use wire::packet::{Arrived, Datagram, Packet};
 
 use crate::addresses;
 use crate::agents::options_for_agents;
-use crate::events::Event;
+use crate::event::Event;
 use crate::flow::{AGENT, NO_PAGE, Plan};
 use crate::forward::target;
 use crate::network::Network;

@@ -36,6 +36,7 @@ mod ask;
 mod build;
 mod capture;
 mod error;
+mod event;
 mod events;
 mod flow;
 mod flows;

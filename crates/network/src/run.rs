@@ -3,7 +3,7 @@
 use units::Time;
 
 use crate::error::BuildError;
-use crate::events::Event;
+use crate::event::Event;
 use crate::network::{Action, Network};
 use crate::pool::{CAME, HELD};
 use crate::port::NO_CAPTURE;

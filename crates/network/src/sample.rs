@@ -2,7 +2,7 @@
 
 use units::Time;
 
-use crate::events::Event;
+use crate::event::Event;
 use crate::network::Network;
 use crate::port::Port;
 use crate::record::Recorder;

@@ -10,7 +10,7 @@ use switch::{PortConfig, Switch};
 use units::Time;
 
 use crate::error::{BuildError, refuse};
-use crate::events::Event;
+use crate::event::Event;
 use crate::network::Network;
 use crate::node::{NO_HOST, NO_PORT, Node, NodeId, Planned, SwitchNode};
 use crate::port::{PortId, QueueLimit};

@@ -1,7 +1,7 @@
 //! A wheel of slots of time (Varghese and Lauck, "Hashed and hierarchical timing wheels", SOSP 1987): entries of one slot are a list in
 //! their order, and bits say which slots have any.
 
-use crate::events::{Entry, NONE, time};
+use crate::event::{Entry, NONE, time};
 
 const SLOTS: usize = 4096;
 const WORDS: usize = SLOTS / 64;

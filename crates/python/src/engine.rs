@@ -12,7 +12,6 @@ use pyo3::types::PyBytes;
 
 use crate::errors::refused;
 use crate::raise;
-use crate::target::Target;
 
 /// A compiled program. Immutable.
 #[pyclass(frozen, module = "tidegate._core")]
@@ -70,6 +69,10 @@ impl Alone {
 pub struct Pipeline(Arc<Mutex<Alone>>);
 
 impl Pipeline {
+    pub(crate) fn shared(&self) -> Arc<Mutex<Alone>> {
+        self.0.clone()
+    }
+
     /// What runs here, which begins anew.
     pub(crate) fn take(&self) -> pipeline::Pipeline {
         let mut alone = self.0.lock();
@@ -98,11 +101,6 @@ impl Pipeline {
         let made = py.detach(|| commands::load::pipeline(program.0.clone(), engine, seed));
         let (pipeline, _) = made.map_err(raise)?;
         Ok(Pipeline(Alone::shared(pipeline)))
-    }
-
-    /// What its control plane can ask of it.
-    fn control(&self) -> Target {
-        Target::alone(self.0.clone())
     }
 
     /// Runs one packet at a time in picoseconds; gives ports and packets.

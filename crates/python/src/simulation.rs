@@ -23,7 +23,6 @@ use crate::engine::Program;
 use crate::errors::refused;
 use crate::live::Running;
 use crate::specs::{LinkSpec, PageSpec, TcpSpec, UdpSpec};
-use crate::target::Target;
 
 /// What Python's numbers stand for.
 #[derive(Default)]
@@ -153,14 +152,6 @@ impl Simulation {
             }
             node
         })
-    }
-
-    /// The control surface of a switch. To be called when all links are there.
-    fn control(slf: Bound<'_, Self>, node: u32) -> PyResult<Target> {
-        let simulation = slf.get();
-        let node = simulation.node(node)?;
-        simulation.with(slf.py(), |network| network.pipeline(node).map(|_| ())).map_err(refused)?;
-        Ok(Target::of_switch(slf.clone().unbind(), node))
     }
 
     /// Whether a run ends early whenever this switch has digests or packets for its controller.

@@ -16,11 +16,17 @@ use pyo3::types::{PyBool, PyBytes, PyInt, PyList, PyString, PyTuple};
 use units::{Bytes, Rate, Time};
 
 use crate::errors::raise;
-use crate::target::Target;
+
+/// Something that runs a program, whose names operations mean.
+pub trait Runs {
+    /// # Errors
+    /// The run has failed.
+    fn program(&self, py: Python<'_>) -> PyResult<Arc<Program>>;
+}
 
 pub struct PythonSource<'a, 'py> {
     op: &'a Bound<'py, PyAny>,
-    target: &'a Target,
+    target: &'a dyn Runs,
     /// Asked for once in a batch, and only if a name has to be looked up.
     program: &'a OnceCell<Arc<Program>>,
 }
@@ -30,7 +36,7 @@ impl<'a, 'py> PythonSource<'a, 'py> {
     /// It is no operation, or a field is not what it must be.
     pub fn read(
         op: &'a Bound<'py, PyAny>,
-        target: &'a Target,
+        target: &'a dyn Runs,
         program: &'a OnceCell<Arc<Program>>,
     ) -> PyResult<Op> {
         let no_operation = || {

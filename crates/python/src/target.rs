@@ -16,7 +16,7 @@ use crate::answers;
 use crate::engine::{Alone, Pipeline};
 use crate::errors::{raise, refused};
 use crate::simulation::Simulation;
-use crate::source::PythonSource;
+use crate::source::{PythonSource, Runs};
 
 /// Where the program runs.
 enum Of {
@@ -75,10 +75,6 @@ pub struct Target {
 }
 
 impl Target {
-    pub fn of_switch(simulation: Py<Simulation>, node: NodeId) -> Target {
-        Target { of: Of::Switch { simulation, node } }
-    }
-
     pub fn alone(alone: Arc<Mutex<Alone>>) -> Target {
         Target { of: Of::Alone(alone) }
     }
@@ -93,17 +89,34 @@ impl Target {
         }
     }
 
-    pub fn program(&self, py: Python<'_>) -> PyResult<Arc<ir::Program>> {
-        self.with(py, |mut held| Ok(held.pipeline()?.0.program().clone()))
-    }
-
     fn do_one(&self, py: Python<'_>, op: Op) -> PyResult<Answer> {
         self.with(py, |mut held| held.act(&op)).map_err(|error| raise(py, &error))
     }
 }
 
+impl Runs for Target {
+    fn program(&self, py: Python<'_>) -> PyResult<Arc<ir::Program>> {
+        self.with(py, |mut held| Ok(held.pipeline()?.0.program().clone()))
+    }
+}
+
 #[pymethods]
 impl Target {
+    /// The control surface of a switch of a network. To be called when all links are there.
+    #[staticmethod]
+    fn of_switch(simulation: &Bound<'_, Simulation>, node: u32) -> PyResult<Target> {
+        let held = simulation.get();
+        let node = held.node(node)?;
+        held.with(simulation.py(), |network| network.pipeline(node).map(|_| ())).map_err(refused)?;
+        Ok(Target { of: Of::Switch { simulation: simulation.clone().unbind(), node } })
+    }
+
+    /// The control surface of a pipeline alone.
+    #[staticmethod]
+    fn of_pipeline(pipeline: &Pipeline) -> Target {
+        Target::alone(pipeline.shared())
+    }
+
     /// Picoseconds.
     fn now(&self, py: Python<'_>) -> u64 {
         self.with(py, |held| match held {

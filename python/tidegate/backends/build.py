@@ -42,7 +42,7 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
             raise TidegateError(f"the tap of {link.name}: {error}") from None
     for node in network.nodes:
         if isinstance(node, Switch):
-            surface = core.control(node.number)
+            surface = _core.SwitchControl.of_switch(core, node.number)
             try:
                 for link, port in node.ports:
                     surface.act(op.PortSet(network.port(node, link), port_spec(port)))

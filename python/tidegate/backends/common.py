@@ -46,7 +46,7 @@ def runner(
                 controllers.setdefault(node, [])
     managed = []
     for switch, given in controllers.items():
-        surface = core.control(switch.number)
+        surface = _core.SwitchControl.of_switch(core, switch.number)
         if given:
             core.watch(switch.number)
         neighbours = _neighbours(network, switch)

@@ -29,7 +29,7 @@ class Pipeline(PipelineApi):
     def __init__(self, core: _core.Pipeline) -> None:
         self.engine = core
         """What packets run through."""
-        self._core = core.control()
+        self._core = _core.SwitchControl.of_pipeline(core)
 
     def process(self, now: int, port: int, packet: bytes) -> list[tuple[int, bytes]]:
         """Process a packet that arrives by `port` at `now` (picoseconds); return the ports and packets that leave."""

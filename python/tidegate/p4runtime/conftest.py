@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tidegate import _core
 from tidegate import p4 as programs
 from tidegate.backends.build import build
 from tidegate.control import SwitchApi
@@ -98,7 +99,7 @@ class Simulated:
         for host in hosts:
             net.link(host, switch, rate="1 Gbit/s", delay="1 us")
         self._core, _ = build(net, 1, with_flows=False)
-        self.surface = self._core.control(switch.number)
+        self.surface = _core.SwitchControl.of_switch(self._core, switch.number)
         self.api = SwitchApi("s", self.surface, [host.name for host in hosts], lambda *_: None)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._go, daemon=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate import TidegateError, units
+from tidegate import TidegateError, _core, units
 from tidegate import p4 as programs
 from tidegate.backends.build import build
 from tidegate.control import Controller, Digest, PacketIn, SwitchApi, TableEntry
@@ -270,7 +270,12 @@ def metered() -> tuple[Any, SwitchApi, list[Any], programs.Program]:
     net.udp(a, b, rate="30 Mbit/s")
     core, _ = build(net, 1, with_flows=True)
     notes: list[Any] = []
-    api = SwitchApi("meter", core.control(switch.number), ["a", "b"], lambda *note: notes.append(note))
+    api = SwitchApi(
+        "meter",
+        _core.SwitchControl.of_switch(core, switch.number),
+        ["a", "b"],
+        lambda *note: notes.append(note),
+    )
     return core, api, notes, program
 
 

@@ -60,7 +60,7 @@ class LiveSwitch:
             go = Wire(rate, units.time(port.delay), queue_packets, queue_bytes, framing=framing, mtu=LONGEST)
             self.core.link(host, self.node, come, go, b_number=port.number)
             self._wiring.append((host, port.netns, port.interface, port.kind))
-        self.control = self.core.control(self.node)
+        self.control = _core.SwitchControl.of_switch(self.core, self.node)
         names = {port.number: port.interface for port in self.ports}
         last = max(names, default=-1)
         self.api = SwitchApi(name, self.control, [names.get(n, "") for n in range(last + 1)], self._note)

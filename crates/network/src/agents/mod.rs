@@ -15,7 +15,7 @@ use units::{Rate, Time};
 use crate::addresses::{TCP_RECEIVERS, ipv4, ports};
 use crate::agent::{Agent, AgentCounts, AgentId, AgentNotice, What};
 use crate::error::{BuildError, refuse};
-use crate::events;
+use crate::event;
 use crate::flow::AGENT;
 use crate::network::{Action, Network};
 use crate::node::{NO_HOST, NodeId};
@@ -232,7 +232,7 @@ impl Network {
         let due = agent.chain.wakeup().map_or(u64::MAX, Time::as_ps);
         if due < agent.timer {
             agent.timer = due.max(self.now);
-            self.events.push(agent.timer, events::Event::Action(agent.action));
+            self.events.push(agent.timer, event::Event::Action(agent.action));
         }
     }
 

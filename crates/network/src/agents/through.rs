@@ -10,7 +10,7 @@ use wire::packet::{self, Written};
 
 use super::OPENED;
 use crate::addresses::{UDP_RECEIVERS, ipv4, mac, ports};
-use crate::events;
+use crate::event;
 use crate::flow::AGENT;
 use crate::network::Network;
 use crate::pool::{CAME, HELD, PacketId, Slot};
@@ -78,7 +78,7 @@ impl Network {
         let leaves = self.now.max(until.map_or(0, Time::as_ps)) + hold;
         if leaves > self.now {
             // A longer way, not a queue.
-            self.events.push(leaves, events::Event::Single(id));
+            self.events.push(leaves, event::Event::Single(id));
             return;
         }
         self.send(port, id);
@@ -127,7 +127,7 @@ impl Network {
                 let packet = packet::Packet::Tcp(segment);
                 let id =
                     self.packets.add(Slot { endpoint: index, to: host, next: HELD | CAME, size, packet });
-                self.events.push(until.as_ps().max(self.now), events::Event::Single(id));
+                self.events.push(until.as_ps().max(self.now), event::Event::Single(id));
             }
         }
     }
@@ -178,7 +178,7 @@ impl Network {
             }
             Verdict::Hold(until) => {
                 let id = self.packets.add(slot);
-                self.events.push(until.as_ps().max(self.now), events::Event::Single(id));
+                self.events.push(until.as_ps().max(self.now), event::Event::Single(id));
             }
         }
     }
