@@ -1,6 +1,7 @@
 """Runs tests, as `make test`, `make dev` and `make t S=NAME` do.
 
     python tests/run.py all          every Rust and Python test; live tests one after another, the others on all processors
+    python tests/run.py build-rust   builds the Rust tests
     python tests/run.py fast         Python tests that are neither live nor slow
     python tests/run.py fast-rust    Rust tests that take less than two seconds each
     python tests/run.py only NAME    the tests of one system (`meter`), crate (`transport`), Python package (`p4runtime`)
@@ -50,6 +51,12 @@ def rust(*, fast: bool = False) -> int:
     return _run("cargo", "test", "--locked", *WORKSPACE)
 
 
+def build_rust() -> int:
+    """What `rust` runs, built."""
+    runner = ["nextest", "run"] if has_nextest() else ["test"]
+    return _run("cargo", *runner, "--locked", "--no-run", *WORKSPACE)
+
+
 def python(*words: str, parallel: bool) -> int:
     """Some Python tests; in parallel, a file at a time: tests of a file may share a switch."""
     spread = ["-n", "auto", "--dist", "loadfile"] if parallel else []
@@ -61,7 +68,7 @@ def live() -> int:
 
     Real hosts share the machine with whatever else it runs: what fails is run a second time, and fails if it fails twice.
     """
-    code = python("-m", "live", parallel=False)
+    code = python("-m", "live", "--durations=15", parallel=False)
     if code != TESTS_FAILED:
         return code
     print("live tests failed: those alone, a second time", file=sys.stderr)
@@ -111,6 +118,8 @@ def main(words: list[str]) -> int:
             return python("-m", "not live and not slow and not soak", parallel=True)
         case ["fast-rust"]:
             return rust(fast=True)
+        case ["build-rust"]:
+            return build_rust()
         case ["only", name] if name:
             return only(name)
         case _:
