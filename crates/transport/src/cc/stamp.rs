@@ -245,6 +245,101 @@ mod tests {
         }
     }
 
+    const SLOTS: usize = 16;
+    /// Of the base round trip: a fifth of the time of a packet. Groups whose shares still converge make steps that are smaller.
+    const STEADY: f64 = 0.01;
+
+    /// Flows over one link in fluid form, with the delay of the feedback: a stamp tells of the windows a round trip ago. There are
+    /// equal flows, in groups that commit at other times of a round trip, one for each control. Capacities, each for so many slots
+    /// of a sixteenth of a round trip, are parts of the line. Returns the queue in parts of the base round trip, by slot.
+    fn stepped(controls: &mut [Stamp], flows: f64, rtt: f64, capacities: &[(f64, usize)]) -> Vec<f64> {
+        let mut queues = vec![0.0; SLOTS];
+        let groups = controls.len();
+        for (capacity, slots) in capacities {
+            for _ in 0..*slots {
+                let (now, stamp) = (queues.len(), queues[queues.len() - SLOTS]);
+                let mut rate = 0.0;
+                for (group, control) in controls.iter_mut().enumerate() {
+                    control.update(stamp, now % SLOTS == group * SLOTS / groups, rtt);
+                    rate += control.rate * flows / groups as f64;
+                }
+                // What windows hold beyond the pipe.
+                queues.push((rate / (25e9 * capacity) - 1.0).max(0.0) * rtt / controls[0].base_rtt);
+            }
+        }
+        queues
+    }
+
+    fn range(values: &[f64]) -> f64 {
+        values.iter().fold(0.0f64, |most, value| most.max(*value))
+            - values.iter().fold(f64::MAX, |least, value| least.min(*value))
+    }
+
+    /// Gain of the loop around its fixed point, as in the README of the system: of the law, and of the gate on the additive step.
+    fn loop_gain(control: &Stamp, flows: f64, rtt: f64) -> f64 {
+        let k = (control.base_rtt / rtt).min(1.0);
+        let step = control.step * control.least_step;
+        // The error e is that at which the cut and the additive step are equal: load * (1 - 1 / y) = flows * k * step * gate.
+        let load = |e: f64| 1.0 + (control.free_queue + e) * control.base_rtt / rtt;
+        let gate = |e: f64| (1.0 - e / control.theta).max(LEAST_GATE);
+        let cut = |e: f64| 1.0 + control.gain * k * e;
+        let (mut low, mut high) = (0.0, 100.0);
+        for _ in 0..100 {
+            let e = (low + high) / 2.0;
+            let grows = flows * k * step * gate(e) > load(e) * (1.0 - 1.0 / cut(e));
+            (low, high) = if grows { (e, high) } else { (low, e) };
+        }
+        let slope = if gate(low) > LEAST_GATE { flows * step / control.theta } else { 0.0 };
+        // An error is the load's times rtt / base_rtt, which k takes back.
+        k * rtt / control.base_rtt * (control.gain * load(low) / cut(low).powi(2) + slope)
+    }
+
+    /// The loop's gain, and how far the queue still swings in 20 round trips long after steps of the capacity, in parts of the
+    /// base round trip. Steps begin within a round trip: a swing whose period is two round trips is not seen by flows that commit together.
+    fn swings(flows: f64, rtt: f64, groups: usize, gain: &str) -> (f64, f64) {
+        let new = || {
+            let options =
+                [("line_rate", "25 Gbit/s"), ("base_rtt", "10 us"), ("rtt", "10 us"), ("gain", gain)];
+            let mut control = controlled(Stamp::new, &options);
+            (control.reference, control.acked) = (25e9 / flows, 1e9);
+            control
+        };
+        let mut controls: Vec<Stamp> = (0..groups).map(|_| new()).collect();
+        // At the last capacity, of which steps are a larger part.
+        let gain = loop_gain(&controls[0], flows / 0.97, rtt);
+        let round = |count| count * SLOTS + 5;
+        let capacities = [(1.0, round(2000)), (0.7, round(2000)), (1.0, round(2000)), (0.97, round(2000))];
+        let queues = stepped(&mut controls, flows, rtt, &capacities);
+        (gain, range(&queues[queues.len() - 20 * SLOTS..]))
+    }
+
+    /// The README's condition, with the constants of this file: the loop of up to 16 old flows settles after a step.
+    #[test]
+    fn with_a_loop_gain_below_one_a_step_settles_at_any_round_trip() {
+        for rtt in [10e6, 30e6, 100e6, 1e9, 10e9] {
+            for flows in [1.0, 2.0, 8.0, 16.0] {
+                for groups in [1, 4] {
+                    let (gain, swing) = swings(flows, rtt, groups, "0.6");
+                    assert!(gain < 1.0, "{rtt} {flows}: {gain}");
+                    assert!(swing < STEADY, "{rtt} {flows} {groups}: {gain} {swing}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn with_a_loop_gain_above_one_it_swings_within_bounds() {
+        for rtt in [10e6, 30e6, 100e6, 1e9, 10e9] {
+            for flows in [24.0, 32.0, 64.0] {
+                let (gain, swing) = swings(flows, rtt, 1, "0.6");
+                assert!(gain > 1.0, "{rtt} {flows}: {gain}");
+                assert!((10.0 * STEADY..1.0).contains(&swing), "{rtt} {flows}: {gain} {swing}");
+            }
+            let (gain, swing) = swings(2.0, rtt, 1, "1");
+            assert!(gain > 1.0 && swing > 10.0 * STEADY, "{rtt}: {gain} {swing}");
+        }
+    }
+
     #[test]
     fn a_flow_of_ten_times_the_round_trip_moves_more_slowly() {
         let mut near = queue();
