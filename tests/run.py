@@ -2,7 +2,8 @@
 
     python tests/run.py all          every Rust and Python test; live tests one after another, the others on all processors
     python tests/run.py build-rust   builds the Rust tests
-    python tests/run.py fast         Python tests that are neither live nor slow
+    python tests/run.py fast         Python tests that are neither live nor slow: those that the files concern which have changed
+                                     since they last passed
     python tests/run.py fast-rust    Rust tests that take less than two seconds each
     python tests/run.py only NAME    the tests of one system (`meter`), crate (`transport`), Python package (`p4runtime`)
                                      or test file (`queues`, `tests/test_network.py`)
@@ -16,7 +17,10 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+from affected import ALWAYS, affected, changed_since
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.prefix) / "bin"
@@ -75,6 +79,22 @@ def live() -> int:
     return python("-m", "live", "--last-failed", "--last-failed-no-failures", "none", parallel=False)
 
 
+def fast() -> int:
+    """The fast Python tests of what has changed since they last passed; all of them the first time."""
+    passed, began = BIN.parent / ".python-tested", time.time()
+    chosen: list[str] = []
+    if passed.exists():
+        changed = changed_since(passed.stat().st_mtime)
+        chosen = sorted(map(str, affected(changed)))
+        names = ", ".join(sorted(str(path.relative_to(ROOT)) for path in changed)[:5]) or "nothing"
+        print(f"changed since the tests last passed: {names}; test files: {len(chosen)}", file=sys.stderr)
+    code = python("-m", "not live and not slow and not soak", *chosen, parallel=len(chosen) != len(ALWAYS))
+    if code == 0:
+        passed.touch()
+        os.utime(passed, (began, began))
+    return code
+
+
 def everything() -> int:
     """All tests but the soak tests."""
     return rust() or python("-m", "not live and not soak", parallel=True) or live()
@@ -115,7 +135,7 @@ def main(words: list[str]) -> int:
         case ["all"]:
             return everything()
         case ["fast"]:
-            return python("-m", "not live and not slow and not soak", parallel=True)
+            return fast()
         case ["fast-rust"]:
             return rust(fast=True)
         case ["build-rust"]:
