@@ -34,8 +34,19 @@ def stamping(
     """
     switch = network.switch(name, program(form), clock=clock, **options)
     scales = partial(_scales, network, switch, form, clock)
-    network.control(StampController(partial(network.forwarding, switch), scales), switch)
+    network.control(StampController(partial(forwarding, network, switch), scales), switch)
     return switch
+
+
+def forwarding(network: Network, switch: Switch) -> dict[str, int]:
+    """The port of a switch to each host, by the host's Ethernet address. Hosts take turns at the ports of the shortest paths."""
+    hosts = [node for node in network.nodes if node.kind == "host"]
+    ways = network.ways(switch)
+    return {
+        network.mac(host): ways[host][turn % len(ways[host])]
+        for turn, host in enumerate(hosts)
+        if host in ways
+    }
 
 
 def _scales(network: Network, switch: Switch, form: Field, clock: units.Time) -> dict[int, Scale]:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from tidegate import TidegateError
+from tidegate.claims import Row
+from tidegate.experiments import find
 from tidegate.experiments import run as run_experiment
 from tidegate.network import Network
+from tidegate.papers import Missing
+from tidegate.systems.stamping.claims import _completion
 from tidegate.systems.stamping.experiments.contenders import CONTENDERS
 from tidegate.systems.stamping.experiments.fct import Scene, alone_us
 
@@ -34,6 +40,63 @@ def test_packets_of_all_contenders_carry_the_same_on_the_wire(name: str) -> None
     header = who.form.wire_bytes if who.form else 0
     assert who.mss + header + 40 - who.imaginary == 1500
     assert who.imaginary in (0, 24)
+
+
+@pytest.mark.parametrize("name", ["stamp", "dctcp"])
+@pytest.mark.parametrize("spines", [1, 2, 3])
+def test_all_controls_have_the_same_paths_over_all_spines(name: str, spines: int) -> None:
+    """Hosts take turns at the spines: no control has more of the fabric than another."""
+    scene = Scene(0.3, "web-search", 100, spines)
+    network = scene.network(CONTENDERS[name], 1)
+    network.flows.clear()
+    hosts = {node.name: node for node in network.nodes}
+    for number in range(8, 32):
+        network.tcp(hosts["h0"], hosts[f"h{number}"], size=1000, **CONTENDERS[name].keywords)
+    queues = network.run("1 ms", progress=False).queues
+    own = queues.filter(pl.col("queue").str.starts_with("leaf0 -> spine")).sort("queue")
+    packets = own["packets"].to_list()
+    assert len(packets) == spines
+    assert max(packets) == min(packets) > 0
+
+
+@pytest.mark.parametrize(("spines", "load"), [(1, 0.5), (2, 0.9)])
+def test_loads_that_the_fabric_carries(spines: int, load: float) -> None:
+    plan = find("stamping.fct").plan(spines=spines, loads=(load,), contenders=("stamp", "cubic"))
+    assert [case.name for case in plan.cases] == [f"stamp-{load:g}", f"cubic-{load:g}"]
+
+
+def test_a_load_that_one_spine_does_not_carry_is_refused() -> None:
+    with pytest.raises(TidegateError, match=r"a load of 80% is 124% of what 1 spine\(s\) carry"):
+        find("stamping.fct").plan(spines=1, loads=(0.8,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{"sizes": "data-mining"}, {"spines": 1}])
+def test_sizes_and_oversubscription_are_choices(settings: dict[str, object], tmp_path: Path) -> None:
+    whole = {"contenders": ("stamp", "dctcp"), "arrivals": 100, "loads": (0.4,), **settings}
+    answer = run_experiment("stamping.fct", whole, seeds=[1], out=tmp_path / "out")
+    rows = answer["rows"]
+    assert len(rows) == 8
+    # Data mining has flows of up to 1 GB: the largest do not end with the run.
+    assert sum(row["unfinished"] for row in rows) <= 4
+    assert all(row["slowdown_p50"] >= 1 for row in rows)
+    assert sum(row["flows"] for row in rows if row["contender"] == "stamp") > 60
+
+
+def test_c13_compares_timely_on_max_with_timely_on_the_rtt() -> None:
+    def rows(slowdown: float, used: float) -> list[Row]:
+        values = {"timely-max": (slowdown, used), "timely-rtt": (2.0, 0.4)}
+        return [
+            {"contender": name, "load": 0.5, "size": size, "slowdown_mean": slow, "utilisation": share}
+            for name, (slow, share) in values.items()
+            for size in ("below 10 kB", "from 1 MB")
+        ]
+
+    assert _completion(rows(1.8, 0.41), {}).found
+    assert not _completion(rows(2.1, 0.41), {}).found
+    assert not _completion(rows(1.8, 0.39), {}).found
+    with pytest.raises(Missing):
+        _completion(rows(1.8, 0.41)[:2], {})
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from tidegate.systems.stamping.experiments.contenders import (
 )
 from tidegate.systems.stamping.experiments.testbed import stamp_all
 from tidegate.systems.stamping.field import Field, Scale
-from tidegate.systems.stamping.setup import program, stamping
+from tidegate.systems.stamping.setup import forwarding, program, stamping
 from tidegate.topologies import LinkOptions, leaf_spine
 
 LEAVES, SPINES, HOSTS_PER_LEAF = 8, 2, 4
@@ -53,7 +53,7 @@ def not_stamping(network: Network, name: str, form: Field) -> Node:
         return {}
 
     switch = network.switch(name, program(form), clock="1 ns")
-    network.control(StampController(bound(network.forwarding, switch), none), switch)
+    network.control(StampController(bound(forwarding, network, switch), none), switch)
     return switch
 
 
@@ -189,7 +189,7 @@ def against_full(rows: list[Row], contender: str, column: str) -> dict[float, fl
 
 WHY = (
     "where the longest queue of a path is not stamped, `stamp` keeps in flight what the other queues allow, and where none is, the rate of "
-    "its own link over a base RTT until a loss; so queues of switches that do not stamp stay long"
+    "its own link over a base RTT until a loss; TIMELY keeps its rate without stamps. So queues of switches that do not stamp stay long"
 )
 
 
