@@ -602,3 +602,18 @@ def test_cubic_goes_by_the_kernels_ticks() -> None:
     assert not run(250).equals(run(1000))
     with pytest.raises(TidegateError, match=r"0 is not the kernel.s ticks_per_second .*from 1 to 10000"):
         run(0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "later"), [({"aqm": "codel"}, False), ({"mark_above": 20}, False), ({"mark_above": 20}, True)]
+)
+def test_only_its_program_manages_a_p4_switch_s_queues(asked: dict[str, Any], later: bool) -> None:
+    example = Path(__file__).parent.parent / "examples" / "p4" / "ipv4_router" / "ipv4_router.p4"
+    net = Network()
+    a, switch, b = net.host("a"), net.switch("s", example), net.host("b")
+    net.link(a, switch, rate="1 Gbit/s", delay="1 ms")
+    link = net.link(switch, b, rate="1 Gbit/s", delay="1 ms", **({} if later else asked))
+    if later:
+        link.set("1 ms", **asked)
+    with pytest.raises(TidegateError, match=r"the P4 switch s are managed by its program; leave `\w+` out"):
+        net.run("2 ms")

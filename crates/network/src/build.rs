@@ -78,12 +78,7 @@ impl Network {
             }
         }
         for (node, link) in [(a, &forward), (b, &reverse)] {
-            if link.aqm.is_some() && self.nodes[node.0 as usize].switch != NO_HOST {
-                return refuse(format!(
-                    "{names}: the queues of the P4 switch {} are managed by its program; leave `aqm` out",
-                    self.name(node)
-                ));
-            }
+            check_queue(&names, &self.nodes[node.0 as usize], link)?;
         }
         let mut given = [0, 0];
         for (node, (number, given)) in [a, b].into_iter().zip(numbers.into_iter().zip(&mut given)) {
@@ -146,7 +141,11 @@ impl Network {
     /// A rate of zero, shares beyond 0 to 1, a queue that holds nothing.
     pub fn change_link(&mut self, at: Time, port: PortId, link: Link) -> Result<(), BuildError> {
         let to = self.ports[port.0 as usize].to;
-        check_link(&format!("the link to {}", self.nodes[to as usize].name), &link)?;
+        let names = format!("the link to {}", self.nodes[to as usize].name);
+        check_link(&names, &link)?;
+        if let Some(from) = self.nodes.iter().find(|node| node.ports.contains(&port.0)) {
+            check_queue(&names, from, &link)?;
+        }
         self.plan(at, Action::Change(port.0, Box::new(link)));
         Ok(())
     }
@@ -208,6 +207,18 @@ impl Network {
         }
         self.routed = true;
         Ok(())
+    }
+}
+
+/// Of a P4 switch's queues only the program says what is marked and dropped early.
+fn check_queue(names: &str, from: &Node, link: &Link) -> Result<(), BuildError> {
+    let asked = [("aqm", link.aqm.is_some()), ("mark_above", link.mark_above.is_some())];
+    match asked.into_iter().find(|(_, asked)| *asked && from.switch != NO_HOST) {
+        Some((what, _)) => refuse(format!(
+            "{names}: the queues of the P4 switch {} are managed by its program; leave `{what}` out",
+            from.name
+        )),
+        None => Ok(()),
     }
 }
 

@@ -121,7 +121,7 @@ class Topology:
 
         `queue` is `100 packets`, `64 KiB` or `1 BDP`; a BDP is `rate` times `rtt`, or times twice `delay` if `rtt` is not
         given. `mark_above`: packets that find so many waiting are marked CE, if they can be. `aqm`: `codel`
-        or `pie`, for a host's or plain router's queues; they drop. `framing`: bytes that the
+        or `pie`; they drop. Both are for queues of hosts and plain routers. `framing`: bytes that the
         link adds to an IP packet. `burst_loss`: shares (good to bad, bad to good, lost in good, lost in bad), after
         Gilbert and Elliott. `reorder`: the share of packets that comes `reorder_by` later.
         """
