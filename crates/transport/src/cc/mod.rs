@@ -9,6 +9,7 @@ mod bbr_long_term;
 mod bbr_model;
 mod cubic;
 mod dctcp;
+mod dctcp_stamp;
 mod hpcc;
 mod htcp;
 mod options;
@@ -29,6 +30,7 @@ pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
+pub use dctcp_stamp::DctcpStamp;
 pub use hpcc::Hpcc;
 pub use htcp::Htcp;
 pub use options::{Given, Options};
@@ -383,6 +385,9 @@ pub fn new(name: &str, given: &Given) -> Result<Box<dyn CongestionControl>, Stri
     let control: Box<dyn CongestionControl> = match name {
         "reno" => Box::new(Reno::default()),
         "cubic" => Box::new(Cubic::default()),
+        "dctcp" if options.one_of("alpha", &[("ce", false), ("stamp", true)]) => {
+            Box::new(DctcpStamp::new(&mut options))
+        }
         "dctcp" => Box::new(Dctcp::default()),
         "htcp" => Box::new(Htcp::default()),
         "vegas" => Box::new(Vegas::default()),

@@ -250,6 +250,20 @@ def _other_signals(rows: list[Row], _: Parameters) -> Finding:
     )
 
 
+def _exact_alpha(rows: list[Row], _: Parameters) -> Finding:
+    """Faster: the queue turns earlier after a step, by a sample (10 us). More accurate: it varies less between steps."""
+    turn, exact_turn, sd, exact_sd, peak, exact_peak = (
+        _of_control(rows, control, column)
+        for column in ("turn_us", "queue_us_sd", "peak_us")
+        for control in ("dctcp", "dctcp-stamp")
+    )
+    return Finding(
+        exact_turn <= turn - 10 and exact_sd < sd,
+        f"with alpha from the stamp the queue turns {exact_turn:.0f} us after a step (with marks {turn:.0f}), its peak is "
+        f"{exact_peak:.0f} us ({peak:.0f}), and its standard deviation between steps {exact_sd:.1f} us ({sd:.1f})",
+    )
+
+
 def _completion(rows: list[Row], _: Parameters) -> Finding:
     """TIMELY on MAX against TIMELY on the RTT: utilisation by load, and the mean slowdown by load and size."""
     names = ("timely-max", "timely-rtt")
@@ -490,8 +504,10 @@ CLAIMS: tuple[PaperClaim, ...] = (
     PaperClaim(
         "C24",
         "section 1",
-        "DCTCP would react faster with exact occupancy",
-        cannot="no experiment here gives DCTCP its alpha from the stamp",
+        "DCTCP would react faster and more accurately with exact occupancy",
+        "stamping.burst",
+        _exact_alpha,
+        why="the step fills most of the buffer within the RTT that any signal needs",
     ),
     PaperClaim(
         "C25",

@@ -49,6 +49,7 @@ CONTROLS = {
     "timely-sum_squ": "TIMELY, SUM_SQU",
     "timely-max": "TIMELY, MAX",
     "stamp": "stamp",
+    "dctcp-stamp": "DCTCP, stamp",
     "dctcp": "DCTCP",
     "cubic": "CUBIC",
 }
@@ -94,6 +95,11 @@ class Disturbed:
     def until_ms(self) -> int:
         """The end."""
         return WARM_UP_MS + 2 * PERIOD_MS * self.times
+
+    @property
+    def threshold_us(self) -> float:
+        """Time that the packets of the threshold take."""
+        return self.mark_above * PACKET * US_PER_BYTE
 
     def network(self, seed: int) -> Network:
         """TCP flows start within the first round trip, at random."""
@@ -158,6 +164,10 @@ class Disturbed:
             return author_s_timely(
                 signal, form.control_options if signal != "rtt" else {}, MIN_RTT_US, **author_s_constants()
             )
+        if self.control == "dctcp-stamp":
+            # The same threshold as the marks of DCTCP with ECN.
+            options = {**form.control_options, "alpha": "stamp", "threshold": f"{self.threshold_us:g} us"}
+            return {"congestion_control": "dctcp", "control_options": options, **PLAIN}
         if self.control == "stamp":
             options = {
                 **form.control_options,
@@ -194,7 +204,7 @@ class Disturbed:
         return {
             "control": self.control,
             "buffer_us": BUFFER * PACKET * US_PER_BYTE,
-            "mark_above_us": self.mark_above * PACKET * US_PER_BYTE,
+            "mark_above_us": self.threshold_us,
             "queue_us_mean": float(last[calm].mean()),
             "queue_us_sd": float(last[calm].std()),
             "burst_us": float(
