@@ -11,6 +11,7 @@ use control::{
     PortConfig, Put, QueueConfig, QueueLimit, Scheduler, Shaping, Share, Value, Words, check,
 };
 use p4lang::ir::{MatchKind, Program, TableId};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyList, PyString, PyTuple};
 use units::{Bytes, Rate, Time};
@@ -29,6 +30,9 @@ pub struct PythonSource<'a, 'py> {
     target: &'a dyn Runs,
     /// Asked for once in a batch, and only if a name has to be looked up.
     program: &'a OnceCell<Arc<Program>>,
+    of_value_set: bool,
+    /// The operation's table, once it has been looked up.
+    table: Option<TableId>,
 }
 
 impl<'a, 'py> PythonSource<'a, 'py> {
@@ -44,10 +48,11 @@ impl<'a, 'py> PythonSource<'a, 'py> {
             let error = Error::invalid(format!("{text} is not an operation"));
             raise(op.py(), &error.cure("see docs/operations.md for those there are"))
         };
-        let name = op.getattr("op").map_err(|_| no_operation())?;
-        let name = name.cast::<PyString>().map_err(|_| no_operation())?;
-        let mut source = PythonSource { op, target, program };
-        Op::read(name.to_str()?, &mut source).unwrap_or_else(|| Err(no_operation()))
+        let name = op.getattr(intern!(op.py(), "op")).map_err(|_| no_operation())?;
+        let name = name.cast::<PyString>().map_err(|_| no_operation())?.to_str()?;
+        let mut source =
+            PythonSource { op, target, program, of_value_set: name.starts_with("value_set_"), table: None };
+        Op::read(name, &mut source).unwrap_or_else(|| Err(no_operation()))
     }
 
     fn py(&self) -> Python<'py> {
@@ -55,7 +60,8 @@ impl<'a, 'py> PythonSource<'a, 'py> {
     }
 
     fn get(&self, field: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.op.getattr(field)
+        // Python finds attributes by names that it has interned without comparing text.
+        self.op.getattr(PyString::intern(self.py(), field))
     }
 
     /// A field that Python can turn into such a value, or what it should be.
@@ -87,9 +93,13 @@ impl<'a, 'py> PythonSource<'a, 'py> {
     }
 
     fn table(&mut self) -> PyResult<TableId> {
+        if let Some(table) = self.table {
+            return Ok(table);
+        }
         let name = self.name("table")?;
-        let program = self.program()?;
-        self.checked(name.table(program))
+        let table = self.checked(name.table(self.program()?))?;
+        self.table = Some(table);
+        Ok(table)
     }
 
     /// A value of so many bits; `what` it is for.
@@ -143,7 +153,7 @@ impl<'a, 'py> PythonSource<'a, 'py> {
 
     fn key(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Vec<Match>> {
         let given = given.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-        if self.op.hasattr("value_set")? {
+        if self.of_value_set {
             return self.member(&given);
         }
         let id = self.table()?;
