@@ -167,8 +167,11 @@ class HostAgents:
     def take_news(self) -> list[tuple[int, int, int, str, int, bytes]]:
         """Time, agent, connection, what has happened, and of a report the option's kind and data."""
 
-    def counts(self, agent: int) -> tuple[int, int, int]:
-        """Packets dropped, packets held, options without room."""
+    def send(self, agent: int, connection: int, place: str, kind: int, data: bytes) -> bool:
+        """Send a pure ACK with an option; gives whether the connection is established."""
+
+    def counts(self, agent: int) -> tuple[int, int, int, int]:
+        """Packets dropped, packets held, options without room, options that were not believed."""
 
     def flow(self, connection: int) -> tuple[int, bool, tuple[str, str], tuple[int, int]]:
         """The flow's number, whether this end opened it, addresses and ports of this end and the other."""

@@ -43,6 +43,8 @@ pub struct AgentCounts {
     pub held: u64,
     /// Options that found no room in their packet.
     pub no_room: u64,
+    /// Options that were not believed.
+    pub refused: u64,
 }
 
 #[derive(Debug, Default)]

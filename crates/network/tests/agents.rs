@@ -145,7 +145,14 @@ fn an_agent_that_does_nothing_changes_nothing() {
 fn options_are_on_the_wire_and_read_at_the_other_host() {
     let mut path = path(Rate::from_mbps(50), 100);
     path.agent(0, vec![insert(TCP, b"to b", ALL), insert(IP, b"ip", DATA)]);
-    path.agent(1, vec![insert(TCP, b"to a", ALL), Box::new(Report::new(TCP)), Box::new(Report::new(IP))]);
+    path.agent(
+        1,
+        vec![
+            insert(TCP, b"to a", ALL),
+            Box::new(Report::new(TCP, None, false)),
+            Box::new(Report::new(IP, None, false)),
+        ],
+    );
     path.tcp(Some(200_000));
     let notices = path.run(Time::from_secs(2));
     let report = |kind, data: &[u8]| (1, What::Report(kind, data.to_vec()));
@@ -175,6 +182,40 @@ fn options_are_on_the_wire_and_read_at_the_other_host() {
 }
 
 #[test]
+fn a_packet_for_the_agent_alone_does_not_reach_tcp() {
+    let run = |consume| {
+        let mut path = path(Rate::from_mbps(50), 100);
+        path.agent(0, vec![insert(IP, b"\x21syn", Kinds::of(&[PacketKind::Syn]))]);
+        path.agent(1, vec![Box::new(Report::new(IP, consume, false))]);
+        path.tcp(Some(200_000));
+        let notices = path.run(Time::from_secs(2));
+        let reports = notices.iter().filter(|(_, what)| matches!(what, What::Report(..))).count();
+        (reports, notices.contains(&(1, What::Established)))
+    };
+    assert_eq!(run(None), (1, true));
+    assert_eq!(run(Some((0xf0, 0x30))), (1, true));
+    assert_eq!(run(Some((0xf0, 0x20))), (1, false));
+}
+
+#[test]
+fn an_option_is_sent_with_a_pure_ack() {
+    let mut path = path(Rate::from_mbps(50), 100);
+    path.agent(0, vec![]);
+    path.agent(1, vec![Box::new(Report::new(IP, None, false))]);
+    let flow = path.tcp(Some(2_000_000));
+    assert_eq!(path.net.send_option(0, IP, b"early"), Ok(false), "not before it is established");
+    path.run(Time::from_ms(100));
+    let before = path.net.outcome(flow).statistics;
+    assert_eq!(path.net.send_option(0, IP, b"now"), Ok(true));
+    assert!(path.net.send_option(0, IP, &[0; 39]).is_err(), "it does not fit");
+    let notices = path.run(Time::from_ms(200));
+    assert!(notices.contains(&(1, What::Report(30, b"now".to_vec()))), "{notices:?}");
+    path.run(Time::from_secs(2));
+    let outcome = path.net.outcome(flow);
+    assert!(outcome.finished.is_some() && outcome.statistics.retransmits == before.retransmits);
+}
+
+#[test]
 fn the_ideal_time_knows_the_room() {
     // One flow alone, on a path that only its own rate limits: as fast as can be, options counted.
     let run = |options: bool| {
@@ -201,7 +242,7 @@ fn a_stamp_is_echoed_and_reaches_the_congestion_control() {
         0,
         vec![
             Box::new(Insert { option: IP, stamp: Stamp::Clock, on: DATA }),
-            Box::new(Report::new(TCP)),
+            Box::new(Report::new(TCP, None, false)),
             Box::new(Signal { option: TCP }),
         ],
     );
@@ -401,7 +442,7 @@ fn packets_with_options_that_make_no_sense_are_dropped() {
     let (a, b) = (net.host("a"), net.host("b"));
     let link = Link::new(Rate::from_gbps(1), Time::from_us(10));
     net.link(a, b, link.clone(), link).unwrap();
-    net.add_agent(b, Chain::new(vec![Box::new(Report::new(IP))]), true).unwrap();
+    net.add_agent(b, Chain::new(vec![Box::new(Report::new(IP, None, false))]), true).unwrap();
     net.tcp(TcpFlow { start: Time::from_ms(1), ..TcpFlow::new(a, b, "reno") }).unwrap();
     let mut syn = Vec::new();
     let segment = transport::segment::Segment { flags: Flags::SYN, ..Default::default() };

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use network::{AgentId, What};
 use pyo3::prelude::*;
 use transport::host::{
-    Chain, Echo, Insert, Keep, Kinds, OptionKind, PacketKind, Place, Report, Shim, Signal, Stamp,
+    Chain, Check, Echo, Insert, Keep, Kinds, OptionKind, PacketKind, Place, Report, Shim, Signal, Stamp,
 };
 use units::{Rate, Time};
 
@@ -63,7 +63,15 @@ fn shim(spec: &Bound<'_, PyAny>) -> PyResult<Box<dyn Shim>> {
             let longest = spec.getattr("longest")?.extract()?;
             Box::new(Echo::new(named("read")?, named("write")?, keep, on()?, longest))
         }
-        "report" => Box::new(Report::new(named("option")?)),
+        "report" => {
+            let (consume, each) = (spec.getattr("consume")?.extract()?, spec.getattr("each")?.extract()?);
+            Box::new(Report::new(named("option")?, consume, each))
+        }
+        "check" => {
+            let keys: [u64; 2] = spec.getattr("keys")?.extract()?;
+            let signing: usize = spec.getattr("signing")?.extract()?;
+            Box::new(Check { option: named("option")?, keys, signing })
+        }
         "signal" => Box::new(Signal { option: named("option")? }),
         other => return Err(refused(format!("there is no shim `{other}`"))),
     })
@@ -129,6 +137,22 @@ impl HostAgents {
         Ok(())
     }
 
+    /// Sends a pure ACK with an option; gives whether the connection was there to send it.
+    fn send(
+        &self,
+        py: Python<'_>,
+        agent: usize,
+        connection: u32,
+        place: String,
+        kind: u8,
+        data: Vec<u8>,
+    ) -> PyResult<bool> {
+        self.id(agent)?;
+        let option = option((place, kind))?;
+        let sent = self.simulation.get().with(py, |network| network.send_option(connection, option, &data));
+        sent.map_err(|no_room| refused(no_room.to_string()))
+    }
+
     /// What agents are to be told, in order of time; each is given once.
     fn take_news(&self, py: Python<'_>) -> Vec<News> {
         let news = self.simulation.get().with(py, |network| network.take_agent_notices());
@@ -144,11 +168,11 @@ impl HostAgents {
         told.collect()
     }
 
-    /// Packets that an agent has dropped, packets held, options without room.
-    fn counts(&self, py: Python<'_>, agent: usize) -> PyResult<(u64, u64, u64)> {
+    /// Packets that an agent has dropped, packets held, options without room, options that were not believed.
+    fn counts(&self, py: Python<'_>, agent: usize) -> PyResult<(u64, u64, u64, u64)> {
         let id = self.id(agent)?;
         let counts = self.simulation.get().with(py, |network| network.agent_counts(id));
-        Ok((counts.dropped, counts.held, counts.no_room))
+        Ok((counts.dropped, counts.held, counts.no_room, counts.refused))
     }
 
     /// An end of a connection: the flow's number, whether it opened the connection, addresses and ports of this end and the other.

@@ -40,7 +40,10 @@ struct shim {
 	/* Of the option that it writes; of an echo: at most. */
 	u8 length;
 	u8 read_place, read_kind, keep_max;
-	u32 unused;
+	/* Of a report: packets whose first byte of data, masked, is this value do not come to TCP. */
+	u8 consumes, consume_mask, consume_value;
+	/* Of a report: tells of each option, not only of one that differs. */
+	u8 each;
 	u64 option[WORDS];
 };
 
@@ -68,7 +71,9 @@ struct connection {
 	/* The limits that are set. */
 	u32 pace, cwnd;
 	struct bpf_spin_lock lock;
-	u32 unused;
+	/* Of TCP: the sequence numbers behind what was sent last and what came last, and the window that was offered last. */
+	u32 sent_end, came_end;
+	u32 window;
 	struct kept kept[SHIMS];
 };
 
@@ -178,6 +183,7 @@ struct tcp_header {
 #define PROTOCOL_TCP 6
 #define PROTOCOL_UDP 17
 #define FRAGMENT_OFFSET 0x1fff
+#define FIN 1
 #define SYN 2
 #define ACK 16
 #define AF_INET 2
@@ -336,6 +342,14 @@ ALWAYS_INLINE int look(struct packet *skb, struct seen *seen)
 	return seen->tcp_length >= 20;
 }
 
+/* The sequence number behind a TCP segment. */
+ALWAYS_INLINE u32 end_of(struct packet *skb, const struct seen *seen)
+{
+	u32 payload = skb->len - ETHERNET - seen->ip_length - seen->tcp_length;
+
+	return __builtin_bswap32(seen->tcp.seq) + payload + !!(seen->tcp.flags & SYN) + !!(seen->tcp.flags & FIN);
+}
+
 ALWAYS_INLINE struct connection *connection_of(u32 local, u32 remote, u16 local_port, u16 remote_port)
 {
 	struct key key = {local, remote, local_port, remote_port};
@@ -400,7 +414,7 @@ struct walk {
 	u32 kind, length;
 	/* Bits: shims whose option is on the packet. */
 	u32 took;
-	u8 loaded, for_mss;
+	u8 loaded, for_mss, consumed;
 };
 
 /* A shim and what is kept for it. */
@@ -468,7 +482,7 @@ SECTION("tc") int leaving(struct packet *skb)
 	struct options of_tcp;
 	struct seen seen = {};
 	struct walk walk = {.skb = skb, .seen = &seen, .of_tcp = &of_tcp};
-	u32 length, first = 0;
+	u32 length, end, first = 0;
 	s64 sum;
 
 	if (!look(skb, &seen))
@@ -482,6 +496,11 @@ SECTION("tc") int leaving(struct packet *skb)
 				       NETWORK16(seen.tcp.target));
 		if (!walk.c)
 			return NEXT;
+		end = end_of(skb, &seen);
+		/* A retransmission does not take it back. */
+		if (seen.tcp.flags & SYN || (s32)(end - walk.c->sent_end) > 0)
+			walk.c->sent_end = end;
+		walk.c->window = seen.tcp.window;
 		if (walk.host->writes_tcp)
 			bpf_loop(walk.host->shims, count_missing, &walk, 0);
 	}
@@ -597,6 +616,8 @@ static int read(u32 i, void *with)
 	}
 	if (is_echo && length > shim->length)
 		return 0;
+	if (shim->consumes && length > HEAD && (((u8 *)option)[HEAD] & shim->consume_mask) == shim->consume_value)
+		walk->consumed = 1;
 	bpf_spin_lock(&walk->c->lock);
 	changed = kept->length != length || !is_same(kept->option, option);
 	if (is_echo && shim->keep_max && !is_larger(option, length, kept->option, kept->length))
@@ -607,7 +628,7 @@ static int read(u32 i, void *with)
 		kept->length = length;
 	}
 	bpf_spin_unlock(&walk->c->lock);
-	if (changed && !is_echo)
+	if ((changed || shim->each) && !is_echo)
 		tell(walk->c->number, shim->agent, REPORTED, kind, length, option);
 	return 0;
 }
@@ -618,6 +639,7 @@ SECTION("tc") int came(struct packet *skb)
 	struct seen seen = {};
 	struct walk walk = {.skb = skb, .seen = &seen, .of_ip = &of_ip, .of_tcp = &of_tcp};
 	struct connection *c;
+	u32 end;
 
 	if (!look(skb, &seen))
 		return NEXT;
@@ -640,6 +662,11 @@ SECTION("tc") int came(struct packet *skb)
 		tell(c->number, 0, OPENED, 0, 0, 0);
 	}
 	bpf_loop(walk.host->shims, read, &walk, 0);
+	if (walk.consumed)
+		return DROP;
+	end = end_of(skb, &seen);
+	if (seen.tcp.flags & SYN || (s32)(end - c->came_end) > 0)
+		c->came_end = end;
 	return NEXT;
 }
 

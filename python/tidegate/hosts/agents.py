@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tidegate import units
 from tidegate._core import TidegateError
-from tidegate.hosts.shims import Shim
+from tidegate.hosts.shims import Option, Shim
 
 if TYPE_CHECKING:
     from tidegate.control.runner import Runner
@@ -45,11 +45,14 @@ class Core(Protocol):
     def limit_cwnd(self, agent: int, connection: int, packets: int | None) -> None:
         """Limit a connection's packets in flight."""
 
+    def send(self, agent: int, connection: int, place: str, kind: int, data: bytes) -> bool:
+        """Send a pure ACK with an option; gives whether the connection is established."""
+
     def take_news(self) -> list[tuple[int, int, int, str, int, bytes]]:
         """Time, agent, connection, what has happened, and of a report the option's kind and data."""
 
-    def counts(self, agent: int) -> tuple[int, int, int]:
-        """Packets dropped, packets held, options without room."""
+    def counts(self, agent: int) -> tuple[int, int, int, int]:
+        """Packets dropped, packets held, options without room, options that were not believed."""
 
     def flow(self, connection: int) -> tuple[int, bool, tuple[str, str], tuple[int, int]]:
         """The flow's number, whether this end opened it, addresses and ports of this end and the other."""
@@ -91,6 +94,13 @@ class Connection:
             raise TidegateError(f"a window of {packets} packets lets nothing through; give at least 1")
         self._core.limit_cwnd(self._agent, self.number, packets)
 
+    def send(self, option: Option, data: bytes) -> bool:
+        """Send a pure ACK with an option, beside those that TCP sends; gives whether the connection is established.
+
+        It acknowledges what TCP has acknowledged last, and costs the data no room.
+        """
+        return self._core.send(self._agent, self.number, option.place, option.kind, data)
+
 
 class Agent:
     """Base of agents. All methods may be left as they are."""
@@ -129,7 +139,7 @@ class Attached:
         self._running().kill()
 
     def counts(self) -> dict[str, int]:
-        """What its shims have done: packets `dropped` and `held`, and options that found `no_room`."""
+        """What its shims have done: packets `dropped` and `held`, options that found `no_room`, options `refused`."""
         return self._running().counts()
 
     def _running(self) -> _Run:
@@ -155,8 +165,8 @@ class _Run:
             self._core.remove(self.number)
 
     def counts(self) -> dict[str, int]:
-        dropped, held, no_room = self._core.counts(self.number)
-        return {"dropped": dropped, "held": held, "no_room": no_room}
+        dropped, held, no_room, refused = self._core.counts(self.number)
+        return {"dropped": dropped, "held": held, "no_room": no_room, "refused": refused}
 
     def tick(self, now: int) -> None:
         self._agent.tick(now, tuple(self._connections.values()))

@@ -18,9 +18,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from tidegate import _core
+from tidegate._core import TidegateError
 from tidegate.hosts import libbpf
 from tidegate.hosts.libbpf import BpfError, Loaded, Map, Ring
-from tidegate.hosts.shims import Echo, Insert, Option, Report, Shim
+from tidegate.hosts.shims import Check, Echo, Insert, Option, Report, Shim
 
 if TYPE_CHECKING:
     from tidegate.network import Network, Node
@@ -39,17 +40,19 @@ INSERT, CLOCK, ECHO, REPORT, SIGNAL, GONE = range(6)
 PLACES = ("ip", "tcp")
 KINDS = ("syn", "syn-ack", "data", "ack", "udp")
 NEWS = ("opened", "established", "closed", "report")
-NO_SHIM = struct.pack("=I4B4BI40s", 0, GONE, 0, 0, 0, 0, 0, 0, 0, 0, b"")
+NO_SHIM = struct.pack("=I4B4B4B40s", 0, GONE, *bytes(11), b"")
 _HOST = struct.Struct("=QII")
-_SHIM = struct.Struct("=I4B4BI40s")
+_SHIM = struct.Struct("=I4B4B4B40s")
 _KEY = struct.Struct("=4s4sHH")
-_CONNECTION = struct.Struct(f"=IIIIII{MOST_SHIMS * 48}x")
+_CONNECTION = struct.Struct(f"=8I{MOST_SHIMS * 48}x")
 _LIMIT = struct.Struct("=II")
 _NUMBER = struct.Struct("=I")
 _COUNT = struct.Struct("=Q")
 _NEWS = struct.Struct("=QII3B5x40s")
 
 OPTION_HEAD = 2
+ESTABLISHED = 2
+ACK_FLAG = 16
 LONGEST_DATA = 38
 CLOCK_BYTES = 8
 # RFC 6994: data of these kinds begins with two bytes that tell experiments apart. The kernel writes none without them.
@@ -111,6 +114,8 @@ def refusals(network: Network) -> Iterator[str]:
             yield f"the agents of {host.name} have {len(shims)} shims; a real host has room for {MOST_SHIMS}"
         written: set[tuple[int, str]] = set()
         for shim in shims:
+            if isinstance(shim, Check):
+                yield f"an agent of {host.name} checks options; on a real host no shim does, run it with the simulator"
             option = _writes(shim)
             if not isinstance(shim, Insert | Echo) or option is None or option.place != "tcp":
                 continue
@@ -137,12 +142,42 @@ def _packed(agent: int, shim: Shim) -> bytes:
         if isinstance(shim, Insert):
             what = CLOCK if shim.clock else INSERT
             head = bytes((option.kind, length)) + shim.data
-            return _SHIM.pack(agent, what, place, option.kind, on, length, 0, 0, 0, 0, head)
+            return _SHIM.pack(agent, what, place, option.kind, on, length, *bytes(7), head)
         read = (PLACES.index(shim.read.place), shim.read.kind, int(shim.keep == "max"))
-        return _SHIM.pack(agent, ECHO, place, option.kind, on, length, *read, 0, b"")
+        return _SHIM.pack(agent, ECHO, place, option.kind, on, length, *read, *bytes(4), b"")
     what = REPORT if isinstance(shim, Report) else SIGNAL
     place = PLACES.index(shim.option.place)
-    return _SHIM.pack(agent, what, place, shim.option.kind, 0, 0, 0, 0, 0, 0, b"")
+    consume = shim.consume if isinstance(shim, Report) else None
+    consumed = bytes(
+        (*((0, 0, 0) if consume is None else (1, *consume)), isinstance(shim, Report) and shim.each)
+    )
+    return _SHIM.pack(agent, what, place, shim.option.kind, *bytes(5), *consumed, b"")
+
+
+def _checksum(data: bytes) -> int:
+    """RFC 1071."""
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def _pure_ack(end: _End, place: str, options: bytes, seq: int, ack: int, window: int) -> bytes:
+    """An ACK of a connection's end from the IPv4 header on, with options of IPv4 or of TCP. `window` is in network order."""
+    in_ip, in_tcp = (options, b"") if place == "ip" else (b"", options)
+    addresses = b"".join(map(socket.inet_aton, end.addresses))
+    offset = (20 + len(in_tcp)) // 4
+    tcp = bytearray(struct.pack("!HHIIBBHHH", *end.ports, seq, ack, offset << 4, ACK_FLAG, 0, 0, 0) + in_tcp)
+    tcp[14:16] = window.to_bytes(2, "little")
+    tcp[16:18] = _checksum(addresses + struct.pack("!HH", socket.IPPROTO_TCP, len(tcp)) + tcp).to_bytes(2)
+    ip = (5 + len(in_ip) // 4, 20 + len(in_ip) + len(tcp))
+    # The kernel fills in the checksum.
+    return (
+        struct.pack("!BBHHHBBH", 0x40 | ip[0], 0, ip[1], 0, 0x4000, 64, socket.IPPROTO_TCP, 0)
+        + addresses
+        + in_ip
+        + bytes(tcp)
+    )
 
 
 @contextmanager
@@ -206,6 +241,11 @@ class _End:
     limits: dict[int, tuple[int | None, int | None]] = field(default_factory=dict)
     """By agent: rate in bit/s, packets."""
 
+    @property
+    def key(self) -> bytes:
+        """Of the map of connections."""
+        return _KEY.pack(*(socket.inet_aton(address) for address in self.addresses), *self.ports)
+
 
 @dataclass
 class _Host:
@@ -217,6 +257,8 @@ class _Host:
     """An agent's number, and the shim as the programs have it."""
     cookie: int = 0
     namespace: str = ""
+    raw: socket.socket | None = None
+    """See `RealAgents.send`."""
 
 
 class RealAgents:
@@ -303,10 +345,7 @@ class RealAgents:
             host.cookie, host.namespace = cookie, namespace
             self._write_shims(host)
         for number, end in self._ends.items():
-            addresses = (socket.inet_aton(address) for address in end.addresses)
-            self._maps["connections"][_KEY.pack(*addresses, *end.ports)] = _CONNECTION.pack(
-                number, 0, 0, 0, 0, 0
-            )
+            self._maps["connections"][end.key] = _CONNECTION.pack(number, *bytes(7))
 
     def begin(self, origin: int) -> None:
         """The run begins, at this time of the monotonic clock in nanoseconds."""
@@ -387,6 +426,33 @@ class RealAgents:
         self._maps["limits"][_NUMBER.pack(connection)] = _LIMIT.pack(pace, cwnd)
         self._changed.add(end.host)
 
+    def send(self, agent: int, connection: int, place: str, kind: int, data: bytes) -> bool:
+        """See `_core.HostAgents`.
+
+        What came out of order before counts as acknowledged by it, until TCP's own next ACK.
+        """
+        end = self._ends[connection]
+        _, stage, *_, sent_end, came_end, window = _CONNECTION.unpack(self._maps["connections"][end.key])
+        if stage != ESTABLISHED:
+            return False
+        option = bytes((kind, OPTION_HEAD + len(data))) + data
+        padded = option + bytes(-len(option) % 4)
+        if len(padded) > 40:
+            raise TidegateError(f"the option needs {len(option)} bytes, and the header has room for 40")
+        self._raw_socket(end.host).sendto(
+            _pure_ack(end, place, padded, sent_end, came_end, window), (end.addresses[1], 0)
+        )
+        return True
+
+    def _raw_socket(self, host: int) -> socket.socket:
+        """For packets with headers of their own, in a host's namespace."""
+        there = self.hosts[host]
+        if there.raw is None:
+            with _inside(there.namespace):
+                there.raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+            self._stack.callback(there.raw.close)
+        return there.raw
+
     def flush(self) -> None:
         """Set limits that have changed on the sockets of their hosts."""
         while self._changed:
@@ -410,10 +476,10 @@ class RealAgents:
         news, self._news = self._news, []
         return news
 
-    def counts(self, agent: int) -> tuple[int, int, int]:
+    def counts(self, agent: int) -> tuple[int, int, int, int]:
         """See `_core.HostAgents`."""
         (no_room,) = _COUNT.unpack(self._maps["counts"][_NUMBER.pack(agent)])
-        return 0, 0, no_room
+        return 0, 0, no_room, 0
 
     def flow(self, connection: int) -> tuple[int, bool, tuple[str, str], tuple[int, int]]:
         """See `_core.HostAgents`."""

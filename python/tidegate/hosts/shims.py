@@ -8,7 +8,8 @@ last to first.
 |---|---|
 | `Insert` | puts an option on packets that the host sends |
 | `Echo` | reads an option of packets that come, and sends its data back in another |
-| `Report` | tells the agent of an option's data, whenever it changes |
+| `Report` | tells the agent of an option's data, whenever it changes; can keep packets that are for the agent from TCP |
+| `Check` | puts a keyed check into an option, and takes options with a wrong one off; in the simulator only |
 | `Signal` | hands an option's data to the connection's congestion control, before the ACK that it came with |
 
 Room for options on data packets comes off the connection's MSS; the MSS that a SYN says stays, as in Linux. TCP's own options come
@@ -68,10 +69,22 @@ class Echo:
 
 @dataclass(frozen=True)
 class Report:
-    """Tells the agent of an option's data (`Agent.on_report`) when it is another than the connection's last."""
+    """Tells the agent of an option's data (`Agent.on_report`) when it is another than the connection's last.
+
+    `consume` is a mask and a value: TCP does not see a packet of which the data's first byte, masked, is that value.
+    """
 
     what: ClassVar[str] = "report"
     option: Option
+    consume: tuple[int, int] | None = None
+    each: bool = False
+    """Tells of each option, not only of one that differs."""
+
+    def __post_init__(self) -> None:
+        if self.consume is not None and not all(0 <= byte < 256 for byte in self.consume):
+            raise TidegateError(
+                f"consume={self.consume} is a mask and a value of one byte; give two from 0 to 255"
+            )
 
 
 @dataclass(frozen=True)
@@ -82,4 +95,22 @@ class Signal:
     option: Option
 
 
-Shim = Insert | Echo | Report | Signal
+@dataclass(frozen=True)
+class Check:
+    """Puts a keyed check into an option that the host sends, and takes options with a wrong one off packets that come.
+
+    The option has 10 bytes of data, of which the last 3 are the check: HalfSipHash-2-4 (see `crates/transport/src/host/check.rs`).
+    The second bit of the data says which of two keys, of 64 bits, it is made with; `signing` is that of what is sent.
+    """
+
+    what: ClassVar[str] = "check"
+    option: Option
+    keys: tuple[int, int]
+    signing: Literal[0, 1] = 0
+
+    def __post_init__(self) -> None:
+        if not all(0 <= key < 2**64 for key in self.keys):
+            raise TidegateError("a key has 64 bits; give two numbers from 0 to 2^64 - 1")
+
+
+Shim = Insert | Echo | Report | Signal | Check

@@ -8,9 +8,11 @@ mod through;
 
 pub(crate) use through::options_for_agents;
 
-use transport::host::{Chain, Effect, Event, FlowKey, PacketKind, Room};
+use transport::host::{Chain, Effect, Event, FlowKey, OptionKind, Packet, PacketKind, Room};
 use transport::tcp::Phase;
 use units::{Rate, Time};
+use wire::frame::Body;
+use wire::options::{NoRoom, Options};
 
 use crate::addresses::{TCP_RECEIVERS, ipv4, ports};
 use crate::agent::{Agent, AgentCounts, AgentId, AgentNotice, What};
@@ -84,6 +86,21 @@ impl Network {
     pub fn limit_cwnd(&mut self, agent: AgentId, connection: u32, packets: Option<u32>) {
         self.agents.all[agent.index()].limits.entry(connection).or_default().1 = packets;
         self.keep_agent_limits(connection);
+    }
+
+    /// Has a connection send a pure ACK with an option, which takes nothing of what the connection owes or counts. Agents do not see
+    /// it. Gives whether the connection is established.
+    ///
+    /// # Errors
+    /// The option does not fit the header.
+    pub fn send_option(&mut self, connection: u32, option: OptionKind, data: &[u8]) -> Result<bool, NoRoom> {
+        let now = Time::from_ps(self.now);
+        let there = self.endpoints.get(connection as usize).and_then(|end| end.connection.as_ref());
+        let Some(segment) = there.and_then(|connection| connection.bare_ack(now)) else { return Ok(false) };
+        let mut packet = Packet::new(Body::Tcp(segment), Options::EMPTY);
+        packet.add(option, data)?;
+        self.send_from(connection, &packet, None);
+        Ok(true)
     }
 
     /// What there is to tell agents that listen, in order of time.
@@ -221,6 +238,7 @@ impl Network {
                 }
                 Effect::Report(kind, data) => self.notify(id, index, What::Report(kind, data)),
                 Effect::NoRoom(_) => self.agents.all[id as usize].counts.no_room += 1,
+                Effect::Refused(_) => self.agents.all[id as usize].counts.refused += 1,
                 Effect::Send(packet) => self.send_from(index, &packet, None),
             }
         }

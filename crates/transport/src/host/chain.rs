@@ -17,6 +17,8 @@ pub enum Effect {
     Report(u8, Vec<u8>),
     /// An option found no room.
     NoRoom(u8),
+    /// An option was not believed.
+    Refused(u8),
     /// A packet more leaves by the connection; shims do not see it.
     Send(Box<Packet>),
 }
@@ -67,6 +69,11 @@ impl Handle<'_> {
     /// Counts an option that found no room.
     pub fn no_room(&mut self, kind: u8) {
         self.ask(Effect::NoRoom(kind));
+    }
+
+    /// Counts an option that was not believed.
+    pub fn refuse(&mut self, kind: u8) {
+        self.ask(Effect::Refused(kind));
     }
 
     /// Sends a packet more.

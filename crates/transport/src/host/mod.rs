@@ -10,9 +10,10 @@
 //! |---|---|
 //! | `packet` | a packet as shims see it, and which packets there are |
 //! | `chain` | shims in order, and what they ask for |
-//! | `insert`, `echo`, `tell` | the stock shims: put an option on packets, echo one, report or signal one |
+//! | `insert`, `echo`, `tell`, `check` | the stock shims: put an option on packets, echo one, report or signal one, check one |
 
 mod chain;
+mod check;
 mod echo;
 mod insert;
 mod packet;
@@ -21,6 +22,7 @@ mod tell;
 use std::fmt::Debug;
 
 pub use chain::{Chain, Effect, Effects, Handle};
+pub use check::{Check, halfsiphash};
 pub use echo::{Echo, Keep};
 pub use insert::{Insert, Stamp};
 pub use packet::{Kinds, OptionKind, Packet, PacketKind, Place};

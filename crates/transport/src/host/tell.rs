@@ -6,17 +6,20 @@ use units::Time;
 
 use super::{Event, Handle, OptionKind, Packet, Shim, Verdict};
 
-/// Reports an option's data to whoever runs the agent, when it is another than the last of the connection.
+/// Reports an option's data to whoever runs the agent, when it is another than the last of the connection or, if so asked, each time.
 #[derive(Debug, Clone)]
 pub struct Report {
     option: OptionKind,
+    /// Mask and value: a packet whose option's first byte of data is so is for the agent alone, and TCP does not see it.
+    consume: Option<(u8, u8)>,
+    each: bool,
     /// By connection.
     last: HashMap<u32, Vec<u8>>,
 }
 
 impl Report {
-    pub fn new(option: OptionKind) -> Report {
-        Report { option, last: HashMap::new() }
+    pub fn new(option: OptionKind, consume: Option<(u8, u8)>, each: bool) -> Report {
+        Report { option, consume, each, last: HashMap::new() }
     }
 }
 
@@ -30,9 +33,13 @@ impl Shim for Report {
     fn received(&mut self, _: Time, connection: Option<&mut Handle>, packet: &mut Packet) -> Verdict {
         if let (Some(connection), Some(data)) = (connection, packet.find(self.option)) {
             let last = self.last.get_mut(&connection.flow().connection);
-            if last.as_ref().is_none_or(|last| last[..] != *data) {
+            if self.each || last.as_ref().is_none_or(|last| last[..] != *data) {
                 connection.report(self.option.kind, data);
                 self.last.insert(connection.flow().connection, data.to_vec());
+            }
+            if self.consume.is_some_and(|(mask, value)| data.first().is_some_and(|byte| byte & mask == value))
+            {
+                return Verdict::Drop;
             }
         }
         Verdict::Pass

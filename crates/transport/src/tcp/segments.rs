@@ -55,6 +55,14 @@ impl Connection {
         }
     }
 
+    /// A pure ACK beside those that the connection sends by itself; nothing of the connection's state changes. `None` unless it is
+    /// established.
+    pub fn bare_ack(&self, now: Time) -> Option<Segment> {
+        let established = self.phase() == Phase::Established;
+        let window = self.receiver.window.offered_at(self.receiver.nxt);
+        established.then(|| self.segment_with(now, self.sender.flow.snd_nxt, self.receiver.nxt, window))
+    }
+
     fn pure_ack(&mut self, now: Time, seq: u64) -> Segment {
         let mut segment = self.segment(now, seq);
         let (irs, room) = (self.irs, if self.timestamps { 3 } else { 4 });
