@@ -1,0 +1,103 @@
+"""Sets up a pacing switch: forwarding, the capacity of its links, and the ticks that drive its walks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tidegate import units
+from tidegate._core import TidegateError
+from tidegate.control import Controller, SwitchApi
+from tidegate.systems.pacing.format import LARGEST, Keys
+
+GENERATOR_PORT = 510
+"""The port that ticks seem to come from."""
+TICK_TYPE = 0x88B6
+RESERVE = 0.0025
+"""The part of a link that is given to nobody: the paper's l, of the whole link."""
+PS_PER_US = 1_000_000
+
+
+@dataclass(frozen=True)
+class ManagedLink:
+    """A link whose flows are paced."""
+
+    capacity: units.Rate
+    """Of frames, from the Ethernet header on."""
+    number: int
+    """From 1 to 254; no other link on a path may have it."""
+    reserve: float = RESERVE
+    """The part of the capacity that is given to nobody."""
+
+    def kbps(self) -> int:
+        """What is given away, in kbit/s."""
+        if not 0 <= self.reserve < 1:
+            raise TidegateError(f"the reserve of a link is {self.reserve}; give a part from 0 to below 1")
+        if not 1 <= self.number <= 254:
+            raise TidegateError(f"a managed link has the number {self.number}; give one from 1 to 254")
+        rate = int(units.rate(self.capacity) * (1 - self.reserve)) // 1000
+        if not 64 <= rate <= LARGEST:
+            raise TidegateError(
+                f"a managed link gives away {rate} kbit/s; give it a capacity of 64 kbit/s to 2 Tbit/s"
+            )
+        return rate
+
+
+class PacingController(Controller):
+    """Fills the tables and registers of a switch that runs `pacing.p4`, when it starts. The switch does the rest.
+
+    `ports` gives the port that leads to each Ethernet address, `links` the managed links by port. A walk begins at a `tick`;
+    without packets for `idle` a flow is gone; a notice that was not seen is sent again after `again`. With `keys`, options have to
+    have a check.
+    """
+
+    def __init__(
+        self,
+        ports: Callable[[], Mapping[str, int]],
+        links: Callable[[], Mapping[int, ManagedLink]],
+        *,
+        tick: units.Time = "200 us",
+        idle: units.Time = "30 s",
+        again: units.Time = "100 ms",
+        keys: Keys | None = None,
+    ) -> None:
+        self._ports = ports
+        self._links = links
+        self._tick = units.time(tick)
+        self._idle = units.time(idle)
+        self._again = units.time(again)
+        self._keys = keys
+        for name, value in (("tick", self._tick), ("idle", self._idle), ("again", self._again)):
+            if value < PS_PER_US:
+                raise TidegateError(f"the {name} time of a pacing switch is below 1 us; give a longer one")
+
+    def start(self, switch: SwitchApi) -> None:
+        """Fill the tables; what another controller has left is kept."""
+        known = {entry.match[0].value for entry in switch.table_entries("forward")}
+        ports = self._ports()
+        for address, port in ports.items():
+            if int(address.replace(":", ""), 16) not in known:
+                switch.table_add("forward", [address], "to_port", [port])
+        for port in sorted(set(ports.values())):
+            switch.mirror_set(port + 1, port)
+        switch.register_write("idle", [self._idle // PS_PER_US], 0)
+        switch.register_write("again", [self._again // PS_PER_US], 0)
+        if self._keys is not None:
+            self.use(switch, self._keys)
+        links = self._links()
+        managed = sorted(links)
+        for port, after in zip(managed, managed[1:] + managed[:1], strict=True):
+            link = links[port]
+            switch.register_write("capacity", [link.kbps()], port)
+            switch.register_write("link_id", [link.number], port)
+            switch.register_write("port_after", [after], port)
+        if managed:
+            switch.register_write("turn", [managed[0]], 0)
+            packet = bytes(12) + TICK_TYPE.to_bytes(2) + bytes(2)
+            switch.generator_set(0, port=GENERATOR_PORT, packet=packet, period=self._tick)
+
+    def use(self, switch: SwitchApi, keys: Keys) -> None:
+        """Have a switch use these keys from now on. Options made with the other of the two are believed, too."""
+        switch.register_write("keys", list(keys.values), 0)
+        switch.register_write("signing", [keys.signing], 0)
+        switch.register_write("keyed", [1], 0)

@@ -1,0 +1,1 @@
+"""Experiments of switch-driven pacing."""

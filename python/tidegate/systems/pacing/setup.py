@@ -1,0 +1,83 @@
+"""Puts pacing into a network: switches that know their links' flows, and hosts that send at the rate they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from tidegate._core import TidegateError
+from tidegate.network import Link, Network, Node, Switch
+from tidegate.p4 import Program
+from tidegate.p4 import compile as compile_p4
+from tidegate.systems.pacing.agent import PacingAgent
+from tidegate.systems.pacing.controller import RESERVE, ManagedLink, PacingController
+
+OWN = ("tick", "idle", "again", "keys")
+
+
+@cache
+def program() -> Program:
+    """The data plane."""
+    return compile_p4(Path(__file__).with_name("pacing.p4"))
+
+
+def pacing(network: Network, name: str, *, reserve: float = RESERVE, **options: Any) -> Switch:
+    """Add a switch that manages its links to other nodes. Hosts may be linked to it after this.
+
+    A link is managed in the direction from the switch. Options that `PacingController` has go to it (`tick`, `idle`, `again`,
+    `keys`), the others to `Network.switch`.
+    """
+    own = {option: options.pop(option) for option in OWN if option in options}
+    switch = network.switch(name, program(), clock="1 us", **options)
+    links = partial(_links, network, switch, reserve)
+    network.control(PacingController(partial(forwarding, network, switch), links, **own), switch)
+    return switch
+
+
+def paced(network: Network, host: Node, **options: Any) -> PacingAgent:
+    """Have a host ask for its flows to be paced. `options` are those of `PacingAgent`."""
+    agent = PacingAgent(**options)
+    network.agent(host, agent)
+    return agent
+
+
+def forwarding(network: Network, switch: Switch) -> dict[str, int]:
+    """The port of a switch to each host, by the host's Ethernet address. Hosts take turns at the ports of the shortest paths."""
+    hosts = [node for node in network.nodes if node.kind == "host"]
+    ways = network.ways(switch)
+    return {
+        network.mac(host): ways[host][turn % len(ways[host])]
+        for turn, host in enumerate(hosts)
+        if host in ways
+    }
+
+
+def wires(network: Network, switch: Switch) -> Iterable[tuple[int, Link, Any]]:
+    """Ports of a switch, with their links and the direction that leaves the switch."""
+    links = [link for link in network.links if switch in (link.a, link.b)]
+    for port, link in enumerate(links):
+        yield port, link, link.forward if link.a is switch else link.reverse
+
+
+def _links(network: Network, switch: Switch, reserve: float) -> dict[int, ManagedLink]:
+    numbers = _numbers(network)
+    return {
+        port: ManagedLink(wire.rate, numbers[switch, port], reserve)
+        for port, _, wire in wires(network, switch)
+    }
+
+
+def _numbers(network: Network) -> dict[tuple[Switch, int], int]:
+    """A number for each managed link of the network."""
+    pacing = [
+        one for known, ones in network.controllers if isinstance(known, PacingController) for one in ones
+    ]
+    managed = [(switch, port) for switch in pacing for port, _, _ in wires(network, switch)]
+    if len(managed) > 254:
+        raise TidegateError(
+            f"this network has {len(managed)} managed links; a pacing option tells 254 apart: "
+            "give the links of distinct paths numbers of their own with PacingController"
+        )
+    return {key: number for number, key in enumerate(managed, 1)}
