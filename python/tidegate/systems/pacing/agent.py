@@ -40,7 +40,8 @@ class PacingAgent(Agent):
     """Paces the connections that a host opens.
 
     `weight` is that of each flow. `mtu` and `timestamps` say what part of a frame is payload. Rates outside `least` and `most` are
-    those. With `keys`, options carry a check, and those with a wrong one are not believed. `changes` has each rate that was set: time in seconds, the flow's number, bit/s of payload.
+    those. With `keys`, options carry a check, and those with a wrong one are not believed. `changes` has each rate that was set: time in seconds, the flow's number, bit/s of payload; `opened` and
+    `closed` have the seconds at which flows, by number, sent their SYN and were over.
     """
 
     def __init__(
@@ -73,15 +74,25 @@ class PacingAgent(Agent):
         self.flows: dict[int, Flow] = {}
         self.changes: list[tuple[float, int, float]] = []
         self.counts: Counter[str] = Counter()
+        self.opened: dict[int, float] = {}
+        self.closed: dict[int, float] = {}
 
     def on_open(self, now: int, connection: Connection) -> None:
         """Flows that the other side opens send little, and are not paced."""
+        if self.changes and now < self.changes[-1][0] * units.PS_PER_S:
+            # Another run.
+            self.changes.clear()
+            self.counts.clear()
+            self.opened.clear()
+            self.closed.clear()
         if connection.active:
             self.flows[connection.number] = Flow()
+            self.opened[connection.flow] = now / units.PS_PER_S
 
     def on_closed(self, now: int, connection: Connection) -> None:
         """Nothing is known of the flow any more."""
-        self.flows.pop(connection.number, None)
+        if self.flows.pop(connection.number, None) is not None:
+            self.closed[connection.flow] = now / units.PS_PER_S
 
     def on_report(self, now: int, connection: Connection, kind: int, data: bytes) -> None:
         """A switch has said what a link gives."""

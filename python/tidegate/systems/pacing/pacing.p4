@@ -32,8 +32,12 @@ const bit<32> BAD_VERSION = 2;
 const bit<32> BAD_CHECK = 3;
 
 // How often other traffic is measured, in microseconds, and how often a list is walked when nothing has changed.
-const bit<48> MEASURING = 65536;
+const bit<48> MEASURING = 16384;
 const bit<48> SCANNING = 1048576;
+
+// A queue that never has fewer packets than this is drained, until it has as few as that.
+const bit<32> LONG = 8;
+const bit<32> SHORT = 2;
 
 // What a packet is: a step of a walk; sent by a flow through a managed link; a SYN-ACK or a reset for such a flow.
 const bit<8> PASSES = 0;
@@ -72,6 +76,9 @@ struct metadata_t {
 #include "number.p4"
 #include "check.p4"
 
+// The fewest packets that a packet has left behind it in a port's queue, plus 1; 0: no packet has left. Egress writes it.
+register<bit<32>>(PORTS) backlog;
+
 control PacingVerify(inout headers_t hdr, inout metadata_t meta) {
     apply { }
 }
@@ -91,6 +98,8 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     register<bit<32>>(PORTS) other_bytes;
     register<bit<32>>(PORTS) other_average;
     register<bit<48>>(PORTS) measured_at;
+    // What is kept back for a while, so that a queue that has built up drains.
+    register<bit<32>>(PORTS) draining;
     // Counts changes.
     register<bit<32>>(PORTS) epoch;
     // The managed port whose turn it is after this one.
@@ -171,20 +180,33 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 bit<48> before;
                 measured_at.read(before, port);
                 if (now - before >= MEASURING) {
-                    // Traffic that does not take part, in kbit/s, as a moving average.
+                    // Traffic that does not take part, in kbit/s: what rises by much counts at once, what falls as a moving average.
                     bit<32> bytes;
                     bit<32> average;
                     bit<32> used;
-                    measured_at.write(port, now);
+                    measured_at.write(port, now - before >= 2 * MEASURING ? now : before + MEASURING);
                     other_bytes.read(bytes, port);
                     other_bytes.write(port, 0);
                     other_average.read(average, port);
-                    average = average - (average >> 2) + (bit<32>) ((bit<64>) bytes * 2000 >> 16);
+                    bytes = (bit<32>) ((bit<64>) bytes * 8000 >> 14);
+                    if (bytes > average + (rate >> 5)) {
+                        average = bytes;
+                    } else {
+                        average = average - (average >> 3) + (bytes >> 3);
+                    }
                     other_average.write(port, average);
                     others.read(used, port);
-                    if ((average > used ? average - used : used - average) > rate >> 7) {
+                    bit<32> waiting;
+                    bit<32> drains;
+                    bit<32> drained;
+                    backlog.read(waiting, port);
+                    backlog.write(port, 0);
+                    draining.read(drained, port);
+                    drains = waiting > LONG ? rate >> 6 : waiting <= SHORT ? 0 : drained;
+                    if ((average > used ? average - used : used - average) > rate >> 7 || drains != drained) {
                         bit<32> count;
                         others.write(port, average);
+                        draining.write(port, drains);
                         epoch.read(count, port);
                         epoch.write(port, count + 1);
                         walk_wanted.write(port, 1);
@@ -310,12 +332,14 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         if (place != NOWHERE && (what != SENT || updates)) {
             bit<32> gone;
             bit<32> more;
+            bit<32> drains;
             weights.read(sum, port);
             taken.read(gone, port);
             others.read(more, port);
             epoch.read(count, port);
             link_id.read(id, port);
-            gone = gone + more;
+            draining.read(drains, port);
+            gone = gone + more + drains;
             if (updates) {
                 // Without the member itself.
                 gone = gone - was_limit;
@@ -603,6 +627,14 @@ control PacingEgress(inout headers_t hdr, inout metadata_t meta, inout standard_
             hdr.tcp.window = 0;
             hdr.tcp.checksum = 0;
             hdr.tcp.urgent = 0;
+        } else if (hdr.ipv4.isValid()) {
+            bit<32> port = (bit<32>) standard_metadata.egress_port;
+            bit<32> waiting = (bit<32>) standard_metadata.deq_qdepth + 1;
+            bit<32> least;
+            backlog.read(least, port);
+            if (least == 0 || waiting < least) {
+                backlog.write(port, waiting);
+            }
         }
     }
 }

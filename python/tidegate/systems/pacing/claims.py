@@ -1,0 +1,204 @@
+"""The claims of the paper (kfoury2019), and how runs of this system's experiments judge them.
+
+The paper's Tables I and II are of one network (100 Mbit/s, a round trip of 20 ms); its figures have no numbers in their text. It does
+not give the buffers, the TCP, the receive windows or the reserve l. Values are medians over the seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tidegate.claims import Claim, Row
+from tidegate.papers import Finding, PaperClaim, Parameters, need, of_run
+
+PAPER = (
+    'E. Kfoury, J. Crichigno, E. Bou-Harb, D. Khoury, G. Srivastava, "Enabling TCP Pacing using Programmable Data Plane Switches", '
+    "42nd International Conference on Telecommunications and Signal Processing (TSP), 2019"
+)
+
+Judge = Callable[[list[Row], Parameters], Finding]
+
+NEAR = 0.05
+"""A mean that differs by less is found."""
+BUFFER = 32
+"""Packets; of the runs that claims are judged by."""
+
+SUMS = {
+    "tcp": (33.62, 67.27, 88.83, 91.86),
+    "htb": (81.25, 93.1, 94.42, 95.12),
+    "fq": (66.59, 89.91, 93.72, 94.52),
+}
+"""Table I: Mbit/s of all flows, by period."""
+FAIRNESS = {
+    "tcp": (1.0, 0.994, 0.994, 0.974),
+    "htb": (1.0, 0.99998, 0.99998, 0.99999),
+    "fq": (1.0, 0.99960, 0.99960, 0.99997),
+}
+VARIATION = {
+    "tcp": ((32.32,), (22.63, 30.08), (9.349, 10.90, 19.69), (7.806, 5.260, 6.447, 17.27)),
+    "htb": ((8.188,), (3.773, 2.998), (2.065, 2.081, 1.985), (1.168, 1.138, 0.755, 0.684)),
+    "fq": ((28.427,), (4.351, 14.142), (1.618, 1.317, 3.879), (1.022, 1.020, 0.996, 3.336)),
+}
+"""Table II: percent, by period and flow."""
+NO_HTB = "HTB at the hosts is not built: hosts pace by TCP itself"
+
+
+def _rows(rows: list[Row], scheme: str, period: int, setting: str = "wan") -> list[Row]:
+    chosen = [
+        row
+        for row in rows
+        if (row["scheme"], row["period"], row["setting"], row["buffer_packets"])
+        == (scheme, period, setting, BUFFER)
+    ]
+    need(chosen, f"the run has no {scheme} in period {period} of {setting} with a buffer of {BUFFER} packets")
+    return chosen
+
+
+def _median(rows: list[Row], scheme: str, period: int, column: str, setting: str = "wan") -> float:
+    values = [row[column] for row in _rows(rows, scheme, period, setting) if row[column] is not None]
+    need(values, f"the run has no {column} with {scheme} in period {period}")
+    return float(np.median(values))
+
+
+def _sum(scheme: str, period: int) -> Judge:
+    def judge(rows: list[Row], _: Parameters) -> Finding:
+        value, published = _median(rows, scheme, period, "goodput_mbps"), SUMS[scheme][period - 1]
+        return Finding(abs(value - published) <= NEAR * published, f"{value:.2f} Mbit/s")
+
+    return judge
+
+
+def _fair(scheme: str, period: int) -> Judge:
+    def judge(rows: list[Row], _: Parameters) -> Finding:
+        value, published = _median(rows, scheme, period, "jain"), FAIRNESS[scheme][period - 1]
+        return Finding(value >= published - 5e-6, f"{value:.5f}")
+
+    return judge
+
+
+def _varies(scheme: str, period: int) -> Judge:
+    def judge(rows: list[Row], _: Parameters) -> Finding:
+        values = [_median(rows, scheme, period, f"flow{flow}_cv_percent") for flow in range(1, period + 1)]
+        published = VARIATION[scheme][period - 1]
+        text = " ".join(f"{value:.2f}" for value in values) + " %"
+        return Finding(all(value <= most for value, most in zip(values, published, strict=True)), text)
+
+    return judge
+
+
+def _grows(rows: list[Row], _: Parameters) -> Finding:
+    gains = [
+        _median(rows, "fq", p, "goodput_mbps") / _median(rows, "tcp", p, "goodput_mbps") for p in (1, 2, 3, 4)
+    ]
+    return Finding(all(gain > 1 for gain in gains), "x ".join(f"{gain:.3f}" for gain in gains) + "x")
+
+
+def _steadier(rows: list[Row], _: Parameters) -> Finding:
+    pairs = [
+        tuple(_median(rows, scheme, p, f"flow{flow}_cv_percent") for scheme in ("fq", "tcp"))
+        for p in (1, 2, 3, 4)
+        for flow in range(1, p + 1)
+    ]
+    worst = max(paced / tcp for paced, tcp in pairs)
+    return Finding(worst < 1, f"at most {worst:.2f} of TCP's coefficient of variation")
+
+
+def _fairer(rows: list[Row], _: Parameters) -> Finding:
+    values = {s: min(_median(rows, s, p, "jain") for p in (2, 3, 4)) for s in ("fq", "tcp")}
+    return Finding(
+        values["fq"] > values["tcp"], f"least Jain index {values['fq']:.5f}, of TCP {values['tcp']:.5f}"
+    )
+
+
+def _at_once(rows: list[Row], _: Parameters) -> Finding:
+    times = [_median(rows, "fq", p, "in_force_ms") for p in (1, 2, 3, 4)]
+    return Finding(max(times) <= 21.0, f"{max(times):.2f} ms from the SYN at most, one round trip is 20 ms")
+
+
+def _lan(rows: list[Row], _: Parameters) -> Finding:
+    sums = {s: [_median(rows, s, p, "goodput_mbps", "lan") for p in (1, 2, 3, 4)] for s in ("tcp", "fq")}
+    fair = {s: min(_median(rows, s, p, "jain", "lan") for p in (2, 3, 4)) for s in ("tcp", "fq")}
+    near = all(abs(a - b) <= NEAR * b for a, b in zip(sums["fq"], sums["tcp"], strict=True))
+    text = f"sums {min(sums['fq']):.1f} to {max(sums['fq']):.1f}, TCP's {min(sums['tcp']):.1f} to {max(sums['tcp']):.1f} Mbit/s"
+    return Finding(near and fair["fq"] > fair["tcp"], f"{text}; Jain {fair['fq']:.5f}, {fair['tcp']:.5f}")
+
+
+def _window(rows: list[Row], _: Parameters) -> Finding:
+    values = [_median(rows, "tcp-window", p, "goodput_mbps") for p in (1, 2)]
+    near = all(abs(value - SUMS["tcp"][p]) <= NEAR * SUMS["tcp"][p] for p, value in enumerate(values))
+    return Finding(near, f"with a receive buffer of 85 KiB {values[0]:.1f} and {values[1]:.1f} Mbit/s")
+
+
+def _catches_up(rows: list[Row], _: Parameters) -> Finding:
+    parts = [
+        _median(rows, "tcp", p, "goodput_mbps") / _median(rows, "fq", p, "goodput_mbps") for p in (1, 2, 3, 4)
+    ]
+    return Finding(
+        min(parts[2:]) > max(parts[:2]), ", ".join(f"{part:.3f}" for part in parts) + " of the paced sum"
+    )
+
+
+WHY_TCP = "regular TCP alone fills the link where its receive window grows, as in Linux today; see X0 for what limited the paper's"
+WHY_MORE = "pacing gives more than the paper's figure: no window limits it"
+
+
+def _tables() -> list[PaperClaim]:
+    claims = []
+    for scheme in SUMS:
+        for period in (1, 2, 3, 4):
+            key = f"p{period}.{scheme}"
+            cells = (
+                (f"T1.{key}", "Table I", f"sum {SUMS[scheme][period - 1]} Mbit/s (within 5 %)", _sum),
+                (f"F.{key}", "Table II", f"F at least {FAIRNESS[scheme][period - 1]}", _fair),
+                (
+                    f"T2.{key}",
+                    "Table II",
+                    f"CV at most {', '.join(map(str, VARIATION[scheme][period - 1]))} %",
+                    _varies,
+                ),
+            )
+            for name, where, statement, judge in cells:
+                text = f"{scheme.upper()}, period {period}: {statement}"
+                if scheme == "htb":
+                    claims.append(PaperClaim(name, where, text, cannot=NO_HTB))
+                else:
+                    why = WHY_TCP if scheme == "tcp" else WHY_MORE if judge is _sum else None
+                    claims.append(
+                        PaperClaim(name, where, text, "pacing.join", judge(scheme, period), why=why)
+                    )
+    return claims
+
+
+CLAIMS = [
+    PaperClaim("A1", "abstract", "Hosts are told of a change with the least delay", "pacing.join", _at_once),
+    PaperClaim("A2", "abstract", "Pacing raises the throughput", "pacing.join", _grows, why=WHY_TCP),
+    PaperClaim("A3", "abstract", "Pacing makes the throughput steadier", "pacing.join", _steadier),
+    PaperClaim("A4", "abstract", "Pacing makes shares fairer", "pacing.join", _fairer),
+    PaperClaim(
+        "F6.abc",
+        "Fig. 6 (a) to (c)",
+        "At 300 Mbit/s below 1 ms sums are similar, paced flows fairer",
+        "pacing.join",
+        _lan,
+    ),
+    PaperClaim(
+        "X0", "Table I", "Regular TCP alone gets 33.62 Mbit/s and two flows 67.27", "pacing.join", _window
+    ),
+    PaperClaim(
+        "X3",
+        "section IV",
+        "With more flows regular TCP comes nearer to paced flows",
+        "pacing.join",
+        _catches_up,
+    ),
+    PaperClaim("X1", "section IV", "Alone HTB is best, then FQ, then TCP", cannot=NO_HTB),
+    PaperClaim("B2", "section II-B2", "HTB's processor time grows with packets per second", cannot=NO_HTB),
+    *_tables(),
+]
+
+
+def judged(rows: list[Row], experiment: str) -> list[Claim]:
+    """Claims that a run's rows can judge."""
+    return of_run(CLAIMS, experiment, rows, {})

@@ -1,0 +1,383 @@
+"""Flows that join, one after another (the paper's section IV, Fig. 6, Tables I and II).
+
+Four hosts send to a server through a pacing switch whose link to the server is the bottleneck. A period begins with each flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tidegate.claims import Claim, Row, Unit, between, medians
+from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
+from tidegate.hosts.agents import Connection
+from tidegate.network import Link, Network
+from tidegate.plots import all_rows, of_first_seed
+from tidegate.results import Result, jain
+from tidegate.systems.pacing.agent import PacingAgent
+from tidegate.systems.pacing.claims import judged
+from tidegate.systems.pacing.controller import RESERVE
+from tidegate.systems.pacing.setup import paced, pacing
+
+FLOWS = 4
+SAMPLE_MS = 100
+PAYLOAD = 1448 / 1514
+"""Of a frame of 1514 bytes, with TCP's timestamps."""
+FIRST_START_S = 1.0
+PERIOD_S = 15.0
+ACCESS = "1 Gbit/s"
+SCHEMES = {
+    "tcp": "TCP",
+    "tcp-window": "TCP, receive buffer of 85 KiB",
+    "fq": "paced (FQ)",
+    "bbr": "BBR v1",
+    "bbr3": "BBR v3",
+    "manual": "set by hand for four flows",
+}
+"""`fq`: the paper's scheme; a socket is paced by its own TCP, as where Linux has no FQ."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One of the paper's two networks."""
+
+    name: str
+    rate_mbps: float
+    rtt_ms: float
+
+    @property
+    def limit_mbps(self) -> float:
+        """Goodput that the frames' headers leave."""
+        return self.rate_mbps * PAYLOAD
+
+
+SETTINGS = {"lan": Setting("lan", 300.0, 0.5), "wan": Setting("wan", 100.0, 20.0)}
+
+
+def _network(
+    setting: Setting, scheme: str, control: str, buffer_packets: int, period_s: float
+) -> tuple[Network, Link]:
+    network = Network()
+    managed = scheme == "fq"
+    switch = pacing(network, "switch") if managed else network.router("switch")
+    server = network.host("server")
+    bottleneck = network.link(
+        switch,
+        server,
+        rate=round(setting.rate_mbps * 1e6),
+        delay=round(setting.rtt_ms * 1e9 / 2 - 10e6),
+        queue=f"{buffer_packets} packets",
+    )
+    for number in range(FLOWS):
+        host = network.host(f"host{number + 1}")
+        network.link(host, switch, rate=ACCESS, delay="10 us", queue="1000 packets")
+        if managed:
+            paced(network, host)
+        elif scheme == "manual":
+            network.agent(host, _ByHand(round(setting.rate_mbps * 1e6 * (1 - RESERVE) / FLOWS * PAYLOAD)))
+        network.tcp(
+            host,
+            server,
+            congestion_control=scheme if scheme in ("bbr", "bbr3") else control,
+            start=round((FIRST_START_S + number * period_s) * 1e12),
+            receive_buffer_max="85 KiB" if scheme == "tcp-window" else "32 MiB",
+        )
+    network.record(f"{SAMPLE_MS} ms", queues=[bottleneck])
+    return network, bottleneck
+
+
+class _ByHand(PacingAgent):
+    """Sends at a rate that somebody has set."""
+
+    def __init__(self, rate: int) -> None:
+        super().__init__()
+        self.shims = ()
+        self._rate = rate
+
+    def on_open(self, now: int, connection: Connection) -> None:
+        """Set the rate."""
+        if connection.active:
+            connection.pace(self._rate)
+
+
+def goodput(samples: pl.DataFrame, flow: int, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Mbit/s that the receiver gets between times in seconds."""
+    own = samples.filter(pl.col("flow") == flow).sort("time_s")
+    if own.height < 2:
+        return np.zeros(len(edges) - 1)
+    received = np.interp(edges, own["time_s"].to_numpy(), own["bytes_received"].to_numpy(), left=0.0)
+    found: npt.NDArray[np.float64] = np.diff(received) * 8e-6 / np.diff(edges)
+    return found
+
+
+def variation(values: npt.NDArray[np.float64]) -> float:
+    """Coefficient of variation, in percent."""
+    return float(100 * values.std() / values.mean()) if len(values) and values.mean() > 0 else 0.0
+
+
+def _rows(
+    setting: Setting, about: Row, period_s: float, network: Network, link: Link, result: Result
+) -> list[Row]:
+    """A row for each period."""
+    rows = []
+    seconds = max(round(period_s), 1)
+    queue = result.queue_samples.filter(pl.col("queue") == f"{link.a.name} -> {link.b.name}").sort("time_s")
+    for period in range(FLOWS):
+        begin = FIRST_START_S + period * period_s
+        edges = begin + np.linspace(0.0, period_s, seconds + 1)
+        rates = np.array([goodput(result.flow_samples, flow, edges) for flow in range(period + 1)])
+        means = rates.mean(axis=1)
+        here = queue.filter((pl.col("time_s") > begin) & (pl.col("time_s") <= begin + period_s))
+        row: Row = {
+            **about,
+            "period": period + 1,
+            "goodput_mbps": float(means.sum()),
+            "of_limit": float(means.sum() / setting.limit_mbps),
+            "jain": jain(pl.Series(means)),
+            "cv_percent_old": max([variation(rates[flow]) for flow in range(period)], default=None),
+            "cv_percent_new": variation(rates[period]),
+            "cv_percent_new_later": variation(rates[period][1:]),
+            "retransmits": _retransmits(result, begin, begin + period_s),
+            "queue_delay_ms_p99": float(np.quantile(here["queue_delay_ms"].to_numpy(), 0.99)),
+        }
+        for flow in range(FLOWS):
+            row[f"flow{flow + 1}_mbps"] = float(means[flow]) if flow <= period else None
+            row[f"flow{flow + 1}_cv_percent"] = variation(rates[flow]) if flow <= period else None
+        told = _told_ms(network, period, period_s)
+        if told is not None:
+            row["in_force_ms"] = told
+        rows.append(row)
+    return rows
+
+
+def _retransmits(result: Result, begin: float, end: float) -> int:
+    """Of all flows, between two times."""
+    count = 0
+    for flow in range(FLOWS):
+        own = result.flow_samples.filter((pl.col("flow") == flow) & (pl.col("time_s") <= end)).sort("time_s")
+        if own.height:
+            before = own.filter(pl.col("time_s") <= begin)["retransmits"]
+            count += int(own["retransmits"][-1]) - (int(before[-1]) if len(before) else 0)
+    return count
+
+
+def _told_ms(network: Network, flow: int, period_s: float) -> float | None:
+    """From a flow's SYN to the last rate that was set because of it, at any host."""
+    agents = [attached.agent for attached in network.agents if isinstance(attached.agent, PacingAgent)]
+    begin = next((agent.opened[flow] for agent in agents if flow in agent.opened), None)
+    if begin is None:
+        return None
+    until = begin + min(1.0, period_s / 2)
+    changes = [time - begin for agent in agents for time, _, _ in agent.changes if begin <= time < until]
+    return 1e3 * max(changes) if changes else None
+
+
+@experiment(
+    "pacing.join",
+    (
+        "setting",
+        "scheme",
+        "control",
+        "buffer_packets",
+        "period",
+        "goodput_mbps",
+        "of_limit",
+        "jain",
+        "cv_percent_old",
+        "cv_percent_new",
+    ),
+    backends=("sim", "live"),
+    quick={"period_s": 5.0, "buffers": (32,), "settings": ("wan",), "schemes": ("tcp", "fq", "bbr3")},
+)
+def join(
+    settings: Annotated[tuple[str, ...], OneOf(SETTINGS)] = ("lan", "wan"),
+    schemes: Annotated[tuple[str, ...], OneOf(SCHEMES)] = tuple(SCHEMES),
+    controls: tuple[str, ...] = ("cubic",),
+    buffers: Annotated[tuple[int, ...], AtLeast(2)] = (8, 16, 32, 64, 128, 256),
+    main_buffer: Annotated[int, AtLeast(2)] = 32,
+    period_s: Annotated[float, AtLeast(2.0)] = PERIOD_S,
+) -> Plan:
+    """Four flows that join one after another: regular TCP, pacing by the switch, BBR, rates set by hand; over buffers and round trips."""
+    cases = []
+    for name in settings:
+        setting = SETTINGS[name]
+        for control in controls:
+            for scheme in schemes:
+                sweep = buffers if scheme in ("tcp", "fq", "bbr3") and name == "wan" else (main_buffer,)
+                for buffer_packets in sorted({*sweep, main_buffer}):
+                    network, link = _network(setting, scheme, control, buffer_packets, period_s)
+                    about: Row = {
+                        "setting": name,
+                        "scheme": scheme,
+                        "control": scheme if scheme in ("bbr", "bbr3") else control,
+                        "buffer_packets": buffer_packets,
+                    }
+                    duration = FIRST_START_S + FLOWS * period_s
+                    measure = partial(_rows, setting, about, period_s, network, link)
+                    key = f"{name}-{scheme}-{about['control']}-{buffer_packets}"
+                    cases.append(Case(key, network, f"{round(duration * 1000)} ms", measure))
+    return Plan(cases, partial(_claims, main_buffer, period_s), partial(_draw, main_buffer, period_s))
+
+
+WHY_START = "a newcomer's slow start takes some round trips before it sends at its rate"
+WHY_LATE = "real hosts set a rate and send late by what the machine takes; bursts of 10 kB and more are lost where the buffer is small"
+
+
+def _claims(main_buffer: int, period_s: float, rows: list[Row]) -> list[Claim]:
+    def of(setting: str, column: str, periods: Sequence[int] = (1, 2, 3, 4)) -> dict[str, float]:
+        chosen = [
+            row
+            for row in rows
+            if row["scheme"] == "fq"
+            and row["setting"] == setting
+            and row["buffer_packets"] == main_buffer
+            and row["period"] in periods
+            and row.get(column) is not None
+        ]
+        return medians(chosen, column, lambda row: f"{row['control']} P{row['period']}")
+
+    claims: list[Claim] = []
+    # A newcomer's first second is a part of the period: the bounds are for the paper's 15 s.
+    if of("wan", "of_limit") and period_s >= PERIOD_S:
+        claims += [
+            _at_least(
+                "wan-start",
+                "20 ms: in period 1 at least 98.5 % of the limit",
+                of("wan", "of_limit", (1,)),
+                0.985,
+            ),
+            _at_least(
+                "wan-later",
+                "20 ms: in periods 2 to 4 at least 99 % of the limit",
+                of("wan", "of_limit", (2, 3, 4)),
+                0.99,
+            ),
+            _at_most(
+                "wan-cv-old",
+                "20 ms: flows that were there before vary by at most 1 %",
+                of("wan", "cv_percent_old"),
+                1.0,
+            ),
+            _at_most(
+                "wan-cv-new",
+                "20 ms: a newcomer varies by at most 3 %, its first second included",
+                of("wan", "cv_percent_new", (2, 3, 4)),
+                3.0,
+            ),
+            _at_most(
+                "wan-cv-new-later",
+                "20 ms: after its first second by at most 1 %",
+                of("wan", "cv_percent_new_later"),
+                1.0,
+            ),
+        ]
+    if of("lan", "of_limit") and period_s >= PERIOD_S:
+        claims += [
+            _at_least("lan-limit", "300 Mbit/s: at least 98 % of the limit", of("lan", "of_limit"), 0.98),
+            _at_most(
+                "lan-cv",
+                "300 Mbit/s: flows that were there before vary by at most 2.5 %",
+                of("lan", "cv_percent_old"),
+                2.5,
+            ),
+        ]
+    shares = {f"{name} {key}": value for name in SETTINGS for key, value in of(name, "jain").items()}
+    if shares and period_s >= PERIOD_S:
+        claims.append(_at_least("jain", "Jain's index of the means is at least 0.9999", shares, 0.9999))
+    for name, setting in SETTINGS.items():
+        times = of(name, "in_force_ms")
+        if times:
+            claims.append(
+                between(
+                    f"{name}-in-force",
+                    "ours",
+                    f"{setting.rate_mbps:g} Mbit/s: the new rate holds at all hosts within a round trip and 1 ms of a join",
+                    times,
+                    high=setting.rtt_ms + 1.0,
+                    why="the notice waits for the machine's processors",
+                    form=Unit("ms"),
+                )
+            )
+    return claims if period_s < PERIOD_S else claims + judged(rows, "pacing.join")
+
+
+def _at_least(name: str, statement: str, values: dict[str, float], low: float) -> Claim:
+    return between(name, "ours", statement, values, low, why=WHY_START, form=Unit(""))
+
+
+def _at_most(name: str, statement: str, values: dict[str, float], high: float) -> Claim:
+    return between(name, "ours", statement, values, high=high, why=WHY_LATE, form=Unit("%"))
+
+
+def _draw(main_buffer: int, period_s: float, runs: list[Run]) -> Figure:
+    """Goodput over time of each scheme; below, over buffers."""
+    about = [(run, run.rows[0]) for run in of_first_seed(runs) if run.rows]
+    first = [(run, row) for run, row in about if row["buffer_packets"] == main_buffer]
+    settings = list(dict.fromkeys(str(row["setting"]) for _, row in first))
+    columns = max(sum(row["setting"] == name for _, row in first) for name in settings)
+    figure = Figure(figsize=(3.4 * columns, 3.2 * (len(settings) + 1)), layout="constrained")
+    grid = figure.add_gridspec(len(settings) + 1, columns)
+    for line, name in enumerate(settings):
+        shown = [(run, row) for run, row in first if row["setting"] == name]
+        for column, (run, row) in enumerate(shown):
+            panel = figure.add_subplot(grid[line, column])
+            _draw_time(panel, run, SCHEMES[row["scheme"]], SETTINGS[name], period_s)
+            if column == 0:
+                panel.set_ylabel("goodput (Mbit/s)")
+                panel.legend(fontsize="x-small", loc="lower left")
+    _draw_buffers(figure.add_subplot(grid[len(settings), :]), all_rows(runs))
+    return figure
+
+
+def _draw_time(panel: Axes, run: Run, scheme: str, setting: Setting, period_s: float) -> None:
+    end = FIRST_START_S + FLOWS * period_s
+    edges = np.arange(0.0, end + 1e-9, 0.5)
+    total = np.zeros(len(edges) - 1)
+    for flow in range(FLOWS):
+        rates = goodput(run.tables["flow_samples"], flow, edges)
+        total += rates
+        panel.plot(edges[1:], np.where(rates > 0, rates, np.nan), linewidth=1.0, label=f"flow {flow + 1}")
+    panel.plot(edges[1:], total, color="black", linewidth=0.8, label="sum")
+    panel.axhline(setting.limit_mbps, color="0.6", linewidth=0.8, linestyle=":")
+    panel.set(
+        title=f"{scheme}, {setting.rtt_ms:g} ms",
+        xlabel="time (s)",
+        xlim=(0, end),
+        ylim=(0, 1.1 * setting.rate_mbps),
+    )
+    panel.grid(alpha=0.3)
+
+
+def _draw_buffers(panel: Axes, rows: list[Row]) -> None:
+    """Part of the limit in the first and the last period, at the longer round trip."""
+    for scheme in dict.fromkeys(row["scheme"] for row in rows if row["setting"] == "wan"):
+        for period, style in ((1, "-o"), (FLOWS, "--s")):
+            chosen = [
+                row
+                for row in rows
+                if (row["setting"], row["scheme"], row["period"]) == ("wan", scheme, period)
+            ]
+            found = medians(chosen, "of_limit", lambda row: str(row["buffer_packets"]))
+            if len(found) > 1:
+                sizes = sorted(map(int, found))
+                panel.plot(
+                    sizes,
+                    [found[str(size)] for size in sizes],
+                    style,
+                    label=f"{SCHEMES[scheme]}, period {period}",
+                )
+    if panel.lines:
+        panel.legend(fontsize="small")
+        panel.set_xscale("log", base=2)
+    panel.set(
+        xlabel="buffer of the bottleneck at 20 ms (packets)", ylabel="part of the limit", ylim=(None, 1.02)
+    )
+    panel.grid(alpha=0.3)
