@@ -34,14 +34,16 @@ class Flow:
     """The rate and the link that switches have been told."""
     sequences: dict[int, int] = field(default_factory=dict)
     """By link: its last notice's."""
+    unsaid: set[int] = field(default_factory=set)
+    """Links whose notices came before the flow could answer."""
 
 
 class PacingAgent(Agent):
     """Paces the connections that a host opens.
 
     `weight` is that of each flow. `mtu` and `timestamps` say what part of a frame is payload. Rates outside `least` and `most` are
-    those. With `keys`, options carry a check, and those with a wrong one are not believed. `changes` has each rate that was set: time in seconds, the flow's number, bit/s of payload; `opened` and
-    `closed` have the seconds at which flows, by number, sent their SYN and were over.
+    those. With `keys`, options carry a check, and those with a wrong one are not believed. `changes` has each rate that was set: time in seconds, the flow's number, bit/s of payload; `opened`,
+    `established` and `closed` have the seconds at which flows, by number, sent their SYN, had its answer, and were over.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class PacingAgent(Agent):
         self.changes: list[tuple[float, int, float]] = []
         self.counts: Counter[str] = Counter()
         self.opened: dict[int, float] = {}
+        self.established: dict[int, float] = {}
         self.closed: dict[int, float] = {}
 
     def on_open(self, now: int, connection: Connection) -> None:
@@ -84,10 +87,18 @@ class PacingAgent(Agent):
             self.changes.clear()
             self.counts.clear()
             self.opened.clear()
+            self.established.clear()
             self.closed.clear()
         if connection.active:
             self.flows[connection.number] = Flow()
             self.opened[connection.flow] = now / units.PS_PER_S
+
+    def on_established(self, now: int, connection: Connection) -> None:
+        """Answer what came before."""
+        flow = self.flows.get(connection.number)
+        if flow is not None:
+            self.established[connection.flow] = now / units.PS_PER_S
+            flow.unsaid = {link for link in flow.unsaid if not self._seen(connection, flow, link)}
 
     def on_closed(self, now: int, connection: Connection) -> None:
         """Nothing is known of the flow any more."""
@@ -114,7 +125,8 @@ class PacingAgent(Agent):
                 self.counts["stale"] += 1
                 return
             flow.sequences[option.link] = option.sequence
-            self._send(connection, PacingOption(Kind.SEEN, link=option.link, sequence=option.sequence))
+            if not self._seen(connection, flow, option.link):
+                flow.unsaid.add(option.link)
         flow.shares[option.link] = option.rate / option.weight
         self._settle(now, connection, flow)
 
@@ -133,6 +145,10 @@ class PacingAgent(Agent):
         update = PacingOption(Kind.UPDATE, rate=int(kbps), weight=self._weight, link=link)
         if len(flow.shares) > 1 and changed and self._send(connection, update):
             flow.told = (kbps, link)
+
+    def _seen(self, connection: Connection, flow: Flow, link: int) -> bool:
+        """Say that a link's notice has come, if the connection can."""
+        return self._send(connection, PacingOption(Kind.SEEN, link=link, sequence=flow.sequences[link]))
 
     def _send(self, connection: Connection, option: PacingOption) -> bool:
         if self._keys is not None:

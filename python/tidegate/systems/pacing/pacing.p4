@@ -340,6 +340,11 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             link_id.read(id, port);
             draining.read(drains, port);
             gone = gone + more + drains;
+            if (what == VISIT && was_limit != 0) {
+                // What it could have here, if nothing limited it elsewhere.
+                gone = gone - was_limit;
+                sum = sum + (bit<32>) was[24:9];
+            }
             if (updates) {
                 // Without the member itself.
                 gone = gone - was_limit;

@@ -87,11 +87,11 @@ def _rows(
     begin = (len(chain.flows) - 1) * step_s
     agents = [attached.agent for attached in network.agents if isinstance(attached.agent, PacingAgent)]
     last = [[change for change in agent.changes if change[0] >= begin - step_s / 2] for agent in agents]
-    # A rate has settled with its last change of more than this.
+    # A rate has settled when it stays near its last value; what queues drain by is less.
     settled = 0.0
     for number, changes in enumerate(last):
         final = agents[number].changes[-1][2]
-        off = [time for time, _, rate in changes if abs(rate - final) > 0.005 * final]
+        off = [time for time, _, rate in changes if abs(rate - final) > NEAR * final]
         later = [time for time, _, _ in changes if not off or time > max(off)]
         settled = max(settled, min(later, default=0.0))
     rtt_ms = 2 * (DELAY_MS * len(chain.rates_mbps) + 0.1)
@@ -170,10 +170,10 @@ def _claims(rows: list[Row]) -> list[Claim]:
         between(
             "levels",
             "ours",
-            "With N levels of bottlenecks, rates have settled within N round trips of the longest path and 1 ms",
+            "With N levels of bottlenecks, all rates stay within 2 % after N round trips of the longest path and 1 ms",
             late,
             high=1.0,
-            why="a flow's own rate is told to switches by its next packet, and their change to others at the next tick, level by level",
+            why="links can find their order wrong first; and a queue drains after a burst was lost",
         ),
     ]
 

@@ -14,7 +14,7 @@ from tidegate.network import Link, Network, Node, Switch
 from tidegate.results import Result
 from tidegate.systems.pacing.agent import PacingAgent
 from tidegate.systems.pacing.controller import RESERVE
-from tidegate.systems.pacing.experiments.join import PAYLOAD, goodput
+from tidegate.systems.pacing.experiments.join import PAYLOAD, goodput, in_force_ms
 from tidegate.systems.pacing.setup import paced, pacing
 
 SAMPLE_MS = 50
@@ -77,15 +77,18 @@ class Star:
         return [attached.agent for attached in self.network.agents if isinstance(attached.agent, PacingAgent)]
 
     def in_force_ms(self, event_s: float, until_s: float) -> float | None:
-        """From an event to the last rate that was set before a time, at any host; None: none was set."""
-        times = [time for agent in self.agents for time, _, _ in agent.changes if event_s <= time < until_s]
-        return 1e3 * (max(times) - event_s) if times else None
+        """From an event until the rates of all hosts stay near what they are at a time; None: none was set."""
+        return in_force_ms(self.agents, event_s, until_s)
 
     def rates(self, result: Result, begin_s: float, end_s: float) -> npt.NDArray[np.float64]:
         """Goodput of each flow between two times, in Mbit/s."""
-        edges = np.array([begin_s, end_s])
-        flows = range(len(self.network.flows))
-        return np.array([goodput(result.flow_samples, flow, edges)[0] for flow in flows])
+        return goodput_of(result, len(self.network.flows), begin_s, end_s)
+
+
+def goodput_of(result: Result, flows: int, begin_s: float, end_s: float) -> npt.NDArray[np.float64]:
+    """Goodput of the first so many flows between two times, in Mbit/s."""
+    edges = np.array([begin_s, end_s])
+    return np.array([goodput(result.flow_samples, flow, edges)[0] for flow in range(flows)])
 
 
 def draw_rates(panel: Axes, run: Run, names: list[str], end_s: float, step_s: float = 0.1) -> None:

@@ -8,10 +8,11 @@ from typing import Annotated
 from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Percents, Row, between
-from tidegate.experiments import AtLeast, Case, Plan, Run, experiment
+from tidegate.experiments import AtLeast, Case, MayRepeat, Plan, Run, experiment
 from tidegate.plots import of_first_seed
 from tidegate.results import Result
 from tidegate.systems.pacing.experiments.star import Star, draw_rates
+from tidegate.systems.pacing.format import MOST_WEIGHT
 
 WARM_UP_S = 1.5
 
@@ -23,15 +24,15 @@ WARM_UP_S = 1.5
     quick={"duration_s": 4.0},
 )
 def weights(
-    sets: tuple[str, ...] = ("1:1:1:1", "1:2:3:4", "1:1:1:29"),
+    weights: Annotated[tuple[int, ...], AtLeast(1, MOST_WEIGHT), MayRepeat()] = (1, 2, 3, 4),
     rate_mbps: Annotated[float, AtLeast(1.0)] = 100.0,
     rtt_ms: Annotated[float, AtLeast(0.1)] = 20.0,
     duration_s: Annotated[float, AtLeast(3.0)] = 10.0,
 ) -> Plan:
-    """Four flows of unequal weights through one link; `sets` are the weights, as 1:2:3:4."""
+    """Flows of unequal weights through one link, and the same flows with equal ones."""
     cases = []
-    for name in sets:
-        values = [int(weight) for weight in name.split(":")]
+    for values in dict.fromkeys(((1,) * len(weights), weights)):
+        name = ":".join(map(str, values))
         star = Star(rate_mbps, rtt_ms)
         for number, weight in enumerate(values):
             star.flow(star.host(weight=weight), 0.1 * number)
@@ -40,7 +41,7 @@ def weights(
     return Plan(cases, _claims, partial(_draw, duration_s))
 
 
-def _rows(star: Star, name: str, values: list[int], duration_s: float, result: Result) -> list[Row]:
+def _rows(star: Star, name: str, values: tuple[int, ...], duration_s: float, result: Result) -> list[Row]:
     rates = star.rates(result, WARM_UP_S, duration_s)
     fair = [star.given_mbps * weight / sum(values) for weight in values]
     return [

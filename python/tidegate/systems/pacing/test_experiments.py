@@ -1,0 +1,175 @@
+"""The experiments in short runs, and what a network with pacing does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate import TidegateError
+from tidegate.experiments import run as run_experiment
+from tidegate.network import Network
+from tidegate.systems.pacing.agent import PacingAgent
+from tidegate.systems.pacing.controller import ManagedLink, PacingController
+from tidegate.systems.pacing.experiments.star import Star
+from tidegate.systems.pacing.format import Keys
+from tidegate.systems.pacing.max_min import Demand, max_min
+from tidegate.systems.pacing.setup import pacing
+
+KEYS = Keys((1, 2))
+
+
+def test_progressive_filling_finds_known_shares() -> None:
+    links = {"a": 10.0, "b": 4.0}
+    flows = [Demand(["a"]), Demand(["a", "b"]), Demand(["b"]), Demand(["a"], most=1.0)]
+    found = max_min(links, flows)
+    assert found.rates == pytest.approx((7.0, 2.0, 2.0, 1.0))
+    assert found.levels == 3
+    assert max_min({"a": 9.0}, [Demand(["a"], 1), Demand(["a"], 2)]).rates == pytest.approx((3.0, 6.0))
+
+
+@pytest.mark.parametrize("keys", [None, KEYS])
+@pytest.mark.parametrize("control", ["cubic", "reno"])
+def test_flows_share_a_link_from_their_first_round_trips_on(keys: Keys | None, control: str) -> None:
+    star = Star(100.0, 10.0, 32, {"keys": keys})
+    for number in range(3):
+        star.flow(star.host(keys=keys), 0.5 * number, congestion_control=control)
+    result = star.network.run("3 s")
+    assert star.rates(result, 1.5, 3.0) == pytest.approx([star.given_mbps / 3] * 3, rel=0.002)
+    assert result.flows["retransmits"].sum() == 0
+    # A join is told to each flow of before, and to the new one.
+    assert sum(agent.counts["notice"] for agent in star.agents) == 1 + 2 + 3
+    assert sum(agent.counts["trace"] for agent in star.agents) == 3
+
+
+def test_notices_that_are_lost_come_again() -> None:
+    star = Star(100.0, 4.0, options={"again": "20 ms"})
+    for number in range(4):
+        star.flow(star.host(), 0.1 * number)
+    for link in star.access:
+        link.set("250 ms", loss=0.5, direction="reverse")
+        link.set("700 ms", loss=0.0)
+    star.network.run("2 s")
+    rates = [agent.changes[-1][2] for agent in star.agents]
+    assert rates == pytest.approx([star.given_mbps * 1e6 / 4] * 4, rel=0.002)
+
+
+def test_hosts_without_the_right_key_are_not_paced() -> None:
+    star = Star(100.0, 10.0, 64, {"keys": KEYS})
+    star.flow(star.host(keys=KEYS))
+    star.flow(star.host(keys=Keys((3, 4))), 0.5)
+    star.flow(star.host(), 0.5)
+    star.network.run("2 s")
+    assert [len(agent.flows) for agent in star.agents] == [1, 1, 1]
+    assert [bool(agent.changes) for agent in star.agents] == [True, False, False]
+
+
+def test_keys_can_be_changed_while_flows_run() -> None:
+    star = Star(100.0, 10.0, 64, {"keys": KEYS})
+    controller = next(c for c, _ in star.network.controllers if isinstance(c, PacingController))
+    seen: list[int] = []
+
+    class Changer(PacingController):
+        """Signs with the other key from 1 s on."""
+
+        def __init__(self) -> None:
+            super().__init__(dict, dict)
+            self.period = "1 s"
+
+        def start(self, switch: Any) -> None:
+            """Leave the tables alone."""
+
+        def tick(self, now: int, switch: Any) -> None:
+            """Change the key once."""
+            if not seen:
+                controller.use(switch, Keys(KEYS.values, signing=1))
+            seen.append(now)
+
+    star.network.control(Changer(), star.switch)
+    star.flow(star.host(keys=KEYS))
+    star.flow(star.host(keys=KEYS), 1.5)
+    result = star.network.run("3 s")
+    assert seen
+    assert star.rates(result, 2.0, 3.0) == pytest.approx([star.given_mbps / 2] * 2, rel=0.005)
+
+
+def test_an_agent_that_dies_lifts_the_rate() -> None:
+    star = Star(100.0, 2.0, 500)
+    star.flow(star.host())
+    star.flow(star.host())
+    network = star.network
+    network.at("1 s", lambda: network.agents[0].kill())
+    result = network.run("3 s")
+    rates = star.rates(result, 1.5, 3.0)
+    assert rates[0] > 1.02 * star.given_mbps / 2
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (
+            lambda: ManagedLink("100 Mbit/s", 0).kbps(),
+            "a managed link has the number 0; give one from 1 to 254",
+        ),
+        (lambda: ManagedLink("1 kbit/s", 1).kbps(), "gives away 0 kbit/s"),
+        (lambda: ManagedLink("1 Gbit/s", 1, reserve=1.0).kbps(), "the reserve of a link is 1.0"),
+        (lambda: PacingController(dict, dict, tick="1 ns"), "the tick time of a pacing switch is below 1 us"),
+        (lambda: PacingAgent(weight=0), "a flow's weight is 0; give one from 1 to 65535"),
+        (lambda: PacingAgent(mtu=50), "an MTU of 50 has no room for payload"),
+        (
+            lambda: PacingAgent(least="2 Mbit/s", most="1 Mbit/s"),
+            "give a least rate above 0 and at most the largest",
+        ),
+        (lambda: Keys((2**64, 0)), "a key has 64 bits"),
+    ],
+)
+def test_wrong_settings_are_refused(make: Any, why: str) -> None:
+    with pytest.raises(TidegateError, match=why):
+        make()
+
+
+def test_more_links_than_numbers_are_refused() -> None:
+    network = Network()
+    switch = pacing(network, "switch")
+    for number in range(255):
+        host = network.host(f"host{number}")
+        network.link(host, switch, rate="1 Gbit/s", delay="1 us")
+    network.tcp(network.nodes[1], network.nodes[2])
+    with pytest.raises(
+        TidegateError, match="this network has 255 managed links; a pacing option tells 254 apart"
+    ):
+        network.run("1 ms")
+
+
+EXPERIMENTS: dict[str, tuple[dict[str, Any], int]] = {
+    "join": ({"schemes": ("tcp", "fq"), "buffers": (16, 32), "settings": ("wan",), "period_s": 2.0}, 16),
+    "leave": ({"rtts_ms": (5.0,)}, 2),
+    "paths": ({"random_chains": 1}, 21),
+    "weights": ({"weights": (1, 3), "duration_s": 3.0}, 4),
+    "unmanaged": ({"cross_mbps": (20.0,)}, 1),
+    "legacy": ({"routers": (1,), "duration_s": 3.0}, 4),
+    "churn": ({"flows": 300, "losses_percent": (2.0,)}, 1),
+    "attack": ({"attacks": ("update",), "keyed": (True,), "duration_s": 4.0}, 1),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_writes_its_rows_claims_and_figure(name: str, tmp_path: Path) -> None:
+    settings, rows = EXPERIMENTS[name]
+    answer = run_experiment(f"pacing.{name}", settings, seeds=[1], out=tmp_path / "out")
+    assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
+    assert len(answer["rows"]) == rows
+    assert "nan" not in " ".join(claim["measured"] for claim in answer["claims"])
+    assert all(claim["holds"] for claim in answer["claims"]), answer["claims"]
+
+
+@pytest.mark.slow
+def test_paced_flows_join_as_the_paper_says(tmp_path: Path) -> None:
+    """Tables I and II, the paced flows; all periods of 15 s."""
+    settings = {"schemes": ("fq",), "buffers": (32,), "settings": ("wan",)}
+    answer = run_experiment("pacing.join", settings, seeds=[1], out=tmp_path / "out")
+    ours = [claim for claim in answer["claims"] if claim["of"] == "ours"]
+    assert len(ours) == 7
+    assert all(claim["holds"] for claim in ours), ours

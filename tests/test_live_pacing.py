@@ -1,0 +1,38 @@
+"""Pacing between real hosts: sockets are paced at the rate that the switch tells."""
+
+from __future__ import annotations
+
+import pytest
+
+from live import needs_agents, needs_iperf3, needs_namespaces
+from tidegate.network import Network
+from tidegate.systems.pacing.setup import paced, pacing
+
+
+@needs_namespaces
+@needs_iperf3
+@needs_agents
+def test_real_hosts_are_paced() -> None:
+    network = Network()
+    switch = pacing(network, "switch")
+    server = network.host("server")
+    link = network.link(switch, server, rate="50 Mbit/s", delay="5 ms", queue="100 packets")
+    agents = []
+    for number in range(2):
+        host = network.host(f"host{number}")
+        network.link(host, switch, rate="1 Gbit/s", delay="10 us")
+        agents.append(paced(network, host))
+        network.tcp(host, server, start=f"{1.5 * number} s")
+    network.record("100 ms", queues=[link])
+    result = network.run("4 s", backend="live")
+    given = 50e6 * 0.9975 * 1448 / 1514
+    assert [agent.changes[-1][2] for agent in agents] == pytest.approx([given / 2] * 2, rel=0.002)
+    assert agents[0].changes[0][2] == pytest.approx(given, rel=0.002)
+    # Both are told, both say so: no notice comes twice.
+    assert sum(agent.counts["notice"] for agent in agents) == 3
+    samples = result.flow_samples
+    for flow in range(2):
+        own = samples.filter((samples["flow"] == flow) & (samples["time_s"] > 2.5)).sort("time_s")
+        spent = own["time_s"][-1] - own["time_s"][0]
+        rate = 8 * (own["bytes_received"][-1] - own["bytes_received"][0]) / spent
+        assert rate == pytest.approx(given / 2, rel=0.05)
