@@ -9,6 +9,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# The Cargo profile of everything, where it is to be one: .ci/run says so.
+PROFILE := $(TIDEGATE_PROFILE)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.p4' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .PHONY: demo test dev t setup rust-tests bench lint clippy clean
@@ -26,7 +28,7 @@ setup: .venv/.built
 	touch $@
 
 .venv/.built: .venv/.packages pyproject.toml $(RUST_SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --profile $(or $(PROFILE),release) --quiet
 	touch $@ .venv/.extension
 
 # The extension in either profile: a change in Rust makes a debug build of it, which the next `make setup` replaces.
@@ -66,7 +68,7 @@ bench: setup
 	if [ $$(id -u) = 0 ]; then $(BIN)/python benches/live.py; else echo 'the live bench needs root' >&2; fi
 
 clippy:
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy $(if $(PROFILE),--profile $(PROFILE)) --locked --workspace --all-targets -- -D warnings
 
 lint: setup clippy
 	cargo fmt --all --check

@@ -1,6 +1,7 @@
 """Runs tests, as `make test`, `make dev` and `make t S=NAME` do.
 
-    python tests/run.py all          every Rust and Python test; live tests one after another, the others on all processors
+    python tests/run.py all          every Rust and Python test; live tests one after another but for `concurrent` ones, the others on all
+                                     processors
     python tests/run.py build-rust   builds the Rust tests
     python tests/run.py fast         Python tests that are neither live nor slow: those that the files concern which have changed
                                      since they last passed
@@ -9,6 +10,7 @@
                                      or test file (`queues`, `tests/test_network.py`)
 
 Rust tests run under cargo-nextest where it is installed, which starts them on all processors, and under `cargo test` elsewhere.
+With TIDEGATE_PROFILE, a Cargo profile, they share the build of their libraries with an extension of that profile.
 """
 
 from __future__ import annotations
@@ -24,10 +26,17 @@ from affected import ALWAYS, affected, changed_since
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.prefix) / "bin"
-# The bindings have no tests of their own, and their library is for Python to load.
 # Of pytest: tests were run, and some failed.
 TESTS_FAILED = 1
-WORKSPACE = ["--workspace", "--exclude", "tidegate-python"]
+ALONE = "live and not concurrent"
+PROFILE = os.environ.get("TIDEGATE_PROFILE", "")
+# The bindings have no tests of their own. With them, and with the feature that maturin sets, libraries have the features
+# that they have in the extension.
+WORKSPACE = (
+    ["--workspace", "--features", "pyo3/extension-module"]
+    if PROFILE
+    else ["--workspace", "--exclude", "tidegate-python"]
+)
 
 
 def has_nextest() -> bool:
@@ -47,18 +56,25 @@ def _run(*command: str) -> int:
     return subprocess.run(command, cwd=ROOT, env=_environment(), check=False).returncode
 
 
+def _rust_tests(*words: str) -> int:
+    """Rust tests of the workspace; `words` are for nextest."""
+    if has_nextest():
+        profile = ["--cargo-profile", PROFILE] if PROFILE else []
+        return _run("cargo", "nextest", "run", "--locked", *profile, *WORKSPACE, *words)
+    profile = ["--profile", PROFILE] if PROFILE else []
+    return _run(
+        "cargo", "test", "--locked", *profile, *WORKSPACE, *(word for word in words if word == "--no-run")
+    )
+
+
 def rust(*, fast: bool = False) -> int:
     """The tests of all crates."""
-    if has_nextest():
-        profile = "fast" if fast else "default"
-        return _run("cargo", "nextest", "run", "--locked", "--profile", profile, *WORKSPACE)
-    return _run("cargo", "test", "--locked", *WORKSPACE)
+    return _rust_tests("--profile", "fast" if fast else "default")
 
 
 def build_rust() -> int:
     """What `rust` runs, built."""
-    runner = ["nextest", "run"] if has_nextest() else ["test"]
-    return _run("cargo", *runner, "--locked", "--no-run", *WORKSPACE)
+    return _rust_tests("--no-run")
 
 
 def python(*words: str, parallel: bool) -> int:
@@ -68,15 +84,15 @@ def python(*words: str, parallel: bool) -> int:
 
 
 def live() -> int:
-    """Live tests, which need the processors and the network namespaces to themselves.
+    """Live tests that need the processors and the network namespaces to themselves.
 
     Real hosts share the machine with whatever else it runs: what fails is run a second time, and fails if it fails twice.
     """
-    code = python("-m", "live", "--durations=15", parallel=False)
+    code = python("-m", ALONE, "--durations=15", parallel=False)
     if code != TESTS_FAILED:
         return code
     print("live tests failed: those alone, a second time", file=sys.stderr)
-    return python("-m", "live", "--last-failed", "--last-failed-no-failures", "none", parallel=False)
+    return python("-m", ALONE, "--last-failed", "--last-failed-no-failures", "none", parallel=False)
 
 
 def fast() -> int:
@@ -97,7 +113,7 @@ def fast() -> int:
 
 def everything() -> int:
     """All tests but the soak tests."""
-    return rust() or python("-m", "not live and not soak", parallel=True) or live()
+    return rust() or python("-m", f"not ({ALONE}) and not soak", parallel=True) or live()
 
 
 def only(name: str) -> int:
