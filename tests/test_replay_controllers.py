@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from conftest import EXAMPLES, Run, pcap, read_pcap
-from namespaces import needs_root, place
+from namespaces import place
 from switches import LEARNING, run, until_running
 from test_control import PUNT
 from tidegate import TidegateError, p4
@@ -91,7 +91,7 @@ print(urllib.request.urlopen(sys.argv[1]).read().decode())
 """
 
 
-@needs_root
+@pytest.mark.live
 def test_and_on_interfaces(recorded: Recorded) -> None:
     """The capture's first frames, in their order, through `tidegate switch`."""
     frames = sorted((at, port, data) for port in (0, 1) for at, data in recorded.packets[port][:50])

@@ -203,7 +203,7 @@ def test_frames_stay_in_order(two: Place) -> None:
     assert numbers == list(range(5000))
 
 
-@needs_root
+@pytest.mark.live
 def test_delay_and_rate_of_a_port(two: Place) -> None:
     one, other = ports(two, "auto")
     live = LiveSwitch(p4.compile(LEARNING), [one, replace(other, delay="40 ms", rate="8 Mbit/s")])

@@ -178,7 +178,7 @@ def test_a_controller_that_does_not_come_back_from_its_start_does_not_keep_it_ei
     rude.free.set()
 
 
-@needs_root
+@pytest.mark.live
 def test_a_meter_in_a_wire(two: Place, tmp_path: Path) -> None:
     file = tmp_path / "meters.py"
     file.write_text(EXAMPLE.read_text().replace("100 Mbit/s", "8 Mbit/s"))

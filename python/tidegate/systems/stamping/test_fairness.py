@@ -92,7 +92,7 @@ def test_stamps_give_equal_shares_and_a_short_queue(tmp_path: Path) -> None:
 @pytest.mark.live
 @needs_live
 def test_live_rows_are_as_simulated_ones(tmp_path: Path) -> None:
-    settings = {"controls": ("stamp", "cubic"), "duration_s": 4.0, "step_s": 0.5}
+    settings = {"controls": ("stamp", "cubic"), "duration_s": 2.5, "step_s": 0.5}
     live, simulated = (fairness(backend, tmp_path / backend, **settings) for backend in ("live", "sim"))
     assert [list(row) for row in live["rows"]] == [list(row) for row in simulated["rows"]]
     assert [claim["id"] for claim in live["claims"]] == [claim["id"] for claim in simulated["claims"]]
