@@ -109,6 +109,8 @@ class Agent:
     """What is done to each packet."""
     period: ClassVar[units.Time | None] = None
     """How often `tick` is called."""
+    sysctls: ClassVar[Sequence[tuple[str, str]]] = ()
+    """Settings of its host, where that is a real one: names below /proc/sys/net, and values."""
 
     def on_open(self, now: int, connection: Connection) -> None:
         """A connection is about to send its SYN, or has got one."""

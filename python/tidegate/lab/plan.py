@@ -360,6 +360,12 @@ class _Planner:
                     # Above the ports of flows (`Network.five_tuple`).
                     ("ipv4/ip_local_port_range", "58000 65535"),
                     *(() if output is None else (("ipv4/tcp_limit_output_bytes", str(output)),)),
+                    *(
+                        one
+                        for attached in network.agents
+                        if attached.host is host
+                        for one in attached.agent.sysctls
+                    ),
                 ),
                 egress=tuple(
                     marker

@@ -46,6 +46,9 @@ class PacingAgent(Agent):
     `established` and `closed` have the seconds at which flows, by number, sent their SYN, had its answer, and were over.
     """
 
+    # Below 1 ms of round trip, Linux would send bursts of 64 KiB.
+    sysctls = (("ipv4/tcp_tso_rtt_log", "0"),)
+
     def __init__(
         self,
         weight: int = 1,
