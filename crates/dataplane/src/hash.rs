@@ -49,16 +49,36 @@ impl Crc {
             }
             *entry = remainder as u32;
         }
-        Crc { parameters, table }
+        let mut crc = Crc { parameters, table };
+        if crc.reflects_all() {
+            // Bytes and remainder are reflected throughout, and nothing is to be turned around.
+            let table = crc.table.clone();
+            for (byte, entry) in crc.table.iter_mut().enumerate() {
+                let forward = table[usize::from((byte as u8).reverse_bits())];
+                *entry = forward.reverse_bits() >> (32 - parameters.width);
+            }
+        }
+        crc
     }
 
     pub fn parameters(&self) -> CrcParameters {
         self.parameters
     }
 
+    fn reflects_all(&self) -> bool {
+        self.parameters.reflect_data && self.parameters.reflect_remainder
+    }
+
     pub fn sum(&self, data: &[u8]) -> u64 {
         let p = &self.parameters;
         let mask = ((1u64 << p.width) - 1) as u32;
+        if self.reflects_all() {
+            let mut remainder = (p.initial & mask).reverse_bits() >> (32 - p.width);
+            for byte in data {
+                remainder = remainder >> 8 ^ self.table[usize::from(remainder as u8 ^ byte)];
+            }
+            return u64::from((remainder ^ p.final_xor) & mask);
+        }
         let mut remainder = p.initial & mask;
         for byte in data {
             let byte = if p.reflect_data { byte.reverse_bits() } else { *byte };

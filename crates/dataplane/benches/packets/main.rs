@@ -7,6 +7,7 @@ mod aqm;
 mod by_hand;
 mod load;
 mod meter;
+mod pacing;
 mod setup;
 mod stages;
 mod stamp;
@@ -167,6 +168,7 @@ fn main() {
     registers(&mut figures);
     meter::measure(&mut figures);
     aqm::measure(&mut figures);
+    pacing::measure(&mut figures);
     stamp::measure(&mut figures);
     stages::measure(&mut figures);
     tables::measure(&mut figures);
