@@ -200,11 +200,11 @@ def test_a_vanished_flow_is_gone_after_the_idle_time(switch: Switch) -> None:
 def test_traffic_without_the_option_is_not_a_member_and_is_taken_off(switch: Switch) -> None:
     member = switch.flow()
     member.join()
-    other = switch.flow(1)
+    other = bytes(switch.flow(1).packet("PA", seq=1))
     # 54 bytes each 20 us: 21.6 Mbit/s.
-    for number_sent in range(50_000):
-        other.out("PA", seq=1)
-        switch.now += 10 * US
+    for number_sent in range(25_000):
+        switch.now += 20 * US
+        switch.api.process(switch.now, 2, other)
         if number_sent % 100 == 0:
             member.out("A")
             switch.tick(0)
