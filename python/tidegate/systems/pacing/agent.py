@@ -34,6 +34,8 @@ class Flow:
     """The rate and the link that switches have been told."""
     sequences: dict[int, int] = field(default_factory=dict)
     """By link: its last notice's."""
+    left: set[int] = field(default_factory=set)
+    """Links that the flow has left; what they gave holds until another link is known."""
     unsaid: set[int] = field(default_factory=set)
     """Links whose notices came before the flow could answer."""
 
@@ -113,15 +115,13 @@ class PacingAgent(Agent):
         flow, option = self.flows.get(connection.number), PacingOption.of(data)
         if flow is None:
             return
-        if (
-            option is None
-            or option.kind not in (Kind.TRACE, Kind.NOTICE)
-            or option.rate == 0
-            or option.weight == 0
-        ):
+        if option is None or option.kind not in (Kind.TRACE, Kind.NOTICE) or option.weight == 0:
             self.counts["malformed"] += 1
             return
         self.counts[option.kind.name.lower()] += 1
+        if option.rate == 0:
+            self._forget(now, connection, flow, option)
+            return
         if option.kind == Kind.NOTICE:
             last = flow.sequences.get(option.link)
             if last is not None and (option.sequence - last) % 256 >= 128:
@@ -131,10 +131,23 @@ class PacingAgent(Agent):
             if not self._seen(connection, flow, option.link):
                 flow.unsaid.add(option.link)
         flow.shares[option.link] = option.rate / option.weight
+        flow.left.discard(option.link)
         self._settle(now, connection, flow)
+
+    def _forget(self, now: int, connection: Connection, flow: Flow, option: PacingOption) -> None:
+        """The flow has left a link. Its share holds until another is known, so that the flow is never without a rate."""
+        self._send(connection, PacingOption(Kind.SEEN, link=option.link, sequence=option.sequence))
+        flow.left.add(option.link)
+        flow.sequences.pop(option.link, None)
+        if flow.shares.keys() - flow.left:
+            self._settle(now, connection, flow)
 
     def _settle(self, now: int, connection: Connection, flow: Flow) -> None:
         """Set a flow's rate from what is known, and tell switches of it where there is more than one."""
+        if flow.shares.keys() - flow.left:
+            for gone in flow.left:
+                flow.shares.pop(gone, None)
+            flow.left.clear()
         link, share = min(flow.shares.items(), key=lambda item: item[1])
         kbps = share * self._weight
         if kbps != flow.rate_kbps:

@@ -124,6 +124,8 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     register<bit<32>>(PLACES) member_told;
     register<bit<1>>(PLACES)  member_knows;
     register<bit<48>>(PLACES) member_told_at;
+    // The link that it has left, which its host is to forget; the first bit: it has been told so.
+    register<bit<9>>(PLACES)  member_left;
     register<bit<32>>(PLACES) next;
     register<bit<32>>(PLACES) previous;
 
@@ -366,16 +368,27 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             member_told.read(told, place);
             member_knows.read(knows, place);
             member_told_at.read(told_at, place);
+            bit<9>  left;
             again.read(pause, 0);
+            member_left.read(left, place);
+            if (left[8:8] == 1 && now - told_at >= pause) {
+                left[8:8] = 0;
+            }
             longest = was[26:25] == JOINED ? longest : longest >> 3;
             if (now - seen >= longest) {
                 is = 0;
                 changes = true;
-            } else if (was[26:26] == 1 && (told != count || knows == 0 && now - told_at >= pause)) {
+            } else if (was[26:26] == 1 && (left != 0 && left[8:8] == 0 || told != count || knows == 0 && now - told_at >= pause)) {
                 bit<64> host;
-                member_told.write(place, count);
-                member_knows.write(place, 0);
+                bool forgets = left != 0 && left[8:8] == 0;
                 member_told_at.write(place, now);
+                if (forgets) {
+                    member_left.write(place, left | 0x100);
+                    walk_wanted.write(port, 1);
+                } else {
+                    member_told.write(place, count);
+                    member_knows.write(place, 0);
+                }
                 member_src.read(source, place);
                 member_dst.read(meta.src, place);
                 member_host.read(host, place);
@@ -384,8 +397,8 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.src_port = source[15:0];
                 meta.host = host[63:16];
                 meta.epoch = count;
-                meta.link = id;
-                meta.rate = packed(share);
+                meta.link = forgets ? left[7:0] : id;
+                meta.rate = forgets ? 16w0 : packed(share);
                 meta.weight = packed_up(sum == 0 ? 32w1 : sum);
                 meta.keyed = needs_check;
                 meta.key_number = key_number;
@@ -455,6 +468,11 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                     is[26:25] = JOINED;
                 }
                 is[8:0] = standard_metadata.egress_spec;
+                if (is[8:0] != was[8:0]) {
+                    bit<8> old;
+                    link_id.read(old, (bit<32>) was[8:0]);
+                    member_left.write(place, 1w0 ++ old);
+                }
                 if (updates) {
                     bit<32> weight = weight_of(hdr.option.weight);
                     is[24:9] = weight[15:0];
@@ -471,6 +489,11 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                     member_told.read(told, place);
                     if (own == hdr.option.link && told[7:0] == hdr.option.sequence) {
                         member_knows.write(place, 1);
+                    }
+                    bit<9> left;
+                    member_left.read(left, place);
+                    if (left[7:0] == hdr.option.link) {
+                        member_left.write(place, 0);
                     }
                 }
                 changes = is != was || limit != was_limit;
@@ -494,6 +517,7 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 // No epoch that the link has soon.
                 member_told.write(place, 0xffff_ffff);
                 member_knows.write(place, 0);
+                member_left.write(place, 0);
             }
         }
         if (rate != 0 && place == NOWHERE && what != VISIT && !hdr.tick.isValid()) {
