@@ -58,6 +58,10 @@ pub(crate) struct TableShape {
 }
 
 impl TableShape {
+    pub fn tracked(table: &Table) -> bool {
+        table.direct_counter.is_some() || table.direct_meter.is_some() || table.support_timeout
+    }
+
     fn of(program: &Program, table: &Table) -> TableShape {
         let data = |action: &TableAction| {
             let params = &program[action.action].params;
@@ -66,7 +70,7 @@ impl TableShape {
         TableShape {
             key_words: table.keys.iter().map(|key| words(key.expr.width)).sum(),
             action_words: table.actions.iter().map(data).collect(),
-            tracked: table.direct_counter.is_some() || table.direct_meter.is_some() || table.support_timeout,
+            tracked: TableShape::tracked(table),
             meter: table.direct_meter.as_ref().map(|meter| meter.unit),
         }
     }

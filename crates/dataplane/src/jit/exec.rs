@@ -55,7 +55,8 @@ impl Jit {
         let program = &self.compiled.program;
         assert!(
             ctx.state.registers.len() == program.registers.len()
-                && ctx.state.counters.len() == program.counters.len(),
+                && ctx.state.counters.len() == program.counters.len()
+                && ctx.state.tables.len() == program.tables.len(),
             "the state is that of the program"
         );
         debug_assert!(
@@ -86,6 +87,7 @@ impl Jit {
             departing,
             registers: ctx.state.registers.as_ptr(),
             counters: ctx.state.counters.as_ptr(),
+            tables: ctx.state.tables.as_ptr(),
             compiled: &self.compiled,
             context: std::ptr::from_mut(ctx).cast(),
         };

@@ -2,6 +2,7 @@
 
 use super::compile::Compiled;
 use crate::context::{Context, DropReason};
+use crate::state::table::TableState;
 use crate::state::{CounterCell, Register};
 
 /// All that a compiled block reads and writes apart from the frame. Lengths are bytes, `cursor` is bits.
@@ -36,6 +37,7 @@ pub(crate) struct Native {
     pub wire_len: u64,
     pub registers: *const Register,
     pub counters: *const Vec<CounterCell>,
+    pub tables: *const TableState,
     pub compiled: *const Compiled,
     /// For helpers.
     pub context: *mut Context<'static>,

@@ -11,7 +11,7 @@ use p4lang::ir::{ExternCall, HashAlgorithm, MeterUnit, ProfileId, TableId, Value
 
 use super::native::{Native, Outcome};
 use crate::state::DigestMessage;
-use crate::state::table::Target;
+use crate::state::table::{TableState, Target};
 use crate::state::words::{number, words};
 
 /// Finds the action for a key, counts and meters the hit. `hash` chooses among the members of a group.
@@ -58,6 +58,18 @@ pub unsafe extern "C" fn lookup(
             }
         }
     }
+}
+
+/// The row for a key of one word of a table without profile whose hits are not recorded: see [`TableState::row`].
+pub unsafe extern "C" fn row_of_word(table: *const TableState, key: u64) -> *const u64 {
+    // SAFETY: see the module's comment; the table is one of the state's.
+    unsafe { (*table).row_of_word(key).as_ptr() }
+}
+
+/// As [`row_of_word`], for a key of any length.
+pub unsafe extern "C" fn row(table: *const TableState, key: *const u64, words: usize) -> *const u64 {
+    // SAFETY: see the module's comment; the table is one of the state's, the key has as many words as its keys.
+    unsafe { (*table).row(std::slice::from_raw_parts(key, words)).as_ptr() }
 }
 
 /// Whether one member of a value set matches; `key` has the words of all fields, `named` says which fields are asked for.

@@ -1,4 +1,7 @@
-//! Tables: keys to words on the stack, one call of the table's lookup, actions chosen by index and compiled in place.
+//! Tables: one call of the table's lookup, actions chosen by index and compiled in place.
+//!
+//! A lookup gives the address of the row that the key leads to. Where a hit has to be recorded, or leads to an action by way of a
+//! profile, a helper that knows the table does all of that, and gives its result on the stack.
 
 use std::mem::offset_of;
 
@@ -8,9 +11,11 @@ use cranelift_frontend::Switch;
 use p4lang::ir::{Place, TableId, ValueSetId, VarId};
 
 use super::JitError;
+use super::compile::TableShape;
 use super::function::{Gen, Limbs, Region};
-use super::native::Outcome;
+use super::native::{Native, Outcome};
 use super::services;
+use crate::state::table::TableState;
 
 impl Gen<'_, '_> {
     pub fn apply(
@@ -27,6 +32,16 @@ impl Gen<'_, '_> {
         let mut key = Limbs::new();
         for part in &table.keys {
             key.extend(self.limbs(&part.expr));
+        }
+        let tracked = TableShape::tracked(table);
+        if table.implementation.is_none() && !tracked {
+            let row = self.row(id, &key);
+            let found = self.load(I64, Region::State, row, 0);
+            let was_hit = self.shr_const(found, 32);
+            let action = self.and_const(found, u64::from(u32::MAX));
+            let args = self.add_const(row, 8);
+            self.told(hit, was_hit, action_run, action);
+            return self.run_action(id, action, args);
         }
         let key = self.spill(&key);
         let slot = self.stack(size_of::<Outcome>() as u32);
@@ -57,13 +72,31 @@ impl Gen<'_, '_> {
                 g.write(dst, &limbs);
             });
         }
+        self.told(hit, was_hit, action_run, action);
+        self.run_action(id, action, args)
+    }
+
+    /// Writes what the program asks of a lookup.
+    fn told(&mut self, hit: Option<VarId>, was_hit: Value, action_run: Option<VarId>, action: Value) {
         if let Some(hit) = hit {
             self.write(&Place::Var(hit), &[was_hit]);
         }
         if let Some(action_run) = action_run {
             self.write(&Place::Var(action_run), &[action]);
         }
-        self.run_action(id, action, args)
+    }
+
+    /// The address of the row that a key leads to.
+    fn row(&mut self, id: TableId, key: &[Value]) -> Value {
+        let ctx = self.ctx;
+        let tables = self.load(I64, Region::Context, ctx, offset_of!(Native, tables) as i32);
+        let table = self.add_const(tables, (id.index() * size_of::<TableState>()) as i64);
+        if let [word] = key {
+            return self.call_value(services::row_of_word as *const u8, &[table, *word]);
+        }
+        let words = self.iconst(key.len() as u64);
+        let key = self.spill(key);
+        self.call_value(services::row as *const u8, &[table, key, words])
     }
 
     /// Chooses among the table's actions.

@@ -98,7 +98,8 @@ pub struct TableState {
     pub default_note: Vec<u8>,
 }
 
-/// Rows of words: the action's index, then its data; [`Rows::INDIRECT`] instead of the index for a member or group.
+/// Rows of words: the action's index and, in all but the default's, [`Rows::HIT`], then the action's data;
+/// [`Rows::INDIRECT`] instead of the first word for a member or group.
 #[derive(Debug, Clone)]
 struct Rows {
     words: Vec<u64>,
@@ -107,6 +108,7 @@ struct Rows {
 
 impl Rows {
     const INDIRECT: u64 = u64::MAX;
+    const HIT: u64 = 1 << 32;
 
     /// With room for the data of any action of the table.
     fn new(program: &Program, table: &Table) -> Rows {
@@ -122,11 +124,12 @@ impl Rows {
         if self.words.len() < start + self.stride {
             self.words.resize(start + self.stride, 0);
         }
+        let hit = if row == 0 { 0 } else { Rows::HIT };
         let row = &mut self.words[start..start + self.stride];
         row.fill(0);
         match target {
             Target::Action { action, args } => {
-                row[0] = u64::from(*action);
+                row[0] = u64::from(*action) | hit;
                 let count = args.len().min(row.len() - 1);
                 row[1..=count].copy_from_slice(&args[..count]);
             }
@@ -281,6 +284,24 @@ impl TableState {
         let row = self.rows.get(found.map_or(0, |handle| handle as usize + 1));
         let action = (row[0] != Rows::INDIRECT).then(|| (row[0] as u32, &row[1..]));
         (found, action)
+    }
+
+    /// The row for a key, for tables without members and groups: the action's index, with whether an entry matches as
+    /// bit 32, then words of the action's data, as many as the action with the most has.
+    #[inline]
+    pub fn row(&self, key: &[u64]) -> &[u64] {
+        self.rows.get(self.search(key).map_or(0, |handle| handle as usize + 1))
+    }
+
+    /// As [`TableState::row`], for keys of one word.
+    #[inline]
+    pub fn row_of_word(&self, key: u64) -> &[u64] {
+        match &self.index {
+            Index::Exact(Exact::One(map)) => {
+                self.rows.get(map.get(&key).map_or(0, |handle| *handle as usize + 1))
+            }
+            _ => self.row(&[key]),
+        }
     }
 
     /// The handle of the entry that matches.
