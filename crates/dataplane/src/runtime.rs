@@ -34,11 +34,13 @@ pub struct Pipeline {
     pub state: State,
     pub replication: Replication,
     pub(crate) rng: SplitMix,
+    /// What the packet on the path of ordinary packets asks for; nothing, between packets.
+    pub(crate) requests: Requests,
     pub(crate) drops: BTreeMap<DropReason, u64>,
     /// What packets are made of that are to come.
     pub(crate) works: Vec<Box<Work>>,
     packets: Vec<Box<Written>>,
-    buffers: Vec<Vec<u8>>,
+    pub(crate) buffers: Vec<Vec<u8>>,
     /// What the deparser has put out.
     pub(crate) headers: Vec<u8>,
     /// Bytes of a packet that the program can look at.
@@ -119,6 +121,7 @@ impl Pipeline {
             executor,
             replication: Replication::default(),
             rng: SplitMix::new(seed),
+            requests: Requests::default(),
             drops: BTreeMap::new(),
             works: Vec::new(),
             packets: Vec::new(),

@@ -26,25 +26,27 @@ use crate::state::words::words;
 pub(super) type BlockFn = unsafe extern "C" fn(*mut Native);
 
 /// The code of one program. The code refers to the program and the layout, which is why it holds them.
-pub(crate) struct Compiled {
+pub struct Compiled {
     pub program: Arc<Program>,
     pub layout: Arc<Layout>,
-    pub errors: Errors,
+    pub(crate) errors: Errors,
+    /// Numbers of registers, counters and tables.
+    pub(super) sizes: (usize, usize, usize),
     /// By table.
-    pub tables: Vec<TableShape>,
+    pub(crate) tables: Vec<TableShape>,
     /// Action data for actions that were given none.
     pub zeros: Vec<u64>,
-    pub parsers: Vec<BlockFn>,
-    pub controls: Vec<BlockFn>,
+    pub(super) parsers: Vec<BlockFn>,
+    pub(super) controls: Vec<BlockFn>,
     /// The path of an ordinary packet: the whole of it, and up to and from a queue.
     pub paths: Option<Paths>,
     module: Option<JITModule>,
 }
 
-pub(crate) struct Paths {
-    pub through: BlockFn,
-    pub receive: BlockFn,
-    pub depart: BlockFn,
+pub struct Paths {
+    pub(super) through: BlockFn,
+    pub(super) receive: BlockFn,
+    pub(super) depart: BlockFn,
 }
 
 /// What the lookup helper knows of a table.
@@ -201,6 +203,7 @@ impl Compiled {
             depart: function(depart),
         });
         Ok(Compiled {
+            sizes: (program.registers.len(), program.counters.len(), program.tables.len()),
             program,
             layout,
             errors,

@@ -11,6 +11,7 @@ mod deparser;
 mod exec;
 mod expr;
 mod externs;
+pub(crate) mod flat;
 pub(crate) mod function;
 pub(crate) mod helpers;
 pub(crate) mod native;

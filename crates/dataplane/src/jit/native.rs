@@ -1,9 +1,11 @@
 //! What compiled code sees of a pass: one flat structure, filled in before a block runs and read back after it.
 
+use units::SplitMix;
+
 use super::compile::Compiled;
-use crate::context::{Context, DropReason};
+use crate::context::{DropReason, Requests};
 use crate::state::table::TableState;
-use crate::state::{CounterCell, Register};
+use crate::state::{CounterCell, Register, State};
 
 /// All that a compiled block reads and writes apart from the frame. Lengths are bytes, `cursor` is bits.
 #[repr(C)]
@@ -27,8 +29,8 @@ pub(crate) struct Native {
     pub now: u64,
     pub stage: u32,
     pub priority: u32,
-    /// What egress learns of a packet that was in a queue.
-    pub departing: Departing,
+    /// What egress learns of a packet that was in a queue; read by the half behind the queue only.
+    pub departing: *const Departing,
     /// The deparser's output, how much of it is written and how much fits.
     pub out: *mut u8,
     pub out_len: u64,
@@ -39,8 +41,12 @@ pub(crate) struct Native {
     pub counters: *const Vec<CounterCell>,
     pub tables: *const TableState,
     pub compiled: *const Compiled,
-    /// For helpers.
-    pub context: *mut Context<'static>,
+    /// For helpers: the buffer of `out`, the rest of what a packet's way needs, and the time in picoseconds.
+    pub buffer: *mut Vec<u8>,
+    pub state: *mut State,
+    pub rng: *mut SplitMix,
+    pub requests: *mut Requests,
+    pub picoseconds: u64,
 }
 
 /// What the code learns of a packet that leaves its queue, in words; times as programs see them.

@@ -118,7 +118,7 @@ pub unsafe extern "C" fn grow(native: *mut Native, bytes: u64) {
     // SAFETY: see the module's comment; what is written so far is initialised and within the capacity.
     unsafe {
         let native = &mut *native;
-        let out = &mut *(*native.context).out;
+        let out = &mut *native.buffer;
         out.set_len(native.out_len as usize);
         out.reserve((bytes as usize).max(256));
         native.out = out.as_mut_ptr();

@@ -3,8 +3,8 @@
 //!
 //! # Safety
 //!
-//! As for [`super::helpers`]; `native` is the structure that the running block was called with. Its `context` is the only
-//! way to the context while the block runs.
+//! As for [`super::helpers`]; `native` is the structure that the running block was called with. Its pointers are the
+//! only way to the state, the random numbers and the requests while the block runs.
 
 use num_bigint::BigUint;
 use p4lang::ir::{ExternCall, HashAlgorithm, MeterUnit, ProfileId, TableId, ValueSetId};
@@ -25,19 +25,20 @@ pub unsafe extern "C" fn lookup(
     // SAFETY: see the module's comment; the key has the table's words, the outcome is the caller's own.
     unsafe {
         let compiled = &*(*native).compiled;
-        let ctx = &mut *(*native).context;
+        let (now, wire_len) = ((*native).picoseconds, (*native).wire_len);
+        let all = &mut *(*native).state;
         let id = TableId(table as u32);
         let shape = &compiled.tables[table as usize];
         let key = std::slice::from_raw_parts(key, shape.key_words);
-        let (entry, found) = ctx.state.tables[table as usize].lookup_action(key);
+        let (entry, found) = all.tables[table as usize].lookup_action(key);
         let (action, args) = match found {
             Some(found) => found,
             None => {
-                let target = ctx.state.tables[table as usize].lookup(key).target;
-                let table = &ctx.state.tables[table as usize];
+                let target = all.tables[table as usize].lookup(key).target;
+                let table = &all.tables[table as usize];
                 let declared = &compiled.program[id];
                 let profile = declared.implementation.map(ProfileId::index);
-                let chosen = profile.and_then(|profile| ctx.state.profiles[profile].resolve(target, || hash));
+                let chosen = profile.and_then(|profile| all.profiles[profile].resolve(target, || hash));
                 chosen.unwrap_or(match table.default_target() {
                     Target::Action { action, args } => (*action, &**args),
                     _ => (declared.default_action.action, &[]),
@@ -50,11 +51,11 @@ pub unsafe extern "C" fn lookup(
         if let Some(entry) = entry
             && shape.tracked
         {
-            let state = &mut ctx.state.tables[table as usize];
-            state.count_hit(entry, ctx.now, ctx.wire_len);
+            let state = &mut all.tables[table as usize];
+            state.count_hit(entry, now, wire_len);
             if let Some(unit) = shape.meter {
-                let amount = if unit == MeterUnit::Bytes { ctx.wire_len } else { 1 };
-                (*outcome).colour = state.meter_hit(entry, ctx.now, amount) as u32;
+                let amount = if unit == MeterUnit::Bytes { wire_len } else { 1 };
+                (*outcome).colour = state.meter_hit(entry, now, amount) as u32;
             }
         }
     }
@@ -77,7 +78,7 @@ pub unsafe extern "C" fn value_set(native: *mut Native, set: u64, key: *const u6
     // SAFETY: see the module's comment; `key` has the words of all fields, `named` a byte for each.
     unsafe {
         let compiled = &*(*native).compiled;
-        let ctx = &*(*native).context;
+        let state = &*(*native).state;
         let fields = &compiled.program[ValueSetId(set as u32)].fields;
         let named = std::slice::from_raw_parts(named, fields.len());
         let matches = |member: &Vec<p4lang::ir::EntryMatch>| {
@@ -90,7 +91,7 @@ pub unsafe extern "C" fn value_set(native: *mut Native, set: u64, key: *const u6
                     || member.get(index).is_some_and(|m| control::matches(m, &number(value), *width))
             })
         };
-        u64::from(ctx.state.value_sets[set as usize].iter().any(matches))
+        u64::from(state.value_sets[set as usize].iter().any(matches))
     }
 }
 
@@ -118,15 +119,15 @@ pub unsafe extern "C" fn hash(
 ) -> u64 {
     // SAFETY: see the module's comment; the list has that many bits.
     unsafe {
-        let ctx = &mut *(*native).context;
-        ctx.cursor = (*native).cursor as usize;
+        let native = &*native;
         let data = std::slice::from_raw_parts(data, bits.div_ceil(8) as usize);
-        let rng = &mut *ctx.rng;
-        let sums = &ctx.state.hashes;
+        let rng = &mut *native.rng;
+        let sums = &(*native.state).hashes;
         if payload == 0 {
             return sums.sum(algorithm(kind), data, || rng.next_u64());
         }
-        let rest = ctx.packet.get(ctx.cursor.div_ceil(8)..).unwrap_or(&[]);
+        let packet = std::slice::from_raw_parts(native.packet, native.packet_len as usize);
+        let rest = packet.get(native.cursor.div_ceil(8) as usize..).unwrap_or(&[]);
         let whole = [data, rest].concat();
         sums.sum(algorithm(kind), &whole, || rng.next_u64())
     }
@@ -174,17 +175,19 @@ pub unsafe extern "C" fn extern_call(
     // SAFETY: see the module's comment; the call is part of the program, the operands are those the generator spills for it.
     unsafe {
         let compiled = &*(*native).compiled;
-        let ctx = &mut *(*native).context;
+        let (now, wire_len) = ((*native).picoseconds, (*native).wire_len);
+        let state = &mut *(*native).state;
+        let requests = &mut *(*native).requests;
         let operand = |index: usize| operands.add(index).read();
         match &*call {
             ExternCall::MeterExecute { meter, .. } => {
                 let by_bytes = compiled.program[*meter].unit == MeterUnit::Bytes;
-                let amount = if by_bytes { ctx.wire_len } else { 1 };
-                let cells = &mut ctx.state.meters[meter.index()];
+                let amount = if by_bytes { wire_len } else { 1 };
+                let cells = &mut state.meters[meter.index()];
                 let cell = usize::try_from(operand(0)).ok().and_then(|index| cells.get_mut(index));
-                cell.map_or(0, |cell| cell.execute(ctx.now, amount) as u64)
+                cell.map_or(0, |cell| cell.execute(now, amount) as u64)
             }
-            ExternCall::Random { .. } => ctx.rng.between(operand(0), operand(1)),
+            ExternCall::Random { .. } => (*(*native).rng).between(operand(0), operand(1)),
             ExternCall::Digest { digest, receiver, fields } => {
                 let mut at = 0;
                 let mut value = |width: u32| {
@@ -195,27 +198,27 @@ pub unsafe extern "C" fn extern_call(
                 };
                 let receiver = value(receiver.width);
                 let fields = fields.iter().map(|field| value(field.width)).collect();
-                ctx.state.push_digest(DigestMessage { digest: *digest, receiver, fields });
+                state.push_digest(DigestMessage { digest: *digest, receiver, fields });
                 0
             }
             ExternCall::Clone { kind, field_list, .. } => {
                 (*native).requested = 1;
-                ctx.requests.clone = Some((*kind, operand(0) as u32, *field_list));
+                requests.clone = Some((*kind, operand(0) as u32, *field_list));
                 0
             }
             ExternCall::Resubmit { field_list } => {
                 (*native).requested = 1;
-                ctx.requests.resubmit = Some(*field_list);
+                requests.resubmit = Some(*field_list);
                 0
             }
             ExternCall::Recirculate { field_list } => {
                 (*native).requested = 1;
-                ctx.requests.recirculate = Some(*field_list);
+                requests.recirculate = Some(*field_list);
                 0
             }
             ExternCall::Truncate { .. } => {
                 (*native).requested = 1;
-                ctx.requests.truncate = Some(operand(0).min(u64::from(u32::MAX)) as u32);
+                requests.truncate = Some(operand(0).min(u64::from(u32::MAX)) as u32);
                 0
             }
             // Compiled in place.

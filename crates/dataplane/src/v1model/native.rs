@@ -7,7 +7,7 @@
 use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::I8X16;
+use cranelift_codegen::ir::types::{I8X16, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use p4lang::ir::{ControlId, LOOP_BUDGET, Place, VarId};
 use p4lang::lower::v1model::V1Model;
@@ -15,7 +15,7 @@ use p4lang::lower::v1model::V1Model;
 use super::DROP_PORT;
 use crate::executor::{Part, View};
 use crate::jit::JitError;
-use crate::jit::function::Gen;
+use crate::jit::function::{Gen, Region};
 use crate::jit::native::{Departing, Native, stage};
 use crate::jit::{helpers, packet};
 
@@ -79,6 +79,8 @@ impl Gen<'_, '_> {
     /// The body of the function for a packet that leaves its queue.
     fn depart(&mut self, v1: &V1Model) -> Result<(), JitError> {
         let standard = &v1.standard;
+        let ctx = self.ctx;
+        let departing = self.load(I64, Region::Context, ctx, offset_of!(Native, departing) as i32);
         for (var, offset) in [
             (standard.egress_rid, offset_of!(Departing, rid)),
             (standard.instance_type, offset_of!(Departing, instance)),
@@ -88,7 +90,7 @@ impl Gen<'_, '_> {
             (standard.deq_qdepth, offset_of!(Departing, deq_qdepth)),
         ] {
             if var.is_some() {
-                let value = self.load_ctx(offset_of!(Native, departing) + offset, 8);
+                let value = self.load(I64, Region::Context, departing, offset as i32);
                 self.set_standard(var, value);
             }
         }

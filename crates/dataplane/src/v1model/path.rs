@@ -2,8 +2,7 @@
 
 use wire::packet::Written;
 
-use crate::context::{Context, Requests};
-use crate::executor::{Arrival, Departure, Through};
+use crate::jit::flat::{Arrival, Departure, Passage, Through};
 use crate::runtime::Pipeline;
 use crate::trace::{Event, Trace};
 use crate::work::{Incoming, Next, Output, Pass, QueueInfo, Received, Work};
@@ -41,24 +40,25 @@ impl Pipeline {
     ) -> Received {
         self.copies = 0;
         packet.reach(self.reach);
-        let mut work = self.work();
+        let incoming = |packet| Incoming::new(port, packet);
+        let Some(flat) = self.executor.flat() else {
+            self.ingress(now, incoming(packet), None);
+            return self.drain_to_queues(now, pending).map_or(Received::Other, Received::Out);
+        };
+        let mut work = self.works.pop().unwrap_or_else(|| Box::new(Work::new(self.layout.frame())));
         self.headers.clear();
-        let mut ctx = Context {
+        let on = Passage {
             frame: &mut work.frame,
             packet: packet.bytes(),
             cursor: 0,
             out: &mut self.headers,
             state: &mut self.state,
+            rng: &mut self.rng,
+            requests: &mut self.requests,
             now,
             wire_len: packet.wire_len(),
-            loop_budget: 0,
-            requests: Requests::default(),
-            rng: &mut self.rng,
-            trace: None,
         };
-        let came = self.executor.receive(&mut ctx, Arrival { port, now: self.clock.of(now) }, at_once);
-        let Context { requests, cursor, .. } = ctx;
-        let incoming = |packet| Incoming::new(port, packet);
+        let (came, cursor) = flat.receive(on, Arrival { port, now: self.clock.of(now) }, at_once);
         match came {
             Through::Out { .. } => {
                 self.works.push(work);
@@ -74,14 +74,12 @@ impl Pipeline {
             Through::Egress { port: to, result } => {
                 work.take(packet, to, now, port, cursor);
                 work.pass = Pass::default();
+                let requests = std::mem::take(&mut self.requests);
                 self.after_egress(now, work, (result, requests), None);
             }
             Through::Ingress(result) => {
+                let requests = std::mem::take(&mut self.requests);
                 self.after_ingress(now, incoming(packet), work, (result, requests, cursor), None);
-            }
-            Through::Unsupported => {
-                self.works.push(work);
-                self.ingress(now, incoming(packet), None);
             }
         }
         self.drain_to_queues(now, pending).map_or(Received::Other, Received::Out)
@@ -97,21 +95,21 @@ impl Pipeline {
         pending: &mut Vec<Box<Work>>,
     ) -> Option<Box<Written>> {
         self.copies = 0;
-        if work.pass.truncate.is_none() {
+        if work.pass.truncate.is_none()
+            && let Some(flat) = self.executor.flat()
+        {
             let packet = work.packet.as_deref()?;
             self.headers.clear();
-            let mut ctx = Context {
+            let on = Passage {
                 frame: &mut work.frame,
                 packet: packet.bytes(),
                 cursor: work.cursor,
                 out: &mut self.headers,
                 state: &mut self.state,
+                rng: &mut self.rng,
+                requests: &mut self.requests,
                 now,
                 wire_len: packet.wire_len(),
-                loop_budget: 0,
-                requests: Requests::default(),
-                rng: &mut self.rng,
-                trace: None,
             };
             let departure = Departure {
                 port: work.port,
@@ -123,8 +121,7 @@ impl Pipeline {
                 enq_qdepth: queue.enq_qdepth,
                 deq_qdepth: queue.deq_qdepth,
             };
-            let came = self.executor.depart(&mut ctx, &departure);
-            let Context { requests, cursor, .. } = ctx;
+            let (came, cursor) = flat.depart(on, &departure);
             match came {
                 Through::Out { .. } => {
                     let mut packet = work.packet.take()?;
@@ -133,10 +130,12 @@ impl Pipeline {
                     return Some(packet);
                 }
                 Through::Egress { result, .. } => {
+                    let requests = std::mem::take(&mut self.requests);
                     self.after_egress(now, work, (result, requests), None);
                     return self.drain_to_queues(now, pending);
                 }
-                _ => {}
+                // The second half begins at egress.
+                Through::Ingress(_) | Through::Queue { .. } => {}
             }
         }
         self.egress(now, work, queue, None);
@@ -156,50 +155,56 @@ impl Pipeline {
     }
 
     /// The path of ordinary packets in one go, without copies and queues, if the executor has it; from where a packet
-    /// leaves that path it goes on as any other. False: nothing was done.
+    /// leaves that path it goes on as any other. False: the executor has no such path.
+    #[inline(always)]
     fn through(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) -> bool {
-        let mut work = self.work();
-        let mut out = self.buffer();
-        let mut ctx = Context {
+        let Some(flat) = self.executor.flat() else { return false };
+        if self.works.is_empty() {
+            self.works.push(Box::new(Work::new(self.layout.frame())));
+        }
+        let Some(work) = self.works.last_mut() else { return false };
+        let mut out = self.buffers.pop().unwrap_or_default();
+        let on = Passage {
             frame: &mut work.frame,
             packet: bytes,
             cursor: 0,
             out: &mut out,
             state: &mut self.state,
+            rng: &mut self.rng,
+            requests: &mut self.requests,
             now,
             wire_len: bytes.len() as u64,
-            loop_budget: 0,
-            requests: Requests::default(),
-            rng: &mut self.rng,
-            trace: None,
         };
-        let came = self.executor.through(&mut ctx, Arrival { port, now: self.clock.of(now) });
-        let Context { requests, cursor, .. } = ctx;
+        let (came, cursor) = flat.through(on, Arrival { port, now: self.clock.of(now) });
         if let Through::Out { port } = came {
-            self.works.push(work);
             outputs.push(Output { port, bytes: out, zero_len: 0 });
             return true;
         }
         self.recycle(out);
+        self.leave(now, (port, bytes), (came, cursor));
+        self.drain(now, outputs, None);
+        true
+    }
+
+    /// A packet has left the path of ordinary packets; its headers are in the work that was last given back.
+    #[inline(never)]
+    fn leave(&mut self, now: u64, (port, bytes): (u32, &[u8]), (came, cursor): (Through, usize)) {
+        let requests = std::mem::take(&mut self.requests);
+        let mut work = self.work();
+        let packet = self.packet(bytes, 0);
         match came {
             Through::Ingress(result) => {
-                let packet = self.packet(bytes, 0);
                 let incoming = Incoming::new(port, packet);
                 self.after_ingress(now, incoming, work, (result, requests, cursor), None);
             }
             Through::Egress { port: to, result } => {
-                let packet = self.packet(bytes, 0);
                 work.take(packet, to, now, port, cursor);
                 work.pass = Pass::default();
                 self.after_egress(now, work, (result, requests), None);
             }
-            Through::Unsupported | Through::Queue { .. } | Through::Out { .. } => {
-                self.works.push(work);
-                return false;
-            }
+            // The whole path leads to no queue, and its end is no way off it.
+            Through::Queue { .. } | Through::Out { .. } => self.works.push(work),
         }
-        self.drain(now, outputs, None);
-        true
     }
 
     fn drain(&mut self, now: u64, outputs: &mut Vec<Output>, mut trace: Option<&mut Trace>) {

@@ -1,0 +1,210 @@
+//! The path of ordinary packets as native code: one structure filled in where the packet comes in, and one call.
+
+use p4lang::ir::LOOP_BUDGET;
+use units::SplitMix;
+
+use super::compile::{Compiled, Paths};
+use super::native::{Departing, Native, drop_reason, stage};
+use crate::context::{DropReason, Requests};
+use crate::state::State;
+
+/// How far a packet came on the path of ordinary packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Through {
+    /// Parser, checksum verification and ingress ran; the rest is for the caller to decide, or the packet is dropped.
+    Ingress(Result<(), DropReason>),
+    /// So did egress, for this port.
+    Egress { port: u32, result: Result<(), DropReason> },
+    /// For this port; the headers are in the buffer, after [`Flat::through`] with the payload behind them.
+    Out { port: u32 },
+    /// Ingress has run, and the packet is for this port's queue of this priority.
+    Queue { port: u32, priority: u32 },
+}
+
+/// Where and when a packet comes in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Arrival {
+    pub port: u32,
+    /// In the unit of the architecture's timestamps.
+    pub now: u64,
+}
+
+/// What egress learns of a packet that leaves its queue. Times are in the unit of the architecture's timestamps.
+#[derive(Debug, Clone, Copy)]
+pub struct Departure {
+    pub port: u32,
+    pub rid: u32,
+    /// Which kind of packet it is, in the architecture's numbers.
+    pub instance: u32,
+    pub now: u64,
+    pub enqueued: u64,
+    pub waited: u64,
+    pub enq_qdepth: u32,
+    pub deq_qdepth: u32,
+}
+
+/// What native code works on.
+pub struct Passage<'a> {
+    /// Laid out for the program.
+    pub frame: &'a mut [u8],
+    pub packet: &'a [u8],
+    /// How far the parser has read, in bits.
+    pub cursor: usize,
+    /// Where the deparser writes.
+    pub out: &'a mut Vec<u8>,
+    pub state: &'a mut State,
+    pub rng: &'a mut SplitMix,
+    /// What the packet asks for is added.
+    pub requests: &'a mut Requests,
+    /// Picoseconds.
+    pub now: u64,
+    /// Bytes on the wire.
+    pub wire_len: u64,
+}
+
+impl Compiled {
+    /// Fills in what blocks see, runs them, and gives what they make of it.
+    #[inline(always)]
+    pub(super) fn enter<T>(
+        &self,
+        on: Passage<'_>,
+        at: Arrival,
+        departing: *const Departing,
+        blocks: impl FnOnce(&mut Native) -> T,
+    ) -> T {
+        let Passage { frame, packet, cursor, out, state, rng, requests, now, wire_len } = on;
+        assert!(
+            (state.registers.len(), state.counters.len(), state.tables.len()) == self.sizes,
+            "the state is that of the program"
+        );
+        debug_assert!(
+            state
+                .registers
+                .iter()
+                .zip(&self.program.registers)
+                .all(|(r, declared)| r.len() as u64 == declared.size)
+        );
+        assert!(frame.len() >= self.layout.frame_len, "the frame is laid out for the program");
+        let mut native = Native {
+            frame: frame.as_mut_ptr(),
+            packet: packet.as_ptr(),
+            packet_len: packet.len() as u64,
+            cursor: cursor as u64,
+            parser_error: 0,
+            dropped: 0,
+            loop_budget: u64::from(LOOP_BUDGET),
+            out: out.as_mut_ptr(),
+            out_len: out.len() as u64,
+            out_capacity: out.capacity() as u64,
+            wire_len,
+            requested: 0,
+            port: u64::from(at.port),
+            now: at.now,
+            stage: 0,
+            priority: 0,
+            departing,
+            registers: state.registers.as_ptr(),
+            counters: state.counters.as_ptr(),
+            tables: state.tables.as_ptr(),
+            compiled: self,
+            buffer: out,
+            state,
+            rng,
+            requests,
+            picoseconds: now,
+        };
+        // The frame has the layout that the code was compiled for, the state is that of the program, and all pointers are
+        // valid while what they come from is borrowed, which it is until this function returns.
+        let result = blocks(&mut native);
+        // SAFETY: what the blocks appended is initialised and within the capacity.
+        unsafe { (*native.buffer).set_len(native.out_len as usize) };
+        result
+    }
+}
+
+/// The functions of the path.
+#[derive(Clone, Copy)]
+pub struct Flat<'a> {
+    pub(super) compiled: &'a Compiled,
+    pub(super) paths: &'a Paths,
+}
+
+impl Flat<'_> {
+    /// Runs a packet that comes in through all blocks, with the metadata of a packet that meets no queue, and stops where its
+    /// path leaves that of ordinary packets; with how far the parser has read. The frame need not be zeroed.
+    #[inline(always)]
+    pub fn through(self, on: Passage<'_>, at: Arrival) -> (Through, usize) {
+        self.compiled.enter(on, at, std::ptr::null(), |native| {
+            // SAFETY: `enter` fills the structure in for the program's blocks.
+            unsafe { (self.paths.through)(native) };
+            left(native)
+        })
+    }
+
+    /// The first half of [`Flat::through`], up to a queue. If `at_once` says that a packet for this port and of this
+    /// priority need not wait, the second half follows, as of a packet that leaves an empty queue when it comes.
+    #[inline(always)]
+    pub fn receive(
+        self,
+        on: Passage<'_>,
+        at: Arrival,
+        at_once: &mut dyn FnMut(u32, u32) -> bool,
+    ) -> (Through, usize) {
+        self.compiled.enter(on, at, std::ptr::null(), |native| {
+            let departing;
+            // SAFETY: `enter` fills the structure in for the program's blocks, and the first half leaves it as the second
+            // expects it but for what egress learns of the queue, which outlives that half.
+            unsafe {
+                (self.paths.receive)(native);
+                if u64::from(native.stage) == stage::QUEUE && at_once(native.port as u32, native.priority) {
+                    departing = Departing { enqueued: native.now, ..Departing::default() };
+                    native.departing = &departing;
+                    (self.paths.depart)(native);
+                }
+            }
+            left(native)
+        })
+    }
+
+    /// The second half, from a queue on. The frame is as ingress left it.
+    #[inline(always)]
+    pub fn depart(self, on: Passage<'_>, departure: &Departure) -> (Through, usize) {
+        let departing = Departing {
+            rid: u64::from(departure.rid),
+            instance: u64::from(departure.instance),
+            enqueued: departure.enqueued,
+            waited: departure.waited,
+            enq_qdepth: u64::from(departure.enq_qdepth),
+            deq_qdepth: u64::from(departure.deq_qdepth),
+        };
+        let at = Arrival { port: departure.port, now: departure.now };
+        self.compiled.enter(on, at, &departing, |native| {
+            // SAFETY: as above.
+            unsafe { (self.paths.depart)(native) };
+            left(native)
+        })
+    }
+}
+
+/// Where the packet left a path, and how far the parser has read.
+#[inline(always)]
+fn left(native: &Native) -> (Through, usize) {
+    let port = native.port as u32;
+    if native.requested != 0 && u64::from(native.stage) == stage::OUT {
+        // What is asked for behind egress comes too late.
+        // SAFETY: `enter` filled the pointer in, of what it borrows.
+        unsafe { *native.requests = Requests::default() };
+    }
+    let through = match u64::from(native.stage) {
+        stage::OUT => Through::Out { port },
+        stage::QUEUE => Through::Queue { port, priority: native.priority },
+        stage::INGRESS => Through::Ingress(drop_reason(native.dropped)),
+        stage::EGRESS => Through::Egress { port, result: drop_reason(native.dropped) },
+        // After egress only a drop ends the path.
+        _ => Through::Egress {
+            port,
+            result: Err(drop_reason(native.dropped).err().unwrap_or(DropReason::LoopBudget)),
+        },
+    };
+    (through, native.cursor as usize)
+}
