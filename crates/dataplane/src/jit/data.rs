@@ -177,6 +177,9 @@ impl Gen<'_, '_> {
     fn fold(&mut self, sum: Value) -> Value {
         let mut sum = sum;
         for by in [32, 16, 16, 16] {
+            if self.bits(sum) <= by {
+                continue;
+            }
             let high = self.shr_const(sum, by);
             let low = self.and_const(sum, (1 << by) - 1);
             sum = self.b.ins().iadd(high, low);

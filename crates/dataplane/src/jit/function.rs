@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I32, I64};
+use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{
     AbiParam, AliasRegion, AliasRegionData, Block, InstBuilder, MemFlagsData, SigRef, Signature, StackSlot,
     StackSlotData, StackSlotKind, Type, Value,
@@ -21,6 +21,7 @@ use smallvec::SmallVec;
 
 use crate::executor::{Part, View};
 use crate::jit::JitError;
+use crate::jit::known::{self, Limits};
 use crate::layout::Layout;
 
 /// A value of any width, see the module's comment.
@@ -69,6 +70,7 @@ pub(crate) struct Gen<'a, 'f> {
     pub out: Block,
     locals: HashMap<VarId, SmallVec<[Variable; 1]>>,
     regions: HashMap<Region, AliasRegion>,
+    limits: Limits,
     stack_of_header: &'a [Option<StackId>],
     /// Fields that the program assigns.
     pub written: &'a HashSet<VarId>,
@@ -104,6 +106,7 @@ impl<'a, 'f> Gen<'a, 'f> {
             out,
             locals: HashMap::new(),
             regions: HashMap::new(),
+            limits: Limits::new(),
             stack_of_header,
             written,
             signatures: HashMap::new(),
@@ -121,11 +124,30 @@ impl<'a, 'f> Gen<'a, 'f> {
         self.iconst(at.cast::<u8>() as u64)
     }
 
+    /// The number of low bits of a value that can be other than zero.
+    pub fn bits(&self, value: Value) -> u32 {
+        known::bits(&self.b.func.dfg, &self.limits, value)
+    }
+
+    /// A value that is known to have no bits but the low `width`, as values of that width in variables and memory are.
+    pub fn limited(&mut self, value: Value, width: u32) -> Value {
+        self.limits.insert(value, width);
+        value
+    }
+
     pub fn and_const(&mut self, value: Value, mask: u64) -> Value {
-        if mask == u64::MAX {
+        if self.bits(value) <= mask.trailing_ones() {
             return value;
         }
-        self.b.ins().band_imm_u(value, mask as i64)
+        // As moves, which need no constant.
+        let narrow = match mask {
+            0xff => I8,
+            0xffff => I16,
+            0xffff_ffff => I32,
+            _ => return self.b.ins().band_imm_u(value, mask as i64),
+        };
+        let value = self.b.ins().ireduce(narrow, value);
+        self.b.ins().uextend(I64, value)
     }
 
     /// Keeps the low `width` bits.
@@ -143,6 +165,9 @@ impl<'a, 'f> Gen<'a, 'f> {
     pub fn shr_const(&mut self, value: Value, by: u32) -> Value {
         if by == 0 {
             return value;
+        }
+        if self.bits(value) <= by {
+            return self.iconst(0);
         }
         self.b.ins().ushr_imm_u(value, i64::from(by))
     }
@@ -311,6 +336,17 @@ impl<'a, 'f> Gen<'a, 'f> {
         self.start(done);
     }
 
+    /// The limbs of a local that lives in registers.
+    pub fn local_limbs(&mut self, var: VarId) -> Option<Limbs> {
+        let width = self.program[var].width;
+        let variables = self.local(var)?;
+        let limbs = variables.iter().enumerate().map(|(k, variable)| {
+            let value = self.b.use_var(*variable);
+            self.limited(value, (width - 64 * k as u32).min(64))
+        });
+        Some(limbs.collect())
+    }
+
     /// The variables of a local that lives in registers.
     pub fn local(&mut self, var: VarId) -> Option<SmallVec<[Variable; 1]>> {
         let declared = &self.program[var];
@@ -336,7 +372,7 @@ pub(super) fn mask(width: u32) -> u64 {
 pub(super) fn int(bytes: usize) -> Type {
     match bytes {
         1 => I8,
-        2 => cranelift_codegen::ir::types::I16,
+        2 => I16,
         4 => I32,
         _ => I64,
     }

@@ -14,6 +14,7 @@ mod externs;
 pub(crate) mod flat;
 pub(crate) mod function;
 pub(crate) mod helpers;
+mod known;
 pub(crate) mod native;
 pub(crate) mod packet;
 mod parser;

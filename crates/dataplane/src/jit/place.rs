@@ -111,9 +111,8 @@ impl Gen<'_, '_> {
     /// The bits `hi..=lo` of a place, at most 64 of them.
     pub fn read_bits(&mut self, place: &Place, hi: u32, lo: u32) -> Value {
         if let Place::Var(var) = place
-            && let Some(variables) = self.local(*var)
+            && let Some(limbs) = self.local_limbs(*var)
         {
-            let limbs: Limbs = variables.iter().map(|variable| self.b.use_var(*variable)).collect();
             return self.bits_of(&limbs, hi, lo);
         }
         let Some((base, slot)) = self.place(place) else {
@@ -125,9 +124,9 @@ impl Gen<'_, '_> {
 
     pub fn read_limbs(&mut self, place: &Place, width: u32) -> Limbs {
         if let Place::Var(var) = place
-            && let Some(variables) = self.local(*var)
+            && let Some(limbs) = self.local_limbs(*var)
         {
-            return variables.iter().map(|variable| self.b.use_var(*variable)).collect();
+            return limbs;
         }
         let Some((base, slot)) = self.place(place) else {
             return self.zero_limbs(width);
@@ -154,19 +153,21 @@ impl Gen<'_, '_> {
                 let value = self.load(I32, region, at, base as i32);
                 let value = self.b.ins().uextend(I64, value);
                 let value = self.shr_const(value, lo);
-                self.truncate(value, if lo == 0 && hi == 31 { 64 } else { hi - lo + 1 })
+                self.truncate(value, hi - lo + 1)
             }
             Slot::Words { base, width } => {
                 let first = lo / 64;
                 let shift = lo % 64;
                 let low = self.load(I64, region, at, (base + 8 * first) as i32);
+                let low = self.limited(low, (width - 64 * first).min(64));
                 let mut value = self.shr_const(low, shift);
                 if hi / 64 > first {
                     let high = self.load(I64, region, at, (base + 8 * first + 8) as i32);
+                    let high = self.limited(high, (width - 64 * first - 64).min(64));
                     let high = self.shl_const(high, 64 - shift);
                     value = self.b.ins().bor(value, high);
                 }
-                if hi + 1 == width && hi / 64 == first { value } else { self.truncate(value, hi - lo + 1) }
+                self.truncate(value, hi - lo + 1)
             }
             // The IR reads varbits only where the callers take care of them.
             Slot::Varbit { .. } => self.iconst(0),
@@ -192,7 +193,7 @@ impl Gen<'_, '_> {
         let loaded = bytes.next_power_of_two();
         let value = self.load_be(at, region, at_first, loaded);
         let value = self.shr_const(value, behind + (loaded - bytes) as u32 * 8);
-        if bit.is_multiple_of(8) { value } else { self.truncate(value, width) }
+        self.truncate(value, width)
     }
 
     /// 1, 2, 4 or 8 bytes in network order.
