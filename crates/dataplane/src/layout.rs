@@ -6,7 +6,7 @@
 //! - Stack elements are equally spaced: whatever belongs to element `i` is at `base + i * stride`.
 //! - A stack's next index is a `u32`.
 //! - Any other variable up to 64 bits is one native `u64`, zero-extended; a wider one is `ceil(width / 64)` native `u64` limbs,
-//!   least significant first, unused high bits always zero.
+//!   least significant first, unused high bits always zero. Global ones that the program reads come first.
 //!
 //! The first `persistent_len` bytes hold what is kept from ingress to egress and copied with packet copies: global
 //! variables, headers of the parsed representation, next indices. They are zeroed at the start of a packet. Locals follow.
@@ -14,6 +14,8 @@
 
 use num_bigint::BigUint;
 use p4lang::ir::{Header, HeaderId, Program, StackId, Var, VarHome, VarId};
+
+use crate::reads::reads;
 
 /// Unused bytes at the end of the frame.
 pub const SLACK: usize = 16;
@@ -79,7 +81,9 @@ impl Layout {
             frame_len: 0,
         };
         let mut at = 0;
-        layout.words(program, VarHome::Global, &mut at);
+        let read = reads(program);
+        layout.words(program, VarHome::Global, &mut at, |var| read.contains(&var));
+        layout.words(program, VarHome::Global, &mut at, |var| !read.contains(&var));
         for (slot, var) in layout.slots.iter_mut().zip(&program.vars) {
             if let VarHome::NextIndex(_) = var.home {
                 *slot = Slot::U32 { base: at };
@@ -89,16 +93,16 @@ impl Layout {
         layout.headers(program, false, &mut at);
         at = align(at, 8);
         layout.persistent_len = at as usize;
-        layout.words(program, VarHome::Local, &mut at);
+        layout.words(program, VarHome::Local, &mut at, |_| true);
         layout.headers(program, true, &mut at);
         layout.frame_len = align(at, 8) as usize + SLACK;
         layout
     }
 
-    fn words(&mut self, program: &Program, home: VarHome, at: &mut u32) {
+    fn words(&mut self, program: &Program, home: VarHome, at: &mut u32, which: impl Fn(VarId) -> bool) {
         *at = align(*at, 8);
-        for (slot, var) in self.slots.iter_mut().zip(&program.vars) {
-            if var.home != home {
+        for (index, (slot, var)) in self.slots.iter_mut().zip(&program.vars).enumerate() {
+            if var.home != home || !which(VarId(index as u32)) {
                 continue;
             }
             if var.varbit {

@@ -18,6 +18,7 @@ pub mod layout;
 mod path;
 pub mod pipeline;
 pub mod prefetch;
+mod reads;
 pub mod replication;
 pub mod runtime;
 pub mod state;

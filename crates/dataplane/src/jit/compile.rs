@@ -20,6 +20,7 @@ use super::parser::error_code;
 use super::written::written;
 use crate::executor::{Part, View};
 use crate::layout::Layout;
+use crate::reads::reads;
 use crate::state::words::words;
 
 /// A compiled block.
@@ -114,6 +115,7 @@ struct Shape {
     /// The stack that a header is in.
     stacks: Vec<Option<StackId>>,
     written: HashSet<VarId>,
+    read: HashSet<VarId>,
 }
 
 /// What a function is made from.
@@ -136,7 +138,8 @@ impl Compiled {
         let most = tables.iter().flat_map(|table| &table.action_words).max().copied();
         let zeros = vec![0; most.unwrap_or(0)];
         let mut module = module()?;
-        let shape = Shape { stacks: stack_of_header(&program), written: written(&program) };
+        let shape =
+            Shape { stacks: stack_of_header(&program), written: written(&program), read: reads(&program) };
         let mut builder = FunctionBuilderContext::new();
         let mut context = module.make_context();
         let mut define = |name: &str, source: Source<'_>| -> Result<FuncId, JitError> {
@@ -245,7 +248,8 @@ fn build(
 ) -> Result<(), JitError> {
     let target = module.target_config();
     let b = FunctionBuilder::new(&mut context.func, builder);
-    let mut g = Gen::new(program, layout, (&shape.stacks, &shape.written), b, target.default_call_conv);
+    let mut g =
+        Gen::new(program, layout, (&shape.stacks, &shape.written, &shape.read), b, target.default_call_conv);
     let ctx = g.ctx;
     g.frame = g.load(I64, Region::Context, ctx, offset_of!(Native, frame) as i32);
     match source {

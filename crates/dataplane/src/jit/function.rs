@@ -74,6 +74,8 @@ pub(crate) struct Gen<'a, 'f> {
     stack_of_header: &'a [Option<StackId>],
     /// Fields that the program assigns.
     pub written: &'a HashSet<VarId>,
+    /// Variables that the program reads.
+    pub read: &'a HashSet<VarId>,
     signatures: HashMap<(usize, bool), SigRef>,
     /// Set in parsers.
     pub parsing: Option<super::parser::Parsing>,
@@ -86,7 +88,7 @@ impl<'a, 'f> Gen<'a, 'f> {
     pub fn new(
         program: &'a Program,
         layout: &'a Layout,
-        (stack_of_header, written): (&'a [Option<StackId>], &'a HashSet<VarId>),
+        (stack_of_header, written, read): (&'a [Option<StackId>], &'a HashSet<VarId>, &'a HashSet<VarId>),
         mut b: FunctionBuilder<'f>,
         call_conv: CallConv,
     ) -> Self {
@@ -109,6 +111,7 @@ impl<'a, 'f> Gen<'a, 'f> {
             limits: Limits::new(),
             stack_of_header,
             written,
+            read,
             signatures: HashMap::new(),
             parsing: None,
             alive: true,

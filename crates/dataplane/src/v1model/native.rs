@@ -9,8 +9,8 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
-use p4lang::ir::{ControlId, LOOP_BUDGET, Place, VarId};
-use p4lang::lower::v1model::V1Model;
+use p4lang::ir::{ControlId, HeaderId, LOOP_BUDGET, Place, VarHome, VarId};
+use p4lang::lower::v1model::{StandardMetadata, V1Model};
 
 use super::DROP_PORT;
 use crate::executor::{Part, View};
@@ -18,6 +18,7 @@ use crate::jit::JitError;
 use crate::jit::function::{Gen, Region};
 use crate::jit::native::{Departing, Native, stage};
 use crate::jit::{helpers, packet};
+use crate::layout::Slot;
 
 /// Persistent parts up to this size are zeroed in place.
 const INLINE_ZERO: u32 = 1024;
@@ -50,10 +51,10 @@ impl Gen<'_, '_> {
             standard.enq_qdepth,
             standard.deq_qdepth,
         ] {
-            self.set_standard(var, zero);
+            self.set_standard(standard, var, zero);
         }
         let now = self.load_ctx(offset_of!(Native, now), 8);
-        self.set_standard(standard.enq_timestamp, now);
+        self.set_standard(standard, standard.enq_timestamp, now);
         self.second_half(v1)?;
         if self.alive {
             let ctx = self.ctx;
@@ -91,7 +92,7 @@ impl Gen<'_, '_> {
         ] {
             if var.is_some() {
                 let value = self.load(I64, Region::Context, departing, offset as i32);
-                self.set_standard(var, value);
+                self.set_standard(standard, var, value);
             }
         }
         self.second_half(v1)
@@ -100,18 +101,18 @@ impl Gen<'_, '_> {
     /// Up to where the packet is for a queue, its port in [`Native::port`].
     fn first_half(&mut self, v1: &V1Model) -> Result<(), JitError> {
         let standard = &v1.standard;
-        self.zero_frame();
+        self.zero_frame(standard);
         self.set_stage(stage::INGRESS);
         let port = self.load_ctx(offset_of!(Native, port), 8);
         let length = self.load_ctx(offset_of!(Native, wire_len), 8);
         let now = self.load_ctx(offset_of!(Native, now), 8);
-        self.set_standard(standard.ingress_port, port);
-        self.set_standard(standard.packet_length, length);
-        self.set_standard(standard.ingress_global_timestamp, now);
+        self.set_standard(standard, standard.ingress_port, port);
+        self.set_standard(standard, standard.packet_length, length);
+        self.set_standard(standard, standard.ingress_global_timestamp, now);
         self.refill();
         self.parser(&self.program[v1.parser])?;
         let error = self.load_ctx(offset_of!(Native, parser_error), 4);
-        self.set_standard(standard.parser_error, error);
+        self.set_standard(standard, standard.parser_error, error);
         self.control(v1.verify_checksum)?;
         self.control(v1.ingress)?;
         if !self.alive {
@@ -142,9 +143,9 @@ impl Gen<'_, '_> {
         let port = self.load_ctx(offset_of!(Native, port), 8);
         let now = self.load_ctx(offset_of!(Native, now), 8);
         let zero = self.iconst(0);
-        self.set_standard(standard.egress_port, port);
-        self.set_standard(standard.egress_spec, zero);
-        self.set_standard(standard.egress_global_timestamp, now);
+        self.set_standard(standard, standard.egress_port, port);
+        self.set_standard(standard, standard.egress_spec, zero);
+        self.set_standard(standard, standard.egress_global_timestamp, now);
         self.control(v1.egress)?;
         if !self.alive {
             return Ok(());
@@ -166,8 +167,8 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// The persistent part of the frame. No region: it is all of them.
-    fn zero_frame(&mut self) {
+    /// What somebody may read of the persistent part of the frame. No region: it is all of them.
+    fn zero_frame(&mut self, standard: &StandardMetadata) {
         let frame = self.frame;
         let bytes = self.layout.persistent_len as u32;
         if bytes > INLINE_ZERO {
@@ -180,16 +181,51 @@ impl Gen<'_, '_> {
         let byte = self.narrow_to(narrow, 1);
         let wide = self.b.ins().splat(I8X16, byte);
         let mut done = 0;
-        while done < bytes {
-            let size = if bytes - done >= 16 { 16 } else { 1 << (bytes - done).ilog2() };
-            if size == 16 {
-                self.b.ins().store(flags, wide, frame, done as i32);
-            } else {
-                let value = self.narrow_to(narrow, size as usize);
-                self.b.ins().store(flags, value, frame, done as i32);
+        for (from, to) in self.kept(standard) {
+            done = done.max(from);
+            while done < to {
+                // Bytes behind that nobody reads may be zero, too.
+                let size = if bytes - done >= 16 { 16 } else { 1 << (bytes - done).ilog2() };
+                if size == 16 {
+                    self.b.ins().store(flags, wide, frame, done as i32);
+                } else {
+                    let value = self.narrow_to(narrow, size as usize);
+                    self.b.ins().store(flags, value, frame, done as i32);
+                }
+                done += size;
             }
-            done += size;
         }
+    }
+
+    /// Where in the persistent part of the frame something is that is read, in order. Of a varbit the length says how much that is.
+    fn kept(&self, standard: &StandardMetadata) -> Vec<(u32, u32)> {
+        let mut kept = Vec::new();
+        for (index, var) in self.program.vars.iter().enumerate() {
+            let id = VarId(index as u32);
+            match (var.home, self.layout.slot(id)) {
+                (VarHome::Global, Slot::Varbit { base, .. }) => kept.push((base, base + 4)),
+                (VarHome::Global, Slot::Words { base, width }) if self.looked_at(standard, id) => {
+                    kept.push((base, base + width.div_ceil(64) * 8));
+                }
+                (VarHome::NextIndex(_), Slot::U32 { base }) => kept.push((base, base + 4)),
+                _ => {}
+            }
+        }
+        for (index, header) in self.program.headers.iter().enumerate() {
+            let slot = self.layout.header_slot(HeaderId(index as u32));
+            if !header.local {
+                kept.push((slot.base, slot.valid + 1));
+                kept.extend(slot.varbit.map(|(base, _)| (base, base + 4)));
+            }
+        }
+        kept.sort_unstable();
+        kept
+    }
+
+    /// Whether the program or the pipeline reads a variable.
+    fn looked_at(&self, standard: &StandardMetadata, var: VarId) -> bool {
+        let pipeline = [standard.egress_spec, standard.mcast_grp, standard.priority];
+        self.read.contains(&var) || pipeline.contains(&Some(var))
     }
 
     fn set_stage(&mut self, stage: u64) {
@@ -197,8 +233,11 @@ impl Gen<'_, '_> {
         self.store_ctx(offset_of!(Native, stage), 4, stage);
     }
 
-    fn set_standard(&mut self, var: Option<VarId>, value: Value) {
-        if let Some(var) = var {
+    /// Sets metadata that somebody reads.
+    fn set_standard(&mut self, standard: &StandardMetadata, var: Option<VarId>, value: Value) {
+        if let Some(var) = var
+            && self.looked_at(standard, var)
+        {
             let place = Place::Var(var);
             let value = self.extended_to(value, &place);
             self.write(&place, &value);
