@@ -10,6 +10,8 @@
 
 /* Helpers of the kernel, by their numbers. */
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static long (*bpf_skb_store_bytes)(void *skb, u32 offset, const void *from, u32 len, u64 flags) = (void *)9;
 static long (*bpf_l3_csum_replace)(void *skb, u32 offset, u64 from, u64 to, u64 size) = (void *)10;
@@ -26,9 +28,11 @@ static void *(*bpf_skc_lookup_tcp)(void *skb, void *tuple, u32 size, u64 namespa
 static void *(*bpf_sk_storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
 static long (*bpf_tcp_send_ack)(void *tp, u32 rcv_nxt) = (void *)116;
 static u64 (*bpf_get_netns_cookie)(void *ops) = (void *)122;
+static long (*bpf_seq_write)(void *seq, const void *data, u32 len) = (void *)127;
 static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
 static void *(*bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
+static long (*bpf_redirect_neigh)(u32 ifindex, void *params, int len, u64 flags) = (void *)152;
 static long (*bpf_loop)(u32 times, int (*body)(u32 index, void *with), void *with, u64 flags) = (void *)181;
 static long (*bpf_store_hdr_opt)(void *ops, const void *from, u32 len, u64 flags) = (void *)143;
 static long (*bpf_reserve_hdr_opt)(void *ops, u32 len, u64 flags) = (void *)144;
@@ -39,6 +43,7 @@ static long (*bpf_reserve_hdr_opt)(void *ops, u32 len, u64 flags) = (void *)144;
 #define HASH 1
 #define ARRAY 2
 #define PER_CPU_ARRAY 6
+#define LPM 11
 #define SK_STORAGE 24
 #define RING 27
 #define NO_PREALLOC 1
@@ -53,13 +58,40 @@ struct sock_common {
 	u16 skc_dport;
 	u16 skc_num;
 	u16 skc_family;
+	volatile u8 skc_state;
+};
+
+struct bpf_iter_meta {
+	void *seq;
 };
 
 struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
 	struct sock_common *sk_common;
 };
 
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
 struct sock {
+	struct sock_cgroup_data sk_cgrp_data;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
@@ -82,9 +114,18 @@ struct minmax {
 	struct minmax_sample s[3];
 };
 
+struct tcp_options_received {
+	u16 rcv_wscale : 4;
+};
+
 struct tcp_sock {
 	/* Microseconds. */
 	struct minmax rtt_min;
+	struct tcp_options_received rx_opt;
+	u16 tcp_header_len;
+	u64 bytes_acked;
+	u32 rcv_wnd;
+	u32 rcv_wup;
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 srtt_us;
@@ -199,6 +240,15 @@ enum ca_event { EVENT_RESTART = 1, EVENT_LOSS = 3, EVENT_NO_CE = 4, EVENT_IS_CE 
 	({                                                                                                   \
 		u8 byte = *(u8 *)((void *)(from) + __builtin_preserve_field_info((from)->field, 0));         \
 		u64 wide = byte;                                                                             \
+		wide << __builtin_preserve_field_info((from)->field, 4) >>                                   \
+			__builtin_preserve_field_info((from)->field, 5);                                     \
+	})
+
+/* The same of a field whose type has 16 bits. */
+#define BITS16(from, field)                                                                                  \
+	({                                                                                                   \
+		u16 word = *(u16 *)((void *)(from) + __builtin_preserve_field_info((from)->field, 0));       \
+		u64 wide = word;                                                                             \
 		wide << __builtin_preserve_field_info((from)->field, 4) >>                                   \
 			__builtin_preserve_field_info((from)->field, 5);                                     \
 	})

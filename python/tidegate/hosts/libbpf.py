@@ -6,9 +6,11 @@ File descriptors of this process, and the users of a program, keep it loaded. Th
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +24,9 @@ BPF_CGROUP_SOCK_OPS, BPF_TRACE_ITER, BPF_STRUCT_OPS = 3, 28, 44
 BPF_TCX_INGRESS, BPF_TCX_EGRESS = 46, 47
 WARNING = 0
 TOLD_LINES = 6
+# Entries of a map that are read at once, and bytes of what an iterator writes.
+BATCH = 4096
+ITERATED = 1 << 16
 
 _PRINT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 _SAMPLE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
@@ -45,8 +50,11 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "bpf_iter_create": (_INT, [_INT]),
     "bpf_map_update_elem": (_INT, [_INT, _TEXT, _TEXT, ctypes.c_uint64]),
     "bpf_map_lookup_elem": (_INT, [_INT, _TEXT, _POINTER]),
+    "bpf_map_delete_elem": (_INT, [_INT, _TEXT]),
+    "bpf_map_lookup_batch": (_INT, [_INT, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER]),
     "ring_buffer__new": (_POINTER, [_INT, _SAMPLE, _POINTER, _POINTER]),
     "ring_buffer__consume": (_INT, [_POINTER]),
+    "ring_buffer__epoll_fd": (_INT, [_POINTER]),
     "ring_buffer__free": (None, [_POINTER]),
 }
 
@@ -115,6 +123,14 @@ def link(program: int, to: int, attach_type: int) -> int:
     return descriptor
 
 
+def file_system(descriptor: int) -> int:
+    """The kind of file system that a file is in, as `linux/magic.h` numbers them."""
+    told = ctypes.create_string_buffer(256)
+    if _libc.fstatfs(descriptor, told) < 0:
+        return 0
+    return int.from_bytes(told.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder)
+
+
 class Map:
     """A map of an object that is loaded. Keys and values are bytes of the sizes that the map has."""
 
@@ -134,6 +150,35 @@ class Map:
             raise KeyError(key)
         return value.raw
 
+    def __delitem__(self, key: bytes) -> None:
+        if _library().calls.bpf_map_delete_elem(self.descriptor, key) < 0:
+            raise KeyError(key)
+
+    def items(self, key_size: int) -> Iterator[tuple[bytes, bytes]]:
+        """All entries of a hash map, a few thousand at a time; those that change meanwhile may be missing."""
+        room = BATCH
+        here: bytes | None = None
+        while True:
+            keys = ctypes.create_string_buffer(key_size * room)
+            values = ctypes.create_string_buffer(self._value_size * room)
+            after = ctypes.create_string_buffer(max(key_size, 4))
+            count = ctypes.c_uint32(room)
+            error = _library().calls.bpf_map_lookup_batch(
+                self.descriptor, here, after, keys, values, ctypes.byref(count), None
+            )
+            if error == -errno.ENOSPC:
+                # A bucket has more entries than that.
+                room *= 2
+                continue
+            if error not in (0, -errno.ENOENT):
+                raise OSError(-error, os.strerror(-error))
+            for at in range(count.value):
+                key = keys.raw[at * key_size : (at + 1) * key_size]
+                yield key, values.raw[at * self._value_size : (at + 1) * self._value_size]
+            if error:
+                return
+            here = after.raw
+
 
 class Ring:
     """Reads a ring buffer."""
@@ -151,6 +196,12 @@ class Ring:
         self._ring = self._calls.ring_buffer__new(descriptor, self._sample, None, None)
         if not self._ring:
             raise BpfError(f"no ring buffer: {os.strerror(ctypes.get_errno())}")
+
+    @property
+    def descriptor(self) -> int:
+        """Can be read from when there is something to take."""
+        descriptor: int = self._calls.ring_buffer__epoll_fd(self._ring)
+        return descriptor
 
     def consume(self) -> None:
         """Take what there is."""
@@ -238,14 +289,13 @@ class Loaded:
         self._links.append(descriptor)
         return descriptor
 
-    def iterate(self, over: int) -> None:
-        """Run a program over all that the link of an iterator goes through, in this thread's namespaces."""
+    def iterate(self, over: int) -> bytes:
+        """Run a program over all that the link of an iterator goes through, in this thread's namespaces; gives what it writes."""
         descriptor: int = self._calls.bpf_iter_create(over)
         if descriptor < 0:
             raise OSError(-descriptor, os.strerror(-descriptor))
         try:
-            while os.read(descriptor, 4096):
-                pass
+            return b"".join(iter(lambda: os.read(descriptor, ITERATED), b""))
         finally:
             os.close(descriptor)
 

@@ -181,8 +181,8 @@ def _pure_ack(end: _End, place: str, options: bytes, seq: int, ack: int, window:
 
 
 @contextmanager
-def _own_cgroup() -> Iterator[int]:
-    """The cgroup of this process and of those that it starts, without regard to where cgroups are mounted."""
+def root_cgroup() -> Iterator[int]:
+    """The cgroup of version 2 that has all processes, without regard to where cgroups are mounted. Raises BpfError."""
 
     def call(number: int, *arguments: object) -> int:
         done: int = _libc.syscall(number, *arguments)
@@ -196,14 +196,29 @@ def _own_cgroup() -> Iterator[int]:
             stack.callback(os.close, system)
             call(FSCONFIG, system, CREATE, None, None, 0)
             mount = call(FSMOUNT, system, CLOSE_ON_EXEC, 0)
-            stack.callback(os.close, mount)
-            lines = Path("/proc/self/cgroup").read_text().splitlines()
-            path = next((line[3:] for line in lines if line.startswith("0::")), "/")
-            folder = os.open(f".{path}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=mount)
         except OSError as error:
             raise BpfError(f"this kernel gives no cgroup of version 2: {error.strerror}") from None
+        stack.callback(os.close, mount)
+        # What is mounted so can be opened from, but is not itself a folder that programs are attached to.
+        folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=mount)
         stack.callback(os.close, folder)
         yield folder
+
+
+@contextmanager
+def _own_cgroup() -> Iterator[int]:
+    """The cgroup of this process and of those that it starts."""
+    with root_cgroup() as root:
+        try:
+            lines = Path("/proc/self/cgroup").read_text().splitlines()
+            path = next((line[3:] for line in lines if line.startswith("0::")), "/")
+            folder = os.open(f".{path}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root)
+        except OSError as error:
+            raise BpfError(f"this process has no cgroup of version 2: {error.strerror}") from None
+        try:
+            yield folder
+        finally:
+            os.close(folder)
 
 
 @contextmanager

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from tidegate import addresses
-from tidegate._core import TidegateError
 from tidegate.control import quantities
 from tidegate.control.quantities import Family
 from tidegate.switch.running import LiveSwitch
+from tidegate.web import Server, serve_metrics
 
 
 def families(switch: LiveSwitch) -> list[Family]:
@@ -34,28 +32,8 @@ class _Collector(Collector):
             yield metric
 
 
-@dataclass(frozen=True)
-class Server:
-    """Serves metrics, until `stop` is called."""
-
-    address: str
-    """`HOST:PORT`; port 0 was asked for any that is free, and is the one that was."""
-    stop: Callable[[], None]
-
-
 def serve(switch: LiveSwitch, address: str) -> Server:
     """Serve the metrics at `HOST:PORT`, in threads of its own."""
-    host, port = addresses.parse(address)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(switch))
-    why_not = addresses.why_not(host, port)
-    if why_not is not None:
-        raise TidegateError(f"--metrics-addr {address}: {why_not}; give another address")
-    server, thread = start_http_server(port, host, registry)
-
-    def stop() -> None:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-    return Server(addresses.show(host, server.server_port), stop)
+    return serve_metrics(registry, address)
