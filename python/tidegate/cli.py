@@ -32,6 +32,7 @@ from tidegate.options import (
     Seed,
 )
 from tidegate.switch.command import switch
+from tidegate.systems.pacing.service.command import agent
 
 app = typer.Typer(
     name="tidegate",
@@ -267,6 +268,7 @@ def _print_summary(answer: dict[str, Any]) -> None:
 
 
 app.command()(switch)
+app.add_typer(agent)
 
 
 @app.command(name="list")
@@ -376,10 +378,11 @@ def run(
 
 @app.command()
 def clean(as_json: Json = False) -> None:
-    """Remove namespaces that killed live runs have left behind; those in use stay."""
+    """Remove what killed live runs and killed agents have left behind; what is in use stays."""
     from tidegate.lab import names
+    from tidegate.systems.pacing.service import service
 
-    removed = names.remove_dead()
+    removed = names.remove_dead() + service.clean()
     running = sorted(path.name for path in names.sort()[0])
     if as_json:
         _print_json({"removed": removed, "running": running})

@@ -46,15 +46,16 @@ class ManagedLink:
 class PacingController(Controller):
     """Fills the tables and registers of a switch that runs `pacing.p4`, when it starts. The switch does the rest.
 
-    `ports` gives the port that leads to each Ethernet address, `links` the managed links by port. A walk begins at a `tick`;
+    `ports` has the port that leads to each Ethernet address, `links` the managed links by port; either may be a function that gives
+    them at the start. A walk begins at a `tick`;
     without packets for `idle` a flow is gone; a notice that was not seen is sent again after `again`. With `keys`, options have to
     have a check.
     """
 
     def __init__(
         self,
-        ports: Callable[[], Mapping[str, int]],
-        links: Callable[[], Mapping[int, ManagedLink]],
+        ports: Mapping[str, int] | Callable[[], Mapping[str, int]],
+        links: Mapping[int, ManagedLink] | Callable[[], Mapping[int, ManagedLink]],
         *,
         tick: units.Time = "200 us",
         idle: units.Time = "30 s",
@@ -74,7 +75,7 @@ class PacingController(Controller):
     def start(self, switch: SwitchApi) -> None:
         """Fill the tables; what another controller has left is kept."""
         known = {entry.match[0].value for entry in switch.table_entries("forward")}
-        ports = self._ports()
+        ports = self._ports() if callable(self._ports) else self._ports
         for address, port in ports.items():
             if int(address.replace(":", ""), 16) not in known:
                 switch.table_add("forward", [address], "to_port", [port])
@@ -84,7 +85,7 @@ class PacingController(Controller):
         switch.register_write("again", [self._again // PS_PER_US], 0)
         if self._keys is not None:
             self.use(switch, self._keys)
-        links = self._links()
+        links = self._links() if callable(self._links) else self._links
         managed = sorted(links)
         for port, after in zip(managed, managed[1:] + managed[:1], strict=True):
             link = links[port]

@@ -474,6 +474,8 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                     member_left.write(place, 1w0 ++ old);
                 }
                 if (updates) {
+                    // It is answered: the host is told again.
+                    member_knows.write(place, 0);
                     bit<32> weight = weight_of(hdr.option.weight);
                     is[24:9] = weight[15:0];
                     limit = number(hdr.option.rate);

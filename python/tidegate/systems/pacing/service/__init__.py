@@ -1,0 +1,1 @@
+"""`tidegate agent`: the host's part of pacing, as a service of a Linux host."""

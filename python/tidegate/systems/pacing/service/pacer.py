@@ -1,0 +1,396 @@
+"""The BPF programs of `pace.c`: loaded and attached, told their settings, and read.
+
+What the kernel holds ends with the file descriptors of this process and of its keeper, however these end; nothing is pinned. Limits of
+sockets outlive both. They are known by the last bits of their rates, so that `lift_left` finds them later.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidegate import units
+from tidegate._core import TidegateError
+from tidegate.hosts import libbpf
+from tidegate.hosts.libbpf import BpfError, Loaded, Ring
+from tidegate.hosts.real_agents import root_cgroup
+from tidegate.systems.pacing.service.settings import DIRECTIONS, MOST_CGROUPS, Settings
+
+SOURCE = Path(__file__).with_name("pace.c")
+SINCE = "6.6"
+CGROUPS = Path("/sys/fs/cgroup")
+CGROUP2_MAGIC = 0x63677270
+SO_NETNS_COOKIE = 71
+CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_PERFMON": 38, "CAP_BPF": 39}
+
+# As in `pace.c`.
+LINKS = 8
+COUNTERS = (
+    *("marked", "unmarked", "traces", "notices", "updates", "stale", "malformed", "bad_version", "bad_check"),
+    *("not_ours", "too_often", "out_of_bounds", "full", "no_room", "too_many_links", "silent", "adopted"),
+    "not_set",
+)
+COUNTERS_HELP = {
+    "marked": "SYNs with the option",
+    "unmarked": "repeated SYNs, without the option",
+    "traces": "SYN-ACKs in which switches have told a rate",
+    "notices": "notices of switches",
+    "updates": "packets that ask or tell switches",
+    "stale": "notices that came after newer ones",
+    "malformed": "options that make no sense",
+    "bad_version": "options of another version",
+    "bad_check": "options with a wrong check",
+    "not_ours": "notices for connections that this host does not pace",
+    "too_often": "options beyond changes_per_second",
+    "out_of_bounds": "rates beyond least_rate or most_rate",
+    "full": "flows beyond most_flows",
+    "no_room": "SYNs without room for the option",
+    "too_many_links": "links beyond 8 on a path",
+    "silent": "flows whose switches have stopped answering",
+    "adopted": "flows that were there before the service",
+    "not_set": "limits that the kernel has refused",
+}
+ASKING, PACED, SILENT = 1, 2, 3
+STATES = {ASKING: "asking", PACED: "paced", SILENT: "silent"}
+_SETTINGS = struct.Struct(f"=Q2Q2Q{MOST_CGROUPS}QIIIIII8B")
+_KEY = struct.Struct("=4s4sHH")
+_SHARE = struct.Struct("=II8B")
+_FLOW = struct.Struct("=7I8B4I4x7Q")
+_NUMBER = struct.Struct("=I")
+_COUNT = struct.Struct("=Q")
+_PREFIX = struct.Struct("=I4s")
+FLOW_BYTES = _FLOW.size + LINKS * _SHARE.size
+PACKET_BYTES = 52
+ONE = _NUMBER.pack(1)
+FIRST = _NUMBER.pack(0)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a link gives for each unit of weight."""
+
+    link: int
+    kbps: float
+
+
+@dataclass(frozen=True)
+class PacedFlow:
+    """A flow as the programs have it."""
+
+    local: tuple[str, int]
+    remote: tuple[str, int]
+    state: str
+    """`asking`: no switch has told a rate; `paced`; `silent`: switches have stopped answering, and it is not paced."""
+    opened: bool
+    """By this host."""
+    weight: int
+    frames_kbps: int | None
+    """Its rate in frames."""
+    payload_bps: int | None
+    """What its socket is limited to, in bit/s of payload; None: nothing."""
+    link: int
+    """Which link the rate is from."""
+    used_kbps: int | None
+    """What its application takes, in frames, where that is clearly less; None: all."""
+    shares: tuple[Share, ...]
+    heard_s: float | None
+    """Since a switch was heard last."""
+
+
+class Pacer:
+    """The programs in the kernel, until `close`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._stack = ExitStack()
+        self._attached: dict[str, int] = {}
+        self._interfaces: dict[str, int] = {}
+        self._ports: set[bytes] = set()
+        self._peers: set[bytes] = set()
+        self._cgroup_links: dict[str, int] = {}
+        with ExitStack() as stack:
+            stack.callback(self._detach_all)
+            self._loaded = _load(stack, settings.most_flows)
+            self._iterator = self._loaded.link("visit", 0, libbpf.BPF_TRACE_ITER)
+            self._ring = Ring(self._loaded.map("wakes", 0).descriptor, lambda _: None)
+            stack.callback(self._ring.close)
+            self._flows = self._loaded.map("flows", FLOW_BYTES)
+            self._counts = self._loaded.map("counts", _COUNT.size)
+            self._woken = self._loaded.map("woken", _NUMBER.size)
+            self._raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+            stack.callback(self._raw.close)
+            self.use(settings)
+            self._stack = stack.pop_all()
+
+    @property
+    def descriptor(self) -> int:
+        """Can be read from when `visit` is to be called."""
+        return self._ring.descriptor
+
+    def use(self, settings: Settings) -> None:
+        """Work with these settings from now on. Flows that are chosen no more stay until they end."""
+        found = [self._cgroup(one) for one in settings.cgroups or ("",)]
+        for name in settings.interfaces:
+            self._interface(name)
+        ids = [number for number, _ in found] if settings.cgroups else []
+        for name in set(self._attached) - set(settings.interfaces):
+            self._detach(name)
+        for name in settings.interfaces:
+            self._attach(name)
+        for name in [known for known in self._cgroup_links if known not in (settings.cgroups or ("",))]:
+            os.close(self._cgroup_links.pop(name))
+        for name, (_, link) in zip(settings.cgroups or ("",), found, strict=True):
+            self._cgroup_links[name] = link
+        keep = {_NUMBER.pack(port) for port in settings.ports}
+        _replace(self._loaded.map("ports", 4), self._ports, keep)
+        self._ports = keep
+        keep = {_PREFIX.pack(one.prefixlen, one.network_address.packed) for one in settings.networks}
+        _replace(self._loaded.map("peers", 4), self._peers, keep)
+        self._peers = keep
+        self._settings = settings
+        self._write(settings, ids, lift=False)
+
+    def _write(self, settings: Settings, cgroups: list[int], *, lift: bool) -> None:
+        keys = settings.keys
+        low, high = _own_ports()
+        self._ids = cgroups
+        self._loaded.map("settings", _SETTINGS.size)[FIRST] = _SETTINGS.pack(
+            _namespace_cookie(),
+            *((0, 0) if keys is None else keys.values),
+            settings.refresh_ns,
+            settings.timeout_ns,
+            *(cgroups + [0] * MOST_CGROUPS)[:MOST_CGROUPS],
+            units.rate(settings.least_rate) // 8,
+            units.rate(settings.most_rate) // 8,
+            settings.weight,
+            settings.changes_per_second,
+            low,
+            high,
+            keys is not None,
+            0 if keys is None else keys.signing,
+            DIRECTIONS[settings.direction],
+            not settings.ports,
+            not settings.destinations,
+            not settings.cgroups,
+            settings.existing,
+            lift,
+        )
+
+    def _interface(self, name: str) -> int:
+        try:
+            return socket.if_nametoindex(name)
+        except OSError:
+            known = ", ".join(sorted(one for _, one in socket.if_nameindex()))
+            raise TidegateError(f"there is no interface {name!r}; there are {known}") from None
+
+    def _attach(self, name: str) -> None:
+        index = self._interface(name)
+        if self._interfaces.get(name) == index:
+            return
+        self._detach(name)
+        for program, kind, side in (
+            ("leaving", libbpf.BPF_TCX_EGRESS, "out"),
+            ("came", libbpf.BPF_TCX_INGRESS, "in"),
+        ):
+            try:
+                self._attached[f"{name} {side}"] = libbpf.link(self._loaded.program(program), index, kind)
+            except OSError as error:
+                raise TidegateError(
+                    f"interface {name}: a BPF program cannot be attached: {error.strerror} (it needs Linux {SINCE})"
+                ) from None
+        self._interfaces[name] = index
+
+    def _detach(self, name: str) -> None:
+        self._interfaces.pop(name, None)
+        for side in ("out", "in"):
+            link = self._attached.pop(f"{name} {side}", None)
+            if link is not None:
+                os.close(link)
+
+    def _detach_all(self) -> None:
+        for name in list(self._interfaces):
+            self._detach(name)
+        while self._cgroup_links:
+            os.close(self._cgroup_links.popitem()[1])
+
+    def lost_interfaces(self) -> list[str]:
+        """Interfaces that are gone, or others than before; those that have come back are attached again."""
+        lost = []
+        for name in self._settings.interfaces:
+            try:
+                index = socket.if_nametoindex(name)
+            except OSError:
+                lost.append(name)
+                continue
+            if self._interfaces.get(name) != index:
+                try:
+                    self._attach(name)
+                except TidegateError:
+                    lost.append(name)
+        return lost
+
+    def _cgroup(self, name: str) -> tuple[int, int]:
+        """A cgroup's number, and the link of the program that stands there."""
+        with _cgroup_folder(name) as folder:
+            number = os.fstat(folder).st_ino
+            known = self._cgroup_links.get(name)
+            if known is not None:
+                return number, known
+            try:
+                return number, libbpf.link(
+                    self._loaded.program("sockets"), folder, libbpf.BPF_CGROUP_SOCK_OPS
+                )
+            except OSError as error:
+                where = f"cgroup {name}" if name else "the cgroup of all processes"
+                raise TidegateError(f"{where}: a BPF program cannot be attached: {error.strerror}") from None
+
+    def visit(self) -> None:
+        """Set limits that have changed, and send what switches are to be told."""
+        self._ring.consume()
+        self._woken[FIRST] = FIRST
+        packets = self._loaded.iterate(self._iterator)
+        for at in range(0, len(packets) - PACKET_BYTES + 1, PACKET_BYTES):
+            packet = packets[at : at + PACKET_BYTES]
+            # One that is lost is sent again.
+            with suppress(OSError):
+                self._raw.sendto(packet, (socket.inet_ntoa(packet[16:20]), 0))
+
+    def lift(self) -> None:
+        """Take all limits off that were set here."""
+        self._write(self._settings, self._ids, lift=True)
+        self._loaded.iterate(self._iterator)
+
+    def flows(self) -> Iterator[PacedFlow]:
+        """All flows that are to be paced."""
+        now = time.monotonic_ns()
+        for key, value in self._flows.items(_KEY.size):
+            yield _flow(key, value, now)
+
+    def counts(self) -> dict[str, int]:
+        """How often each thing has happened since the start."""
+        return {
+            name: _COUNT.unpack(self._counts[_NUMBER.pack(number)])[0] for number, name in enumerate(COUNTERS)
+        }
+
+    def close(self) -> None:
+        """Unload the programs. Limits stay; see `lift`."""
+        self._stack.close()
+
+
+def _flow(key: bytes, value: bytes, now: int) -> PacedFlow:
+    local, remote, local_port, remote_port = _KEY.unpack(key)
+    numbers = _FLOW.unpack(value[: _FLOW.size])
+    _, weight, kbps, _, limit = numbers[:5]
+    _, link, state, _, _, direction, *_ = numbers[7:15]
+    limit_kbps, heard = numbers[17], numbers[20]
+    shares = []
+    for at in range(LINKS):
+        of_all, weights, number, _, known, _, left, *_ = _SHARE.unpack_from(
+            value, _FLOW.size + at * _SHARE.size
+        )
+        if known and not left:
+            shares.append(Share(number, of_all / max(1, weights)))
+    return PacedFlow(
+        (socket.inet_ntoa(local), local_port),
+        (socket.inet_ntoa(remote), remote_port),
+        STATES[state],
+        direction == DIRECTIONS["opened"],
+        weight,
+        kbps or None,
+        limit * 8 or None,
+        link,
+        limit_kbps or None,
+        tuple(shares),
+        (now - heard) / 1e9 if heard else None,
+    )
+
+
+def _replace(into: libbpf.Map, old: set[bytes], new: set[bytes]) -> None:
+    for key in new - old:
+        into[key] = ONE
+    for key in old - new:
+        del into[key]
+
+
+def _load(stack: ExitStack, most_flows: int) -> Loaded:
+    """Raises TidegateError where this machine cannot."""
+    why = libbpf.missing()
+    if why is not None:
+        raise TidegateError(why)
+    types = {"leaving": libbpf.BPF_TCX_EGRESS, "came": libbpf.BPF_TCX_INGRESS}
+    try:
+        loaded = Loaded(libbpf.compiled(SOURCE), attach_types=types, sizes={"flows": most_flows})
+    except BpfError as error:
+        raise TidegateError(f"the BPF programs cannot be loaded: {error}") from None
+    stack.callback(loaded.close)
+    return loaded
+
+
+def demand_capabilities() -> None:
+    """Raises TidegateError where this process may not load and attach the programs."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    held = int(next((line.split()[1] for line in lines if line.startswith("CapEff:")), "0"), 16)
+    missing = [name for name, number in CAPABILITIES.items() if not held >> number & 1]
+    if missing:
+        raise TidegateError(f"the agent needs {', '.join(missing)}: run it as root, or from its systemd unit")
+
+
+def lift_left() -> None:
+    """Take limits off that a service has left which ended together with its keeper."""
+    with ExitStack() as stack:
+        loaded = _load(stack, 1)
+        iterator = loaded.link("visit", 0, libbpf.BPF_TRACE_ITER)
+        zeros = bytes(_SETTINGS.size - 1)
+        loaded.map("settings", _SETTINGS.size)[FIRST] = zeros + b"\1"
+        loaded.iterate(iterator)
+
+
+@contextmanager
+def _cgroup_folder(name: str) -> Iterator[int]:
+    """A folder of cgroups of version 2; of all processes, if the name is empty."""
+    path = Path(name) if name else CGROUPS
+    if _is_cgroup2(path):
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    elif name:
+        why = (
+            "it is in no file system of cgroups of version 2" if path.is_dir() else "there is no such folder"
+        )
+        raise TidegateError(f"cgroup {name}: {why}; name a folder below {CGROUPS} (mount -t cgroup2)")
+    else:
+        try:
+            with root_cgroup() as root:
+                folder = os.dup(root)
+        except BpfError as error:
+            raise TidegateError(f"{CGROUPS} has no cgroups of version 2, and {error}") from None
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _is_cgroup2(path: Path) -> bool:
+    try:
+        found = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return libbpf.file_system(found) == CGROUP2_MAGIC
+    finally:
+        os.close(found)
+
+
+def _own_ports() -> tuple[int, int]:
+    """Local ports that connections are opened from."""
+    low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    return int(low), int(high)
+
+
+def _namespace_cookie() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as one:
+        cookie: int = struct.unpack("=Q", one.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8))[0]
+    return cookie

@@ -1,0 +1,291 @@
+"""The service itself: starts the programs, waits for what they say, and ends without leaving anything."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import selectors
+import signal
+import socket
+import struct
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+from tidegate._core import TidegateError
+from tidegate.systems.pacing.service import left, metrics
+from tidegate.systems.pacing.service.keeper import Keeper
+from tidegate.systems.pacing.service.pacer import (
+    COUNTERS_HELP,
+    PacedFlow,
+    Pacer,
+    demand_capabilities,
+    lift_left,
+)
+from tidegate.systems.pacing.service.settings import Settings
+
+# In the abstract namespace, which each network namespace has one of: it goes with the process.
+ADDRESS = "\0tidegate-agent"
+TICK_S = 0.25
+LOOK_S = 1.0
+PAUSE_S = 0.001
+"""Between two visits to the sockets."""
+NOTED_S = 60.0
+"""What has been refused is noted once in so long."""
+KEEPER_S = 2.0
+"""A keeper has so long for its work."""
+ANSWER_S = 1.0
+"""A client of the status socket has so long."""
+REFUSED = (
+    "malformed",
+    "bad_version",
+    "bad_check",
+    "not_ours",
+    "too_often",
+    "out_of_bounds",
+    "too_many_links",
+)
+WHY = {
+    "asking": "no switch has answered",
+    "paced": "link {link} gives it the least",
+    "silent": "its switches have stopped answering",
+}
+log = logging.getLogger("tidegate.agent")
+
+
+def claim(patience_s: float = KEEPER_S) -> socket.socket:
+    """The status socket; only one service of a network namespace can have it. Raises TidegateError.
+
+    The keeper has it, too, so that no other service begins before it has done its work.
+    """
+    here = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    end = time.monotonic() + patience_s
+    while True:
+        try:
+            here.bind(ADDRESS)
+            break
+        except OSError:
+            if time.monotonic() < end:
+                time.sleep(0.02)
+                continue
+            here.close()
+            raise TidegateError(
+                "an agent runs already in this network namespace; see tidegate agent status"
+            ) from None
+    here.listen()
+    here.setblocking(False)
+    return here
+
+
+def clean() -> list[str]:
+    """Take back what a service has left; gives what there was. Does nothing while one runs."""
+    before = left.found()
+    if before is None:
+        return []
+    try:
+        here = claim()
+    except TidegateError:
+        return []
+    with here:
+        lift_left()
+        left.put_back(before)
+    return ["limits of sockets", *(f"{name} = {value}" for name, value in before.items())]
+
+
+def ask() -> dict[str, Any]:
+    """What the service of this network namespace says of itself."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as there:
+        there.settimeout(10)
+        try:
+            there.connect(ADDRESS)
+            parts = list(iter(lambda: there.recv(1 << 16), b""))
+        except OSError:
+            raise TidegateError(
+                "no agent runs in this network namespace; start one with tidegate agent -i INTERFACE"
+            ) from None
+    text = b"".join(parts)
+    if not text:
+        raise TidegateError("the agent belongs to another user; ask as that user, or as root")
+    answer: dict[str, Any] = json.loads(text)
+    return answer
+
+
+class Service:
+    """Paces flows until it is told to stop."""
+
+    def __init__(self, settings: Settings, reread: Callable[[], Settings]) -> None:
+        self._settings = settings
+        self._reread = reread
+        self._pacer: Pacer | None = None
+        self._seen: Counter[str] = Counter()
+        self._looked = 0.0
+        self._noted = 0.0
+        self._lost: list[str] = []
+        self._began = time.time()
+
+    def run(self) -> None:
+        """Raises TidegateError where this machine cannot."""
+        demand_capabilities()
+        with ExitStack() as stack:
+            here = claim()
+            stack.callback(here.close)
+            before = left.found()
+            if before is not None:
+                log.warning("an agent has ended without its keeper: its limits are lifted")
+                lift_left()
+                left.put_back(before)
+            pacer = self._pacer = Pacer(self._settings)
+            stack.callback(pacer.close)
+            before = left.change()
+            stack.callback(left.put_back, before)
+            stack.callback(pacer.lift)
+            woken = stack.enter_context(_signals())
+            keeper = Keeper(pacer, before)
+            try:
+                if self._settings.metrics_addr is not None:
+                    page = metrics.serve(self._settings.metrics_addr, self.status)
+                    stack.callback(page.stop)
+                    log.info("metrics at http://%s/metrics", page.address)
+                log.info("paces flows at %s", ", ".join(self._settings.interfaces))
+                if "ipv4/tcp_tso_rtt_log" in before:
+                    log.info(
+                        "net.ipv4.tcp_tso_rtt_log is 0 while it runs, so that paced sockets send small bursts"
+                    )
+                keeper = self._loop(pacer, keeper, here, woken, before)
+            finally:
+                with suppress(OSError):
+                    keeper.dismiss()
+
+    def _loop(
+        self, pacer: Pacer, keeper: Keeper, here: socket.socket, woken: int, before: dict[str, str]
+    ) -> Keeper:
+        with selectors.DefaultSelector() as ready:
+            ready.register(pacer.descriptor, selectors.EVENT_READ, "visit")
+            ready.register(here, selectors.EVENT_READ, "status")
+            ready.register(woken, selectors.EVENT_READ, "signal")
+            ready.register(keeper.descriptor, selectors.EVENT_READ, "keeper")
+            tick = time.monotonic()
+            while True:
+                events = [key.data for key, _ in ready.select(max(0.0, tick - time.monotonic()))]
+                if "signal" in events:
+                    told = os.read(woken, 64)
+                    if any(number in (signal.SIGINT, signal.SIGTERM) for number in told):
+                        log.info("stops: limits are lifted")
+                        return keeper
+                    self._reload(pacer)
+                if "keeper" in events:
+                    ready.unregister(keeper.descriptor)
+                    log.warning("the keeper has ended; another is started")
+                    keeper.forget()
+                    keeper = Keeper(pacer, before)
+                    ready.register(keeper.descriptor, selectors.EVENT_READ, "keeper")
+                if "status" in events:
+                    self._answer(here)
+                due = time.monotonic() >= tick
+                if due or "visit" in events:
+                    pacer.visit()
+                    time.sleep(PAUSE_S)
+                if due:
+                    tick = time.monotonic() + TICK_S
+                    self._look(pacer)
+
+    def _reload(self, pacer: Pacer) -> None:
+        try:
+            settings = self._reread()
+            if settings.most_flows != self._settings.most_flows:
+                raise TidegateError("most_flows cannot change while the agent runs; restart it")
+            if settings.metrics_addr != self._settings.metrics_addr:
+                raise TidegateError("metrics_addr cannot change while the agent runs; restart it")
+            pacer.use(settings)
+        except TidegateError as error:
+            log.error("not reloaded, all stays as it was: %s", error)
+            return
+        self._settings = settings
+        log.info("reloaded")
+
+    def _look(self, pacer: Pacer) -> None:
+        """Note what an operator should know."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_S:
+            return
+        self._looked = now
+        lost = pacer.lost_interfaces()
+        for name in lost:
+            if name not in self._lost:
+                log.error("interface %s is gone; its flows are not told any more", name)
+        for name in self._lost:
+            if name not in lost:
+                log.info("interface %s is back", name)
+        self._lost = lost
+        if now - self._noted < NOTED_S:
+            return
+        self._noted = now
+        counts = Counter(pacer.counts())
+        for name in (*REFUSED, "full", "no_room", "silent", "not_set"):
+            if counts[name] > self._seen[name]:
+                log.warning("%s: %d more", COUNTERS_HELP[name], counts[name] - self._seen[name])
+        self._seen = counts
+
+    def _answer(self, here: socket.socket) -> None:
+        """Give the status to who asks, if it is the same user or root."""
+        with suppress(OSError):
+            client, _ = here.accept()
+            with client:
+                client.settimeout(ANSWER_S)
+                told = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+                _, user, _ = struct.unpack("=iII", told)
+                if user in (0, os.geteuid()):
+                    client.sendall(json.dumps(self.status()).encode())
+
+    def status(self) -> dict[str, Any]:
+        """What is paced, and why at that rate."""
+        assert self._pacer is not None
+        flows = [_told(flow) for flow in self._pacer.flows()]
+        return {
+            "pid": os.getpid(),
+            "running_s": round(time.time() - self._began, 1),
+            "interfaces": list(self._settings.interfaces),
+            "lost_interfaces": self._lost,
+            "keyed": self._settings.keys is not None,
+            "flows": flows,
+            "counts": self._pacer.counts(),
+        }
+
+
+def _told(flow: PacedFlow) -> dict[str, Any]:
+    return {
+        "local": f"{flow.local[0]}:{flow.local[1]}",
+        "remote": f"{flow.remote[0]}:{flow.remote[1]}",
+        "state": flow.state,
+        "opened": flow.opened,
+        "weight": flow.weight,
+        "payload_mbps": None if flow.payload_bps is None else round(flow.payload_bps / 1e6, 6),
+        "frames_mbps": None if flow.frames_kbps is None else flow.frames_kbps / 1e3,
+        "used_mbps": None if flow.used_kbps is None else flow.used_kbps / 1e3,
+        "why": WHY[flow.state].format(link=flow.link)
+        + ("; its application takes less" if flow.state == "paced" and flow.used_kbps is not None else ""),
+        "links": {str(share.link): round(share.kbps * flow.weight / 1e3, 6) for share in flow.shares},
+        "heard_s": None if flow.heard_s is None else round(flow.heard_s, 3),
+    }
+
+
+@contextmanager
+def _signals() -> Iterator[int]:
+    """What can be read from when SIGINT, SIGTERM or SIGHUP has come: their numbers."""
+    woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    kept = {
+        number: signal.signal(number, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    signal.set_wakeup_fd(wake)
+    try:
+        yield woken
+    finally:
+        signal.set_wakeup_fd(-1)
+        for number, old in kept.items():
+            signal.signal(number, old)
+        os.close(woken)
+        os.close(wake)

@@ -1,0 +1,675 @@
+"""`tidegate agent`: real sockets between namespaces, with a pacing switch between them."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from live import needs_agents
+from namespaces import Place, ip, needs_root, place, within
+from switches import ports, wait_for
+from tidegate.hosts import libbpf
+from tidegate.switch.controllers import Controlled
+from tidegate.switch.running import LiveSwitch
+from tidegate.systems.pacing.controller import ManagedLink, PacingController
+from tidegate.systems.pacing.format import Keys, Kind, PacingOption, halfsiphash
+from tidegate.systems.pacing.service import settings
+from tidegate.systems.pacing.setup import program
+
+SO_MAX_PACING_RATE = 47
+UNLIMITED = 2**64 - 1
+KEYS = Keys((0x0123456789ABCDEF, 0x1122334455667788))
+GIVEN = 50e6 / 8 * 0.9975 * 1448 / 1514
+"""Bytes/s of payload of the link to the second host."""
+AGENT = [sys.executable, "-m", "tidegate", "agent"]
+
+
+def address(number: int) -> str:
+    return f"10.9.0.{number}"
+
+
+class Net:
+    """Two hosts and a switch that paces what goes to the second one, at 50 Mbit/s."""
+
+    def __init__(self, at: Place, stack: ExitStack, keys: Keys | None) -> None:
+        self.at = at
+        self.stack = stack
+        self._keys = keys
+        macs: dict[int, str] = {}
+        for host in at.hosts:
+            macs[host.number] = f"02:00:00:00:00:{host.number:02x}"
+            ip("-n", host.netns, "link", "set", "e0", "address", macs[host.number])
+            ip("-n", host.netns, "addr", "add", f"{address(host.number)}/24", "dev", "e0")
+        for host in at.hosts:
+            other = 3 - host.number
+            words = ("neigh", "add", address(other), "lladdr", macs[other], "dev", "e0")
+            ip("-n", host.netns, *words)
+        self._macs = macs
+        self.run_switch()
+
+    def run_switch(self) -> None:
+        self.switch = self.stack.enter_context(ExitStack())
+        live = LiveSwitch(program(), ports(self.at, "packet"))
+        self.switch.enter_context(live)
+        to = {mac: number for number, mac in self._macs.items()}
+        controller = PacingController(to, {2: ManagedLink("50 Mbit/s", 7)}, keys=self._keys)
+        self.switch.enter_context(Controlled(live, [controller]))
+        self.live = live
+
+    def agent(
+        self, *words: str, host: int = 1, until: str = "paces flows", **more: Any
+    ) -> subprocess.Popen[str]:
+        """The service in a host's namespace."""
+        command = ["nsenter", f"--net=/run/netns/{self.at.hosts[host - 1].netns}", *AGENT, "-i", "e0", *words]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **more)
+        self.stack.callback(self.end, process)
+        assert process.stderr is not None
+        said = ""
+        for line in process.stderr:
+            said += line
+            if until in line:
+                return process
+        raise AssertionError(f"the agent has ended with {process.wait()}: {said}")
+
+    @staticmethod
+    def end(process: subprocess.Popen[str]) -> int:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        with process:
+            return process.wait(10)
+
+    def command(self, *words: str, host: int = 1) -> subprocess.CompletedProcess[str]:
+        netns = self.at.hosts[host - 1].netns
+        command = ["nsenter", f"--net=/run/netns/{netns}", sys.executable, "-m", "tidegate", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def status(self, host: int = 1) -> dict[str, Any]:
+        done = self.command("agent", "status", "--json", host=host)
+        assert done.returncode == 0, done.stderr
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    def server(self, port: int = 5001) -> socket.socket:
+        def listen() -> socket.socket:
+            made = socket.create_server((address(2), port), backlog=64)
+            made.settimeout(5)
+            return made
+
+        made = within(f"/run/netns/{self.at.hosts[1].netns}", listen)
+        self.stack.callback(made.close)
+        return made
+
+    def connect(self, port: int = 5001, family: int = socket.AF_INET) -> socket.socket:
+        """A connection that the first host opens."""
+
+        def begin() -> socket.socket:
+            made = socket.socket(family, socket.SOCK_STREAM)
+            made.settimeout(5)
+            made.connect((address(2) if family == socket.AF_INET else f"::ffff:{address(2)}", port))
+            return made
+
+        made = within(f"/run/netns/{self.at.hosts[0].netns}", begin)
+        self.stack.callback(made.close)
+        return made
+
+
+@contextmanager
+def net(keys: Keys | None = None) -> Iterator[Net]:
+    with ExitStack() as stack:
+        yield Net(stack.enter_context(place()), stack, keys)
+
+
+def limit(of: socket.socket) -> int:
+    """Bytes/s."""
+    value: int = struct.unpack("=Q", of.getsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 8))[0]
+    return value
+
+
+def paced_at(of: socket.socket, rate: float) -> Callable[[], bool]:
+    return lambda: limit(of) == pytest.approx(rate, rel=0.002)
+
+
+def unlimited(of: socket.socket) -> Callable[[], bool]:
+    return lambda: limit(of) >= 2**32 - 1
+
+
+def tso_rtt_log(at: Net) -> str:
+    path = Path("/proc/sys/net/ipv4/tcp_tso_rtt_log")
+    return within(f"/run/netns/{at.at.hosts[0].netns}", lambda: path.read_text().strip())
+
+
+@needs_root
+@needs_agents
+def test_flows_share_what_a_link_gives() -> None:
+    with net() as made:
+        server = made.server()
+        agent = made.agent()
+        assert tso_rtt_log(made) == "0"
+        first = made.connect()
+        assert paced_at(first, GIVEN)()
+        # An IPv4 connection of an IPv6 socket.
+        second = made.connect(family=socket.AF_INET6)
+        assert paced_at(second, GIVEN / 2)()
+        wait_for(paced_at(first, GIVEN / 2))
+        told = {flow["local"].rpartition(":")[2]: flow for flow in made.status()["flows"]}
+        flow = told[str(first.getsockname()[1])]
+        assert (flow["state"], flow["links"]) == ("paced", {"7": pytest.approx(50 * 0.9975 / 2, rel=0.002)})
+        assert flow["payload_mbps"] == pytest.approx(GIVEN / 2 * 8 / 1e6, rel=0.002)
+        second.close()
+        server.accept()[0].close()
+        server.accept()[0].close()
+        wait_for(paced_at(first, GIVEN))
+        assert made.end(agent) == 0
+        assert unlimited(first)()
+        assert tso_rtt_log(made) != "0"
+        done = made.command("agent", "status")
+        assert (done.returncode, done.stderr[:13]) == (1, "no agent runs")
+
+
+@needs_root
+@needs_agents
+def test_which_flows_are_paced(tmp_path: Path) -> None:
+    config = tmp_path / "agent.toml"
+    config.write_text('ports = [5001]\ndestinations = ["10.9.0.0/30"]\nweight = 3\n')
+    with net() as made:
+        made.server()
+        made.server(5002)
+        before = made.connect(), made.connect(5002)
+        agent = made.agent("--config", str(config), "--changes-per-second", "1000")
+        # What exists is paced as soon as it is answered.
+        wait_for(paced_at(before[0], GIVEN))
+        after = made.connect(), made.connect(5002)
+        wait_for(paced_at(before[0], GIVEN / 2))
+        wait_for(paced_at(after[0], GIVEN / 2))
+        assert unlimited(before[1])()
+        assert unlimited(after[1])()
+        assert all(flow["weight"] == 3 for flow in made.status()["flows"])
+        config.write_text("ports = [5001, 5002]\ndestinations = []\n")
+        agent.send_signal(signal.SIGHUP)
+        wait_for(paced_at(before[1], GIVEN / 8))
+        wait_for(paced_at(before[0], GIVEN * 3 / 8))
+        config.write_text("ports = [0]")
+        agent.send_signal(signal.SIGHUP)
+        assert agent.stderr is not None
+        said = [agent.stderr.readline() for _ in range(3)]
+        assert any("not reloaded" in line and "TCP port" in line for line in said), said
+        assert paced_at(before[1], GIVEN / 8)()
+
+
+@needs_root
+@needs_agents
+def test_accepted_flows_and_those_of_a_cgroup() -> None:
+    # The switch paces what goes to the second host: so the first one is to accept.
+    with net() as made:
+        root = Path(tmp) if (tmp := _cgroup2()) else pytest.skip("cgroups of version 2 are not mounted")
+        inside = root / f"tidegate-test-{os.getpid()}"
+        inside.mkdir()
+        made.stack.callback(inside.rmdir)
+        made.agent("--direction", "accepted", "--cgroup", str(inside))
+
+        def listen() -> socket.socket:
+            listening = socket.create_server((address(1), 0))
+            listening.settimeout(5)
+            return listening
+
+        here = f"/run/netns/{made.at.hosts[0].netns}"
+        mine = Path("/proc/self/cgroup").read_text().splitlines()
+        home = root / next(line[3:] for line in mine if line.startswith("0::")).lstrip("/")
+        (inside / "cgroup.procs").write_text(str(os.getpid()))
+        try:
+            chosen = within(here, listen)
+        finally:
+            (home / "cgroup.procs").write_text(str(os.getpid()))
+        other = within(here, listen)
+        ends = []
+        for one in (chosen, other):
+            there = within(
+                f"/run/netns/{made.at.hosts[1].netns}",
+                lambda one=one: socket.create_connection(one.getsockname()),  # type: ignore[misc]
+            )
+            ends += [one.accept()[0], there, one]
+        for end in ends:
+            made.stack.callback(end.close)
+        wait_for(paced_at(ends[0], GIVEN))
+        assert unlimited(ends[3])()
+
+
+def _cgroup2() -> str | None:
+    lines = Path("/proc/mounts").read_text().splitlines()
+    return next((line.split()[1] for line in lines if line.split()[2] == "cgroup2"), None)
+
+
+@needs_root
+@needs_agents
+@pytest.mark.parametrize("both", [False, True])
+def test_a_killed_agent_leaves_no_limits(both: bool) -> None:
+    with net() as made:
+        made.server()
+        before = tso_rtt_log(made)
+        agent = made.agent()
+        own = made.connect()
+        set_by_application = made.connect()
+        wait_for(paced_at(own, GIVEN / 2))
+        own_limit = 1_000_000
+        set_by_application.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, struct.pack("=Q", own_limit))
+        (keeper,) = _children(agent.pid)
+        if both:
+            os.kill(keeper, signal.SIGSTOP)
+        agent.kill()
+        agent.wait()
+        if not both:
+            wait_for(unlimited(own), 2)
+            wait_for(lambda: not _alive(keeper), 2)
+            assert tso_rtt_log(made) == before
+        else:
+            os.kill(keeper, signal.SIGKILL)
+            wait_for(lambda: not _alive(keeper), 2)
+            assert paced_at(own, GIVEN / 2)()
+            done = made.command("clean")
+            assert (done.returncode, "removed: limits of sockets" in done.stdout) == (0, True), done
+            assert unlimited(own)()
+            assert tso_rtt_log(made) == before
+        # Limits that others have set stay.
+        assert limit(set_by_application) == own_limit
+        assert made.command("clean").stdout == ""
+        assert "no agent runs" in made.command("agent", "status").stderr
+
+
+def _children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _alive(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+@needs_root
+@needs_agents
+def test_a_dead_keeper_is_replaced() -> None:
+    with net() as made:
+        made.server()
+        agent = made.agent()
+        own = made.connect()
+        (keeper,) = _children(agent.pid)
+        os.kill(keeper, signal.SIGKILL)
+        wait_for(lambda: _children(agent.pid) not in ([], [keeper]))
+        agent.kill()
+        agent.wait()
+        wait_for(unlimited(own), 2)
+
+
+@needs_root
+@needs_agents
+def test_a_switch_that_stops_answering() -> None:
+    with net() as made:
+        server = made.server()
+        made.agent("--refresh", "300ms", "--timeout", "900ms")
+        own = made.connect()
+        there = server.accept()[0]
+        made.stack.callback(there.close)
+        assert paced_at(own, GIVEN)()
+
+        def talk() -> None:
+            own.send(b"x" * 100)
+            there.recv(1000)
+
+        made.live.api.register_write("capacity", [0], 2)
+
+        def lifted() -> bool:
+            talk()
+            return unlimited(own)()
+
+        wait_for(lifted)
+        (flow,) = made.status()["flows"]
+        assert (flow["state"], flow["why"]) == ("silent", "its switches have stopped answering")
+        # It has forgotten the flow meanwhile, and is asked.
+        made.switch.close()
+        made.run_switch()
+
+        def paced() -> bool:
+            talk()
+            return limit(own) < 2**32 - 1
+
+        wait_for(paced)
+        assert made.status()["counts"]["silent"] == 1
+
+
+@needs_root
+@needs_agents
+def test_what_an_application_leaves_is_given_to_others() -> None:
+    with net() as made:
+        server = made.server()
+        made.agent()
+        idle, busy = made.connect(), made.connect()
+        made.stack.callback(server.accept()[0].close)
+        assert paced_at(busy, GIVEN / 2)()
+        there = server.accept()[0]
+        there.settimeout(0)
+        busy.settimeout(0)
+
+        def moves() -> bool:
+            with suppress(BlockingIOError):
+                while True:
+                    busy.send(bytes(65536))
+            with suppress(BlockingIOError):
+                while there.recv(1 << 20):
+                    pass
+            return limit(busy) > 0.9 * GIVEN
+
+        wait_for(moves, 10)
+        told = {flow["local"].rpartition(":")[2]: flow for flow in made.status()["flows"]}
+        assert told[str(idle.getsockname()[1])]["used_mbps"] < 0.1
+        there.close()
+
+
+@needs_root
+@needs_agents
+def test_keys(tmp_path: Path) -> None:
+    good, other = tmp_path / "good.toml", tmp_path / "other.toml"
+    good.write_text('keys = ["0123456789abcdef", "1122334455667788"]')
+    other.write_text('keys = ["0123456789abcdee", "1122334455667788"]\nsigning = 0')
+    for file in (good, other):
+        file.chmod(0o600)
+    with net(KEYS) as made:
+        made.server()
+        agent = made.agent("--key-file", str(other))
+        own = made.connect()
+        assert unlimited(own)()
+        own.close()
+        assert made.end(agent) == 0
+        agent = made.agent("--key-file", str(good))
+        own = made.connect()
+        assert paced_at(own, GIVEN)()
+        # A notice that somebody else has made, and one that has come before.
+        attacker = made.at.hosts[1]
+        mine, peer = own.getsockname(), own.getpeername()
+        forged = PacingOption(Kind.NOTICE, rate=64, weight=1, link=9)
+        for check in range(3):
+            attacker.send(notice(made, mine, peer, forged, check))
+        wait_for(lambda: made.status()["counts"]["bad_check"] == 3)
+        assert paced_at(own, GIVEN)()
+        right = PacingOption(Kind.NOTICE, rate=10_000, weight=1, link=9).checked(KEYS.values[0], mine, peer)
+        attacker.send(notice(made, mine, peer, right))
+        wait_for(lambda: limit(own) < 0.3 * GIVEN)
+
+
+def notice(
+    made: Net, mine: tuple[str, int], peer: tuple[str, int], option: PacingOption, check: int | None = None
+) -> bytes:
+    """A frame with an option, for the first host."""
+    data = option.data if check is None else option.data[:7] + check.to_bytes(3)
+    return bytes_of(made, mine, peer, b"\x5e\x0c" + data)
+
+
+def bytes_of(
+    made: Net, mine: tuple[str, int], peer: tuple[str, int], options: bytes, flags: int = 0
+) -> bytes:
+    head = bytes.fromhex(made._macs[1].replace(":", "")) + bytes.fromhex(made._macs[2].replace(":", ""))
+    padded = options + bytes(-len(options) % 4)
+    total = 40 + len(padded)
+    start = struct.pack("!BBHHHBBH", 0x45 + len(padded) // 4, 0, total, 0, 0x4000, 64, 6, 0)
+    addresses = socket.inet_aton(peer[0]) + socket.inet_aton(mine[0])
+    header = bytearray(start + addresses + padded)
+    words = sum(struct.unpack(f"!{len(header) // 2}H", header))
+    words = (words & 0xFFFF) + (words >> 16)
+    header[10:12] = (~((words & 0xFFFF) + (words >> 16)) & 0xFFFF).to_bytes(2)
+    return (
+        head
+        + b"\x08\x00"
+        + bytes(header)
+        + struct.pack("!HHIIBBHHH", peer[1], mine[1], 1, 1, 0x50, flags, 0, 0, 0)
+    )
+
+
+@needs_root
+@needs_agents
+def test_what_comes_is_not_trusted() -> None:
+    with net() as made:
+        made.server()
+        made.agent("--least-rate", "1 Mbit/s", "--most-rate", "20 Mbit/s", "--changes-per-second", "10")
+        own = made.connect()
+        # More than it is to take.
+        assert limit(own) * 8 == pytest.approx(20e6, rel=0.001)
+        mine, peer = own.getsockname(), own.getpeername()
+        attacker = made.at.hosts[1]
+        said = made.status()["counts"]
+        assert said["out_of_bounds"] >= 1
+        bad = [
+            PacingOption(Kind.NOTICE, rate=1000, weight=0, link=9).data,
+            bytes([0x90]) + PacingOption(Kind.NOTICE, rate=1000, link=9).data[1:],
+        ]
+        for data in bad:
+            attacker.send(bytes_of(made, mine, peer, b"\x5e\x0c" + data))
+        other = PacingOption(Kind.NOTICE, rate=1000, weight=1, link=9)
+        attacker.send(notice(made, (mine[0], 9), peer, other))
+        wait_for(lambda: made.status()["counts"]["not_ours"] == 1)
+        said = made.status()["counts"]
+        assert (said["malformed"], said["bad_version"]) == (1, 1)
+        # Anything at all.
+        dice = random.Random(1)
+        for _ in range(600):
+            options = bytes([0x5E, 0x0C]) + dice.randbytes(10) if dice.random() < 0.7 else dice.randbytes(40)
+            attacker.send(bytes_of(made, mine, peer, options, dice.choice([0, 0, 2, 16, 18])))
+        for number in range(60):
+            attacker.send(
+                notice(
+                    made, mine, peer, PacingOption(Kind.NOTICE, rate=100 + number, link=9, sequence=number)
+                )
+            )
+        wait_for(lambda: made.status()["counts"]["too_often"] > 0)
+        assert 1e6 * 0.999 <= limit(own) * 8 <= 20e6 * 1.001
+        own.send(b"x")
+
+
+@needs_root
+@needs_agents
+def test_without_the_switch_the_second_syn_connects() -> None:
+    with net() as made:
+        made.server()
+        made.agent()
+        # Packets with options are lost on the way, as in some networks.
+        drop = ["tc", "-n", made.at.hosts[0].netns]
+        subprocess.run([*drop, "qdisc", "add", "dev", "e0", "clsact"], check=True)
+        ip("-n", made.at.hosts[0].netns, "link", "add", "hole", "type", "veth", "peer", "ground")
+        ip("-n", made.at.hosts[0].netns, "link", "set", "hole", "up")
+        match = ["match", "u8", "0x48", "0xff", "at", "0"]
+        away = ["action", "mirred", "egress", "redirect", "dev", "hole"]
+        words = ["filter", "add", "dev", "e0", "egress", "protocol", "ip", "u32", *match, *away]
+        subprocess.run([*drop, *words], check=True)
+        own = made.connect()
+        counts = made.status()["counts"]
+        assert (counts["marked"], counts["unmarked"]) == (1, 1)
+        assert unlimited(own)()
+        (flow,) = made.status()["flows"]
+        assert (flow["state"], flow["why"]) == ("asking", "no switch has answered")
+
+
+@needs_root
+@needs_agents
+def test_metrics_log_and_an_interface_that_goes() -> None:
+    with net() as made:
+        made.server()
+        agent = made.agent("--metrics-addr", "127.0.0.1:0", "--log-json", until="metrics at")
+        own = made.connect()
+        assert paced_at(own, GIVEN)()
+        listening = _listening(agent.pid, made)
+        page = within(
+            f"/run/netns/{made.at.hosts[0].netns}",
+            lambda: (
+                urllib.request.urlopen(f"http://127.0.0.1:{listening}/metrics", timeout=5).read().decode()
+            ),
+        )
+        assert 'tidegate_agent_flows{state="paced"} 1.0' in page
+        assert "tidegate_agent_marked_total 1.0" in page
+        ip("-n", made.at.hosts[0].netns, "link", "set", "e0", "down")
+        ip("-n", made.at.hosts[0].netns, "link", "set", "e0", "name", "e1")
+        assert agent.stderr is not None
+        wait_for(lambda: made.status()["lost_interfaces"] == ["e0"])
+        ip("-n", made.at.hosts[0].netns, "link", "set", "e1", "name", "e0")
+        wait_for(lambda: made.status()["lost_interfaces"] == [])
+        agent.send_signal(signal.SIGTERM)
+        lines = [json.loads(line) for line in agent.stderr]
+        messages = [line["message"] for line in lines]
+        assert "interface e0 is gone; its flows are not told any more" in messages
+        assert lines[-1]["message"] == "stops: limits are lifted"
+
+
+def _listening(pid: int, made: Net) -> int:
+    """The port that a process listens at."""
+
+    def look() -> int:
+        done = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True)
+        (line,) = [line for line in done.stdout.splitlines() if f"pid={pid}," in line]
+        return int(line.split()[3].rpartition(":")[2])
+
+    return within(f"/run/netns/{made.at.hosts[0].netns}", look)
+
+
+@needs_root
+@needs_agents
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["-i", "nowhere0"], "there is no interface 'nowhere0'; there are e0, lo"),
+        (["--cgroup", "/nowhere"], "cgroup /nowhere: there is no such folder"),
+        (["--cgroup", "/tmp"], "cgroup /tmp: it is in no file system of cgroups of version 2"),
+        (["--metrics-addr", "192.0.2.1:80"], "Cannot assign requested address"),
+    ],
+)
+def test_what_is_not_there(words: list[str], why: str) -> None:
+    with place(1) as made:
+        netns = f"--net=/run/netns/{made.hosts[0].netns}"
+        done = subprocess.run(["nsenter", netns, *AGENT, "-i", "e0", *words], capture_output=True, text=True)
+        assert (done.returncode, why in done.stderr, "Traceback" in done.stderr) == (1, True, False), (
+            done.stderr
+        )
+        left = within(f"/run/netns/{made.hosts[0].netns}", _left)
+        assert left == []
+
+
+def _left() -> list[Path]:
+    from tidegate.systems.pacing.service import left
+
+    return [left.path()] if left.path().exists() else []
+
+
+@needs_root
+@needs_agents
+def test_two_agents_and_too_few_capabilities() -> None:
+    with net() as made:
+        made.agent()
+        done = made.command("agent", "-i", "e0")
+        assert (done.returncode, "an agent runs already in this network namespace" in done.stderr) == (
+            1,
+            True,
+        )
+        other = f"--net=/run/netns/{made.at.hosts[1].netns}"
+        nobody = [
+            "setpriv",
+            "--reuid",
+            "65534",
+            "--clear-groups",
+            "--inh-caps",
+            "-all",
+            "--bounding-set",
+            "-all",
+        ]
+        done = subprocess.run(["nsenter", other, *nobody, *AGENT, "-i", "e0"], capture_output=True, text=True)
+        if "No module named" not in done.stderr and "Permission denied" not in done.stderr:
+            assert (done.returncode, "CAP_BPF" in done.stderr) == (1, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("interfaces = []", "no interface is given"),
+        ('interfaces = ["e0"]\nport = [1]', "there is no 'port'; known: interfaces,"),
+        ('interfaces = "e0"', "interfaces cannot be 'e0'"),
+        ('interfaces = ["e0"]\nports = ["http"]', "ports cannot be"),
+        ('interfaces = ["e0"]\nports = [70000]', "70000 is not a TCP port"),
+        ('interfaces = ["e0"]\ndestinations = ["10.0.0.1/8"]', "destination '10.0.0.1/8' is no IPv4 prefix"),
+        ('interfaces = ["e0"]\ndirection = "up"', "direction 'up' is none of opened, accepted, both"),
+        ('interfaces = ["e0"]\nweight = 0', "0 is not a weight"),
+        ('interfaces = ["e0"]\nleast_rate = "0 Mbit/s"', "cannot be set; give 8 kbit/s to 34 Gbit/s"),
+        ('interfaces = ["e0"]\nleast_rate = "2 Mbit/s"\nmost_rate = "1 Mbit/s"', "the least one first"),
+        ('interfaces = ["e0"]\nrefresh = "1 ms"', "refresh 1 ms is too short"),
+        ('interfaces = ["e0"]\ntimeout = "1 s"', "timeout 1 s is shorter than refresh, 10 s"),
+        ('interfaces = ["e0"]\ntimeout = "1 parsec"', "parsec"),
+        ('interfaces = ["e0"]\nmetrics_addr = "x"', "'x' is not an address"),
+        ('interfaces = ["e0"]\nkey_file = "/nowhere"', "key file /nowhere: No such file"),
+        ("interfaces = [", "configuration .*agent.toml: "),
+    ],
+)
+def test_settings_that_cannot_be(tmp_path: Path, text: str, why: str) -> None:
+    path = tmp_path / "agent.toml"
+    path.write_text(text)
+    with pytest.raises(settings.TidegateError) as caught:
+        settings.read(path, {})
+    assert re.search(why, str(caught.value)), caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "why"),
+    [
+        (
+            'keys = ["0123456789abcdef", "1122334455667788"]',
+            0o644,
+            "can be read by others .mode 644.: chmod 600",
+        ),
+        ('keys = ["0123456789abcdef"]', 0o600, "two keys of 16 hexadecimal digits"),
+        ('keys = ["0123456789abcdef", "112233445566778_"]', 0o600, "two keys of 16 hexadecimal digits"),
+        ('keys = ["0123456789abcdef", "1122334455667788"]\nsigning = 2', 0o600, "signing = 0 or 1"),
+        ("keys", 0o600, "key file .*keys.toml: "),
+    ],
+)
+def test_key_files_that_cannot_be(tmp_path: Path, text: str, mode: int, why: str) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text(text)
+    path.chmod(mode)
+    with pytest.raises(settings.TidegateError) as caught:
+        settings.read_keys(path)
+    assert re.search(why, str(caught.value)), caught.value
+
+
+def test_a_key_file(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text('keys = ["0123456789abcdef", "1122334455667788"]\nsigning = 1')
+    path.chmod(0o600)
+    assert settings.read_keys(path) == Keys(KEYS.values, signing=1)
+
+
+@pytest.mark.skipif(shutil.which(libbpf.COMPILER) is None, reason="needs clang")
+def test_the_check_is_that_of_the_format(tmp_path: Path) -> None:
+    source = tmp_path / "check.c"
+    header = Path(settings.__file__).with_name("siphash.h")
+    source.write_text(
+        f'#include "{header}"\nu32 check(u64 key, const u32 *words) {{ return check_of(key, words); }}\n'
+    )
+    library = tmp_path / "check.so"
+    command = [libbpf.COMPILER, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-fsanitize=undefined"]
+    subprocess.run([*command, "-fsanitize-trap=undefined", "-o", str(library), str(source)], check=True)
+    check = ctypes.CDLL(str(library)).check
+    check.argtypes, check.restype = [ctypes.c_uint64, ctypes.c_void_p], ctypes.c_uint32
+    dice = random.Random(1)
+    for _ in range(200):
+        key, words = dice.getrandbits(64), [dice.getrandbits(32) for _ in range(6)]
+        packed = (ctypes.c_uint32 * 6)(*words)
+        assert check(key, packed) == halfsiphash(key, words) & 0xFFFFFF
