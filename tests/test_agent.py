@@ -159,7 +159,7 @@ def tso_rtt_log(at: Net) -> str:
 def test_flows_share_what_a_link_gives() -> None:
     with net() as made:
         server = made.server()
-        agent = made.agent()
+        agent = made.agent("--no-lend")
         assert tso_rtt_log(made) == "0"
         first = made.connect()
         assert paced_at(first, GIVEN)()
@@ -191,7 +191,7 @@ def test_which_flows_are_paced(tmp_path: Path) -> None:
         made.server()
         made.server(5002)
         before = made.connect(), made.connect(5002)
-        agent = made.agent("--config", str(config), "--changes-per-second", "1000")
+        agent = made.agent("--config", str(config), "--no-lend")
         # What exists is paced as soon as it is answered.
         wait_for(paced_at(before[0], GIVEN))
         after = made.connect(), made.connect(5002)
@@ -262,7 +262,7 @@ def test_a_killed_agent_leaves_no_limits(both: bool) -> None:
     with net() as made:
         made.server()
         before = tso_rtt_log(made)
-        agent = made.agent()
+        agent = made.agent("--no-lend")
         own = made.connect()
         set_by_application = made.connect()
         wait_for(paced_at(own, GIVEN / 2))

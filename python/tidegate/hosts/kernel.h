@@ -210,6 +210,7 @@ enum socket_event {
 	PASSIVE_ESTABLISHED = 5,
 	STATE = 10,
 	LISTEN = 11,
+	ROUND_TRIP = 12,
 	OPTIONS_LENGTH = 14,
 	WRITE_OPTIONS = 15,
 };

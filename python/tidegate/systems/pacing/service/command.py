@@ -94,6 +94,14 @@ def run(
         bool | None,
         typer.Option("--existing/--new-only", help="Flows that exist already, too.", show_default="existing"),
     ] = None,
+    lend: Annotated[
+        bool | None,
+        typer.Option(
+            "--lend/--no-lend",
+            help="Give others what a flow's application does not take.",
+            show_default="lend",
+        ),
+    ] = None,
     weight: Annotated[
         int | None, typer.Option(metavar="N", help="Weight of each flow.", show_default="1")
     ] = None,
@@ -139,6 +147,7 @@ def run(
     given: dict[str, Any] = {
         "direction": direction,
         "existing": existing,
+        "lend": lend,
         "weight": weight,
         "least_rate": least_rate,
         "most_rate": most_rate,

@@ -57,8 +57,8 @@ struct settings {
 	/* Bits of `enum direction`. */
 	u8 directions;
 	u8 any_port, any_peer, any_cgroup;
-	/* Takes flows that exist; lifts all limits that were set here. */
-	u8 adopt, lift;
+	/* Takes flows that exist; tells switches what applications leave; lifts all limits that were set here. */
+	u8 adopt, lends, lift, unused[7];
 };
 
 struct key {
@@ -97,12 +97,12 @@ struct flow {
 	u32 sent;
 	/* What the application takes, in kbit/s of frames, if that is clearly less than what links give; 0: all. */
 	u32 limit;
-	/* Looks in a row that found it to take less. */
-	u32 idle;
 	/* Nanoseconds of the monotonic clock. `asked`: the last question; `asking`: the first that had no answer. */
 	u64 opened, heard, asked, asking, second;
 	/* When it was measured last, and the bytes that had been acknowledged then. */
 	u64 measured, acked;
+	/* Since when it takes less; 0: it does not. */
+	u64 idle;
 	struct share shares[LINKS];
 };
 

@@ -48,40 +48,11 @@ struct told {
 
 #define ETHERTYPE_IPV4 0x0800
 #define PROTOCOL_TCP 6
-#define FRAGMENT_OFFSET 0x1fff
 #define DONT_FRAGMENT 0x4000
 #define FIN 1
 #define SYN 2
 #define RST 4
 #define ACK 16
-#define AF_INET 2
-#define AF_INET6 10
-#define SOL_SOCKET 1
-#define SO_MAX_PACING_RATE 47
-#define SOL_TCP 6
-#define TCP_BPF_SOCK_OPS_CB_FLAGS 1008
-#define UNLIMITED 0xffffffffu
-#define STATE_FLAG (1 << 2)
-#define TCP_ESTABLISHED 1
-#define TCP_CLOSE 7
-#define NEXT (-1)
-#define DROP 2
-#define BETWEEN_IP_AND_TCP 0
-#define SAME_SEGMENTS 1
-#define RECOMPUTE 1
-#define THIS_NAMESPACE (-1)
-#define ANY 0
-#define NO_EXIST 1
-#define SECOND 1000000000ull
-/* Of measuring what an application takes, in nanoseconds. */
-#define LOOK (SECOND / 5)
-/* Looks in a row before what it leaves is given away. */
-#define LOOKS 5
-/* In kbit/s. */
-#define LEAST_LIMIT 16
-/* In place of a link: the application limits the flow. */
-#define APPLICATION 255
-
 #define NETWORK16(value) __builtin_bswap16(value)
 #define NETWORK32(value) __builtin_bswap32(value)
 

@@ -2,15 +2,46 @@
  *
  * Paces the flows of a real host as switches tell (README.md, "The option"). `pacer.py` loads it.
  *
- * - `sockets` finds the flows that are to be paced: it stands at the cgroups that they are chosen by.
+ * - `sockets` finds the flows that are to be paced, and sets their rates each round trip: it stands at the cgroups that they are
+ *   chosen by.
  * - `leaving` and `came` stand at interfaces. The first puts the option into SYNs, the second reads what switches say. It answers
  *   a notice with the notice's own packet, so that no process has to run for it.
- * - `visit` goes through the host's TCP sockets: it sets rates that have changed, and hands user space the packets that are to be
- *   sent beside those of TCP.
+ * - `visit` goes through the host's TCP sockets: it sets rates of those that have had no round trip since, and hands user space the
+ *   packets that are to be sent beside those of TCP.
  *
- * All decisions are made here. User space gives the settings, starts `visit` when told to, and four times a second.
+ * All decisions are made here. User space gives the settings, and starts `visit` when told to and about once a second.
  */
 #include "option.h"
+
+#define FRAGMENT_OFFSET 0x1fff
+#define AF_INET 2
+#define AF_INET6 10
+#define SOL_SOCKET 1
+#define SO_MAX_PACING_RATE 47
+#define SOL_TCP 6
+#define TCP_BPF_SOCK_OPS_CB_FLAGS 1008
+#define UNLIMITED 0xffffffffu
+/* What is heard of a socket: changes of its state, and each round trip. */
+#define HEARD_OF (1 << 2 | 1 << 3)
+#define TCP_ESTABLISHED 1
+#define TCP_CLOSE 7
+#define NEXT (-1)
+#define DROP 2
+#define BETWEEN_IP_AND_TCP 0
+#define SAME_SEGMENTS 1
+#define RECOMPUTE 1
+#define THIS_NAMESPACE (-1)
+#define ANY 0
+#define NO_EXIST 1
+#define SECOND 1000000000ull
+/* Of measuring what an application takes, in nanoseconds. */
+#define LOOK (SECOND / 5)
+/* So long before what it leaves is given away. */
+#define IDLE SECOND
+/* In kbit/s. */
+#define LEAST_LIMIT 16
+/* In place of a link: the application limits the flow. */
+#define APPLICATION 255
 
 ALWAYS_INLINE void count(u32 what)
 {
@@ -218,22 +249,40 @@ ALWAYS_INLINE void established(struct flow *f, const struct settings *s, u32 pay
 		count(C_OUT_OF_BOUNDS);
 }
 
+ALWAYS_INLINE void limit_set(void *socket, struct flow *f)
+{
+	u32 want = f->wanted, rate = want ? want : UNLIMITED;
+
+	if (want == f->set)
+		return;
+	if (!bpf_setsockopt(socket, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
+		f->set = want;
+	else
+		count(C_NOT_SET);
+}
+
 SECTION("sockops") int sockets(struct bpf_sock_ops *ops)
 {
 	struct settings *s = set();
 	struct key key;
 	struct flow *f;
-	u32 op = ops->op, rate;
-	void *tcp;
+	u32 op = ops->op;
+	struct tcp_sock *tcp;
+	u32 first = 0, *changes = bpf_map_lookup_elem(&woken, &first);
+	void *sk;
 
-	if (!s || (op != CONNECT && op != ACTIVE_ESTABLISHED && op != PASSIVE_ESTABLISHED && op != STATE))
+	/* Between two visits, and without a change since the last: nothing is to be set. */
+	if (op == ROUND_TRIP && changes && !*changes)
+		return 1;
+	if (!s || (op < CONNECT || (op > PASSIVE_ESTABLISHED && op != STATE && op != ROUND_TRIP)))
 		return 1;
 	/* IPv4, also in sockets of IPv6. */
 	if (ops->family == AF_INET6 && (ops->remote_ip6[0] | ops->remote_ip6[1] || ops->remote_ip6[2] != NETWORK32(0xffff)))
 		return 1;
 	if (ops->family != AF_INET && ops->family != AF_INET6)
 		return 1;
-	if (bpf_get_netns_cookie(ops) != s->cookie)
+	/* Of the others only those are heard that were chosen. */
+	if (op <= PASSIVE_ESTABLISHED && bpf_get_netns_cookie(ops) != s->cookie)
 		return 1;
 	key.local = ops->local_ip4;
 	key.remote = ops->remote_ip4;
@@ -241,7 +290,7 @@ SECTION("sockops") int sockets(struct bpf_sock_ops *ops)
 	key.remote_port = NETWORK16(ops->remote_port >> 16);
 	if (op == CONNECT) {
 		if (chosen(s, &key, OPENED) && begin(s, &key, OPENED))
-			bpf_sock_ops_cb_flags_set(ops, STATE_FLAG);
+			bpf_sock_ops_cb_flags_set(ops, HEARD_OF);
 		return 1;
 	}
 	if (op == STATE) {
@@ -253,23 +302,37 @@ SECTION("sockops") int sockets(struct bpf_sock_ops *ops)
 	if (op == PASSIVE_ESTABLISHED && !f && chosen(s, &key, ACCEPTED)) {
 		f = begin(s, &key, ACCEPTED);
 		if (f)
-			bpf_sock_ops_cb_flags_set(ops, STATE_FLAG);
+			bpf_sock_ops_cb_flags_set(ops, HEARD_OF);
 	}
 	if (!f)
 		return 1;
-	tcp = (void *)ops->sk;
-	if (!tcp)
+	if (op == ROUND_TRIP) {
+		limit_set(ops, f);
 		return 1;
-	tcp = bpf_skc_to_tcp_sock(tcp);
+	}
+	sk = (void *)ops->sk;
+	if (!sk)
+		return 1;
+	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp)
 		return 1;
 	established(f, s, payload_of(tcp));
-	rate = f->wanted;
-	if (rate && !bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
-		f->set = rate;
+	limit_set(ops, f);
 	if (f->updates)
 		wake();
 	return 1;
+}
+
+/* Most packets are of no interest: IPv4 without options, and on the way out, no SYN. */
+ALWAYS_INLINE int is_plain(struct packet *skb, u8 flags)
+{
+	u8 *data = (u8 *)(long)skb->data, *end = (u8 *)(long)skb->data_end;
+
+	if (skb->protocol != NETWORK16(ETHERTYPE_IPV4))
+		return 1;
+	if (data + ETHERNET + IPV4 + sizeof(struct tcp_header) > end || data[ETHERNET] != 0x45)
+		return 0;
+	return !(data[ETHERNET + IPV4 + 13] & flags) || !flags;
 }
 
 /* The IPv4 header of a packet of TCP. */
@@ -290,7 +353,7 @@ SECTION("tc") int leaving(struct packet *skb)
 	struct flow *f;
 	u32 header;
 
-	if (!look(skb, &ip))
+	if (is_plain(skb, SYN) || !look(skb, &ip))
 		return NEXT;
 	header = (ip.version_length & 15) * 4;
 	if (header < IPV4 || bpf_skb_load_bytes(skb, ETHERNET + header, &tcp, sizeof(tcp)))
@@ -368,7 +431,7 @@ SECTION("tc") int came(struct packet *skb)
 	u8 is_notice, clamped = 0;
 	enum heard heard;
 
-	if (!look(skb, &told.ip))
+	if (is_plain(skb, 0) || !look(skb, &told.ip))
 		return NEXT;
 	header = (told.ip.version_length & 15) * 4;
 	if (header < IPV4 + OPTION_LENGTH || bpf_skb_load_bytes(skb, ETHERNET + IPV4, &told.option, sizeof(told.option)))
@@ -472,7 +535,7 @@ ALWAYS_INLINE int in_cgroup(struct sock *sk, const struct settings *s)
 ALWAYS_INLINE struct flow *adopted(struct tcp_sock *tp, const struct settings *s, const struct key *key)
 {
 	u8 direction = key->local_port >= s->first_port && key->local_port <= s->last_port ? OPENED : ACCEPTED;
-	u32 flags = STATE_FLAG;
+	u32 flags = HEARD_OF;
 	struct flow *f;
 
 	if (!chosen(s, key, direction) || !in_cgroup((struct sock *)tp, s))
@@ -491,37 +554,39 @@ ALWAYS_INLINE struct flow *adopted(struct tcp_sock *tp, const struct settings *s
 }
 
 /* What an application takes of what the links give. What it leaves is for others; gives whether switches are to be told. */
-ALWAYS_INLINE int measure(struct flow *f, struct tcp_sock *tp, u64 now)
+ALWAYS_INLINE int measure(struct flow *f, const struct settings *s, struct tcp_sock *tp, u64 now)
 {
 	u64 acked = tp->bytes_acked, spent = now - f->measured, used, limit = f->limit;
 
-	if (spent < LOOK)
+	if (spent < LOOK || !s->lends)
 		return 0;
 	used = (acked - f->acked) * 8000000 / (spent + 1);
 	used = f->payload ? (used << 16) / f->payload : used;
 	f->acked = acked;
 	f->measured = now;
-	if (f->state != PACED || spent > 2 * SECOND)
+	if (f->state != PACED || spent > 4 * SECOND) {
+		f->idle = 0;
 		return 0;
-	if (limit) {
-		/* More than it took before: it may have all again. */
-		if (used > limit - (limit >> 3)) {
-			f->limit = 0;
-			f->idle = 0;
-			return 1;
-		}
+	}
+	/* More than it took before: it may have all again. */
+	if (limit && used > limit - (limit >> 3)) {
+		f->limit = 0;
+		f->idle = 0;
+		return 1;
 	}
 	if (used + (used >> 1) >= (limit ? limit : f->kbps)) {
 		f->idle = 0;
 		return 0;
 	}
-	if (++f->idle < LOOKS)
+	if (!f->idle)
+		f->idle = now - spent;
+	if (now - f->idle < IDLE)
 		return 0;
 	f->idle = 0;
 	used += used >> 2;
 	if (used < LEAST_LIMIT)
 		used = LEAST_LIMIT;
-	if (limit ? used >= limit : used >= f->kbps)
+	if (used >= (limit ? limit : f->kbps))
 		return 0;
 	f->limit = used;
 	return 1;
@@ -535,7 +600,7 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 	struct tcp_sock *tp;
 	struct flow *f;
 	struct key key;
-	u32 want, kbps;
+	u32 kbps;
 	u8 link, asks;
 	u64 now;
 
@@ -562,7 +627,7 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 	if (!f || !f->established)
 		return 0;
 	now = bpf_ktime_get_ns();
-	asks = f->updates | measure(f, tp, now);
+	asks = f->updates | measure(f, s, tp, now);
 	/* Questions: what has had no answer is asked again, and what sends is refreshed. */
 	if (now - f->asked >= s->refresh && now - f->heard >= s->refresh && (tp->snd_nxt != f->sent || !f->heard)) {
 		/* Those that never had an answer, in longer intervals. */
@@ -574,15 +639,7 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 		f->wanted = 0;
 		count(C_SILENT);
 	}
-	want = f->wanted;
-	if (want != f->set) {
-		u32 rate = want ? want : UNLIMITED;
-
-		if (!bpf_setsockopt(tp, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
-			f->set = want;
-		else
-			count(C_NOT_SET);
-	}
+	limit_set(tp, f);
 	if (!asks)
 		return 0;
 	f->updates = 0;

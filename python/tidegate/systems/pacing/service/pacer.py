@@ -58,10 +58,10 @@ COUNTERS_HELP = {
 }
 ASKING, PACED, SILENT = 1, 2, 3
 STATES = {ASKING: "asking", PACED: "paced", SILENT: "silent"}
-_SETTINGS = struct.Struct(f"=Q2Q2Q{MOST_CGROUPS}QIIIIII8B")
+_SETTINGS = struct.Struct(f"=Q2Q2Q{MOST_CGROUPS}QIIIIII9B7x")
 _KEY = struct.Struct("=4s4sHH")
 _SHARE = struct.Struct("=II8B")
-_FLOW = struct.Struct("=7I8B4I4x7Q")
+_FLOW = struct.Struct("=7I8B3I8Q")
 _NUMBER = struct.Struct("=I")
 _COUNT = struct.Struct("=Q")
 _PREFIX = struct.Struct("=I4s")
@@ -178,6 +178,7 @@ class Pacer:
             not settings.destinations,
             not settings.cgroups,
             settings.existing,
+            settings.lend,
             lift,
         )
 
@@ -251,7 +252,6 @@ class Pacer:
 
     def visit(self) -> None:
         """Set limits that have changed, and send what switches are to be told."""
-        self._ring.consume()
         self._woken[FIRST] = FIRST
         packets = self._loaded.iterate(self._iterator)
         for at in range(0, len(packets) - PACKET_BYTES + 1, PACKET_BYTES):
@@ -259,6 +259,10 @@ class Pacer:
             # One that is lost is sent again.
             with suppress(OSError):
                 self._raw.sendto(packet, (socket.inet_ntoa(packet[16:20]), 0))
+
+    def heard(self) -> None:
+        """What `descriptor` said has been heard."""
+        self._ring.consume()
 
     def lift(self) -> None:
         """Take all limits off that were set here."""
@@ -287,7 +291,7 @@ def _flow(key: bytes, value: bytes, now: int) -> PacedFlow:
     numbers = _FLOW.unpack(value[: _FLOW.size])
     _, weight, kbps, _, limit = numbers[:5]
     _, link, state, _, _, direction, *_ = numbers[7:15]
-    limit_kbps, heard = numbers[17], numbers[20]
+    limit_kbps, heard = numbers[17], numbers[19]
     shares = []
     for at in range(LINKS):
         of_all, weights, number, _, known, _, left, *_ = _SHARE.unpack_from(
@@ -345,8 +349,8 @@ def lift_left() -> None:
     with ExitStack() as stack:
         loaded = _load(stack, 1)
         iterator = loaded.link("visit", 0, libbpf.BPF_TRACE_ITER)
-        zeros = bytes(_SETTINGS.size - 1)
-        loaded.map("settings", _SETTINGS.size)[FIRST] = zeros + b"\1"
+        numbers = [0] * (len(_SETTINGS.unpack(bytes(_SETTINGS.size))) - 1)
+        loaded.map("settings", _SETTINGS.size)[FIRST] = _SETTINGS.pack(*numbers, True)
         loaded.iterate(iterator)
 
 

@@ -39,6 +39,8 @@ class Settings:
     """Which connections: `opened` by this host, `accepted` by it, or `both`."""
     existing: bool = True
     """Connections that are there when the service starts, too."""
+    lend: bool = True
+    """What a flow's application does not take is given to others, until it takes it."""
     weight: int = 1
     least_rate: units.Rate = "64 kbit/s"
     most_rate: units.Rate = FASTEST
@@ -144,7 +146,7 @@ def read(path: Path | None, given: Mapping[str, Any]) -> Settings:
             wanted = list
         elif name in _NUMBERS:
             wanted = int
-        elif name == "existing":
+        elif name in ("existing", "lend"):
             wanted = bool
         elif name in ("least_rate", "most_rate"):
             wanted = (str, int)
