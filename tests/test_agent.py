@@ -29,7 +29,7 @@ from tidegate.switch.controllers import Controlled
 from tidegate.switch.running import LiveSwitch
 from tidegate.systems.pacing.controller import ManagedLink, PacingController
 from tidegate.systems.pacing.format import Keys, Kind, PacingOption, halfsiphash
-from tidegate.systems.pacing.service import settings
+from tidegate.systems.pacing.service import service, settings
 from tidegate.systems.pacing.setup import program
 
 SO_MAX_PACING_RATE = 47
@@ -67,8 +67,8 @@ class Net:
         self.switch = self.stack.enter_context(ExitStack())
         live = LiveSwitch(program(), ports(self.at, "packet"))
         self.switch.enter_context(live)
-        to = {mac: number for number, mac in self._macs.items()}
-        controller = PacingController(to, {2: ManagedLink("50 Mbit/s", 7)}, keys=self._keys)
+        links = {2: ManagedLink("50 Mbit/s", 7)}
+        controller = PacingController({}, links, wires={1: 2, 2: 1}, keys=self._keys)
         self.switch.enter_context(Controlled(live, [controller]))
         self.live = live
 
@@ -99,11 +99,8 @@ class Net:
         command = ["nsenter", f"--net=/run/netns/{netns}", sys.executable, "-m", "tidegate", *words]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    def status(self, host: int = 1) -> dict[str, Any]:
-        done = self.command("agent", "status", "--json", host=host)
-        assert done.returncode == 0, done.stderr
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return answer
+    def status(self) -> dict[str, Any]:
+        return within(f"/run/netns/{self.at.hosts[0].netns}", service.ask)
 
     def server(self, port: int = 5001) -> socket.socket:
         def listen() -> socket.socket:
@@ -175,6 +172,8 @@ def test_flows_share_what_a_link_gives() -> None:
         server.accept()[0].close()
         server.accept()[0].close()
         wait_for(paced_at(first, GIVEN))
+        done = made.command("agent", "status", "--json")
+        assert (done.returncode, json.loads(done.stdout)["pid"]) == (0, agent.pid)
         assert made.end(agent) == 0
         assert unlimited(first)()
         assert tso_rtt_log(made) != "0"

@@ -58,9 +58,11 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         load(tmp_path / "mine.py")
 
 
-def test_the_example_makes_controllers() -> None:
+def test_the_examples_make_controllers() -> None:
     (controller,) = load(EXAMPLE)
     assert controller.period == "1 s"
+    (controller,) = load(EXAMPLE.with_name("pacing.py"))
+    assert controller.period is None
 
 
 def until(true: Callable[[], object], seconds: float = 20) -> None:

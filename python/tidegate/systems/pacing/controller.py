@@ -47,9 +47,9 @@ class PacingController(Controller):
     """Fills the tables and registers of a switch that runs `pacing.p4`, when it starts. The switch does the rest.
 
     `ports` has the port that leads to each Ethernet address, `links` the managed links by port; either may be a function that gives
-    them at the start. A walk begins at a `tick`;
-    without packets for `idle` a flow is gone; a notice that was not seen is sent again after `again`. With `keys`, options have to
-    have a check.
+    them at the start. `wires` has, for frames to other addresses, the port that they leave by, by the one that they came in by. A walk
+    begins at a `tick`; without packets for `idle` a flow is gone; a notice that was not seen is sent again after `again`. With `keys`,
+    options have to have a check.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class PacingController(Controller):
         ports: Mapping[str, int] | Callable[[], Mapping[str, int]],
         links: Mapping[int, ManagedLink] | Callable[[], Mapping[int, ManagedLink]],
         *,
+        wires: Mapping[int, int] | None = None,
         tick: units.Time = "200 us",
         idle: units.Time = "30 s",
         again: units.Time = "100 ms",
@@ -64,6 +65,7 @@ class PacingController(Controller):
     ) -> None:
         self._ports = ports
         self._links = links
+        self._wires = dict(wires or {})
         self._tick = units.time(tick)
         self._idle = units.time(idle)
         self._again = units.time(again)
@@ -79,7 +81,11 @@ class PacingController(Controller):
         for address, port in ports.items():
             if int(address.replace(":", ""), 16) not in known:
                 switch.table_add("forward", [address], "to_port", [port])
-        for port in sorted(set(ports.values())):
+        wired = {entry.match[0].value for entry in switch.table_entries("wires")}
+        for come, go in self._wires.items():
+            if come not in wired:
+                switch.table_add("wires", [come], "to_port", [go])
+        for port in sorted({*ports.values(), *self._wires}):
             switch.mirror_set(port + 1, port)
         switch.register_write("idle", [self._idle // PS_PER_US], 0)
         switch.register_write("again", [self._again // PS_PER_US], 0)
