@@ -61,13 +61,7 @@ pub unsafe extern "C" fn lookup(
     }
 }
 
-/// The row for a key of one word of a table without profile whose hits are not recorded: see [`TableState::row`].
-pub unsafe extern "C" fn row_of_word(table: *const TableState, key: u64) -> *const u64 {
-    // SAFETY: see the module's comment; the table is one of the state's.
-    unsafe { (*table).row_of_word(key).as_ptr() }
-}
-
-/// As [`row_of_word`], for a key of any length.
+/// The row for a key of a table without profile whose hits are not recorded: see [`TableState::row`].
 pub unsafe extern "C" fn row(table: *const TableState, key: *const u64, words: usize) -> *const u64 {
     // SAFETY: see the module's comment; the table is one of the state's, the key has as many words as its keys.
     unsafe { (*table).row(std::slice::from_raw_parts(key, words)).as_ptr() }

@@ -1,21 +1,24 @@
-//! Tables: one call of the table's lookup, actions chosen by index and compiled in place.
+//! Tables: exact keys of one word are searched in place, others by one call of the table's lookup; actions are chosen by index and
+//! compiled in place.
 //!
 //! A lookup gives the address of the row that the key leads to. Where a hit has to be recorded, or leads to an action by way of a
 //! profile, a helper that knows the table does all of that, and gives its result on the stack.
 
 use std::mem::offset_of;
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use cranelift_frontend::Switch;
-use p4lang::ir::{Place, TableId, ValueSetId, VarId};
+use p4lang::ir::{MatchKind, Place, TableId, ValueSetId, VarId};
 
 use super::JitError;
 use super::compile::TableShape;
 use super::function::{Gen, Limbs, Region};
-use super::native::{Native, Outcome};
+use super::native::{Native, Outcome, vec_pointer};
 use super::services;
-use crate::state::table::TableState;
+use crate::state::slots::{MULTIPLIER, Slot};
+use crate::state::table::{Searched, TableState};
 
 impl Gen<'_, '_> {
     pub fn apply(
@@ -91,12 +94,53 @@ impl Gen<'_, '_> {
         let ctx = self.ctx;
         let tables = self.load(I64, Region::Context, ctx, offset_of!(Native, tables) as i32);
         let table = self.add_const(tables, (id.index() * size_of::<TableState>()) as i64);
-        if let [word] = key {
-            return self.call_value(services::row_of_word as *const u8, &[table, *word]);
+        let searched = Searched::new(vec_pointer::<Slot>(), vec_pointer::<u64>());
+        let exact = self.program[id].keys.iter().all(|key| key.kind == MatchKind::Exact);
+        match key {
+            // Without a key there are no entries.
+            [] => return self.load(I64, Region::State, table, searched.rows as i32),
+            [word] if exact => return self.search(table, &searched, *word),
+            _ => {}
         }
         let words = self.iconst(key.len() as u64);
         let key = self.spill(key);
         self.call_value(services::row as *const u8, &[table, key, words])
+    }
+
+    /// The address of the row for an exact key of one word: see [`crate::state::slots`].
+    fn search(&mut self, table: Value, searched: &Searched, key: Value) -> Value {
+        let slots = self.load(I64, Region::State, table, searched.slots as i32);
+        let shift = self.load(I64, Region::State, table, searched.shift as i32);
+        let rows = self.load(I64, Region::State, table, searched.rows as i32);
+        let high = self.shr_const(key, 32);
+        let spread = self.b.ins().bxor(key, high);
+        let multiplier = self.iconst(MULTIPLIER);
+        let product = self.b.ins().imul(spread, multiplier);
+        let first = self.b.ins().ushr(product, shift);
+        let place = self.b.declare_var(I64);
+        self.b.def_var(place, first);
+        let [look, other, next, found] = [(); 4].map(|()| self.block());
+        self.jump(look);
+        self.start(look);
+        let at = self.b.use_var(place);
+        let offset = self.b.ins().imul_imm_u(at, size_of::<Slot>() as i64);
+        let slot = self.b.ins().iadd(slots, offset);
+        let taken = self.load(I64, Region::State, slot, 0);
+        let row = self.load(I64, Region::State, slot, 8);
+        let same = self.b.ins().icmp(IntCC::Equal, taken, key);
+        self.branch(same, found, other);
+        self.start(other);
+        // The number of a free slot is the offset of the default's row.
+        self.branch(row, next, found);
+        self.start(next);
+        let behind = self.add_const(at, 1);
+        let ones = self.iconst(u64::MAX);
+        let mask = self.b.ins().ushr(ones, shift);
+        let behind = self.b.ins().band(behind, mask);
+        self.b.def_var(place, behind);
+        self.jump(look);
+        self.start(found);
+        self.b.ins().iadd(rows, row)
     }
 
     /// Chooses among the table's actions.

@@ -7,6 +7,7 @@ pub mod exact;
 pub mod lpm;
 pub mod meter;
 pub mod profile;
+pub(crate) mod slots;
 pub mod table;
 mod target;
 pub mod words;

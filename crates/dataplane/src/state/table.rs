@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::mem::offset_of;
 
 use num_bigint::BigUint;
 use p4lang::ir::{ActionId, EntryMatch, MatchKind, Program, Table, TableId};
@@ -15,6 +16,7 @@ use super::aging::Aging;
 use super::exact::Exact;
 use super::lpm::Lpm;
 use super::meter::{Color, MeterCell};
+use super::slots::Slots;
 use super::words::{WordHasher, limbs, number, words};
 
 pub use super::target::Target;
@@ -91,6 +93,8 @@ pub struct TableState {
     initial_default: Target,
     /// What a lookup needs of the targets, close together: a row for the default, then one for each handle.
     rows: Rows,
+    /// For exact keys of one word: where their rows are, in bytes from the default's.
+    slots: Slots,
     added: u64,
     counts: bool,
     aging: Aging,
@@ -137,6 +141,11 @@ impl Rows {
         }
     }
 
+    /// Bytes from the first row to another.
+    fn offset(&self, row: usize) -> u64 {
+        (row * self.stride * size_of::<u64>()) as u64
+    }
+
     fn get(&self, row: usize) -> &[u64] {
         &self.words[row * self.stride..(row + 1) * self.stride]
     }
@@ -159,6 +168,7 @@ impl TableState {
             widths,
             kinds,
             rows: Rows::new(program, table),
+            slots: Slots::new(),
             initial_default: default.clone(),
             default,
             added: 0,
@@ -293,17 +303,6 @@ impl TableState {
         self.rows.get(self.search(key).map_or(0, |handle| handle as usize + 1))
     }
 
-    /// As [`TableState::row`], for keys of one word.
-    #[inline]
-    pub fn row_of_word(&self, key: u64) -> &[u64] {
-        match &self.index {
-            Index::Exact(Exact::One(map)) => {
-                self.rows.get(map.get(&key).map_or(0, |handle| *handle as usize + 1))
-            }
-            _ => self.row(&[key]),
-        }
-    }
-
     /// The handle of the entry that matches.
     #[inline]
     fn search(&self, key: &[u64]) -> Option<u32> {
@@ -373,7 +372,12 @@ impl TableState {
         let handle = self.free.pop().unwrap_or(self.entries.len() as u32);
         let words = key_words(&matches, &self.widths);
         match &mut self.index {
-            Index::Exact(map) => map.insert(&words, handle),
+            Index::Exact(map) => {
+                map.insert(&words, handle);
+                if let [key] = *words {
+                    self.slots.insert(key, self.rows.offset(handle as usize + 1));
+                }
+            }
             Index::Trie(trie) => trie.insert(&words, prefix_length(&matches), handle),
             Index::Lpm { lengths, .. } => {
                 let length = prefix_length(&matches);
@@ -420,7 +424,12 @@ impl TableState {
         let entry = self.entries.get_mut(handle as usize)?.take()?;
         let words = key_words(&entry.matches, &self.widths);
         match &mut self.index {
-            Index::Exact(map) => map.remove(&words),
+            Index::Exact(map) => {
+                map.remove(&words);
+                if let [key] = *words {
+                    self.slots.remove(key);
+                }
+            }
             Index::Trie(trie) => {
                 trie.remove(&words, prefix_length(&entry.matches));
             }
@@ -449,6 +458,25 @@ impl TableState {
         self.live = 0;
         self.aging = Aging::default();
         self.index = empty_index(&self.widths, &self.kinds);
+        self.slots = Slots::new();
+    }
+}
+
+/// Where native code finds what it searches by itself: offsets within a [`TableState`], given where a `Vec` has its pointer.
+pub(crate) struct Searched {
+    pub slots: usize,
+    pub shift: usize,
+    pub rows: usize,
+}
+
+impl Searched {
+    pub fn new(slot_pointer: usize, word_pointer: usize) -> Searched {
+        let slots = offset_of!(TableState, slots);
+        Searched {
+            slots: slots + offset_of!(Slots, slots) + slot_pointer,
+            shift: slots + offset_of!(Slots, shift),
+            rows: offset_of!(TableState, rows) + offset_of!(Rows, words) + word_pointer,
+        }
     }
 }
 
