@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from conftest import read_pcap
-from live import labs_of, needs_iperf3, needs_namespaces, undisturbed
+from live import again_if_disturbed, labs_of, needs_iperf3, needs_namespaces, undisturbed, watched
 from tidegate.control import Controller, Digest, SwitchApi
 from tidegate.network import Link, Network
 from tidegate.results import TABLES, Result
@@ -257,6 +257,7 @@ class Learner(Controller):
             switch.table_add("destination", [source], "forward", [port])
 
 
+@again_if_disturbed
 def test_a_p4_switch_with_a_controller_and_links_that_change() -> None:
     net = Network()
     switch = net.switch("s", EXAMPLES / "learning_switch/learning_switch.p4")
@@ -267,7 +268,7 @@ def test_a_p4_switch_with_a_controller_and_links_that_change() -> None:
     net.tcp(hosts[0], hosts[1])
     net.at("1 s", lambda: links[1].set("1 s", rate="20 Mbit/s"))
     net.record("50 ms")
-    result = undisturbed(lambda: net.run("2 s", backend="live", progress=False))
+    result = watched(net.run("2 s", backend="live", progress=False))
     assert set(learner.learned.values()) == {0, 1}
     assert len(learner.ticks) == 20
     assert result.notes["value"][-1] == 2
@@ -285,6 +286,7 @@ def test_a_p4_switch_with_a_controller_and_links_that_change() -> None:
     assert net.changes == []
 
 
+@again_if_disturbed
 def test_a_host_keeps_as_little_in_its_own_queue_as_a_simulated_one() -> None:
     def describe(own_rate: str) -> Network:
         net = Network()
@@ -316,7 +318,8 @@ def test_a_host_keeps_as_little_in_its_own_queue_as_a_simulated_one() -> None:
     def settled(result: Result, column: str) -> float:
         return float(result.flow_samples.filter(pl.col("time_s") > 2)[column].mean())  # type: ignore[arg-type]
 
-    live, simulated = undisturbed(run), describe("100 Mbit/s").run("5 s")
+    # What HTB does not send while the machine stalls is not made up for.
+    live, simulated = watched(run(), late_ms=1), describe("100 Mbit/s").run("5 s")
     # Both grow in moments in which the machine does something else; without a limit of small queues both would be ten times as large.
     for column in ("srtt_ms", "cwnd_packets"):
         assert 0.8 < settled(live, column) / settled(simulated, column) < 2.5, column

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from live import (
+    again_if_disturbed,
     has_ended,
     held,
     is_there,
@@ -22,8 +23,8 @@ from live import (
     needs_agents,
     needs_iperf3,
     needs_namespaces,
-    undisturbed,
     wait_for,
+    watched,
     without,
 )
 from tidegate import TidegateError
@@ -95,6 +96,7 @@ WINDOW = 7
 @needs_agents
 @needs_iperf3
 @pytest.mark.skipif(bool(kernel.congestion_controls(["dctcp"])), reason="this kernel has a dctcp of its own")
+@again_if_disturbed
 def test_a_congestion_control_gets_what_signal_hands_it(monkeypatch: pytest.MonkeyPatch) -> None:
     # In the place of one that this kernel lacks.
     monkeypatch.setitem(controls.SOURCES, "dctcp", SIGNALLED)
@@ -103,7 +105,7 @@ def test_a_congestion_control_gets_what_signal_hands_it(monkeypatch: pytest.Monk
     net.agent(b, agent_of(Insert(MARK, WINDOW.to_bytes(2), on=("ack",))))
     net.tcp(a, b, congestion_control="dctcp")
     net.record("100 ms")
-    result = undisturbed(lambda: net.run("2 s", backend="live", progress=False))
+    result = watched(net.run("2 s", backend="live", progress=False))
     settled = result.flow_samples.filter(pl.col("time_s") > 0.5)
     assert set(settled["cwnd_packets"]) == {WINDOW}
     # A window per round trip, which is 10 ms and what the hosts take of it.

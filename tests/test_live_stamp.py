@@ -11,24 +11,26 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 import polars as pl
 import pytest
 from scapy.utils import RawPcapReader
 
 from live import (
+    Disturbed,
+    again_if_disturbed,
     has_ended,
     held,
-    is_disturbed,
     is_there,
     namespaces,
     needs_agents,
     needs_iperf3,
     needs_namespaces,
     wait_for,
+    watched,
 )
 from tidegate import TidegateError
 from tidegate.hosts import controls
@@ -51,32 +53,11 @@ pytestmark = [
         bool(kernel.congestion_controls(["stamp"])), reason="this kernel has a stamp of its own"
     ),
 ]
-P = ParamSpec("P")
 
 FORM = Format("32 ms", 8, bins="log", mantissa=5)
 LINE = "1 Gbit/s"
 WARM_UP_S = 0.5
 GAIN = float(DEFAULTS["gain"])
-
-
-class Disturbed(Exception):
-    """The machine had too much else to do for what a case measures."""
-
-
-def again_if_disturbed(test: Callable[P, None]) -> Callable[P, None]:
-    """A case that a busy machine can make fail is tried up to five times."""
-
-    @wraps(test)
-    def repeated(*args: P.args, **kwargs: P.kwargs) -> None:
-        why = ""
-        for _ in range(5):
-            try:
-                return test(*args, **kwargs)
-            except Disturbed as error:
-                why = str(error)
-        pytest.skip(f"the machine has too much else to do to keep the time: {why}")
-
-    return repeated
 
 
 class Host(Agent):
@@ -116,9 +97,8 @@ def star(rate: str, rtt_ms: float, **options: Any) -> tuple[Network, Link, Calla
 def test_the_receiver_reads_what_the_switches_recorded(tmp_path: Path) -> None:
     form = Format("65536 us", 16)
     lab = Lab(form, tmp_path, size="16 MB")
-    result = lab.net.run("6 s", backend="live", progress=False)
-    if is_disturbed(result):
-        raise Disturbed
+    # 16 MB take 3.4 s.
+    watched(lab.net.run("4500 ms", backend="live", progress=False))
     times = lab.times()
     arrived = lab.packets(3)
     assert len(arrived) > 10_000
@@ -148,8 +128,8 @@ class Measured:
 
 def measured(net: Network, backend: str, until: str, since: float = WARM_UP_S) -> Measured:
     result = net.run(until, backend=backend, progress=False)
-    if backend == "live" and is_disturbed(result):
-        raise Disturbed("; ".join(result.warnings))
+    if backend == "live":
+        watched(result)
     late = pl.col("time_s") > since
     queue = result.queue_samples.filter(late & (pl.col("queue") == "s -> b"))
     spent = queue["time_s"][-1] - queue["time_s"][0]
@@ -175,6 +155,10 @@ def busy_as(simulated: Measured, live: Measured, rtt_ms: float) -> float:
     return hosts
 
 
+ONE_FLOW = "2 s"
+"""After the start, 150 samples of a queue. In a longer run the machine is more likely to stall once."""
+
+
 def one_flow(backend: str, rate: str, rtt_ms: int, until: str, control: str = "stamp") -> Measured:
     net, _, sender = star(rate, rtt_ms, segmentation_offload=None)
     sender("a", control)
@@ -184,7 +168,7 @@ def one_flow(backend: str, rate: str, rtt_ms: int, until: str, control: str = "s
 @cache
 def one_simulated(rate: str, rtt_ms: int) -> Measured:
     """The same each time: not run again when a live run is."""
-    return one_flow("sim", rate, rtt_ms, "3 s")
+    return one_flow("sim", rate, rtt_ms, ONE_FLOW)
 
 
 @needs_namespaces
@@ -193,14 +177,18 @@ def one_simulated(rate: str, rtt_ms: int) -> Measured:
 @pytest.mark.parametrize("rate", ["100 Mbit/s", "400 Mbit/s"])
 @again_if_disturbed
 def test_a_flow_keeps_the_queue_short_and_the_link_busy(rate: str, rtt_ms: int) -> None:
-    if one_flow("live", rate, rtt_ms, "3 s", "cubic").utilisation < 0.97:
-        raise Disturbed(f"the machine does not carry {rate}")
-    simulated, live = one_simulated(rate, rtt_ms), one_flow("live", rate, rtt_ms, "3 s")
+    simulated, live = one_simulated(rate, rtt_ms), one_flow("live", rate, rtt_ms, ONE_FLOW)
     assert simulated.utilisation > 0.99
-    hosts = busy_as(simulated, live, rtt_ms)
-    # The set point is 0.08 base round trips, and more for the additive step; what stalls for `hosts` comes at once.
-    assert live.queue_ms < simulated.queue_ms + 0.1 * rtt_ms + hosts
-    assert live.queue_p99_ms < simulated.queue_p99_ms + rtt_ms
+    try:
+        hosts = busy_as(simulated, live, rtt_ms)
+        # The set point is 0.08 base round trips, and more for the additive step; what stalls for `hosts` comes at once.
+        assert live.queue_ms < simulated.queue_ms + 0.1 * rtt_ms + hosts
+        assert live.queue_p99_ms < simulated.queue_p99_ms + rtt_ms
+    except AssertionError as error:
+        # It is not the stamps if CUBIC does not fill the link either.
+        if one_flow("live", rate, rtt_ms, ONE_FLOW, "cubic").utilisation < 0.97:
+            raise Disturbed(f"the machine does not carry {rate}") from error
+        raise
 
 
 @needs_namespaces
