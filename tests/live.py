@@ -22,6 +22,8 @@ from tidegate.results import Result
 P = ParamSpec("P")
 
 needs_namespaces = pytest.mark.live
+untimed = pytest.mark.untimed
+"""Of a live test that asserts nothing that a busy machine changes. Tests of what labs leave cannot run beside each other."""
 needs_prague = pytest.mark.skipif(
     not (
         kernel.congestion_controls(["prague"]) or (shutil.which(libbpf.COMPILER) and libbpf.missing() is None)

@@ -1,7 +1,7 @@
 """Runs tests, as `make test`, `make dev` and `make t S=NAME` do.
 
     python tests/run.py all          every Rust and Python test; live tests one after another but for `concurrent` ones, the others on all
-                                     processors
+                                     processors; `untimed` live tests beside them
     python tests/run.py build-rust   builds the Rust tests
     python tests/run.py fast         Python tests that are neither live nor slow: those that the files concern which have changed
                                      since they last passed
@@ -19,6 +19,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -28,7 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.prefix) / "bin"
 # Of pytest: tests were run, and some failed.
 TESTS_FAILED = 1
-ALONE = "live and not concurrent"
+ALONE = "live and not concurrent and not untimed"
+POOL = f"not ({ALONE}) and not untimed and not soak"
 PROFILE = os.environ.get("TIDEGATE_PROFILE", "")
 # The bindings have no tests of their own. With them, and with the feature that maturin sets, libraries have the features
 # that they have in the extension.
@@ -83,6 +85,24 @@ def python(*words: str, parallel: bool) -> int:
     return _run(str(BIN / "pytest"), *spread, *words)
 
 
+def together() -> int:
+    """All but the live tests that measure time. Those that measure none mostly wait, so they run in a process of their own."""
+    with tempfile.TemporaryFile() as said:
+        command = [str(BIN / "pytest"), "-m", "untimed", "--durations=5", "-p", "no:cacheprovider"]
+        untimed = subprocess.Popen(
+            command, cwd=ROOT, env=_environment(), stdout=said, stderr=subprocess.STDOUT
+        )
+        try:
+            code = python("-m", POOL, parallel=True)
+            code = untimed.wait() or code
+        finally:
+            untimed.terminate()
+            untimed.wait()
+        said.seek(0)
+        print("+", *command, said.read().decode(), file=sys.stderr, flush=True)
+    return code
+
+
 def live() -> int:
     """Live tests that need the processors and the network namespaces to themselves.
 
@@ -113,7 +133,7 @@ def fast() -> int:
 
 def everything() -> int:
     """All tests but the soak tests."""
-    return rust() or python("-m", f"not ({ALONE}) and not soak", parallel=True) or live()
+    return rust() or together() or live()
 
 
 def only(name: str) -> int:

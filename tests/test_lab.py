@@ -29,6 +29,7 @@ from live import (
     needs_iperf3,
     needs_namespaces,
     processes,
+    untimed,
     wait_for,
 )
 from tidegate import TidegateError
@@ -236,6 +237,7 @@ def test_congestion_controls_are_read_from_the_kernel() -> None:
 
 @pytest.mark.slow
 @needs_namespaces
+@untimed
 def test_without_root() -> None:
     drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
     command = [sys.executable, "-m", "tidegate.cli", "run", "meter.rates", "--quick", "--backend", "live"]
@@ -261,6 +263,7 @@ def test_experiments_say_where_they_run() -> None:
 
 
 @needs_namespaces
+@untimed
 def test_a_lab_comes_and_goes() -> None:
     before = interfaces()
     with Lab(["a", "my host"]) as lab:
@@ -280,6 +283,7 @@ def test_a_lab_comes_and_goes() -> None:
 
 
 @needs_namespaces
+@untimed
 def test_a_lab_in_a_process_with_many_files() -> None:
     """Descriptors above 1023 are too large for select()."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -297,6 +301,7 @@ def test_a_lab_in_a_process_with_many_files() -> None:
 
 
 @needs_namespaces
+@untimed
 def test_two_labs_of_one_process_do_not_meet() -> None:
     with Lab(["a"]) as one, Lab(["a"]) as other:
         assert one.run != other.run
@@ -308,6 +313,7 @@ def test_two_labs_of_one_process_do_not_meet() -> None:
 
 
 @needs_namespaces
+@untimed
 @pytest.mark.parametrize("who", ["agent", "keeper"])
 def test_a_lab_that_is_ended_from_outside(who: str) -> None:
     net, a, b = pair()
@@ -330,6 +336,7 @@ def test_a_lab_that_is_ended_from_outside(who: str) -> None:
 
 
 @needs_namespaces
+@untimed
 def test_an_error_in_a_run_ends_the_lab() -> None:
     net, a, b = pair()
     net.tcp(a, b, size="1 GB")
@@ -350,6 +357,7 @@ def test_an_error_in_a_run_ends_the_lab() -> None:
 
 
 @needs_namespaces
+@untimed
 def test_controllers_do_not_keep_the_network_waiting() -> None:
     """They hold its lock while they read and write, on a machine that has other things to do as well."""
     before = os.sched_getscheduler(0)
@@ -407,6 +415,7 @@ class Victim:
 
 
 @needs_namespaces
+@untimed
 @needs_iperf3
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_a_lab(how: signal.Signals, tmp_path: Path) -> None:
@@ -423,6 +432,7 @@ def test_signals_end_a_lab(how: signal.Signals, tmp_path: Path) -> None:
 
 
 @needs_namespaces
+@untimed
 @needs_iperf3
 def test_an_interrupted_experiment_keeps_what_there_is(tmp_path: Path) -> None:
     out = tmp_path / "run"
@@ -460,6 +470,7 @@ def iperf_of(pid: int) -> list[int]:
 
 
 @needs_namespaces
+@untimed
 @needs_iperf3
 def test_nothing_is_left_however_often_and_whenever_a_lab_is_killed(tmp_path: Path) -> None:
     before = interfaces()
@@ -479,6 +490,7 @@ def test_nothing_is_left_however_often_and_whenever_a_lab_is_killed(tmp_path: Pa
 
 
 @needs_namespaces
+@untimed
 @needs_iperf3
 def test_what_a_killed_keeper_leaves_goes_with_the_next_lab(tmp_path: Path) -> None:
     victim = Victim(tmp_path)
@@ -533,6 +545,7 @@ def test_processors_as_the_kernel_writes_them() -> None:
 
 
 @needs_namespaces
+@untimed
 @pytest.mark.parametrize(
     ("name", "value", "base"),
     [
@@ -553,6 +566,7 @@ def test_a_host_s_kernel_is_set_up_for_speed(name: str, value: int, base: int) -
 
 
 @needs_namespaces
+@untimed
 def test_clean_removes_what_a_killed_keeper_left() -> None:
     with Lab(["a"]) as lab:
         dead = "tidegate-4194305-17-abcdef-a"

@@ -23,6 +23,7 @@ from live import (
     needs_agents,
     needs_iperf3,
     needs_namespaces,
+    untimed,
     wait_for,
     watched,
     without,
@@ -77,6 +78,7 @@ def test_what_a_real_host_cannot_do_is_refused(shims: list[Shim], why: str) -> N
 
 
 @needs_namespaces
+@untimed
 @missing_parts
 def test_what_is_missing_is_said(what: str, value: object, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     net, a, b = pair()
@@ -117,6 +119,7 @@ def test_a_congestion_control_gets_what_signal_hands_it(monkeypatch: pytest.Monk
 
 
 @needs_namespaces
+@untimed
 @needs_agents
 def test_news_that_python_is_too_slow_for_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(real_agents, "RING_BYTES", 4096)
@@ -161,6 +164,7 @@ def left() -> tuple[object, ...]:
 
 
 @needs_namespaces
+@untimed
 @needs_agents
 @pytest.mark.parametrize("agent", [agent_of(Insert(MARK, bytes(2)), Report(MARK)), Failing()])
 def test_nothing_is_left_of_a_run(agent: Agent) -> None:
@@ -210,6 +214,7 @@ print(*seen)
 
 
 @needs_namespaces
+@untimed
 @needs_agents
 def test_two_labs_at_once_have_their_own_shims() -> None:
     # Their hosts have the same addresses and ports, and their processes one cgroup.
@@ -243,6 +248,7 @@ net.run("60 s", backend="live", progress=False)
 
 
 @needs_namespaces
+@untimed
 @needs_agents
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_of_a_process_that_is_killed(how: signal.Signals) -> None:

@@ -23,6 +23,7 @@ from live import (
     needs_iperf3,
     needs_namespaces,
     needs_prague,
+    untimed,
     wait_for,
     watched,
     without,
@@ -58,6 +59,7 @@ def known() -> list[str]:
 
 
 @needs_namespaces
+@untimed
 @needs_prague
 @of_tidegate
 def test_two_labs_have_their_own_and_leave_none() -> None:
@@ -91,6 +93,7 @@ def test_what_is_missing_is_said(what: str, value: object, why: str, monkeypatch
 
 
 @needs_namespaces
+@untimed
 @needs_prague
 def test_a_program_that_does_not_load_says_why(tmp_path: Path) -> None:
     source = tmp_path / "wrong.c"
@@ -106,6 +109,7 @@ def test_a_program_that_does_not_load_says_why(tmp_path: Path) -> None:
 
 
 @needs_namespaces
+@untimed
 @needs_prague
 @of_tidegate
 def test_a_kernel_that_does_not_take_it_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +137,7 @@ net.run("60 s", backend="live", progress=False)
 
 
 @needs_namespaces
+@untimed
 @needs_prague
 @of_tidegate
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])

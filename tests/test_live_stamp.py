@@ -29,6 +29,7 @@ from live import (
     needs_agents,
     needs_iperf3,
     needs_namespaces,
+    untimed,
     wait_for,
     watched,
 )
@@ -246,9 +247,9 @@ def test_without_stamps_losses_alone_say_what_there_is(tmp_path: Path) -> None:
     assert live.utilisation > min(0.9, simulated.utilisation - 0.1)
 
 
+@needs_namespaces
+@untimed
 def test_each_set_of_parameters_is_a_control_of_its_own() -> None:
-    if not kernel.may_make_namespaces():
-        pytest.skip("needs root")
     asked = [Control("stamp"), Control("stamp", (("gain", "0.5"),)), Control("cubic")]
     with Controls(asked) as both:
         assert both.problems == {}
@@ -307,6 +308,7 @@ def descendants(pid: int) -> list[int]:
 
 
 @needs_namespaces
+@untimed
 @needs_iperf3
 @pytest.mark.parametrize("what", ["everything", "its owner", "its owner, politely"])
 def test_nothing_is_left_of_a_lab_that_is_killed(what: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from scapy.layers.inet import IP
 from scapy.utils import rdpcap
 
-from live import needs_iperf3, needs_namespaces
+from live import needs_iperf3, needs_namespaces, untimed
 from tidegate import TidegateError
 from tidegate.control import Controller, PacketIn, SwitchApi
 from tidegate.network import Network
@@ -57,6 +57,7 @@ def test_a_tap_sees_what_a_capture_there_has(tmp_path: Path) -> None:
 
 
 @needs_namespaces
+@untimed
 @needs_iperf3
 def test_a_tap_between_real_hosts(tmp_path: Path) -> None:
     seen, _, flows = run(tmp_path, tapped=True, backend="live")
