@@ -1,7 +1,7 @@
-"""What `tidegate agent` costs a host: `python benches/agent.py [--flows N] [--seconds S] [--rate RATE] [--json]`.
+"""What `tidegate agent` costs a host: `python benches/agent.py [--flows N] [--seconds S] [--rate RATE] [--switch] [--json]`.
 
-Two namespaces with a host each, and a pacing switch between them. The first host sends on N connections through a link of RATE; the
-agent paces them. Told are: how many flows are paced, what they carry, the processor time of the agent's processes, and that of its BPF
+Two namespaces with a host each. The first host sends on N connections that share RATE; the agent paces them. What a switch would tell is
+sent once by the second host; with --switch a pacing switch stands between the two, which takes most of two processors. Told are: how many flows are paced, what they carry, the processor time of the agent's processes, and that of its BPF
 programs (`run_time_ns`, with kernel.bpf_stats_enabled, which itself costs some 20 ns a call). Needs root, clang and libbpf.
 """
 
@@ -10,19 +10,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from tidegate import units
 from tidegate.switch.controllers import Controlled
 from tidegate.switch.ports import SwitchPort
 from tidegate.switch.running import LiveSwitch
 from tidegate.systems.pacing.controller import ManagedLink, PacingController
+from tidegate.systems.pacing.format import Kind, PacingOption
 from tidegate.systems.pacing.setup import program
 
 NAMES = tuple(f"tgagent{os.getpid()}-{part}" for part in ("a", "b", "switch"))
@@ -42,18 +46,42 @@ def inside(host: int, *words: str) -> list[str]:
     return ["nsenter", f"--net=/run/netns/{NAMES[host]}", *words]
 
 
-def make_hosts(stack: ExitStack) -> None:
+def make_hosts(stack: ExitStack, direct: bool) -> None:
     """The namespaces, and what is in them."""
     for name in NAMES:
         ip("netns", "add", name)
         stack.callback(subprocess.run, ["ip", "netns", "del", name], check=False)
+    if direct:
+        ends = ("e0", "netns", NAMES[0], "type", "veth", "peer", "e0", "netns", NAMES[1])
+        ip("link", "add", *ends)
     for number, (name, mac) in enumerate(zip(NAMES[:2], MACS, strict=True)):
-        peer = ("peer", f"p{number + 1}", "netns", NAMES[2])
-        ip("link", "add", "e0", "address", mac, "netns", name, "type", "veth", *peer)
+        if not direct:
+            peer = ("peer", f"p{number + 1}", "netns", NAMES[2])
+            ip("link", "add", "e0", "netns", name, "type", "veth", *peer)
+            ip("-n", NAMES[2], "link", "set", f"p{number + 1}", "up")
+        ip("-n", name, "link", "set", "e0", "address", mac)
         ip("-n", name, "addr", "add", f"{ADDRESSES[number]}/24", "dev", "e0")
         ip("-n", name, "link", "set", "e0", "up")
-        ip("-n", NAMES[2], "link", "set", f"p{number + 1}", "up")
         ip("-n", name, "neigh", "add", ADDRESSES[1 - number], "lladdr", MACS[1 - number], "dev", "e0")
+
+
+def tell(flows: list[dict[str, str]], rate: str) -> None:
+    """The second host: notices that a switch would send, each of them once."""
+    kbps = units.rate(rate) // 1000
+    option = b"\x5e\x0c" + PacingOption(Kind.NOTICE, rate=kbps, weight=len(flows), link=1).data
+    head = bytes.fromhex((MACS[0] + MACS[1]).replace(":", "")) + b"\x08\x00"
+    addresses = socket.inet_aton(ADDRESSES[1]) + socket.inet_aton(ADDRESSES[0])
+    header = bytearray(struct.pack("!BBHHHBBH", 0x48, 0, 52, 0, 0x4000, 64, 6, 0) + addresses + option)
+    words = sum(struct.unpack("!16H", header))
+    words = (words & 0xFFFF) + (words >> 16)
+    header[10:12] = (~((words & 0xFFFF) + (words >> 16)) & 0xFFFF).to_bytes(2)
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
+        out.bind(("e0", 0))
+        for at, flow in enumerate(flows):
+            port = int(flow["local"].rpartition(":")[2])
+            out.send(head + bytes(header) + struct.pack("!HHIIBBHHH", PORT, port, 0, 0, 0x50, 0, 0, 0, 0))
+            if at % 100 == 99:
+                time.sleep(0.01)
 
 
 def receive() -> None:
@@ -93,8 +121,7 @@ def send(flows: int) -> None:
 
 def cpu_s(pid: int) -> float:
     """Processor time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def programs(pid: int) -> dict[str, tuple[float, int]]:
@@ -132,17 +159,18 @@ def status() -> dict[str, object]:
     return answer
 
 
-def measure(flows: int, seconds: float, rate: str) -> dict[str, float]:
+def measure(flows: int, seconds: float, rate: str, direct: bool) -> dict[str, float]:
     """One run."""
     with ExitStack() as stack:
-        make_hosts(stack)
+        make_hosts(stack, direct)
         before = STATS.read_text()
         STATS.write_text("1")
         stack.callback(STATS.write_text, before)
-        ports = [SwitchPort(n + 1, f"p{n + 1}", "auto", f"/run/netns/{NAMES[2]}") for n in range(2)]
-        live = stack.enter_context(LiveSwitch(program(), ports))
-        controller = PacingController({MACS[0]: 1, MACS[1]: 2}, {2: ManagedLink(rate, 1)})
-        stack.enter_context(Controlled(live, [controller]))
+        if not direct:
+            ports = [SwitchPort(n + 1, f"p{n + 1}", "auto", f"/run/netns/{NAMES[2]}") for n in range(2)]
+            live = stack.enter_context(LiveSwitch(program(), ports))
+            controller = PacingController({}, {2: ManagedLink(rate, 1)}, wires={1: 2, 2: 1})
+            stack.enter_context(Controlled(live, [controller]))
         started = [
             (inside(1, sys.executable, __file__, "receive"), "listens"),
             (inside(0, sys.executable, "-m", "tidegate", "agent", "-i", "e0"), "paces flows"),
@@ -159,6 +187,9 @@ def measure(flows: int, seconds: float, rate: str) -> dict[str, float]:
                     break
             else:
                 raise SystemExit(f"{command} has ended")
+        if direct:
+            words = (sys.executable, __file__, "tell", "--rate", rate)
+            subprocess.run(inside(1, *words), input=json.dumps(status()["flows"]), text=True, check=True)
         time.sleep(3)
         agent = processes[1].pid
         keepers = Path(f"/proc/{agent}/task/{agent}/children").read_text().split()
@@ -201,18 +232,24 @@ def end(process: subprocess.Popen[str]) -> None:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("part", nargs="?", choices=("send", "receive"))
+    parser.add_argument("part", nargs="?", choices=("send", "receive", "tell"))
     parser.add_argument("--flows", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rate", default="1 Gbit/s")
+    parser.add_argument("--switch", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    # A file for each connection.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     if given.part == "receive":
         receive()
     elif given.part == "send":
         send(given.flows)
+    elif given.part == "tell":
+        tell(json.load(sys.stdin), given.rate)
     else:
-        told = measure(given.flows, given.seconds, given.rate)
+        told = measure(given.flows, given.seconds, given.rate, not given.switch)
         if given.json:
             print(json.dumps(told))
         else:

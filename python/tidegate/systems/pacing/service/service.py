@@ -32,7 +32,7 @@ ADDRESS = "\0tidegate-agent"
 TICK_S = 0.25
 PAUSE_S = 0.001
 LONGEST_S = 1.0
-SHARE = 0.005
+SHARE = 0.003
 """A visit to the sockets goes through the kernel's table of connections, which takes 0.1 to 3 ms. Where it takes longer, pauses between
 visits are longer, so that they have this part of a processor."""
 LOOK_S = 1.0
