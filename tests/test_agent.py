@@ -658,7 +658,7 @@ def test_a_key_file(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which(libbpf.COMPILER) is None, reason="needs clang")
 def test_the_check_is_that_of_the_format(tmp_path: Path) -> None:
     source = tmp_path / "check.c"
-    header = Path(settings.__file__).with_name("siphash.h")
+    header = Path(libbpf.__file__).with_name("siphash.h")
     source.write_text(
         f'#include "{header}"\nu32 check(u64 key, const u32 *words) {{ return check_of(key, words); }}\n'
     )

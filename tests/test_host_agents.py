@@ -18,7 +18,7 @@ from scapy.utils import rdpcap
 from live import again_if_disturbed, needs_agents, needs_iperf3, needs_namespaces, watched
 from tidegate import TidegateError
 from tidegate.hosts.agents import Agent, Attached, Connection
-from tidegate.hosts.shims import Echo, Insert, Option, Report, Shim, Signal
+from tidegate.hosts.shims import Check, Echo, Insert, Option, Report, Shim, Signal
 from tidegate.network import Flow, Network, Node
 from tidegate.results import Result
 
@@ -232,6 +232,38 @@ def test_an_option_that_finds_no_room_is_left_out_and_counted(lab: Callable[...,
     assert 0 < len(without) < len(acks)
     # TCP's own come first: with two blocks and timestamps, 8 bytes are left.
     assert all(len(dict(packet[TCP].options)["SAck"]) >= 4 for packet in without)
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["same key", "another key"])
+@again_if_disturbed
+def test_an_option_counts_with_the_right_check(lab: Callable[..., Lab], same: bool) -> None:
+    rig = lab()
+    option, keys = Option("ip", 94), (0x0123456789ABCDEF, 0xFEDCBA9876543210)
+    data = bytes(range(8, 15)) + bytes(3)
+    other = keys if same else (keys[0], keys[1] ^ 1)
+    asks = Recorder(Insert(option, data, on=("syn", "data")), Report(option), Check(option, other, signing=1))
+    answers = Recorder(Insert(option, data, on=("syn-ack",)), Report(option), Check(option, keys, signing=0))
+    heard = rig.agent(rig.b, answers)
+    hears = rig.agent(rig.a, asks)
+    counts: list[int] = []
+    rig.net.at("900 ms", lambda: counts.extend(one.counts()["refused"] for one in (hears, heard)))
+    rig.net.tcp(rig.a, rig.b, size="50 kB")
+    rig.run()
+    told = answers.reported(94)
+    # A SYN and the data that follow; what is signed says with which key.
+    if same:
+        # In the simulator a SYN's number, which is in its check, is 0.
+        assert len(told) == (2 if rig.backend == "live" else 1)
+        assert {one[:7] for one in told} == {bytes([data[0] | 0x40]) + data[1:7]}
+        assert len({one[7:] for one in told}) == len(told)
+        assert asks.reported(94)[0][:7] == data[:7]
+        assert counts == [0, 0]
+    else:
+        assert told == []
+        # The first key is the same.
+        assert len(asks.reported(94)) == 1
+        assert counts[0] == 0
+        assert counts[1] >= 2
 
 
 @again_if_disturbed

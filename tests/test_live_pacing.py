@@ -7,23 +7,27 @@ import pytest
 from live import needs_agents, needs_iperf3, needs_namespaces, undisturbed
 from tidegate.network import Network
 from tidegate.results import Result
+from tidegate.systems.pacing.format import Keys
 from tidegate.systems.pacing.setup import paced, pacing
 
 GIVEN = 50e6 * 0.9975 * 1448 / 1514
 """Payload of what a link of 50 Mbit/s gives away, in bit/s."""
 
 
+KEYS = Keys((0x0123456789ABCDEF, 0xFEDCBA9876543210), signing=1)
+
+
 def told() -> Result:
-    """Two flows, one after the other; each is told its share."""
+    """Two flows, one after the other; each is told its share. Options carry checks."""
     network = Network()
-    switch = pacing(network, "switch")
+    switch = pacing(network, "switch", keys=KEYS)
     server = network.host("server")
     link = network.link(switch, server, rate="50 Mbit/s", delay="5 ms", queue="100 packets")
     agents = []
     for number in range(2):
         host = network.host(f"host{number}")
         network.link(host, switch, rate="1 Gbit/s", delay="10 us")
-        agents.append(paced(network, host))
+        agents.append(paced(network, host, keys=KEYS))
         network.tcp(host, server, start=f"{1.5 * number} s")
     network.record("100 ms", queues=[link])
     result = network.run("4 s", backend="live")

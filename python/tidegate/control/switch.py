@@ -162,6 +162,11 @@ class PipelineApi(op.Methods):
     def register_write(self, name: str, values: npt.ArrayLike, start: int = 0) -> None:
         """Write cells from `start` on, in the shape in which `register_read` gives them."""
         array = np.asarray(values)
+        if array.dtype.kind == "f":
+            # So are numbers on both sides of 2^63.
+            exact = np.asarray(values, dtype=object)
+            if all(type(one) is int and 0 <= one < 2**64 for one in exact.flat):
+                array = exact.astype(np.uint64)
         if array.size and (array.dtype.kind not in "iu" or (array < 0).any()):
             raise TidegateError("register cells are whole numbers that are not negative")
         self.act(op.RegisterWrite(name, _cell(start), array.astype("<u8").tobytes()))

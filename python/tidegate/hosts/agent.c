@@ -12,6 +12,7 @@
  */
 #include "kernel.h"
 #include "signal.h"
+#include "siphash.h"
 
 /* Of one host. */
 #define SHIMS 16
@@ -23,7 +24,7 @@
 #define AGENTS 4096
 #define ROOM 60
 
-enum what { INSERT, CLOCK, ECHO, REPORT, SIGNAL, GONE };
+enum what { INSERT, CLOCK, ECHO, REPORT, SIGNAL, GONE, CHECK };
 enum place { IP, TCP };
 enum kind { SYN_KIND, SYN_ACK_KIND, DATA_KIND, ACK_KIND, UDP_KIND };
 enum news { OPENED, ESTABLISHED, CLOSED, REPORTED };
@@ -44,6 +45,7 @@ struct shim {
 	u8 consumes, consume_mask, consume_value;
 	/* Of a report: tells of each option, not only of one that differs. */
 	u8 each;
+	/* Of a check: the two keys, and the number of that which checks are made with. */
 	u64 option[WORDS];
 };
 
@@ -74,6 +76,9 @@ struct connection {
 	/* Of TCP: the sequence numbers behind what was sent last and what came last, and the window that was offered last. */
 	u32 sent_end, came_end;
 	u32 window;
+	/* This end opened it. */
+	u32 active;
+	u32 unused;
 	struct kept kept[SHIMS];
 };
 
@@ -88,7 +93,7 @@ struct run {
 };
 
 struct count {
-	u64 no_room;
+	u64 no_room, refused;
 };
 
 /* To user space. */
@@ -245,6 +250,14 @@ ALWAYS_INLINE void no_room(u32 agent)
 
 	if (count)
 		__sync_fetch_and_add(&count->no_room, 1);
+}
+
+ALWAYS_INLINE void refuse(u32 agent)
+{
+	struct count *count = bpf_map_lookup_elem(&counts, &agent);
+
+	if (count)
+		__sync_fetch_and_add(&count->refused, 1);
 }
 
 /* Options as they come. */
@@ -415,6 +428,8 @@ struct walk {
 	/* Bits: shims whose option is on the packet. */
 	u32 took;
 	u8 loaded, for_mss, consumed;
+	/* Kind of an IPv4 option whose check is wrong: nobody reads it. */
+	u8 refused;
 };
 
 /* A shim and what is kept for it. */
@@ -468,6 +483,64 @@ static int append(u32 i, void *with)
 	return 0;
 }
 
+#define CHECKED_LENGTH 12
+#define SECOND_KEY 0x40
+
+/* The check of an option's first seven bytes of data; see `crates/transport/src/host/check.rs`. */
+ALWAYS_INLINE u32 check_for(const struct walk *walk, const struct shim *shim, const u8 *data, u8 leaves)
+{
+	const struct seen *seen = walk->seen;
+	/* Whether the packet goes from the end that opened the connection. */
+	u8 forth = !!walk->c->active == leaves;
+	u32 source = __builtin_bswap32(seen->ip.source), target = __builtin_bswap32(seen->ip.target);
+	u32 source_port = NETWORK16(seen->tcp.source), target_port = NETWORK16(seen->tcp.target), bound = 0;
+	u8 flags = seen->tcp.flags & (SYN | ACK);
+
+	if (flags == SYN)
+		bound = __builtin_bswap32(seen->tcp.seq);
+	if (flags == (SYN | ACK))
+		bound = __builtin_bswap32(seen->tcp.ack);
+
+	u32 words[CHECKED_WORDS] = {
+		forth ? source : target,
+		forth ? source_port << 16 | target_port : target_port << 16 | source_port,
+		forth ? target : source,
+		bound,
+		(u32)data[0] << 24 | (u32)data[1] << 16 | (u32)data[2] << 8 | data[3],
+		(u32)data[4] << 24 | (u32)data[5] << 16 | (u32)data[6] << 8,
+	};
+
+	return check_of(data[0] & SECOND_KEY ? shim->option[1] : shim->option[0], words);
+}
+
+/* Puts the check into an option that the packet is to get. */
+static int sign(u32 i, void *with)
+{
+	struct walk *walk = with;
+	const struct shim *shim = SHIM_OF(walk, i);
+	u32 at = 0, check;
+	u8 *bytes = walk->out->bytes;
+
+	if (shim->what != CHECK || !walk->c)
+		return 0;
+	for (int step = 0; step < SHIMS && at < walk->length && at < OPTION - CHECKED_LENGTH + 1; step++) {
+		u32 length;
+
+		BOUNDED(at);
+		length = bytes[at + 1];
+		if (bytes[at] == shim->option_kind && length == CHECKED_LENGTH) {
+			bytes[at + HEAD] = (bytes[at + HEAD] & ~SECOND_KEY) | (shim->option[2] ? SECOND_KEY : 0);
+			check = check_for(walk, shim, bytes + at + HEAD, 1);
+			bytes[at + 9] = check >> 16;
+			bytes[at + 10] = check >> 8;
+			bytes[at + 11] = check;
+			return 0;
+		}
+		at += length;
+	}
+	return 0;
+}
+
 static int note_echoed(u32 i, void *with)
 {
 	struct walk *walk = with;
@@ -510,6 +583,7 @@ SECTION("tc") int leaving(struct packet *skb)
 	bpf_loop(walk.host->shims, append, &walk, 0);
 	if (!walk.length)
 		return NEXT;
+	bpf_loop(walk.host->shims, sign, &walk, 0);
 	*(u32 *)(walk.out->bytes + (walk.length & 63)) = 0;
 	length = PADDED(walk.length);
 	BOUNDED(length);
@@ -583,6 +657,30 @@ ALWAYS_INLINE void signal(struct packet *skb, struct seen *seen, u8 kind, u32 le
 	bpf_sk_release(sk);
 }
 
+/* Whether the option that a packet has is from who may say it. */
+ALWAYS_INLINE void verify(struct walk *walk, const struct shim *shim)
+{
+	struct options *from = walk->of_ip;
+	u32 got, length;
+	int at = find(from, shim->option_kind);
+
+	if (at < 0 || at > OPTION - HEAD)
+		return;
+	length = from->bytes[at + 1];
+	if (length == CHECKED_LENGTH && at <= OPTION - CHECKED_LENGTH) {
+		const u8 *data = from->bytes + at + HEAD;
+
+		got = (u32)data[7] << 16 | (u32)data[8] << 8 | data[9];
+		if (check_for(walk, shim, data, 0) == got)
+			return;
+	}
+	refuse(shim->agent);
+	walk->refused = shim->option_kind;
+	/* TCP has no use for a packet without flags. */
+	if (!walk->seen->tcp.flags)
+		walk->consumed = 1;
+}
+
 /* A packet has come for a shim that reads. */
 static int read(u32 i, void *with)
 {
@@ -600,7 +698,13 @@ static int read(u32 i, void *with)
 	u8 changed;
 	int at;
 
+	if (shim->what == CHECK) {
+		verify(walk, shim);
+		return 0;
+	}
 	if (shim->what < ECHO || shim->what == GONE || !from->length)
+		return 0;
+	if (place == IP && walk->refused && walk->refused == kind)
 		return 0;
 	at = find(from, kind);
 	if (at < 0 || at > OPTION - HEAD)

@@ -36,7 +36,7 @@ RING_BYTES = 1 << 22
 # As in `agent.c`.
 MOST_SHIMS = 16
 MOST_AGENTS = 4096
-INSERT, CLOCK, ECHO, REPORT, SIGNAL, GONE = range(6)
+INSERT, CLOCK, ECHO, REPORT, SIGNAL, GONE, CHECK = range(7)
 PLACES = ("ip", "tcp")
 KINDS = ("syn", "syn-ack", "data", "ack", "udp")
 NEWS = ("opened", "established", "closed", "report")
@@ -44,10 +44,10 @@ NO_SHIM = struct.pack("=I4B4B4B40s", 0, GONE, *bytes(11), b"")
 _HOST = struct.Struct("=QII")
 _SHIM = struct.Struct("=I4B4B4B40s")
 _KEY = struct.Struct("=4s4sHH")
-_CONNECTION = struct.Struct(f"=8I{MOST_SHIMS * 48}x")
+_CONNECTION = struct.Struct(f"=10I{MOST_SHIMS * 48}x")
 _LIMIT = struct.Struct("=II")
 _NUMBER = struct.Struct("=I")
-_COUNT = struct.Struct("=Q")
+_COUNT = struct.Struct("=QQ")
 _NEWS = struct.Struct("=QII3B5x40s")
 
 OPTION_HEAD = 2
@@ -114,8 +114,8 @@ def refusals(network: Network) -> Iterator[str]:
             yield f"the agents of {host.name} have {len(shims)} shims; a real host has room for {MOST_SHIMS}"
         written: set[tuple[int, str]] = set()
         for shim in shims:
-            if isinstance(shim, Check):
-                yield f"an agent of {host.name} checks options; on a real host no shim does, run it with the simulator"
+            if isinstance(shim, Check) and shim.option.place != "ip":
+                yield f"an agent of {host.name} checks TCP options; real hosts check IPv4 options alone"
             option = _writes(shim)
             if not isinstance(shim, Insert | Echo) or option is None or option.place != "tcp":
                 continue
@@ -145,6 +145,9 @@ def _packed(agent: int, shim: Shim) -> bytes:
             return _SHIM.pack(agent, what, place, option.kind, on, length, *bytes(7), head)
         read = (PLACES.index(shim.read.place), shim.read.kind, int(shim.keep == "max"))
         return _SHIM.pack(agent, ECHO, place, option.kind, on, length, *read, *bytes(4), b"")
+    if isinstance(shim, Check):
+        keys = struct.pack("=3Q", *shim.keys, shim.signing)
+        return _SHIM.pack(agent, CHECK, PLACES.index("ip"), shim.option.kind, *bytes(9), keys)
     what = REPORT if isinstance(shim, Report) else SIGNAL
     place = PLACES.index(shim.option.place)
     consume = shim.consume if isinstance(shim, Report) else None
@@ -360,7 +363,7 @@ class RealAgents:
             host.cookie, host.namespace = cookie, namespace
             self._write_shims(host)
         for number, end in self._ends.items():
-            self._maps["connections"][end.key] = _CONNECTION.pack(number, *bytes(7))
+            self._maps["connections"][end.key] = _CONNECTION.pack(number, *bytes(7), end.active, 0)
 
     def begin(self, origin: int) -> None:
         """The run begins, at this time of the monotonic clock in nanoseconds."""
@@ -447,7 +450,9 @@ class RealAgents:
         What came out of order before counts as acknowledged by it, until TCP's own next ACK.
         """
         end = self._ends[connection]
-        _, stage, *_, sent_end, came_end, window = _CONNECTION.unpack(self._maps["connections"][end.key])
+        _, stage, _, _, _, sent_end, came_end, window, _, _ = _CONNECTION.unpack(
+            self._maps["connections"][end.key]
+        )
         if stage != ESTABLISHED:
             return False
         option = bytes((kind, OPTION_HEAD + len(data))) + data
@@ -493,8 +498,8 @@ class RealAgents:
 
     def counts(self, agent: int) -> tuple[int, int, int, int]:
         """See `_core.HostAgents`."""
-        (no_room,) = _COUNT.unpack(self._maps["counts"][_NUMBER.pack(agent)])
-        return 0, 0, no_room, 0
+        no_room, refused = _COUNT.unpack(self._maps["counts"][_NUMBER.pack(agent)])
+        return 0, 0, no_room, refused
 
     def flow(self, connection: int) -> tuple[int, bool, tuple[str, str], tuple[int, int]]:
         """See `_core.HostAgents`."""

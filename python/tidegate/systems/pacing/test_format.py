@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tidegate import TidegateError
-from tidegate.systems.pacing.format import LARGEST, OPTION, Kind, PacingOption, halfsiphash, number, packed
+from tidegate.control import Controller, SwitchApi
+from tidegate.network import Network
+from tidegate.systems.pacing.format import (
+    LARGEST,
+    OPTION,
+    Keys,
+    Kind,
+    PacingOption,
+    halfsiphash,
+    number,
+    packed,
+)
+from tidegate.systems.pacing.setup import pacing
 
 
 @pytest.mark.parametrize("value", [0, 1, 2047, 2048, 2049, 4095, 4096, 99_750, 10**8, LARGEST])
@@ -40,3 +52,17 @@ def test_the_hash_is_that_of_the_reference_code() -> None:
 @pytest.mark.parametrize("data", [b"", bytes(9), bytes(11), b"\x80" + bytes(9), b"\x28" + bytes(9)])
 def test_another_length_or_version_is_no_option(data: bytes) -> None:
     assert PacingOption.of(data) is None
+
+
+def test_keys_of_64_bits_reach_the_switch() -> None:
+    class Reader(Controller):
+        def start(self, switch: SwitchApi) -> None:
+            assert switch.register_read("keys").tolist() == list(keys.values)
+            switch.note("read", 1.0)
+
+    keys = Keys((1, 2**64 - 1))
+    net = Network()
+    switch = pacing(net, "s", keys=keys)
+    net.link(net.host("h"), switch, rate="1 Gbit/s", delay="1 us")
+    net.control(Reader(), switch)
+    assert net.run("1 ms").notes.height == 1

@@ -4,7 +4,7 @@
  */
 #pragma once
 #include "layout.h"
-#include "siphash.h"
+#include "../../../hosts/siphash.h"
 
 #define OPTION_TYPE 94
 #define OPTION_LENGTH 12

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
  *
- * The check of a pacing option, as `check.p4` and `format.py` have it: HalfSipHash-2-4 of six words of 32 bits.
+ * The check of an option (`Check` in shims.py): HalfSipHash-2-4 of six words of 32 bits.
  */
 #pragma once
-#include "../../../hosts/words.h"
+#include "words.h"
 
 #define CHECKED_WORDS 6
 #define LEFT(word, by) ((word) << (by) | (word) >> (32 - (by)))
