@@ -113,6 +113,8 @@ class Pacer:
         self._ports: set[bytes] = set()
         self._peers: set[bytes] = set()
         self._cgroup_links: dict[str, int] = {}
+        for name in settings.interfaces:
+            self._interface(name)
         with ExitStack() as stack:
             stack.callback(self._detach_all)
             self._loaded = _load(stack, settings.most_flows)
