@@ -65,7 +65,7 @@ bench: setup
 	cargo bench --locked --package dataplane --bench packets
 	cargo bench --locked --package network --bench speed
 	$(BIN)/python -m tidegate.p4runtime.bench
-	if [ $$(id -u) = 0 ]; then $(BIN)/python benches/live.py; else echo 'the live bench needs root' >&2; fi
+	if [ $$(id -u) = 0 ]; then $(BIN)/python benches/live.py && $(BIN)/python benches/agent.py; else echo 'the live benches need root' >&2; fi
 
 clippy:
 	cargo clippy $(if $(PROFILE),--profile $(PROFILE)) --locked --workspace --all-targets -- -D warnings
