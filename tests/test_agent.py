@@ -547,14 +547,16 @@ def _listening(pid: int, made: Net) -> int:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["-i", "nowhere0"], "there is no interface 'nowhere0'; there are e0, lo"),
+        (["-i", "nowhere0"], "there is no interface 'nowhere0'; there are e0, lo, tun0"),
         (["--cgroup", "/nowhere"], "cgroup /nowhere: there is no such folder"),
         (["--cgroup", "/tmp"], "cgroup /tmp: it is in no file system of cgroups of version 2"),
+        (["-i", "tun0"], "interface tun0 has no Ethernet header (kind 65534)"),
         (["--metrics-addr", "192.0.2.1:80"], "Cannot assign requested address"),
     ],
 )
 def test_what_is_not_there(words: list[str], why: str) -> None:
     with place(1) as made:
+        ip("-n", made.hosts[0].netns, "tuntap", "add", "tun0", "mode", "tun")
         netns = f"--net=/run/netns/{made.hosts[0].netns}"
         done = subprocess.run(["nsenter", netns, *AGENT, "-i", "e0", *words], capture_output=True, text=True)
         assert (done.returncode, why in done.stderr, "Traceback" in done.stderr) == (1, True, False), (

@@ -6,6 +6,7 @@ sockets outlive both. They are known by the last bits of their rates, so that `l
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import struct
@@ -27,6 +28,8 @@ SINCE = "6.6"
 CGROUPS = Path("/sys/fs/cgroup")
 CGROUP2_MAGIC = 0x63677270
 SO_NETNS_COOKIE = 71
+SIOCGIFHWADDR = 0x8927
+ARPHRD_ETHER, ARPHRD_LOOPBACK = 1, 772
 CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_PERFMON": 38, "CAP_BPF": 39}
 
 # As in `pace.c`.
@@ -115,6 +118,7 @@ class Pacer:
         self._cgroup_links: dict[str, int] = {}
         for name in settings.interfaces:
             self._interface(name)
+            self._demand_ethernet(name)
         with ExitStack() as stack:
             stack.callback(self._detach_all)
             self._loaded = _load(stack, settings.most_flows)
@@ -139,6 +143,7 @@ class Pacer:
         found = [self._cgroup(one) for one in settings.cgroups or ("",)]
         for name in settings.interfaces:
             self._interface(name)
+            self._demand_ethernet(name)
         ids = [number for number, _ in found] if settings.cgroups else []
         for name in set(self._attached) - set(settings.interfaces):
             self._detach(name)
@@ -190,6 +195,17 @@ class Pacer:
         except OSError:
             known = ", ".join(sorted(one for _, one in socket.if_nameindex()))
             raise TidegateError(f"there is no interface {name!r}; there are {known}") from None
+
+    @staticmethod
+    def _demand_ethernet(name: str) -> None:
+        """The programs look for IPv4 behind an Ethernet header."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+            told = fcntl.ioctl(one, SIOCGIFHWADDR, struct.pack("=16s24x", name.encode()))
+        kind = struct.unpack_from("=H", told, 16)[0]
+        if kind not in (ARPHRD_ETHER, ARPHRD_LOOPBACK):
+            raise TidegateError(
+                f"interface {name} has no Ethernet header (kind {kind}): name the one that it sends by"
+            )
 
     def _attach(self, name: str) -> None:
         index = self._interface(name)
