@@ -25,7 +25,7 @@ from tidegate.systems.pacing.service.settings import DIRECTIONS, MOST_CGROUPS, S
 
 SOURCE = Path(__file__).with_name("pace.c")
 SINCE = "6.6"
-CGROUPS = Path("/sys/fs/cgroup")
+CGROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 CGROUP2_MAGIC = 0x63677270
 SO_NETNS_COOKIE = 71
 SIOCGIFHWADDR = 0x8927
@@ -375,20 +375,20 @@ def lift_left() -> None:
 @contextmanager
 def _cgroup_folder(name: str) -> Iterator[int]:
     """A folder of cgroups of version 2; of all processes, if the name is empty."""
-    path = Path(name) if name else CGROUPS
+    path = Path(name) if name else next(filter(_is_cgroup2, CGROUPS), CGROUPS[0])
     if _is_cgroup2(path):
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     elif name:
         why = (
             "it is in no file system of cgroups of version 2" if path.is_dir() else "there is no such folder"
         )
-        raise TidegateError(f"cgroup {name}: {why}; name a folder below {CGROUPS} (mount -t cgroup2)")
+        raise TidegateError(f"cgroup {name}: {why}; name a folder below {CGROUPS[0]} (mount -t cgroup2)")
     else:
         try:
             with root_cgroup() as root:
                 folder = os.dup(root)
         except BpfError as error:
-            raise TidegateError(f"{CGROUPS} has no cgroups of version 2, and {error}") from None
+            raise TidegateError(f"{CGROUPS[0]} has no cgroups of version 2, and {error}") from None
     try:
         yield folder
     finally:
