@@ -1,5 +1,7 @@
 """What the tests of all folders share."""
 
+import gc
+
 import pytest
 from hypothesis import settings
 
@@ -8,6 +10,12 @@ from tidegate.lab.kernel import may_make_namespaces
 # The machine may have other work, so examples of property tests have no deadline.
 settings.register_profile("tidegate", deadline=None)
 settings.load_profile("tidegate")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays until the end: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
