@@ -147,6 +147,23 @@ fn the_timeout_backs_off() {
     assert_eq!((flow.cwnd, flow.state), (1, State::Loss));
 }
 
+/// SIGCOMM 2020, Algorithm 1: a timeout takes `max_mdf` of the window, and no slow start follows; the fifth in a row leaves `min_cwnd`.
+#[test]
+fn swift_goes_on_with_half_of_its_window_after_a_timeout() {
+    let given = [("target", "1 s"), ("start_cwnd", "8")].map(|(name, value)| (name.into(), value.into()));
+    let mut pair = Pair::new(&plain(), "reno");
+    pair.ends[0] = Connection::connect(plain(), cc::new("swift", &given).expect("congestion control"));
+    pair.ends[0].write(1_000_000);
+    // The first of eight packets gets through, and nothing after it.
+    pair.run(Time::from_ms(300), |side, number, segment| (side == 1 || number < 2).then_some(*segment));
+    let data = pair.data(MSS);
+    let at = |when| data.iter().filter(|(at, _)| *at == when).map(|(_, number)| *number).collect::<Vec<_>>();
+    assert_eq!(at(20), (0..8).collect::<Vec<_>>());
+    // The timeout, 200 ms after the ACK.
+    assert_eq!(at(240), [1, 2, 3, 4]);
+    assert_eq!((pair.ends[0].statistics().timeouts, pair.ends[0].flow().cwnd), (1, 4));
+}
+
 #[test]
 fn a_hole_is_repaired_by_sack() {
     let mut pair = Pair::new(&plain(), "reno");

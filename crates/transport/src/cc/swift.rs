@@ -10,7 +10,7 @@
 
 use units::{Rate, Time};
 
-use super::{Ack, CongestionControl, Event, Flow, Options, RateSample, State};
+use super::{Ack, CongestionControl, Flow, Options, RateSample, State};
 
 #[derive(Debug)]
 pub struct Swift {
@@ -108,10 +108,12 @@ impl CongestionControl for Swift {
     fn cong_avoid(&mut self, _flow: &mut Flow, _ack: &Ack) {}
 
     fn cong_control(&mut self, flow: &mut Flow, ack: &Ack, sample: &RateSample) -> bool {
+        if sample.acked_sacked > 0 {
+            self.timeouts = 0;
+        }
         if sample.acked_sacked > 0
             && let Some(delay) = sample.rtt
         {
-            self.timeouts = 0;
             let (delay_ps, target) = (delay.as_ps() as f64, self.target());
             if delay_ps < target {
                 let step = self.ai * f64::from(sample.acked_sacked);
@@ -127,21 +129,19 @@ impl CongestionControl for Swift {
     }
 
     fn set_state(&mut self, flow: &mut Flow, state: State, now: Time) {
-        if state == State::Recovery && self.can_decrease(now, flow.srtt) {
+        match state {
+            State::Recovery => self.timeouts = 0,
+            // At each timeout, also at those of a packet that was sent again.
+            State::Loss => self.timeouts += 1,
+            State::Open | State::Disorder | State::Cwr => return,
+        }
+        if self.timeouts >= self.reset_after {
+            self.decrease(now, 0.0);
+        } else if self.can_decrease(now, flow.srtt) {
             self.decrease(now, 1.0 - self.max_mdf);
-            self.set(flow);
         }
-    }
-
-    fn cwnd_event(&mut self, flow: &mut Flow, event: Event, now: Time) {
-        if event == Event::Loss {
-            self.timeouts += 1;
-            if self.timeouts >= self.reset_after {
-                self.decrease(now, 0.0);
-            } else if self.can_decrease(now, flow.srtt) {
-                self.decrease(now, 1.0 - self.max_mdf);
-            }
-        }
+        // In the place of TCP's window of one packet.
+        self.set(flow);
     }
 
     fn takes_over(&self) -> bool {
@@ -219,12 +219,26 @@ mod tests {
         let mut swift = controlled(Swift::new, &[]);
         let mut driver = Driver::new(64, Time::from_us(100));
         swift.init(&mut driver.flow, driver.now);
-        let windows: Vec<_> = (1..=5)
-            .map(|second| {
-                swift.cwnd_event(&mut driver.flow, Event::Loss, Time::from_secs(second));
-                swift.window
-            })
-            .collect();
-        assert_eq!(windows, [32.0, 16.0, 8.0, 4.0, 0.001]);
+        let timeouts =
+            |swift: &mut Swift, flow: &mut Flow, seconds: std::ops::RangeInclusive<u64>| -> Vec<_> {
+                let timeout = |second| {
+                    // As TCP does it.
+                    flow.cwnd = 1;
+                    swift.set_state(flow, State::Loss, Time::from_secs(second));
+                    (flow.cwnd, swift.window)
+                };
+                seconds.map(timeout).collect()
+            };
+        let four = [(32, 32.0), (16, 16.0), (8, 8.0), (4, 4.0)];
+        assert_eq!(timeouts(&mut swift, &mut driver.flow, 1..=4), four);
+        // An ACK, with an RTT or without, or a fast retransmission begins the count again.
+        let sample = RateSample { acked_sacked: 1, ..RateSample::default() };
+        swift.cong_control(&mut driver.flow, &Ack::default(), &sample);
+        assert_eq!(timeouts(&mut swift, &mut driver.flow, 5..=6), [(2, 2.0), (1, 1.0)]);
+        swift.set_state(&mut driver.flow, State::Recovery, Time::from_secs(7));
+        let five = timeouts(&mut swift, &mut driver.flow, 8..=12);
+        assert_eq!(five, [(1, 0.25), (1, 0.125), (1, 0.0625), (1, 0.03125), (1, 0.001)]);
+        // 1000 bytes every 100 ms.
+        assert_eq!(driver.flow.pacing_rate, Rate::from_kbps(80));
     }
 }
