@@ -471,6 +471,7 @@ def test_a_packet_with_a_malformed_option_is_dropped(
     assert result.flows["retransmits"][flow.number] == 1
     assert result.flows["bytes_received"][flow.number] == 100_000
     assert told.reported(option.kind) == [data]
+    assert result.malformed_options == (1 if rig.backend == "sim" else 0)
 
 
 @pytest.mark.parametrize(
@@ -479,6 +480,7 @@ def test_a_packet_with_a_malformed_option_is_dropped(
         (Insert(Option("tcp", 8)), "TCP's own"),
         (Insert(Option("ip", 1)), "padding"),
         (Insert(Option("udp", 253)), "no header `udp`"),  # type: ignore[arg-type]
+        (Insert(Option("tcp", 256)), "more than 8 bits"),
         (Insert(MARK, on=("fin",)), "no kind of packet `fin`"),  # type: ignore[arg-type]
         (Echo(STAMP, MARK, keep="least"), "not `least`"),  # type: ignore[arg-type]
     ],
@@ -487,6 +489,14 @@ def test_shims_that_make_no_sense_are_refused(shim: Shim, what: str, lab: Callab
     rig = lab()
     rig.agent(rig.a, Recorder(shim))
     with pytest.raises(TidegateError, match=what):
+        rig.run()
+
+
+@pytest.mark.parametrize("option", [Option("shim", 0x0800), Option("tag", 0x8100), Option("shim", 12)])
+def test_ethertypes_that_mean_something_else_are_refused(option: Option, tmp_path: Path) -> None:
+    rig = Lab(tmp_path, "sim")
+    rig.agent(rig.a, Recorder(Report(option)))
+    with pytest.raises(TidegateError, match="is no EtherType for a header of its own"):
         rig.run()
 
 
@@ -499,5 +509,9 @@ def test_agents_are_checked_where_they_are_named(tmp_path: Path) -> None:
         net.agent(host, Agent)  # type: ignore[arg-type]
     with pytest.raises(TidegateError, match="38 bytes"):
         Insert(MARK, bytes(39))
+    with pytest.raises(TidegateError, match="a shim header has room for 64 bytes of data, not for 65"):
+        Insert(Option("shim", 0x88B5), bytes(65))
+    with pytest.raises(TidegateError, match="a tag has 2 bytes of data, not 8"):
+        Insert(Option("tag", 0x9900), clock=True)
     with pytest.raises(TidegateError, match="either `data` or `clock`"):
         Insert(MARK, b"1", clock=True)

@@ -58,6 +58,10 @@ def pair(**link: object) -> tuple[Network, Node, Node]:
         ([Report(MARK)] * 17, "the agents of a have 17 shims; a real host has room for 16"),
         ([Insert(MARK, b"\1")], "an agent of a: Linux writes TCP option 253 with at least 2 bytes"),
         (
+            [Report(Option("shim", 0x88B5))],
+            "an agent of a has a shim between Ethernet and IP; real hosts have IPv4 and TCP options only",
+        ),
+        (
             [Insert(MARK, b"\1\2"), Insert(MARK, b"\1\2", on=("syn", "data"))],
             "agents of a: two shims write TCP option 253 on `data` packets",
         ),

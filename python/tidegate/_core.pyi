@@ -170,6 +170,9 @@ class HostAgents:
     def send(self, agent: int, connection: int, place: str, kind: int, data: bytes) -> bool:
         """Send a pure ACK with an option; gives whether the connection is established."""
 
+    def malformed_options(self) -> int:
+        """Packets that hosts with agents dropped for an option, or a header between Ethernet and IP, of a wrong length."""
+
     def counts(self, agent: int) -> tuple[int, int, int, int]:
         """Packets dropped, packets held, options without room, options that were not believed."""
 

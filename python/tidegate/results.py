@@ -113,6 +113,8 @@ class Result:
     events: int
     """Events that the simulator handled, and packets that it carried over links."""
     hops: int
+    malformed_options: int = 0
+    """Packets that simulated hosts with agents dropped for an option, or a header between Ethernet and IP, of a wrong length."""
 
     def save(self, folder: Path) -> None:
         """Write the tables as Parquet, each completely or not at all."""

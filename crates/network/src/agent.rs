@@ -4,6 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use transport::host::Chain;
 use units::{Rate, Time};
+use wire::WireError;
+use wire::between::Between;
+use wire::ethernet::kind::IPV4;
+use wire::packet::Written;
 
 /// An agent's number, in the order of making.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,7 +36,7 @@ pub enum What {
     Established,
     Closed,
     /// A shim's report: an option's kind and data.
-    Report(u8, Vec<u8>),
+    Report(u16, Vec<u8>),
 }
 
 /// What an agent's shims have done.
@@ -69,7 +73,7 @@ pub(crate) struct Agents {
     /// By host its agents that are there, the first next to TCP.
     pub by_host: Vec<Vec<u32>>,
     pub pending: Vec<AgentNotice>,
-    /// Packets whose options made no sense.
+    /// Packets whose options made no sense, or whose header between Ethernet and IP.
     pub malformed: u64,
 }
 
@@ -77,5 +81,18 @@ impl Agents {
     #[inline]
     pub fn has(&self, host: u32) -> bool {
         self.by_host.get(host as usize).is_some_and(|agents| !agents.is_empty())
+    }
+
+    /// Takes the header between Ethernet and IP off a packet that has come to a host with agents, if they know its EtherType.
+    pub fn take_between(&self, host: u32, written: &mut Written) -> Result<Option<Between>, WireError> {
+        let Some(kind) = written.kind() else { return Ok(None) };
+        if kind == IPV4 {
+            return Ok(None);
+        }
+        let chains = self.by_host[host as usize].iter().map(|id| &self.all[*id as usize].chain);
+        match chains.into_iter().find_map(|chain| chain.form(kind)) {
+            Some(form) => written.take_between(form).map(Some),
+            None => Ok(None),
+        }
     }
 }

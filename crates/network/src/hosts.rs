@@ -14,6 +14,7 @@ use crate::flow::{AGENT, NO_PAGE, Plan};
 use crate::forward::target;
 use crate::network::Network;
 use crate::pool::{HELD, PacketId, Slot};
+use wire::WireError;
 use wire::options::Options;
 
 /// Bytes of an IPv4 header without options.
@@ -29,13 +30,18 @@ impl Network {
             self.outside.put(host, self.now, written);
             return;
         }
-        let here = target(&written) == host;
-        let options = match here && self.agents.has(host) {
+        let has_agents = self.agents.has(host);
+        let between = if has_agents { self.agents.take_between(host, &mut written) } else { Ok(None) };
+        let here = between.is_ok() && target(&written) == host;
+        let options = match here && has_agents {
             true => options_for_agents(&mut written),
-            false => Some(Options::EMPTY),
+            false => Ok(Options::EMPTY),
         };
+        let malformed =
+            between.is_err() || matches!(options, Err(WireError::IpOption | WireError::TcpOption));
+        self.agents.malformed += u64::from(malformed);
+        let options = options.ok().map(|known| Options { between: between.unwrap_or(None), ..known });
         let arrived = if here { written.arrive().ok() } else { None };
-        self.agents.malformed += u64::from(arrived.is_some() && options.is_none());
         let found = arrived.and_then(|(ports, arrived)| {
             Some((addresses::endpoint(ports, arrived.is_tcp())?, arrived, options?))
         });

@@ -12,7 +12,7 @@ use network::{
     ipv4, mac,
 };
 use transport::host::{
-    Chain, Echo, Effects, FlowKey, Handle, Insert, Keep, Kinds, OptionKind, Packet, PacketKind, Place,
+    Chain, Echo, Effects, FlowKey, Form, Handle, Insert, Keep, Kinds, OptionKind, Packet, PacketKind, Place,
     Report, Shim, Signal, Stamp, Verdict,
 };
 use transport::segment::{Ecn, Flags};
@@ -466,10 +466,102 @@ fn packets_with_options_that_make_no_sense_are_dropped() {
     net.inject(a, &syn);
     net.run_until(Time::from_ms(1)).unwrap();
     assert_eq!(net.malformed_options(), 1);
+    // A shim that ends behind the packet.
+    net.add_agent(b, Chain::new(vec![Box::new(Report::new(SHIM, None, false))]), true).unwrap();
+    net.inject(a, &[&syn[..12], &[0x88, 0xb5, 8, 0, 9, 1, 2, 3]].concat());
+    // Agents that listen end a run early.
+    while net.run_until(Time::from_ms(2)).unwrap() < Time::from_ms(2) {}
+    assert_eq!(net.malformed_options(), 2);
     assert!(
         net.add_agent(a, Chain::default(), false).is_err(),
         "hosts outside have no agents of the simulator"
     );
+}
+
+/// Two hosts on one link, captured at the second.
+fn link_of_two() -> Path3 {
+    let mut net = Network::new(1);
+    let hosts = [net.host("a"), net.host("b")];
+    let link = Link::new(Rate::from_mbps(50), Time::from_ms(2));
+    let (a, b) = net.link(hosts[0], hosts[1], link.clone(), link).unwrap();
+    let file = Memory::default();
+    net.capture(b, Box::new(file.clone()), ::wire::pcap::WHOLE).unwrap();
+    Path3 { net, hosts, ports: [a, b, a, b], file }
+}
+
+const SHIM: OptionKind = OptionKind { place: Place::Between(Form::Shim), kind: 0x88b5 };
+const TAG: OptionKind = OptionKind { place: Place::Between(Form::Tag), kind: 0x9900 };
+
+#[test]
+fn headers_between_ethernet_and_ip_are_written_and_read() {
+    for (option, data, sent) in [
+        (SHIM, &b"stamp"[..], &b"\x88\xb5\x08\x00\x05stamp\x45"[..]),
+        (TAG, b"ab", b"\x99\x00ab\x08\x00\x45"),
+    ] {
+        let mut path = link_of_two();
+        path.agent(0, vec![insert(option, data, ALL), Box::new(Report::new(TCP, None, false))]);
+        path.agent(
+            1,
+            vec![
+                Box::new(Echo::new(option, TCP, Keep::Latest, ACK, 8)),
+                Box::new(Report::new(option, None, false)),
+            ],
+        );
+        let flow = path.tcp(Some(200_000));
+        let notices = path.run(Time::from_secs(2));
+        assert!(path.net.outcome(flow).finished.is_some());
+        for told in [(1, What::Report(option.kind, data.to_vec())), (0, What::Report(253, data.to_vec()))] {
+            assert_eq!(notices.iter().filter(|notice| **notice == told).count(), 1, "{told:?} {notices:?}");
+        }
+        assert!(path.net.flush_captures().iter().all(Result::is_ok));
+        let forward = |frame: &&Vec<u8>| frame[6..12] == mac(0);
+        let frames: Vec<_> = path.file.packets().into_iter().map(|(_, bytes)| bytes).collect();
+        assert!(frames.iter().filter(forward).all(|frame| frame[12..].starts_with(sent)));
+        // The header comes off the MSS: packets have 1500 bytes behind Ethernet, and none is too large.
+        let longest = frames
+            .iter()
+            .filter(forward)
+            .map(|frame| u16::from_be_bytes([frame[sent.len() + 13], frame[sent.len() + 14]]));
+        assert_eq!(longest.max(), Some(1500 + 3 - sent.len() as u16));
+        assert_eq!((path.net.queue(path.ports[0]).too_large, path.net.malformed_options()), (0, 0));
+    }
+}
+
+#[test]
+fn nobody_else_takes_a_header_between_ethernet_and_ip() {
+    // A host whose agents do not know it, and a router.
+    for known in [None, Some(TAG)] {
+        let mut two = link_of_two();
+        two.agent(0, vec![insert(SHIM, b"stamp", ALL)]);
+        two.agent(
+            1,
+            known.map(|option| -> Box<dyn Shim> { Box::new(Signal { option }) }).into_iter().collect(),
+        );
+        two.tcp(Some(1000));
+        assert_eq!(two.run(Time::from_secs(2)), [(0, What::Opened)]);
+    }
+    let mut three = path(Rate::from_mbps(50), 100);
+    three.agent(0, vec![insert(SHIM, b"stamp", ALL)]);
+    three.agent(1, vec![Box::new(Signal { option: SHIM })]);
+    three.tcp(Some(1000));
+    assert_eq!(three.run(Time::from_secs(2)), [(0, What::Opened)]);
+    assert!(three.seen().is_empty());
+}
+
+#[test]
+fn there_is_one_header_between_ethernet_and_ip() {
+    let mut path = link_of_two();
+    let agent = path.agent(0, vec![insert(SHIM, b"first", ALL), insert(TAG, b"ab", DATA)]);
+    let counter =
+        path.agent(1, vec![Box::new(Report::new(SHIM, None, true)), Box::new(Report::new(TAG, None, true))]);
+    path.tcp(Some(100_000));
+    let notices = path.run(Time::from_secs(2));
+    assert!(path.net.agent_counts(agent).no_room >= 69 && path.net.agent_counts(counter).no_room == 0);
+    let kinds: Vec<_> = notices
+        .iter()
+        .filter_map(|(_, what)| if let What::Report(kind, _) = what { Some(*kind) } else { None })
+        .collect();
+    assert!(kinds.len() > 70 && kinds.iter().all(|kind| *kind == SHIM.kind));
 }
 
 fn program(path: &str) -> Arc<p4lang::ir::Program> {

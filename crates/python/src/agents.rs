@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use network::{AgentId, What};
 use pyo3::prelude::*;
 use transport::host::{
-    Chain, Check, Echo, Insert, Keep, Kinds, OptionKind, PacketKind, Place, Report, Shim, Signal, Stamp,
+    Chain, Check, Echo, Form, Insert, Keep, Kinds, OptionKind, PacketKind, Place, Report, Shim, Signal, Stamp,
 };
 use units::{Rate, Time};
 
@@ -13,13 +13,18 @@ use crate::errors::refused;
 use crate::simulation::Simulation;
 
 /// An option as Python has it: place and kind.
-type OptionSpec = (String, u8);
+type OptionSpec = (String, u16);
 
 fn option((place, kind): OptionSpec) -> PyResult<OptionKind> {
     let place = match place.as_str() {
         "ip" => Place::Ip,
         "tcp" => Place::Tcp,
-        other => return Err(refused(format!("there is no header `{other}` for options; known: ip, tcp"))),
+        "shim" => Place::Between(Form::Shim),
+        "tag" => Place::Between(Form::Tag),
+        other => {
+            let known = "ip, tcp, shim, tag";
+            return Err(refused(format!("there is no header `{other}` for options; known: {known}")));
+        }
     };
     OptionKind::new(place, kind).map_err(refused)
 }
@@ -78,7 +83,7 @@ fn shim(spec: &Bound<'_, PyAny>) -> PyResult<Box<dyn Shim>> {
 }
 
 /// Something to tell an agent: time, agent, connection, what, and of a report the option's kind and data.
-type News = (u64, usize, u32, &'static str, u8, Vec<u8>);
+type News = (u64, usize, u32, &'static str, u16, Vec<u8>);
 
 /// The agents of a simulation's hosts.
 #[pyclass(frozen, module = "tidegate._core")]
@@ -144,7 +149,7 @@ impl HostAgents {
         agent: usize,
         connection: u32,
         place: String,
-        kind: u8,
+        kind: u16,
         data: Vec<u8>,
     ) -> PyResult<bool> {
         self.id(agent)?;
@@ -166,6 +171,11 @@ impl HostAgents {
             (Time::as_ps(news.at), news.agent.index(), news.connection, what, kind, data)
         });
         told.collect()
+    }
+
+    /// Packets that hosts with agents did not take because an option, or a header between Ethernet and IP, had a wrong length.
+    fn malformed_options(&self, py: Python<'_>) -> u64 {
+        self.simulation.get().with(py, |network| network.malformed_options())
     }
 
     /// Packets that an agent has dropped, packets held, options without room, options that were not believed.

@@ -7,6 +7,8 @@ pub enum WireError {
     Short,
     #[error("the VLAN tag is cut short")]
     VlanTag,
+    #[error("the header between Ethernet and IP is cut short or too long")]
+    Between,
     #[error("not an ARP packet for IPv4 over Ethernet")]
     Arp,
     #[error("not IPv4")]

@@ -5,7 +5,7 @@
 use crate::bytes::put16;
 use crate::checksum::{Sum, pseudo};
 use crate::ethernet::{self, Mac, kind};
-use crate::options::{OptionList, Options};
+use crate::options::Options;
 use crate::tcp::Segment;
 use crate::{Ecn, WireError, ipv4, tcp, udp};
 
@@ -78,7 +78,7 @@ pub fn emit(addresses: &Addresses, body: &Body, ttl: u8, out: &mut Vec<u8>) -> u
     payload
 }
 
-/// As [`emit`], with options beside those of TCP itself.
+/// As [`emit`], with options beside those of TCP itself, and a header between Ethernet and IP.
 #[cold]
 pub fn emit_with(addresses: &Addresses, body: &Body, ttl: u8, options: &Options, out: &mut Vec<u8>) -> u32 {
     let (header, payload, ecn, protocol) = match body {
@@ -90,6 +90,10 @@ pub fn emit_with(addresses: &Addresses, body: &Body, ttl: u8, options: &Options,
     };
     out.clear();
     ethernet::Header { to: addresses.mac_to, from: addresses.mac_from, kind: kind::IPV4 }.emit(out);
+    if let Some(header) = &options.between {
+        out.truncate(ethernet::LEN - 2);
+        header.emit(kind::IPV4, out);
+    }
     let ip = ipv4::Header {
         from: addresses.from,
         to: addresses.to,
@@ -154,13 +158,13 @@ pub fn parse(bytes: &[u8], wire: u32) -> Result<(Addresses, Body), WireError> {
     }
 }
 
-/// The options of a packet from Ethernet on, but for those that a [`Segment`] has as fields.
+/// The options of a packet from Ethernet on, but for those that a [`Segment`] has as fields. There is nothing between Ethernet and IP.
 ///
 /// # Errors
 /// As [`parse`], and an IP option with a wrong length.
 pub fn options(bytes: &[u8], wire: u32) -> Result<Options, WireError> {
     let ip = ip(bytes, wire)?;
-    let mut options = Options { ip: ipv4::Header::parse(&ip)?.options, tcp: OptionList::EMPTY };
+    let mut options = Options { ip: ipv4::Header::parse(&ip)?.options, ..Options::EMPTY };
     if ip.protocol() == tcp::PROTOCOL {
         let view = tcp::View::new(ip.payload(), ip.payload_len())?;
         // A header has no more than a list has room for.

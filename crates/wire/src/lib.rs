@@ -7,6 +7,7 @@
 //! | module | what |
 //! |---|---|
 //! | `ethernet`, `vlan`, `arp` | link layer |
+//! | `between` | a header between Ethernet and IP, of hosts that agree on it |
 //! | `ipv4`, `ipv6`, `icmp` | network layer |
 //! | `tcp`, `udp` | transport layer |
 //! | `options` | options of IPv4 and TCP headers, one after the other |
@@ -16,6 +17,7 @@
 //! | `pcap` | captures: pcap and pcapng files in, pcap files out |
 
 pub mod arp;
+pub mod between;
 mod bytes;
 pub mod checksum;
 mod ecn;

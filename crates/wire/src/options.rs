@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::between::Between;
 use crate::bytes::Put;
 
 /// Most bytes that the options of one header have.
@@ -160,23 +161,25 @@ impl OptionList {
     }
 }
 
-/// Options of a host's packet beside those of its TCP: what its agents add.
+/// What a host's agents add to a packet: options beside those of its TCP, and a header between Ethernet and IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
     pub ip: OptionList,
     pub tcp: OptionList,
+    pub between: Option<Between>,
 }
 
 impl Options {
-    pub const EMPTY: Options = Options { ip: OptionList::EMPTY, tcp: OptionList::EMPTY };
+    pub const EMPTY: Options = Options { ip: OptionList::EMPTY, tcp: OptionList::EMPTY, between: None };
 
     pub fn is_empty(&self) -> bool {
-        self.ip.is_empty() && self.tcp.is_empty()
+        self.ip.is_empty() && self.tcp.is_empty() && self.between.is_none()
     }
 
     /// Bytes that they take in the packet.
     pub fn padded_len(&self) -> u32 {
-        (self.ip.padded_len() + self.tcp.padded_len()) as u32
+        let between = self.between.map_or(0, |header| header.wire_len());
+        (self.ip.padded_len() + self.tcp.padded_len() + between) as u32
     }
 }
 

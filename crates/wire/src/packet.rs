@@ -14,6 +14,7 @@ use std::ops::{Deref, DerefMut};
 
 use smallvec::SmallVec;
 
+use crate::between::{Between, Form};
 use crate::bytes::{array, be16, be32, put16, put32};
 use crate::checksum::{Sum, pseudo};
 use crate::frame::{self, Addresses};
@@ -281,6 +282,12 @@ impl Written {
         hash(part(26, 34).iter().chain(part(ports, ports + 4)))
     }
 
+    /// What the type field says.
+    #[inline]
+    pub fn kind(&self) -> Option<u16> {
+        Some(u16::from_be_bytes(self.bytes().get(12..14)?.try_into().ok()?))
+    }
+
     /// The IPv4 destination; `None` for what is no IPv4 packet.
     #[inline]
     pub fn destination(&self) -> Option<[u8; 4]> {
@@ -290,7 +297,10 @@ impl Written {
     }
 
     fn mark_ce(&mut self) -> bool {
-        ipv4::mark_ce(self.bytes_mut().get_mut(ethernet::LEN..).unwrap_or_default())
+        let bytes = self.bytes_mut();
+        // What stands between Ethernet and IP may look like an IPv4 header.
+        bytes.get(12..14) == Some(&ethernet::kind::IPV4.to_be_bytes())
+            && ipv4::mark_ce(bytes.get_mut(ethernet::LEN..).unwrap_or_default())
     }
 
     /// Sees to it that the first `bytes` bytes of the headers are written, as far as there are headers.
@@ -365,6 +375,20 @@ impl Written {
         buf.extend_from_slice(headers);
         buf.extend_from_slice(&self.buf[behind..]);
         (self.start, self.buf) = (HEADROOM as u32, buf);
+    }
+
+    /// Takes off the header of a form that the type field says.
+    ///
+    /// # Errors
+    /// The packet ends within it, or it is longer than hosts take.
+    #[cold]
+    pub fn take_between(&mut self, form: Form) -> Result<Between, WireError> {
+        let (header, payload) = Between::parse(self.whole(), form)?;
+        let mut front = [0; ethernet::LEN];
+        front.copy_from_slice(&self.bytes()[..ethernet::LEN]);
+        put16(&mut front, 12, payload);
+        self.replace_front(ethernet::LEN + header.wire_len(), &front);
+        Ok(header)
     }
 
     /// Cuts the packet off behind that many bytes.

@@ -69,7 +69,7 @@ proptest! {
     /// IP and TCP options beside the segment's own are read back, and are in lengths and checksums.
     #[test]
     fn options_there_and_back(segment in segments(), ip in lists(40), tcp in lists(12)) {
-        let sent = Options { ip, tcp };
+        let sent = Options { ip, tcp, between: None };
         prop_assume!(segment.header_len() + tcp.padded_len() as u32 <= 60);
         let mut bytes = Vec::new();
         let payload = emit_with(&ADDRESSES, &Body::Tcp(segment), 64, &sent, &mut bytes);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidegate import _core
 from tidegate.backends import common
 from tidegate.backends.build import build, watched_links
@@ -14,7 +16,8 @@ def run(network: Network, until: int, seed: int, progress: common.Progress | Non
     """Run until `until` picoseconds."""
     core, ports = build(network, seed, with_flows=True)
     notes: list[Note] = []
-    agents = HostAgents(network, _core.HostAgents(core))
+    handle = _core.HostAgents(core)
+    agents = HostAgents(network, handle)
 
     def advance(end: int) -> int:
         reached = core.run_until(end)
@@ -35,4 +38,5 @@ def run(network: Network, until: int, seed: int, progress: common.Progress | Non
         finally:
             agents.end()
     watched = watched_links(network)
-    return Result.of_simulation(network, core, ports, watched, notes, seed, interrupted)
+    result = Result.of_simulation(network, core, ports, watched, notes, seed, interrupted)
+    return replace(result, malformed_options=handle.malformed_options())

@@ -114,6 +114,12 @@ def refusals(network: Network) -> Iterator[str]:
             yield f"the agents of {host.name} have {len(shims)} shims; a real host has room for {MOST_SHIMS}"
         written: set[tuple[int, str]] = set()
         for shim in shims:
+            read = [shim.read, shim.write] if isinstance(shim, Echo) else [shim.option]
+            for place in {option.place for option in read} & {"shim", "tag"}:
+                yield (
+                    f"an agent of {host.name} has a {place} between Ethernet and IP; real hosts have IPv4 and TCP options only, "
+                    "so give an option or run it with the simulator"
+                )
             if isinstance(shim, Check) and shim.option.place != "ip":
                 yield f"an agent of {host.name} checks TCP options; real hosts check IPv4 options alone"
             option = _writes(shim)

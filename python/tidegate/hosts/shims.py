@@ -12,7 +12,8 @@ last to first.
 | `Check` | puts a keyed check into an option, and takes options with a wrong one off; in the simulator only |
 | `Signal` | hands an option's data to the connection's congestion control, before the ACK that it came with |
 
-Room for options on data packets comes off the connection's MSS; the MSS that a SYN says stays, as in Linux. TCP's own options come
+An option can also be a header of its own between Ethernet and IP, which all hosts of a closed network know: see `Option`. Room for
+options on data packets comes off the connection's MSS; the MSS that a SYN says stays, as in Linux. TCP's own options come
 first: on an ACK with SACK blocks there may be no room, and the option is left out and counted (`Attached.counts`).
 """
 
@@ -27,11 +28,26 @@ Kind = Literal["syn", "syn-ack", "data", "ack", "udp"]
 """Kinds of packets: `data` is TCP with payload, `ack` TCP with neither payload nor SYN."""
 
 
-class Option(NamedTuple):
-    """An option: the header that it stands in, and its kind."""
+SHIM_DATA = 64
+"""Bytes of data that a shim header has room for."""
+TAG_DATA = 2
+"""Bytes of data of a tag."""
 
-    place: Literal["ip", "tcp"]
+
+class Option(NamedTuple):
+    """An option: the header that it stands in, and its kind; or a header of its own between Ethernet and IP, and its EtherType.
+
+    `shim`: EtherType, the payload's EtherType, length in a byte, data. `tag`: EtherType, two bytes of data, the payload's EtherType.
+    A packet has one of them at most, and a host that does not know it drops the packet, as a router does. In the simulator only.
+    """
+
+    place: Literal["ip", "tcp", "shim", "tag"]
     kind: int
+
+    @property
+    def room(self) -> int:
+        """Bytes of data that it has room for, if no other option is there."""
+        return {"shim": SHIM_DATA, "tag": TAG_DATA}.get(self.place, 38)
 
 
 @dataclass(frozen=True)
@@ -47,8 +63,12 @@ class Insert:
     def __post_init__(self) -> None:
         if self.clock and self.data:
             raise TidegateError("an Insert has either `data` or `clock`; leave one out")
-        if len(self.data) > 38:
-            raise TidegateError(f"an option has room for 38 bytes of data, not for {len(self.data)}")
+        length, room = 8 if self.clock else len(self.data), self.option.room
+        if self.option.place == "tag" and length != TAG_DATA:
+            raise TidegateError(f"a tag has {TAG_DATA} bytes of data, not {length}")
+        if length > room:
+            what = "a shim header" if self.option.place == "shim" else "an option"
+            raise TidegateError(f"{what} has room for {room} bytes of data, not for {length}")
 
 
 @dataclass(frozen=True)

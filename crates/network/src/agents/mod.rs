@@ -112,7 +112,7 @@ impl Network {
         self.agents.all[agent.index()].counts
     }
 
-    /// Packets that hosts with agents did not take because an option had a wrong length.
+    /// Packets that hosts with agents did not take because an option, or a header between Ethernet and IP, had a wrong length.
     pub fn malformed_options(&self) -> u64 {
         self.agents.malformed
     }
@@ -142,7 +142,7 @@ impl Network {
         let rooms = self.agents.by_host[host as usize]
             .iter()
             .map(|id| self.agents.all[*id as usize].chain.room(&flow, on));
-        rooms.fold(Room::default(), |a, b| Room { ip: a.ip + b.ip, tcp: a.tcp + b.tcp }).padded()
+        rooms.fold(Room::default(), Room::and).padded()
     }
 
     /// A connection's end is there: its host's agents hear of it.

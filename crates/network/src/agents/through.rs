@@ -4,6 +4,7 @@ use transport::host::{Packet, Verdict};
 use transport::segment::{Ecn, Flags, Segment};
 use transport::tcp::Phase;
 use units::Time;
+use wire::WireError;
 use wire::frame::{self, Addresses, Body};
 use wire::options::Options;
 use wire::packet::{self, Written};
@@ -13,6 +14,7 @@ use crate::addresses::{UDP_RECEIVERS, ipv4, mac, ports};
 use crate::event;
 use crate::flow::AGENT;
 use crate::network::Network;
+use crate::node::NO_HOST;
 use crate::pool::{CAME, HELD, PacketId, Slot};
 
 impl Network {
@@ -70,10 +72,13 @@ impl Network {
         let (host, to, hold) = (end.host, end.peer_host, end.hold & !AGENT);
         let port = self.nodes[self.hosts[host as usize] as usize].ports[0];
         let (size, Body::Tcp(segment)) = (packet.size(), packet.body) else { return };
+        let between = packet.options().between.is_some();
         let packet = match packet.options().is_empty() {
             true => packet::Packet::Tcp(segment),
             false => packet::Packet::Bytes(Some(self.written_with_options([host, to], flow.ports, packet))),
         };
+        // A router does not know what stands between Ethernet and IP.
+        let to = if between { NO_HOST } else { to };
         let id = self.packets.add(Slot { endpoint: index ^ 1, to, next: port | HELD, size, packet });
         let leaves = self.now.max(until.map_or(0, Time::as_ps)) + hold;
         if leaves > self.now {
@@ -166,6 +171,9 @@ impl Network {
             slot.packet =
                 packet::Packet::Bytes(Some(self.written_with_options([host, slot.to], [from, to], &seen)));
             slot.size = seen.size();
+            if seen.options().between.is_some() {
+                slot.to = NO_HOST;
+            }
         } else if let (packet::Packet::Udp(datagram), Body::Udp { ecn, .. }) = (&mut slot.packet, seen.body) {
             datagram.ecn = ecn;
         }
@@ -218,9 +226,12 @@ impl Network {
     }
 }
 
-/// The options of a packet that has come to a host with an agent; `None`: one of them makes no sense, and the host drops it.
+/// The options of a packet that has come to a host with an agent.
+///
+/// # Errors
+/// One of them makes no sense, or the packet, and the host drops it.
 #[cold]
-pub(crate) fn options_for_agents(written: &mut Written) -> Option<Options> {
+pub(crate) fn options_for_agents(written: &mut Written) -> Result<Options, WireError> {
     let wire_len = written.wire_len() as u32;
-    frame::options(written.whole(), wire_len).ok()
+    frame::options(written.whole(), wire_len)
 }

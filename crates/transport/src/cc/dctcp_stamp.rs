@@ -43,7 +43,7 @@ impl CongestionControl for DctcpStamp {
         "dctcp"
     }
 
-    fn signal(&mut self, _flow: &mut Flow, _now: Time, kind: u8, data: &[u8]) {
+    fn signal(&mut self, _flow: &mut Flow, _now: Time, kind: u16, data: &[u8]) {
         self.stamps.note(kind, data);
     }
 

@@ -19,7 +19,7 @@ pub struct Hpcc {
     max_stage: u32,
     /// Additive increase in bytes.
     increase: f64,
-    kind: u8,
+    kind: u16,
     telemetry: Telemetry,
     /// Bytes in flight of the fullest link, as a share of what it carries in a round trip; filtered.
     utilisation: f64,
@@ -38,7 +38,7 @@ impl Hpcc {
             eta: options.number("eta", 0.95, 0.1..=1.0),
             max_stage: options.count("max_stage", 0, 0..=1000),
             increase: options.size("additive_increase", Bytes::new(80)).get() as f64,
-            kind: options.count("telemetry_kind", 253, 1..=255) as u8,
+            kind: options.count("telemetry_kind", 253, 1..=0xffff) as u16,
             telemetry: Telemetry::default(),
             utilisation: 1.0,
             reference: 0.0,
@@ -90,7 +90,7 @@ impl CongestionControl for Hpcc {
         self.wire.set(flow, self.window, 0);
     }
 
-    fn signal(&mut self, _flow: &mut Flow, _now: Time, kind: u8, data: &[u8]) {
+    fn signal(&mut self, _flow: &mut Flow, _now: Time, kind: u16, data: &[u8]) {
         if kind == self.kind {
             self.telemetry.note(data);
         }

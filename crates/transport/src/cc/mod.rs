@@ -325,7 +325,7 @@ pub trait CongestionControl: Send + Sync + std::fmt::Debug {
     fn in_ack_event(&mut self, _flow: &mut Flow, _ack: &Ack) {}
 
     /// An agent of the host ([`crate::host`]) has read an option of a packet that TCP is about to get: its kind and data.
-    fn signal(&mut self, _flow: &mut Flow, _now: Time, _kind: u8, _data: &[u8]) {}
+    fn signal(&mut self, _flow: &mut Flow, _now: Time, _kind: u16, _data: &[u8]) {}
 
     /// Takes over altogether: called for every ACK in place of `cong_avoid`, the reduction (PRR) and the default pacing
     /// rate. False: it does not.

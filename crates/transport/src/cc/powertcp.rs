@@ -21,7 +21,7 @@ pub struct PowerTcp {
     theta: bool,
     gamma: f64,
     flows: f64,
-    kind: u8,
+    kind: u16,
     telemetry: Telemetry,
     /// Normalised power, filtered.
     power: f64,
@@ -41,7 +41,7 @@ impl PowerTcp {
             theta: options.one_of("signal", &[("telemetry", false), ("rtt", true)]),
             gamma: options.number("gamma", 0.9, 0.01..=1.0),
             flows: options.number("flows", 50.0, 1.0..=1e6),
-            kind: options.count("telemetry_kind", 253, 1..=255) as u8,
+            kind: options.count("telemetry_kind", 253, 1..=0xffff) as u16,
             telemetry: Telemetry::default(),
             power: 1.0,
             window: 0.0,
@@ -109,7 +109,7 @@ impl CongestionControl for PowerTcp {
         self.wire.set(flow, self.window, 0);
     }
 
-    fn signal(&mut self, _flow: &mut Flow, _now: Time, kind: u8, data: &[u8]) {
+    fn signal(&mut self, _flow: &mut Flow, _now: Time, kind: u16, data: &[u8]) {
         if kind == self.kind {
             self.telemetry.note(data);
         }

@@ -131,7 +131,7 @@ impl CongestionControl for Stamp {
         self.wire.set(flow, self.wire.line_window(flow), 0);
     }
 
-    fn signal(&mut self, _flow: &mut Flow, _now: Time, kind: u8, data: &[u8]) {
+    fn signal(&mut self, _flow: &mut Flow, _now: Time, kind: u16, data: &[u8]) {
         self.stamps.note(kind, data);
     }
 

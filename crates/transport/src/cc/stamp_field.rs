@@ -28,8 +28,8 @@ pub struct StampField {
     /// Bytes of each hop's value, where a field has one for each; 0: it has one in all.
     entry: usize,
     /// Option that brings the echo of the way there, and the one that ACKs are stamped in, if it counts (0: it does not).
-    kind: u8,
-    back_kind: u8,
+    kind: u16,
+    back_kind: u16,
     there: Option<f64>,
     back: Option<f64>,
 }
@@ -42,15 +42,15 @@ impl StampField {
             mantissa: options.count("stamp_mantissa", 0, 0..=16),
             fold: options.one_of("stamp_fold", &folds),
             entry: options.count("stamp_entry", 0, 0..=4) as usize,
-            kind: options.count("stamp_kind", 253, 1..=255) as u8,
-            back_kind: options.count("stamp_back_kind", 0, 0..=255) as u8,
+            kind: options.count("stamp_kind", 253, 1..=0xffff) as u16,
+            back_kind: options.count("stamp_back_kind", 0, 0..=0xffff) as u16,
             there: None,
             back: None,
         }
     }
 
     /// An option has come.
-    pub fn note(&mut self, kind: u8, data: &[u8]) {
+    pub fn note(&mut self, kind: u16, data: &[u8]) {
         if kind == self.kind {
             self.there = self.read(data);
         } else if kind == self.back_kind {

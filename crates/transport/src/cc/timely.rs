@@ -237,7 +237,7 @@ impl CongestionControl for Timely {
         self.set(flow);
     }
 
-    fn signal(&mut self, _flow: &mut Flow, _now: Time, kind: u8, data: &[u8]) {
+    fn signal(&mut self, _flow: &mut Flow, _now: Time, kind: u16, data: &[u8]) {
         self.stamps.note(kind, data);
     }
 

@@ -2,7 +2,7 @@
 
 use units::{Rate, Time};
 
-use super::{Event, FlowKey, Packet, PacketKind, Room, Shim, Verdict};
+use super::{Event, FlowKey, Form, Packet, PacketKind, Place, Room, Shim, Verdict};
 
 /// What a shim asks for, for a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,13 +12,13 @@ pub enum Effect {
     /// See [`Connection::limit_cwnd`](crate::tcp::Connection::limit_cwnd).
     LimitCwnd(Option<u32>),
     /// For the congestion control: an option's kind and data.
-    Signal(u8, Vec<u8>),
+    Signal(u16, Vec<u8>),
     /// For whoever runs the agent: an option's kind and data.
-    Report(u8, Vec<u8>),
+    Report(u16, Vec<u8>),
     /// An option found no room.
-    NoRoom(u8),
+    NoRoom(u16),
     /// An option was not believed.
-    Refused(u8),
+    Refused(u16),
     /// A packet more leaves by the connection; shims do not see it.
     Send(Box<Packet>),
 }
@@ -57,22 +57,22 @@ impl Handle<'_> {
     }
 
     /// Tells the connection's congestion control of an option, before TCP sees the packet that it came with.
-    pub fn signal(&mut self, kind: u8, data: &[u8]) {
+    pub fn signal(&mut self, kind: u16, data: &[u8]) {
         self.ask(Effect::Signal(kind, data.to_vec()));
     }
 
     /// Tells whoever runs the agent of an option.
-    pub fn report(&mut self, kind: u8, data: &[u8]) {
+    pub fn report(&mut self, kind: u16, data: &[u8]) {
         self.ask(Effect::Report(kind, data.to_vec()));
     }
 
     /// Counts an option that found no room.
-    pub fn no_room(&mut self, kind: u8) {
+    pub fn no_room(&mut self, kind: u16) {
         self.ask(Effect::NoRoom(kind));
     }
 
     /// Counts an option that was not believed.
-    pub fn refuse(&mut self, kind: u8) {
+    pub fn refuse(&mut self, kind: u16) {
         self.ask(Effect::Refused(kind));
     }
 
@@ -98,12 +98,18 @@ impl Chain {
         Chain { shims, effects: Effects::default() }
     }
 
+    /// The form of a header between Ethernet and IP with this EtherType, if the shims know one.
+    pub fn form(&self, kind: u16) -> Option<Form> {
+        let known = self.shims.iter().filter_map(|shim| shim.option()).filter(|option| option.kind == kind);
+        known.into_iter().find_map(|option| match option.place {
+            Place::Between(form) => Some(form),
+            Place::Ip | Place::Tcp => None,
+        })
+    }
+
     /// Bytes that options take of each data packet, which come off the MSS; of other kinds: at most.
     pub fn room(&self, flow: &FlowKey, on: PacketKind) -> Room {
-        self.shims
-            .iter()
-            .map(|shim| shim.room(flow, on))
-            .fold(Room::default(), |sum, room| Room { ip: sum.ip + room.ip, tcp: sum.tcp + room.tcp })
+        self.shims.iter().map(|shim| shim.room(flow, on)).fold(Room::default(), Room::and)
     }
 
     pub fn event(&mut self, now: Time, flow: &FlowKey, what: Event) {

@@ -50,6 +50,10 @@ impl Check {
 }
 
 impl Shim for Check {
+    fn option(&self) -> Option<OptionKind> {
+        Some(self.option)
+    }
+
     fn sent(&mut self, _: Time, connection: Option<&mut Handle>, packet: &mut Packet) -> Verdict {
         let Some(connection) = connection else { return Verdict::Pass };
         let Some(mut data) =

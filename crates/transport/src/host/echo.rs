@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use units::Time;
 
-use super::{Event, FlowKey, Handle, Kinds, OptionKind, Packet, PacketKind, Place, Room, Shim, Verdict};
+use super::{Event, FlowKey, Handle, Kinds, OptionKind, Packet, PacketKind, Room, Shim, Verdict};
 
 /// Which of the values that came is echoed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,13 +35,12 @@ impl Echo {
 }
 
 impl Shim for Echo {
+    fn option(&self) -> Option<OptionKind> {
+        Some(self.read)
+    }
+
     fn room(&self, _: &FlowKey, on: PacketKind) -> Room {
-        let length = self.most as u32 + 2;
-        match self.write.place {
-            _ if !self.on.has(on) => Room::default(),
-            Place::Ip => Room { ip: length, tcp: 0 },
-            Place::Tcp => Room { ip: 0, tcp: length },
-        }
+        if self.on.has(on) { self.write.room(self.most) } else { Room::default() }
     }
 
     fn event(&mut self, _: Time, connection: &mut Handle, what: Event) {

@@ -2,7 +2,7 @@
 
 use units::Time;
 
-use super::{FlowKey, Handle, Kinds, OptionKind, Packet, PacketKind, Place, Room, Shim, Verdict};
+use super::{FlowKey, Handle, Kinds, OptionKind, Packet, PacketKind, Room, Shim, Verdict};
 
 /// What the option's data is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,21 +22,21 @@ pub struct Insert {
 }
 
 impl Insert {
-    fn length(&self) -> u32 {
-        2 + match &self.stamp {
-            Stamp::Bytes(bytes) => bytes.len() as u32,
+    fn length(&self) -> usize {
+        match &self.stamp {
+            Stamp::Bytes(bytes) => bytes.len(),
             Stamp::Clock => 8,
         }
     }
 }
 
 impl Shim for Insert {
+    fn option(&self) -> Option<OptionKind> {
+        Some(self.option)
+    }
+
     fn room(&self, _: &FlowKey, on: PacketKind) -> Room {
-        match self.option.place {
-            _ if !self.on.has(on) => Room::default(),
-            Place::Ip => Room { ip: self.length(), tcp: 0 },
-            Place::Tcp => Room { ip: 0, tcp: self.length() },
-        }
+        if self.on.has(on) { self.option.room(self.length()) } else { Room::default() }
     }
 
     fn sent(&mut self, now: Time, connection: Option<&mut Handle>, packet: &mut Packet) -> Verdict {

@@ -25,7 +25,7 @@ pub use chain::{Chain, Effect, Effects, Handle};
 pub use check::{Check, halfsiphash};
 pub use echo::{Echo, Keep};
 pub use insert::{Insert, Stamp};
-pub use packet::{Kinds, OptionKind, Packet, PacketKind, Place};
+pub use packet::{Form, Kinds, OptionKind, Packet, PacketKind, Place};
 pub use tell::{Report, Signal};
 use units::Time;
 
@@ -62,22 +62,33 @@ pub enum Verdict {
     Hold(Time),
 }
 
-/// Bytes of options, not padded.
+/// Bytes of options, not padded, and of a header between Ethernet and IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Room {
     pub ip: u32,
     pub tcp: u32,
+    pub between: u32,
 }
 
 impl Room {
     /// Bytes that they take of a packet: each header is padded to a multiple of four.
     pub fn padded(self) -> u32 {
-        self.ip.next_multiple_of(4) + self.tcp.next_multiple_of(4)
+        self.ip.next_multiple_of(4) + self.tcp.next_multiple_of(4) + self.between
+    }
+
+    /// What both take, not padded.
+    pub fn and(self, other: Room) -> Room {
+        Room { ip: self.ip + other.ip, tcp: self.tcp + other.tcp, between: self.between + other.between }
     }
 }
 
 /// One part of an agent.
 pub trait Shim: Debug + Send + Sync {
+    /// The option that it adds or reads first of all. A host knows the headers between Ethernet and IP that its shims name here.
+    fn option(&self) -> Option<OptionKind> {
+        None
+    }
+
     /// Bytes of options that it may put on a packet of this kind. What it asks for on [`PacketKind::Data`] comes off the
     /// connection's MSS.
     fn room(&self, _flow: &FlowKey, _on: PacketKind) -> Room {

@@ -1,28 +1,35 @@
 //! A packet as shims see it.
 
+pub use wire::between::Form;
+use wire::between::{self, Between};
 use wire::frame::Body;
 use wire::options::{NoRoom, OptionList, Options};
 use wire::tcp::{Flags, MAX_LEN};
 
-/// Which header an option stands in.
+use super::Room;
+
+/// Which header an option stands in, or that it is one between Ethernet and IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     Ip,
     Tcp,
+    Between(Form),
 }
 
-/// An option: the header that it stands in, and its kind.
+/// An option: the header that it stands in, and its kind, which has 8 bits; or a header of its own, and its EtherType.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionKind {
     pub place: Place,
-    pub kind: u8,
+    pub kind: u16,
 }
 
 impl OptionKind {
     /// # Errors
-    /// Kinds that carry no data, and those that TCP itself has.
-    pub fn new(place: Place, kind: u8) -> Result<OptionKind, String> {
+    /// Kinds that carry no data, those that TCP itself has, and EtherTypes that mean something else to a host.
+    pub fn new(place: Place, kind: u16) -> Result<OptionKind, String> {
         match (place, kind) {
+            (Place::Between(_), _) => between::demand_type(kind).map(|()| OptionKind { place, kind }),
+            (_, 256..) => Err(format!("option kind {kind} has more than 8 bits; choose one up to 255")),
             (_, 0 | 1) => {
                 Err(format!("option kind {kind} is padding; choose another, as 30 (IPv4) or 253 (TCP)"))
             }
@@ -30,6 +37,16 @@ impl OptionKind {
                 "option kind {kind} is TCP's own; choose another, as the experimental 253 or 254"
             )),
             _ => Ok(OptionKind { place, kind }),
+        }
+    }
+
+    /// Bytes that it takes of a packet, with so much data.
+    pub fn room(self, data: usize) -> Room {
+        let option = data as u32 + 2;
+        match self.place {
+            Place::Ip => Room { ip: option, ..Room::default() },
+            Place::Tcp => Room { tcp: option, ..Room::default() },
+            Place::Between(form) => Room { between: Between::len_of(form, data) as u32, ..Room::default() },
         }
     }
 }
@@ -92,7 +109,7 @@ impl Packet {
         &self.options
     }
 
-    /// Bytes from the IP header on.
+    /// Bytes behind the Ethernet header.
     pub fn size(&self) -> u32 {
         20 + self.options.padded_len()
             + match &self.body {
@@ -104,25 +121,36 @@ impl Packet {
     /// The data of an option, if the packet has it.
     pub fn find(&self, option: OptionKind) -> Option<&[u8]> {
         match option.place {
-            Place::Ip => self.options.ip.find(option.kind),
-            Place::Tcp => self.options.tcp.find(option.kind),
+            Place::Ip => self.options.ip.find(option.kind as u8),
+            Place::Tcp => self.options.tcp.find(option.kind as u8),
+            Place::Between(form) => {
+                let header = self.options.between.as_ref();
+                header.filter(|h| (h.form, h.kind) == (form, option.kind)).map(Between::data)
+            }
         }
     }
 
     /// Adds an option.
     ///
     /// # Errors
-    /// The header has no room for it beside what it has; a UDP header has none.
+    /// The header has no room for it beside what it has; a UDP header has none. There is one header between Ethernet and IP at most.
     pub fn add(&mut self, option: OptionKind, data: &[u8]) -> Result<(), NoRoom> {
         match option.place {
-            Place::Ip => self.options.ip.push(option.kind, data),
+            Place::Ip => self.options.ip.push(option.kind as u8, data),
+            Place::Between(_) if self.options.between.is_some() => {
+                Err(NoRoom { needed: data.len(), left: 0 })
+            }
+            Place::Between(form) => {
+                self.options.between = Some(Between::new(form, option.kind, data)?);
+                Ok(())
+            }
             Place::Tcp => {
                 let own = match &self.body {
                     Body::Tcp(segment) => segment.header_len() as usize,
                     Body::Udp { .. } => MAX_LEN,
                 };
                 let mut after: OptionList = self.options.tcp;
-                after.push(option.kind, data)?;
+                after.push(option.kind as u8, data)?;
                 if own + after.padded_len() > MAX_LEN {
                     let left = MAX_LEN.saturating_sub(own + self.options.tcp.as_bytes().len());
                     return Err(NoRoom { needed: data.len() + 2, left });
@@ -136,8 +164,13 @@ impl Packet {
     /// Takes an option out. Gives whether it was there.
     pub fn remove(&mut self, option: OptionKind) -> bool {
         match option.place {
-            Place::Ip => self.options.ip.remove(option.kind),
-            Place::Tcp => self.options.tcp.remove(option.kind),
+            Place::Ip => self.options.ip.remove(option.kind as u8),
+            Place::Tcp => self.options.tcp.remove(option.kind as u8),
+            Place::Between(_) => {
+                let there = self.find(option).is_some();
+                self.options.between = self.options.between.filter(|_| !there);
+                there
+            }
         }
     }
 }

@@ -24,6 +24,10 @@ impl Report {
 }
 
 impl Shim for Report {
+    fn option(&self) -> Option<OptionKind> {
+        Some(self.option)
+    }
+
     fn event(&mut self, _: Time, connection: &mut Handle, what: Event) {
         if what == Event::Closed {
             self.last.remove(&connection.flow().connection);
@@ -53,6 +57,10 @@ pub struct Signal {
 }
 
 impl Shim for Signal {
+    fn option(&self) -> Option<OptionKind> {
+        Some(self.option)
+    }
+
     fn received(&mut self, _: Time, connection: Option<&mut Handle>, packet: &mut Packet) -> Verdict {
         if let (Some(connection), Some(data)) = (connection, packet.find(self.option)) {
             connection.signal(self.option.kind, data);

@@ -192,7 +192,7 @@ impl Connection {
     }
 
     /// Tells the congestion control of an option: see [`CongestionControl::signal`].
-    pub fn signal(&mut self, now: Time, kind: u8, data: &[u8]) {
+    pub fn signal(&mut self, now: Time, kind: u16, data: &[u8]) {
         self.sender.cc.signal(&mut self.sender.flow, now, kind, data);
         self.sender.keep_limits();
     }

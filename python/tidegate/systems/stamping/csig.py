@@ -1,7 +1,7 @@
 """Congestion signals in an L2 tag (draft-ravi-ippm-csig, compact form): what a tag says, and switches that write it.
 
 The draft says the layout and that a switch replaces a value by one that is strictly worse. Ours: the tag's EtherType, equal buckets
-by default, rounding down, and that the delay is the time in the queue. No shim of a simulated host reads or writes tags.
+by default, rounding down, and that the delay is the time in the queue.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import Controller, PipelineApi, SwitchApi
+from tidegate.hosts.shims import TAG_DATA, Option
 from tidegate.network import Network, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
+from tidegate.systems.stamping.field import ECHO_KIND
 from tidegate.systems.stamping.format import fixed_point
 
 BUCKETS = 32
@@ -91,17 +93,35 @@ class Csig:
 
     def tag(self, signal: Signal) -> bytes:
         """The tag as the sender writes it, behind the MAC addresses: with the neutral value."""
+        return self.tpid.to_bytes(2) + self.blank(signal)
+
+    @property
+    def option(self) -> Option:
+        """The tag, for the shims of a host."""
+        return Option("tag", self.tpid)
+
+    @property
+    def echo(self) -> Option:
+        """The option that brings the tag's data back to the sender."""
+        return Option("tcp", ECHO_KIND)
+
+    def blank(self, signal: Signal) -> bytes:
+        """The tag's data as the sender writes it: with the neutral value."""
         value = 0 if signal == Signal.DELAY else BUCKETS - 1
-        return self.tpid.to_bytes(2) + (signal << 13 | value << 7).to_bytes(2)
+        return (signal << 13 | value << 7).to_bytes(2)
+
+    def read_data(self, data: bytes) -> Tag:
+        """The data of a tag or of its echo. Raises `TidegateError` if it is not that of a known signal."""
+        word = int.from_bytes(data)
+        if len(data) != TAG_DATA or word >> 13 not in tuple(Signal):
+            raise TidegateError(f"{data.hex()} is not the data of a CSIG tag with a known signal")
+        return Tag(Signal(word >> 13), word >> 7 & BUCKETS - 1, word & 127)
 
     def read(self, frame: bytes) -> Tag | None:
         """The tag of a frame, if it has one with a known signal."""
         if len(frame) < 18 or int.from_bytes(frame[12:14]) != self.tpid:
             return None
-        word = int.from_bytes(frame[14:16])
-        if word >> 13 not in tuple(Signal):
-            return None
-        return Tag(Signal(word >> 13), word >> 7 & BUCKETS - 1, word & 127)
+        return self.read_data(frame[14:16]) if frame[14] >> 5 in tuple(Signal) else None
 
 
 @cache

@@ -99,10 +99,8 @@ class Field:
 
     @property
     def option(self) -> Option:
-        """The field's option, for the shims of a host."""
-        if self.carrier != "option":
-            raise TidegateError(f"the stamp's carrier is {self.carrier}, not an IPv4 option")
-        return Option("ip", OPTION_KIND)
+        """The field's option or shim header, for the shims of a host."""
+        return Option("ip", OPTION_KIND) if self.carrier == "option" else Option("shim", SHIM_TYPE)
 
     @property
     def echo(self) -> Option:

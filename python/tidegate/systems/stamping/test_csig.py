@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,8 @@ from scapy.utils import RawPcapReader
 
 from tidegate import TidegateError, p4, units
 from tidegate.control import Controller, SwitchApi
+from tidegate.hosts.agents import Agent, Connection
+from tidegate.hosts.shims import Echo, Insert, Report, Shim
 from tidegate.network import Network
 from tidegate.systems.stamping.csig import Csig, Signal, Tag, configure, program, ranges, signalling
 
@@ -186,6 +189,41 @@ def test_the_delay_of_a_tag_is_the_longest_queue_of_the_path(tmp_path: Path) -> 
     assert {(tag.bucket > 0, tag.locator) for tag in tags if tag} == {(False, 0), (True, 1)}
 
 
+class Host(Agent):
+    """Keeps the tags that it is told of."""
+
+    def __init__(self, form: Csig, *shims: Shim) -> None:
+        self.form, self.shims = form, shims
+        self.told: list[Tag] = []
+
+    def on_report(self, now: int, connection: Connection, kind: int, data: bytes) -> None:
+        self.told.append(self.form.read_data(data))
+
+
+def test_simulated_hosts_send_read_and_echo_tags() -> None:
+    form = Csig(delay="32 ms")
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    first, second = signalling(net, "first", form, locator=1), signalling(net, "second", form, locator=2)
+    net.link(a, first, rate="1 Gbit/s", delay="10 us")
+    net.link(first, second, rate="50 Mbit/s", delay="1 ms", queue="100 packets")
+    last = net.link(second, b, rate="40 Mbit/s", delay="1 ms", queue="60 packets")
+    sender = Host(form, Insert(form.option, form.blank(Signal.DELAY)), Report(form.echo))
+    receiver = Host(form, Report(form.option), Echo(form.option, form.echo))
+    net.agent(a, sender)
+    net.agent(b, receiver)
+    flow = net.tcp(a, b, size="2 MB")
+    net.record("1 ms", queues=[last])
+    result = net.run("2 s", progress=False)
+    assert result.flows.row(flow.number, named=True)["bytes_received"] == 2_000_000
+    assert {tag.locator for tag in receiver.told} == {0, 1, 2}
+    # The longest queue is the last one's: 60 packets at 40 Mbit/s.
+    longest = result.queues.filter(pl.col("queue") == "second -> b")["queue_delay_ms_max"].item()
+    assert max(tag.bucket for tag in receiver.told if tag.locator == 2) == int(longest) > 15
+    assert set(sender.told) <= set(receiver.told)
+    assert max(sender.told) == max(receiver.told)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -200,6 +238,12 @@ def test_the_delay_of_a_tag_is_the_longest_queue_of_the_path(tmp_path: Path) -> 
 def test_what_makes_no_sense_is_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(TidegateError, match=message):
         Csig(**arguments)  # type: ignore[arg-type]
+
+
+def test_data_of_no_tag_is_refused() -> None:
+    for data in (b"", b"\x20", b"\x60\x00", b"\x20\x00\x00"):
+        with pytest.raises(TidegateError, match="not the data of a CSIG tag"):
+            Csig().read_data(data)
 
 
 def test_a_window_too_long_for_a_link_is_refused() -> None:

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from scapy.layers.inet import IP, UDP, IPOption
 from scapy.utils import RawPcapNgReader, RawPcapReader
 
 from tidegate import TidegateError
+from tidegate.control import Controller, SwitchApi
 from tidegate.hosts.agents import Agent, Connection
 from tidegate.hosts.shims import Echo, Insert, Report, Shim
 from tidegate.network import Network
 from tidegate.results import Result
-from tidegate.systems.stamping.field import Stamp
+from tidegate.systems.stamping.field import Carrier, Stamp
 from tidegate.systems.stamping.format import Format, Source
 from tidegate.systems.stamping.model import find, with_checksum
 from tidegate.systems.stamping.setup import stamping
@@ -62,8 +64,10 @@ class Lab:
         found = {}
         for frame, info in RawPcapReader(str(self.files[file])):
             assert not isinstance(info, RawPcapNgReader.PacketMetadata)
-            if isinstance(find(self.form, frame), int):
-                payload = 14 + (frame[14] & 15) * 4
+            at = find(self.form, frame)
+            if isinstance(at, int):
+                ip = 14 if self.form.carrier == "option" else at + self.form.size
+                payload = ip + (frame[ip] & 15) * 4
                 found[frame[payload : payload + 40]] = (info.sec * 10**9 + info.usec, frame)
         return found
 
@@ -74,15 +78,21 @@ class Lab:
     def stamp(self, frame: bytes) -> Stamp:
         at = find(self.form, frame)
         assert isinstance(at, int)
-        assert frame == with_checksum(frame)
-        return self.form.read(frame[at : at + self.form.size])
+        end = at + self.form.size
+        plain = frame if self.form.carrier == "option" else frame[:14] + frame[end:]
+        assert plain == with_checksum(plain)
+        return self.form.read(frame[at:end])
 
 
 # A code is a tick of the clock.
 @pytest.mark.parametrize(
     ("clock", "form", "tick_ns"),
-    [("1 us", Format("65536 us", 16), 1000), ("1 ns", Format("4294967296 ns", 32), 1)],
-    ids=["us", "ns"],
+    [
+        ("1 us", Format("65536 us", 16), 1000),
+        ("1 ns", Format("4294967296 ns", 32), 1),
+        ("1 us", Format("65536 us", 16, carrier="shim"), 1000),
+    ],
+    ids=["us", "ns", "shim"],
 )
 def test_a_stamp_is_the_longest_wait_of_its_packet(
     clock: str, form: Format, tick_ns: int, tmp_path: Path
@@ -182,6 +192,50 @@ def test_the_utilisation_of_a_full_link_has_its_standing_queue(tmp_path: Path) -
     assert len(told) > 100
     # All of the link, and 60 packets in the bytes of 10 ms.
     assert sum(told) / len(told) == pytest.approx(1 + 59 * 1510 / 50_000, rel=0.03)
+
+
+class BrokenFrames(Controller):
+    """Has a switch get a frame each millisecond, and reads what it has not stamped."""
+
+    period = "1 ms"
+
+    def __init__(self, frame: bytes) -> None:
+        self.frame = frame
+        self.unstamped: list[int] = []
+
+    def start(self, switch: SwitchApi) -> None:
+        switch.generator_set(0, port=500, packet=self.frame, period="1 ms")
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        self.unstamped = [int(packets) for packets, _ in switch.counter_read("unstamped")]
+
+
+@pytest.mark.parametrize("carrier", ["option", "shim"])
+def test_malformed_fields_are_counted_by_switches_and_hosts(carrier: Carrier) -> None:
+    form = Format("1 ms", carrier=carrier)
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    switch = stamping(net, "switch", form)
+    for host in (a, b):
+        net.link(host, switch, rate="1 Gbit/s", delay="10 us")
+        net.agent(host, Host(form, Insert(form.option, form.blank), Report(form.option, each=True)))
+    flow = net.tcp(a, b, size="100 kB")
+    addresses = bytes.fromhex((net.mac(b) + net.mac(a)).replace(":", ""))
+    ip = IP(src=net.address(a), dst=net.address(b), proto=17, options=IPOption(b"\x1e\x04\x00\x00"))
+    broken = {
+        # An option and a shim that end behind their header.
+        "option": bytes(ip / UDP(sport=1, dport=2)).replace(b"\x1e\x04", b"\x1e\x09"),
+        "shim": bytes.fromhex("0800090000"),
+    }
+    frame = addresses + bytes.fromhex("0800" if carrier == "option" else "88b5") + broken[carrier]
+    source = BrokenFrames(with_checksum(frame) if carrier == "option" else frame)
+    net.control(source, switch)
+    result = net.run("20.5 ms", progress=False)
+    # The last one is on its way at the last look.
+    assert source.unstamped[0] in (19, 20)
+    assert source.unstamped[1:] == [0, 0, 0]
+    assert result.malformed_options in (20, 21)
+    assert result.flows.row(flow.number, named=True)["bytes_received"] == 100_000
 
 
 def test_a_path_longer_than_the_vector_is_refused() -> None:
