@@ -65,6 +65,7 @@ bench: setup
 	cargo bench --locked --package dataplane --bench packets
 	cargo bench --locked --package network --bench speed
 	$(BIN)/python -m tidegate.p4runtime.bench
+	$(BIN)/python benches/clos.py
 	if [ $$(id -u) = 0 ]; then $(BIN)/python benches/live.py && $(BIN)/python benches/agent.py; else echo 'the live benches need root' >&2; fi
 
 clippy:
