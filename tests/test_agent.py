@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyroute2 import IPRoute
 
 from live import needs_agents
 from namespaces import Place, ip, needs_root, place, within
@@ -298,6 +299,95 @@ def _alive(pid: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
+
+
+@needs_root
+@needs_agents
+@pytest.mark.parametrize("killed", [False, True])
+def test_classes_of_htb(killed: bool) -> None:
+    with net() as made:
+        netns = made.at.hosts[0].netns
+
+        def qdisc() -> str:
+            return subprocess.run(
+                ["tc", "-n", netns, "qdisc", "show", "dev", "e0"], capture_output=True, text=True
+            ).stdout
+
+        def classes() -> dict[int, float]:
+            """Bytes/s."""
+            with IPRoute(netns=netns) as kernel:
+                (index,) = kernel.link_lookup(ifname="e0")
+                found = kernel.get_classes(index)
+            return {
+                one["handle"] & 0xFFFF: one.get_attr("TCA_OPTIONS").get_attr("TCA_HTB_PARMS")["rate"]
+                for one in found
+            }
+
+        made.server()
+        before = qdisc()
+        agent = made.agent("--pace-by", "htb", "--no-lend")
+        assert qdisc().startswith("qdisc htb 7467:")
+        frames = 50e6 / 8 * 0.9975
+        flows = [made.connect() for _ in range(2)]
+        for flow in flows:
+            priority = flow.getsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY)
+            assert priority >> 16 == 0x7467
+            wait_for(lambda p=priority: classes().get(p & 0xFFFF) == pytest.approx(frames / 2, rel=0.002))  # type: ignore[misc]
+            assert unlimited(flow)()
+        if killed:
+            agent.kill()
+            agent.wait()
+            wait_for(lambda: qdisc() == before, 2)
+        else:
+            assert made.end(agent) == 0
+            assert qdisc() == before
+        assert flows[0].getsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY) == 0
+
+
+@needs_root
+@needs_agents
+def test_a_qdisc_that_cannot_be() -> None:
+    with place(1) as made:
+        netns = made.hosts[0].netns
+        agent = ["nsenter", f"--net=/run/netns/{netns}", *AGENT, "-i", "e0", "--pace-by"]
+        subprocess.run(
+            [
+                "tc",
+                "-n",
+                netns,
+                "qdisc",
+                "add",
+                "dev",
+                "e0",
+                "root",
+                "tbf",
+                "rate",
+                "9mbit",
+                "burst",
+                "9k",
+                "limit",
+                "9k",
+            ],
+            check=True,
+        )
+        done = subprocess.run([*agent, "htb"], capture_output=True, text=True)
+        assert (
+            done.returncode,
+            "interface e0 has the qdisc tbf, which somebody has chosen" in done.stderr,
+        ) == (1, True)
+        subprocess.run(["tc", "-n", netns, "qdisc", "del", "dev", "e0", "root"], check=True)
+        has_fq = (
+            subprocess.run(
+                ["tc", "-n", netns, "qdisc", "add", "dev", "e0", "root", "fq"], capture_output=True
+            ).returncode
+            == 0
+        )
+        if not has_fq:
+            done = subprocess.run([*agent, "fq"], capture_output=True, text=True)
+            assert (done.returncode, "interface e0: fq cannot be set up" in done.stderr) == (1, True), (
+                done.stderr
+            )
+        assert within(f"/run/netns/{netns}", _left) == []
 
 
 @needs_root
@@ -632,6 +722,7 @@ def test_four_capabilities_are_enough(tmp_path: Path) -> None:
         ('interfaces = ["e0"]\nports = [70000]', "70000 is not a TCP port"),
         ('interfaces = ["e0"]\ndestinations = ["10.0.0.1/8"]', "destination '10.0.0.1/8' is no IPv4 prefix"),
         ('interfaces = ["e0"]\ndirection = "up"', "direction 'up' is none of opened, accepted, both"),
+        ('interfaces = ["e0"]\npace_by = "cake"', "pace_by 'cake' is none of socket, fq, htb"),
         ('interfaces = ["e0"]\nweight = 0', "0 is not a weight"),
         ('interfaces = ["e0"]\nleast_rate = "0 Mbit/s"', "cannot be set; give 8 kbit/s to 34 Gbit/s"),
         ('interfaces = ["e0"]\nleast_rate = "2 Mbit/s"\nmost_rate = "1 Mbit/s"', "the least one first"),

@@ -21,6 +21,8 @@ static long (*bpf_setsockopt)(void *socket, int level, int name, void *value, in
 static long (*bpf_skb_adjust_room)(void *skb, s32 by, u32 mode, u64 flags) = (void *)50;
 static long (*bpf_sock_ops_cb_flags_set)(void *ops, int flags) = (void *)59;
 static long (*bpf_sk_release)(void *sk) = (void *)86;
+static long (*bpf_map_push_elem)(void *map, const void *value, u64 flags) = (void *)87;
+static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 static long (*bpf_spin_lock)(void *lock) = (void *)93;
 static long (*bpf_spin_unlock)(void *lock) = (void *)94;
 static void *(*bpf_sk_fullsock)(void *sk) = (void *)95;
@@ -44,6 +46,7 @@ static long (*bpf_reserve_hdr_opt)(void *ops, u32 len, u64 flags) = (void *)144;
 #define ARRAY 2
 #define PER_CPU_ARRAY 6
 #define LPM 11
+#define QUEUE 22
 #define SK_STORAGE 24
 #define RING 27
 #define NO_PREALLOC 1
@@ -94,6 +97,7 @@ struct sock {
 	struct sock_cgroup_data sk_cgrp_data;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
+	u32 sk_priority;
 	u32 sk_pacing_status;
 };
 

@@ -144,6 +144,13 @@ class Map:
         if error < 0:
             raise OSError(-error, os.strerror(-error))
 
+    def push(self, value: bytes) -> None:
+        """Put a value into a queue."""
+        assert len(value) == self._value_size
+        error = _library().calls.bpf_map_update_elem(self.descriptor, None, value, 0)
+        if error < 0:
+            raise OSError(-error, os.strerror(-error))
+
     def __getitem__(self, key: bytes) -> bytes:
         value = ctypes.create_string_buffer(self._value_size)
         if _library().calls.bpf_map_lookup_elem(self.descriptor, key, value) < 0:

@@ -105,6 +105,14 @@ def run(
     weight: Annotated[
         int | None, typer.Option(metavar="N", help="Weight of each flow.", show_default="1")
     ] = None,
+    pace_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="socket|fq|htb",
+            help="What holds flows back: TCP, or a qdisc of the interface.",
+            show_default="socket",
+        ),
+    ] = None,
     least_rate: Annotated[
         str | None,
         typer.Option(metavar="RATE", help="Never less than this.", show_default="64 kbit/s"),
@@ -149,6 +157,7 @@ def run(
         "existing": existing,
         "lend": lend,
         "weight": weight,
+        "pace_by": pace_by,
         "least_rate": least_rate,
         "most_rate": most_rate,
         "changes_per_second": changes_per_second,

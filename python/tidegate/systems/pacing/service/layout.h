@@ -14,6 +14,9 @@
 #define MARK_BITS 31
 #define MARK 21
 
+/* Of HTB's classes: the upper half of a socket's priority. */
+#define MAJOR 0x7467
+
 enum direction { OPENED = 1, ACCEPTED = 2 };
 enum state { ASKING = 1, PACED = 2, SILENT = 3 };
 enum counter {
@@ -35,6 +38,7 @@ enum counter {
 	C_SILENT,
 	C_ADOPTED,
 	C_NOT_SET,
+	C_NO_CLASS,
 	C_COUNT
 };
 
@@ -58,7 +62,9 @@ struct settings {
 	u8 directions;
 	u8 any_port, any_peer, any_cgroup;
 	/* Takes flows that exist; tells switches what applications leave; lifts all limits that were set here. */
-	u8 adopt, lends, lift, unused[7];
+	u8 adopt, lends, lift;
+	/* Flows are limited by classes of HTB, which user space gives their rates. */
+	u8 classes, unused[6];
 };
 
 struct key {
@@ -97,6 +103,8 @@ struct flow {
 	u32 sent;
 	/* What the application takes, in kbit/s of frames, if that is clearly less than what links give; 0: all. */
 	u32 limit;
+	/* Of HTB; 0: none. */
+	u32 class, unused2;
 	/* Nanoseconds of the monotonic clock. `asked`: the last question; `asking`: the first that had no answer. */
 	u64 opened, heard, asked, asking, second;
 	/* When it was measured last, and the bytes that had been acknowledged then. */
@@ -149,6 +157,13 @@ struct {
 	TYPE(key, u32);
 	TYPE(value, u64);
 } counts SECTION(".maps");
+
+/* Classes that no flow has. */
+struct {
+	UINT(type, QUEUE);
+	UINT(max_entries, 4096);
+	TYPE(value, u32);
+} free_classes SECTION(".maps");
 
 /* Whether user space has been told to start `visit`. */
 struct {

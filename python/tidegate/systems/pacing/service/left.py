@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from tidegate._core import TidegateError
+from tidegate.systems.pacing.service import shaper
 
 SYSCTLS = Path("/proc/sys/net")
 # Below 1 ms of round trip, Linux sends bursts of up to 64 KiB however slow the pacing rate is, unless this is 0.
@@ -28,8 +29,11 @@ def path() -> Path:
     return folder() / f"agent-{os.stat('/proc/thread-self/ns/net').st_ino}.json"
 
 
-def change() -> dict[str, str]:
-    """Change what is to be changed; gives what it was before. Raises TidegateError where it is not permitted."""
+def change(qdisc: str | None, interfaces: Sequence[str]) -> dict[str, str]:
+    """Change what is to be changed; gives what sysctls were before. Raises TidegateError where it is not permitted.
+
+    `qdisc` is what these interfaces get at their root; None: they keep theirs.
+    """
     before = {}
     for name in WANTED:
         try:
@@ -41,7 +45,9 @@ def change() -> dict[str, str]:
     try:
         file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         partial = file.with_suffix(".partial")
-        partial.write_text(json.dumps({"pid": os.getpid(), "sysctls": before}))
+        partial.write_text(
+            json.dumps({"pid": os.getpid(), "sysctls": before, "interfaces": list(interfaces)})
+        )
         partial.replace(file)
     except OSError as error:
         raise TidegateError(f"{file} cannot be written: {error.strerror}") from None
@@ -53,6 +59,12 @@ def change() -> dict[str, str]:
         raise TidegateError(
             f"{SYSCTLS / name} cannot be set: {error.strerror} (it needs CAP_NET_ADMIN)"
         ) from None
+    if qdisc is not None:
+        try:
+            shaper.install(qdisc, interfaces)
+        except BaseException:
+            put_back(before)
+            raise
     return before
 
 
@@ -62,7 +74,10 @@ def put_back(before: Mapping[str, str]) -> None:
         with suppress(OSError):
             if (SYSCTLS / name).read_text().strip() == WANTED.get(name):
                 (SYSCTLS / name).write_text(value)
-    path().unlink(missing_ok=True)
+    file = path()
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        shaper.remove([str(name) for name in json.loads(file.read_text())["interfaces"]])
+    file.unlink(missing_ok=True)
 
 
 def found() -> dict[str, str] | None:

@@ -17,6 +17,7 @@
 #define AF_INET 2
 #define AF_INET6 10
 #define SOL_SOCKET 1
+#define SO_PRIORITY 12
 #define SO_MAX_PACING_RATE 47
 #define SOL_TCP 6
 #define TCP_BPF_SOCK_OPS_CB_FLAGS 1008
@@ -215,11 +216,27 @@ ALWAYS_INLINE struct flow *begin(const struct settings *s, const struct key *key
 	fresh.direction = direction;
 	fresh.state = ASKING;
 	fresh.opened = bpf_ktime_get_ns();
+	/* Without one it is not limited. */
+	if (s->classes && bpf_map_pop_elem(&free_classes, &fresh.class)) {
+		fresh.class = 0;
+		count(C_NO_CLASS);
+	}
 	if (bpf_map_update_elem(&flows, key, &fresh, ANY)) {
+		if (fresh.class)
+			bpf_map_push_elem(&free_classes, &fresh.class, ANY);
 		count(C_FULL);
 		return 0;
 	}
 	return bpf_map_lookup_elem(&flows, key);
+}
+
+ALWAYS_INLINE void end(const struct key *key)
+{
+	struct flow *f = bpf_map_lookup_elem(&flows, key);
+	u32 class = f ? f->class : 0;
+
+	if (f && !bpf_map_delete_elem(&flows, key) && class)
+		bpf_map_push_elem(&free_classes, &class, ANY);
 }
 
 /* The part of a connection's full frames that is payload. */
@@ -249,12 +266,22 @@ ALWAYS_INLINE void established(struct flow *f, const struct settings *s, u32 pay
 		count(C_OUT_OF_BOUNDS);
 }
 
-ALWAYS_INLINE void limit_set(void *socket, struct flow *f)
+ALWAYS_INLINE void limit_set(void *socket, const struct settings *s, struct flow *f)
 {
 	u32 want = f->wanted, rate = want ? want : UNLIMITED;
 
 	if (want == f->set)
 		return;
+	if (s->classes) {
+		u32 priority = want && f->class ? MAJOR << 16 | f->class : 0;
+
+		/* User space gives the class its rate. */
+		if (!want == !f->set || !bpf_setsockopt(socket, SOL_SOCKET, SO_PRIORITY, &priority, sizeof(priority)))
+			f->set = want;
+		else
+			count(C_NOT_SET);
+		return;
+	}
 	if (!bpf_setsockopt(socket, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
 		f->set = want;
 	else
@@ -295,7 +322,7 @@ SECTION("sockops") int sockets(struct bpf_sock_ops *ops)
 	}
 	if (op == STATE) {
 		if (ops->args[1] == TCP_CLOSE)
-			bpf_map_delete_elem(&flows, &key);
+			end(&key);
 		return 1;
 	}
 	f = bpf_map_lookup_elem(&flows, &key);
@@ -307,7 +334,7 @@ SECTION("sockops") int sockets(struct bpf_sock_ops *ops)
 	if (!f)
 		return 1;
 	if (op == ROUND_TRIP) {
-		limit_set(ops, f);
+		limit_set(ops, s, f);
 		return 1;
 	}
 	sk = (void *)ops->sk;
@@ -317,8 +344,8 @@ SECTION("sockops") int sockets(struct bpf_sock_ops *ops)
 	if (!tcp)
 		return 1;
 	established(f, s, payload_of(tcp));
-	limit_set(ops, f);
-	if (f->updates)
+	limit_set(ops, s, f);
+	if (f->updates || s->classes)
 		wake();
 	return 1;
 }
@@ -503,7 +530,7 @@ SECTION("tc") int came(struct packet *skb)
 	count(is_notice ? C_NOTICES : C_TRACES);
 	if (clamped)
 		count(C_OUT_OF_BOUNDS);
-	if (f->wanted != f->set || f->updates)
+	if (f->wanted != f->set || f->updates || s->classes)
 		wake();
 	if (!is_notice)
 		return NEXT;
@@ -545,7 +572,7 @@ ALWAYS_INLINE struct flow *adopted(struct tcp_sock *tp, const struct settings *s
 		return 0;
 	if (bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags))) {
 		/* Its end would not be heard of. */
-		bpf_map_delete_elem(&flows, key);
+		end(key);
 		return 0;
 	}
 	established(f, s, payload_of(tp));
@@ -619,6 +646,9 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 
 		if (limit < UNLIMITED && (limit & MARK_BITS) == MARK)
 			bpf_setsockopt(tp, SOL_SOCKET, SO_MAX_PACING_RATE, &none, sizeof(none));
+		none = 0;
+		if (((struct sock *)tp)->sk_priority >> 16 == MAJOR)
+			bpf_setsockopt(tp, SOL_SOCKET, SO_PRIORITY, &none, sizeof(none));
 		return 0;
 	}
 	f = bpf_map_lookup_elem(&flows, &key);
@@ -639,7 +669,7 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 		f->wanted = 0;
 		count(C_SILENT);
 	}
-	limit_set(tp, f);
+	limit_set(tp, s, f);
 	if (!asks)
 		return 0;
 	f->updates = 0;

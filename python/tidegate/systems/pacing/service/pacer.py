@@ -34,10 +34,11 @@ CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_PERFMON": 38, "CAP_
 
 # As in `pace.c`.
 LINKS = 8
+MOST_CLASSES = 4096
 COUNTERS = (
     *("marked", "unmarked", "traces", "notices", "updates", "stale", "malformed", "bad_version", "bad_check"),
     *("not_ours", "too_often", "out_of_bounds", "full", "no_room", "too_many_links", "silent", "adopted"),
-    "not_set",
+    *("not_set", "no_class"),
 )
 COUNTERS_HELP = {
     "marked": "SYNs with the option",
@@ -58,13 +59,14 @@ COUNTERS_HELP = {
     "silent": "flows whose switches have stopped answering",
     "adopted": "flows that were there before the service",
     "not_set": "limits that the kernel has refused",
+    "no_class": "flows without a class of HTB",
 }
 ASKING, PACED, SILENT = 1, 2, 3
 STATES = {ASKING: "asking", PACED: "paced", SILENT: "silent"}
-_SETTINGS = struct.Struct(f"=Q2Q2Q{MOST_CGROUPS}QIIIIII9B7x")
+_SETTINGS = struct.Struct(f"=Q2Q2Q{MOST_CGROUPS}QIIIIII10B6x")
 _KEY = struct.Struct("=4s4sHH")
 _SHARE = struct.Struct("=II8B")
-_FLOW = struct.Struct("=7I8B3I8Q")
+_FLOW = struct.Struct("=7I8B5I8Q")
 _NUMBER = struct.Struct("=I")
 _COUNT = struct.Struct("=Q")
 _PREFIX = struct.Struct("=I4s")
@@ -101,6 +103,10 @@ class PacedFlow:
     """Which link the rate is from."""
     used_kbps: int | None
     """What its application takes, in frames, where that is clearly less; None: all."""
+    class_number: int
+    """Of HTB; 0: none."""
+    class_rate: int
+    """What its class has, in bytes/s of frames."""
     shares: tuple[Share, ...]
     heard_s: float | None
     """Since a switch was heard last."""
@@ -130,6 +136,10 @@ class Pacer:
             self._woken = self._loaded.map("woken", _NUMBER.size)
             self._raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
             stack.callback(self._raw.close)
+            if settings.pace_by == "htb":
+                free = self._loaded.map("free_classes", _NUMBER.size)
+                for number in range(1, MOST_CLASSES + 1):
+                    free.push(_NUMBER.pack(number))
             self.use(settings)
             self._stack = stack.pop_all()
 
@@ -187,6 +197,7 @@ class Pacer:
             settings.existing,
             settings.lend,
             lift,
+            settings.pace_by == "htb",
         )
 
     def _interface(self, name: str) -> int:
@@ -309,7 +320,7 @@ def _flow(key: bytes, value: bytes, now: int) -> PacedFlow:
     numbers = _FLOW.unpack(value[: _FLOW.size])
     _, weight, kbps, _, limit = numbers[:5]
     _, link, state, _, _, direction, *_ = numbers[7:15]
-    limit_kbps, heard = numbers[17], numbers[19]
+    limit_kbps, class_number, heard = numbers[17], numbers[18], numbers[21]
     shares = []
     for at in range(LINKS):
         of_all, weights, number, _, known, _, left, *_ = _SHARE.unpack_from(
@@ -327,6 +338,8 @@ def _flow(key: bytes, value: bytes, now: int) -> PacedFlow:
         limit * 8 or None,
         link,
         limit_kbps or None,
+        class_number,
+        limit * 65_536 // numbers[5] if numbers[5] else 0,
         tuple(shares),
         (now - heard) / 1e9 if heard else None,
     )
@@ -368,7 +381,7 @@ def lift_left() -> None:
         loaded = _load(stack, 1)
         iterator = loaded.link("visit", 0, libbpf.BPF_TRACE_ITER)
         numbers = [0] * (len(_SETTINGS.unpack(bytes(_SETTINGS.size))) - 1)
-        loaded.map("settings", _SETTINGS.size)[FIRST] = _SETTINGS.pack(*numbers, True)
+        loaded.map("settings", _SETTINGS.size)[FIRST] = _SETTINGS.pack(*numbers[:-1], True, False)
         loaded.iterate(iterator)
 
 

@@ -26,6 +26,7 @@ from tidegate.systems.pacing.service.pacer import (
     lift_left,
 )
 from tidegate.systems.pacing.service.settings import Settings
+from tidegate.systems.pacing.service.shaper import Classes
 
 # In the abstract namespace, which each network namespace has one of: it goes with the process.
 ADDRESS = "\0tidegate-agent"
@@ -123,6 +124,7 @@ class Service:
         self._settings = settings
         self._reread = reread
         self._pacer: Pacer | None = None
+        self._classes: Classes | None = None
         self._seen: Counter[str] = Counter()
         self._looked = 0.0
         self._noted = 0.0
@@ -142,7 +144,10 @@ class Service:
                 left.put_back(before)
             pacer = self._pacer = Pacer(self._settings)
             stack.callback(pacer.close)
-            before = left.change()
+            by = self._settings.pace_by
+            before = left.change(None if by == "socket" else by, self._settings.interfaces)
+            if by == "htb":
+                self._classes = Classes(self._settings.interfaces)
             stack.callback(left.put_back, before)
             stack.callback(pacer.lift)
             woken = stack.enter_context(_signals())
@@ -196,6 +201,8 @@ class Service:
                 if due or (wanted and time.monotonic() >= free):
                     begin = time.thread_time()
                     pacer.visit()
+                    if self._classes is not None:
+                        self._classes.follow(pacer.flows())
                     pause = (time.thread_time() - begin) / SHARE
                     now = time.monotonic()
                     wanted, free = False, now + min(max(PAUSE_S, pause), LONGEST_S)
@@ -207,8 +214,11 @@ class Service:
             settings = self._reread()
             if settings.most_flows != self._settings.most_flows:
                 raise TidegateError("most_flows cannot change while the agent runs; restart it")
-            if settings.metrics_addr != self._settings.metrics_addr:
-                raise TidegateError("metrics_addr cannot change while the agent runs; restart it")
+            for name in ("metrics_addr", "pace_by"):
+                if getattr(settings, name) != getattr(self._settings, name):
+                    raise TidegateError(f"{name} cannot change while the agent runs; restart it")
+            if settings.pace_by != "socket" and settings.interfaces != self._settings.interfaces:
+                raise TidegateError("interfaces with a qdisc cannot change while the agent runs; restart it")
             pacer.use(settings)
         except TidegateError as error:
             log.error("not reloaded, all stays as it was: %s", error)
@@ -234,7 +244,7 @@ class Service:
             return
         self._noted = now
         counts = Counter(pacer.counts())
-        for name in (*REFUSED, "full", "no_room", "silent", "not_set"):
+        for name in (*REFUSED, "full", "no_room", "no_class", "silent", "not_set"):
             if counts[name] > self._seen[name]:
                 log.warning("%s: %d more", COUNTERS_HELP[name], counts[name] - self._seen[name])
         self._seen = counts

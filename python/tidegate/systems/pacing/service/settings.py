@@ -14,6 +14,7 @@ from tidegate._core import TidegateError
 from tidegate.systems.pacing.format import MOST_WEIGHT, Keys
 
 DIRECTIONS = {"opened": 1, "accepted": 2, "both": 3}
+PACE_BY = ("socket", "fq", "htb")
 PS_PER_NS = 1000
 MOST_CGROUPS = 8
 MOST_CHOSEN = 65_536
@@ -42,6 +43,8 @@ class Settings:
     lend: bool = True
     """What a flow's application does not take is given to others, until it takes it."""
     weight: int = 1
+    pace_by: str = "socket"
+    """What holds a flow back: `socket`, TCP itself; `fq`, the qdisc that goes by the sockets' rates; `htb`, a class for each flow."""
     least_rate: units.Rate = "64 kbit/s"
     most_rate: units.Rate = FASTEST
     changes_per_second: int = 100
@@ -80,6 +83,8 @@ class Settings:
             )
         if self.direction not in DIRECTIONS:
             raise TidegateError(f"direction {self.direction!r} is none of {', '.join(DIRECTIONS)}")
+        if self.pace_by not in PACE_BY:
+            raise TidegateError(f"pace_by {self.pace_by!r} is none of {', '.join(PACE_BY)}")
         for port in self.ports:
             units.below(port, 1, 65_536, "a TCP port")
         for one in self.destinations:
