@@ -1,0 +1,97 @@
+"""What `tidegate agent` is told, and the check that its programs make."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tidegate.hosts import libbpf
+from tidegate.systems.pacing.format import Keys, halfsiphash
+from tidegate.systems.pacing.service import settings
+
+KEYS = Keys((0x0123456789ABCDEF, 0x1122334455667788))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("interfaces = []", "no interface is given"),
+        ('interfaces = ["e0"]\nport = [1]', "there is no 'port'; known: interfaces,"),
+        ('interfaces = "e0"', "interfaces cannot be 'e0'"),
+        ('interfaces = ["e0"]\nports = ["http"]', "ports cannot be"),
+        ('interfaces = ["e0"]\nports = [70000]', "70000 is not a TCP port"),
+        ('interfaces = ["e0"]\ndestinations = ["10.0.0.1/8"]', "destination '10.0.0.1/8' is no IPv4 prefix"),
+        ('interfaces = ["e0"]\ndirection = "up"', "direction 'up' is none of opened, accepted, both"),
+        ('interfaces = ["e0"]\npace_by = "cake"', "pace_by 'cake' is none of socket, fq, htb"),
+        ('interfaces = ["e0"]\nweight = 0', "0 is not a weight"),
+        ('interfaces = ["e0"]\nleast_rate = "0 Mbit/s"', "cannot be set; give 8 kbit/s to 34 Gbit/s"),
+        ('interfaces = ["e0"]\nleast_rate = "2 Mbit/s"\nmost_rate = "1 Mbit/s"', "the least one first"),
+        ('interfaces = ["e0"]\nrefresh = "1 ms"', "refresh 1 ms is too short"),
+        ('interfaces = ["e0"]\ntimeout = "1 s"', "timeout 1 s is shorter than refresh, 10 s"),
+        ('interfaces = ["e0"]\ntimeout = "1 parsec"', "parsec"),
+        ('interfaces = ["e0"]\nmetrics_addr = "x"', "'x' is not an address"),
+        ('interfaces = ["e0"]\nkey_file = "/nowhere"', "key file /nowhere: No such file"),
+        ("interfaces = [", "configuration .*agent.toml: "),
+    ],
+)
+def test_settings_that_cannot_be(tmp_path: Path, text: str, why: str) -> None:
+    path = tmp_path / "agent.toml"
+    path.write_text(text)
+    with pytest.raises(settings.TidegateError) as caught:
+        settings.read(path, {})
+    assert re.search(why, str(caught.value)), caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "why"),
+    [
+        (
+            'keys = ["0123456789abcdef", "1122334455667788"]',
+            0o644,
+            "can be read by others .mode 644.: chmod 600",
+        ),
+        ('keys = ["0123456789abcdef"]', 0o600, "two keys of 16 hexadecimal digits"),
+        ('keys = ["0123456789abcdef", "112233445566778_"]', 0o600, "two keys of 16 hexadecimal digits"),
+        ('keys = ["0123456789abcdef", "1122334455667788"]\nsigning = 2', 0o600, "signing = 0 or 1"),
+        ("keys", 0o600, "key file .*keys.toml: "),
+    ],
+)
+def test_key_files_that_cannot_be(tmp_path: Path, text: str, mode: int, why: str) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text(text)
+    path.chmod(mode)
+    with pytest.raises(settings.TidegateError) as caught:
+        settings.read_keys(path)
+    assert re.search(why, str(caught.value)), caught.value
+
+
+def test_a_key_file(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text('keys = ["0123456789abcdef", "1122334455667788"]\nsigning = 1')
+    path.chmod(0o600)
+    assert settings.read_keys(path) == Keys(KEYS.values, signing=1)
+
+
+@pytest.mark.skipif(shutil.which(libbpf.COMPILER) is None, reason="needs clang")
+def test_the_check_is_that_of_the_format(tmp_path: Path) -> None:
+    source = tmp_path / "check.c"
+    header = Path(libbpf.__file__).with_name("siphash.h")
+    source.write_text(
+        f'#include "{header}"\nu32 check(u64 key, const u32 *words) {{ return check_of(key, words); }}\n'
+    )
+    library = tmp_path / "check.so"
+    command = [libbpf.COMPILER, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-fsanitize=undefined"]
+    subprocess.run([*command, "-fsanitize-trap=undefined", "-o", str(library), str(source)], check=True)
+    check = ctypes.CDLL(str(library)).check
+    check.argtypes, check.restype = [ctypes.c_uint64, ctypes.c_void_p], ctypes.c_uint32
+    dice = random.Random(1)
+    for _ in range(200):
+        key, words = dice.getrandbits(64), [dice.getrandbits(32) for _ in range(6)]
+        packed = (ctypes.c_uint32 * 6)(*words)
+        assert check(key, packed) == halfsiphash(key, words) & 0xFFFFFF
