@@ -31,8 +31,8 @@ pub struct Compiled {
     pub program: Arc<Program>,
     pub layout: Arc<Layout>,
     pub(crate) errors: Errors,
-    /// Numbers of registers, counters and tables.
-    pub(super) sizes: (usize, usize, usize),
+    /// Of the states that it works on.
+    pub(super) shape: u64,
     /// By table.
     pub(crate) tables: Vec<TableShape>,
     /// Action data for actions that were given none.
@@ -206,7 +206,7 @@ impl Compiled {
             depart: function(depart),
         });
         Ok(Compiled {
-            sizes: (program.registers.len(), program.counters.len(), program.tables.len()),
+            shape: crate::state::shape(&program),
             program,
             layout,
             errors,

@@ -73,10 +73,7 @@ impl Compiled {
         blocks: impl FnOnce(&mut Native) -> T,
     ) -> T {
         let Passage { frame, packet, cursor, out, state, rng, requests, now, wire_len } = on;
-        assert!(
-            (state.registers.len(), state.counters.len(), state.tables.len()) == self.sizes,
-            "the state is that of the program"
-        );
+        assert!(state.shape == self.shape, "the state is that of the program");
         debug_assert!(
             state
                 .registers

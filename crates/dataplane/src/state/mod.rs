@@ -13,6 +13,8 @@ mod target;
 pub mod words;
 
 use std::collections::VecDeque;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
 
 use num_bigint::BigUint;
 use p4lang::ir::{DigestId, EntryMatch, Program, TableId};
@@ -80,11 +82,40 @@ pub struct State {
     pub digests: VecDeque<DigestMessage>,
     pub digests_lost: u64,
     pub hashes: Hashes,
+    /// See [`shape`].
+    pub(crate) shape: u64,
+}
+
+/// What native code relies on of a program's state, in one number: the widths of keys and of action data, and the sizes of registers,
+/// counters and meters. A state of another shape is refused before a packet is run on it.
+pub(crate) fn shape(program: &Program) -> u64 {
+    let mut all = DefaultHasher::new();
+    for table in &program.tables {
+        table.keys.len().hash(&mut all);
+        table.keys.iter().for_each(|key| key.expr.width.hash(&mut all));
+        table.actions.len().hash(&mut all);
+        for action in &table.actions {
+            let params = &program[action.action].params;
+            params.len().hash(&mut all);
+            params.iter().for_each(|param| program[param.var].width.hash(&mut all));
+        }
+        (table.direct_counter.is_some(), table.direct_meter.is_some(), table.support_timeout).hash(&mut all);
+    }
+    (program.tables.len(), program.profiles.len(), program.value_sets.len()).hash(&mut all);
+    for register in &program.registers {
+        (register.width, register.size).hash(&mut all);
+    }
+    program.registers.len().hash(&mut all);
+    program.counters.iter().for_each(|counter| counter.size.hash(&mut all));
+    program.counters.len().hash(&mut all);
+    program.meters.iter().for_each(|meter| meter.size.hash(&mut all));
+    all.finish()
 }
 
 impl State {
     pub fn new(program: &Program) -> State {
         State {
+            shape: shape(program),
             tables: (0..program.tables.len()).map(|i| TableState::new(program, TableId(i as u32))).collect(),
             profiles: program.profiles.iter().map(|_| Profile::default()).collect(),
             counters: program

@@ -7,6 +7,7 @@ use p4lang::ir::*;
 use super::{Builder, Jit, compile, read, run};
 use crate::jit::JitError;
 use crate::layout::Layout;
+use crate::state::State;
 
 /// As many additions to a variable.
 fn additions(count: usize) -> (Program, VarId) {
@@ -36,4 +37,21 @@ fn too_much_is_refused() {
     let error = Jit::new(Arc::new(program), layout).err().expect("too large");
     assert_eq!(error, JitError::TooLarge);
     assert!(error.to_string().contains("use the interpreter"));
+}
+
+/// A program with a counter of as many cells.
+fn counting(size: u64) -> Program {
+    let (mut program, _) = additions(1);
+    let info = Info::default();
+    program.counters.push(Counter { info, size, unit: CounterUnit::Packets, index_type_name: None });
+    program
+}
+
+#[test]
+#[should_panic(expected = "the state is that of the program")]
+fn a_state_of_another_program_is_refused() {
+    let mut bench = compile(counting(2));
+    bench.state = State::new(&counting(1));
+    let mut frame = bench.layout.frame();
+    run(&mut bench, &mut frame);
 }
