@@ -192,6 +192,8 @@ proptest! {
             config.sack = sack;
             config.timestamps = timestamps;
             config.segmentation_offload = offload.then(|| Bytes::new(65_536));
+            // Six, as elsewhere, are lost together in one of some 25 000 connections at a loss of 13 % in each direction.
+            config.syn_retries = 12;
         }
         let flow = net.tcp(flow).unwrap();
         net.run_until(Time::from_secs(2_000)).unwrap();
