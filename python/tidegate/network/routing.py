@@ -14,6 +14,9 @@ class Routing(Topology):
     def __init__(self) -> None:
         super().__init__()
         self.routes: list[tuple[Node, Node, Link]] = []
+        # Of hosts among hosts, for as many nodes.
+        self._numbers: dict[Node, int] = {}
+        self._numbered = 0
 
     def address(self, host: Node) -> str:
         """The IPv4 address of a host."""
@@ -24,10 +27,13 @@ class Routing(Topology):
         return host_mac(self._host_number(host))
 
     def _host_number(self, host: Node) -> int:
-        hosts = [node for node in self.nodes if node.kind == "host"]
-        if host not in hosts:
+        if self._numbered != len(self.nodes):
+            hosts = [node for node in self.nodes if node.kind == "host"]
+            self._numbers = {node: number for number, node in enumerate(hosts)}
+            self._numbered = len(self.nodes)
+        if host not in self._numbers:
             raise TidegateError(f"{host.name} is not a host of this network")
-        return hosts.index(host)
+        return self._numbers[host]
 
     def ways(self, node: Node) -> dict[Node, tuple[int, ...]]:
         """For each host that a node can reach, its ports on the shortest paths, as plain routers use them.
