@@ -14,7 +14,6 @@ import resource
 import selectors
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from tidegate.switch.controllers import Controlled
 from tidegate.switch.ports import SwitchPort
 from tidegate.switch.running import LiveSwitch
 from tidegate.systems.pacing.controller import ManagedLink, PacingController
+from tidegate.systems.pacing.experiments.attack import Victim, frame
 from tidegate.systems.pacing.format import Kind, PacingOption
 from tidegate.systems.pacing.setup import program
 
@@ -68,18 +68,15 @@ def make_hosts(stack: ExitStack, direct: bool) -> None:
 def tell(flows: list[dict[str, str]], rate: str) -> None:
     """The second host: notices that a switch would send, each of them once."""
     kbps = units.rate(rate) // 1000
-    option = b"\x5e\x0c" + PacingOption(Kind.NOTICE, rate=kbps, weight=len(flows), link=1).data
-    head = bytes.fromhex((MACS[0] + MACS[1]).replace(":", "")) + b"\x08\x00"
-    addresses = socket.inet_aton(ADDRESSES[1]) + socket.inet_aton(ADDRESSES[0])
-    header = bytearray(struct.pack("!BBHHHBBH", 0x48, 0, 52, 0, 0x4000, 64, 6, 0) + addresses + option)
-    words = sum(struct.unpack("!16H", header))
-    words = (words & 0xFFFF) + (words >> 16)
-    header[10:12] = (~((words & 0xFFFF) + (words >> 16)) & 0xFFFF).to_bytes(2)
+    option = PacingOption(Kind.NOTICE, rate=kbps, weight=len(flows), link=1)
+    macs = [bytes.fromhex(mac.replace(":", "")) for mac in MACS]
+    ends = [socket.inet_aton(address) for address in ADDRESSES]
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
         out.bind(("e0", 0))
         for at, flow in enumerate(flows):
             port = int(flow["local"].rpartition(":")[2])
-            out.send(head + bytes(header) + struct.pack("!HHIIBBHHH", PORT, port, 0, 0, 0x50, 0, 0, 0, 0))
+            victim = Victim(*macs, *ends, (port, PORT))
+            out.send(frame(victim, option, 0, to_host=True))
             if at % 100 == 99:
                 time.sleep(0.01)
 

@@ -10,7 +10,7 @@
  *
  * Only the connections of flows are seen: user space puts them into `connections` before they begin.
  */
-#include "kernel.h"
+#include "packets.h"
 #include "signal.h"
 #include "siphash.h"
 
@@ -169,47 +169,14 @@ struct {
 	TYPE(value, struct written);
 } scratch SECTION(".maps");
 
-struct ip_header {
-	u8 version_length, tos;
-	u16 length, id, fragment;
-	u8 ttl, protocol;
-	u16 checksum;
-	u32 source, target;
-};
-
-struct tcp_header {
-	u16 source, target;
-	u32 seq, ack;
-	u8 offset, flags;
-	u16 window, checksum, urgent;
-};
-
-#define ETHERTYPE_IPV4 0x0800
-#define PROTOCOL_TCP 6
 #define PROTOCOL_UDP 17
-#define FRAGMENT_OFFSET 0x1fff
-#define FIN 1
-#define SYN 2
-#define ACK 16
-#define AF_INET 2
-#define SOL_SOCKET 1
-#define SO_MAX_PACING_RATE 47
-#define SOL_TCP 6
 #define TCP_BPF_SNDCWND_CLAMP 1002
-#define UNLIMITED 0xffffffffu
 #define UNCLAMPED 0x7fffffff
 #define STATE_FLAG (1 << 2)
 #define WRITE_FLAG (1 << 6)
 #define FOR_MSS 1
-#define TCP_CLOSE 7
 #define TCP_LISTEN 10
-#define NEXT (-1)
-#define DROP 2
-#define BETWEEN_IP_AND_TCP 0
-#define SAME_SEGMENTS 1
-#define THIS_NAMESPACE (-1)
 
-#define NETWORK16(value) __builtin_bswap16(value)
 /* Shows the kernel's verifier that a length is below 64: the compiler would leave out what it knows. */
 #define BOUNDED(length) ({ asm volatile("" : "+r"(length)); length &= 63; })
 #define PADDED(length) (((length) + 3) & ~3u)

@@ -153,5 +153,10 @@ def attach(request: Attach) -> int:
         (index,) = ip.link_lookup(ifname=HOST_INTERFACE)
     libbpf.link(request.ingress, index, libbpf.BPF_TCX_INGRESS)
     libbpf.link(request.egress, index, libbpf.BPF_TCX_EGRESS)
+    return namespace_cookie()
+
+
+def namespace_cookie() -> int:
+    """The kernel's number for the network namespace that this process is in."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as one:
         return int.from_bytes(one.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8), "little")

@@ -16,14 +16,19 @@ NET_ADMIN, NET_RAW, SYS_ADMIN = 12, 13, 21
 RUN_ELSEWHERE = "--backend sim (or net.run without a backend) needs none of this"
 
 
-def may_make_namespaces() -> bool:
-    """Whether this process may make network namespaces and what is in them."""
+def capabilities() -> int:
+    """Those that this process has, as bits."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
-        return False
+        return 0
     line = next((line for line in status.splitlines() if line.startswith("CapEff:")), "CapEff: 0")
-    held = int(line.split()[1], 16)
+    return int(line.split()[1], 16)
+
+
+def may_make_namespaces() -> bool:
+    """Whether this process may make network namespaces and what is in them."""
+    held = capabilities()
     return all(held >> capability & 1 for capability in (NET_ADMIN, NET_RAW, SYS_ADMIN))
 
 

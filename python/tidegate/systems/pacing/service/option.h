@@ -3,6 +3,7 @@
  * The pacing option (README.md, "The option"), and the packets that carry it.
  */
 #pragma once
+#include "../../../hosts/packets.h"
 #include "layout.h"
 #include "../../../hosts/siphash.h"
 
@@ -17,26 +18,11 @@
 
 enum kind { JOIN, TRACE, NOTICE, UPDATE, SEEN };
 
-struct ip_header {
-	u8 version_length, tos;
-	u16 length, id, fragment;
-	u8 ttl, protocol;
-	u16 checksum;
-	u32 source, target;
-};
-
 struct option {
 	u8 type, length, head, link;
 	/* In network order. */
 	u16 rate, weight;
 	u8 sequence, check[3];
-};
-
-struct tcp_header {
-	u16 source, target;
-	u32 seq, ack;
-	u8 offset, flags;
-	u16 window, checksum, urgent;
 };
 
 /* A packet with the option in front of its TCP header. */
@@ -46,15 +32,7 @@ struct told {
 	struct tcp_header tcp;
 };
 
-#define ETHERTYPE_IPV4 0x0800
-#define PROTOCOL_TCP 6
 #define DONT_FRAGMENT 0x4000
-#define FIN 1
-#define SYN 2
-#define RST 4
-#define ACK 16
-#define NETWORK16(value) __builtin_bswap16(value)
-#define NETWORK32(value) __builtin_bswap32(value)
 
 /* 16 bits of exponent and mantissa. */
 ALWAYS_INLINE u32 number(u32 bits)

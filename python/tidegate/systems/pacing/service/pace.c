@@ -13,27 +13,14 @@
  */
 #include "option.h"
 
-#define FRAGMENT_OFFSET 0x1fff
-#define AF_INET 2
 #define AF_INET6 10
-#define SOL_SOCKET 1
 #define SO_PRIORITY 12
-#define SO_MAX_PACING_RATE 47
-#define SOL_TCP 6
 #define TCP_BPF_SOCK_OPS_CB_FLAGS 1008
-#define UNLIMITED 0xffffffffu
 /* What is heard of a socket: changes of its state, and each round trip. */
 #define HEARD_OF (1 << 2 | 1 << 3)
 #define TCP_ESTABLISHED 1
-#define TCP_CLOSE 7
-#define NEXT (-1)
-#define DROP 2
-#define BETWEEN_IP_AND_TCP 0
-#define SAME_SEGMENTS 1
 #define RECOMPUTE 1
-#define THIS_NAMESPACE (-1)
 #define ANY 0
-#define NO_EXIST 1
 #define SECOND 1000000000ull
 /* Of measuring what an application takes, in nanoseconds. */
 #define LOOK (SECOND / 5)

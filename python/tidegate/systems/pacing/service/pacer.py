@@ -21,16 +21,22 @@ from tidegate._core import TidegateError
 from tidegate.hosts import libbpf
 from tidegate.hosts.libbpf import BpfError, Loaded, Ring
 from tidegate.hosts.real_agents import root_cgroup
+from tidegate.lab import kernel
+from tidegate.lab.interfaces import namespace_cookie
 from tidegate.systems.pacing.service.settings import DIRECTIONS, MOST_CGROUPS, Settings
 
 SOURCE = Path(__file__).with_name("pace.c")
 SINCE = "6.6"
 CGROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 CGROUP2_MAGIC = 0x63677270
-SO_NETNS_COOKIE = 71
 SIOCGIFHWADDR = 0x8927
 ARPHRD_ETHER, ARPHRD_LOOPBACK = 1, 772
-CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_PERFMON": 38, "CAP_BPF": 39}
+CAPABILITIES = {
+    "CAP_NET_ADMIN": kernel.NET_ADMIN,
+    "CAP_NET_RAW": kernel.NET_RAW,
+    "CAP_PERFMON": 38,
+    "CAP_BPF": 39,
+}
 
 # As in `pace.c`.
 LINKS = 8
@@ -177,7 +183,7 @@ class Pacer:
         low, high = _own_ports()
         self._ids = cgroups
         self._loaded.map("settings", _SETTINGS.size)[FIRST] = _SETTINGS.pack(
-            _namespace_cookie(),
+            namespace_cookie(),
             *((0, 0) if keys is None else keys.values),
             settings.refresh_ns,
             settings.timeout_ns,
@@ -368,8 +374,7 @@ def _load(stack: ExitStack, most_flows: int) -> Loaded:
 
 def demand_capabilities() -> None:
     """Raises TidegateError where this process may not load and attach the programs."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    held = int(next((line.split()[1] for line in lines if line.startswith("CapEff:")), "0"), 16)
+    held = kernel.capabilities()
     missing = [name for name, number in CAPABILITIES.items() if not held >> number & 1]
     if missing:
         raise TidegateError(f"the agent needs {', '.join(missing)}: run it as root, or from its systemd unit")
@@ -423,9 +428,3 @@ def _own_ports() -> tuple[int, int]:
     """Local ports that connections are opened from."""
     low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
     return int(low), int(high)
-
-
-def _namespace_cookie() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as one:
-        cookie: int = struct.unpack("=Q", one.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8))[0]
-    return cookie
