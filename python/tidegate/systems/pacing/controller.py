@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from tidegate import units
 from tidegate._core import TidegateError
@@ -16,6 +17,13 @@ TICK_TYPE = 0x88B6
 RESERVE = 0.0025
 """The part of a link that is given to nobody: the paper's l, of the whole link."""
 PS_PER_US = 1_000_000
+
+ShareBy = Literal["flow", "host"]
+"""Whether a link's flows share, by weight, or its hosts, each of which divides its share among its flows."""
+Trace = Literal["narrowest", "append"]
+"""What a SYN-ACK says: the narrowest link, or each link, in an option of its own."""
+APPENDED = 3
+"""Links that a SYN-ACK over IPv4 has room for."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,22 @@ class ManagedLink:
         return rate
 
 
+NO_PLACE = 0
+"""Of the counter `refused`."""
+
+
+@dataclass(frozen=True)
+class Members:
+    """The flows of a link."""
+
+    flows: int
+    """That count, with those of aggregates."""
+    aggregates: int
+    """In place of flows for which there was no place: of at most 32 flows each. Two of 32 may be taken for one."""
+    refused: int
+    """How often a flow of any link asked and found no place of its own."""
+
+
 class PacingController(Controller):
     """Fills the tables and registers of a switch that runs `pacing.p4`, when it starts. The switch does the rest.
 
@@ -50,6 +74,9 @@ class PacingController(Controller):
     them at the start. `wires` has, for frames to other addresses, the port that they leave by, by the one that they came in by. A walk
     begins at a `tick`; without packets for `idle` a flow is gone; a notice that was not seen is sent again after `again`. With `keys`,
     options have to have a check.
+
+    A flow for which the switch has no place is counted by an aggregate of flows: it is told its rate when it asks. `members` says how
+    many there are.
     """
 
     def __init__(
@@ -62,7 +89,14 @@ class PacingController(Controller):
         idle: units.Time = "30 s",
         again: units.Time = "100 ms",
         keys: Keys | None = None,
+        share_by: ShareBy = "flow",
+        trace: Trace = "narrowest",
     ) -> None:
+        for name, value, choices in (("share_by", share_by, ShareBy), ("trace", trace, Trace)):
+            if value not in get_args(choices):
+                raise TidegateError(
+                    f"{name}={value!r} is unknown to a pacing switch; give {' or '.join(map(repr, get_args(choices)))}"
+                )
         self._ports = ports
         self._links = links
         self._wires = dict(wires or {})
@@ -70,8 +104,10 @@ class PacingController(Controller):
         self._idle = units.time(idle)
         self._again = units.time(again)
         self._keys = keys
-        for name, value in (("tick", self._tick), ("idle", self._idle), ("again", self._again)):
-            if value < PS_PER_US:
+        self._share_by = share_by
+        self.trace = trace
+        for name, time in (("tick", self._tick), ("idle", self._idle), ("again", self._again)):
+            if time < PS_PER_US:
                 raise TidegateError(f"the {name} time of a pacing switch is below 1 us; give a longer one")
 
     def start(self, switch: SwitchApi) -> None:
@@ -89,6 +125,8 @@ class PacingController(Controller):
             switch.mirror_set(port + 1, port)
         switch.register_write("idle", [self._idle // PS_PER_US], 0)
         switch.register_write("again", [self._again // PS_PER_US], 0)
+        switch.register_write("by_host", [int(self._share_by == "host")], 0)
+        switch.register_write("appends", [int(self.trace == "append")], 0)
         if self._keys is not None:
             self.use(switch, self._keys)
         links = self._links() if callable(self._links) else self._links
@@ -102,6 +140,12 @@ class PacingController(Controller):
             switch.register_write("turn", [managed[0]], 0)
             packet = bytes(12) + TICK_TYPE.to_bytes(2) + bytes(2)
             switch.generator_set(0, port=GENERATOR_PORT, packet=packet, period=self._tick)
+
+    def members(self, switch: SwitchApi, port: int) -> Members:
+        """How many flows a link has now."""
+        ((refused, _),) = switch.counter_read("refused", NO_PLACE, 1)
+        (flows,), (aggregates,) = (switch.register_read(name, port, 1) for name in ("flows", "aggregates"))
+        return Members(int(flows), int(aggregates), int(refused))
 
     def use(self, switch: SwitchApi, keys: Keys) -> None:
         """Have a switch use these keys from now on. Options made with the other of the two are believed, too."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from ipaddress import IPv4Address
+from ipaddress import ip_address
 from typing import Literal
 
 from tidegate._core import TidegateError
 from tidegate.hosts.shims import Option
 
 OPTION = Option("ip", 94)
+OPTION6 = 0x3E
+"""Its type in IPv6's hop-by-hop options header."""
 LENGTH = 12
 """Bytes of the option in the packet."""
 VERSION = 0
@@ -93,11 +95,11 @@ class PacingOption:
     def checked(self, key: int, host: tuple[str, int], peer: tuple[str, int], bound: int = 0) -> PacingOption:
         """The option with its check, for a flow from a host to its peer (addresses and ports).
 
-        `bound` is a SYN's sequence number, or a SYN-ACK's acknowledgment number; 0 for other packets.
+        Addresses are of IPv4 or of IPv6. `bound` is a SYN's sequence number, or a SYN-ACK's acknowledgment number; 0 for other packets.
         """
         words = (
-            *(int.from_bytes(IPv4Address(host[0]).packed), host[1] << 16 | peer[1]),
-            *(int.from_bytes(IPv4Address(peer[0]).packed), bound),
+            *(*_words(host[0]), host[1] << 16 | peer[1]),
+            *(*_words(peer[0]), bound),
             int.from_bytes(self._words()[:4]),
             int.from_bytes(self._words()[4:]) << 16 | self.sequence << 8,
         )
@@ -133,6 +135,12 @@ class Keys:
     def __post_init__(self) -> None:
         if not all(0 <= key < 2**64 for key in self.values):
             raise TidegateError("a key has 64 bits; give two numbers from 0 to 2^64 - 1")
+
+
+def _words(address: str) -> list[int]:
+    """The 32-bit words of an address: one of IPv4, four of IPv6."""
+    packed = ip_address(address).packed
+    return [int.from_bytes(packed[at : at + 4]) for at in range(0, len(packed), 4)]
 
 
 def halfsiphash(key: int, words: Sequence[int]) -> int:

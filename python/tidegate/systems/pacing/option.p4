@@ -2,6 +2,10 @@
 
 const bit<8> OPTION_PACING = 94;
 const bit<8> OPTION_LENGTH = 12;
+// Of IPv6, where the length does not count the first two bytes. Switches may change it; who does not know it skips it.
+const bit<8> OPTION_PACING6 = 0x3e;
+const bit<8> OPTION_PAD = 1;
+const bit<8> PROTOCOL_HOP_BY_HOP = 0;
 const bit<4> OPTION_WORDS = 3;
 
 const bit<1> VERSION = 0;
@@ -38,6 +42,23 @@ header option_t {
     bit<24> check;
 }
 
+// IPv6's hop-by-hop options header; its length is in 8 bytes, less the first 8.
+header hop_t {
+    bit<8> next_header;
+    bit<8> length;
+}
+
+header pad_t {
+    bit<8> type;
+    bit<8> length;
+}
+
+header pad4_t {
+    bit<8>  type;
+    bit<8>  length;
+    bit<16> zeros;
+}
+
 header rest_t {
     varbit<320> bytes;
 }
@@ -64,7 +85,13 @@ struct headers_t {
     tick_t     tick;
     vlan_t     vlan;
     ipv4_t     ipv4;
+    ipv6_t     ipv6;
+    hop_t      hop;
     option_t   option;
+    // The option of the switch before, if this one has put its own in front.
+    pad4_t     between;
+    option_t   behind;
+    pad_t      pad;
     // Options behind ours, or options without ours.
     rest_t     rest;
     tcp_t      tcp;
@@ -75,6 +102,7 @@ parser PacingParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.type) {
             TYPE_IPV4: ipv4;
+            TYPE_IPV6: ipv6;
             TYPE_VLAN: vlan;
             TYPE_TICK: tick;
             default: accept;
@@ -85,6 +113,7 @@ parser PacingParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         packet.extract(hdr.vlan);
         transition select(hdr.vlan.type) {
             TYPE_IPV4: ipv4;
+            TYPE_IPV6: ipv6;
             default: accept;
         }
     }
@@ -128,6 +157,42 @@ parser PacingParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
     state others {
         packet.extract(hdr.rest, (bit<32>) (hdr.ipv4.ihl - 5) << 5);
         transition protocol;
+    }
+
+    state ipv6 {
+        packet.extract(hdr.ipv6);
+        transition select(hdr.ipv6.next_header) {
+            PROTOCOL_TCP: tcp;
+            PROTOCOL_HOP_BY_HOP: hop;
+            default: accept;
+        }
+    }
+
+    state hop {
+        packet.extract(hdr.hop);
+        transition select(hdr.hop.length, packet.lookahead<bit<16>>()) {
+            (1 .. 5, 0x3e0a): option6;
+            (0 .. 4, _): others6;
+            default: accept;
+        }
+    }
+
+    state option6 {
+        packet.extract(hdr.option);
+        packet.extract(hdr.rest, (bit<32>) ((hdr.hop.length << 3) - 6) << 3);
+        transition protocol6;
+    }
+
+    state others6 {
+        packet.extract(hdr.rest, (bit<32>) ((hdr.hop.length << 3) + 6) << 3);
+        transition protocol6;
+    }
+
+    state protocol6 {
+        transition select(hdr.hop.next_header) {
+            PROTOCOL_TCP: tcp;
+            default: accept;
+        }
     }
 
     state protocol {

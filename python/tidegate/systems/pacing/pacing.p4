@@ -13,31 +13,22 @@
 #include "../../p4/headers.p4"
 #include "../../p4/forward.p4"
 
-// Members have one of three places, by a hash of their flow: one in each third of the registers.
-#define WAY 65536
-#define PLACES 196608
 #define PORTS 512
 
 // Resubmissions of a tick: members that it visits. The reference switch sets no bound; Tidegate's is 64.
 #define STEPS 60
-#define NOWHERE 32w196608
 
 const bit<32> RESUBMITTED = 6;
 const bit<32> CLONED = 1;
 
-// Counters of what was refused.
+// Counters of what was refused. NO_PLACE: an aggregate counts the flow.
 const bit<32> NO_PLACE = 0;
 const bit<32> NO_ROOM = 1;
 const bit<32> BAD_VERSION = 2;
 const bit<32> BAD_CHECK = 3;
 
-// How often other traffic is measured, in microseconds, and how often a list is walked when nothing has changed.
-const bit<48> MEASURING = 16384;
+// How often a list is walked when nothing has changed, in microseconds.
 const bit<48> SCANNING = 1048576;
-
-// A queue that never has fewer packets than this is drained, until it has as few as that.
-const bit<32> LONG = 8;
-const bit<32> SHORT = 2;
 
 // What a packet is: a step of a walk; sent by a flow through a managed link; a SYN-ACK or a reset for such a flow.
 const bit<8> PASSES = 0;
@@ -48,11 +39,6 @@ const bit<8> ANSWER = 3;
 // The source address of notices.
 const bit<48> SWITCH_ADDRESS = 0x02_00_00_70_61_63;
 
-// A member's state: it has sent a SYN; the same, with a check; its handshake is done. The last two count: their first bit is 1.
-const bit<2> ASKED = 1;
-const bit<2> HALF = 3;
-const bit<2> JOINED = 2;
-
 struct metadata_t {
     // A walk, from one step to the next.
     @field_list(1) bit<8>  steps;
@@ -61,6 +47,9 @@ struct metadata_t {
     @field_list(2) bit<48> host;
     @field_list(2) bit<32> src;
     @field_list(2) bit<32> dst;
+    @field_list(2) bit<1>  six;
+    @field_list(2) bit<128> src6;
+    @field_list(2) bit<128> dst6;
     @field_list(2) bit<16> src_port;
     @field_list(2) bit<16> dst_port;
     @field_list(2) bit<32> epoch;
@@ -74,10 +63,11 @@ struct metadata_t {
 
 #include "option.p4"
 #include "number.p4"
+#include "links.p4"
+#include "members.p4"
 #include "check.p4"
-
-// The fewest packets that a packet has left behind it in a port's queue, plus 1; 0: no packet has left. Egress writes it.
-register<bit<32>>(PORTS) backlog;
+#include "trace.p4"
+#include "notice.p4"
 
 control PacingVerify(inout headers_t hdr, inout metadata_t meta) {
     apply { }
@@ -85,61 +75,24 @@ control PacingVerify(inout headers_t hdr, inout metadata_t meta) {
 
 control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     Forward() forwarding;
-
-    // Of a managed port, by its number. Rates are in kbit/s of frames.
-    register<bit<32>>(PORTS) capacity;
-    register<bit<8>>(PORTS)  link_id;
-    register<bit<32>>(PORTS) flows;
-    // Sum of the weights of members that share what the others leave.
-    register<bit<32>>(PORTS) weights;
-    // Sum of the rates of members that another link, or their application, limits to less.
-    register<bit<32>>(PORTS) taken;
-    register<bit<32>>(PORTS) others;
-    register<bit<32>>(PORTS) other_bytes;
-    register<bit<32>>(PORTS) other_average;
-    register<bit<48>>(PORTS) measured_at;
-    // What is kept back for a while, so that a queue that has built up drains.
-    register<bit<32>>(PORTS) draining;
-    // Counts changes.
-    register<bit<32>>(PORTS) epoch;
-    // The managed port whose turn it is after this one.
-    register<bit<16>>(PORTS) port_after;
-    // Places plus 1; 0: none.
-    register<bit<32>>(PORTS) head;
-    register<bit<32>>(PORTS) cursor;
-    register<bit<1>>(PORTS)  walk_wanted;
-    register<bit<48>>(PORTS) walk_at;
-
-    // Of a member, by its place.
-    register<bit<64>>(PLACES) member_src;
-    register<bit<32>>(PLACES) member_dst;
-    // The host's Ethernet address, and the port that leads to it.
-    register<bit<64>>(PLACES) member_host;
-    // State (2 bits), weight (16) and egress port (9).
-    register<bit<32>>(PLACES) member;
-    // The rate that it takes at most; 0: what the link gives.
-    register<bit<32>>(PLACES) member_limit;
-    register<bit<48>>(PLACES) member_seen;
-    // The epoch of which it has been told, whether it has said so, and when it was told.
-    register<bit<32>>(PLACES) member_told;
-    register<bit<1>>(PLACES)  member_knows;
-    register<bit<48>>(PLACES) member_told_at;
-    // The link that it has left, which its host is to forget; the first bit: it has been told so.
-    register<bit<9>>(PLACES)  member_left;
-    register<bit<32>>(PLACES) next;
-    register<bit<32>>(PLACES) previous;
+    Measure() measure;
+    HashAddresses() addresses;
+    Find() find;
+    FindAggregate() find_aggregate;
+    Mark() mark;
+    WriteTrace() write_trace;
+    Change() change;
 
     // Times in microseconds. Without a packet for so long, a member is gone; one whose handshake is not done, after an eighth of it.
     register<bit<48>>(1) idle;
     // A notice that nobody has seen is sent again after so long.
     register<bit<48>>(1) again;
-    // Whose turn is next, and a port that something has changed at, plus 1.
-    register<bit<16>>(1) turn;
-    register<bit<16>>(1) urgent;
     // Whether options have to have a check, the keys, and the number of that which checks are made with.
     register<bit<1>>(1)  keyed;
     register<bit<64>>(2) keys;
     register<bit<1>>(1)  signing;
+    // Whether a trace has an option for each link, as long as there is room.
+    register<bit<1>>(1)  appends;
 
     counter(4, CounterType.packets) refused;
     counter(PORTS, CounterType.packets) notices;
@@ -180,40 +133,7 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             cursor.read(at, port);
             if (standard_metadata.instance_type != RESUBMITTED) {
                 bit<48> before;
-                measured_at.read(before, port);
-                if (now - before >= MEASURING) {
-                    // Traffic that does not take part, in kbit/s: what rises by much counts at once, what falls as a moving average.
-                    bit<32> bytes;
-                    bit<32> average;
-                    bit<32> used;
-                    measured_at.write(port, now - before >= 2 * MEASURING ? now : before + MEASURING);
-                    other_bytes.read(bytes, port);
-                    other_bytes.write(port, 0);
-                    other_average.read(average, port);
-                    bytes = (bit<32>) ((bit<64>) bytes * 8000 >> 14);
-                    if (bytes > average + (rate >> 5)) {
-                        average = bytes;
-                    } else {
-                        average = average - (average >> 3) + (bytes >> 3);
-                    }
-                    other_average.write(port, average);
-                    others.read(used, port);
-                    bit<32> waiting;
-                    bit<32> drains;
-                    bit<32> drained;
-                    backlog.read(waiting, port);
-                    backlog.write(port, 0);
-                    draining.read(drained, port);
-                    drains = waiting > LONG ? rate >> 6 : waiting <= SHORT ? 0 : drained;
-                    if ((average > used ? average - used : used - average) > rate >> 7 || drains != drained) {
-                        bit<32> count;
-                        others.write(port, average);
-                        draining.write(port, drains);
-                        epoch.read(count, port);
-                        epoch.write(port, count + 1);
-                        walk_wanted.write(port, 1);
-                    }
-                }
+                measure.apply(port, rate, now);
                 bit<1> wanted;
                 walk_wanted.read(wanted, port);
                 walk_at.read(before, port);
@@ -254,50 +174,27 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         }
 
         // Whose it is.
-        bit<64> source = hdr.ipv4.src ++ hdr.tcp.src_port ++ hdr.tcp.dst_port;
-        bit<32> target = hdr.ipv4.dst;
+        flow_t flow;
         bit<32> free = NOWHERE;
+        flow.source = 0;
+        flow.target = 0;
+        flow.six = hdr.ipv6.isValid();
+        flow.src6 = 0;
+        flow.dst6 = 0;
         if (what == SENT || what == ANSWER) {
-            if (what == ANSWER) {
-                source = hdr.ipv4.dst ++ hdr.tcp.dst_port ++ hdr.tcp.src_port;
-                target = hdr.ipv4.src;
-            }
-            bit<32> spread;
-            hash(spread, HashAlgorithm.crc32, 32w0, { source, target }, 64w0x1_0000_0000);
-            bit<32> at = spread & 0xffff;
-            bit<64> there;
-            bit<32> there_to;
-            member_src.read(there, at);
-            member_dst.read(there_to, at);
-            if (there == source && there_to == target) {
-                place = at;
+            if (flow.six) {
+                flow.src6 = what == SENT ? hdr.ipv6.src : hdr.ipv6.dst;
+                flow.dst6 = what == SENT ? hdr.ipv6.dst : hdr.ipv6.src;
+                addresses.apply(flow);
             } else {
-                free = there == 0 ? at : free;
-                at = WAY + (spread >> 16);
-                member_src.read(there, at);
-                member_dst.read(there_to, at);
-                if (there == source && there_to == target) {
-                    place = at;
-                } else {
-                    free = there == 0 && free == NOWHERE ? at : free;
-                    at = 2 * WAY + ((spread >> 7) * 0x9e37 >> 3 & 0xffff);
-                    member_src.read(there, at);
-                    member_dst.read(there_to, at);
-                    if (there == source && there_to == target) {
-                        place = at;
-                    }
-                    free = there == 0 && free == NOWHERE ? at : free;
-                }
+                flow.source[63:32] = what == SENT ? hdr.ipv4.src : hdr.ipv4.dst;
+                flow.target = what == SENT ? hdr.ipv4.dst : hdr.ipv4.src;
             }
-        }
-        if (place != NOWHERE) {
-            member.read(was, place);
-            member_limit.read(was_limit, place);
-            is = was;
-            limit = was_limit;
-            if (what == ANSWER) {
-                port = (bit<32>) was[8:0];
-                capacity.read(rate, port);
+            // TCP has no multicast: such an address would be taken for a hash.
+            what = !flow.six && flow.target[31:28] == HASHED ? PASSES : what;
+            flow.source[31:0] = what == SENT ? hdr.tcp.src_port ++ hdr.tcp.dst_port : hdr.tcp.dst_port ++ hdr.tcp.src_port;
+            if (what != PASSES) {
+                find.apply(flow, place, free);
             }
         }
 
@@ -319,14 +216,49 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             bit<64> other;
             bit<32> bound = what == ANSWER ? hdr.tcp.ack : hdr.option.kind == JOIN ? hdr.tcp.seq : 32w0;
             keys.read(other, (bit<32>) hdr.option.key);
-            if (check_of(other, source, target, bound, hdr.option) != hdr.option.check) {
+            if (check_of(other, flow, bound, hdr.option) != hdr.option.check) {
                 refused.count(BAD_CHECK);
                 says = false;
             }
         }
-
-        // What the link's members share: what it has, less what others take of it.
         bool updates = says && what == SENT && hdr.option.kind == UPDATE;
+        bool asks = updates || says && what == SENT && hdr.option.kind == JOIN && hdr.tcp.flags & (SYN | ACK | FIN | RST) == SYN;
+
+        // Without a place of its own, an aggregate may have the flow.
+        bit<32> bits = 0;
+        bool    known = true;
+        if ((what == SENT || what == ANSWER) && place == NOWHERE) {
+            bit<32> way = what == SENT ? port : (bit<32>) standard_metadata.ingress_port;
+            bit<32> some;
+            bool    full = asks && free == NOWHERE;
+            aggregates.read(some, way);
+            if (some != 0 || full) {
+                find_aggregate.apply(flow, way, place, bits, known);
+                full = full && !known;
+                if (full) {
+                    refused.count(NO_PLACE);
+                }
+                // Nobody has checked a SYN: the flow may ask again.
+                if (!known && !(full && (updates || needs_check == 1))) {
+                    place = NOWHERE;
+                }
+            }
+        }
+        if (place != NOWHERE) {
+            member.read(was, place);
+            if (place < PLACES) {
+                member_limit.read(was_limit, place);
+            }
+            is = was;
+            limit = was_limit;
+            if (what == ANSWER) {
+                port = (bit<32>) was[8:0];
+                capacity.read(rate, port);
+            }
+        }
+        bool single = place < PLACES;
+
+        // What the link's members share: what it has, less what others take of it; and the sum of their weights, the flow's included.
         bit<32> sum = 0;
         bit<32> share = 0;
         bit<32> count = 0;
@@ -335,127 +267,126 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             bit<32> gone;
             bit<32> more;
             bit<32> drains;
+            bit<1>  hosts;
+            // What it adds to what counts already.
+            bool    counts = was[26:26] == 1 && was_limit == 0;
+            bit<32> weight = updates && single ? weight_of(hdr.option.weight) : (bit<32>) was[24:9];
+            bit<32> less = counts ? (bit<32>) was[24:9] : 0;
+            if (!single) {
+                weight = known ? less : less + 1;
+            }
             weights.read(sum, port);
             taken.read(gone, port);
             others.read(more, port);
             epoch.read(count, port);
             link_id.read(id, port);
             draining.read(drains, port);
-            gone = gone + more + drains;
-            if (what == VISIT && was_limit != 0) {
-                // What it could have here, if nothing limited it elsewhere.
-                gone = gone - was_limit;
-                sum = sum + (bit<32>) was[24:9];
+            by_host.read(hosts, 0);
+            if (hosts == 1) {
+                // A host's flows share what each host has.
+                bit<32> of = 0;
+                bit<32> own = less;
+                if (single) {
+                    member_of.read(of, place);
+                }
+                if (of != 0) {
+                    host_weight.read(own, of - 1);
+                }
+                sum = own == 0 ? sum + 1 : sum;
+                bit<64> parts = (bit<64>) sum * (bit<64>) (own - less + weight);
+                sum = parts >> 31 == 0 ? (bit<32>) parts : 32w0x7fff_ffff;
+            } else {
+                sum = sum - less + weight;
             }
-            if (updates) {
-                // Without the member itself.
-                gone = gone - was_limit;
-                sum = was_limit == 0 && was[26:26] == 1 ? sum - (bit<32>) was[24:9] : sum;
-            }
+            gone = gone + more + drains - was_limit;
+            sum = sum == 0 ? 32w1 : sum;
             share = rate > gone + (rate >> 5) ? rate - gone : rate >> 5;
         }
 
         // What becomes of it.
+        bool tells = false;
+        bool forgets = false;
+        bit<64> host = hdr.ethernet.src ++ (bit<16>) standard_metadata.ingress_port;
         if (what == VISIT) {
             bit<48> seen;
             bit<48> longest;
-            bit<32> told;
-            bit<1>  knows;
-            bit<48> told_at;
-            bit<48> pause;
             member_seen.read(seen, place);
             idle.read(longest, 0);
-            member_told.read(told, place);
-            member_knows.read(knows, place);
-            member_told_at.read(told_at, place);
-            bit<9>  left;
-            again.read(pause, 0);
-            member_left.read(left, place);
-            if (left[8:8] == 1 && now - told_at >= pause) {
-                left[8:8] = 0;
-            }
             longest = was[26:25] == JOINED ? longest : longest >> 3;
             if (now - seen >= longest) {
                 is = 0;
                 changes = true;
-            } else if (was[26:26] == 1 && (left != 0 && left[8:8] == 0 || told != count || knows == 0 && now - told_at >= pause)) {
-                bit<64> host;
-                bool forgets = left != 0 && left[8:8] == 0;
-                member_told_at.write(place, now);
-                if (forgets) {
-                    member_left.write(place, left | 0x100);
-                    walk_wanted.write(port, 1);
-                } else {
-                    member_told.write(place, count);
-                    member_knows.write(place, 0);
+            }
+            if (!single) {
+                bit<48> since;
+                bit<32> at = place - PLACES;
+                bit<32> new;
+                aggregate_since.read(since, at);
+                aggregate_new.read(new, at);
+                if (changes) {
+                    aggregate_new.write(at, 0);
+                    aggregate_old.write(at, 0);
+                } else if (now - since >= longest) {
+                    aggregate_since.write(at, now);
+                    aggregate_old.write(at, new);
+                    aggregate_new.write(at, 0);
+                    bit<32> left = ones(new);
+                    is[24:9] = left[15:0];
+                    is = new == 0 ? 0 : is;
+                    changes = is != was;
                 }
-                member_src.read(source, place);
-                member_dst.read(meta.src, place);
-                member_host.read(host, place);
-                meta.dst = source[63:32];
-                meta.dst_port = source[31:16];
-                meta.src_port = source[15:0];
-                meta.host = host[63:16];
-                meta.epoch = count;
-                meta.link = forgets ? left[7:0] : id;
-                meta.rate = forgets ? 16w0 : packed(share);
-                meta.weight = packed_up(sum == 0 ? 32w1 : sum);
-                meta.keyed = needs_check;
-                meta.key_number = key_number;
-                meta.key = key;
-                walk_at.write(port, now + pause);
-                notices.count(port);
-                // Session p + 1 leads to port p.
-                clone_preserving_field_list(CloneType.I2E, (bit<32>) host[8:0] + 1, 2);
+            } else if (!changes && was[26:26] == 1) {
+                bit<32> told;
+                bit<1>  knows;
+                bit<48> told_at;
+                bit<48> pause;
+                bit<9>  left;
+                member_told.read(told, place);
+                member_knows.read(knows, place);
+                member_told_at.read(told_at, place);
+                again.read(pause, 0);
+                member_left.read(left, place);
+                if (left[8:8] == 1 && now - told_at >= pause) {
+                    left[8:8] = 0;
+                }
+                forgets = left != 0 && left[8:8] == 0;
+                tells = forgets || told != count || knows == 0 && now - told_at >= pause;
+                if (tells) {
+                    member_told_at.write(place, now);
+                    walk_at.write(port, now + pause);
+                    if (forgets) {
+                        member_left.write(place, left | 0x100);
+                        walk_wanted.write(port, 1);
+                        id = left[7:0];
+                    } else {
+                        member_told.write(place, count);
+                        member_knows.write(place, 0);
+                    }
+                    member_src.read(flow.source, place);
+                    member_dst.read(flow.target, place);
+                    member_host.read(host, place);
+                    // TCP has no multicast: it stands for a hash.
+                    if (flow.target[31:28] == HASHED) {
+                        flow.six = true;
+                        member_src6.read(flow.src6, place);
+                        member_dst6.read(flow.dst6, place);
+                    }
+                }
             }
         } else if (what == ANSWER && place != NOWHERE) {
             if (hdr.tcp.flags & RST != 0) {
-                is = 0;
                 changes = true;
+                is = 0;
             } else {
-                sum = sum + (was[26:25] == ASKED ? (bit<32>) was[24:9] : 0);
-                sum = sum == 0 ? 32w1 : sum;
-                bool writes = true;
-                bool inserts = !hdr.option.isValid();
-                if (inserts) {
-                    writes = hdr.ipv4.ihl <= 15 - OPTION_WORDS;
-                    if (!writes) {
+                bool is_trace = says && hdr.option.kind == TRACE;
+                if (is_trace || !hdr.option.isValid()) {
+                    bit<1> each;
+                    bool   room;
+                    appends.read(each, 0);
+                    write_trace.apply(hdr, flow, is_trace, each, key, key_number, needs_check, id, share, sum, room);
+                    if (!room) {
                         refused.count(NO_ROOM);
                     }
-                } else if (!says || hdr.option.kind != TRACE) {
-                    writes = false;
-                } else {
-                    // The narrowest stays.
-                    writes = (bit<64>) share * (bit<64>) number(hdr.option.weight)
-                        < (bit<64>) number(hdr.option.rate) * (bit<64>) sum;
-                }
-                if (writes) {
-                    bit<32> words = 0;
-                    if (inserts) {
-                        hdr.option.setValid();
-                        hdr.option.type = OPTION_PACING;
-                        hdr.option.length = OPTION_LENGTH;
-                        hdr.option.version = VERSION;
-                        hdr.option.kind = TRACE;
-                        hdr.option.hops = 0;
-                        hdr.option.sequence = 0;
-                        hdr.ipv4.ihl = hdr.ipv4.ihl + OPTION_WORDS;
-                        hdr.ipv4.total_length = hdr.ipv4.total_length + 12;
-                        // What the header's first words grow by.
-                        words = 0x0300 + 12;
-                    } else {
-                        words = minus(sum_of(hdr.option));
-                    }
-                    hdr.option.hops = hdr.option.hops == 7 ? 3w7 : hdr.option.hops + 1;
-                    hdr.option.key = key_number;
-                    hdr.option.link = id;
-                    hdr.option.rate = packed(share);
-                    hdr.option.weight = packed_up(sum);
-                    hdr.option.check = 0;
-                    if (needs_check == 1) {
-                        hdr.option.check = check_of(key, source, target, hdr.tcp.ack, hdr.option);
-                    }
-                    hdr.ipv4.checksum = ~(bit<16>) folded(folded((bit<32>) ~hdr.ipv4.checksum + words + sum_of(hdr.option)));
                 }
             }
         } else if (what == SENT && place != NOWHERE) {
@@ -463,7 +394,7 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             if (hdr.tcp.flags & (FIN | RST) != 0) {
                 is = 0;
                 changes = true;
-            } else {
+            } else if (single) {
                 if (was[26:25] != JOINED && hdr.tcp.flags & (SYN | ACK) == ACK) {
                     is[26:25] = JOINED;
                 }
@@ -479,7 +410,6 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                     bit<32> weight = weight_of(hdr.option.weight);
                     is[24:9] = weight[15:0];
                     limit = number(hdr.option.rate);
-                    sum = sum + weight;
                     if (hdr.option.link == id || (bit<64>) limit * (bit<64>) sum >= (bit<64>) weight * (bit<64>) share) {
                         limit = 0;
                     }
@@ -499,189 +429,73 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                     }
                 }
                 changes = is != was || limit != was_limit;
+            } else {
+                tells = updates;
+                if (was == 0) {
+                    is = (bit<32>) (JOINED ++ 16w0 ++ standard_metadata.egress_spec);
+                    aggregate_since.write(place - PLACES, now);
+                }
+                if (!known) {
+                    is[24:9] = is[24:9] + 1;
+                    changes = true;
+                }
+                mark.apply(place, bits, false);
             }
-        } else if (what == SENT) {
-            bool asks = updates || says && hdr.option.kind == JOIN && hdr.tcp.flags & (SYN | ACK | FIN | RST) == SYN;
-            if (asks && free == NOWHERE) {
-                refused.count(NO_PLACE);
+        } else if (asks && free != NOWHERE) {
+            bit<32> weight = weight_of(hdr.option.weight);
+            place = free;
+            is[8:0] = standard_metadata.egress_spec;
+            is[24:9] = weight[15:0];
+            is[26:25] = updates ? JOINED : needs_check == 1 ? HALF : ASKED;
+            changes = true;
+            member_src.write(place, flow.source);
+            member_dst.write(place, flow.target);
+            if (flow.six) {
+                member_src6.write(place, flow.src6);
+                member_dst6.write(place, flow.dst6);
             }
-            if (asks && free != NOWHERE) {
-                bit<32> weight = weight_of(hdr.option.weight);
-                place = free;
-                is[8:0] = standard_metadata.egress_spec;
-                is[24:9] = weight[15:0];
-                is[26:25] = updates ? JOINED : needs_check == 1 ? HALF : ASKED;
-                changes = true;
-                member_src.write(place, source);
-                member_dst.write(place, target);
-                member_host.write(place, hdr.ethernet.src ++ (bit<16>) standard_metadata.ingress_port);
-                member_seen.write(place, now);
-                // No epoch that the link has soon.
-                member_told.write(place, 0xffff_ffff);
-                member_knows.write(place, 0);
-                member_left.write(place, 0);
-            }
+            member_host.write(place, host);
+            member_seen.write(place, now);
+            // No epoch that the link has soon.
+            member_told.write(place, 0xffff_ffff);
+            member_knows.write(place, 0);
+            member_left.write(place, 0);
         }
         if (rate != 0 && place == NOWHERE && what != VISIT && !hdr.tick.isValid()) {
             bit<32> bytes;
             other_bytes.read(bytes, port);
             other_bytes.write(port, bytes + standard_metadata.packet_length);
         }
-
-        // The member is another than it was.
+        if (tells) {
+            meta.src = flow.target;
+            meta.dst = flow.source[63:32];
+            meta.six = flow.six ? 1w1 : 1w0;
+            meta.src6 = flow.dst6;
+            meta.dst6 = flow.src6;
+            meta.dst_port = flow.source[31:16];
+            meta.src_port = flow.source[15:0];
+            meta.host = host[63:16];
+            meta.epoch = count;
+            meta.link = id;
+            meta.rate = forgets ? 16w0 : packed(share);
+            meta.weight = packed_up(sum);
+            meta.keyed = needs_check;
+            meta.key_number = key_number;
+            meta.key = key;
+            notices.count(port);
+            // Session p + 1 leads to port p.
+            clone_preserving_field_list(CloneType.I2E, (bit<32>) host[8:0] + 1, 2);
+        }
         if (changes) {
-            bit<32> old_port = (bit<32>) was[8:0];
-            bit<32> new_port = (bit<32>) is[8:0];
-            bool stays = was != 0 && is != 0 && old_port == new_port;
-            member.write(place, is);
-            member_limit.write(place, limit);
-            if (was != 0 && !stays) {
-                // Out of the list of its port.
-                bit<32> before;
-                bit<32> after;
-                bit<32> at;
-                previous.read(before, place);
-                next.read(after, place);
-                if (before == 0) {
-                    head.write(old_port, after);
-                } else {
-                    next.write(before - 1, after);
-                }
-                if (after != 0) {
-                    previous.write(after - 1, before);
-                }
-                cursor.read(at, old_port);
-                if (at == place + 1) {
-                    cursor.write(old_port, after);
-                }
+            if (is == 0 && !single && what != VISIT) {
+                // One of its flows.
+                mark.apply(place, bits, true);
+                is = was;
+                is[24:9] = was[24:9] - 1;
+                is = is[24:9] == 0 ? 0 : is;
             }
-            if (is == 0) {
-                member_src.write(place, 0);
-                member_dst.write(place, 0);
-            } else if (!stays) {
-                bit<32> after;
-                head.read(after, new_port);
-                head.write(new_port, place + 1);
-                next.write(place, after);
-                previous.write(place, 0);
-                if (after != 0) {
-                    previous.write(after - 1, place + 1);
-                }
-            }
-            // Whether what the link gives to others has changed.
-            bool told_to_all = was[26:26] != is[26:26] || !stays || was[24:9] != is[24:9] || was_limit != limit;
-            if (was[26:26] == 1) {
-                bit<32> total;
-                if (was_limit == 0) {
-                    weights.read(total, old_port);
-                    weights.write(old_port, total - (bit<32>) was[24:9]);
-                } else {
-                    taken.read(total, old_port);
-                    taken.write(old_port, total - was_limit);
-                }
-                flows.read(total, old_port);
-                flows.write(old_port, total - 1);
-                if (told_to_all) {
-                    epoch.read(total, old_port);
-                    epoch.write(old_port, total + 1);
-                    walk_wanted.write(old_port, 1);
-                    urgent.write(0, (bit<16>) was[8:0] + 1);
-                }
-            }
-            if (is[26:26] == 1) {
-                bit<32> total;
-                if (limit == 0) {
-                    weights.read(total, new_port);
-                    weights.write(new_port, total + (bit<32>) is[24:9]);
-                } else {
-                    taken.read(total, new_port);
-                    taken.write(new_port, total + limit);
-                }
-                flows.read(total, new_port);
-                flows.write(new_port, total + 1);
-                if (told_to_all) {
-                    epoch.read(total, new_port);
-                    epoch.write(new_port, total + 1);
-                    walk_wanted.write(new_port, 1);
-                    urgent.write(0, (bit<16>) is[8:0] + 1);
-                }
-            }
+            change.apply(place, flow.source[63:32], was, is, was_limit, limit);
         }
-    }
-}
-
-control PacingEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    apply {
-        if (standard_metadata.instance_type == CLONED) {
-            // A tick's clone becomes a notice: a TCP segment without flags, which no TCP takes for more than a lost one.
-            hdr.ethernet.dst = meta.host;
-            hdr.ethernet.src = SWITCH_ADDRESS;
-            hdr.ethernet.type = TYPE_IPV4;
-            hdr.tick.setInvalid();
-            hdr.ipv4.setValid();
-            hdr.ipv4.version = 4;
-            hdr.ipv4.ihl = 5 + OPTION_WORDS;
-            hdr.ipv4.dscp = 0;
-            hdr.ipv4.ecn = 0;
-            hdr.ipv4.total_length = 52;
-            hdr.ipv4.identification = 0;
-            hdr.ipv4.flags = 2;
-            hdr.ipv4.fragment_offset = 0;
-            hdr.ipv4.ttl = 64;
-            hdr.ipv4.protocol = PROTOCOL_TCP;
-            hdr.ipv4.checksum = 0;
-            hdr.ipv4.src = meta.src;
-            hdr.ipv4.dst = meta.dst;
-            hdr.option.setValid();
-            hdr.option.type = OPTION_PACING;
-            hdr.option.length = OPTION_LENGTH;
-            hdr.option.version = VERSION;
-            hdr.option.kind = NOTICE;
-            hdr.option.key = meta.key_number;
-            hdr.option.hops = 0;
-            hdr.option.link = meta.link;
-            hdr.option.rate = meta.rate;
-            hdr.option.weight = meta.weight;
-            hdr.option.sequence = meta.epoch[7:0];
-            hdr.option.check = 0;
-            if (meta.keyed == 1) {
-                hdr.option.check = check_of(meta.key, meta.dst ++ meta.dst_port ++ meta.src_port, meta.src, 0, hdr.option);
-            }
-            hdr.tcp.setValid();
-            hdr.tcp.src_port = meta.src_port;
-            hdr.tcp.dst_port = meta.dst_port;
-            hdr.tcp.seq = meta.epoch;
-            hdr.tcp.ack = 0;
-            hdr.tcp.offset = 5;
-            hdr.tcp.reserved = 0;
-            hdr.tcp.flags = 0;
-            hdr.tcp.window = 0;
-            hdr.tcp.checksum = 0;
-            hdr.tcp.urgent = 0;
-        } else if (hdr.ipv4.isValid()) {
-            bit<32> port = (bit<32>) standard_metadata.egress_port;
-            bit<32> waiting = (bit<32>) standard_metadata.deq_qdepth + 1;
-            bit<32> least;
-            backlog.read(least, port);
-            if (least == 0 || waiting < least) {
-                backlog.write(port, waiting);
-            }
-        }
-    }
-}
-
-control PacingCompute(inout headers_t hdr, inout metadata_t meta) {
-    apply {
-        bool made = hdr.option.isValid() && hdr.option.kind == NOTICE && hdr.ethernet.src == SWITCH_ADDRESS;
-        update_checksum(made,
-            { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length, hdr.ipv4.identification,
-              hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst,
-              hdr.option },
-            hdr.ipv4.checksum, HashAlgorithm.csum16);
-        update_checksum(made,
-            { hdr.ipv4.src, hdr.ipv4.dst, 8w0, hdr.ipv4.protocol, 16w20, hdr.tcp.src_port, hdr.tcp.dst_port, hdr.tcp.seq,
-              hdr.tcp.ack, hdr.tcp.offset, hdr.tcp.reserved, hdr.tcp.flags, hdr.tcp.window, hdr.tcp.urgent },
-            hdr.tcp.checksum, HashAlgorithm.csum16);
     }
 }
 

@@ -12,9 +12,9 @@ from tidegate.network import Link, Network, Node, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
 from tidegate.systems.pacing.agent import PacingAgent
-from tidegate.systems.pacing.controller import RESERVE, ManagedLink, PacingController
+from tidegate.systems.pacing.controller import APPENDED, RESERVE, ManagedLink, PacingController
 
-OWN = ("tick", "idle", "again", "keys")
+OWN = ("tick", "idle", "again", "keys", "share_by", "trace")
 
 
 @cache
@@ -27,7 +27,7 @@ def pacing(network: Network, name: str, *, reserve: float = RESERVE, **options: 
     """Add a switch that manages its links to other nodes. Hosts may be linked to it after this.
 
     A link is managed in the direction from the switch. Options that `PacingController` has go to it (`tick`, `idle`, `again`,
-    `keys`), the others to `Network.switch`.
+    `keys`, `share_by`, `trace`), the others to `Network.switch`.
     """
     own = {option: options.pop(option) for option in OWN if option in options}
     switch = network.switch(name, program(), clock="1 us", **options)
@@ -63,10 +63,40 @@ def wires(network: Network, switch: Switch) -> Iterable[tuple[int, Link, Any]]:
 
 def _links(network: Network, switch: Switch, reserve: float) -> dict[int, ManagedLink]:
     numbers = _numbers(network)
+    _room_for_traces(network)
     return {
         port: ManagedLink(wire.rate, numbers[switch, port], reserve)
         for port, _, wire in wires(network, switch)
     }
+
+
+def _room_for_traces(network: Network) -> None:
+    """Where traces are appended, a SYN-ACK has to have room for all switches of a path."""
+    appending = {
+        switch
+        for known, switches in network.controllers
+        if isinstance(known, PacingController) and known.trace == "append"
+        for switch in switches
+    }
+    if len(appending) <= APPENDED:
+        return
+    ways = {node: network.ways(node) for node in network.nodes}
+    beside: dict[Node, list[Node]] = {node: [] for node in network.nodes}
+    for link in network.links:
+        beside[link.a].append(link.b)
+        beside[link.b].append(link.a)
+    for source in network.nodes:
+        for target, ports in ways[source].items() if source.kind == "host" else ():
+            node, passed, port = source, 0, ports[0]
+            while node is not target:
+                node = beside[node][port]
+                passed += node in appending
+                port = ways[node][target][0] if node is not target else 0
+            if passed > APPENDED:
+                raise TidegateError(
+                    f"the path from {source.name} to {target.name} has {passed} pacing switches, and a SYN-ACK has room for the "
+                    f'traces of {APPENDED}; give the switches trace="narrowest"'
+                )
 
 
 def _numbers(network: Network) -> dict[tuple[Switch, int], int]:

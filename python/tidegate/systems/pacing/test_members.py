@@ -10,6 +10,7 @@ from scapy.layers.inet import IP, TCP, IPOption
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 
+from tidegate.p4 import Program
 from tidegate.systems.pacing.controller import ManagedLink
 from tidegate.systems.pacing.format import OPTION, Keys, Kind, PacingOption, number, packed
 from tidegate.systems.pacing.setup import program
@@ -29,8 +30,10 @@ KEYS = Keys((0x0706050403020100, 0x0123456789ABCDEF), signing=1)
 class Switch:
     """A pacing switch with hosts at ports 0 and 2, and a managed link of 100 Mbit/s at port 1."""
 
-    def __init__(self, engine: Literal["interp", "jit"], keys: Keys | None = None) -> None:
-        self.api = program().pipeline(engine)
+    def __init__(
+        self, engine: Literal["interp", "jit"], keys: Keys | None = None, data_plane: Program | None = None
+    ) -> None:
+        self.api = (data_plane or program()).pipeline(engine)
         self.now = 10 * 10**12
         self.keys = keys
         for port, host in zip((0, 2), HOSTS, strict=True):
@@ -95,10 +98,17 @@ class Flow:
             / TCP(sport=self.sport, dport=80, flags=flags, seq=seq, ack=ack)
         )
 
-    def out(self, flags: str, option: PacingOption | None = None, seq: int = 0, ack: int = 0) -> None:
+    def out(
+        self,
+        flags: str,
+        option: PacingOption | None = None,
+        seq: int = 0,
+        ack: int = 0,
+        port: int = OUT,
+    ) -> None:
         """From the host: goes on as it is."""
         packet = self.packet(flags, option, seq, ack)
-        assert self.switch.send(2 * self.host, packet) == [(OUT, Ether(bytes(packet)))]
+        assert self.switch.send(2 * self.host, packet) == [(port, Ether(bytes(packet)))]
 
     def back(self, flags: str, option: PacingOption | None = None, ack: int = 101) -> Packet:
         """From the server; gives what comes to the host."""
