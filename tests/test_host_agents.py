@@ -160,6 +160,20 @@ def test_an_option_on_syn_and_syn_ack(lab: Callable[..., Lab]) -> None:
     assert one.flow == other.flow == 0
 
 
+@pytest.mark.parametrize("each", [True, False])
+@again_if_disturbed
+def test_of_several_options_each_or_the_first_is_told(lab: Callable[..., Lab], each: bool) -> None:
+    rig = lab()
+    values = [bytes([value, value]) for value in (7, 9, 8)]
+    asks = Recorder(*(Insert(STAMP, value, on=("syn",)) for value in values))
+    answers = Recorder(Report(STAMP, each=each))
+    rig.agent(rig.a, asks)
+    rig.agent(rig.b, answers)
+    rig.net.tcp(rig.a, rig.b, size="50 kB")
+    rig.run()
+    assert answers.reported(30) == (values if each else values[:1])
+
+
 @again_if_disturbed
 def test_a_stamp_on_data_is_read_and_echoed_in_the_ack(lab: Callable[..., Lab]) -> None:
     rig = lab()

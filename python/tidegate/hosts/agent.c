@@ -227,9 +227,9 @@ ALWAYS_INLINE void refuse(u32 agent)
 		__sync_fetch_and_add(&count->refused, 1);
 }
 
-/* Options as they come. */
+/* Options as they come. Those from `begin` on are looked at. */
 struct options {
-	u32 length;
+	u32 length, begin;
 	u8 bytes[68];
 };
 
@@ -240,10 +240,11 @@ struct options {
 /* Where the first option of a kind begins. */
 __attribute__((noinline)) int find(struct options *options, u32 kind)
 {
-	u32 at = 0;
+	u32 at;
 
 	if (!options)
 		return NOT_THERE;
+	at = options->begin;
 	for (int step = 0; step < OPTION; step++) {
 		u32 length, here;
 
@@ -397,6 +398,8 @@ struct walk {
 	u8 loaded, for_mss, consumed;
 	/* Kind of an IPv4 option whose check is wrong: nobody reads it. */
 	u8 refused;
+	/* Where there may be another option of a kind that each one is told of; whether that is what is looked for. */
+	u8 behind, more;
 };
 
 /* A shim and what is kept for it. */
@@ -669,7 +672,7 @@ static int read(u32 i, void *with)
 		verify(walk, shim);
 		return 0;
 	}
-	if (shim->what < ECHO || shim->what == GONE || !from->length)
+	if (shim->what < ECHO || shim->what == GONE || !from->length || (walk->more && (!shim->each || place != IP)))
 		return 0;
 	if (place == IP && walk->refused && walk->refused == kind)
 		return 0;
@@ -699,6 +702,8 @@ static int read(u32 i, void *with)
 		kept->length = length;
 	}
 	bpf_spin_unlock(&walk->c->lock);
+	if (shim->each && place == IP)
+		walk->behind = at + length;
 	if ((changed || shim->each) && !is_echo)
 		tell(walk->c->number, shim->agent, REPORTED, kind, length, option);
 	return 0;
@@ -733,6 +738,13 @@ SECTION("tc") int came(struct packet *skb)
 		tell(c->number, 0, OPENED, 0, 0, 0);
 	}
 	bpf_loop(walk.host->shims, read, &walk, 0);
+	/* As many as an IPv4 header has room for. */
+	for (int more = 0; more < 2 && walk.behind && !walk.refused; more++) {
+		of_ip.begin = walk.behind;
+		walk.behind = 0;
+		walk.more = 1;
+		bpf_loop(walk.host->shims, read, &walk, 0);
+	}
 	if (walk.consumed)
 		return DROP;
 	end = end_of(skb, &seen);

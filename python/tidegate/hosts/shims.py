@@ -98,7 +98,7 @@ class Report:
     option: Option
     consume: tuple[int, int] | None = None
     each: bool = False
-    """Tells of each option, not only of one that differs."""
+    """Tells of each option, not only of one that differs; of several in a packet, too, up to three in an IPv4 header."""
 
     def __post_init__(self) -> None:
         if self.consume is not None and not all(0 <= byte < 256 for byte in self.consume):

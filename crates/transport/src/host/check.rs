@@ -72,12 +72,13 @@ impl Shim for Check {
     }
 
     fn received(&mut self, _: Time, connection: Option<&mut Handle>, packet: &mut Packet) -> Verdict {
-        let (Some(connection), Some(data)) = (connection, packet.find(self.option)) else {
-            return Verdict::Pass;
-        };
-        let right = <[u8; CHECKED_LEN]>::try_from(data).is_ok_and(|data| {
-            let check = self.of(connection.flow(), packet, &data);
-            check.to_be_bytes()[1..] == data[7..]
+        let Some(connection) = connection else { return Verdict::Pass };
+        // One that is wrong spoils all.
+        let right = packet.all(self.option).all(|data| {
+            <[u8; CHECKED_LEN]>::try_from(data).is_ok_and(|data| {
+                let check = self.of(connection.flow(), packet, &data);
+                check.to_be_bytes()[1..] == data[7..]
+            })
         });
         if right {
             return Verdict::Pass;

@@ -118,16 +118,24 @@ impl Packet {
             }
     }
 
-    /// The data of an option, if the packet has it.
+    /// The data of an option, if the packet has it: of the first, where there are several.
     pub fn find(&self, option: OptionKind) -> Option<&[u8]> {
-        match option.place {
-            Place::Ip => self.options.ip.find(option.kind as u8),
-            Place::Tcp => self.options.tcp.find(option.kind as u8),
-            Place::Between(form) => {
-                let header = self.options.between.as_ref();
-                header.filter(|h| (h.form, h.kind) == (form, option.kind)).map(Between::data)
-            }
-        }
+        self.all(option).next()
+    }
+
+    /// The data of each option of a kind.
+    pub fn all(&self, option: OptionKind) -> impl Iterator<Item = &[u8]> {
+        let (list, form) = match option.place {
+            Place::Ip => (Some(&self.options.ip), None),
+            Place::Tcp => (Some(&self.options.tcp), None),
+            Place::Between(form) => (None, Some(form)),
+        };
+        let header = self.options.between.as_ref().filter(|h| (Some(h.form), h.kind) == (form, option.kind));
+        let listed = list.into_iter().flat_map(OptionList::iter);
+        listed
+            .filter(move |(kind, _)| u16::from(*kind) == option.kind)
+            .map(|(_, data)| data)
+            .chain(header.map(Between::data))
     }
 
     /// Adds an option.

@@ -12,6 +12,7 @@ pub struct Report {
     option: OptionKind,
     /// Mask and value: a packet whose option's first byte of data is so is for the agent alone, and TCP does not see it.
     consume: Option<(u8, u8)>,
+    /// Of a packet with several, all of them.
     each: bool,
     /// By connection.
     last: HashMap<u32, Vec<u8>>,
@@ -36,10 +37,16 @@ impl Shim for Report {
 
     fn received(&mut self, _: Time, connection: Option<&mut Handle>, packet: &mut Packet) -> Verdict {
         if let (Some(connection), Some(data)) = (connection, packet.find(self.option)) {
-            let last = self.last.get_mut(&connection.flow().connection);
-            if self.each || last.as_ref().is_none_or(|last| last[..] != *data) {
-                connection.report(self.option.kind, data);
-                self.last.insert(connection.flow().connection, data.to_vec());
+            if self.each {
+                for data in packet.all(self.option) {
+                    connection.report(self.option.kind, data);
+                }
+            } else {
+                let number = connection.flow().connection;
+                if self.last.get(&number).is_none_or(|last| last[..] != *data) {
+                    connection.report(self.option.kind, data);
+                    self.last.insert(number, data.to_vec());
+                }
             }
             if self.consume.is_some_and(|(mask, value)| data.first().is_some_and(|byte| byte & mask == value))
             {

@@ -387,3 +387,23 @@ def test_paths_with_more_links_than_a_syn_ack_has_room_for_are_refused() -> None
         chain(4, "append").run("50 ms")
     with pytest.raises(TidegateError, match="trace='all' is unknown"):
         chain(1, "all")
+
+
+@pytest.mark.parametrize(("trace", "options"), [("append", 3), ("narrowest", 1)])
+@pytest.mark.parametrize("keys", [None, KEYS])
+def test_a_host_knows_the_links_that_its_syn_ack_has_passed(
+    trace: str, options: int, keys: Keys | None
+) -> None:
+    network = Network()
+    host, server = network.host("host"), network.host("server")
+    switches = [pacing(network, f"s{at}", trace=trace, keys=keys) for at in range(3)]
+    rates = ("90 Mbit/s", "30 Mbit/s", "60 Mbit/s")
+    network.link(host, switches[0], rate="1 Gbit/s", delay="10 us")
+    for (one, other), rate in zip(pairwise([*switches, server]), rates, strict=True):
+        network.link(one, other, rate=rate, delay="1 ms")
+    agent = paced(network, host, keys=keys)
+    network.tcp(host, server)
+    network.run("100 ms")
+    assert agent.counts["trace"] == options
+    assert agent.counts["malformed"] == 0
+    assert agent.changes[-1][2] == pytest.approx(30e6 * 0.9975 * 1448 / 1514, rel=2e-3)
