@@ -17,6 +17,8 @@ TICK_TYPE = 0x88B6
 RESERVE = 0.0025
 """The part of a link that is given to nobody: the paper's l, of the whole link."""
 PS_PER_US = 1_000_000
+LONG = 8
+"""Packets: a queue that is never shorter is drained. As in `links.p4`."""
 
 ShareBy = Literal["flow", "host"]
 """Whether a link's flows share, by weight, or its hosts, each of which divides its share among its flows."""
@@ -36,6 +38,20 @@ class ManagedLink:
     """From 1 to 254; no other link on a path may have it."""
     reserve: float = RESERVE
     """The part of the capacity that is given to nobody."""
+    frame: units.Size = 1514
+    """The size of frames that fill the link."""
+    long: units.Time = "100 us"
+    """A queue is drained when it is never shorter than this, and than 8 packets."""
+
+    def long_by(self) -> int:
+        """Packets beyond 8 that make a queue long."""
+        frame = units.size(self.frame)
+        if frame < 64:
+            raise TidegateError(
+                f"the frames of a managed link have {frame} bytes; give a size from 64 bytes on"
+            )
+        bits = units.rate(self.capacity) * units.time(self.long) // units.PS_PER_S
+        return max(bits // (8 * frame) - LONG, 0)
 
     def kbps(self) -> int:
         """What is given away, in kbit/s."""
@@ -135,6 +151,7 @@ class PacingController(Controller):
             link = links[port]
             switch.register_write("capacity", [link.kbps()], port)
             switch.register_write("link_id", [link.number], port)
+            switch.register_write("long_by", [link.long_by()], port)
             switch.register_write("port_after", [after], port)
         if managed:
             switch.register_write("turn", [managed[0]], 0)

@@ -3,7 +3,7 @@
 // How often other traffic is measured, in microseconds.
 const bit<48> MEASURING = 16384;
 
-// A queue that never has fewer packets than this is drained, until it has as few as that.
+// A queue that never has fewer packets than this is drained, until it has as few as that. Fast links have more of them: `long_by`.
 const bit<32> LONG = 8;
 const bit<32> SHORT = 2;
 
@@ -24,6 +24,8 @@ register<bit<32>>(PORTS) other_average;
 register<bit<48>>(PORTS) measured_at;
 // What is kept back for a while, so that a queue that has built up drains.
 register<bit<32>>(PORTS) draining;
+// How many packets more than LONG it takes for a queue to be long.
+register<bit<32>>(PORTS) long_by;
 // Counts changes.
 register<bit<32>>(PORTS) epoch;
 // The managed port whose turn it is after this one.
@@ -66,7 +68,9 @@ control Measure(in bit<32> port, in bit<32> rate, in bit<48> now) {
             backlog.read(waiting, port);
             backlog.write(port, 0);
             draining.read(drained, port);
-            drains = waiting > LONG ? rate >> 6 : waiting <= SHORT ? 0 : drained;
+            bit<32> more;
+            long_by.read(more, port);
+            drains = waiting > LONG + more ? rate >> 6 : waiting <= SHORT + (more >> 2) ? 0 : drained;
             if ((average > used ? average - used : used - average) > rate >> 7 || drains != drained) {
                 bit<32> count;
                 others.write(port, average);

@@ -65,7 +65,7 @@ def _links(network: Network, switch: Switch, reserve: float) -> dict[int, Manage
     numbers = _numbers(network)
     _room_for_traces(network)
     return {
-        port: ManagedLink(wire.rate, numbers[switch, port], reserve)
+        port: ManagedLink(wire.rate, numbers[switch, port], reserve, wire.mtu + wire.framing)
         for port, _, wire in wires(network, switch)
     }
 

@@ -16,6 +16,7 @@ from scapy.packet import Packet
 from tidegate._core import TidegateError
 from tidegate.network import Network
 from tidegate.p4 import compile as compile_p4
+from tidegate.systems.pacing.controller import ManagedLink
 from tidegate.systems.pacing.format import OPTION6, Keys, Kind, PacingOption, number, packed
 from tidegate.systems.pacing.setup import paced, pacing
 from tidegate.systems.pacing.test_members import (
@@ -368,6 +369,35 @@ def test_other_traffic_counts_as_such_beside_aggregates(engine: Engine) -> None:
     # Few share an aggregate's bit.
     assert switch.read("other_bytes") - before >= 20 * 54
     assert switch.state == member
+
+
+@pytest.mark.parametrize(
+    ("link", "long"),
+    [
+        (ManagedLink("100 Mbit/s", LINK), 8),
+        (ManagedLink("300 Mbit/s", LINK), 8),
+        (ManagedLink("1 Gbit/s", LINK), 8),
+        (ManagedLink("100 Gbit/s", LINK, frame=9014), 138),
+        (ManagedLink("100 Gbit/s", LINK, frame=9014, long="10 us"), 13),
+    ],
+)
+def test_a_queue_is_drained_when_it_is_long_for_its_link(
+    engine: Engine, link: ManagedLink, long: int
+) -> None:
+    switch = Switch(engine)
+    assert link.long_by() == long - 8
+    switch.api.register_write("long_by", [link.long_by()], OUT)
+    kept_back = GIVEN >> 6
+    short = 2 + (long - 8) // 4
+    for waiting, expected in (
+        (long, 0),
+        (long + 1, kept_back),
+        (short + 1, kept_back),
+        (short, 0),
+    ):
+        switch.api.register_write("backlog", [waiting], OUT)
+        switch.tick(0.02)
+        assert switch.read("draining") == expected, waiting
 
 
 def test_paths_with_more_links_than_a_syn_ack_has_room_for_are_refused() -> None:

@@ -114,6 +114,7 @@ def test_an_agent_that_dies_lifts_the_rate() -> None:
         ),
         (lambda: ManagedLink("1 kbit/s", 1).kbps(), "gives away 0 kbit/s"),
         (lambda: ManagedLink("1 Gbit/s", 1, reserve=1.0).kbps(), "the reserve of a link is 1.0"),
+        (lambda: ManagedLink("1 Gbit/s", 1, frame=14).long_by(), "give a size from 64 bytes on"),
         (lambda: PacingController(dict, dict, tick="1 ns"), "the tick time of a pacing switch is below 1 us"),
         (lambda: PacingAgent(weight=0), "a flow's weight is 0; give one from 1 to 65535"),
         (lambda: PacingAgent(mtu=50), "an MTU of 50 has no room for payload"),
