@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tidegate import TidegateError
@@ -12,6 +13,7 @@ from tidegate.experiments import run as run_experiment
 from tidegate.network import Network
 from tidegate.systems.pacing.agent import PacingAgent
 from tidegate.systems.pacing.controller import ManagedLink, PacingController
+from tidegate.systems.pacing.experiments.dmz import buffer_needed, fair_after_s
 from tidegate.systems.pacing.experiments.star import Star
 from tidegate.systems.pacing.format import Keys
 from tidegate.systems.pacing.max_min import Demand, max_min
@@ -145,6 +147,16 @@ def test_more_links_than_numbers_are_refused() -> None:
 
 EXPERIMENTS: dict[str, tuple[dict[str, Any], int]] = {
     "join": ({"schemes": ("tcp", "fq"), "buffers": (16, 32), "settings": ("wan",), "period_s": 2.0}, 16),
+    "dmz": (
+        {
+            "rate_gbps": 10.0,
+            "schemes": ("fq", "cubic", "manual-4"),
+            "buffers_percent": (1.0, 3.0),
+            "phase_s": 3.0,
+            "sweep_phase_s": 3.0,
+        },
+        18,
+    ),
     "leave": ({"rtts_ms": (5.0,)}, 2),
     "paths": ({"random_chains": 1}, 21),
     "weights": ({"weights": (1, 3), "duration_s": 3.0}, 4),
@@ -154,6 +166,26 @@ EXPERIMENTS: dict[str, tuple[dict[str, Any], int]] = {
     "churn": ({"flows": 300, "losses_percent": (2.0,)}, 1),
     "attack": ({"attacks": ("update",), "keyed": (True,), "duration_s": 4.0}, 1),
 }
+
+
+def test_a_share_is_fair_when_it_stays_so() -> None:
+    fair = np.ones((2, 20))
+    assert fair_after_s(fair, 1.0) == 0.0
+    fair[1, 4] = 0.97
+    assert fair_after_s(fair, 1.0) == pytest.approx(0.5)
+    assert fair_after_s(fair[:, :14], 1.0) is None
+    assert fair_after_s(1.03 * fair, 1.0) is None
+
+
+def test_the_buffer_that_is_needed_is_that_from_which_on_all_phases_have_enough() -> None:
+    found = {0.1: (0.99, 0.99), 1.0: (0.99, 0.9), 3.0: (0.98, 0.99), 10.0: (0.99, 1.0)}
+    rows = [
+        {"scheme": "fq", "buffer_percent": percent, "of_limit_late": part}
+        for percent, parts in found.items()
+        for part in parts
+    ]
+    assert buffer_needed(rows, "fq") == 3.0
+    assert buffer_needed(rows[:4], "fq") is None
 
 
 @pytest.mark.slow

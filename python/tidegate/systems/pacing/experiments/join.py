@@ -82,7 +82,7 @@ def _network(
         if managed:
             paced(network, host)
         elif scheme == "manual":
-            network.agent(host, _ByHand(round(setting.rate_mbps * 1e6 * (1 - RESERVE) / FLOWS * PAYLOAD)))
+            network.agent(host, ByHand(round(setting.rate_mbps * 1e6 * (1 - RESERVE) / FLOWS * PAYLOAD)))
         network.tcp(
             host,
             server,
@@ -94,7 +94,7 @@ def _network(
     return network, bottleneck
 
 
-class _ByHand(PacingAgent):
+class ByHand(PacingAgent):
     """Sends at a rate that somebody has set."""
 
     def __init__(self, rate: int) -> None:
