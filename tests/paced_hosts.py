@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from namespaces import Place, ip, place, within
+from namespaces import Place, ip, place, within, write_within
 from switches import ports
 from tidegate.switch.controllers import Controlled
 from tidegate.switch.running import LiveSwitch
@@ -27,6 +27,8 @@ SO_MAX_PACING_RATE = 47
 KEYS = Keys((0x0123456789ABCDEF, 0x1122334455667788))
 GIVEN = 50e6 / 8 * 0.9975 * 1448 / 1514
 """Bytes/s of payload of the link to the second host."""
+GIVEN6 = 50e6 / 8 * 0.9975 * 1428 / 1514
+"""The same over IPv6."""
 AGENT = [sys.executable, "-m", "tidegate", "agent"]
 
 
@@ -37,6 +39,10 @@ def cgroup2() -> str | None:
 
 def address(number: int) -> str:
     return f"10.9.0.{number}"
+
+
+def address6(number: int) -> str:
+    return f"fd09::{number}"
 
 
 class Net:
@@ -57,6 +63,27 @@ class Net:
             ip("-n", host.netns, *words)
         self._macs = macs
         self.run_switch()
+
+    def use_ipv6(self) -> None:
+        """Give the hosts addresses of IPv6, too."""
+        for host in self.at.hosts:
+            for what in ("accept_dad", "disable_ipv6"):
+                write_within(host.netns, f"/proc/sys/net/ipv6/conf/e0/{what}", "0")
+            ip("-n", host.netns, "addr", "add", f"{address6(host.number)}/64", "dev", "e0", "nodad")
+        for host in self.at.hosts:
+            other = 3 - host.number
+            words = (
+                "neigh",
+                "replace",
+                address6(other),
+                "lladdr",
+                self._macs[other],
+                "dev",
+                "e0",
+                "nud",
+                "permanent",
+            )
+            ip("-n", host.netns, *words)
 
     def run_switch(self) -> None:
         self.switch = self.stack.enter_context(ExitStack())
@@ -97,9 +124,11 @@ class Net:
     def status(self) -> dict[str, Any]:
         return within(f"/run/netns/{self.at.hosts[0].netns}", service.ask)
 
-    def server(self, port: int = 5001) -> socket.socket:
+    def server(self, port: int = 5001, *, ipv6: bool = False) -> socket.socket:
         def listen() -> socket.socket:
-            made = socket.create_server((address(2), port), backlog=64)
+            family = socket.AF_INET6 if ipv6 else socket.AF_INET
+            where = (address6 if ipv6 else address)(2)
+            made = socket.create_server((where, port), family=family, backlog=64)
             made.settimeout(5)
             return made
 
@@ -107,12 +136,15 @@ class Net:
         self.stack.callback(made.close)
         return made
 
-    def connect(self, port: int = 5001, family: int = socket.AF_INET) -> socket.socket:
-        """A connection that the first host opens."""
+    def connect(self, port: int = 5001, family: int = socket.AF_INET, *, ipv6: bool = False) -> socket.socket:
+        """A connection that the first host opens; one of IPv4 may be in a socket of IPv6."""
 
         def begin() -> socket.socket:
-            made = socket.socket(family, socket.SOCK_STREAM)
+            made = socket.socket(socket.AF_INET6 if ipv6 else family, socket.SOCK_STREAM)
             made.settimeout(5)
+            if ipv6:
+                made.connect((address6(2), port))
+                return made
             made.connect((address(2) if family == socket.AF_INET else f"::ffff:{address(2)}", port))
             return made
 

@@ -16,16 +16,21 @@ from pathlib import Path
 
 import pytest
 from pyroute2 import IPRoute
+from scapy.layers.inet import IP, TCP, IPOption
+from scapy.layers.inet6 import HBHOptUnknown, IPv6, IPv6ExtHdrHopByHop, PadN
+from scapy.layers.l2 import Ether
 
 from live import needs_agents
 from namespaces import ip, needs_root, place, within
 from paced_hosts import (
     AGENT,
     GIVEN,
+    GIVEN6,
     KEYS,
     SO_MAX_PACING_RATE,
     Net,
     address,
+    address6,
     cgroup2,
     limit,
     net,
@@ -65,6 +70,92 @@ def test_flows_share_what_a_link_gives() -> None:
         assert tso_rtt_log(made) != "0"
         done = made.command("agent", "status")
         assert (done.returncode, done.stderr[:13]) == (1, "no agent runs")
+
+
+@needs_root
+@needs_agents
+@pytest.mark.parametrize("keyed", [False, True])
+def test_flows_of_ipv6_are_paced(tmp_path: Path, keyed: bool) -> None:
+    with net(KEYS if keyed else None) as made:
+        made.use_ipv6()
+        server, old_server = made.server(ipv6=True), made.server()
+        before = made.connect(ipv6=True)
+        options = ["--no-lend", "--destination", "fd09::/64"]
+        if keyed:
+            file = tmp_path / "keys.toml"
+            file.write_text('keys = ["0123456789abcdef", "1122334455667788"]')
+            file.chmod(0o600)
+            options += ["--key-file", str(file)]
+        agent = made.agent(*options)
+        # One that was there asks; others ask with their SYNs.
+        wait_for(paced_at(before, GIVEN6))
+        first = made.connect(ipv6=True)
+        assert paced_at(first, GIVEN6 / 2)()
+        wait_for(paced_at(before, GIVEN6 / 2))
+        assert unlimited(made.connect())()
+        old_server.accept()[0].close()
+        flows = made.status()["flows"]
+        assert {flow["remote"] for flow in flows} == {"[fd09::2]:5001"}
+        assert {flow["local"] for flow in flows} == {
+            f"[fd09::1]:{one.getsockname()[1]}" for one in (before, first)
+        }
+        # Data goes through with what is sent beside it.
+        there = server.accept()[0]
+        before.sendall(bytes(300_000))
+        got = 0
+        while got < 300_000:
+            got += len(there.recv(65_536))
+        there.close()
+        before.close()
+        wait_for(paced_at(first, GIVEN6))
+        counts = made.status()["counts"]
+        assert counts["marked"] == 1
+        assert counts["traces"] == 1
+        assert counts["notices"] >= 2
+        assert counts["updates"] >= 1
+        assert counts["bad_check"] == counts["malformed"] == counts["no_room"] == 0
+        assert made.end(agent) == 0
+        assert unlimited(first)()
+
+
+@needs_root
+@needs_agents
+@pytest.mark.parametrize("ipv6", [False, True])
+def test_traces_of_several_links_are_read(ipv6: bool) -> None:
+    with net() as made:
+        made.use_ipv6()
+        made.server(ipv6=ipv6)
+        made.agent("--no-lend")
+        own = made.connect(ipv6=ipv6)
+        given = GIVEN6 if ipv6 else GIVEN
+        assert paced_at(own, given)()
+        # A SYN-ACK that two other switches have written to; this one puts its option in front.
+        made.live.api.register_write("appends", [1], 0)
+        traces = [PacingOption(Kind.TRACE, rate=20_000 * at, weight=2, link=at, hops=1).data for at in (4, 3)]
+        frame = Ether(src=made._macs[2], dst=made._macs[1])
+        if ipv6:
+            options = [
+                *(HBHOptUnknown(otype=0x3E, optdata=traces[0]), PadN(optdata=bytes(2))),
+                HBHOptUnknown(otype=0x3E, optdata=traces[1]),
+            ]
+            ip6 = IPv6(src=address6(2), dst=address6(1)) / IPv6ExtHdrHopByHop(options=options)
+            frame /= ip6
+        else:
+            frame /= IP(
+                src=address(2), dst=address(1), options=[IPOption(b"\x5e\x0c" + one) for one in traces]
+            )
+        frame /= TCP(sport=5001, dport=own.getsockname()[1], flags="SA")
+        made.at.hosts[1].send(bytes(frame))
+        wait_for(lambda: made.status()["counts"]["traces"] == 4)
+        (flow,) = made.status()["flows"]
+        assert flow["links"] == {
+            "7": pytest.approx(50 * 0.9975, rel=2e-3),
+            "4": pytest.approx(40, rel=2e-3),
+            "3": pytest.approx(30, rel=2e-3),
+        }
+        wait_for(paced_at(own, given * 30 / (50 * 0.9975)))
+        # The other switches are told, and this one gives the rest to others.
+        wait_for(lambda: made.status()["counts"]["updates"] >= 1)
 
 
 @needs_root

@@ -26,7 +26,7 @@ KEYS = Keys((0x0123456789ABCDEF, 0x1122334455667788))
         ('interfaces = "e0"', "interfaces cannot be 'e0'"),
         ('interfaces = ["e0"]\nports = ["http"]', "ports cannot be"),
         ('interfaces = ["e0"]\nports = [70000]', "70000 is not a TCP port"),
-        ('interfaces = ["e0"]\ndestinations = ["10.0.0.1/8"]', "destination '10.0.0.1/8' is no IPv4 prefix"),
+        ('interfaces = ["e0"]\ndestinations = ["10.0.0.1/8"]', "destination '10.0.0.1/8' is no IP prefix"),
         ('interfaces = ["e0"]\ndirection = "up"', "direction 'up' is none of opened, accepted, both"),
         ('interfaces = ["e0"]\npace_by = "cake"', "pace_by 'cake' is none of socket, fq, htb"),
         ('interfaces = ["e0"]\nweight = 0', "0 is not a weight"),
@@ -83,15 +83,18 @@ def test_the_check_is_that_of_the_format(tmp_path: Path) -> None:
     source = tmp_path / "check.c"
     header = Path(libbpf.__file__).with_name("siphash.h")
     source.write_text(
-        f'#include "{header}"\nu32 check(u64 key, const u32 *words) {{ return check_of(key, words); }}\n'
+        f'#include "{header}"\nu32 check(u64 key, const u32 *words, u32 n) {{ return check_of(key, words, n); }}\n'
     )
     library = tmp_path / "check.so"
     command = [libbpf.COMPILER, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-fsanitize=undefined"]
     subprocess.run([*command, "-fsanitize-trap=undefined", "-o", str(library), str(source)], check=True)
     check = ctypes.CDLL(str(library)).check
-    check.argtypes, check.restype = [ctypes.c_uint64, ctypes.c_void_p], ctypes.c_uint32
+    check.argtypes = [ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32]
+    check.restype = ctypes.c_uint32
     dice = random.Random(1)
     for _ in range(200):
-        key, words = dice.getrandbits(64), [dice.getrandbits(32) for _ in range(6)]
-        packed = (ctypes.c_uint32 * 6)(*words)
-        assert check(key, packed) == halfsiphash(key, words) & 0xFFFFFF
+        # With addresses of IPv4, and of IPv6.
+        for count in (6, 12):
+            key, words = dice.getrandbits(64), [dice.getrandbits(32) for _ in range(count)]
+            packed = (ctypes.c_uint32 * count)(*words)
+            assert check(key, packed, count) == halfsiphash(key, words) & 0xFFFFFF

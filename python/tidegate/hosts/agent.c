@@ -480,7 +480,7 @@ ALWAYS_INLINE u32 check_for(const struct walk *walk, const struct shim *shim, co
 		(u32)data[4] << 24 | (u32)data[5] << 16 | (u32)data[6] << 8,
 	};
 
-	return check_of(data[0] & SECOND_KEY ? shim->option[1] : shim->option[0], words);
+	return check_of(data[0] & SECOND_KEY ? shim->option[1] : shim->option[0], words, CHECKED_WORDS);
 }
 
 /* Puts the check into an option that the packet is to get. */

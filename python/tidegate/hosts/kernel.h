@@ -54,8 +54,16 @@ static long (*bpf_reserve_hdr_opt)(void *ops, u32 len, u64 flags) = (void *)144;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct in6_addr {
+	union {
+		u32 u6_addr32[4];
+	} in6_u;
+};
+
 /* Addresses and `skc_dport` in network order. */
 struct sock_common {
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 	u32 skc_daddr;
 	u32 skc_rcv_saddr;
 	u16 skc_dport;
@@ -237,6 +245,7 @@ enum ca_event { EVENT_RESTART = 1, EVENT_LOSS = 3, EVENT_NO_CE = 4, EVENT_IS_CE 
 
 #define ETHERNET 14
 #define IPV4 20
+#define IPV6 40
 #define ECT1 1
 #define ECT0 2
 

@@ -13,6 +13,13 @@ struct ip_header {
 	u32 source, target;
 };
 
+struct ip6_header {
+	u8 version_class, class_label;
+	u16 label, length;
+	u8 next, hops;
+	u32 source[4], target[4];
+};
+
 struct tcp_header {
 	u16 source, target;
 	u32 seq, ack;
@@ -21,7 +28,9 @@ struct tcp_header {
 };
 
 #define ETHERTYPE_IPV4 0x0800
+#define ETHERTYPE_IPV6 0x86dd
 #define PROTOCOL_TCP 6
+#define PROTOCOL_HOP_BY_HOP 0
 #define FRAGMENT_OFFSET 0x1fff
 #define FIN 1
 #define SYN 2
@@ -29,6 +38,7 @@ struct tcp_header {
 #define ACK 16
 
 #define AF_INET 2
+#define AF_INET6 10
 #define SOL_SOCKET 1
 #define SO_MAX_PACING_RATE 47
 #define SOL_TCP 6

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
  *
- * The check of an option (`Check` in shims.py): HalfSipHash-2-4 of six words of 32 bits.
+ * The check of an option (`Check` in shims.py): HalfSipHash-2-4 of words of 32 bits.
  */
 #pragma once
 #include "words.h"
 
+/* With addresses of IPv4, and of IPv6. */
 #define CHECKED_WORDS 6
+#define CHECKED_WORDS6 12
 #define LEFT(word, by) ((word) << (by) | (word) >> (32 - (by)))
 
 struct sip {
@@ -35,14 +37,14 @@ ALWAYS_INLINE void sip_word(struct sip *s, u32 word)
 }
 
 /* 24 bits. */
-ALWAYS_INLINE u32 check_of(u64 key, const u32 *words)
+ALWAYS_INLINE u32 check_of(u64 key, const u32 *words, u32 count)
 {
 	u32 high = key >> 32, low = key;
 	struct sip s = {high, low, high ^ 0x6c796765, low ^ 0x74656462};
 
-	for (int at = 0; at < CHECKED_WORDS; at++)
+	for (u32 at = 0; at < count; at++)
 		sip_word(&s, words[at]);
-	sip_word(&s, 4 * CHECKED_WORDS << 24);
+	sip_word(&s, 4 * count << 24);
 	s.v2 ^= 0xff;
 	sip_round(&s);
 	sip_round(&s);

@@ -81,7 +81,7 @@ def run(
     destinations: Annotated[
         list[str] | None,
         typer.Option(
-            "--destination", metavar="PREFIX", help="Flows to this IPv4 prefix.", show_default="all"
+            "--destination", metavar="PREFIX", help="Flows to this IPv4 or IPv6 prefix.", show_default="all"
         ),
     ] = None,
     direction: Annotated[

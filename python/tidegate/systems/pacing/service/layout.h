@@ -68,8 +68,8 @@ struct settings {
 };
 
 struct key {
-	/* In network order. */
-	u32 local, remote;
+	/* In network order; of IPv4 in ::ffff:0:0/96. */
+	u32 local[4], remote[4];
 	u16 local_port, remote_port;
 };
 
@@ -140,7 +140,7 @@ struct {
 } ports SECTION(".maps");
 
 struct prefix {
-	u32 length, address;
+	u32 length, address[4];
 };
 
 struct {

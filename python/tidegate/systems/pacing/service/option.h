@@ -9,6 +9,11 @@
 
 #define OPTION_TYPE 94
 #define OPTION_LENGTH 12
+/* Of IPv6, whose lengths leave out the first two bytes. */
+#define OPTION_TYPE6 0x3e
+#define OPTION_LENGTH6 10
+/* Bytes from one option to the next in IPv6: they are padded. */
+#define OPTION_ROOM6 16
 /* The option's version and kind, in its third byte. */
 #define VERSION_OF(head) ((head) >> 7)
 #define KEY_OF(head) ((head) >> 6 & 1)
@@ -32,6 +37,19 @@ struct told {
 	struct tcp_header tcp;
 };
 
+/* The header of IPv6 that has the option. */
+struct hop_by_hop {
+	u8 next, length;
+	struct option option;
+	u8 padding[2];
+};
+
+struct told6 {
+	struct ip6_header ip;
+	struct hop_by_hop hop;
+	struct tcp_header tcp;
+};
+
 #define DONT_FRAGMENT 0x4000
 
 /* 16 bits of exponent and mantissa. */
@@ -51,28 +69,54 @@ ALWAYS_INLINE u32 packed(u32 value)
 	return exponent << MANTISSA | value;
 }
 
+ALWAYS_INLINE int is_ipv4(const u32 *address)
+{
+	return !(address[0] | address[1]) && address[2] == NETWORK32(0xffff);
+}
+
+ALWAYS_INLINE void map_ipv4(u32 *to, u32 address)
+{
+	to[0] = to[1] = 0;
+	to[2] = NETWORK32(0xffff);
+	to[3] = address;
+}
+
 /* The check of an option of a flow from a host to its peer; `bound` ties it to a packet. */
 ALWAYS_INLINE u32 check_for(u64 key, const struct key *flow, u32 bound, const struct option *option)
 {
-	u32 words[CHECKED_WORDS] = {
-		NETWORK32(flow->local),
-		(u32)flow->local_port << 16 | flow->remote_port,
-		NETWORK32(flow->remote),
-		bound,
-		(u32)option->head << 24 | (u32)option->link << 16 | NETWORK16(option->rate),
-		(u32)NETWORK16(option->weight) << 16 | (u32)option->sequence << 8,
-	};
+	u32 first = (u32)option->head << 24 | (u32)option->link << 16 | NETWORK16(option->rate);
+	u32 second = (u32)NETWORK16(option->weight) << 16 | (u32)option->sequence << 8;
+	u32 ports = (u32)flow->local_port << 16 | flow->remote_port;
+	u32 words[CHECKED_WORDS6];
 
-	return check_of(key, words);
+	if (is_ipv4(flow->remote)) {
+		words[0] = NETWORK32(flow->local[3]);
+		words[1] = ports;
+		words[2] = NETWORK32(flow->remote[3]);
+		words[3] = bound;
+		words[4] = first;
+		words[5] = second;
+		return check_of(key, words, CHECKED_WORDS);
+	}
+	for (int at = 0; at < 4; at++) {
+		words[at] = NETWORK32(flow->local[at]);
+		words[5 + at] = NETWORK32(flow->remote[at]);
+	}
+	words[4] = ports;
+	words[9] = bound;
+	words[10] = first;
+	words[11] = second;
+	return check_of(key, words, CHECKED_WORDS6);
 }
 
 ALWAYS_INLINE void fill(struct option *option, const struct settings *s, u32 kind, u32 link, u32 kbps, u32 weight, u32 sequence,
 			const struct key *flow, u32 bound)
 {
+	u8 old = is_ipv4(flow->remote);
 	u32 check = 0;
 
-	option->type = OPTION_TYPE;
-	option->length = OPTION_LENGTH;
+	option->type = old ? OPTION_TYPE : OPTION_TYPE6;
+	option->length = old ? OPTION_LENGTH : OPTION_LENGTH6;
 	option->head = HEAD(s->keyed ? s->signing : 0, kind);
 	option->link = link;
 	option->rate = NETWORK16((u16)packed(kbps));
@@ -83,6 +127,16 @@ ALWAYS_INLINE void fill(struct option *option, const struct settings *s, u32 kin
 	option->check[0] = check >> 16;
 	option->check[1] = check >> 8;
 	option->check[2] = check;
+}
+
+/* What stands around an option in IPv6. */
+ALWAYS_INLINE void surround(struct hop_by_hop *hop)
+{
+	hop->next = PROTOCOL_TCP;
+	hop->length = 1;
+	/* PadN. */
+	hop->padding[0] = 1;
+	hop->padding[1] = 0;
 }
 
 /* RFC 1071, of an even number of bytes. */
@@ -102,14 +156,30 @@ ALWAYS_INLINE u16 folded(u32 sum)
 	return ~sum;
 }
 
-/* A pure ACK of a connection, with an option. */
-ALWAYS_INLINE void write_ack(struct told *out, const struct key *key, struct tcp_sock *tp)
+/* The TCP header of a pure ACK of a connection; `sum` is that of the addresses. */
+ALWAYS_INLINE void write_tcp(struct tcp_header *tcp, const struct key *key, struct tcp_sock *tp, u32 sum)
 {
-	u32 left = tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt, sum;
+	u32 left = tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt;
 
 	if ((s32)left < 0)
 		left = 0;
 	left >>= BITS16(tp, rx_opt.rcv_wscale);
+	tcp->source = NETWORK16(key->local_port);
+	tcp->target = NETWORK16(key->remote_port);
+	tcp->seq = NETWORK32(tp->snd_nxt);
+	tcp->ack = NETWORK32(tp->rcv_nxt);
+	tcp->offset = 5 << 4;
+	tcp->flags = ACK;
+	tcp->window = NETWORK16((u16)smaller(left, 0xffff));
+	tcp->checksum = 0;
+	tcp->urgent = 0;
+	sum += NETWORK16(PROTOCOL_TCP) + NETWORK16(sizeof(*tcp));
+	tcp->checksum = folded(sum_of(tcp, sizeof(*tcp), sum));
+}
+
+/* A pure ACK of a connection, with an option. */
+ALWAYS_INLINE void write_ack(struct told *out, const struct key *key, struct tcp_sock *tp)
+{
 	out->ip.version_length = 0x48;
 	out->ip.tos = 0;
 	out->ip.length = NETWORK16(sizeof(*out));
@@ -118,18 +188,24 @@ ALWAYS_INLINE void write_ack(struct told *out, const struct key *key, struct tcp
 	out->ip.ttl = 64;
 	out->ip.protocol = PROTOCOL_TCP;
 	out->ip.checksum = 0;
-	out->ip.source = key->local;
-	out->ip.target = key->remote;
+	out->ip.source = key->local[3];
+	out->ip.target = key->remote[3];
 	out->ip.checksum = folded(sum_of(out, sizeof(out->ip) + sizeof(out->option), 0));
-	out->tcp.source = NETWORK16(key->local_port);
-	out->tcp.target = NETWORK16(key->remote_port);
-	out->tcp.seq = NETWORK32(tp->snd_nxt);
-	out->tcp.ack = NETWORK32(tp->rcv_nxt);
-	out->tcp.offset = 5 << 4;
-	out->tcp.flags = ACK;
-	out->tcp.window = NETWORK16((u16)smaller(left, 0xffff));
-	out->tcp.checksum = 0;
-	out->tcp.urgent = 0;
-	sum = sum_of(&out->ip.source, 8, NETWORK16(PROTOCOL_TCP) + NETWORK16(sizeof(out->tcp)));
-	out->tcp.checksum = folded(sum_of(&out->tcp, sizeof(out->tcp), sum));
+	write_tcp(&out->tcp, key, tp, sum_of(&out->ip.source, 8, 0));
+}
+
+ALWAYS_INLINE void write_ack6(struct told6 *out, const struct key *key, struct tcp_sock *tp)
+{
+	out->ip.version_class = 6 << 4;
+	out->ip.class_label = 0;
+	out->ip.label = 0;
+	out->ip.length = NETWORK16(sizeof(out->hop) + sizeof(out->tcp));
+	out->ip.next = PROTOCOL_HOP_BY_HOP;
+	out->ip.hops = 64;
+	for (int at = 0; at < 4; at++) {
+		out->ip.source[at] = key->local[at];
+		out->ip.target[at] = key->remote[at];
+	}
+	surround(&out->hop);
+	write_tcp(&out->tcp, key, tp, sum_of(out->ip.source, 32, 0));
 }

@@ -11,9 +11,8 @@
  *
  * All decisions are made here. User space gives the settings, and starts `visit` when told to and about once a second.
  */
-#include "option.h"
+#include "frames.h"
 
-#define AF_INET6 10
 #define SO_PRIORITY 12
 #define TCP_BPF_SOCK_OPS_CB_FLAGS 1008
 /* What is heard of a socket: changes of its state, and each round trip. */
@@ -28,6 +27,10 @@
 #define IDLE SECOND
 /* In kbit/s. */
 #define LEAST_LIMIT 16
+/* Of the context: the kernel wants each field read where it is named. */
+#define HERE(field) (*(volatile u32 *)&(field))
+/* Options of a SYN-ACK that are read. */
+#define TRACES 4
 /* In place of a link: the application limits the flow. */
 #define APPLICATION 255
 
@@ -186,7 +189,7 @@ out:
 ALWAYS_INLINE int chosen(const struct settings *s, const struct key *key, u8 direction)
 {
 	u32 port = direction == OPENED ? key->remote_port : key->local_port;
-	struct prefix peer = {32, key->remote};
+	struct prefix peer = {128, {key->remote[0], key->remote[1], key->remote[2], key->remote[3]}};
 
 	if (!(s->directions & direction))
 		return 0;
@@ -224,16 +227,6 @@ ALWAYS_INLINE void end(const struct key *key)
 
 	if (f && !bpf_map_delete_elem(&flows, key) && class)
 		bpf_map_push_elem(&free_classes, &class, ANY);
-}
-
-/* The part of a connection's full frames that is payload. */
-ALWAYS_INLINE u32 payload_of(struct tcp_sock *tp)
-{
-	u32 mss = tp->mss_cache;
-
-	if (!mss || mss > 65535)
-		return 0;
-	return (mss << 16) / (mss + tp->tcp_header_len + IPV4 + ETHERNET);
 }
 
 /* A connection's handshake is done. */
@@ -280,7 +273,7 @@ SECTION("sockops") int sockets(struct bpf_sock_ops *ops)
 	struct settings *s = set();
 	struct key key;
 	struct flow *f;
-	u32 op = ops->op;
+	u32 op = ops->op, local, remote;
 	struct tcp_sock *tcp;
 	u32 first = 0, *changes = bpf_map_lookup_elem(&woken, &first);
 	void *sk;
@@ -290,16 +283,26 @@ SECTION("sockops") int sockets(struct bpf_sock_ops *ops)
 		return 1;
 	if (!s || (op < CONNECT || (op > PASSIVE_ESTABLISHED && op != STATE && op != ROUND_TRIP)))
 		return 1;
-	/* IPv4, also in sockets of IPv6. */
-	if (ops->family == AF_INET6 && (ops->remote_ip6[0] | ops->remote_ip6[1] || ops->remote_ip6[2] != NETWORK32(0xffff)))
-		return 1;
 	if (ops->family != AF_INET && ops->family != AF_INET6)
 		return 1;
 	/* Of the others only those are heard that were chosen. */
 	if (op <= PASSIVE_ESTABLISHED && bpf_get_netns_cookie(ops) != s->cookie)
 		return 1;
-	key.local = ops->local_ip4;
-	key.remote = ops->remote_ip4;
+	local = HERE(ops->local_ip4);
+	remote = HERE(ops->remote_ip4);
+	if (ops->family == AF_INET) {
+		map_ipv4(key.local, local);
+		map_ipv4(key.remote, remote);
+	} else {
+		key.local[0] = HERE(ops->local_ip6[0]);
+		key.local[1] = HERE(ops->local_ip6[1]);
+		key.local[2] = HERE(ops->local_ip6[2]);
+		key.local[3] = HERE(ops->local_ip6[3]);
+		key.remote[0] = HERE(ops->remote_ip6[0]);
+		key.remote[1] = HERE(ops->remote_ip6[1]);
+		key.remote[2] = HERE(ops->remote_ip6[2]);
+		key.remote[3] = HERE(ops->remote_ip6[3]);
+	}
 	key.local_port = ops->local_port;
 	key.remote_port = NETWORK16(ops->remote_port >> 16);
 	if (op == CONNECT) {
@@ -330,54 +333,24 @@ SECTION("sockops") int sockets(struct bpf_sock_ops *ops)
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp)
 		return 1;
-	established(f, s, payload_of(tcp));
+	established(f, s, payload_of(tcp, &key));
 	limit_set(ops, s, f);
 	if (f->updates || s->classes)
 		wake();
 	return 1;
 }
 
-/* Most packets are of no interest: IPv4 without options, and on the way out, no SYN. */
-ALWAYS_INLINE int is_plain(struct packet *skb, u8 flags)
-{
-	u8 *data = (u8 *)(long)skb->data, *end = (u8 *)(long)skb->data_end;
-
-	if (skb->protocol != NETWORK16(ETHERTYPE_IPV4))
-		return 1;
-	if (data + ETHERNET + IPV4 + sizeof(struct tcp_header) > end || data[ETHERNET] != 0x45)
-		return 0;
-	return !(data[ETHERNET + IPV4 + 13] & flags) || !flags;
-}
-
-/* The IPv4 header of a packet of TCP. */
-ALWAYS_INLINE int look(struct packet *skb, struct ip_header *ip)
-{
-	if (skb->protocol != NETWORK16(ETHERTYPE_IPV4) || bpf_skb_load_bytes(skb, ETHERNET, ip, sizeof(*ip)))
-		return 0;
-	return ip->protocol == PROTOCOL_TCP && !(ip->fragment & NETWORK16(FRAGMENT_OFFSET));
-}
-
 SECTION("tc") int leaving(struct packet *skb)
 {
 	struct settings *s;
-	struct ip_header ip;
-	struct tcp_header tcp;
 	struct option option;
+	struct seen seen;
 	struct key key;
 	struct flow *f;
-	u32 header;
 
-	if (is_plain(skb, SYN) || !look(skb, &ip))
+	if (is_plain(skb, SYN) || !look(skb, &seen) || (seen.tcp.flags & (SYN | ACK)) != SYN)
 		return NEXT;
-	header = (ip.version_length & 15) * 4;
-	if (header < IPV4 || bpf_skb_load_bytes(skb, ETHERNET + header, &tcp, sizeof(tcp)))
-		return NEXT;
-	if ((tcp.flags & (SYN | ACK)) != SYN)
-		return NEXT;
-	key.local = ip.source;
-	key.remote = ip.target;
-	key.local_port = NETWORK16(tcp.source);
-	key.remote_port = NETWORK16(tcp.target);
+	key_of(&key, &seen, 1);
 	s = set();
 	f = bpf_map_lookup_elem(&flows, &key);
 	if (!s || !f)
@@ -388,37 +361,41 @@ SECTION("tc") int leaving(struct packet *skb)
 		return NEXT;
 	}
 	f->syns = 1;
-	if (header != IPV4) {
+	fill(&option, s, JOIN, 0, 0, f->weight, 0, &key, NETWORK32(seen.tcp.seq));
+	if (seen.header == (seen.old ? IPV4 : IPV6) && (seen.old ? insert(skb, &option) : insert6(skb, &option)))
+		count(C_MARKED);
+	else
 		count(C_NO_ROOM);
-		return NEXT;
-	}
-	fill(&option, s, JOIN, 0, 0, f->weight, 0, &key, NETWORK32(tcp.seq));
-	if (bpf_skb_adjust_room(skb, OPTION_LENGTH, BETWEEN_IP_AND_TCP, SAME_SEGMENTS)) {
-		count(C_NO_ROOM);
-		return NEXT;
-	}
-	ip.version_length = 0x48;
-	ip.length = NETWORK16(NETWORK16(ip.length) + OPTION_LENGTH);
-	ip.checksum = 0;
-	ip.checksum = folded(sum_of(&option, sizeof(option), sum_of(&ip, sizeof(ip), 0)));
-	bpf_skb_store_bytes(skb, ETHERNET, &ip, sizeof(ip), 0);
-	bpf_skb_store_bytes(skb, ETHERNET + IPV4, &option, sizeof(option), 0);
-	count(C_MARKED);
 	return NEXT;
 }
 
 /* Say that a link's notice has come, with the packet that it came in. */
-ALWAYS_INLINE int answer(struct packet *skb, const struct settings *s, const struct key *key, const struct told *told)
+ALWAYS_INLINE int answer(struct packet *skb, const struct settings *s, const struct key *key, const struct option *heard)
 {
+	struct {
+		u32 source[4], target[4];
+		u16 source_port, target_port;
+	} tuple;
+	u32 at, length, old = is_ipv4(key->remote);
 	struct {
 		u32 source, target;
 		u16 source_port, target_port;
-	} tuple = {told->ip.source, told->ip.target, told->tcp.source, told->tcp.target};
+	} tuple4 = {key->remote[3], key->local[3], NETWORK16(key->remote_port), NETWORK16(key->local_port)};
+	struct told6 out6 = {};
 	struct told out = {};
 	struct tcp_sock *tp;
 	void *sk;
 
-	sk = bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple), THIS_NAMESPACE, 0);
+	for (at = 0; at < 4; at++) {
+		tuple.source[at] = key->remote[at];
+		tuple.target[at] = key->local[at];
+	}
+	tuple.source_port = NETWORK16(key->remote_port);
+	tuple.target_port = NETWORK16(key->local_port);
+	if (old)
+		sk = bpf_skc_lookup_tcp(skb, &tuple4, sizeof(tuple4), THIS_NAMESPACE, 0);
+	else
+		sk = bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple), THIS_NAMESPACE, 0);
 	if (!sk)
 		return DROP;
 	tp = bpf_skc_to_tcp_sock(sk);
@@ -426,91 +403,73 @@ ALWAYS_INLINE int answer(struct packet *skb, const struct settings *s, const str
 		bpf_sk_release(sk);
 		return DROP;
 	}
-	fill(&out.option, s, SEEN, told->option.link, 0, 1, told->option.sequence, key, 0);
-	write_ack(&out, key, tp);
+	/* It has the length of what is sent: others make no notices. */
+	length = skb->len - ETHERNET;
+	if (old) {
+		fill(&out.option, s, SEEN, heard->link, 0, 1, heard->sequence, key, 0);
+		write_ack(&out, key, tp);
+	} else {
+		fill(&out6.hop.option, s, SEEN, heard->link, 0, 1, heard->sequence, key, 0);
+		write_ack6(&out6, key, tp);
+	}
 	bpf_sk_release(sk);
-	if (bpf_skb_store_bytes(skb, ETHERNET, &out, sizeof(out), RECOMPUTE))
+	if (old ? length < sizeof(out) || bpf_skb_store_bytes(skb, ETHERNET, &out, sizeof(out), RECOMPUTE)
+		: length < sizeof(out6) || bpf_skb_store_bytes(skb, ETHERNET, &out6, sizeof(out6), RECOMPUTE))
 		return DROP;
 	return bpf_redirect_neigh(skb->ifindex, 0, 0, 0);
 }
 
-SECTION("tc") int came(struct packet *skb)
-{
-	struct settings *s;
-	struct told told;
-	struct key key;
-	struct flow *f;
-	u64 now;
-	u32 header, kind;
-	u8 is_notice, clamped = 0;
-	enum heard heard;
+enum told_us { NOTHING, REFUSED, HEARD };
 
-	if (is_plain(skb, 0) || !look(skb, &told.ip))
-		return NEXT;
-	header = (told.ip.version_length & 15) * 4;
-	if (header < IPV4 + OPTION_LENGTH || bpf_skb_load_bytes(skb, ETHERNET + IPV4, &told.option, sizeof(told.option)))
-		return NEXT;
-	if (told.option.type != OPTION_TYPE || told.option.length != OPTION_LENGTH)
-		return NEXT;
-	if (bpf_skb_load_bytes(skb, ETHERNET + header, &told.tcp, sizeof(told.tcp)))
-		return NEXT;
-	s = set();
-	if (!s)
-		return NEXT;
-	kind = KIND_OF(told.option.head);
-	/* TCP sends nothing without flags. */
-	is_notice = kind == NOTICE && !(told.tcp.flags & (SYN | ACK | RST | FIN));
-	key.local = told.ip.target;
-	key.remote = told.ip.source;
-	key.local_port = NETWORK16(told.tcp.target);
-	key.remote_port = NETWORK16(told.tcp.source);
-	f = bpf_map_lookup_elem(&flows, &key);
-	if (!f) {
-		if (is_notice)
-			count(C_NOT_OURS);
-		return is_notice ? DROP : NEXT;
-	}
-	if (VERSION_OF(told.option.head)) {
+/* One option of a packet for a flow of this host. */
+ALWAYS_INLINE enum told_us take(const struct settings *s, struct flow *f, const struct key *key, const struct seen *seen,
+				const struct option *option, u8 is_notice)
+{
+	u32 kind = KIND_OF(option->head);
+	u64 now = bpf_ktime_get_ns();
+	enum heard heard;
+	u8 clamped = 0;
+
+	if (VERSION_OF(option->head)) {
 		count(C_BAD_VERSION);
-		return is_notice ? DROP : NEXT;
+		return REFUSED;
 	}
-	if (!is_notice && (kind != TRACE || (told.tcp.flags & (SYN | ACK)) != (SYN | ACK))) {
+	if (!is_notice && (kind != TRACE || (seen->tcp.flags & (SYN | ACK)) != (SYN | ACK))) {
 		/* Other hosts' options, that their switches pass on, are none of a host's business. */
 		if (kind == NOTICE || kind == TRACE)
 			count(C_MALFORMED);
-		return NEXT;
+		return REFUSED;
 	}
-	if (!told.option.weight || !(told.option.weight & NETWORK16(0x7ff)) || (!is_notice && !told.option.rate)) {
+	if (!option->weight || !(option->weight & NETWORK16(0x7ff)) || (!is_notice && !option->rate)) {
 		count(C_MALFORMED);
-		return is_notice ? DROP : NEXT;
+		return REFUSED;
 	}
 	if (s->keyed) {
-		u32 got = (u32)told.option.check[0] << 16 | (u32)told.option.check[1] << 8 | told.option.check[2];
-		u32 bound = is_notice ? 0 : NETWORK32(told.tcp.ack);
+		u32 got = (u32)option->check[0] << 16 | (u32)option->check[1] << 8 | option->check[2];
+		u32 bound = is_notice ? 0 : NETWORK32(seen->tcp.ack);
 
-		if (check_for(s->keys[KEY_OF(told.option.head)], &key, bound, &told.option) != got) {
+		if (check_for(s->keys[KEY_OF(option->head)], key, bound, option) != got) {
 			count(C_BAD_CHECK);
-			return is_notice ? DROP : NEXT;
+			return REFUSED;
 		}
 	}
-	now = bpf_ktime_get_ns();
 	if (now - f->second >= SECOND) {
 		f->second = now;
 		f->changes = 0;
 	}
 	if (f->changes >= s->changes) {
 		count(C_TOO_OFTEN);
-		return is_notice ? DROP : NEXT;
+		return REFUSED;
 	}
 	f->changes++;
-	heard = hear(f, s, is_notice, &told.option, &clamped);
+	heard = hear(f, s, is_notice, option, &clamped);
 	if (heard == OLD) {
 		count(C_STALE);
-		return DROP;
+		return REFUSED;
 	}
 	if (heard == NO_SHARE) {
 		count(C_TOO_MANY_LINKS);
-		return is_notice ? DROP : NEXT;
+		return REFUSED;
 	}
 	f->heard = now;
 	f->asking = 0;
@@ -519,10 +478,50 @@ SECTION("tc") int came(struct packet *skb)
 		count(C_OUT_OF_BOUNDS);
 	if (f->wanted != f->set || f->updates || s->classes)
 		wake();
+	return HEARD;
+}
+
+SECTION("tc") int came(struct packet *skb)
+{
+	struct option option = {};
+	struct settings *s;
+	struct seen seen;
+	struct key key;
+	struct flow *f;
+	enum told_us result = NOTHING;
+	u32 at;
+	u8 is_notice = 0;
+
+	if (is_plain(skb, 0) || !look(skb, &seen))
+		return NEXT;
+	s = set();
+	key_of(&key, &seen, 0);
+	f = bpf_map_lookup_elem(&flows, &key);
+	at = seen.options;
+	/* Where switches append their traces, there are several. */
+	for (int number = 0; number < TRACES && s; number++) {
+		if (at + OPTION_LENGTH > seen.header ||
+		    bpf_skb_load_bytes(skb, ETHERNET + at, &option, sizeof(option)))
+			break;
+		if (option.type != (seen.old ? OPTION_TYPE : OPTION_TYPE6) ||
+		    option.length != (seen.old ? OPTION_LENGTH : OPTION_LENGTH6))
+			break;
+		/* TCP sends nothing without flags. */
+		is_notice = KIND_OF(option.head) == NOTICE && !(seen.tcp.flags & (SYN | ACK | RST | FIN));
+		if (!f) {
+			if (is_notice)
+				count(C_NOT_OURS);
+			break;
+		}
+		result = take(s, f, &key, &seen, &option, is_notice);
+		if (is_notice || result == REFUSED)
+			break;
+		at += seen.old ? OPTION_LENGTH : OPTION_ROOM6;
+	}
 	if (!is_notice)
 		return NEXT;
 	/* Without an answer the switch says it again. */
-	return f->established ? answer(skb, s, &key, &told) : DROP;
+	return result == HEARD && f && f->established ? answer(skb, s, &key, &option) : DROP;
 }
 
 /* Whether a socket is in one of the cgroups that flows are chosen by. */
@@ -562,7 +561,7 @@ ALWAYS_INLINE struct flow *adopted(struct tcp_sock *tp, const struct settings *s
 		end(key);
 		return 0;
 	}
-	established(f, s, payload_of(tp));
+	established(f, s, payload_of(tp, key));
 	count(C_ADOPTED);
 	return f;
 }
@@ -610,6 +609,7 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *common = ctx->sk_common;
 	struct settings *s = set();
+	struct told6 out6 = {};
 	struct told out = {};
 	struct tcp_sock *tp;
 	struct flow *f;
@@ -620,8 +620,15 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 
 	if (!common || !s || (common->skc_family != AF_INET && common->skc_family != AF_INET6))
 		return 0;
-	key.local = common->skc_rcv_saddr;
-	key.remote = common->skc_daddr;
+	if (common->skc_family == AF_INET) {
+		map_ipv4(key.local, common->skc_rcv_saddr);
+		map_ipv4(key.remote, common->skc_daddr);
+	} else {
+		for (int at = 0; at < 4; at++) {
+			key.local[at] = common->skc_v6_rcv_saddr.in6_u.u6_addr32[at];
+			key.remote[at] = common->skc_v6_daddr.in6_u.u6_addr32[at];
+		}
+	}
 	key.local_port = common->skc_num;
 	key.remote_port = NETWORK16(common->skc_dport);
 	tp = bpf_skc_to_tcp_sock(common);
@@ -674,9 +681,15 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 		kbps = f->limit;
 		link = APPLICATION;
 	}
-	fill(&out.option, s, UPDATE, link, kbps, f->weight, 0, &key, 0);
-	write_ack(&out, &key, tp);
-	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	if (is_ipv4(key.remote)) {
+		fill(&out.option, s, UPDATE, link, kbps, f->weight, 0, &key, 0);
+		write_ack(&out, &key, tp);
+		bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	} else {
+		fill(&out6.hop.option, s, UPDATE, link, kbps, f->weight, 0, &key, 0);
+		write_ack6(&out6, &key, tp);
+		bpf_seq_write(ctx->meta->seq, &out6, sizeof(out6));
+	}
 	count(C_UPDATES);
 	return 0;
 }

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from pathlib import Path
 
 from tidegate import units
@@ -70,14 +71,15 @@ COUNTERS_HELP = {
 ASKING, PACED, SILENT = 1, 2, 3
 STATES = {ASKING: "asking", PACED: "paced", SILENT: "silent"}
 _SETTINGS = struct.Struct(f"=Q2Q2Q{MOST_CGROUPS}QIIIIII10B6x")
-_KEY = struct.Struct("=4s4sHH")
+_KEY = struct.Struct("=16s16sHH")
 _SHARE = struct.Struct("=II8B")
 _FLOW = struct.Struct("=7I8B5I8Q")
 _NUMBER = struct.Struct("=I")
 _COUNT = struct.Struct("=Q")
-_PREFIX = struct.Struct("=I4s")
+_PREFIX = struct.Struct("=I16s")
+# Of IPv4, and of IPv6; where the target's address stands in them.
+PACKETS = {4: (52, slice(16, 20)), 6: (76, slice(24, 40))}
 FLOW_BYTES = _FLOW.size + LINKS * _SHARE.size
-PACKET_BYTES = 52
 ONE = _NUMBER.pack(1)
 FIRST = _NUMBER.pack(0)
 
@@ -140,8 +142,10 @@ class Pacer:
             self._flows = self._loaded.map("flows", FLOW_BYTES)
             self._counts = self._loaded.map("counts", _COUNT.size)
             self._woken = self._loaded.map("woken", _NUMBER.size)
-            self._raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
-            stack.callback(self._raw.close)
+            self._raw = {
+                version: stack.enter_context(socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_RAW))
+                for version, family in ((4, socket.AF_INET), (6, socket.AF_INET6))
+            }
             if settings.pace_by == "htb":
                 free = self._loaded.map("free_classes", _NUMBER.size)
                 for number in range(1, MOST_CLASSES + 1):
@@ -172,7 +176,7 @@ class Pacer:
         keep = {_NUMBER.pack(port) for port in settings.ports}
         _replace(self._loaded.map("ports", 4), self._ports, keep)
         self._ports = keep
-        keep = {_PREFIX.pack(one.prefixlen, one.network_address.packed) for one in settings.networks}
+        keep = {_prefix(one) for one in settings.networks}
         _replace(self._loaded.map("peers", 4), self._peers, keep)
         self._peers = keep
         self._settings = settings
@@ -215,7 +219,7 @@ class Pacer:
 
     @staticmethod
     def _demand_ethernet(name: str) -> None:
-        """The programs look for IPv4 behind an Ethernet header."""
+        """The programs look for IP behind an Ethernet header."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
             told = fcntl.ioctl(one, SIOCGIFHWADDR, struct.pack("=16s24x", name.encode()))
         kind = struct.unpack_from("=H", told, 16)[0]
@@ -289,11 +293,15 @@ class Pacer:
         """Set limits that have changed, and send what switches are to be told."""
         self._woken[FIRST] = FIRST
         packets = self._loaded.iterate(self._iterator)
-        for at in range(0, len(packets) - PACKET_BYTES + 1, PACKET_BYTES):
-            packet = packets[at : at + PACKET_BYTES]
+        at = 0
+        while at < len(packets):
+            version = packets[at] >> 4
+            length, target = PACKETS[version]
+            packet = packets[at : at + length]
+            at += length
             # One that is lost is sent again.
             with suppress(OSError):
-                self._raw.sendto(packet, (socket.inet_ntoa(packet[16:20]), 0))
+                self._raw[version].sendto(packet, (str(ip_address(packet[target])), 0))
 
     def heard(self) -> None:
         """What `descriptor` said has been heard."""
@@ -335,8 +343,8 @@ def _flow(key: bytes, value: bytes, now: int) -> PacedFlow:
         if known and not left:
             shares.append(Share(number, of_all / max(1, weights)))
     return PacedFlow(
-        (socket.inet_ntoa(local), local_port),
-        (socket.inet_ntoa(remote), remote_port),
+        (_address(local), local_port),
+        (_address(remote), remote_port),
         STATES[state],
         direction == DIRECTIONS["opened"],
         weight,
@@ -349,6 +357,18 @@ def _flow(key: bytes, value: bytes, now: int) -> PacedFlow:
         tuple(shares),
         (now - heard) / 1e9 if heard else None,
     )
+
+
+def _address(packed: bytes) -> str:
+    address = IPv6Address(packed)
+    return str(address.ipv4_mapped or address)
+
+
+def _prefix(network: IPv4Network | IPv6Network) -> bytes:
+    """As a key of `peers`: of IPv4 in ::ffff:0:0/96."""
+    if network.version == 4:
+        return _PREFIX.pack(96 + network.prefixlen, bytes(10) + b"\xff\xff" + network.network_address.packed)
+    return _PREFIX.pack(network.prefixlen, network.network_address.packed)
 
 
 def _replace(into: libbpf.Map, old: set[bytes], new: set[bytes]) -> None:

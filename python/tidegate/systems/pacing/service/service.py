@@ -275,10 +275,15 @@ class Service:
         }
 
 
+def _end(of: tuple[str, int]) -> str:
+    address, port = of
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
 def _told(flow: PacedFlow) -> dict[str, Any]:
     return {
-        "local": f"{flow.local[0]}:{flow.local[1]}",
-        "remote": f"{flow.remote[0]}:{flow.remote[1]}",
+        "local": _end(flow.local),
+        "remote": _end(flow.remote),
         "state": flow.state,
         "opened": flow.opened,
         "weight": flow.weight,

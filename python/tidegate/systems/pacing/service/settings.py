@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class Settings:
     ports: tuple[int, ...] = ()
     """Ports that connections are opened to, or accepted at; none: all."""
     destinations: tuple[str, ...] = ()
-    """IPv4 prefixes of the other side; none: all."""
+    """IPv4 and IPv6 prefixes of the other side; none: all."""
     direction: str = "opened"
     """Which connections: `opened` by this host, `accepted` by it, or `both`."""
     existing: bool = True
@@ -71,9 +71,9 @@ class Settings:
         return units.time(self.timeout) // PS_PER_NS
 
     @property
-    def networks(self) -> tuple[IPv4Network, ...]:
+    def networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
         """The destinations."""
-        return tuple(IPv4Network(one) for one in self.destinations)
+        return tuple(ip_network(one) for one in self.destinations)
 
     def checked(self) -> Settings:
         """These settings with their keys; raises TidegateError where one is wrong."""
@@ -89,9 +89,9 @@ class Settings:
             units.below(port, 1, 65_536, "a TCP port")
         for one in self.destinations:
             try:
-                IPv4Network(one)
+                ip_network(one)
             except ValueError as error:
-                raise TidegateError(f"destination {one!r} is no IPv4 prefix: {error}") from None
+                raise TidegateError(f"destination {one!r} is no IP prefix: {error}") from None
         for name, value in (("ports", self.ports), ("destinations", self.destinations)):
             if len(value) > MOST_CHOSEN:
                 raise TidegateError(f"{len(value)} {name} are given; there is room for {MOST_CHOSEN}")
