@@ -146,7 +146,17 @@ def test_more_links_than_numbers_are_refused() -> None:
 
 
 EXPERIMENTS: dict[str, tuple[dict[str, Any], int]] = {
-    "join": ({"schemes": ("tcp", "fq"), "buffers": (16, 32), "settings": ("wan",), "period_s": 2.0}, 16),
+    "join": (
+        {
+            "schemes": ("tcp", "tcp-window", "fq", "rcp"),
+            "buffers": (16, 32),
+            "receive_buffers_kib": (140, 256),
+            "settings": ("wan",),
+            "period_s": 2.0,
+        },
+        36,
+    ),
+    "equation": ({"random_chains": 1}, 4 * (4 + 5 + 10 + 7 + 3)),
     "dmz": (
         {
             "rate_gbps": 10.0,

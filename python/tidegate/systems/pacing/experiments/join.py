@@ -5,7 +5,7 @@ Four hosts send to a server through a pacing switch whose link to the server is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -19,12 +19,13 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.hosts.agents import Connection
-from tidegate.network import Link, Network
+from tidegate.network import Link, Network, Switch
 from tidegate.plots import all_rows, of_first_seed
 from tidegate.results import Result, jain
 from tidegate.systems.pacing.agent import PacingAgent
-from tidegate.systems.pacing.claims import judged
+from tidegate.systems.pacing.claims import SUMS, judged
 from tidegate.systems.pacing.controller import RESERVE
+from tidegate.systems.pacing.experiments.rcp import rcp, rcp_switch
 from tidegate.systems.pacing.setup import paced, pacing
 
 FLOWS = 4
@@ -34,13 +35,18 @@ PAYLOAD = 1448 / 1514
 FIRST_START_S = 1.0
 PERIOD_S = 15.0
 ACCESS = "1 Gbit/s"
+AUTOMATIC_KIB = 32 * 1024
+"""A receive buffer that grows as far as it has to."""
+FIRST_KIB = 128
+"""What a receive buffer has at first; six tenths of it are window."""
 SCHEMES = {
     "tcp": "TCP",
-    "tcp-window": "TCP, receive buffer of 85 KiB",
+    "tcp-window": "TCP, small receive buffer",
     "fq": "paced (FQ)",
     "bbr": "BBR v1",
     "bbr3": "BBR v3",
     "manual": "set by hand for four flows",
+    "rcp": "RCP",
 }
 """`fq`: the paper's scheme; a socket is paced by its own TCP, as where Linux has no FQ."""
 
@@ -63,11 +69,17 @@ SETTINGS = {"lan": Setting("lan", 300.0, 0.5), "wan": Setting("wan", 100.0, 20.0
 
 
 def _network(
-    setting: Setting, scheme: str, control: str, buffer_packets: int, period_s: float
+    setting: Setting, scheme: str, control: str, buffer_packets: int, receive_kib: int, period_s: float
 ) -> tuple[Network, Link]:
     network = Network()
     managed = scheme == "fq"
-    switch = pacing(network, "switch") if managed else network.router("switch")
+    switch = (
+        pacing(network, "switch")
+        if managed
+        else rcp_switch(network, "switch")
+        if scheme == "rcp"
+        else network.router("switch")
+    )
     server = network.host("server")
     bottleneck = network.link(
         switch,
@@ -76,8 +88,10 @@ def _network(
         delay=round(setting.rtt_ms * 1e9 / 2 - 10e6),
         queue=f"{buffer_packets} packets",
     )
+    hosts = []
     for number in range(FLOWS):
         host = network.host(f"host{number + 1}")
+        hosts.append(host)
         network.link(host, switch, rate=ACCESS, delay="10 us", queue="1000 packets")
         if managed:
             paced(network, host)
@@ -88,8 +102,13 @@ def _network(
             server,
             congestion_control=scheme if scheme in ("bbr", "bbr3") else control,
             start=round((FIRST_START_S + number * period_s) * 1e12),
-            receive_buffer_max="85 KiB" if scheme == "tcp-window" else "32 MiB",
+            receive_buffer_max=f"{receive_kib} KiB",
+            # RCP's hosts space single packets.
+            segmentation_offload=None if scheme == "rcp" else "64 KiB",
         )
+    if scheme == "rcp":
+        assert isinstance(switch, Switch)
+        rcp(network, switch, bottleneck, f"{setting.rtt_ms} ms", hosts, server)
     network.record(f"{SAMPLE_MS} ms", queues=[bottleneck])
     return network, bottleneck
 
@@ -217,28 +236,53 @@ def join(
     controls: Annotated[tuple[str, ...], OneOf(("cubic", "reno"))] = ("cubic",),
     buffers: Annotated[tuple[int, ...], AtLeast(2)] = (8, 16, 32, 64, 128, 256),
     main_buffer: Annotated[int, AtLeast(2)] = 32,
+    receive_buffers_kib: Annotated[tuple[int, ...], AtLeast(FIRST_KIB, AUTOMATIC_KIB)] = (
+        140,
+        180,
+        256,
+        512,
+        1024,
+    ),
     period_s: Annotated[float, AtLeast(2.0)] = PERIOD_S,
 ) -> Plan:
-    """Four flows that join one after another: regular TCP, pacing by the switch, BBR, rates set by hand; over buffers and round trips."""
+    """Four flows that join one after another: regular TCP, pacing by the switch, BBR, rates set by hand, RCP; over buffers and round trips.
+
+    At 20 ms also over buffers of the bottleneck and, for `tcp-window`, over `receive_buffers_kib`.
+    """
     cases = []
     for name in settings:
         setting = SETTINGS[name]
         for control in controls:
             for scheme in schemes:
-                sweep = buffers if scheme in ("tcp", "fq", "bbr3") and name == "wan" else (main_buffer,)
-                for buffer_packets in sorted({*sweep, main_buffer}):
-                    network, link = _network(setting, scheme, control, buffer_packets, period_s)
+                for buffer_packets, receive_kib in _sizes(
+                    name, scheme, {*buffers, main_buffer}, main_buffer, receive_buffers_kib
+                ):
+                    network, link = _network(setting, scheme, control, buffer_packets, receive_kib, period_s)
                     about: Row = {
                         "setting": name,
                         "scheme": scheme,
                         "control": scheme if scheme in ("bbr", "bbr3") else control,
                         "buffer_packets": buffer_packets,
+                        "receive_buffer_kib": receive_kib,
                     }
                     duration = FIRST_START_S + FLOWS * period_s
                     measure = partial(_rows, setting, about, period_s, network, link)
                     key = f"{name}-{scheme}-{about['control']}-{buffer_packets}"
+                    if scheme == "tcp-window":
+                        key += f"-{receive_kib}"
                     cases.append(Case(key, network, f"{round(duration * 1000)} ms", measure))
     return Plan(cases, partial(_claims, main_buffer, period_s), partial(_draw, main_buffer, period_s))
+
+
+def _sizes(
+    setting: str, scheme: str, buffers: Collection[int], main: int, receive_kib: Collection[int]
+) -> list[tuple[int, int]]:
+    """Buffers of the bottleneck and receive buffers to run with: one of them is varied at a time, at the longer round trip."""
+    small = scheme == "tcp-window"
+    usual = min(receive_kib) if small else AUTOMATIC_KIB
+    if setting != "wan":
+        return [(main, usual)]
+    return sorted({(size, usual) for size in buffers} | {(main, kib) for kib in receive_kib if small})
 
 
 WHY_START = "a newcomer's slow start takes some round trips before it sends at its rate"
@@ -334,7 +378,13 @@ def _at_most(name: str, statement: str, values: dict[str, float], high: float) -
 def _draw(main_buffer: int, period_s: float, runs: list[Run]) -> Figure:
     """Goodput over time of each scheme; below, over buffers."""
     about = [(run, run.rows[0]) for run in of_first_seed(runs) if run.rows]
-    first = [(run, row) for run, row in about if row["buffer_packets"] == main_buffer]
+    windows = {row["receive_buffer_kib"] for _, row in about if row["scheme"] == "tcp-window"}
+    usual = {AUTOMATIC_KIB, min(windows, default=AUTOMATIC_KIB)}
+    first = [
+        (run, row)
+        for run, row in about
+        if row["buffer_packets"] == main_buffer and row["receive_buffer_kib"] in usual
+    ]
     settings = list(dict.fromkeys(str(row["setting"]) for _, row in first))
     columns = max(sum(row["setting"] == name for _, row in first) for name in settings)
     figure = Figure(figsize=(3.4 * columns, 3.2 * (len(settings) + 1)), layout="constrained")
@@ -347,7 +397,14 @@ def _draw(main_buffer: int, period_s: float, runs: list[Run]) -> Figure:
             if column == 0:
                 panel.set_ylabel("goodput (Mbit/s)")
                 panel.legend(fontsize="x-small", loc="lower left")
-    _draw_buffers(figure.add_subplot(grid[len(settings), :]), all_rows(runs))
+    rows = all_rows(runs)
+    below = grid[len(settings), :].subgridspec(1, 3 if len(windows) > 1 else 2)
+    over_buffers = [row for row in rows if row["receive_buffer_kib"] in usual]
+    for column, period in enumerate((1, FLOWS)):
+        _draw_buffers(figure.add_subplot(below[column]), over_buffers, period)
+    if len(windows) > 1:
+        own = [row for row in rows if row["buffer_packets"] == main_buffer]
+        _draw_receive_buffers(figure.add_subplot(below[2]), own)
     return figure
 
 
@@ -370,28 +427,50 @@ def _draw_time(panel: Axes, run: Run, scheme: str, setting: Setting, period_s: f
     panel.grid(alpha=0.3)
 
 
-def _draw_buffers(panel: Axes, rows: list[Row]) -> None:
-    """Part of the limit in the first and the last period, at the longer round trip."""
+def _draw_buffers(panel: Axes, rows: list[Row], period: int) -> None:
+    """Part of the limit in a period, at the longer round trip."""
     for scheme in dict.fromkeys(row["scheme"] for row in rows if row["setting"] == "wan"):
-        for period, style in ((1, "-o"), (FLOWS, "--s")):
-            chosen = [
-                row
-                for row in rows
-                if (row["setting"], row["scheme"], row["period"]) == ("wan", scheme, period)
-            ]
-            found = medians(chosen, "of_limit", lambda row: str(row["buffer_packets"]))
-            if len(found) > 1:
-                sizes = sorted(map(int, found))
-                panel.plot(
-                    sizes,
-                    [found[str(size)] for size in sizes],
-                    style,
-                    label=f"{SCHEMES[scheme]}, period {period}",
-                )
-    if panel.lines:
-        panel.legend(fontsize="small")
-        panel.set_xscale("log", base=2)
+        chosen = [
+            row for row in rows if (row["setting"], row["scheme"], row["period"]) == ("wan", scheme, period)
+        ]
+        found = medians(chosen, "of_limit", lambda row: str(row["buffer_packets"]))
+        if len(found) > 1:
+            sizes = sorted(map(int, found))
+            panel.plot(sizes, [found[str(size)] for size in sizes], "-o", markersize=4, label=SCHEMES[scheme])
+            panel.set_xscale("log", base=2)
+            panel.set_xticks(sizes, [str(size) for size in sizes])
+    if panel.lines and period > 1:
+        panel.legend(fontsize="x-small", loc="lower right")
     panel.set(
-        xlabel="buffer of the bottleneck at 20 ms (packets)", ylabel="part of the limit", ylim=(None, 1.02)
+        title=f"period {period}, 20 ms",
+        xlabel="buffer of the bottleneck (packets)",
+        ylabel="part of the limit",
+        ylim=(None, 1.02),
     )
+    panel.grid(alpha=0.3)
+
+
+def _draw_receive_buffers(panel: Axes, rows: list[Row]) -> None:
+    """What regular TCP gets at the longer round trip, beside the paper's Table I."""
+    own = [row for row in rows if row["setting"] == "wan" and row["scheme"] in ("tcp", "tcp-window")]
+    sizes = sorted({int(row["receive_buffer_kib"]) for row in own})
+    for period in range(1, FLOWS + 1):
+        found = medians(
+            [row for row in own if row["period"] == period],
+            "goodput_mbps",
+            lambda row: str(row["receive_buffer_kib"]),
+        )
+        (line,) = panel.plot(
+            [found[str(size)] for size in sizes], "-o", markersize=4, label=f"period {period}"
+        )
+        panel.axhline(SUMS["tcp"][period - 1], color=line.get_color(), linewidth=0.8, linestyle=":")
+    names = [f"{size}" if size != AUTOMATIC_KIB else "automatic" for size in sizes]
+    panel.set_xticks(range(len(sizes)), names)
+    panel.set(
+        title="TCP, 20 ms; dotted: the paper's",
+        xlabel="receive buffer (KiB)",
+        ylabel="sum of goodput (Mbit/s)",
+        ylim=(0, None),
+    )
+    panel.legend(fontsize="small")
     panel.grid(alpha=0.3)
