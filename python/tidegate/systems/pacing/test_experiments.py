@@ -169,6 +169,7 @@ EXPERIMENTS: dict[str, tuple[dict[str, Any], int]] = {
     ),
     "leave": ({"rtts_ms": (5.0,)}, 2),
     "paths": ({"random_chains": 1}, 21),
+    "hosts": ({"flows": (3, 1), "duration_s": 3.0}, 4),
     "weights": ({"weights": (1, 3), "duration_s": 3.0}, 4),
     "unmanaged": ({"cross_mbps": (20.0,)}, 1),
     "legacy": ({"routers": (1,), "duration_s": 3.0}, 4),
