@@ -18,6 +18,7 @@ lifted. Of several agents of a host the first is next to TCP, and the least of t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -93,6 +94,19 @@ class Connection:
         if packets is not None and packets < 1:
             raise TidegateError(f"a window of {packets} packets lets nothing through; give at least 1")
         self._core.limit_cwnd(self._agent, self.number, packets)
+
+    def in_namespace(self) -> AbstractContextManager[None]:
+        """While this lasts, this thread is in the network namespace of the connection's host, which is a real one.
+
+        For settings of the host that agents have no call for. Raises `TidegateError` in the simulator.
+        """
+        inside = getattr(self._core, "inside", None)
+        if inside is None:
+            raise TidegateError(
+                "hosts of the simulator have no network namespace; this needs real hosts: run it with --backend live"
+            )
+        there: AbstractContextManager[None] = inside(self._agent)
+        return there
 
     def send(self, option: Option, data: bytes) -> bool:
         """Send a pure ACK with an option, beside those that TCP sends; gives whether the connection is established.

@@ -11,7 +11,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -449,6 +449,10 @@ class RealAgents:
         cwnd = min(min(windows), MOST_PACKETS) if windows else 0
         self._maps["limits"][_NUMBER.pack(connection)] = _LIMIT.pack(pace, cwnd)
         self._changed.add(end.host)
+
+    def inside(self, agent: int) -> AbstractContextManager[None]:
+        """See `Connection.in_namespace`."""
+        return _inside(self.hosts[self._agents[agent]].namespace)
 
     def send(self, agent: int, connection: int, place: str, kind: int, data: bytes) -> bool:
         """See `_core.HostAgents`.

@@ -132,6 +132,12 @@ def test_wrong_settings_are_refused(make: Any, why: str) -> None:
         make()
 
 
+def test_hosts_of_the_simulator_have_no_htb(tmp_path: Path) -> None:
+    settings = {"schemes": ("htb",), "settings": ("wan",), "buffers": (32,), "period_s": 2.0}
+    with pytest.raises(TidegateError, match="run it with --backend live, or take the scheme fq"):
+        run_experiment("pacing.join", settings, seeds=[1], out=tmp_path / "out")
+
+
 def test_more_links_than_numbers_are_refused() -> None:
     network = Network()
     switch = pacing(network, "switch")

@@ -349,11 +349,12 @@ def _draw_buffers(panel: Axes, rows: list[Row]) -> None:
         sizes = sorted({float(row["buffer_percent"]) for row in own})
         least = [min(row["of_limit_late"] for row in own if row["buffer_percent"] == size) for size in sizes]
         needed = buffer_needed(rows, scheme)
-        enough = "never" if needed is None else f"from {needed:g} %"
+        enough = "with none" if needed is None else f"from {needed:g} %"
         panel.plot(sizes, least, "-o", markersize=4, label=f"{SCHEMES[scheme]} ({ENOUGH:.0%}: {enough})")
     panel.axhline(ENOUGH, color="0.6", linewidth=0.8, linestyle=":")
+    lengths = [f"{seconds:g}" for seconds in sorted({float(row["phase_s"]) for row in rows})]
     panel.set(
-        xlabel="buffer (% of a BDP)",
+        xlabel=f"buffer (% of a BDP); phases of {' and '.join(lengths)} s",
         ylabel="least part of the limit, after 1 s",
         xscale="log",
         ylim=(0, 1.03),
@@ -373,7 +374,7 @@ def _draw_shares(panel: Axes, rows: list[Row], rtt_ms: float) -> None:
         places = [schemes.index(row["scheme"]) + 0.2 * (phase - 2) for row in own]
         panel.plot(places, values, "o", markersize=5, label=f"phase {phase}: {len(ACTIVE[phase - 1])} flows")
     panel.axhline(end, color="0.6", linewidth=0.8, linestyle=":")
-    panel.text(0, end, "not within the phase", va="bottom", fontsize="x-small")
+    panel.text(0, end, "not within the phase", va="bottom", ha="center", fontsize="x-small")
     panel.set_xticks(
         range(len(schemes)), [SCHEMES[name] for name in schemes], rotation=20, fontsize="x-small"
     )

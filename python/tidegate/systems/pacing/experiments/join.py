@@ -25,6 +25,7 @@ from tidegate.results import Result, jain
 from tidegate.systems.pacing.agent import PacingAgent
 from tidegate.systems.pacing.claims import SUMS, judged
 from tidegate.systems.pacing.controller import RESERVE
+from tidegate.systems.pacing.experiments.htb import HtbAgent
 from tidegate.systems.pacing.experiments.rcp import rcp, rcp_switch
 from tidegate.systems.pacing.setup import paced, pacing
 
@@ -47,8 +48,11 @@ SCHEMES = {
     "bbr3": "BBR v3",
     "manual": "set by hand for four flows",
     "rcp": "RCP",
+    "htb": "paced (HTB)",
 }
 """`fq`: the paper's scheme; a socket is paced by its own TCP, as where Linux has no FQ."""
+SIMULATED = tuple(name for name in SCHEMES if name != "htb")
+"""Hosts of the simulator have no HTB."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def _network(
     setting: Setting, scheme: str, control: str, buffer_packets: int, receive_kib: int, period_s: float
 ) -> tuple[Network, Link]:
     network = Network()
-    managed = scheme == "fq"
+    managed = scheme in ("fq", "htb")
     switch = (
         pacing(network, "switch")
         if managed
@@ -93,7 +97,9 @@ def _network(
         host = network.host(f"host{number + 1}")
         hosts.append(host)
         network.link(host, switch, rate=ACCESS, delay="10 us", queue="1000 packets")
-        if managed:
+        if scheme == "htb":
+            network.agent(host, HtbAgent())
+        elif managed:
             paced(network, host)
         elif scheme == "manual":
             network.agent(host, ByHand(round(setting.rate_mbps * 1e6 * (1 - RESERVE) / FLOWS * PAYLOAD)))
@@ -232,7 +238,7 @@ def _told_ms(network: Network, flow: int, period_s: float) -> tuple[float, float
 )
 def join(
     settings: Annotated[tuple[str, ...], OneOf(SETTINGS)] = ("lan", "wan"),
-    schemes: Annotated[tuple[str, ...], OneOf(SCHEMES)] = tuple(SCHEMES),
+    schemes: Annotated[tuple[str, ...], OneOf(SCHEMES)] = SIMULATED,
     controls: Annotated[tuple[str, ...], OneOf(("cubic", "reno"))] = ("cubic",),
     buffers: Annotated[tuple[int, ...], AtLeast(2)] = (8, 16, 32, 64, 128, 256),
     main_buffer: Annotated[int, AtLeast(2)] = 32,
@@ -247,7 +253,8 @@ def join(
 ) -> Plan:
     """Four flows that join one after another: regular TCP, pacing by the switch, BBR, rates set by hand, RCP; over buffers and round trips.
 
-    At 20 ms also over buffers of the bottleneck and, for `tcp-window`, over `receive_buffers_kib`.
+    At 20 ms also over buffers of the bottleneck and, for `tcp-window`, over `receive_buffers_kib`. The scheme `htb` runs on real hosts
+    only.
     """
     cases = []
     for name in settings:
