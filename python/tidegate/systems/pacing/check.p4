@@ -34,19 +34,19 @@ void sip_address(inout bit<32> v0, inout bit<32> v1, inout bit<32> v2, inout bit
 
 // The check of an option of a flow. `number` binds it to the packet: TCP's sequence number of a SYN, its acknowledgment number of a
 // SYN-ACK. Words are taken as numbers, not as bytes of the wire.
-bit<24> check_of(in bit<64> key, in flow_t flow, in bit<32> number, in option_t option) {
+bit<24> check_of(in bit<64> key, in flow_t flow, in bool six, in ends_t ends, in bit<32> number, in option_t option) {
     bit<32> v0 = key[63:32];
     bit<32> v1 = key[31:0];
     bit<32> v2 = key[63:32] ^ 0x6c796765;
     bit<32> v3 = key[31:0] ^ 0x74656462;
-    if (flow.six) {
-        sip_address(v0, v1, v2, v3, flow.src6);
+    if (six) {
+        sip_address(v0, v1, v2, v3, ends.src);
     } else {
         sip_word(v0, v1, v2, v3, flow.source[63:32]);
     }
     sip_word(v0, v1, v2, v3, flow.source[31:0]);
-    if (flow.six) {
-        sip_address(v0, v1, v2, v3, flow.dst6);
+    if (six) {
+        sip_address(v0, v1, v2, v3, ends.dst);
     } else {
         sip_word(v0, v1, v2, v3, flow.target);
     }
@@ -54,7 +54,7 @@ bit<24> check_of(in bit<64> key, in flow_t flow, in bit<32> number, in option_t 
     sip_word(v0, v1, v2, v3, option.version ++ option.key ++ option.kind ++ option.hops ++ option.link ++ option.rate);
     sip_word(v0, v1, v2, v3, option.weight ++ option.sequence ++ 8w0);
     // The last word has the length in bytes.
-    sip_word(v0, v1, v2, v3, flow.six ? 32w48 << 24 : 32w24 << 24);
+    sip_word(v0, v1, v2, v3, six ? 32w48 << 24 : 32w24 << 24);
     v2 = v2 ^ 0xff;
     sip_round(v0, v1, v2, v3);
     sip_round(v0, v1, v2, v3);

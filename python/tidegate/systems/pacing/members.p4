@@ -11,13 +11,16 @@
 #define ALL (4 << WAY_BITS)
 #define NOWHERE 32w0xffff_ffff
 
+// A host's address and both ports; the other's address. Of IPv6 addresses, a hash.
 struct flow_t {
-    // A host's address and both ports; the other's address. Of IPv6 addresses, a hash.
-    bit<64>  source;
-    bit<32>  target;
-    bool     six;
-    bit<128> src6;
-    bit<128> dst6;
+    bit<64> source;
+    bit<32> target;
+}
+
+// Addresses of IPv6: a host's and the other's.
+struct ends_t {
+    bit<128> src;
+    bit<128> dst;
 }
 
 // The first bits of an IPv6 address's hash: those of IPv4's multicast addresses, which TCP does not have.
@@ -67,12 +70,12 @@ register<bit<48>>(WAY) aggregate_since;
 register<bit<32>>(PORTS) aggregates;
 
 // What stands for IPv6 addresses.
-control HashAddresses(inout flow_t flow) {
+control HashAddresses(in ends_t ends, inout flow_t flow) {
     apply {
         bit<32> spread;
-        hash(spread, HashAlgorithm.crc32, 32w0, { flow.src6 }, 64w0x1_0000_0000);
+        hash(spread, HashAlgorithm.crc32, 32w0, { ends.src }, 64w0x1_0000_0000);
         flow.source[63:32] = spread;
-        hash(spread, HashAlgorithm.crc32, 32w0, { flow.dst6 }, 64w0x1_0000_0000);
+        hash(spread, HashAlgorithm.crc32, 32w0, { ends.dst }, 64w0x1_0000_0000);
         flow.target = HASHED ++ spread[27:0];
     }
 }
@@ -85,18 +88,21 @@ control Look(in flow_t flow, in bit<32> at, inout bit<32> place, inout bit<32> f
         member_src.read(there, at);
         member_dst.read(there_to, at);
         if (there == flow.source && there_to == flow.target) {
-            bool same = true;
-            if (flow.six) {
-                bit<128> src6;
-                bit<128> dst6;
-                member_src6.read(src6, at);
-                member_dst6.read(dst6, at);
-                same = src6 == flow.src6 && dst6 == flow.dst6;
-            }
-            place = same ? at : place;
+            place = at;
         } else {
             free = there == 0 && free == NOWHERE ? at : free;
         }
+    }
+}
+
+// Whether a member has these addresses, whose hash it has.
+control Same(in ends_t ends, in bit<32> place, out bool same) {
+    apply {
+        bit<128> src;
+        bit<128> dst;
+        member_src6.read(src, place);
+        member_dst6.read(dst, place);
+        same = src == ends.src && dst == ends.dst;
     }
 }
 

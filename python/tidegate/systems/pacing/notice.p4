@@ -64,10 +64,10 @@ control PacingEgress(inout headers_t hdr, inout metadata_t meta, inout standard_
                 flow_t flow;
                 flow.source = meta.dst ++ meta.dst_port ++ meta.src_port;
                 flow.target = meta.src;
-                flow.six = meta.six == 1;
-                flow.src6 = meta.dst6;
-                flow.dst6 = meta.src6;
-                hdr.option.check = check_of(meta.key, flow, 0, hdr.option);
+                ends_t ends;
+                ends.src = meta.dst6;
+                ends.dst = meta.src6;
+                hdr.option.check = check_of(meta.key, flow, meta.six == 1, ends, 0, hdr.option);
             }
             hdr.tcp.setValid();
             hdr.tcp.src_port = meta.src_port;

@@ -78,6 +78,7 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Measure() measure;
     HashAddresses() addresses;
     Find() find;
+    Same() is_same;
     FindAggregate() find_aggregate;
     Mark() mark;
     WriteTrace() write_trace;
@@ -173,328 +174,340 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             }
         }
 
-        // Whose it is.
-        flow_t flow;
-        bit<32> free = NOWHERE;
-        flow.source = 0;
-        flow.target = 0;
-        flow.six = hdr.ipv6.isValid();
-        flow.src6 = 0;
-        flow.dst6 = 0;
-        if (what == SENT || what == ANSWER) {
-            if (flow.six) {
-                flow.src6 = what == SENT ? hdr.ipv6.src : hdr.ipv6.dst;
-                flow.dst6 = what == SENT ? hdr.ipv6.dst : hdr.ipv6.src;
-                addresses.apply(flow);
-            } else {
-                flow.source[63:32] = what == SENT ? hdr.ipv4.src : hdr.ipv4.dst;
-                flow.target = what == SENT ? hdr.ipv4.dst : hdr.ipv4.src;
+        if (what != PASSES) {
+            // Whose it is.
+            flow_t flow;
+            bit<32> free = NOWHERE;
+            ends_t ends;
+            bool six = hdr.ipv6.isValid();
+            flow.source = 0;
+            flow.target = 0;
+            ends.src = 0;
+            ends.dst = 0;
+            if (what == SENT || what == ANSWER) {
+                if (six) {
+                    ends.src = what == SENT ? hdr.ipv6.src : hdr.ipv6.dst;
+                    ends.dst = what == SENT ? hdr.ipv6.dst : hdr.ipv6.src;
+                    addresses.apply(ends, flow);
+                } else {
+                    flow.source[63:32] = what == SENT ? hdr.ipv4.src : hdr.ipv4.dst;
+                    flow.target = what == SENT ? hdr.ipv4.dst : hdr.ipv4.src;
+                }
+                // TCP has no multicast: such an address would be taken for a hash.
+                what = !six && flow.target[31:28] == HASHED ? PASSES : what;
+                flow.source[31:0] = what == SENT ? hdr.tcp.src_port ++ hdr.tcp.dst_port : hdr.tcp.dst_port ++ hdr.tcp.src_port;
+                if (what != PASSES) {
+                    find.apply(flow, place, free);
+                    if (six && place != NOWHERE) {
+                        // Who has another's hash has no place of its own.
+                        bool same;
+                        is_same.apply(ends, place, same);
+                        place = same ? place : NOWHERE;
+                        free = NOWHERE;
+                    }
+                }
             }
-            // TCP has no multicast: such an address would be taken for a hash.
-            what = !flow.six && flow.target[31:28] == HASHED ? PASSES : what;
-            flow.source[31:0] = what == SENT ? hdr.tcp.src_port ++ hdr.tcp.dst_port : hdr.tcp.dst_port ++ hdr.tcp.src_port;
-            if (what != PASSES) {
-                find.apply(flow, place, free);
-            }
-        }
 
-        // Whether its option is from who may say it.
-        bit<1>  needs_check = 0;
-        bit<1>  key_number = 0;
-        bit<64> key = 0;
-        bool says = hdr.option.isValid() && (what == SENT || what == ANSWER);
-        if (what == VISIT || what == ANSWER || says) {
-            keyed.read(needs_check, 0);
-            signing.read(key_number, 0);
-            keys.read(key, (bit<32>) key_number);
-        }
-        if (says && hdr.option.version != VERSION) {
-            refused.count(BAD_VERSION);
-            says = false;
-        }
-        if (says && needs_check == 1) {
-            bit<64> other;
-            bit<32> bound = what == ANSWER ? hdr.tcp.ack : hdr.option.kind == JOIN ? hdr.tcp.seq : 32w0;
-            keys.read(other, (bit<32>) hdr.option.key);
-            if (check_of(other, flow, bound, hdr.option) != hdr.option.check) {
-                refused.count(BAD_CHECK);
+            // Whether its option is from who may say it.
+            bit<1>  needs_check = 0;
+            bit<1>  key_number = 0;
+            bit<64> key = 0;
+            bool says = hdr.option.isValid() && (what == SENT || what == ANSWER);
+            if (what == VISIT || what == ANSWER || says) {
+                keyed.read(needs_check, 0);
+                signing.read(key_number, 0);
+                keys.read(key, (bit<32>) key_number);
+            }
+            if (says && hdr.option.version != VERSION) {
+                refused.count(BAD_VERSION);
                 says = false;
             }
-        }
-        bool updates = says && what == SENT && hdr.option.kind == UPDATE;
-        bool asks = updates || says && what == SENT && hdr.option.kind == JOIN && hdr.tcp.flags & (SYN | ACK | FIN | RST) == SYN;
+            if (says && needs_check == 1) {
+                bit<64> other;
+                bit<32> bound = what == ANSWER ? hdr.tcp.ack : hdr.option.kind == JOIN ? hdr.tcp.seq : 32w0;
+                keys.read(other, (bit<32>) hdr.option.key);
+                if (check_of(other, flow, six, ends, bound, hdr.option) != hdr.option.check) {
+                    refused.count(BAD_CHECK);
+                    says = false;
+                }
+            }
+            bool updates = says && what == SENT && hdr.option.kind == UPDATE;
+            bool asks = updates || says && what == SENT && hdr.option.kind == JOIN && hdr.tcp.flags & (SYN | ACK | FIN | RST) == SYN;
 
-        // Without a place of its own, an aggregate may have the flow.
-        bit<32> bits = 0;
-        bool    known = true;
-        if ((what == SENT || what == ANSWER) && place == NOWHERE) {
-            bit<32> way = what == SENT ? port : (bit<32>) standard_metadata.ingress_port;
-            bit<32> some;
-            bool    full = asks && free == NOWHERE;
-            aggregates.read(some, way);
-            if (some != 0 || full) {
-                find_aggregate.apply(flow, way, place, bits, known);
-                full = full && !known;
-                if (full) {
-                    refused.count(NO_PLACE);
+            // Without a place of its own, an aggregate may have the flow.
+            bit<32> bits = 0;
+            bool    known = true;
+            if ((what == SENT || what == ANSWER) && place == NOWHERE) {
+                bit<32> way = what == SENT ? port : (bit<32>) standard_metadata.ingress_port;
+                bit<32> some;
+                bool    full = asks && free == NOWHERE;
+                aggregates.read(some, way);
+                if (some != 0 || full) {
+                    find_aggregate.apply(flow, way, place, bits, known);
+                    full = full && !known;
+                    if (full) {
+                        refused.count(NO_PLACE);
+                    }
+                    // Nobody has checked a SYN: the flow may ask again.
+                    if (!known && !(full && (updates || needs_check == 1))) {
+                        place = NOWHERE;
+                    }
                 }
-                // Nobody has checked a SYN: the flow may ask again.
-                if (!known && !(full && (updates || needs_check == 1))) {
-                    place = NOWHERE;
+            }
+            if (place != NOWHERE) {
+                member.read(was, place);
+                if (place < PLACES) {
+                    member_limit.read(was_limit, place);
+                }
+                is = was;
+                limit = was_limit;
+                if (what == ANSWER) {
+                    port = (bit<32>) was[8:0];
+                    capacity.read(rate, port);
                 }
             }
-        }
-        if (place != NOWHERE) {
-            member.read(was, place);
-            if (place < PLACES) {
-                member_limit.read(was_limit, place);
-            }
-            is = was;
-            limit = was_limit;
-            if (what == ANSWER) {
-                port = (bit<32>) was[8:0];
-                capacity.read(rate, port);
-            }
-        }
-        bool single = place < PLACES;
+            bool single = place < PLACES;
 
-        // What the link's members share: what it has, less what others take of it; and the sum of their weights, the flow's included.
-        bit<32> sum = 0;
-        bit<32> share = 0;
-        bit<32> count = 0;
-        bit<8>  id = 0;
-        if (place != NOWHERE && (what != SENT || updates)) {
-            bit<32> gone;
-            bit<32> more;
-            bit<32> drains;
-            bit<1>  hosts;
-            // What it adds to what counts already.
-            bool    counts = was[26:26] == 1 && was_limit == 0;
-            bit<32> weight = updates && single ? weight_of(hdr.option.weight) : (bit<32>) was[24:9];
-            bit<32> less = counts ? (bit<32>) was[24:9] : 0;
-            if (!single) {
-                weight = known ? less : less + 1;
-            }
-            weights.read(sum, port);
-            taken.read(gone, port);
-            others.read(more, port);
-            epoch.read(count, port);
-            link_id.read(id, port);
-            draining.read(drains, port);
-            by_host.read(hosts, 0);
-            if (hosts == 1) {
-                // A host's flows share what each host has.
-                bit<32> of = 0;
-                bit<32> own = less;
-                if (single) {
-                    member_of.read(of, place);
+            // What the link's members share: what it has, less what others take of it; and the sum of their weights, the flow's included.
+            bit<32> sum = 0;
+            bit<32> share = 0;
+            bit<32> count = 0;
+            bit<8>  id = 0;
+            if (place != NOWHERE && (what != SENT || updates)) {
+                bit<32> gone;
+                bit<32> more;
+                bit<32> drains;
+                bit<1>  hosts;
+                // What it adds to what counts already.
+                bool    counts = was[26:26] == 1 && was_limit == 0;
+                bit<32> weight = updates && single ? weight_of(hdr.option.weight) : (bit<32>) was[24:9];
+                bit<32> less = counts ? (bit<32>) was[24:9] : 0;
+                if (!single) {
+                    weight = known ? less : less + 1;
                 }
-                if (of != 0) {
-                    host_weight.read(own, of - 1);
+                weights.read(sum, port);
+                taken.read(gone, port);
+                others.read(more, port);
+                epoch.read(count, port);
+                link_id.read(id, port);
+                draining.read(drains, port);
+                by_host.read(hosts, 0);
+                if (hosts == 1) {
+                    // A host's flows share what each host has.
+                    bit<32> of = 0;
+                    bit<32> own = less;
+                    if (single) {
+                        member_of.read(of, place);
+                    }
+                    if (of != 0) {
+                        host_weight.read(own, of - 1);
+                    }
+                    sum = own == 0 ? sum + 1 : sum;
+                    bit<64> parts = (bit<64>) sum * (bit<64>) (own - less + weight);
+                    sum = parts >> 31 == 0 ? (bit<32>) parts : 32w0x7fff_ffff;
+                } else {
+                    sum = sum - less + weight;
                 }
-                sum = own == 0 ? sum + 1 : sum;
-                bit<64> parts = (bit<64>) sum * (bit<64>) (own - less + weight);
-                sum = parts >> 31 == 0 ? (bit<32>) parts : 32w0x7fff_ffff;
-            } else {
-                sum = sum - less + weight;
+                gone = gone + more + drains - was_limit;
+                sum = sum == 0 ? 32w1 : sum;
+                share = rate > gone + (rate >> 5) ? rate - gone : rate >> 5;
             }
-            gone = gone + more + drains - was_limit;
-            sum = sum == 0 ? 32w1 : sum;
-            share = rate > gone + (rate >> 5) ? rate - gone : rate >> 5;
-        }
 
-        // What becomes of it.
-        bool tells = false;
-        bool forgets = false;
-        bit<64> host = hdr.ethernet.src ++ (bit<16>) standard_metadata.ingress_port;
-        if (what == VISIT) {
-            bit<48> seen;
-            bit<48> longest;
-            member_seen.read(seen, place);
-            idle.read(longest, 0);
-            longest = was[26:25] == JOINED ? longest : longest >> 3;
-            if (now - seen >= longest) {
-                is = 0;
-                changes = true;
-            }
-            if (!single) {
-                bit<48> since;
-                bit<32> at = place - PLACES;
-                bit<32> new;
-                aggregate_since.read(since, at);
-                aggregate_new.read(new, at);
-                if (changes) {
-                    aggregate_new.write(at, 0);
-                    aggregate_old.write(at, 0);
-                } else if (now - since >= longest) {
-                    aggregate_since.write(at, now);
-                    aggregate_old.write(at, new);
-                    aggregate_new.write(at, 0);
-                    bit<32> left = ones(new);
-                    is[24:9] = left[15:0];
-                    is = new == 0 ? 0 : is;
-                    changes = is != was;
-                }
-            } else if (!changes && was[26:26] == 1) {
-                bit<32> told;
-                bit<1>  knows;
-                bit<48> told_at;
-                bit<48> pause;
-                bit<9>  left;
-                member_told.read(told, place);
-                member_knows.read(knows, place);
-                member_told_at.read(told_at, place);
-                again.read(pause, 0);
-                member_left.read(left, place);
-                if (left[8:8] == 1 && now - told_at >= pause) {
-                    left[8:8] = 0;
-                }
-                forgets = left != 0 && left[8:8] == 0;
-                tells = forgets || told != count || knows == 0 && now - told_at >= pause;
-                if (tells) {
-                    member_told_at.write(place, now);
-                    walk_at.write(port, now + pause);
-                    if (forgets) {
-                        member_left.write(place, left | 0x100);
-                        walk_wanted.write(port, 1);
-                        id = left[7:0];
-                    } else {
-                        member_told.write(place, count);
-                        member_knows.write(place, 0);
-                    }
-                    member_src.read(flow.source, place);
-                    member_dst.read(flow.target, place);
-                    member_host.read(host, place);
-                    // TCP has no multicast: it stands for a hash.
-                    if (flow.target[31:28] == HASHED) {
-                        flow.six = true;
-                        member_src6.read(flow.src6, place);
-                        member_dst6.read(flow.dst6, place);
-                    }
-                }
-            }
-        } else if (what == ANSWER && place != NOWHERE) {
-            if (hdr.tcp.flags & RST != 0) {
-                changes = true;
-                is = 0;
-            } else {
-                bool is_trace = says && hdr.option.kind == TRACE;
-                if (is_trace || !hdr.option.isValid()) {
-                    bit<1> each;
-                    bool   room;
-                    appends.read(each, 0);
-                    write_trace.apply(hdr, flow, is_trace, each, key, key_number, needs_check, id, share, sum, room);
-                    if (!room) {
-                        refused.count(NO_ROOM);
-                    }
-                }
-            }
-        } else if (what == SENT && place != NOWHERE) {
-            member_seen.write(place, now);
-            if (hdr.tcp.flags & (FIN | RST) != 0) {
-                is = 0;
-                changes = true;
-            } else if (single) {
-                if (was[26:25] != JOINED && hdr.tcp.flags & (SYN | ACK) == ACK) {
-                    is[26:25] = JOINED;
-                }
-                is[8:0] = standard_metadata.egress_spec;
-                if (is[8:0] != was[8:0]) {
-                    bit<8> old;
-                    link_id.read(old, (bit<32>) was[8:0]);
-                    member_left.write(place, 1w0 ++ old);
-                }
-                if (updates) {
-                    // It is answered: the host is told again.
-                    member_knows.write(place, 0);
-                    bit<32> weight = weight_of(hdr.option.weight);
-                    is[24:9] = weight[15:0];
-                    limit = number(hdr.option.rate);
-                    if (hdr.option.link == id || (bit<64>) limit * (bit<64>) sum >= (bit<64>) weight * (bit<64>) share) {
-                        limit = 0;
-                    }
-                }
-                if (says && hdr.option.kind == SEEN) {
-                    bit<8>  own;
-                    bit<32> told;
-                    link_id.read(own, port);
-                    member_told.read(told, place);
-                    if (own == hdr.option.link && told[7:0] == hdr.option.sequence) {
-                        member_knows.write(place, 1);
-                    }
-                    bit<9> left;
-                    member_left.read(left, place);
-                    if (left[7:0] == hdr.option.link) {
-                        member_left.write(place, 0);
-                    }
-                }
-                changes = is != was || limit != was_limit;
-            } else {
-                tells = updates;
-                if (was == 0) {
-                    is = (bit<32>) (JOINED ++ 16w0 ++ standard_metadata.egress_spec);
-                    aggregate_since.write(place - PLACES, now);
-                }
-                if (!known) {
-                    is[24:9] = is[24:9] + 1;
+            // What becomes of it.
+            bool tells = false;
+            bool forgets = false;
+            bit<64> host = 0;
+            if (what == VISIT) {
+                bit<48> seen;
+                bit<48> longest;
+                member_seen.read(seen, place);
+                idle.read(longest, 0);
+                longest = was[26:25] == JOINED ? longest : longest >> 3;
+                if (now - seen >= longest) {
+                    is = 0;
                     changes = true;
                 }
-                mark.apply(place, bits, false);
+                if (!single) {
+                    bit<48> since;
+                    bit<32> at = place - PLACES;
+                    bit<32> new;
+                    aggregate_since.read(since, at);
+                    aggregate_new.read(new, at);
+                    if (changes) {
+                        aggregate_new.write(at, 0);
+                        aggregate_old.write(at, 0);
+                    } else if (now - since >= longest) {
+                        aggregate_since.write(at, now);
+                        aggregate_old.write(at, new);
+                        aggregate_new.write(at, 0);
+                        bit<32> left = ones(new);
+                        is[24:9] = left[15:0];
+                        is = new == 0 ? 0 : is;
+                        changes = is != was;
+                    }
+                } else if (!changes && was[26:26] == 1) {
+                    bit<32> told;
+                    bit<1>  knows;
+                    bit<48> told_at;
+                    bit<48> pause;
+                    bit<9>  left;
+                    member_told.read(told, place);
+                    member_knows.read(knows, place);
+                    member_told_at.read(told_at, place);
+                    again.read(pause, 0);
+                    member_left.read(left, place);
+                    if (left[8:8] == 1 && now - told_at >= pause) {
+                        left[8:8] = 0;
+                    }
+                    forgets = left != 0 && left[8:8] == 0;
+                    tells = forgets || told != count || knows == 0 && now - told_at >= pause;
+                    if (tells) {
+                        member_told_at.write(place, now);
+                        walk_at.write(port, now + pause);
+                        if (forgets) {
+                            member_left.write(place, left | 0x100);
+                            walk_wanted.write(port, 1);
+                            id = left[7:0];
+                        } else {
+                            member_told.write(place, count);
+                            member_knows.write(place, 0);
+                        }
+                        member_src.read(flow.source, place);
+                        member_dst.read(flow.target, place);
+                        member_host.read(host, place);
+                        // TCP has no multicast: it stands for a hash.
+                        if (flow.target[31:28] == HASHED) {
+                            six = true;
+                            member_src6.read(ends.src, place);
+                            member_dst6.read(ends.dst, place);
+                        }
+                    }
+                }
+            } else if (what == ANSWER && place != NOWHERE) {
+                if (hdr.tcp.flags & RST != 0) {
+                    changes = true;
+                    is = 0;
+                } else {
+                    bool is_trace = says && hdr.option.kind == TRACE;
+                    if (is_trace || !hdr.option.isValid()) {
+                        bit<1> each;
+                        bool   room;
+                        appends.read(each, 0);
+                        write_trace.apply(hdr, flow, ends, is_trace, each, key, key_number, needs_check, id, share, sum, room);
+                        if (!room) {
+                            refused.count(NO_ROOM);
+                        }
+                    }
+                }
+            } else if (what == SENT && place != NOWHERE) {
+                member_seen.write(place, now);
+                if (hdr.tcp.flags & (FIN | RST) != 0) {
+                    is = 0;
+                    changes = true;
+                } else if (single) {
+                    if (was[26:25] != JOINED && hdr.tcp.flags & (SYN | ACK) == ACK) {
+                        is[26:25] = JOINED;
+                    }
+                    is[8:0] = standard_metadata.egress_spec;
+                    if (is[8:0] != was[8:0]) {
+                        bit<8> old;
+                        link_id.read(old, (bit<32>) was[8:0]);
+                        member_left.write(place, 1w0 ++ old);
+                    }
+                    if (updates) {
+                        // It is answered: the host is told again.
+                        member_knows.write(place, 0);
+                        bit<32> weight = weight_of(hdr.option.weight);
+                        is[24:9] = weight[15:0];
+                        limit = number(hdr.option.rate);
+                        if (hdr.option.link == id || (bit<64>) limit * (bit<64>) sum >= (bit<64>) weight * (bit<64>) share) {
+                            limit = 0;
+                        }
+                    }
+                    if (says && hdr.option.kind == SEEN) {
+                        bit<8>  own;
+                        bit<32> told;
+                        link_id.read(own, port);
+                        member_told.read(told, place);
+                        if (own == hdr.option.link && told[7:0] == hdr.option.sequence) {
+                            member_knows.write(place, 1);
+                        }
+                        bit<9> left;
+                        member_left.read(left, place);
+                        if (left[7:0] == hdr.option.link) {
+                            member_left.write(place, 0);
+                        }
+                    }
+                    changes = is != was || limit != was_limit;
+                } else {
+                    tells = updates;
+                    host = hdr.ethernet.src ++ (bit<16>) standard_metadata.ingress_port;
+                    if (was == 0) {
+                        is = (bit<32>) (JOINED ++ 16w0 ++ standard_metadata.egress_spec);
+                        aggregate_since.write(place - PLACES, now);
+                    }
+                    if (!known) {
+                        is[24:9] = is[24:9] + 1;
+                        changes = true;
+                    }
+                    mark.apply(place, bits, false);
+                }
+            } else if (asks && free != NOWHERE) {
+                bit<32> weight = weight_of(hdr.option.weight);
+                place = free;
+                is[8:0] = standard_metadata.egress_spec;
+                is[24:9] = weight[15:0];
+                is[26:25] = updates ? JOINED : needs_check == 1 ? HALF : ASKED;
+                changes = true;
+                member_src.write(place, flow.source);
+                member_dst.write(place, flow.target);
+                if (six) {
+                    member_src6.write(place, ends.src);
+                    member_dst6.write(place, ends.dst);
+                }
+                host = hdr.ethernet.src ++ (bit<16>) standard_metadata.ingress_port;
+                member_host.write(place, host);
+                member_seen.write(place, now);
+                // No epoch that the link has soon.
+                member_told.write(place, 0xffff_ffff);
+                member_knows.write(place, 0);
+                member_left.write(place, 0);
             }
-        } else if (asks && free != NOWHERE) {
-            bit<32> weight = weight_of(hdr.option.weight);
-            place = free;
-            is[8:0] = standard_metadata.egress_spec;
-            is[24:9] = weight[15:0];
-            is[26:25] = updates ? JOINED : needs_check == 1 ? HALF : ASKED;
-            changes = true;
-            member_src.write(place, flow.source);
-            member_dst.write(place, flow.target);
-            if (flow.six) {
-                member_src6.write(place, flow.src6);
-                member_dst6.write(place, flow.dst6);
+            if (tells) {
+                meta.src = flow.target;
+                meta.dst = flow.source[63:32];
+                meta.six = six ? 1w1 : 1w0;
+                meta.src6 = ends.dst;
+                meta.dst6 = ends.src;
+                meta.dst_port = flow.source[31:16];
+                meta.src_port = flow.source[15:0];
+                meta.host = host[63:16];
+                meta.epoch = count;
+                meta.link = id;
+                meta.rate = forgets ? 16w0 : packed(share);
+                meta.weight = packed_up(sum);
+                meta.keyed = needs_check;
+                meta.key_number = key_number;
+                meta.key = key;
+                notices.count(port);
+                // Session p + 1 leads to port p.
+                clone_preserving_field_list(CloneType.I2E, (bit<32>) host[8:0] + 1, 2);
             }
-            member_host.write(place, host);
-            member_seen.write(place, now);
-            // No epoch that the link has soon.
-            member_told.write(place, 0xffff_ffff);
-            member_knows.write(place, 0);
-            member_left.write(place, 0);
+            if (changes) {
+                if (is == 0 && !single && what != VISIT) {
+                    // One of its flows.
+                    mark.apply(place, bits, true);
+                    is = was;
+                    is[24:9] = was[24:9] - 1;
+                    is = is[24:9] == 0 ? 0 : is;
+                }
+                change.apply(place, flow.source[63:32], was, is, was_limit, limit);
+            }
         }
-        if (rate != 0 && place == NOWHERE && what != VISIT && !hdr.tick.isValid()) {
+        if (rate != 0 && place == NOWHERE && !hdr.tick.isValid()) {
             bit<32> bytes;
             other_bytes.read(bytes, port);
             other_bytes.write(port, bytes + standard_metadata.packet_length);
-        }
-        if (tells) {
-            meta.src = flow.target;
-            meta.dst = flow.source[63:32];
-            meta.six = flow.six ? 1w1 : 1w0;
-            meta.src6 = flow.dst6;
-            meta.dst6 = flow.src6;
-            meta.dst_port = flow.source[31:16];
-            meta.src_port = flow.source[15:0];
-            meta.host = host[63:16];
-            meta.epoch = count;
-            meta.link = id;
-            meta.rate = forgets ? 16w0 : packed(share);
-            meta.weight = packed_up(sum);
-            meta.keyed = needs_check;
-            meta.key_number = key_number;
-            meta.key = key;
-            notices.count(port);
-            // Session p + 1 leads to port p.
-            clone_preserving_field_list(CloneType.I2E, (bit<32>) host[8:0] + 1, 2);
-        }
-        if (changes) {
-            if (is == 0 && !single && what != VISIT) {
-                // One of its flows.
-                mark.apply(place, bits, true);
-                is = was;
-                is[24:9] = was[24:9] - 1;
-                is = is[24:9] == 0 ? 0 : is;
-            }
-            change.apply(place, flow.source[63:32], was, is, was_limit, limit);
         }
     }
 }

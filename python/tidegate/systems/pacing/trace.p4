@@ -22,7 +22,7 @@ void fill_trace(inout option_t option, in bit<8> type, in bit<8> length, in bit<
 
 // The narrowest link stays in the option, or, with `each`, a link's option is put before those that are there. `room`: there was
 // room for it.
-control WriteTrace(inout headers_t hdr, in flow_t flow, in bool is_trace, in bit<1> each, in bit<64> key, in bit<1> key_number,
+control WriteTrace(inout headers_t hdr, in flow_t flow, in ends_t ends, in bool is_trace, in bit<1> each, in bit<64> key, in bit<1> key_number,
                    in bit<1> needs_check, in bit<8> id, in bit<32> share, in bit<32> sum, out bool room) {
     apply {
         bool grows = !is_trace || each == 1 && (hdr.ipv6.isValid() ? hdr.hop.length <= 5 : hdr.ipv4.ihl <= 15 - OPTION_WORDS);
@@ -73,7 +73,7 @@ control WriteTrace(inout headers_t hdr, in flow_t flow, in bool is_trace, in bit
                 fill_trace(hdr.option, OPTION_PACING, OPTION_LENGTH, hops, key_number, id, share, sum);
             }
             if (needs_check == 1) {
-                hdr.option.check = check_of(key, flow, hdr.tcp.ack, hdr.option);
+                hdr.option.check = check_of(key, flow, hdr.ipv6.isValid(), ends, hdr.tcp.ack, hdr.option);
             }
             if (hdr.ipv4.isValid()) {
                 hdr.ipv4.checksum = ~(bit<16>) folded(folded((bit<32>) ~hdr.ipv4.checksum + words + sum_of(hdr.option)));
