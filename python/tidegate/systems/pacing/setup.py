@@ -17,20 +17,31 @@ from tidegate.systems.pacing.controller import APPENDED, RESERVE, ManagedLink, P
 OWN = ("tick", "idle", "again", "keys", "share_by", "trace")
 
 
+PLACES = 3 << 16
+"""For flows, of a switch."""
+
+
 @cache
-def program() -> Program:
-    """The data plane."""
-    return compile_p4(Path(__file__).with_name("pacing.p4"))
+def program(places: int = PLACES) -> Program:
+    """The data plane, with places for so many flows: 3 times a power of 2, from 6 to 196 608."""
+    bits = max(places // 3, 1).bit_length() - 1
+    if places != 3 << bits or not 1 <= bits <= 16:
+        raise TidegateError(
+            f"a pacing switch cannot have {places} places; give 3 times a power of 2, from 6 to {PLACES}"
+        )
+    return compile_p4(Path(__file__).with_name("pacing.p4"), defines=[f"WAY_BITS={bits}"])
 
 
-def pacing(network: Network, name: str, *, reserve: float = RESERVE, **options: Any) -> Switch:
-    """Add a switch that manages its links to other nodes. Hosts may be linked to it after this.
+def pacing(
+    network: Network, name: str, *, reserve: float = RESERVE, places: int = PLACES, **options: Any
+) -> Switch:
+    """Add a switch that manages its links to other nodes. Hosts may be linked to it after this. It has `places` for flows.
 
     A link is managed in the direction from the switch. Options that `PacingController` has go to it (`tick`, `idle`, `again`,
     `keys`, `share_by`, `trace`), the others to `Network.switch`.
     """
     own = {option: options.pop(option) for option in OWN if option in options}
-    switch = network.switch(name, program(), clock="1 us", **options)
+    switch = network.switch(name, program(places), clock="1 us", **options)
     links = partial(_links, network, switch, reserve)
     network.control(PacingController(partial(forwarding, network, switch), links, **own), switch)
     return switch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -15,10 +14,9 @@ from scapy.packet import Packet
 
 from tidegate._core import TidegateError
 from tidegate.network import Network
-from tidegate.p4 import compile as compile_p4
 from tidegate.systems.pacing.controller import ManagedLink
 from tidegate.systems.pacing.format import OPTION6, Keys, Kind, PacingOption, number, packed
-from tidegate.systems.pacing.setup import paced, pacing
+from tidegate.systems.pacing.setup import paced, pacing, program
 from tidegate.systems.pacing.test_members import (
     GIVEN,
     HOSTS,
@@ -277,13 +275,15 @@ def test_a_host_that_takes_another_way_counts_there(engine: Engine) -> None:
     assert int(switch.api.register_read("weights", 3, 1)[0]) == 0
 
 
-SMALL = 1
-"""Bits of the number of places in each third: 6 places, 2 aggregates."""
-
-
 def small(engine: Engine, keys: Keys | None = None) -> Switch:
-    data_plane = compile_p4(Path(__file__).with_name("pacing.p4"), defines=[f"WAY_BITS={SMALL}"])
-    return Switch(engine, keys, data_plane)
+    """With 6 places, and 2 aggregates."""
+    return Switch(engine, keys, program(6))
+
+
+@pytest.mark.parametrize("places", [0, 3, 7, 12_000, 3 << 17])
+def test_numbers_of_places_that_cannot_be(places: int) -> None:
+    with pytest.raises(TidegateError, match=f"cannot have {places} places; give 3 times a power of 2"):
+        program(places)
 
 
 def test_flows_without_a_place_are_counted_by_aggregates(engine: Engine) -> None:
