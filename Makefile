@@ -13,6 +13,10 @@ BIN := .venv/bin
 PROFILE := $(TIDEGATE_PROFILE)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.p4' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
+# Packages of a lock file, into an environment: by uv, which is quicker, or where it cannot (its settings are not pip's), by pip.
+INSTALL = $(BIN)/uv pip install --quiet --python $(1)/bin/python --require-hashes -r $(2) || \
+	$(BIN)/python -m pip --python $(1)/bin/python install --quiet --disable-pip-version-check --require-hashes -r $(2)
+
 .PHONY: demo test dev t setup rust-tests bench lint clippy clean
 .DELETE_ON_ERROR:
 
@@ -21,10 +25,11 @@ demo: setup
 
 setup: .venv/.built
 
-.venv/.packages: requirements.lock
+.venv/.packages: requirements.lock requirements-uv.lock
 	@$(PYTHON) -c 'import sys; sys.exit("Tidegate needs Python 3.11 or newer; set PYTHON=python3.x" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+	$(call INSTALL,.venv,requirements.lock)
 	touch $@
 
 .venv/.built: .venv/.packages pyproject.toml $(RUST_SOURCES)
@@ -43,8 +48,8 @@ setup: .venv/.built
 
 # One of the clients in the tests of the P4Runtime server; see requirements-shell.in.
 .venv/shell/.packages: requirements-shell.lock .venv/.packages
-	$(PYTHON) -m venv .venv/shell
-	.venv/shell/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-shell.lock
+	$(PYTHON) -m venv --without-pip .venv/shell
+	$(call INSTALL,.venv/shell,requirements-shell.lock)
 	touch $@
 
 # Two builds at once: each has times when it keeps one processor busy only.
