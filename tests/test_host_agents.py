@@ -160,6 +160,28 @@ def test_an_option_on_syn_and_syn_ack(lab: Callable[..., Lab]) -> None:
     assert one.flow == other.flow == 0
 
 
+@pytest.mark.parametrize("once", [True, False])
+@again_if_disturbed
+def test_an_option_on_the_first_packet_only(lab: Callable[..., Lab], once: bool) -> None:
+    rig = lab()
+    rig.agent(rig.a, Recorder(Insert(STAMP, b"\x01\x02", on=("syn",), once=once)))
+    back = Recorder(Insert(STAMP, b"\x03\x04", on=("syn-ack", "ack"), once=once))
+    rig.agent(rig.b, back)
+    for start in ("0 s", "200 ms"):
+        rig.net.tcp(rig.a, rig.b, size="50 kB", start=start)
+    rig.run()
+    sent: Counter[str] = Counter()
+    for packet in rig.packets():
+        if packet[IP].options:
+            flags = {"S": "syn", "SA": "syn-ack"}.get(
+                str(packet[TCP].flags).replace("E", "").replace("C", ""), "ack"
+            )
+            sent[flags] += 1
+    assert (sent["syn"], sent["syn-ack"]) == (2, 2)
+    assert (sent["ack"] == 0) == once
+    assert all(checked(packet) for packet in rig.packets())
+
+
 @pytest.mark.parametrize("each", [True, False])
 @again_if_disturbed
 def test_of_several_options_each_or_the_first_is_told(lab: Callable[..., Lab], each: bool) -> None:

@@ -167,6 +167,7 @@ class HostAgents:
     def take_news(self) -> list[tuple[int, int, int, str, int, bytes]]:
         """Time, agent, connection, what has happened, and of a report the option's kind and data."""
 
+    def bytes_sent(self, connection: int) -> int | None: ...
     def send(self, agent: int, connection: int, place: str, kind: int, data: bytes) -> bool:
         """Send a pure ACK with an option; gives whether the connection is established."""
 

@@ -104,7 +104,7 @@ impl Path3 {
 }
 
 fn insert(option: OptionKind, data: &[u8], on: Kinds) -> Box<dyn Shim> {
-    Box::new(Insert { option, stamp: Stamp::Bytes(data.to_vec()), on })
+    Box::new(Insert::new(option, Stamp::Bytes(data.to_vec()), on, false))
 }
 
 fn rate(outcome: &Outcome, before: &Outcome, seconds: f64) -> f64 {
@@ -241,7 +241,7 @@ fn a_stamp_is_echoed_and_reaches_the_congestion_control() {
     path.agent(
         0,
         vec![
-            Box::new(Insert { option: IP, stamp: Stamp::Clock, on: DATA }),
+            Box::new(Insert::new(IP, Stamp::Clock, DATA, false)),
             Box::new(Report::new(TCP, None, false)),
             Box::new(Signal { option: TCP }),
         ],

@@ -55,7 +55,7 @@ fn shim(spec: &Bound<'_, PyAny>) -> PyResult<Box<dyn Shim>> {
                 true => Stamp::Clock,
                 false => Stamp::Bytes(spec.getattr("data")?.extract()?),
             };
-            Box::new(Insert { option: named("option")?, stamp, on: on()? })
+            Box::new(Insert::new(named("option")?, stamp, on()?, spec.getattr("once")?.extract()?))
         }
         "echo" => {
             let keep = match spec.getattr("keep")?.extract::<String>()?.as_str() {
@@ -156,6 +156,11 @@ impl HostAgents {
         let option = option((place, kind))?;
         let sent = self.simulation.get().with(py, |network| network.send_option(connection, option, &data));
         sent.map_err(|no_room| refused(no_room.to_string()))
+    }
+
+    /// Bytes that a connection has sent, once each, modulo 2^32; `None`: it is not established.
+    fn bytes_sent(&self, py: Python<'_>, connection: u32) -> Option<u32> {
+        self.simulation.get().with(py, |network| network.agent_bytes_sent(connection)).map(|bytes| bytes as u32)
     }
 
     /// What agents are to be told, in order of time; each is given once.

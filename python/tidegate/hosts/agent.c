@@ -43,8 +43,12 @@ struct shim {
 	u8 read_place, read_kind, keep_max;
 	/* Of a report: packets whose first byte of data, masked, is this value do not come to TCP. */
 	u8 consumes, consume_mask, consume_value;
-	/* Of a report: tells of each option, not only of one that differs. */
-	u8 each;
+	union {
+		/* Of a report: tells of each option, not only of one that differs. */
+		u8 each;
+		/* Of an insert: a connection's first packet alone has the option. */
+		u8 once;
+	};
 	/* Of a check: the two keys, and the number of that which checks are made with. */
 	u64 option[WORDS];
 };
@@ -441,6 +445,11 @@ static int append(u32 i, void *with)
 	length = to_write(shim, walk->c, i & (SHIMS - 1), option);
 	if (!length)
 		return 0;
+	if (shim->what < ECHO && shim->once && walk->c) {
+		if (KEPT_OF(walk, i)->length)
+			return 0;
+		KEPT_OF(walk, i)->length = 1;
+	}
 	if (walk->seen->ip_length > IPV4 || walk->length + length > OPTION) {
 		if (walk->c)
 			no_room(shim->agent);

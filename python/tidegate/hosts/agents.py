@@ -49,6 +49,9 @@ class Core(Protocol):
     def send(self, agent: int, connection: int, place: str, kind: int, data: bytes) -> bool:
         """Send a pure ACK with an option; gives whether the connection is established."""
 
+    def bytes_sent(self, connection: int) -> int | None:
+        """Bytes that a connection has sent, modulo 2^32; None: it is not established."""
+
     def take_news(self) -> list[tuple[int, int, int, str, int, bytes]]:
         """Time, agent, connection, what has happened, and of a report the option's kind and data."""
 
@@ -107,6 +110,13 @@ class Connection:
             )
         there: AbstractContextManager[None] = inside(self._agent)
         return there
+
+    def bytes_sent(self) -> int | None:
+        """A count of bytes that the connection has sent, once each, modulo 2^32; None: it is not established.
+
+        Differences between two calls are exact: it may start anywhere.
+        """
+        return self._core.bytes_sent(self.number)
 
     def send(self, option: Option, data: bytes) -> bool:
         """Send a pure ACK with an option, beside those that TCP sends; gives whether the connection is established.

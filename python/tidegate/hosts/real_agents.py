@@ -125,6 +125,10 @@ def refusals(network: Network) -> Iterator[str]:
             option = _writes(shim)
             if not isinstance(shim, Insert | Echo) or option is None or option.place != "tcp":
                 continue
+            if isinstance(shim, Insert) and shim.once:
+                yield (
+                    f"an agent of {host.name} puts a TCP option on first packets alone; on real hosts that is for IPv4 options only"
+                )
             if option.kind in EXPERIMENTS and _length(shim) < OPTION_HEAD + 2:
                 yield (
                     f"an agent of {host.name}: Linux writes TCP option {option.kind} with at least 2 bytes of data; "
@@ -148,7 +152,7 @@ def _packed(agent: int, shim: Shim) -> bytes:
         if isinstance(shim, Insert):
             what = CLOCK if shim.clock else INSERT
             head = bytes((option.kind, length)) + shim.data
-            return _SHIM.pack(agent, what, place, option.kind, on, length, *bytes(7), head)
+            return _SHIM.pack(agent, what, place, option.kind, on, length, *bytes(6), shim.once, head)
         read = (PLACES.index(shim.read.place), shim.read.kind, int(shim.keep == "max"))
         return _SHIM.pack(agent, ECHO, place, option.kind, on, length, *read, *bytes(4), b"")
     if isinstance(shim, Check):
@@ -473,6 +477,13 @@ class RealAgents:
             _pure_ack(end, place, padded, sent_end, came_end, window), (end.addresses[1], 0)
         )
         return True
+
+    def bytes_sent(self, connection: int) -> int | None:
+        """See `_core.HostAgents`."""
+        _, stage, _, _, _, sent_end, *_ = _CONNECTION.unpack(
+            self._maps["connections"][self._ends[connection].key]
+        )
+        return sent_end if stage == ESTABLISHED else None
 
     def _raw_socket(self, host: int) -> socket.socket:
         """For packets with headers of their own, in a host's namespace."""

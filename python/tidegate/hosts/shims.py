@@ -52,13 +52,18 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True)
 class Insert:
-    """Puts an option on each packet of some kinds: `data`, or with `clock` the time of sending in nanoseconds, in 8 bytes."""
+    """Puts an option on each packet of some kinds: `data`, or with `clock` the time of sending in nanoseconds, in 8 bytes.
+
+    With `once`, a connection's first packet of these kinds alone has it: a SYN that is sent again goes without, in case somebody on
+    the path drops packets with options.
+    """
 
     what: ClassVar[str] = "insert"
     option: Option
     data: bytes = b""
     clock: bool = False
     on: tuple[Kind, ...] = ("data",)
+    once: bool = False
 
     def __post_init__(self) -> None:
         if self.clock and self.data:

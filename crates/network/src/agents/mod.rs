@@ -103,6 +103,12 @@ impl Network {
         Ok(true)
     }
 
+    /// Bytes that a connection has sent, once each; `None`: it is not established.
+    pub fn agent_bytes_sent(&self, connection: u32) -> Option<u64> {
+        let there = self.endpoints.get(connection as usize)?.connection.as_ref()?;
+        (there.phase() == Phase::Established).then(|| there.bytes_sent())
+    }
+
     /// What there is to tell agents that listen, in order of time.
     pub fn take_agent_notices(&mut self) -> Vec<AgentNotice> {
         std::mem::take(&mut self.agents.pending)

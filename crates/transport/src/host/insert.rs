@@ -1,8 +1,10 @@
 //! Puts an option on packets that the host sends.
 
+use std::collections::HashSet;
+
 use units::Time;
 
-use super::{FlowKey, Handle, Kinds, OptionKind, Packet, PacketKind, Room, Shim, Verdict};
+use super::{Event, FlowKey, Handle, Kinds, OptionKind, Packet, PacketKind, Room, Shim, Verdict};
 
 /// What the option's data is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,12 +18,19 @@ pub enum Stamp {
 /// Puts one option on each packet of some kinds. One that the header has no room for is left out, and counted.
 #[derive(Debug, Clone)]
 pub struct Insert {
-    pub option: OptionKind,
-    pub stamp: Stamp,
-    pub on: Kinds,
+    option: OptionKind,
+    stamp: Stamp,
+    on: Kinds,
+    /// With `once`: the connections that have had theirs.
+    had: Option<HashSet<u32>>,
 }
 
 impl Insert {
+    /// With `once`, a connection's first packet of these kinds alone has the option.
+    pub fn new(option: OptionKind, stamp: Stamp, on: Kinds, once: bool) -> Insert {
+        Insert { option, stamp, on, had: once.then(HashSet::new) }
+    }
+
     fn length(&self) -> usize {
         match &self.stamp {
             Stamp::Bytes(bytes) => bytes.len(),
@@ -39,8 +48,19 @@ impl Shim for Insert {
         if self.on.has(on) { self.option.room(self.length()) } else { Room::default() }
     }
 
+    fn event(&mut self, _: Time, connection: &mut Handle, what: Event) {
+        if let (Some(had), Event::Closed) = (&mut self.had, what) {
+            had.remove(&connection.flow().connection);
+        }
+    }
+
     fn sent(&mut self, now: Time, connection: Option<&mut Handle>, packet: &mut Packet) -> Verdict {
         if self.on.has(packet.kind()) {
+            if let (Some(had), Some(connection)) = (&mut self.had, &connection)
+                && !had.insert(connection.flow().connection)
+            {
+                return Verdict::Pass;
+            }
             let added = match &self.stamp {
                 Stamp::Bytes(bytes) => packet.add(self.option, bytes),
                 Stamp::Clock => packet.add(self.option, &(now.as_ps() / 1000).to_be_bytes()),

@@ -135,6 +135,11 @@ impl Connection {
         self.receiver.nxt.saturating_sub(1 + fin)
     }
 
+    /// Bytes that were sent, once each, since the start; the SYN and the FIN count as one.
+    pub fn bytes_sent(&self) -> u64 {
+        self.sender.flow.snd_nxt
+    }
+
     /// Bytes that the peer has acknowledged.
     pub fn bytes_acked(&self) -> u64 {
         self.sender.flow.snd_una.saturating_sub(1).min(self.sender.write_end - 1)
