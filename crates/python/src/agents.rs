@@ -158,9 +158,12 @@ impl HostAgents {
         sent.map_err(|no_room| refused(no_room.to_string()))
     }
 
-    /// Bytes that a connection has sent, once each, modulo 2^32; `None`: it is not established.
+    /// Bytes that a connection has sent, once each, modulo 2^32; `None`: it is not established, or has sent its FIN.
     fn bytes_sent(&self, py: Python<'_>, connection: u32) -> Option<u32> {
-        self.simulation.get().with(py, |network| network.agent_bytes_sent(connection)).map(|bytes| bytes as u32)
+        self.simulation
+            .get()
+            .with(py, |network| network.agent_bytes_sent(connection))
+            .map(|bytes| bytes as u32)
     }
 
     /// What agents are to be told, in order of time; each is given once.

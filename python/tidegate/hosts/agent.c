@@ -82,7 +82,7 @@ struct connection {
 	u32 window;
 	/* This end opened it. */
 	u32 active;
-	u32 unused;
+	u32 sent_fin;
 	struct kept kept[SHIMS];
 };
 
@@ -553,6 +553,7 @@ SECTION("tc") int leaving(struct packet *skb)
 		if (seen.tcp.flags & SYN || (s32)(end - walk.c->sent_end) > 0)
 			walk.c->sent_end = end;
 		walk.c->window = seen.tcp.window;
+		walk.c->sent_fin |= seen.tcp.flags & FIN;
 		if (walk.host->writes_tcp)
 			bpf_loop(walk.host->shims, count_missing, &walk, 0);
 	}

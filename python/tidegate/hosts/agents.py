@@ -50,7 +50,7 @@ class Core(Protocol):
         """Send a pure ACK with an option; gives whether the connection is established."""
 
     def bytes_sent(self, connection: int) -> int | None:
-        """Bytes that a connection has sent, modulo 2^32; None: it is not established."""
+        """Bytes that a connection has sent, modulo 2^32; None: it is not established, or has sent its FIN."""
 
     def take_news(self) -> list[tuple[int, int, int, str, int, bytes]]:
         """Time, agent, connection, what has happened, and of a report the option's kind and data."""
@@ -112,7 +112,7 @@ class Connection:
         return there
 
     def bytes_sent(self) -> int | None:
-        """A count of bytes that the connection has sent, once each, modulo 2^32; None: it is not established.
+        """A count of bytes that the connection has sent, once each, modulo 2^32; None: it is not established, or has sent its FIN.
 
         Differences between two calls are exact: it may start anywhere.
         """

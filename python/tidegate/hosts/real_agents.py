@@ -480,10 +480,10 @@ class RealAgents:
 
     def bytes_sent(self, connection: int) -> int | None:
         """See `_core.HostAgents`."""
-        _, stage, _, _, _, sent_end, *_ = _CONNECTION.unpack(
+        _, stage, _, _, _, sent_end, _, _, _, sent_fin = _CONNECTION.unpack(
             self._maps["connections"][self._ends[connection].key]
         )
-        return sent_end if stage == ESTABLISHED else None
+        return sent_end if stage == ESTABLISHED and not sent_fin else None
 
     def _raw_socket(self, host: int) -> socket.socket:
         """For packets with headers of their own, in a host's namespace."""

@@ -103,10 +103,11 @@ impl Network {
         Ok(true)
     }
 
-    /// Bytes that a connection has sent, once each; `None`: it is not established.
+    /// Bytes that a connection has sent, once each; `None`: it is not established, or has sent its FIN.
     pub fn agent_bytes_sent(&self, connection: u32) -> Option<u64> {
         let there = self.endpoints.get(connection as usize)?.connection.as_ref()?;
-        (there.phase() == Phase::Established).then(|| there.bytes_sent())
+        let sends = there.phase() == Phase::Established && !there.has_sent_fin();
+        sends.then(|| there.bytes_sent())
     }
 
     /// What there is to tell agents that listen, in order of time.

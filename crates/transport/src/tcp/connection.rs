@@ -140,6 +140,10 @@ impl Connection {
         self.sender.flow.snd_nxt
     }
 
+    pub fn has_sent_fin(&self) -> bool {
+        self.sender.closing && self.sender.flow.snd_nxt == self.sender.end()
+    }
+
     /// Bytes that the peer has acknowledged.
     pub fn bytes_acked(&self) -> u64 {
         self.sender.flow.snd_una.saturating_sub(1).min(self.sender.write_end - 1)
