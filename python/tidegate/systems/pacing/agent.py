@@ -2,11 +2,16 @@
 
 A switch tells what a link's flows share, and the sum of their weights. The flow's rate at the link is its weight's part of that,
 and the least of its links' rates holds. Rates of switches count frames, a connection's pacing rate counts TCP's payload.
+
+The first SYN alone is marked. A flow that is connected and has not heard of a switch asks, in a packet that may be lost; one that
+sends asks every `refresh`, so that a switch that was restarted learns of it; and one without an answer for `timeout` is not paced
+any more. What an application does not use for a second, switches are told to give to others.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate import units
@@ -18,6 +23,14 @@ from tidegate.systems.pacing.format import CONSUMED, MOST_WEIGHT, OPTION, Keys, 
 ETHERNET, IPV4, TCP, TIMESTAMPS = 14, 20, 20, 12
 CHANGE = 0.002
 """A rate that differs by less is not told to switches."""
+APPLICATION = 255
+"""In place of a link: the application limits the flow."""
+IDLE = units.time("1 s")
+"""So long an application uses less than its share before the rest is given away."""
+FIRST_AGAIN = units.time("1 s")
+"""After so long a flow that no switch has answered asks again; then after twice as long, and so on."""
+LEAST_LIMIT = 16
+"""In kbit/s: what a flow keeps whose application sends nothing."""
 
 
 @dataclass
@@ -38,15 +51,69 @@ class Flow:
     """Links that the flow has left; what they gave holds until another link is known."""
     unsaid: set[int] = field(default_factory=set)
     """Links whose notices came before the flow could answer."""
+    heard: int | None = None
+    """When a switch said something last. This and the other times are picoseconds."""
+    asked: int = 0
+    """When switches were asked last; of one that never was: when the flow began."""
+    asking: int | None = None
+    """Since when a question has no answer."""
+    sent: int | None = None
+    """What had been sent when switches were asked last."""
+    questions: int = 0
+    """That had no answer."""
+    used: _Use = field(default_factory=lambda: _Use())
+
+
+@dataclass
+class _Use:
+    """What an application uses of its flow's rate."""
+
+    at: int | None = None
+    sent: int = 0
+    """When it was looked at last, and the bytes that had been sent then."""
+    idle: int | None = None
+    """Since when it uses less."""
+    limit_kbps: float | None = None
+    """What switches were told that it takes; None: all that it is given."""
+
+    def look(self, now: int, sent: int, kbps: float, payload: float) -> bool:
+        """Measure again, and give whether switches are to be told of another limit. `kbps` and the limit count frames."""
+        spent, bytes_sent = now - (self.at or now), (sent - self.sent) % 2**32
+        self.at, self.sent = now, sent
+        if not spent:
+            return False
+        used = bytes_sent * 8e9 / spent / payload
+        limit = self.limit_kbps
+        # More than it took before: it may have all again.
+        if limit is not None and used > 7 / 8 * limit:
+            self.limit_kbps = self.idle = None
+            return True
+        if used * 1.5 >= (kbps if limit is None else limit):
+            self.idle = None
+            return False
+        if self.idle is None:
+            self.idle = now - spent
+        if now - self.idle < IDLE:
+            return False
+        self.idle = None
+        used = max(1.25 * used, LEAST_LIMIT)
+        if used >= (kbps if limit is None else limit):
+            return False
+        self.limit_kbps = used
+        return True
 
 
 class PacingAgent(Agent):
     """Paces the connections that a host opens.
 
     `weight` is that of each flow. `mtu` and `timestamps` say what part of a frame is payload. Rates outside `least` and `most` are
-    those. With `keys`, options carry a check, and those with a wrong one are not believed. `changes` has each rate that was set: time in seconds, the flow's number, bit/s of payload; `opened`,
-    `established` and `closed` have the seconds at which flows, by number, sent their SYN, had its answer, and were over.
+    those. With `keys`, options carry a check, and those with a wrong one are not believed. With `lends`, what applications leave
+    goes to others. `changes` has each rate that was set: time in seconds, the flow's number, bit/s of payload (0: not paced any
+    more); `opened`, `established` and `closed` have the seconds at which flows, by number, sent their SYN, had its answer, and
+    were over.
     """
+
+    period = "500 ms"
 
     # Below 1 ms of round trip, Linux would send bursts of 64 KiB.
     sysctls = (("ipv4/tcp_tso_rtt_log", "0"),)
@@ -60,6 +127,9 @@ class PacingAgent(Agent):
         least: units.Rate = "64 kbit/s",
         most: units.Rate = "1 Tbit/s",
         keys: Keys | None = None,
+        lends: bool = True,
+        refresh: units.Time = "10 s",
+        timeout: units.Time = "30 s",
     ) -> None:
         if not 1 <= weight <= MOST_WEIGHT:
             raise TidegateError(f"a flow's weight is {weight}; give one from 1 to {MOST_WEIGHT}")
@@ -73,8 +143,13 @@ class PacingAgent(Agent):
             raise TidegateError(
                 f"rates from {least} to {most} are none; give a least rate above 0 and at most the largest"
             )
-        self._keys = keys
-        join = Insert(OPTION, PacingOption(Kind.JOIN, weight=weight).data, on=("syn",))
+        self._keys, self._lends = keys, lends
+        self._refresh, self._timeout = units.time(refresh), units.time(timeout)
+        if not 0 < self._refresh <= self._timeout:
+            raise TidegateError(
+                f"a refresh of {refresh} and a timeout of {timeout} make no sense; give a refresh above 0 and at most the timeout"
+            )
+        join = Insert(OPTION, PacingOption(Kind.JOIN, weight=weight).data, on=("syn",), once=True)
         report = Report(OPTION, consume=CONSUMED, each=True)
         check = () if keys is None else (Check(OPTION, keys.values, keys.signing),)
         self.shims = (join, report, *check)
@@ -95,15 +170,52 @@ class PacingAgent(Agent):
             self.established.clear()
             self.closed.clear()
         if connection.active:
-            self.flows[connection.number] = Flow()
+            self.flows[connection.number] = Flow(asked=now)
             self.opened[connection.flow] = now / units.PS_PER_S
 
     def on_established(self, now: int, connection: Connection) -> None:
-        """Answer what came before."""
+        """Answer what came before; ask where nothing has come."""
         flow = self.flows.get(connection.number)
         if flow is not None:
             self.established[connection.flow] = now / units.PS_PER_S
             flow.unsaid = {link for link in flow.unsaid if not self._seen(connection, flow, link)}
+            # Behind its FIN, an option would have switches take a flow for one that is there.
+            if flow.heard is None and connection.bytes_sent() is not None:
+                self._ask(now, connection, flow)
+
+    def tick(self, now: int, connections: Sequence[Connection]) -> None:
+        """Ask again, give up, and see what applications use."""
+        for connection in connections:
+            flow = self.flows.get(connection.number)
+            sent = None if flow is None else connection.bytes_sent()
+            if flow is None or sent is None:
+                continue
+            changed = False
+            if self._lends and flow.rate_kbps is not None:
+                changed = flow.used.look(now, sent, flow.rate_kbps, self._payload)
+            since = flow.asked if flow.heard is None else max(flow.asked, flow.heard)
+            unanswered = 0 if flow.asking is None else now - flow.asking
+            refresh = self._refresh
+            if flow.heard is None:
+                # The question may be lost, or there is no such switch: soon again at first, then seldom.
+                refresh = min(FIRST_AGAIN << max(flow.questions - 1, 0), 8 * self._refresh)
+            if changed or (now - since >= refresh and (sent != flow.sent or flow.heard is None)):
+                self._ask(now, connection, flow)
+                flow.sent = sent
+            if flow.rate_kbps is not None and unanswered >= self._timeout:
+                self.counts["silent"] += 1
+                flow.rate_kbps = None
+                connection.pace(None)
+                self.changes.append((now / units.PS_PER_S, connection.flow, 0))
+
+    def _ask(self, now: int, connection: Connection, flow: Flow) -> None:
+        """Say what the flow takes. Switches answer with what they give."""
+        if self._update(connection, flow):
+            self.counts["asked"] += 1
+            flow.asked = now
+            flow.questions += 1
+            if flow.asking is None:
+                flow.asking = now
 
     def on_closed(self, now: int, connection: Connection) -> None:
         """Nothing is known of the flow any more."""
@@ -122,6 +234,7 @@ class PacingAgent(Agent):
         if option.rate == 0:
             self._forget(now, connection, flow, option)
             return
+        flow.heard, flow.asking, flow.questions = now, None, 0
         if option.kind == Kind.NOTICE:
             last = flow.sequences.get(option.link)
             if last is not None and (option.sequence - last) % 256 >= 128:
@@ -158,9 +271,19 @@ class PacingAgent(Agent):
         flow.link = link
         rate_told, link_told = flow.told
         changed = link != link_told or abs(kbps - rate_told) > CHANGE * rate_told
-        update = PacingOption(Kind.UPDATE, rate=int(kbps), weight=self._weight, link=link)
-        if len(flow.shares) > 1 and changed and self._send(connection, update):
+        if len(flow.shares) > 1 and changed:
+            self._update(connection, flow)
+
+    def _update(self, connection: Connection, flow: Flow) -> bool:
+        """Tell switches what the flow takes, and what limits it: a link, or its application."""
+        kbps, link = flow.rate_kbps or 0, flow.link if flow.rate_kbps else 0
+        limit = flow.used.limit_kbps
+        taken = (limit, APPLICATION) if limit is not None and limit < kbps else (kbps, link)
+        update = PacingOption(Kind.UPDATE, rate=int(taken[0]), weight=self._weight, link=taken[1])
+        sent = self._send(connection, update)
+        if sent:
             flow.told = (kbps, link)
+        return sent
 
     def _seen(self, connection: Connection, flow: Flow, link: int) -> bool:
         """Say that a link's notice has come, if the connection can."""

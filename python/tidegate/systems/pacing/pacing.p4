@@ -457,7 +457,8 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 place = free;
                 is[8:0] = standard_metadata.egress_spec;
                 is[24:9] = weight[15:0];
-                is[26:25] = updates ? JOINED : needs_check == 1 ? HALF : ASKED;
+                // An UPDATE may come behind the flow's end: it counts, and stays for long when a further packet comes.
+                is[26:25] = updates || needs_check == 1 ? HALF : ASKED;
                 changes = true;
                 member_src.write(place, flow.source);
                 member_dst.write(place, flow.target);

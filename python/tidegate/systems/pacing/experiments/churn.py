@@ -1,7 +1,8 @@
 """Flows that come and go by thousands, with losses: the switch's count of members against the truth, all the time.
 
 The truth is what the packets say that come to the switch, in the order in which they come: a flow is there from the ACK after its
-marked SYN to its FIN or a reset. A capture has them. The switch's count is read every 10 ms, and at the end.
+marked SYN, or from its question after an unmarked one, to its FIN or a reset. A capture has them. The switch's count is read every
+10 ms, and at the end.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tidegate.experiments import AtLeast, Case, Number, Plan, Run, experiment
 from tidegate.network import Network
 from tidegate.plots import of_first_seed
 from tidegate.results import Result
+from tidegate.systems.pacing.format import Kind, PacingOption
 from tidegate.systems.pacing.setup import paced, pacing
 
 HOSTS = 10
@@ -119,18 +121,19 @@ def truth(captures: list[Path]) -> pl.DataFrame:
             ports = frame[tcp : tcp + 4]
             to_server = target == SERVER
             key = source + ports if to_server else target + ports[2:] + ports[:2]
-            events.append((time, key, flags, to_server, header > 20))
+            option = PacingOption.of(frame[36 : 14 + header]) if header > 20 else None
+            events.append((time, key, flags, to_server, None if option is None else option.kind))
     events.sort(key=lambda event: event[0])
     asked: set[bytes] = set()
     members: set[bytes] = set()
     times, counts = [0], [0]
-    for time, key, flags, to_server, marked in events:
+    for time, key, flags, to_server, kind in events:
         if flags & RST or (to_server and flags & FIN):
             asked.discard(key)
             members.discard(key)
-        elif to_server and flags & (SYN | ACK) == SYN and marked and key not in members:
+        elif to_server and flags & (SYN | ACK) == SYN and kind == Kind.JOIN and key not in members:
             asked.add(key)
-        elif to_server and flags & (SYN | ACK) == ACK and key in asked:
+        elif to_server and flags & (SYN | ACK) == ACK and (key in asked or kind == Kind.UPDATE):
             asked.discard(key)
             members.add(key)
         if len(members) != counts[-1]:

@@ -97,7 +97,8 @@ struct flow {
 	u8 state, established, syns, direction;
 	/* An UPDATE is to be sent. */
 	u8 updates;
-	u8 unused;
+	/* That no switch has answered, of a flow that has heard of none. */
+	u8 questions;
 	u32 changes;
 	/* Of TCP, when it was asked for last. */
 	u32 sent;

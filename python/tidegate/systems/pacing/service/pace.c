@@ -18,6 +18,7 @@
 /* What is heard of a socket: changes of its state, and each round trip. */
 #define HEARD_OF (1 << 2 | 1 << 3)
 #define TCP_ESTABLISHED 1
+#define TCP_CLOSE_WAIT 8
 #define RECOMPUTE 1
 #define ANY 0
 #define SECOND 1000000000ull
@@ -471,8 +472,11 @@ ALWAYS_INLINE enum told_us take(const struct settings *s, struct flow *f, const 
 		count(C_TOO_MANY_LINKS);
 		return REFUSED;
 	}
-	f->heard = now;
-	f->asking = 0;
+	/* One that says what the flow does not pass any more says nothing of its rate. */
+	if (option->rate) {
+		f->heard = now;
+		f->asking = 0;
+	}
 	count(is_notice ? C_NOTICES : C_TRACES);
 	if (clamped)
 		count(C_OUT_OF_BOUNDS);
@@ -652,22 +656,23 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 		return 0;
 	now = bpf_ktime_get_ns();
 	asks = f->updates | measure(f, s, tp, now);
-	/* Questions: what has had no answer is asked again, and what sends is refreshed. */
-	if (now - f->asked >= s->refresh && now - f->heard >= s->refresh && (tp->snd_nxt != f->sent || !f->heard)) {
-		/* Those that never had an answer, in longer intervals. */
-		if (f->heard || now - f->opened < s->timeout || now - f->asked >= 8 * s->refresh)
-			asks = 1;
-	}
+	/* Questions: what sends is refreshed. Where nobody has answered yet, soon again at first, then seldom. */
+	if (f->heard)
+		asks |= now - f->asked >= s->refresh && now - f->heard >= s->refresh && tp->snd_nxt != f->sent;
+	else
+		asks |= now - f->asked >= 8 * s->refresh || now - f->asked >= SECOND << (f->questions & 15);
 	if (f->state == PACED && f->asking && now - f->asking >= s->timeout) {
 		f->state = SILENT;
 		f->wanted = 0;
 		count(C_SILENT);
 	}
 	limit_set(tp, s, f);
-	if (!asks)
+	/* Behind its FIN, a question would have switches take the flow for one that is there. */
+	if (!asks || (common->skc_state != TCP_ESTABLISHED && common->skc_state != TCP_CLOSE_WAIT))
 		return 0;
 	f->updates = 0;
 	f->asked = now;
+	f->questions += f->questions < 15;
 	f->sent = tp->snd_nxt;
 	if (!f->asking)
 		f->asking = now;
