@@ -18,13 +18,20 @@ from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.hosts.agents import Agent, Connection
 from tidegate.hosts.shims import Check, Insert, Report
-from tidegate.systems.pacing.format import CONSUMED, MOST_WEIGHT, OPTION, Keys, Kind, PacingOption
+from tidegate.systems.pacing.format import (
+    APPLICATION,
+    CONSUMED,
+    FOR_ALL,
+    MOST_WEIGHT,
+    OPTION,
+    Keys,
+    Kind,
+    PacingOption,
+)
 
 ETHERNET, IPV4, TCP, TIMESTAMPS = 14, 20, 20, 12
 CHANGE = 0.002
 """A rate that differs by less is not told to switches."""
-APPLICATION = 255
-"""In place of a link: the application limits the flow."""
 IDLE = units.time("1 s")
 """So long an application uses less than its share before the rest is given away."""
 FIRST_AGAIN = units.time("1 s")
@@ -37,6 +44,7 @@ LEAST_LIMIT = 16
 class Flow:
     """What is known of a connection."""
 
+    connection: Connection
     shares: dict[int, float] = field(default_factory=dict)
     """By link: kbit/s for each unit of weight."""
     rate_kbps: float | None = None
@@ -62,6 +70,11 @@ class Flow:
     questions: int = 0
     """That had no answer."""
     used: _Use = field(default_factory=lambda: _Use())
+
+    def is_old(self, notice: PacingOption) -> bool:
+        """Whether a later notice of its link has come before."""
+        last = self.sequences.get(notice.link)
+        return last is not None and (notice.sequence - last) % 256 >= 128
 
 
 @dataclass
@@ -170,7 +183,7 @@ class PacingAgent(Agent):
             self.established.clear()
             self.closed.clear()
         if connection.active:
-            self.flows[connection.number] = Flow(asked=now)
+            self.flows[connection.number] = Flow(connection, asked=now)
             self.opened[connection.flow] = now / units.PS_PER_S
 
     def on_established(self, now: int, connection: Connection) -> None:
@@ -178,10 +191,12 @@ class PacingAgent(Agent):
         flow = self.flows.get(connection.number)
         if flow is not None:
             self.established[connection.flow] = now / units.PS_PER_S
-            flow.unsaid = {link for link in flow.unsaid if not self._seen(connection, flow, link)}
+            flow.unsaid = {
+                link for link in flow.unsaid if not self._seen(connection, link, flow.sequences[link])
+            }
             # Behind its FIN, an option would have switches take a flow for one that is there.
             if flow.heard is None and connection.bytes_sent() is not None:
-                self._ask(now, connection, flow)
+                self._ask(now, flow)
 
     def tick(self, now: int, connections: Sequence[Connection]) -> None:
         """Ask again, give up, and see what applications use."""
@@ -200,17 +215,17 @@ class PacingAgent(Agent):
                 # The question may be lost, or there is no such switch: soon again at first, then seldom.
                 refresh = min(FIRST_AGAIN << max(flow.questions - 1, 0), 8 * self._refresh)
             if changed or (now - since >= refresh and (sent != flow.sent or flow.heard is None)):
-                self._ask(now, connection, flow)
+                self._ask(now, flow)
                 flow.sent = sent
             if flow.rate_kbps is not None and unanswered >= self._timeout:
                 self.counts["silent"] += 1
                 flow.rate_kbps = None
-                connection.pace(None)
+                flow.connection.pace(None)
                 self.changes.append((now / units.PS_PER_S, connection.flow, 0))
 
-    def _ask(self, now: int, connection: Connection, flow: Flow) -> None:
+    def _ask(self, now: int, flow: Flow) -> None:
         """Say what the flow takes. Switches answer with what they give."""
-        if self._update(connection, flow):
+        if self._update(flow):
             self.counts["asked"] += 1
             flow.asked = now
             flow.questions += 1
@@ -232,30 +247,51 @@ class PacingAgent(Agent):
             return
         self.counts[option.kind.name.lower()] += 1
         if option.rate == 0:
-            self._forget(now, connection, flow, option)
+            self._forget(now, flow, option)
             return
         flow.heard, flow.asking, flow.questions = now, None, 0
         if option.kind == Kind.NOTICE:
-            last = flow.sequences.get(option.link)
-            if last is not None and (option.sequence - last) % 256 >= 128:
+            if option.hops == FOR_ALL:
+                self._all(now, connection, option)
+                return
+            if flow.is_old(option):
                 self.counts["stale"] += 1
                 return
             flow.sequences[option.link] = option.sequence
-            if not self._seen(connection, flow, option.link):
+            if not self._seen(connection, option.link, option.sequence):
                 flow.unsaid.add(option.link)
+        self._take(now, flow, option)
+
+    def _all(self, now: int, connection: Connection, option: PacingOption) -> None:
+        """A notice for all flows that have a share of the link. Those that have been told by themselves know better."""
+        self._seen(connection, option.link, option.sequence, FOR_ALL)
+        old = 0
+        for flow in self.flows.values():
+            if option.link not in flow.shares or option.link in flow.left:
+                continue
+            if flow.is_old(option):
+                old += 1
+            elif flow.sequences.get(option.link) != option.sequence:
+                flow.heard, flow.asking, flow.questions = now, None, 0
+                flow.sequences[option.link] = option.sequence
+                self._take(now, flow, option)
+        self.counts["stale"] += old > 0
+
+    def _take(self, now: int, flow: Flow, option: PacingOption) -> None:
+        """What a link gives to a flow."""
         flow.shares[option.link] = option.rate / option.weight
         flow.left.discard(option.link)
-        self._settle(now, connection, flow)
+        self._settle(now, flow)
 
-    def _forget(self, now: int, connection: Connection, flow: Flow, option: PacingOption) -> None:
+    def _forget(self, now: int, flow: Flow, option: PacingOption) -> None:
         """The flow has left a link. Its share holds until another is known, so that the flow is never without a rate."""
-        self._send(connection, PacingOption(Kind.SEEN, link=option.link, sequence=option.sequence))
+        self._seen(flow.connection, option.link, option.sequence)
         flow.left.add(option.link)
         flow.sequences.pop(option.link, None)
         if flow.shares.keys() - flow.left:
-            self._settle(now, connection, flow)
+            self._settle(now, flow)
 
-    def _settle(self, now: int, connection: Connection, flow: Flow) -> None:
+    def _settle(self, now: int, flow: Flow) -> None:
         """Set a flow's rate from what is known, and tell switches of it where there is more than one."""
         if flow.shares.keys() - flow.left:
             for gone in flow.left:
@@ -266,28 +302,28 @@ class PacingAgent(Agent):
         if kbps != flow.rate_kbps:
             flow.rate_kbps = kbps
             rate = min(max(round(kbps * 1000 * self._payload), self._least), self._most)
-            connection.pace(rate)
-            self.changes.append((now / units.PS_PER_S, connection.flow, rate))
+            flow.connection.pace(rate)
+            self.changes.append((now / units.PS_PER_S, flow.connection.flow, rate))
         flow.link = link
         rate_told, link_told = flow.told
         changed = link != link_told or abs(kbps - rate_told) > CHANGE * rate_told
         if len(flow.shares) > 1 and changed:
-            self._update(connection, flow)
+            self._update(flow)
 
-    def _update(self, connection: Connection, flow: Flow) -> bool:
+    def _update(self, flow: Flow) -> bool:
         """Tell switches what the flow takes, and what limits it: a link, or its application."""
         kbps, link = flow.rate_kbps or 0, flow.link if flow.rate_kbps else 0
         limit = flow.used.limit_kbps
         taken = (limit, APPLICATION) if limit is not None and limit < kbps else (kbps, link)
         update = PacingOption(Kind.UPDATE, rate=int(taken[0]), weight=self._weight, link=taken[1])
-        sent = self._send(connection, update)
+        sent = self._send(flow.connection, update)
         if sent:
             flow.told = (kbps, link)
         return sent
 
-    def _seen(self, connection: Connection, flow: Flow, link: int) -> bool:
+    def _seen(self, connection: Connection, link: int, sequence: int, hops: int = 0) -> bool:
         """Say that a link's notice has come, if the connection can."""
-        return self._send(connection, PacingOption(Kind.SEEN, link=link, sequence=flow.sequences[link]))
+        return self._send(connection, PacingOption(Kind.SEEN, link=link, sequence=sequence, hops=hops))
 
     def _send(self, connection: Connection, option: PacingOption) -> bool:
         if self._keys is not None:

@@ -24,6 +24,8 @@ ShareBy = Literal["flow", "host"]
 """Whether a link's flows share, by weight, or its hosts, each of which divides its share among its flows."""
 Trace = Literal["narrowest", "append"]
 """What a SYN-ACK says: the narrowest link, or each link, in an option of its own."""
+NoticesBy = Literal["host", "flow"]
+"""Whether a change is told to each host once, or for each flow (hosts that share an address have to be told by flow)."""
 APPENDED = 3
 """Links that a SYN-ACK over IPv4 has room for."""
 
@@ -35,7 +37,7 @@ class ManagedLink:
     capacity: units.Rate
     """Of frames, from the Ethernet header on."""
     number: int
-    """From 1 to 254; no other link on a path may have it."""
+    """From 1 to 254; no other link that flows of the same host pass may have it."""
     reserve: float = RESERVE
     """The part of the capacity that is given to nobody."""
     frame: units.Size = 1514
@@ -91,6 +93,8 @@ class PacingController(Controller):
     begins at a `tick`; without packets for `idle` a flow is gone; a notice that was not seen is sent again after `again`. With `keys`,
     options have to have a check.
 
+    A change is told to each host once for all its flows, or with `notices_by="flow"` to each flow.
+
     A flow for which the switch has no place is counted by an aggregate of flows: it is told its rate when it asks. `members` says how
     many there are.
     """
@@ -107,8 +111,13 @@ class PacingController(Controller):
         keys: Keys | None = None,
         share_by: ShareBy = "flow",
         trace: Trace = "narrowest",
+        notices_by: NoticesBy = "host",
     ) -> None:
-        for name, value, choices in (("share_by", share_by, ShareBy), ("trace", trace, Trace)):
+        for name, value, choices in (
+            ("share_by", share_by, ShareBy),
+            ("trace", trace, Trace),
+            ("notices_by", notices_by, NoticesBy),
+        ):
             if value not in get_args(choices):
                 raise TidegateError(
                     f"{name}={value!r} is unknown to a pacing switch; give {' or '.join(map(repr, get_args(choices)))}"
@@ -121,6 +130,7 @@ class PacingController(Controller):
         self._again = units.time(again)
         self._keys = keys
         self._share_by = share_by
+        self._notices_by = notices_by
         self.trace = trace
         for name, time in (("tick", self._tick), ("idle", self._idle), ("again", self._again)):
             if time < PS_PER_US:
@@ -142,6 +152,7 @@ class PacingController(Controller):
         switch.register_write("idle", [self._idle // PS_PER_US], 0)
         switch.register_write("again", [self._again // PS_PER_US], 0)
         switch.register_write("by_host", [int(self._share_by == "host")], 0)
+        switch.register_write("tell_by_host", [int(self._notices_by == "host")], 0)
         switch.register_write("appends", [int(self.trace == "append")], 0)
         if self._keys is not None:
             self.use(switch, self._keys)

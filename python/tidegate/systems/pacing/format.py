@@ -23,6 +23,8 @@ LARGEST = 0x7FF << 20
 MOST_WEIGHT = 65_535
 CONSUMED = (0xB8, VERSION << 7 | 2 << 3)
 """Mask and value of the data's first byte of a notice, which TCP does not see."""
+FOR_ALL = 1
+"""In place of a NOTICE's hops: it is for all flows of the host; see `PacingOption.hops`."""
 APPLICATION = 255
 """In place of a link's number: the application limits the flow."""
 
@@ -77,6 +79,7 @@ class PacingOption:
     sequence: int = 0
     """NOTICE, SEEN: counts the link's changes, in 8 bits."""
     hops: int = 0
+    """Of a trace. Of a NOTICE and a SEEN, `FOR_ALL`: it is for all flows of the host that have a share of the link."""
     """Switches that have written to it; 7 stands for more."""
     key: int = 0
     """Which of two keys the check is made with."""

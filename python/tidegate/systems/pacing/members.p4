@@ -26,6 +26,12 @@ struct ends_t {
 // The first bits of an IPv6 address's hash: those of IPv4's multicast addresses, which TCP does not have.
 const bit<4> HASHED = 0xe;
 
+// So often a host is told for all its flows; then each of them.
+const bit<8> TRIES = 3;
+
+// No epoch that a link has soon.
+const bit<32> NEVER = 0xffff_ffff;
+
 // A member's state: it has sent a SYN; the same, with a check; its handshake is done. The last two count: their first bit is 1.
 const bit<2> ASKED = 1;
 const bit<2> HALF = 3;
@@ -60,6 +66,14 @@ register<bit<32>>(WAY) host_members;
 register<bit<32>>(WAY) host_weight;
 // A member's host, plus 1; 0: it is alone.
 register<bit<32>>(PLACES) member_of;
+// Whether a notice is for all flows of a host. Of a host: the epoch of which it has been told, whether it has said so, when it was
+// told, how often, and by whose notice.
+register<bit<1>>(1) tell_by_host;
+register<bit<32>>(WAY) host_told;
+register<bit<1>>(WAY)  host_knows;
+register<bit<48>>(WAY) host_told_at;
+register<bit<8>>(WAY)  host_tries;
+register<bit<32>>(WAY) host_carrier;
 
 // Of an aggregate: bits of flows that were seen since a time, and of those that were before. So a flow without a packet is gone in
 // twice the idle time.
@@ -186,6 +200,51 @@ control FindHost(in bit<64> key, out bit<32> place, out bit<1> known) {
     }
 }
 
+// Whether a member's host is to be told now, by a notice in this member's name. `of`: its host, plus 1; 0: the member is to be told by
+// itself, as it is alone, or its host has not answered for long.
+control TellWithOthers(in bit<32> place, in bit<32> count, in bit<48> now, in bit<48> pause, out bit<32> of, out bool tells) {
+    apply {
+        bit<1> wanted;
+        of = 0;
+        tells = false;
+        tell_by_host.read(wanted, 0);
+        if (wanted == 1) {
+            member_of.read(of, place);
+        }
+        if (of != 0) {
+            bit<32> at = of - 1;
+            bit<32> told;
+            bit<1>  knows;
+            bit<48> told_at;
+            bit<8>  tries;
+            bit<32> carrier;
+            bit<32> own_members;
+            host_told.read(told, at);
+            host_knows.read(knows, at);
+            host_told_at.read(told_at, at);
+            host_tries.read(tries, at);
+            host_carrier.read(carrier, at);
+            host_members.read(own_members, at);
+            if (told != count) {
+                tells = true;
+                tries = 1;
+            } else if (knows == 0 && now - told_at >= pause) {
+                // Another of its flows tries: this one may be gone.
+                tells = tries < TRIES && (carrier != place || own_members == 1);
+                of = tries < TRIES ? of : 0;
+                tries = tries + 1;
+            }
+            if (tells) {
+                host_told.write(at, count);
+                host_knows.write(at, 0);
+                host_told_at.write(at, now);
+                host_tries.write(at, tries);
+                host_carrier.write(at, place);
+            }
+        }
+    }
+}
+
 // A member's weight counts at its port, or does not any more.
 control Weigh(in bit<32> port, in bit<32> of, in bit<32> weight, in bool comes, in bit<1> hosts) {
     apply {
@@ -231,9 +290,12 @@ control Change(in bit<32> place, in bit<32> source, in bit<32> was, in bit<32> i
         bool stays = was != 0 && is != 0 && old_port == new_port;
         bool single = place < PLACES;
         bit<1> hosts;
+        bit<1> known_hosts;
         bit<32> of = 0;
         by_host.read(hosts, 0);
-        if (hosts == 1 && single && was != 0) {
+        tell_by_host.read(known_hosts, 0);
+        known_hosts = known_hosts | hosts;
+        if (known_hosts == 1 && single && was != 0) {
             member_of.read(of, place);
         }
         member.write(place, is);
@@ -291,7 +353,7 @@ control Change(in bit<32> place, in bit<32> source, in bit<32> was, in bit<32> i
                 tell_old.apply(old_port);
             }
         }
-        if (hosts == 1 && single && !stays) {
+        if (known_hosts == 1 && single && !stays) {
             if (of != 0) {
                 host_members.read(total, of - 1);
                 host_members.write(of - 1, total - 1);
@@ -312,6 +374,7 @@ control Change(in bit<32> place, in bit<32> source, in bit<32> was, in bit<32> i
                     if (known == 0) {
                         host_key.write(at, key);
                         host_weight.write(at, 0);
+                        host_told.write(at, NEVER);
                     }
                     of = at + 1;
                 }

@@ -54,7 +54,7 @@ control PacingEgress(inout headers_t hdr, inout metadata_t meta, inout standard_
             hdr.option.version = VERSION;
             hdr.option.kind = NOTICE;
             hdr.option.key = meta.key_number;
-            hdr.option.hops = 0;
+            hdr.option.hops = meta.hops;
             hdr.option.link = meta.link;
             hdr.option.rate = meta.rate;
             hdr.option.weight = meta.weight;

@@ -16,6 +16,9 @@ const bit<3> NOTICE = 2;
 const bit<3> UPDATE = 3;
 const bit<3> SEEN = 4;
 
+// In place of a NOTICE's and a SEEN's hops: it is for all flows of the host that have a share of the link.
+const bit<3> FOR_ALL = 1;
+
 // Packets of the packet generator (an experimental type of IEEE 802).
 const bit<16> TYPE_TICK = 0x88b6;
 

@@ -57,6 +57,7 @@ struct metadata_t {
     @field_list(2) bit<1>  key_number;
     @field_list(2) bit<64> key;
     @field_list(2) bit<8>  link;
+    @field_list(2) bit<3>  hops;
     @field_list(2) bit<16> rate;
     @field_list(2) bit<16> weight;
 }
@@ -82,6 +83,7 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     FindAggregate() find_aggregate;
     Mark() mark;
     WriteTrace() write_trace;
+    TellWithOthers() tell_with;
     Change() change;
 
     // Times in microseconds. Without a packet for so long, a member is gone; one whose handshake is not done, after an eighth of it.
@@ -316,6 +318,7 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             // What becomes of it.
             bool tells = false;
             bool forgets = false;
+            bit<3> all = 0;
             bit<64> host = 0;
             if (what == VISIT) {
                 bit<48> seen;
@@ -360,15 +363,26 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                         left[8:8] = 0;
                     }
                     forgets = left != 0 && left[8:8] == 0;
-                    tells = forgets || told != count || knows == 0 && now - told_at >= pause;
+                    // One that has been told once, and has all that the link gives, is told together with its host's others.
+                    bit<32> of = 0;
+                    if (!forgets && was_limit == 0 && told != NEVER && knows == 1) {
+                        tell_with.apply(place, count, now, pause, of, tells);
+                    }
+                    if (of == 0) {
+                        tells = forgets || told != count || knows == 0 && now - told_at >= pause;
+                    } else {
+                        all = FOR_ALL;
+                    }
                     if (tells) {
-                        member_told_at.write(place, now);
                         walk_at.write(port, now + pause);
+                        if (of == 0) {
+                            member_told_at.write(place, now);
+                        }
                         if (forgets) {
                             member_left.write(place, left | 0x100);
                             walk_wanted.write(port, 1);
                             id = left[7:0];
-                        } else {
+                        } else if (of == 0) {
                             member_told.write(place, count);
                             member_knows.write(place, 0);
                         }
@@ -413,6 +427,7 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                         bit<8> old;
                         link_id.read(old, (bit<32>) was[8:0]);
                         member_left.write(place, 1w0 ++ old);
+                        member_told.write(place, NEVER);
                     }
                     if (updates) {
                         // It is answered: the host is told again.
@@ -427,10 +442,28 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                     if (says && hdr.option.kind == SEEN) {
                         bit<8>  own;
                         bit<32> told;
+                        bit<32> of;
                         link_id.read(own, port);
                         member_told.read(told, place);
+                        member_of.read(of, place);
+                        bool for_all = hdr.option.hops == FOR_ALL;
+                        if (for_all && of != 0) {
+                            host_told.read(told, of - 1);
+                        }
                         if (own == hdr.option.link && told[7:0] == hdr.option.sequence) {
-                            member_knows.write(place, 1);
+                            if (!for_all) {
+                                bit<32> own_members = 0;
+                                member_knows.write(place, 1);
+                                if (of != 0) {
+                                    host_members.read(own_members, of - 1);
+                                }
+                                // Its host has no others.
+                                of = own_members == 1 ? of : 0;
+                            }
+                            if (of != 0) {
+                                host_told.write(of - 1, told);
+                                host_knows.write(of - 1, 1);
+                            }
                         }
                         bit<9> left;
                         member_left.read(left, place);
@@ -469,8 +502,7 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 host = hdr.ethernet.src ++ (bit<16>) standard_metadata.ingress_port;
                 member_host.write(place, host);
                 member_seen.write(place, now);
-                // No epoch that the link has soon.
-                member_told.write(place, 0xffff_ffff);
+                member_told.write(place, NEVER);
                 member_knows.write(place, 0);
                 member_left.write(place, 0);
             }
@@ -485,6 +517,7 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.host = host[63:16];
                 meta.epoch = count;
                 meta.link = id;
+                meta.hops = all;
                 meta.rate = forgets ? 16w0 : packed(share);
                 meta.weight = packed_up(sum);
                 meta.keyed = needs_check;

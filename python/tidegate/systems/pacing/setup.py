@@ -14,7 +14,7 @@ from tidegate.p4 import compile as compile_p4
 from tidegate.systems.pacing.agent import PacingAgent
 from tidegate.systems.pacing.controller import APPENDED, RESERVE, ManagedLink, PacingController
 
-OWN = ("tick", "idle", "again", "keys", "share_by", "trace")
+OWN = ("tick", "idle", "again", "keys", "share_by", "trace", "notices_by")
 
 
 PLACES = 3 << 16
@@ -38,7 +38,7 @@ def pacing(
     """Add a switch that manages its links to other nodes. Hosts may be linked to it after this. It has `places` for flows.
 
     A link is managed in the direction from the switch. Options that `PacingController` has go to it (`tick`, `idle`, `again`,
-    `keys`, `share_by`, `trace`), the others to `Network.switch`.
+    `keys`, `share_by`, `trace`, `notices_by`), the others to `Network.switch`.
     """
     own = {option: options.pop(option) for option in OWN if option in options}
     switch = network.switch(name, program(places), clock="1 us", **options)

@@ -32,8 +32,10 @@ class _Shaped(Connection):
         self._htb = agent
 
     def pace(self, rate: units.Rate | None) -> None:
-        """Set the rate of the class."""
-        if rate is not None:
+        """Set the rate of the class, or take it away."""
+        if rate is None:
+            self._htb.lift()
+        else:
             self._htb.shape(units.rate(rate))
 
 
@@ -42,7 +44,7 @@ class HtbAgent(PacingAgent):
 
     def on_open(self, now: int, connection: Connection) -> None:
         """Put HTB at the root of the host's interface; what it sends is not limited yet."""
-        super().on_open(now, connection)
+        super().on_open(now, _Shaped(connection, self))
         if not connection.active:
             return
         try:
@@ -58,10 +60,6 @@ class HtbAgent(PacingAgent):
                 raise TidegateError(
                     f"pacing by HTB: {error.args[1]}; a kernel needs CONFIG_NET_SCH_HTB for it, or take the scheme fq"
                 ) from None
-
-    def on_report(self, now: int, connection: Connection, kind: int, data: bytes) -> None:
-        """A switch has said what a link gives."""
-        super().on_report(now, _Shaped(connection, self), kind, data)
 
     def on_closed(self, now: int, connection: Connection) -> None:
         """The namespace goes with its qdisc."""
@@ -81,6 +79,10 @@ class HtbAgent(PacingAgent):
             burst=BURST_BYTES,
             cburst=BURST_BYTES,
         )
+
+    def lift(self) -> None:
+        """What is in no class is not limited."""
+        self._tc("del-class", handle=CLASS)
 
     def class_rate(self) -> int:
         """What the kernel's class has, in bytes/s of frames."""

@@ -78,6 +78,16 @@ struct share {
 	u32 kbps, weight;
 	u8 link, sequence;
 	u8 known, noticed, left, unused[3];
+	/* When it was said. */
+	u64 at;
+};
+
+/* What a link's last notice for all flows of this host says. */
+struct news {
+	/* Rate and weight as in the option, and the sequence number behind them: written, and read, at once. */
+	u64 said;
+	/* When it came; 0: there was none. Written after what it says. */
+	u64 at;
 };
 
 struct flow {
@@ -158,6 +168,14 @@ struct {
 	TYPE(key, u32);
 	TYPE(value, u64);
 } counts SECTION(".maps");
+
+/* By the link's number. */
+struct {
+	UINT(type, ARRAY);
+	UINT(max_entries, 256);
+	TYPE(key, u32);
+	TYPE(value, struct news);
+} link_news SECTION(".maps");
 
 /* Classes that no flow has. */
 struct {

@@ -18,7 +18,10 @@
 #define VERSION_OF(head) ((head) >> 7)
 #define KEY_OF(head) ((head) >> 6 & 1)
 #define KIND_OF(head) ((head) >> 3 & 7)
+#define HOPS_OF(head) ((head) & 7)
 #define HEAD(key, kind) ((key) << 6 | (kind) << 3)
+/* In place of a notice's hops: it is for all flows of this host that have a share of the link. */
+#define FOR_ALL 1
 #define MANTISSA 11
 
 enum kind { JOIN, TRACE, NOTICE, UPDATE, SEEN };
@@ -109,7 +112,7 @@ ALWAYS_INLINE u32 check_for(u64 key, const struct key *flow, u32 bound, const st
 	return check_of(key, words, CHECKED_WORDS6);
 }
 
-ALWAYS_INLINE void fill(struct option *option, const struct settings *s, u32 kind, u32 link, u32 kbps, u32 weight, u32 sequence,
+ALWAYS_INLINE void fill(struct option *option, const struct settings *s, u32 kind, u32 link, u32 kbps, u32 weight, u32 sequence, u32 hops,
 			const struct key *flow, u32 bound)
 {
 	u8 old = is_ipv4(flow->remote);
@@ -117,7 +120,7 @@ ALWAYS_INLINE void fill(struct option *option, const struct settings *s, u32 kin
 
 	option->type = old ? OPTION_TYPE : OPTION_TYPE6;
 	option->length = old ? OPTION_LENGTH : OPTION_LENGTH6;
-	option->head = HEAD(s->keyed ? s->signing : 0, kind);
+	option->head = HEAD(s->keyed ? s->signing : 0, kind) | hops;
 	option->link = link;
 	option->rate = NETWORK16((u16)packed(kbps));
 	option->weight = NETWORK16((u16)packed(weight));

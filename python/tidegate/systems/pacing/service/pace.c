@@ -207,6 +207,7 @@ SECTION("sockops") int sockets(struct bpf_sock_ops *ops)
 	if (!f)
 		return 1;
 	if (op == ROUND_TRIP) {
+		catch_up(f, s);
 		limit_set(ops, s, f);
 		return 1;
 	}
@@ -244,7 +245,7 @@ SECTION("tc") int leaving(struct packet *skb)
 		return NEXT;
 	}
 	f->syns = 1;
-	fill(&option, s, JOIN, 0, 0, f->weight, 0, &key, NETWORK32(seen.tcp.seq));
+	fill(&option, s, JOIN, 0, 0, f->weight, 0, 0, &key, NETWORK32(seen.tcp.seq));
 	if (seen.header == (seen.old ? IPV4 : IPV6) && (seen.old ? insert(skb, &option) : insert6(skb, &option)))
 		count(C_MARKED);
 	else
@@ -289,10 +290,10 @@ ALWAYS_INLINE int answer(struct packet *skb, const struct settings *s, const str
 	/* It has the length of what is sent: others make no notices. */
 	length = skb->len - ETHERNET;
 	if (old) {
-		fill(&out.option, s, SEEN, heard->link, 0, 1, heard->sequence, key, 0);
+		fill(&out.option, s, SEEN, heard->link, 0, 1, heard->sequence, HOPS_OF(heard->head), key, 0);
 		write_ack(&out, key, tp);
 	} else {
-		fill(&out6.hop.option, s, SEEN, heard->link, 0, 1, heard->sequence, key, 0);
+		fill(&out6.hop.option, s, SEEN, heard->link, 0, 1, heard->sequence, HOPS_OF(heard->head), key, 0);
 		write_ack6(&out6, key, tp);
 	}
 	bpf_sk_release(sk);
@@ -345,7 +346,12 @@ ALWAYS_INLINE enum told_us take(const struct settings *s, struct flow *f, const 
 		return REFUSED;
 	}
 	f->changes++;
-	heard = hear(f, s, is_notice, option, &clamped);
+	if (is_notice && HOPS_OF(option->head) == FOR_ALL) {
+		heard = hear_for_all(option, now);
+		wake();
+	} else {
+		heard = hear(f, s, is_notice, option, now, &clamped);
+	}
 	if (heard == OLD) {
 		count(C_STALE);
 		return REFUSED;
@@ -495,8 +501,6 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *common = ctx->sk_common;
 	struct settings *s = set();
-	struct told6 out6 = {};
-	struct told out = {};
 	struct tcp_sock *tp;
 	struct flow *f;
 	struct key key;
@@ -537,6 +541,7 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 	if (!f || !f->established)
 		return 0;
 	now = bpf_ktime_get_ns();
+	catch_up(f, s);
 	asks = f->updates | measure(f, s, tp, now);
 	/* Questions: what sends is refreshed. Where nobody has answered yet, soon again at first, then seldom. */
 	if (f->heard)
@@ -569,11 +574,15 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 		link = APPLICATION;
 	}
 	if (is_ipv4(key.remote)) {
-		fill(&out.option, s, UPDATE, link, kbps, f->weight, 0, &key, 0);
+		struct told out = {};
+
+		fill(&out.option, s, UPDATE, link, kbps, f->weight, 0, 0, &key, 0);
 		write_ack(&out, &key, tp);
 		bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	} else {
-		fill(&out6.hop.option, s, UPDATE, link, kbps, f->weight, 0, &key, 0);
+		struct told6 out6 = {};
+
+		fill(&out6.hop.option, s, UPDATE, link, kbps, f->weight, 0, 0, &key, 0);
 		write_ack6(&out6, &key, tp);
 		bpf_seq_write(ctx->meta->seq, &out6, sizeof(out6));
 	}

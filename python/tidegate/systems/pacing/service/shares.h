@@ -2,9 +2,7 @@
  *
  * What links give a flow, and the rate that follows.
  */
-#ifndef SHARES_H
-#define SHARES_H
-
+#pragma once
 #include "frames.h"
 
 /* Bytes/s of payload that a rate of frames is. The caller has the lock. */
@@ -59,16 +57,33 @@ ALWAYS_INLINE u8 settle(struct flow *f, const struct settings *s)
 	return clamped;
 }
 
+/* After a change of what links give. The caller has the lock. Gives whether the rate was clamped. */
+ALWAYS_INLINE u8 settle_and_tell(struct flow *f, const struct settings *s)
+{
+	u8 clamped = settle(f, s);
+	u32 shares = 0;
+
+	for (int at = 0; at < LINKS; at++)
+		shares += f->shares[at].known;
+	/* Links beside the one that limits it are to know; what differs by less than 1/512 is not told. */
+	if (shares > 1) {
+		u32 more = f->kbps > f->told_kbps ? f->kbps - f->told_kbps : f->told_kbps - f->kbps;
+
+		if (f->link != f->told_link || more > f->told_kbps >> 9)
+			f->updates = 1;
+	}
+	return clamped;
+}
+
 enum heard { TAKEN, OLD, NO_SHARE };
 
 /* What a switch says of a link. */
-ALWAYS_INLINE enum heard hear(struct flow *f, const struct settings *s, u8 is_notice, const struct option *option, u8 *clamped)
+ALWAYS_INLINE enum heard hear(struct flow *f, const struct settings *s, u8 is_notice, const struct option *option, u64 now,
+			   u8 *clamped)
 {
 	u32 kbps = number(NETWORK16(option->rate)), weight = number(NETWORK16(option->weight));
 	enum heard result = TAKEN;
 	int found = -1, free = -1;
-	u32 shares = 0;
-	u8 link;
 
 	bpf_spin_lock(&f->lock);
 	for (int at = LINKS - 1; at >= 0; at--) {
@@ -109,21 +124,75 @@ ALWAYS_INLINE enum heard hear(struct flow *f, const struct settings *s, u8 is_no
 		share->kbps = kbps;
 		share->weight = weight;
 		share->left = 0;
+		share->at = now;
 	}
-	*clamped = settle(f, s);
-	for (int at = 0; at < LINKS; at++)
-		shares += f->shares[at].known;
-	link = f->link;
-	/* Links beside the one that limits it are to know; what differs by less than 1/512 is not told. */
-	if (shares > 1) {
-		u32 more = f->kbps > f->told_kbps ? f->kbps - f->told_kbps : f->told_kbps - f->kbps;
-
-		if (link != f->told_link || more > f->told_kbps >> 9)
-			f->updates = 1;
-	}
+	*clamped = settle_and_tell(f, s);
 out:
 	bpf_spin_unlock(&f->lock);
 	return result;
 }
 
-#endif
+/* Whether a sequence number is from before another. What is quiet for long says nothing of the order. */
+ALWAYS_INLINE u8 is_before(u32 sequence, u32 other, u64 apart)
+{
+	return (u8)(sequence - other) >= 128 && apart < 1000000000ull;
+}
+
+/* A notice for all flows of this host. Each of them catches up with it at its next visit or round trip. */
+ALWAYS_INLINE enum heard hear_for_all(const struct option *option, u64 now)
+{
+	u32 link = option->link;
+	struct news *news = bpf_map_lookup_elem(&link_news, &link);
+
+	if (!news || !option->rate)
+		return NO_SHARE;
+	if (news->at && is_before(option->sequence, news->said >> 32, now - news->at))
+		return OLD;
+	news->said = NETWORK16(option->rate) | NETWORK16(option->weight) << 16 | (u64)option->sequence << 32;
+	*(volatile u64 *)&news->at = now;
+	return TAKEN;
+}
+
+/* Take what notices for all flows have said since the flow was told by itself. */
+static __attribute__((noinline)) int catch_up(struct flow *f, const struct settings *s)
+{
+	u64 latest = 0;
+
+	for (int at = 0; at < LINKS; at++) {
+		struct share *share = &f->shares[at];
+		u32 link = share->link;
+		struct news *news;
+		u64 came, said;
+		u8 sequence;
+
+		if (!share->known || share->left)
+			continue;
+		news = bpf_map_lookup_elem(&link_news, &link);
+		if (!news)
+			continue;
+		came = *(volatile u64 *)&news->at;
+		said = *(volatile u64 *)&news->said;
+		if (came <= share->at)
+			continue;
+		sequence = said >> 32;
+		bpf_spin_lock(&f->lock);
+		/* One that has been told by itself knows better. */
+		if (!share->noticed || (sequence != share->sequence && !is_before(sequence, share->sequence, came - share->at))) {
+			share->kbps = number(said & 0xffff);
+			share->weight = number(said >> 16 & 0xffff);
+			share->sequence = sequence;
+			share->noticed = 1;
+			latest = came;
+		}
+		share->at = came;
+		bpf_spin_unlock(&f->lock);
+	}
+	if (!latest)
+		return 0;
+	bpf_spin_lock(&f->lock);
+	settle_and_tell(f, s);
+	bpf_spin_unlock(&f->lock);
+	f->heard = latest;
+	f->asking = 0;
+	return 0;
+}
