@@ -128,6 +128,25 @@ class Flow:
         return trace
 
 
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("managed", [False, True])
+def test_either_end_may_reset_a_flow(engine: Literal["interp", "jit"], managed: bool) -> None:
+    switch = Switch(engine)
+    if managed:
+        # The host's own link is managed, too, as in `setup.pacing`.
+        switch.api.register_write("capacity", [1_000_000], 0)
+        switch.api.register_write("link_id", [LINK + 1], 0)
+    for host_resets in (True, False):
+        flow = switch.flow(0, 1000 + host_resets)
+        flow.join()
+        assert switch.state[0] == 1
+        if host_resets:
+            flow.out("R")
+        else:
+            flow.back("RA")
+        assert switch.state == (0, 0, 0)
+
+
 def ip_option(data: bytes) -> IPOption:
     return IPOption(bytes((OPTION.kind, 2 + len(data))) + data)
 
