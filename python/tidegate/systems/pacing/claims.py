@@ -163,6 +163,18 @@ def _dmz(rows: list[Row], _: Parameters) -> Finding:
     return Finding(drops["fq"] < drops["cubic"] and varies["fq"] < varies["cubic"], text)
 
 
+LITTLE = 0.005
+"""Of the link: what notices and answers take at ten changes a second."""
+
+
+def _overhead(rows: list[Row], _: Parameters) -> Finding:
+    told = [row for row in rows if row["notices_by"] == "host"]
+    need(told, "the run has no notices by host")
+    of_link = {row["flows"]: row["of_link"] for row in told}
+    text = ", ".join(f"{100 * part:.4f} % of the link with {flows} flows" for flows, part in of_link.items())
+    return Finding(max(of_link.values()) <= LITTLE, f"at ten changes a second: {text}")
+
+
 def _alone(rows: list[Row], _: Parameters) -> Finding:
     htb, fq, tcp = (_median(rows, scheme, 1, "goodput_mbps") for scheme in ("htb", "fq", "tcp"))
     return Finding(htb > fq > tcp, f"HTB {htb:.2f}, FQ {fq:.2f}, TCP {tcp:.2f} Mbit/s")
@@ -201,6 +213,13 @@ CLAIMS = [
     PaperClaim("A2", "abstract", "Pacing raises the throughput", "pacing.join", _grows, why=WHY_TCP),
     PaperClaim("A3", "abstract", "Pacing makes the throughput steadier", "pacing.join", _steadier),
     PaperClaim("A4", "abstract", "Pacing makes shares fairer", "pacing.join", _fairer),
+    PaperClaim(
+        "A5",
+        "abstract",
+        "Switches send little: packets at changes alone (no number is given; at most 0.5 % of a link, hosts told once)",
+        "pacing.overhead",
+        _overhead,
+    ),
     PaperClaim(
         "F6.abc",
         "Fig. 6 (a) to (c)",

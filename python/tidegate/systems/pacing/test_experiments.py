@@ -180,7 +180,8 @@ EXPERIMENTS: dict[str, tuple[dict[str, Any], int]] = {
     "unmanaged": ({"cross_mbps": (20.0,)}, 1),
     "legacy": ({"routers": (1,), "duration_s": 3.0}, 4),
     "reroute": ({"delay_ms": 2.0}, 3),
-    "churn": ({"flows": 300, "losses_percent": (2.0,)}, 1),
+    "churn": ({"flows": 300, "losses_percent": (2.0,)}, 6),
+    "overhead": ({"flows": (4, 40)}, 4),
     "attack": ({"attacks": ("update",), "keyed": (True,), "duration_s": 4.0}, 1),
 }
 

@@ -56,16 +56,17 @@ def checksum(data: bytes) -> int:
 
 
 def frame(
-    victim: Victim, option: PacingOption, flags: int, *, to_host: bool = False, sequence: int = 0
+    victim: Victim, option: PacingOption | None, flags: int, *, to_host: bool = False, sequence: int = 0
 ) -> bytes:
-    """A packet of a flow, or to its host, with an option."""
+    """A packet of a flow, or to its host, with an option or without."""
     ends = [victim.address, victim.server]
     ports = list(victim.ports)
     macs = victim.server_mac + victim.mac
     if to_host:
         ends, ports, macs = ends[::-1], ports[::-1], victim.mac + victim.server_mac
-    option_bytes = bytes((OPTION.kind, 12)) + option.data
-    head = b"\x48\x00" + (52).to_bytes(2) + bytes(4) + b"\x40\x06"
+    option_bytes = b"" if option is None else bytes((OPTION.kind, 12)) + option.data
+    words = 10 + len(option_bytes) // 4
+    head = bytes((0x40 | words - 5, 0)) + (4 * words).to_bytes(2) + bytes(4) + b"\x40\x06"
     ip = head + checksum(head + bytes(2) + b"".join(ends) + option_bytes).to_bytes(2) + b"".join(ends)
     tcp = (
         b"".join(port.to_bytes(2) for port in ports)
@@ -142,7 +143,8 @@ class Attacker(Controller):
 
 
 @cache
-def _program() -> Program:
+def attacker_program() -> Program:
+    """A host that sends what its controller gives it."""
     return compile_p4(Path(__file__).with_name("attacker.p4"))
 
 
@@ -168,7 +170,7 @@ def attack(
                 star.flow(star.host(keys=keys), 0.1 * number)
             forge = ATTACKS[name]
             if forge is not None:
-                attacker = star.network.switch("attacker", _program(), cpu_port=510)
+                attacker = star.network.switch("attacker", attacker_program(), cpu_port=510)
                 star.network.link(attacker, star.switch, rate="1 Gbit/s", delay="10 us", queue="1000 packets")
                 star.network.control(Attacker(forge, partial(_victims, star.network)), attacker)
             star.network.control(Refusals(), star.switch)
