@@ -141,40 +141,6 @@ control Find(in flow_t flow, out bit<32> place, out bit<32> free) {
     }
 }
 
-// The flow that a packet is of, sent by its host or to it, and its place. `wrong`: there is no such flow.
-control Whose(in headers_t hdr, in bool sent, inout flow_t flow, inout ends_t ends, out bit<32> place, out bit<32> free, out bool wrong) {
-    HashAddresses() addresses;
-    Find() find;
-    Same() is_same;
-
-    apply {
-        bool six = hdr.ipv6.isValid();
-        place = NOWHERE;
-        free = NOWHERE;
-        if (six) {
-            ends.src = sent ? hdr.ipv6.src : hdr.ipv6.dst;
-            ends.dst = sent ? hdr.ipv6.dst : hdr.ipv6.src;
-            addresses.apply(ends, flow);
-        } else {
-            flow.source[63:32] = sent ? hdr.ipv4.src : hdr.ipv4.dst;
-            flow.target = sent ? hdr.ipv4.dst : hdr.ipv4.src;
-        }
-        // TCP has no multicast: such an address would be taken for a hash.
-        wrong = !six && flow.target[31:28] == HASHED;
-        flow.source[31:0] = sent ? hdr.tcp.src_port ++ hdr.tcp.dst_port : hdr.tcp.dst_port ++ hdr.tcp.src_port;
-        if (!wrong) {
-            find.apply(flow, place, free);
-            if (six && place != NOWHERE) {
-                // Who has another's hash has no place of its own.
-                bool same;
-                is_same.apply(ends, place, same);
-                place = same ? place : NOWHERE;
-                free = NOWHERE;
-            }
-        }
-    }
-}
-
 // The place of a flow's aggregate at a port, and the flow's bit; `known`: the bit is set.
 control FindAggregate(in flow_t flow, in bit<32> port, out bit<32> place, out bit<32> bits, out bool known) {
     apply {

@@ -77,7 +77,9 @@ control PacingVerify(inout headers_t hdr, inout metadata_t meta) {
 control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     Forward() forwarding;
     Measure() measure;
-    Whose() whose;
+    HashAddresses() addresses;
+    Find() find;
+    Same() is_same;
     FindAggregate() find_aggregate;
     Mark() mark;
     WriteTrace() write_trace;
@@ -111,7 +113,6 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         bit<32> is = 0;
         bit<32> limit = 0;
         bool changes = false;
-        bool either = false;
 
         // What the packet is.
         if (hdr.tick.isValid()) {
@@ -167,11 +168,12 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 what = rate != 0 && hdr.tcp.isValid() ? SENT : PASSES;
                 bit<8> flags = hdr.tcp.flags & (SYN | ACK | RST);
                 if (hdr.tcp.isValid() && (flags == (SYN | ACK) || flags & RST != 0)) {
-                    // What answers a flow comes in by the port that the flow goes out by. A reset may be either end's.
+                    // What answers a flow comes in by the port that the flow goes out by. A reset may be either end's: first it is
+                    // taken for its sender's.
                     bit<32> there;
                     capacity.read(there, (bit<32>) standard_metadata.ingress_port);
-                    either = there != 0 && what == SENT && flags & RST != 0;
-                    what = there != 0 && !either ? ANSWER : what;
+                    bool sure = flags & RST == 0 || what == PASSES || standard_metadata.instance_type == RESUBMITTED;
+                    what = there != 0 && sure ? ANSWER : what;
                 }
             }
         }
@@ -187,13 +189,27 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             ends.src = 0;
             ends.dst = 0;
             if (what == SENT || what == ANSWER) {
-                bool wrong;
-                whose.apply(hdr, what == SENT, flow, ends, place, free, wrong);
-                if (either && place == NOWHERE) {
-                    what = ANSWER;
-                    whose.apply(hdr, false, flow, ends, place, free, wrong);
+                if (six) {
+                    ends.src = what == SENT ? hdr.ipv6.src : hdr.ipv6.dst;
+                    ends.dst = what == SENT ? hdr.ipv6.dst : hdr.ipv6.src;
+                    addresses.apply(ends, flow);
+                } else {
+                    flow.source[63:32] = what == SENT ? hdr.ipv4.src : hdr.ipv4.dst;
+                    flow.target = what == SENT ? hdr.ipv4.dst : hdr.ipv4.src;
                 }
-                what = wrong ? PASSES : what;
+                // TCP has no multicast: such an address would be taken for a hash.
+                what = !six && flow.target[31:28] == HASHED ? PASSES : what;
+                flow.source[31:0] = what == SENT ? hdr.tcp.src_port ++ hdr.tcp.dst_port : hdr.tcp.dst_port ++ hdr.tcp.src_port;
+                if (what != PASSES) {
+                    find.apply(flow, place, free);
+                    if (six && place != NOWHERE) {
+                        // Who has another's hash has no place of its own.
+                        bool same;
+                        is_same.apply(ends, place, same);
+                        place = same ? place : NOWHERE;
+                        free = NOWHERE;
+                    }
+                }
             }
 
             // Whether its option is from who may say it.
@@ -471,6 +487,8 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                     }
                     mark.apply(place, bits, false);
                 }
+            } else if (what == SENT && hdr.tcp.flags & RST != 0 && standard_metadata.instance_type != RESUBMITTED) {
+                resubmit_preserving_field_list(1);
             } else if (asks && free != NOWHERE) {
                 bit<32> weight = weight_of(hdr.option.weight);
                 place = free;
