@@ -22,6 +22,14 @@ def check(
 ) -> str:
     """Compile a program; with `p4info`, write its P4Info to that file."""
 
+def monitor(
+    files: Sequence[str],
+    rule: str,
+    most_flows: int,
+    samples: str | PathLike[str] | None,
+    partial: bool,
+    progress: Callable[[int], None] | None,
+) -> str: ...
 def stf(
     path: str | PathLike[str],
     test: str | PathLike[str],

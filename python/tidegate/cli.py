@@ -19,6 +19,7 @@ from rich.table import Table
 
 from tidegate import INCLUDE, _core
 from tidegate._core import TidegateError
+from tidegate.monitor import monitor
 from tidegate.options import (
     Commands,
     ControllerFile,
@@ -267,6 +268,7 @@ def _print_summary(answer: dict[str, Any]) -> None:
         say(f"\ndigests\n  {', '.join(summary['digests'])}")
 
 
+app.command()(monitor)
 app.command()(switch)
 app.add_typer(agent)
 

@@ -7,6 +7,7 @@ mod arrow;
 mod engine;
 mod errors;
 mod live;
+mod monitor;
 mod replay;
 mod simulation;
 mod source;
@@ -57,5 +58,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(addresses::flow_ports, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::check, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::stf, m)?)?;
+    m.add_function(wrap_pyfunction!(monitor::monitor, m)?)?;
     Ok(())
 }

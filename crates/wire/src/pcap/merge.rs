@@ -13,12 +13,14 @@ struct Input {
     bytes: Vec<u8>,
     next: Option<Packet>,
     latest: u64,
+    backwards: u64,
 }
 
 impl Input {
     fn advance(&mut self) -> Result<()> {
         self.next = self.reader.next(&mut self.bytes)?;
         if let Some(packet) = &mut self.next {
+            self.backwards += u64::from(packet.time < self.latest);
             packet.time = packet.time.max(self.latest);
             self.latest = packet.time;
         }
@@ -40,7 +42,7 @@ impl Merge {
     pub fn new(readers: Vec<(u32, Reader)>) -> Result<Merge> {
         let mut inputs = Vec::new();
         for (port, reader) in readers {
-            let mut input = Input { port, reader, bytes: Vec::new(), next: None, latest: 0 };
+            let mut input = Input { port, reader, bytes: Vec::new(), next: None, latest: 0, backwards: 0 };
             input.advance()?;
             inputs.push(input);
         }
@@ -73,6 +75,11 @@ impl Merge {
         self.current = Some(index);
         let input = &self.inputs[index];
         Ok(Some((index, input.port, packet, &input.bytes)))
+    }
+
+    /// Packets that were stamped earlier than the one before them in their file.
+    pub fn backwards(&self) -> u64 {
+        self.inputs.iter().map(|input| input.backwards).sum()
     }
 
     /// Whether all packets have been taken, and somebody asked for more.

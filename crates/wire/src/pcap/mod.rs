@@ -1,13 +1,15 @@
 //! Captures: pcap and pcapng files in, pcap files out.
 //!
 //! pcap with microseconds or nanoseconds in either byte order; pcapng (draft-ietf-opsawg-pcapng) with any number of
-//! sections and interfaces and their timestamp resolutions and offsets. Files are read as a stream. A file that ends in
+//! sections and interfaces and their timestamp resolutions and offsets; either also in gzip (RFC 1952) or zstd (RFC 8878). Files are
+//! read as a stream, and `-` is standard input. A file that ends in
 //! the middle of a record gives what came before; [`Reader::cut`] tells.
 
 mod error;
 mod format;
 mod merge;
 mod ng;
+mod open;
 mod read;
 mod source;
 mod write;

@@ -1,15 +1,12 @@
 //! Reads packets from a capture file, one after the other.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
 use super::MAX_PACKET;
-use super::error::{CaptureError, Result, fail, unreadable};
+use super::error::{CaptureError, Result, fail};
 use super::ng::Ng;
+use super::open::open;
 use super::source::{Got, Packet, Source, word};
-
-const BUFFER: usize = 1 << 20;
 
 enum Format {
     Pcap { swapped: bool, nanoseconds: bool, link_type: u32 },
@@ -25,12 +22,7 @@ pub struct Reader {
 
 impl Reader {
     pub fn open(path: &Path) -> Result<Reader> {
-        let file = File::open(path).map_err(|e| CaptureError(unreadable(path, &e)))?;
-        if path.is_dir() {
-            return fail(format!("{}: cannot be read: it is a directory", path.display()));
-        }
-        let file = BufReader::with_capacity(BUFFER, file);
-        let mut source = Source { file, path: path.to_owned(), cut: None };
+        let mut source = open(path)?;
         let mut magic = [0; 4];
         match source.fill(&mut magic)? {
             Got::All => {}

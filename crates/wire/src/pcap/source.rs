@@ -1,7 +1,6 @@
 //! The bytes of a capture file, and what is read from them.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::PathBuf;
 
 use super::error::{Result, fail, plain};
@@ -18,8 +17,9 @@ pub struct Packet {
 
 /// The bytes of a file, and whether they ended where they should.
 pub(super) struct Source {
-    pub file: BufReader<File>,
+    pub file: Box<dyn Read + Send + Sync>,
     pub path: PathBuf,
+    pub compressed: bool,
     pub cut: Option<String>,
 }
 
@@ -41,6 +41,10 @@ impl Source {
                 Ok(n) => have += n,
                 // A signal: whoever reads from a pipe that gives nothing must be able to leave.
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => return fail("interrupted"),
+                Err(e) if self.compressed => {
+                    self.damaged(format!("its compressed data ends early or is damaged ({})", plain(&e)));
+                    return Ok(if have == 0 { Got::End } else { Got::Short });
+                }
                 Err(e) => return fail(format!("{}: cannot be read: {}", self.path.display(), plain(&e))),
             }
         }

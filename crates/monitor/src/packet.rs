@@ -1,0 +1,279 @@
+//! What a packet's bytes say, as far as a monitor needs it. Captures are read as they are: checksums are not looked at, as packets that
+//! a host captures of itself have none yet, and lengths are those that IP says, as packets may be cut.
+//!
+//! Source: RFC 791, RFC 8200 (IP), RFC 9293 (TCP), RFC 7323 (timestamps), RFC 2018 (SACK), IEEE 802.1Q, the link types of
+//! <https://www.tcpdump.org/linktypes.html>.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+/// An address and a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Endpoint {
+    /// IPv4 addresses as ::ffff:a.b.c.d.
+    address: u128,
+    pub port: u16,
+}
+
+impl Endpoint {
+    pub fn new(address: IpAddr, port: u16) -> Endpoint {
+        let address = match address {
+            IpAddr::V4(four) => four.to_ipv6_mapped(),
+            IpAddr::V6(six) => six,
+        };
+        Endpoint { address: address.to_bits(), port }
+    }
+
+    pub fn address(&self) -> IpAddr {
+        Ipv6Addr::from_bits(self.address).to_canonical()
+    }
+}
+
+/// TCP's flags.
+pub mod flag {
+    pub const FIN: u8 = 1;
+    pub const SYN: u8 = 2;
+    pub const RST: u8 = 4;
+    pub const ACK: u8 = 16;
+}
+
+/// A packet of TCP or UDP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Nanoseconds.
+    pub time: u64,
+    pub from: Endpoint,
+    pub to: Endpoint,
+    /// Bytes from the IP header on, as IP says.
+    pub ip_len: u32,
+    pub what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    Tcp(Tcp),
+    /// Bytes of payload, and the first five as far as they were captured.
+    Udp {
+        payload: u32,
+        first: [u8; 5],
+        captured: u8,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tcp {
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: u8,
+    pub window: u16,
+    /// Bytes of payload on the wire.
+    pub payload: u32,
+    /// TSval and TSecr.
+    pub timestamps: Option<(u32, u32)>,
+    pub sack: bool,
+}
+
+impl Tcp {
+    pub fn has(&self, flags: u8) -> bool {
+        self.flags & flags != 0
+    }
+
+    /// Sequence numbers that it takes: payload, SYN and FIN.
+    pub fn length(&self) -> u32 {
+        self.payload + u32::from(self.has(flag::SYN)) + u32::from(self.has(flag::FIN))
+    }
+
+    /// The sequence number behind it.
+    pub fn end(&self) -> u32 {
+        self.seq.wrapping_add(self.length())
+    }
+}
+
+/// Why a packet is not looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unseen {
+    /// Neither TCP nor UDP over IP, or a fragment but the first.
+    Other,
+    /// Its headers were not captured whole, or make no sense.
+    Cut,
+    /// The capture is of a link type that is not known.
+    Link(u32),
+}
+
+const ETHERNET: u32 = 1;
+const NULL: u32 = 0;
+const LOOP: u32 = 108;
+const RAW: [u32; 3] = [101, 12, 14];
+const RAW4: u32 = 228;
+const RAW6: u32 = 229;
+const LINUX_COOKED: u32 = 113;
+const LINUX_COOKED2: u32 = 276;
+
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+
+fn half(bytes: &[u8], at: usize) -> Result<u16, Unseen> {
+    bytes.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]])).ok_or(Unseen::Cut)
+}
+
+fn word(bytes: &[u8], at: usize) -> Result<u32, Unseen> {
+    bytes
+        .get(at..at + 4)
+        .map(|four| u32::from_be_bytes([four[0], four[1], four[2], four[3]]))
+        .ok_or(Unseen::Cut)
+}
+
+/// Reads a packet of a capture. `wire_len` is what it had before it was cut.
+///
+/// # Errors
+/// What a monitor does not look at.
+pub fn read(link_type: u32, bytes: &[u8], wire_len: u32, time: u64) -> Result<Seen, Unseen> {
+    let (mut at, mut kind) = match link_type {
+        ETHERNET => (14, half(bytes, 12)?),
+        LINUX_COOKED => (16, half(bytes, 14)?),
+        LINUX_COOKED2 => (20, half(bytes, 0)?),
+        NULL | LOOP => (4, 0),
+        RAW4 => (0, IPV4),
+        RAW6 => (0, IPV6),
+        raw if RAW.contains(&raw) => (0, 0),
+        other => return Err(Unseen::Link(other)),
+    };
+    for _ in 0..4 {
+        if TAGS.contains(&kind) {
+            kind = half(bytes, at + 2)?;
+            at += 4;
+        }
+    }
+    let packet = bytes.get(at..).ok_or(Unseen::Cut)?;
+    if kind == 0 {
+        kind = match packet.first().ok_or(Unseen::Cut)? >> 4 {
+            4 => IPV4,
+            6 => IPV6,
+            _ => return Err(Unseen::Other),
+        };
+    }
+    let on_wire = (wire_len as usize).saturating_sub(at);
+    match kind {
+        IPV4 => ipv4(packet, on_wire, time),
+        IPV6 => ipv6(packet, on_wire, time),
+        _ => Err(Unseen::Other),
+    }
+}
+
+fn ipv4(bytes: &[u8], on_wire: usize, time: u64) -> Result<Seen, Unseen> {
+    let header = usize::from(bytes.first().ok_or(Unseen::Cut)? & 15) * 4;
+    if header < 20 || bytes.len() < 20 {
+        return Err(Unseen::Cut);
+    }
+    if half(bytes, 6)? & 0x1fff != 0 {
+        return Err(Unseen::Other);
+    }
+    // 0: longer than 16 bits can say, as segmentation offload makes them.
+    let total = match usize::from(half(bytes, 2)?) {
+        0 => on_wire,
+        total => total,
+    };
+    let address = |at| word(bytes, at).map(|four| u128::from(four) | 0xffff << 32);
+    above(bytes, header, total, bytes[9], [address(12)?, address(16)?], time)
+}
+
+fn ipv6(bytes: &[u8], on_wire: usize, time: u64) -> Result<Seen, Unseen> {
+    if bytes.len() < 40 {
+        return Err(Unseen::Cut);
+    }
+    let total = match usize::from(half(bytes, 4)?) {
+        0 => on_wire,
+        length => 40 + length,
+    };
+    let address = |at: usize| {
+        let mut sixteen = [0; 16];
+        sixteen.copy_from_slice(&bytes[at..at + 16]);
+        u128::from_be_bytes(sixteen)
+    };
+    let (mut at, mut protocol) = (40, bytes[6]);
+    // Hop-by-hop, routing, fragment, authentication, destination options.
+    while matches!(protocol, 0 | 43 | 44 | 51 | 60) {
+        if protocol == 44 && half(bytes, at + 2)? & 0xfff8 != 0 {
+            return Err(Unseen::Other);
+        }
+        let length = usize::from(half(bytes, at)? & 0xff);
+        let next = bytes[at];
+        at += match protocol {
+            44 => 8,
+            51 => (length + 2) * 4,
+            _ => (length + 1) * 8,
+        };
+        protocol = next;
+    }
+    above(bytes, at, total, protocol, [address(8), address(24)], time)
+}
+
+fn above(
+    bytes: &[u8],
+    at: usize,
+    total: usize,
+    protocol: u8,
+    addresses: [u128; 2],
+    time: u64,
+) -> Result<Seen, Unseen> {
+    let bytes = &bytes[..total.min(bytes.len())];
+    let part = bytes.get(at..).ok_or(Unseen::Cut)?;
+    let length = total - at;
+    let what = match protocol {
+        6 => What::Tcp(tcp(part, length)?),
+        17 => {
+            let payload = part.get(8..).ok_or(Unseen::Cut)?;
+            let captured = payload.len().min(5);
+            let mut first = [0; 5];
+            first[..captured].copy_from_slice(&payload[..captured]);
+            What::Udp { payload: length as u32 - 8, first, captured: captured as u8 }
+        }
+        _ => return Err(Unseen::Other),
+    };
+    let end = |address, port| Endpoint { address, port };
+    Ok(Seen {
+        time,
+        from: end(addresses[0], half(part, 0)?),
+        to: end(addresses[1], half(part, 2)?),
+        ip_len: total as u32,
+        what,
+    })
+}
+
+fn tcp(bytes: &[u8], length: usize) -> Result<Tcp, Unseen> {
+    if bytes.len() < 20 {
+        return Err(Unseen::Cut);
+    }
+    let header = usize::from(bytes[12] >> 4) * 4;
+    if header < 20 || header > length {
+        return Err(Unseen::Cut);
+    }
+    let mut found = Tcp {
+        seq: word(bytes, 4)?,
+        ack: word(bytes, 8)?,
+        flags: bytes[13],
+        window: half(bytes, 14)?,
+        payload: (length - header) as u32,
+        ..Tcp::default()
+    };
+    let mut options = &bytes[20..header.min(bytes.len())];
+    while let [kind, rest @ ..] = options {
+        match kind {
+            0 => break,
+            1 => options = rest,
+            _ => {
+                let Some(size) = rest.first().map(|size| usize::from(*size)).filter(|size| *size >= 2) else {
+                    break;
+                };
+                let Some(option) = options.get(..size) else { break };
+                match (kind, size) {
+                    (8, 10) => found.timestamps = Some((word(option, 2)?, word(option, 6)?)),
+                    (5, 10..) => found.sack = true,
+                    _ => {}
+                }
+                options = &options[size..];
+            }
+        }
+    }
+    Ok(found)
+}

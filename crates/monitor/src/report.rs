@@ -1,0 +1,68 @@
+//! What the monitor answers.
+
+use serde_json::{Value, json};
+
+use crate::capture::{Options, Watched};
+use crate::table::Flow;
+
+const MS: f64 = 1e6;
+
+pub fn answer(watched: &Watched, options: &Options) -> Value {
+    let seconds = watched.last.saturating_sub(watched.first) as f64 / 1e9;
+    let files: Vec<String> = options.files.iter().map(|path| path.display().to_string()).collect();
+    let flows: Vec<Value> = watched
+        .table
+        .flows()
+        .map(|(tcp, [from, to], flow)| {
+            let mut row = json!({
+                "protocol": if tcp { "tcp" } else { "udp" },
+                "src": from.address().to_string(),
+                "src_port": from.port,
+                "dst": to.address().to_string(),
+                "dst_port": to.port,
+            });
+            let (row_object, more) = (row.as_object_mut(), measured(flow, watched.first, tcp));
+            if let (Some(row), Value::Object(more)) = (row_object, more) {
+                row.extend(more);
+            }
+            row
+        })
+        .collect();
+    json!({
+        "files": files,
+        "rtt_rule": options.rule.name(),
+        "packets": watched.packets,
+        "other_packets": watched.others,
+        "cut_packets": watched.cut,
+        "untracked_packets": watched.table.untracked,
+        "start_s": watched.first as f64 / 1e9,
+        "duration_s": seconds,
+        "flows": flows,
+        "interrupted": watched.interrupted,
+        "warnings": watched.warnings,
+    })
+}
+
+fn measured(flow: &Flow, begin: u64, tcp: bool) -> Value {
+    let seconds = flow.last.saturating_sub(flow.first) as f64 / 1e9;
+    let rate = if seconds > 0.0 { Some(flow.bytes as f64 * 8.0 / seconds / 1e6) } else { None };
+    let ms = flow.rtt.quantiles([0.5, 0.95, 0.99]).map(|found| found.map(|ns| ns as f64 / MS));
+    let at = |place: usize| ms.map(|found| found[place]);
+    json!({
+        "packets": flow.packets,
+        "bytes": flow.bytes,
+        "payload_bytes": flow.payload,
+        "first_s": flow.first.saturating_sub(begin) as f64 / 1e9,
+        "duration_s": seconds,
+        "throughput_mbps": rate,
+        "syn": if tcp { Some(flow.syn) } else { None },
+        "fin": if tcp { Some(flow.fin) } else { None },
+        "rst": if tcp { Some(flow.rst) } else { None },
+        "retransmissions": if tcp { Some(flow.retransmissions) } else { None },
+        "rtt_samples": flow.rtt.count(),
+        "rtt_ms_min": flow.rtt.least().map(|ns| ns as f64 / MS),
+        "rtt_ms_p50": at(0),
+        "rtt_ms_p95": at(1),
+        "rtt_ms_p99": at(2),
+    })
+}

@@ -1,0 +1,82 @@
+//! Samples that are true whatever the network does. After the range tracker of Dart (Sengupta et al., SIGCOMM 2022).
+//!
+//! What is sent in order, from `left` to `right`, may be sampled. A packet that lies before `right` was sent twice or came late: from
+//! then on only later packets are. Where a packet leaves a hole, samples begin anew behind the hole. A duplicate acknowledgment tells of
+//! a hole at the receiver, whose filling would be taken for a long round trip: what was sent up to then gives no sample. An
+//! acknowledgment beyond `right` is of what was never seen.
+
+use std::collections::VecDeque;
+
+use super::{WAITING, after};
+use crate::packet::{Tcp, flag};
+
+#[derive(Debug, Default)]
+pub struct Sent {
+    /// Whether a packet has been seen.
+    known: bool,
+    left: u32,
+    right: u32,
+    /// Behind each packet, and when it was sent; in order.
+    waiting: VecDeque<(u32, u64)>,
+    /// The other side's last window.
+    window: Option<u16>,
+}
+
+impl super::Sent for Sent {
+    fn sent(&mut self, time: u64, packet: &Tcp) {
+        if packet.length() == 0 || packet.has(flag::RST) {
+            return;
+        }
+        let ahead = after(packet.seq, self.right);
+        if !self.known || ahead > 0 || (packet.has(flag::SYN) && packet.end() != self.right) {
+            // The first, behind a hole, or another connection.
+            self.waiting.clear();
+            self.known = true;
+            self.left = packet.seq;
+            self.right = packet.end();
+        } else if ahead < 0 {
+            self.waiting.clear();
+            if after(packet.end(), self.right) > 0 {
+                self.right = packet.end();
+            }
+            self.left = self.right;
+            return;
+        } else {
+            self.right = packet.end();
+        }
+        if self.waiting.len() < WAITING {
+            self.waiting.push_back((packet.end(), time));
+        }
+    }
+
+    fn came(&mut self, time: u64, packet: &Tcp) -> Option<u64> {
+        if !packet.has(flag::ACK) || packet.has(flag::RST) || !self.known {
+            return None;
+        }
+        let window = self.window.replace(packet.window);
+        let ahead = after(packet.ack, self.left);
+        if ahead < 0 || after(packet.ack, self.right) > 0 {
+            return None;
+        }
+        if ahead == 0 {
+            // RFC 5681 section 2: a duplicate acknowledgment. One with SACK blocks is one, too.
+            let duplicate = packet.length() == 0 && (window == Some(packet.window) || packet.sack);
+            if duplicate && self.left != self.right {
+                self.waiting.clear();
+                self.left = self.right;
+            }
+            return None;
+        }
+        self.left = packet.ack;
+        let mut sample = None;
+        while let Some((end, sent)) = self.waiting.front() {
+            let behind = after(packet.ack, *end);
+            if behind < 0 {
+                break;
+            }
+            sample = (behind == 0).then(|| time.saturating_sub(*sent));
+            self.waiting.pop_front();
+        }
+        sample
+    }
+}

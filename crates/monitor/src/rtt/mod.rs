@@ -1,0 +1,86 @@
+//! Round-trip times by pairing what one side sends with what the other acknowledges.
+
+mod exact;
+mod tcptrace;
+mod timestamps;
+mod tshark;
+
+use crate::packet::Tcp;
+
+/// Segments of one direction that wait for their acknowledgment, at most.
+pub const WAITING: usize = 10_000;
+
+/// Which samples are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// No false ones: what may have been sent twice, or come out of order, gives none (after Dart, SIGCOMM 2022).
+    Exact,
+    /// As `tcp.analysis.ack_rtt` of Wireshark 4.0.
+    Tshark,
+    /// As `tcptrace -r`: those that it counts in "RTT samples".
+    Tcptrace,
+    /// TCP timestamps, as pping does.
+    Timestamps,
+}
+
+impl Rule {
+    pub const NAMES: [&str; 4] = ["exact", "tshark", "tcptrace", "timestamps"];
+
+    pub fn named(name: &str) -> Option<Rule> {
+        let all = [Rule::Exact, Rule::Tshark, Rule::Tcptrace, Rule::Timestamps];
+        Rule::NAMES.iter().position(|known| *known == name).map(|at| all[at])
+    }
+
+    pub fn name(self) -> &'static str {
+        Rule::NAMES[self as usize]
+    }
+}
+
+/// What is kept of one direction's segments.
+trait Sent: Default {
+    /// A packet of this direction.
+    fn sent(&mut self, time: u64, packet: &Tcp);
+    /// A packet of the other direction; gives a round-trip time in nanoseconds.
+    fn came(&mut self, time: u64, packet: &Tcp) -> Option<u64>;
+}
+
+/// Both directions of a connection.
+#[derive(Debug)]
+pub enum Tracker {
+    Exact(Box<[exact::Sent; 2]>),
+    Tshark(Box<[tshark::Sent; 2]>),
+    Tcptrace(Box<[tcptrace::Sent; 2]>),
+    Timestamps(Box<[timestamps::Sent; 2]>),
+}
+
+fn step<S: Sent>(both: &mut [S; 2], direction: usize, time: u64, packet: &Tcp) -> Option<u64> {
+    let sample = both[1 - direction].came(time, packet);
+    both[direction].sent(time, packet);
+    sample
+}
+
+impl Tracker {
+    pub fn new(rule: Rule) -> Tracker {
+        match rule {
+            Rule::Exact => Tracker::Exact(Box::default()),
+            Rule::Tshark => Tracker::Tshark(Box::default()),
+            Rule::Tcptrace => Tracker::Tcptrace(Box::default()),
+            Rule::Timestamps => Tracker::Timestamps(Box::default()),
+        }
+    }
+
+    /// A packet of a direction, 0 or 1; gives the round-trip time of what the other direction has sent.
+    pub fn packet(&mut self, direction: usize, time: u64, packet: &Tcp) -> Option<u64> {
+        match self {
+            Tracker::Exact(both) => step(both, direction, time, packet),
+            Tracker::Tshark(both) => step(both, direction, time, packet),
+            Tracker::Tcptrace(both) => step(both, direction, time, packet),
+            Tracker::Timestamps(both) => step(both, direction, time, packet),
+        }
+    }
+}
+
+/// How far `a` is behind `b`, in sequence numbers (RFC 9293 section 3.4).
+pub fn after(a: u32, b: u32) -> i32 {
+    a.wrapping_sub(b) as i32
+}

@@ -1,0 +1,94 @@
+//! The samples of `tcptrace -r` (6.6.7): an acknowledgment that ends where a segment ends that was sent once, if nothing up to it was
+//! sent later than it.
+
+use std::collections::VecDeque;
+
+use super::{WAITING, after};
+use crate::packet::{Tcp, flag};
+
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    start: u32,
+    end: u32,
+    /// When it was sent last.
+    time: u64,
+    resent: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct Sent {
+    known: bool,
+    /// All before this is acknowledged, or was not seen.
+    left: u32,
+    /// When something before `left` was sent last.
+    left_time: u64,
+    /// In order of sequence numbers; none overlap.
+    waiting: VecDeque<Segment>,
+}
+
+impl Sent {
+    /// Notes what of a range is new, and what was sent before.
+    fn note(&mut self, start: u32, end: u32, time: u64) {
+        let mut start = start;
+        if after(self.left, start) > 0 {
+            self.left_time = self.left_time.max(time);
+            start = self.left;
+        }
+        // Almost always behind all others.
+        let mut at = self.waiting.partition_point(|segment| after(start, segment.end) >= 0);
+        while after(end, start) > 0 {
+            let here = self.waiting.get_mut(at);
+            match here {
+                Some(segment) if after(start, segment.start) >= 0 => {
+                    segment.resent = true;
+                    segment.time = time;
+                    start = segment.end;
+                }
+                here => {
+                    let until = match here {
+                        Some(segment) if after(end, segment.start) > 0 => segment.start,
+                        _ => end,
+                    };
+                    if self.waiting.len() >= WAITING {
+                        return;
+                    }
+                    self.waiting.insert(at, Segment { start, end: until, time, resent: false });
+                    start = until;
+                }
+            }
+            at += 1;
+        }
+    }
+}
+
+impl super::Sent for Sent {
+    fn sent(&mut self, time: u64, packet: &Tcp) {
+        if packet.length() == 0 || packet.has(flag::RST) {
+            return;
+        }
+        let fresh = packet.has(flag::SYN) && after(packet.seq, self.left) != -1;
+        if !self.known || (fresh && self.waiting.front().is_none_or(|first| first.start != packet.seq)) {
+            *self = Sent { known: true, left: packet.seq, ..Sent::default() };
+        }
+        self.note(packet.seq, packet.end(), time);
+    }
+
+    fn came(&mut self, time: u64, packet: &Tcp) -> Option<u64> {
+        if !packet.has(flag::ACK) || !self.known {
+            return None;
+        }
+        let mut sample = None;
+        while let Some(first) = self.waiting.front() {
+            if after(packet.ack, first.start) <= 0 {
+                break;
+            }
+            if packet.ack == first.end && !first.resent && self.left_time <= first.time {
+                sample = Some(time.saturating_sub(first.time));
+            }
+            self.left = first.end;
+            self.left_time = self.left_time.max(first.time);
+            self.waiting.pop_front();
+        }
+        sample
+    }
+}

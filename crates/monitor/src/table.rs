@@ -1,0 +1,185 @@
+//! The flows that are watched.
+
+use std::collections::HashMap;
+
+use crate::packet::{Endpoint, Seen, Tcp, What, flag};
+use crate::rtt::{Rule, Tracker, after};
+use crate::spin::Spin;
+use crate::summary::Summary;
+
+/// A round-trip time: from when a flow's packet passed until its acknowledgment did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Nanoseconds: when the acknowledgment came.
+    pub time: u64,
+    /// The flow whose packet it is of.
+    pub from: Endpoint,
+    pub to: Endpoint,
+    /// The acknowledgment number; of a spin bit: 0.
+    pub ack: u32,
+    /// Nanoseconds.
+    pub rtt: u64,
+}
+
+/// What was seen of the packets from one endpoint to another.
+#[derive(Debug, Clone, Default)]
+pub struct Flow {
+    pub packets: u64,
+    /// From the IP header on.
+    pub bytes: u64,
+    /// Of TCP's or UDP's payload, sent again or not.
+    pub payload: u64,
+    /// Nanoseconds.
+    pub first: u64,
+    pub last: u64,
+    pub syn: u64,
+    pub fin: u64,
+    pub rst: u64,
+    /// Packets of TCP with payload, SYN or FIN that lie before what was sent already: sent again, or late. Keep-alives do not count.
+    pub retransmissions: u64,
+    pub rtt: Summary,
+    /// Behind what was sent.
+    end: Option<u32>,
+}
+
+impl Flow {
+    fn count(&mut self, time: u64, ip_len: u32, payload: u32) {
+        if self.packets == 0 {
+            self.first = time;
+        }
+        self.packets += 1;
+        self.last = self.last.max(time);
+        self.bytes += u64::from(ip_len);
+        self.payload += u64::from(payload);
+    }
+
+    fn tcp(&mut self, packet: &Tcp) {
+        self.syn += u64::from(packet.has(flag::SYN));
+        self.fin += u64::from(packet.has(flag::FIN));
+        self.rst += u64::from(packet.has(flag::RST));
+        if packet.length() == 0 {
+            return;
+        }
+        let Some(end) = self.end.filter(|end| !packet.has(flag::SYN) || packet.end() == *end) else {
+            self.end = Some(packet.end());
+            return;
+        };
+        let keep_alive = packet.payload <= 1 && packet.seq == end.wrapping_sub(1);
+        if after(packet.end(), end) > 0 {
+            self.end = Some(packet.end());
+        } else if !keep_alive || packet.length() > packet.payload {
+            self.retransmissions += 1;
+        }
+    }
+}
+
+#[derive(Debug)]
+enum State {
+    Tcp(Tracker),
+    Udp(Spin),
+}
+
+#[derive(Debug)]
+struct Connection {
+    /// The lesser endpoint is first: packets from it are of direction 0.
+    ends: [Endpoint; 2],
+    state: State,
+    flows: [Flow; 2],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    ends: [Endpoint; 2],
+    tcp: bool,
+}
+
+/// The flows that are watched, at most so many.
+#[derive(Debug)]
+pub struct Table {
+    rule: Rule,
+    most: usize,
+    index: HashMap<Key, u32, foldhash::fast::RandomState>,
+    connections: Vec<Connection>,
+    /// The connection of the last packet.
+    last: Option<(Key, u32)>,
+    /// Packets of connections for which there was no room.
+    pub untracked: u64,
+}
+
+impl Table {
+    pub fn new(rule: Rule, most: usize) -> Table {
+        let index = HashMap::default();
+        Table { rule, most, index, connections: Vec::new(), last: None, untracked: 0 }
+    }
+
+    fn find(&mut self, key: Key) -> Option<u32> {
+        if let Some((last, at)) = self.last
+            && last == key
+        {
+            return Some(at);
+        }
+        let at = match self.index.get(&key) {
+            Some(at) => *at,
+            None if self.connections.len() >= self.most => return None,
+            None => {
+                let at = self.connections.len() as u32;
+                let state =
+                    if key.tcp { State::Tcp(Tracker::new(self.rule)) } else { State::Udp(Spin::default()) };
+                self.connections.push(Connection { ends: key.ends, state, flows: Default::default() });
+                self.index.insert(key, at);
+                at
+            }
+        };
+        self.last = Some((key, at));
+        Some(at)
+    }
+
+    /// A packet; gives the round-trip time that it ends.
+    pub fn packet(&mut self, packet: &Seen) -> Option<Sample> {
+        let turned = packet.from > packet.to;
+        let direction = usize::from(turned);
+        let ends = if turned { [packet.to, packet.from] } else { [packet.from, packet.to] };
+        let Some(at) = self.find(Key { ends, tcp: matches!(packet.what, What::Tcp(_)) }) else {
+            self.untracked += 1;
+            return None;
+        };
+        let Connection { state, flows, .. } = &mut self.connections[at as usize];
+        let flow = &mut flows[direction];
+        match (&packet.what, state) {
+            (What::Tcp(tcp), State::Tcp(tracker)) => {
+                flow.count(packet.time, packet.ip_len, tcp.payload);
+                flow.tcp(tcp);
+                let rtt = tracker.packet(direction, packet.time, tcp)?;
+                flows[1 - direction].rtt.add(rtt);
+                Some(Sample { time: packet.time, from: packet.to, to: packet.from, ack: tcp.ack, rtt })
+            }
+            (What::Udp { payload, first, captured }, State::Udp(spin)) => {
+                flow.count(packet.time, packet.ip_len, *payload);
+                let rtt = spin.packet(direction, packet.time, &first[..usize::from(*captured)])?;
+                flow.rtt.add(rtt);
+                Some(Sample { time: packet.time, from: packet.from, to: packet.to, ack: 0, rtt })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether no connection of TCP was seen in both directions.
+    pub fn one_way(&self) -> bool {
+        let tcp = |connection: &&Connection| matches!(connection.state, State::Tcp(_));
+        let both = |connection: &Connection| connection.flows.iter().all(|flow| flow.packets > 0);
+        self.connections.iter().any(|connection| tcp(&connection))
+            && !self.connections.iter().filter(tcp).any(both)
+    }
+
+    /// The flows that were seen, those of a connection one after the other: whether it is TCP, both ends, and what was seen.
+    pub fn flows(&self) -> impl Iterator<Item = (bool, [Endpoint; 2], &Flow)> {
+        self.connections.iter().flat_map(|connection| {
+            let tcp = matches!(connection.state, State::Tcp(_));
+            let ends = [connection.ends, [connection.ends[1], connection.ends[0]]];
+            ends.into_iter()
+                .zip(&connection.flows)
+                .filter(|(_, flow)| flow.packets > 0)
+                .map(move |(ends, flow)| (tcp, ends, flow))
+        })
+    }
+}

@@ -1,0 +1,621 @@
+"""`tidegate monitor`: each rule against the tool whose rule it is, sample by sample; and what captures may be like."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import polars as pl
+import pytest
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrHopByHop
+from scapy.layers.l2 import CookedLinux, Dot1Q, Ether
+from scapy.packet import Packet, Raw
+from scapy.utils import PcapNgWriter, PcapWriter, wrpcap
+
+from tidegate import TidegateError
+from tidegate.monitor import chosen, watch
+from tidegate.network import Network
+
+needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
+needs_tcptrace = pytest.mark.skipif(shutil.which("tcptrace") is None, reason="needs tcptrace")
+
+A, B = "10.0.0.1", "10.0.0.2"
+
+
+@dataclass
+class Talk:
+    """A connection, packet by packet, at the place of a tap. Times are milliseconds."""
+
+    ports: tuple[int, int] = (1000, 80)
+    isn: tuple[int, int] = (1000, 9000)
+    addresses: tuple[str, str] = (A, B)
+
+    def __post_init__(self) -> None:
+        self.packets: list[Packet] = []
+
+    def send(
+        self,
+        at_ms: float,
+        side: int,
+        seq: int,
+        ack: int | None,
+        length: int = 0,
+        flags: str = "",
+        options: list[object] | None = None,
+        window: int = 500,
+    ) -> None:
+        """`seq` and `ack` count from the sides' first byte of payload."""
+        mine, theirs = self.isn if side == 0 else self.isn[::-1]
+        ends, ports = (self.addresses, self.ports) if side == 0 else (self.addresses[::-1], self.ports[::-1])
+        packet = Ether() / (IPv6 if ":" in ends[0] else IP)(src=ends[0], dst=ends[1])
+        packet /= TCP(
+            sport=ports[0],
+            dport=ports[1],
+            seq=(mine + 1 + seq) % 2**32,
+            ack=0 if ack is None else (theirs + 1 + ack) % 2**32,
+            flags=flags + ("" if ack is None else "A"),
+            options=options or [],
+            window=window,
+        )
+        packet /= Raw(bytes(length))
+        packet.time = 1_700_000_000 + at_ms / 1000
+        self.packets.append(packet)
+
+    def open(self, at_ms: float = 0.0, rtt_ms: float = 10.0) -> float:
+        """The handshake, at a tap beside the first side; gives when it is over."""
+        self.send(at_ms, 0, -1, None, flags="S")
+        self.send(at_ms + rtt_ms, 1, -1, 0, flags="S")
+        self.send(at_ms + rtt_ms + 0.1, 0, 0, 0)
+        return at_ms + rtt_ms + 1
+
+    def write(self, folder: Path) -> Path:
+        path = folder / "talk.pcap"
+        wrpcap(str(path), self.packets)
+        return path
+
+
+Sample = tuple[str, int, str, int, int, int]
+"""Of the flow whose packet was acknowledged: source, port, destination, port; acknowledgment number; nanoseconds of its time."""
+
+
+def ours(path: Path, rule: str) -> dict[Sample, float]:
+    """Samples, in ms."""
+    out = path.with_suffix(f".{rule}.csv")
+    watch([path], rtt_rule=rule, samples=out)
+    return {
+        (
+            row["src"],
+            row["src_port"],
+            row["dst"],
+            row["dst_port"],
+            row["ack"],
+            round(float(row["time_s"]) * 1e6),
+        ): float(row["rtt_ms"])
+        for row in pl.read_csv(out, schema_overrides={"time_s": pl.String, "rtt_ms": pl.String}).iter_rows(
+            named=True
+        )
+    }
+
+
+def of_tshark(path: Path) -> dict[Sample, float]:
+    names = (
+        "ip.src",
+        "ipv6.src",
+        "tcp.srcport",
+        "ip.dst",
+        "ipv6.dst",
+        "tcp.dstport",
+        "tcp.ack_raw",
+        "frame.time_epoch",
+    )
+    fields = [word for name in (*names, "tcp.analysis.ack_rtt") for word in ("-e", name)]
+    command = ["tshark", "-r", str(path), "-Y", "tcp.analysis.ack_rtt", "-T", "fields", *fields]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = {}
+    for line in done.stdout.splitlines():
+        four, six, sport, four_to, six_to, dport, ack, time, rtt = line.split("\t")
+        key = (four_to or six_to, int(dport), four or six, int(sport), int(ack), round(float(time) * 1e6))
+        found[key] = float(rtt) * 1000
+    return found
+
+
+def of_tcptrace(path: Path) -> Counter[tuple[str, int, str, int]]:
+    """Samples of each direction."""
+    done = subprocess.run(
+        ["tcptrace", "-r", "-l", "-n", str(path)], capture_output=True, text=True, check=True
+    )
+    found: Counter[tuple[str, int, str, int]] = Counter()
+    for part in re.split(r"TCP connection \d+:", done.stdout)[1:]:
+        hosts = re.findall(r"host [a-z0-9]+:\s+(\S+):(\d+)", part)
+        (one, one_port), (other, other_port) = hosts[:2]
+        counts = re.search(r"RTT samples:\s+(\d+)\s+RTT samples:\s+(\d+)", part)
+        assert counts is not None, part
+        found[one, int(one_port), other, int(other_port)] += int(counts[1])
+        found[other, int(other_port), one, int(one_port)] += int(counts[2])
+    return +found
+
+
+def compare(path: Path) -> tuple[int, int]:
+    """All rules against the tools; gives the numbers of samples of tshark and of tcptrace."""
+    theirs, mine = of_tshark(path), ours(path, "tshark")
+    assert mine.keys() - theirs.keys() == set()
+    assert len(mine) >= 0.99 * len(theirs), theirs.keys() - mine.keys()
+    for key, rtt in mine.items():
+        assert rtt == pytest.approx(theirs[key], abs=0.0011), key
+    counted: Counter[tuple[str, int, str, int]] = Counter(key[:4] for key in ours(path, "tcptrace"))
+    expected = of_tcptrace(path)
+    for flow in counted.keys() | expected.keys():
+        assert 0.99 * expected[flow] <= counted[flow] <= expected[flow], (flow, counted[flow], expected[flow])
+    return len(theirs), sum(expected.values())
+
+
+@needs_tshark
+@needs_tcptrace
+@pytest.mark.parametrize("offset", [1000, 2**32 - 4000])
+def test_cases_of_the_rules(tmp_path: Path, offset: int) -> None:
+    """What the rules do is in the names; tshark and tcptrace are asked as well."""
+    cases: dict[str, tuple[Callable[[Talk, float], None], dict[str, int]]] = {
+        "one ACK for two": (
+            lambda t, at: (
+                t.send(at, 0, 0, 0, 1000),
+                t.send(at + 1, 0, 1000, 0, 1000),
+                t.send(at + 11, 1, 0, 2000),
+            ),
+            {"exact": 1, "tshark": 1, "tcptrace": 1},
+        ),
+        "sent again": (
+            lambda t, at: (
+                t.send(at, 0, 0, 0, 1000),
+                t.send(at + 200, 0, 0, 0, 1000),
+                t.send(at + 210, 1, 0, 1000),
+            ),
+            {"exact": 0, "tshark": 1, "tcptrace": 0},
+        ),
+        "two sent again as one": (
+            lambda t, at: (
+                t.send(at, 0, 0, 0, 1000),
+                t.send(at + 1, 0, 1000, 0, 1000),
+                t.send(at + 200, 0, 0, 0, 2000),
+                t.send(at + 210, 1, 0, 2000),
+            ),
+            {"exact": 0, "tshark": 1, "tcptrace": 0},
+        ),
+        "a hole that is filled": (
+            lambda t, at: (
+                t.send(at, 0, 0, 0, 1000),
+                t.send(at + 1, 0, 1000, 0, 1000),
+                t.send(at + 2, 0, 2000, 0, 1000),
+                t.send(at + 11, 1, 0, 0, options=[("SAck", (1, 2))]),
+                t.send(at + 12, 0, 0, 0, 1000),
+                t.send(at + 22, 1, 0, 3000),
+            ),
+            {"exact": 0, "tshark": 1, "tcptrace": 0},
+        ),
+        "reordered before the tap": (
+            lambda t, at: (
+                t.send(at, 0, 1000, 0, 1000),
+                t.send(at + 1, 0, 0, 0, 1000),
+                t.send(at + 10, 1, 0, 1000),
+                t.send(at + 11, 1, 0, 2000),
+            ),
+            {"exact": 0, "tshark": 2, "tcptrace": 1},
+        ),
+        "ACKs within a large segment": (
+            lambda t, at: (
+                t.send(at, 0, 0, 0, 3000),
+                t.send(at + 10, 1, 0, 1000),
+                t.send(at + 10.1, 1, 0, 2000),
+                t.send(at + 10.2, 1, 0, 3000),
+            ),
+            {"exact": 1, "tshark": 1, "tcptrace": 0},
+        ),
+        "keep-alive": (
+            lambda t, at: (
+                t.send(at, 0, 0, 0, 1000),
+                t.send(at + 10, 1, 0, 1000),
+                t.send(at + 500, 0, 999, 0),
+                t.send(at + 510, 1, 0, 1000),
+            ),
+            {"exact": 1, "tshark": 1, "tcptrace": 1},
+        ),
+        "of what was never seen": (
+            lambda t, at: (
+                t.send(at, 0, 0, 0, 1000),
+                t.send(at + 5, 1, 0, 500_000),
+                t.send(at + 10, 1, 0, 1000),
+            ),
+            {"exact": 1, "tshark": 0, "tcptrace": 0},
+        ),
+        "late, lower ACK": (
+            lambda t, at: (
+                t.send(at, 0, 0, 0, 1000),
+                t.send(at + 1, 0, 1000, 0, 1000),
+                t.send(at + 11, 1, 0, 2000),
+                t.send(at + 12, 1, 0, 1000),
+            ),
+            {"exact": 1, "tshark": 1, "tcptrace": 1},
+        ),
+        "FIN": (
+            lambda t, at: (t.send(at, 0, 0, 0, 1000, "F"), t.send(at + 10, 1, 0, 1001)),
+            {"exact": 1, "tshark": 1, "tcptrace": 1},
+        ),
+    }
+    # The handshake's: the SYN's and the SYN-ACK's.
+    handshake = 2
+    for number, (name, (packets, expected)) in enumerate(cases.items()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        talk = Talk(isn=(offset, 9000))
+        packets(talk, talk.open())
+        path = talk.write(folder)
+        found = {rule: len(ours(path, rule)) - handshake for rule in expected}
+        assert found == expected, name
+        compare(path)
+
+
+def simulated(folder: Path, loss: float = 0.0, behind: float = 0.0) -> Path:
+    """Connections of two hosts over a narrow link, captured before it. `behind`: what is lost behind the tap."""
+    net = Network()
+    a, b, router = net.host("a"), net.host("b"), net.router("r")
+    path = folder / "lab.pcap"
+    first = net.link(a, router, rate="1 Gbit/s", delay="1 ms")
+    net.capture(first, router, path, snap="96 B")
+    narrow = net.link(router, b, rate="20 Mbit/s", delay="9 ms", queue="30 packets", loss=loss)
+    if behind:
+        narrow.set(0, loss=behind, direction="forward")
+    for number in range(4):
+        net.tcp(a, b, size="2 MB", start=f"{100 * number} ms", ecn="accurate" if number % 2 else "passive")
+        net.tcp(b, a, size="500 kB", start=f"{50 + 100 * number} ms")
+    net.run("6 s", seed=3)
+    return path
+
+
+@needs_tshark
+@needs_tcptrace
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", [0.0, 0.01], ids=["drops", "losses"])
+def test_connections_with_losses(tmp_path: Path, loss: float) -> None:
+    tshark, tcptrace = compare(simulated(tmp_path, loss))
+    assert tshark > 3000
+    assert tcptrace > 1000
+
+
+@needs_tshark
+@needs_tcptrace
+@pytest.mark.slow
+def test_packets_out_of_order(tmp_path: Path) -> None:
+    """A capture whose packets have changed places, as in a network with several paths."""
+    from scapy.utils import rdpcap
+
+    packets = list(rdpcap(str(simulated(tmp_path, 0.005))))
+    dice = random.Random(7)
+    for at in range(0, len(packets) - 4, 5):
+        if dice.random() < 0.2:
+            one, other = at, at + dice.randrange(1, 4)
+            times = packets[one].time, packets[other].time
+            packets[one], packets[other] = packets[other], packets[one]
+            packets[one].time, packets[other].time = times
+    path = tmp_path / "disordered.pcap"
+    with PcapWriter(str(path)) as writer:
+        writer.write(packets)
+    tshark, tcptrace = compare(path)
+    assert tshark > 3000
+    assert tcptrace > 500
+
+
+@needs_tshark
+@pytest.mark.slow
+def test_timestamps_are_paired_once_each(tmp_path: Path) -> None:
+    path = simulated(tmp_path)
+    names = ("frame.time_epoch", "ip.src", "tcp.srcport", "ip.dst", "tcp.dstport", "tcp.len", "tcp.flags.syn")
+    names += ("tcp.options.timestamp.tsval", "tcp.options.timestamp.tsecr", "tcp.flags.ack")
+    fields = [word for name in names for word in ("-e", name)]
+    done = subprocess.run(
+        ["tshark", "-r", str(path), "-T", "fields", *fields], capture_output=True, text=True, check=True
+    )
+    first: dict[tuple[tuple[str, ...], int], float] = {}
+    last: dict[tuple[str, ...], int] = {}
+    expected: list[float] = []
+    for line in done.stdout.splitlines():
+        time, src, sport, dst, dport, length, syn, value, echo, ack = line.split("\t")
+        flow, back = (src, sport, dst, dport), (dst, dport, src, sport)
+        if ack == "1" and (sent := first.pop((back, int(echo)), None)) is not None:
+            expected.append((float(time) - sent) * 1000)
+        if (int(length) or syn == "1") and int(value) > last.get(flow, -1):
+            last[flow] = int(value)
+            first[flow, int(value)] = float(time)
+    found = ours(path, "timestamps")
+    assert len(found) == pytest.approx(len(expected), rel=0.01)
+    assert median(found.values()) == pytest.approx(median(expected), rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("behind", [0.0, 0.02])
+def test_exact_samples_are_true(tmp_path: Path, behind: float) -> None:
+    """Acknowledgments are not lost here: no sample is longer than the queues and a delayed acknowledgment make it."""
+    path = simulated(tmp_path, behind=behind)
+    exact = ours(path, "exact")
+    assert len(exact) > 2000
+    assert max(exact.values()) < 20 + 30 * 1514 * 8 / 20e3 + 41
+    assert min(exact.values()) >= 0.0
+    if behind:
+        assert max(ours(path, "tshark").values()) > 2 * max(exact.values())
+
+
+def test_flows_are_counted_by_direction(tmp_path: Path) -> None:
+    talk = Talk()
+    at = talk.open()
+    talk.send(at, 0, 0, 0, 700)
+    talk.send(at + 10, 1, 0, 700, 300)
+    talk.send(at + 11, 0, 0, 300, 700)
+    udp = Ether() / IP(src=A, dst=B) / UDP(sport=5, dport=6) / Raw(bytes(100))
+    other = Ether() / IP(src=A, dst=B, proto=47) / Raw(bytes(10))
+    udp.time = other.time = talk.packets[-1].time
+    answer = watch([Talk.write(talk, tmp_path)])
+    rows = {(row["src"], row["src_port"]): row for row in answer["flows"]}
+    forward, back = rows[A, 1000], rows[B, 80]
+    assert (forward["packets"], forward["payload_bytes"], forward["syn"], forward["retransmissions"]) == (
+        4,
+        1400,
+        1,
+        1,
+    )
+    assert forward["bytes"] == 4 * 40 + 1400
+    assert (forward["rtt_samples"], forward["rtt_ms_min"]) == (2, pytest.approx(10.0, abs=0.001))
+    assert (back["packets"], back["payload_bytes"], back["rtt_samples"]) == (2, 300, 2)
+    talk.packets += [udp, other]
+    answer = watch([talk.write(tmp_path)])
+    assert answer["other_packets"] == 1
+    (datagrams,) = [row for row in answer["flows"] if row["protocol"] == "udp"]
+    assert (datagrams["packets"], datagrams["bytes"], datagrams["retransmissions"]) == (1, 128, None)
+
+
+def test_headers_between(tmp_path: Path) -> None:
+    """VLAN tags, extension headers of IPv6, cooked captures and raw IP."""
+    six = ("fd00::1", "fd00::2")
+    inner = (
+        IPv6(src=six[0], dst=six[1])
+        / IPv6ExtHdrHopByHop()
+        / IPv6ExtHdrDestOpt()
+        / TCP(sport=7, dport=8)
+        / Raw(bytes(9))
+    )
+    for number, packet in enumerate(
+        (Ether() / Dot1Q(vlan=5) / Dot1Q(vlan=6) / inner, CookedLinux(proto=0x86DD) / inner, inner)
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (row,) = watch([written([packet], folder)])["flows"]
+        assert (row["src"], row["src_port"], row["payload_bytes"]) == (six[0], 7, 9)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return simulated(tmp_path_factory.mktemp("lab"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["gz", "zst"])
+def test_compressed_captures(lab: Path, how: str) -> None:
+    if how == "zst" and shutil.which("zstd") is None:
+        pytest.skip("needs zstd")
+    out = lab.with_name(f"{lab.name}.{how}")
+    if how == "gz":
+        data = lab.read_bytes()
+        out.write_bytes(gzip.compress(data[:5000]) + gzip.compress(data[5000:]))
+    else:
+        data = lab.read_bytes()
+        parts = [
+            subprocess.run(["zstd", "-c"], input=part, capture_output=True, check=True).stdout
+            for part in (data[:5000], data[5000:])
+        ]
+        out.write_bytes(b"".join(parts))
+    assert watch([out])["flows"] == watch([lab])["flows"]
+    # Cut in the middle: what there is, and a warning.
+    cut = out.with_name(f"cut.{how}")
+    cut.write_bytes(out.read_bytes()[: out.stat().st_size // 2])
+    answer = watch([cut])
+    assert 0 < answer["packets"] < watch([lab])["packets"]
+    assert "were read" in answer["warnings"][0]
+
+
+@pytest.mark.slow
+def test_interfaces_apart_are_put_together(lab: Path, tmp_path: Path) -> None:
+    """Each direction in a file of its own, as two taps give them; in any order."""
+    from scapy.utils import rdpcap
+
+    packets = rdpcap(str(lab))
+    parts = []
+    for number, address in enumerate(("10.0.0.1", "10.0.0.2")):
+        part = [packet for packet in packets if packet[IP].src == address]
+        path = tmp_path / f"{number}.pcap"
+        with PcapWriter(str(path), nano=True) as writer:
+            writer.write(part)
+        parts.append(path)
+    whole = {(row["src"], row["src_port"]): row["rtt_samples"] for row in watch([lab])["flows"]}
+    for order in (parts, parts[::-1]):
+        found = {(row["src"], row["src_port"]): row["rtt_samples"] for row in watch(order)["flows"]}
+        assert found.keys() == whole.keys()
+        assert sum(found.values()) == pytest.approx(sum(whole.values()), rel=0.001)
+    alone = watch(parts[:1])
+    assert sum(row["rtt_samples"] for row in alone["flows"]) == 0
+    assert "one direction alone" in alone["warnings"][0]
+
+
+def test_pcapng_and_snapped_packets(tmp_path: Path) -> None:
+    talk = Talk()
+    at = talk.open()
+    for number in range(10):
+        talk.send(at + number, 0, 1000 * number, 0, 1000)
+        talk.send(at + number + 10, 1, 0, 1000 * (number + 1))
+    talk.packets.sort(key=lambda packet: float(packet.time))
+    whole = watch([talk.write(tmp_path)])
+    ng = tmp_path / "talk.pcapng"
+    with PcapNgWriter(str(ng)) as writer:
+        writer.write(talk.packets)
+    assert [row["rtt_samples"] for row in watch([ng])["flows"]] == [
+        row["rtt_samples"] for row in whole["flows"]
+    ]
+    for packet in talk.packets:
+        packet.wirelen = len(packet)
+    snapped = tmp_path / "snapped.pcap"
+    with PcapWriter(str(snapped)) as writer:
+        for packet in talk.packets:
+            short = Ether(bytes(packet)[:54])
+            short.time, short.wirelen = packet.time, len(packet)
+            writer.write(short)
+    assert watch([snapped])["flows"] == whole["flows"]
+
+
+def test_quic_s_spin_bit(tmp_path: Path) -> None:
+    packets = []
+    for number in range(60):
+        # Each direction changes its bit each 40 ms.
+        head = 0x40 | 0x20 * (number // 4 % 2)
+        ends = (A, B) if number % 2 else (B, A)
+        ports = (4433, 443) if number % 2 else (443, 4433)
+        first = bytes([0xC0, 0, 0, 0, 1]) if number < 2 else bytes([head, 1, 2, 3, 4])
+        packet = (
+            Ether()
+            / IP(src=ends[0], dst=ends[1])
+            / UDP(sport=ports[0], dport=ports[1])
+            / Raw(first + bytes(50))
+        )
+        packet.time = 1_700_000_000 + number * 0.01
+        packets.append(packet)
+    rows = watch([written(packets, tmp_path)])["flows"]
+    assert len(rows) == 2
+    for row in rows:
+        assert row["rtt_samples"] >= 12
+        assert row["rtt_ms_p50"] == pytest.approx(40.0, abs=0.01)
+
+
+def written(packets: list[Packet], folder: Path, name: str = "some.pcap") -> Path:
+    path = folder / name
+    wrpcap(str(path), packets)
+    return path
+
+
+def test_a_clock_that_goes_back(tmp_path: Path) -> None:
+    talk = Talk()
+    talk.open()
+    talk.packets[1].time = talk.packets[0].time - 5
+    answer = watch([talk.write(tmp_path)])
+    assert "1 packets are stamped earlier" in answer["warnings"][0]
+
+
+def test_what_cannot_be_watched(tmp_path: Path) -> None:
+    text = tmp_path / "text.pcap"
+    text.write_text("no capture at all")
+    with pytest.raises(TidegateError, match=r"text.pcap: is not a capture; expected a pcap or pcapng file"):
+        watch([text])
+    with pytest.raises(TidegateError, match=r"none.pcap: cannot be read: no such file"):
+        watch([tmp_path / "none.pcap"])
+    with pytest.raises(
+        TidegateError, match="there is no RTT rule `chen`; known: exact, tshark, tcptrace, timestamps"
+    ):
+        watch([text], rtt_rule="chen")
+    wifi = tmp_path / "wifi.pcap"
+    with PcapWriter(str(wifi), linktype=105) as writer:
+        writer.write(Raw(bytes(40)))
+    with pytest.raises(
+        TidegateError, match=r"wifi.pcap: packets of link type 105; the monitor reads Ethernet"
+    ):
+        watch([wifi])
+
+
+def test_more_connections_than_are_watched(tmp_path: Path) -> None:
+    packets = [Ether() / IP(src=A, dst=B) / TCP(sport=port, dport=80) for port in range(1, 11)]
+    answer = watch([written(packets, tmp_path)], max_flows=4)
+    assert (len(answer["flows"]), answer["untracked_packets"]) == (4, 6)
+    assert "--max-flows" in answer["warnings"][0]
+
+
+def test_sorting_and_choosing() -> None:
+    rows = [
+        {
+            "protocol": "tcp",
+            "src": A,
+            "src_port": port,
+            "dst": B,
+            "dst_port": 80,
+            "bytes": port,
+            "rtt_ms_p50": rtt,
+        }
+        for port, rtt in ((1, 3.0), (2, None), (3, 1.0))
+    ]
+    answer = {"flows": rows}
+    assert [row["src_port"] for row in chosen(answer, "bytes", None)] == [3, 2, 1]
+    assert [row["src_port"] for row in chosen(answer, "rtt_ms_p50", None)] == [1, 3, 2]
+    assert [row["src_port"] for row in chosen(answer, "bytes", f"{A}:3")] == [3]
+
+
+def run(*words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "tidegate.cli", "monitor", *words],
+        input=stdin,
+        capture_output=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_the_command(lab: Path, tmp_path: Path) -> None:
+    done = run("-", "--json", "--match", ":10000", stdin=lab.read_bytes())
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["flows"]
+    row = answer["flows"][0]
+    assert {
+        "src",
+        "src_port",
+        "dst",
+        "dst_port",
+        "rtt_samples",
+        "rtt_ms_p50",
+        "throughput_mbps",
+    } <= row.keys()
+    out, picture = tmp_path / "flows.parquet", tmp_path / "flows.png"
+    done = run(
+        str(lab), "--parquet", str(out), "--figure", str(picture), "--sort", "rtt_ms_p50", "--top", "3"
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"of which the first 3 are shown" in done.stdout
+    assert len(pl.read_parquet(out)) == 16
+    assert picture.stat().st_size > 5000
+    for words, code, why in (
+        (("none.pcap",), 1, b"none.pcap: cannot be read"),
+        ((str(lab), "--figure", "picture.txt"), 1, b"a figure has a name with .png"),
+        (("-", "-"), 1, b"standard input (-) is given twice"),
+        ((str(lab), "--rtt-rule", "chen"), 2, b"chen"),
+    ):
+        done = run(*words)
+        assert done.returncode == code, done.stderr
+        assert why in done.stderr
+
+
+@pytest.mark.slow
+def test_whatever_is_in_a_file(lab: Path, tmp_path: Path) -> None:
+    """Bytes changed at random: an answer or one message."""
+    dice, data = random.Random(5), lab.read_bytes()[:40_000]
+    for _ in range(150):
+        bad = bytearray(data)
+        for _ in range(dice.choice((1, 10, 300))):
+            bad[dice.randrange(len(bad))] = dice.randrange(256)
+        path = tmp_path / "bad.pcap"
+        path.write_bytes(bad[: dice.randrange(1, len(bad))])
+        for rule in ("exact", "tshark", "tcptrace", "timestamps"):
+            with suppress(TidegateError):
+                assert watch([path], rtt_rule=rule)["packets"] >= 0
