@@ -71,6 +71,7 @@ bench: setup
 	cargo bench --locked --package network --bench speed
 	$(BIN)/python -m tidegate.p4runtime.bench
 	$(BIN)/python benches/clos.py
+	$(BIN)/python benches/monitor.py
 	if [ $$(id -u) = 0 ]; then $(BIN)/python benches/live.py && $(BIN)/python benches/agent.py; else echo 'the live benches need root' >&2; fi
 
 clippy:
