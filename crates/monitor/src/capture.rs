@@ -5,8 +5,9 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use wire::pcap::{Merge, Reader, plain};
+use wire::pcap::plain;
 
+use crate::input::Input;
 use crate::packet::{Unseen, read};
 use crate::report;
 use crate::rtt::Rule;
@@ -106,30 +107,28 @@ pub fn watch(
     options: &Options,
     interrupt: &mut dyn FnMut(u64) -> Result<(), Failure>,
 ) -> Result<Watched, Failure> {
-    let readers =
-        options.files.iter().map(|path| Ok((0, Reader::open(path)?))).collect::<Result<_, Failure>>()?;
-    let mut merge = Merge::new(readers)?;
+    let mut input = Input::open(&options.files)?;
     let mut samples = Samples::create(options.samples.as_deref())?;
     let mut seen = Watched {
         table: Table::new(options.rule, options.most_flows),
         packets: 0,
         others: 0,
         cut: 0,
-        first: merge.first().map_or(0, |packet| packet.time),
+        first: input.begin(),
         last: 0,
         backwards: 0,
         warnings: Vec::new(),
         interrupted: false,
     };
     loop {
-        let (file, _, packet, bytes) = match merge.next_until(u64::MAX) {
+        let (file, packet, bytes) = match input.next() {
             Ok(Some(found)) => found,
             Ok(None) => break,
             Err(_) if interrupt(seen.packets).is_err() => {
                 seen.interrupted = true;
                 break;
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         seen.packets += 1;
         seen.last = packet.time;
@@ -151,13 +150,13 @@ pub fn watch(
         }
     }
     samples.finish()?;
-    for (_, reader) in merge.inputs() {
+    for reader in input.readers() {
         if let Some(why) = reader.cut() {
             let (path, count) = (reader.path().display(), reader.packets);
             seen.warnings.push(format!("{path}: {why}; its first {count} packets were read"));
         }
     }
-    seen.backwards = merge.backwards();
+    seen.backwards = input.backwards();
     seen.warn();
     Ok(seen)
 }

@@ -7,6 +7,7 @@
 //! acknowledgment in either direction, and 4096 samples before they are counted by value.
 
 mod capture;
+mod input;
 mod packet;
 mod report;
 mod rtt;

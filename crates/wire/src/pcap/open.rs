@@ -10,7 +10,8 @@ use ruzstd::decoding::StreamingDecoder;
 use super::error::{CaptureError, Result, fail, plain, unreadable};
 use super::source::Source;
 
-const BUFFER: usize = 1 << 20;
+/// Of what tells how a file is packed, and of packed data.
+const BUFFER: usize = 1 << 16;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -61,13 +62,13 @@ pub(super) fn open(path: &Path) -> Result<Source> {
     let gzip = head.starts_with(&GZIP);
     let compressed = gzip || head.starts_with(&ZSTD);
     let file: Box<dyn Read + Send + Sync> = if gzip {
-        Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(raw)))
+        Box::new(MultiGzDecoder::new(raw))
     } else if compressed {
         let frame = StreamingDecoder::new(raw)
             .map_err(|e| CaptureError(format!("{}: its zstd data is damaged: {e}", path.display())))?;
-        Box::new(BufReader::with_capacity(BUFFER, Frames { frame: Some(frame) }))
+        Box::new(Frames { frame: Some(frame) })
     } else {
         Box::new(raw)
     };
-    Ok(Source { file, path: path.to_owned(), compressed, cut: None })
+    Ok(Source::new(file, path.to_owned(), compressed))
 }

@@ -16,6 +16,8 @@ enum Format {
 pub struct Reader {
     source: Source,
     format: Format,
+    /// Of a packet that does not lie in a piece.
+    bytes: Vec<u8>,
     /// Packets read.
     pub packets: u64,
 }
@@ -40,9 +42,9 @@ impl Reader {
         let Some(format) = format else {
             // The header itself is cut: there is no packet, and `cut` says so.
             let format = Format::Pcap { swapped: false, nanoseconds: false, link_type: 1 };
-            return Ok(Reader { source, format, packets: 0 });
+            return Ok(Reader { source, format, bytes: Vec::new(), packets: 0 });
         };
-        Ok(Reader { source, format, packets: 0 })
+        Ok(Reader { source, format, bytes: Vec::new(), packets: 0 })
     }
 
     pub fn path(&self) -> &Path {
@@ -56,15 +58,23 @@ impl Reader {
 
     /// The next packet, its bytes in `bytes`; `None` at the end.
     pub fn next(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Packet>> {
+        let Some((packet, found)) = self.next_here()? else { return Ok(None) };
+        bytes.clear();
+        bytes.extend_from_slice(found);
+        Ok(Some(packet))
+    }
+
+    /// As [`Reader::next`]; the bytes are where they were read to.
+    pub fn next_here(&mut self) -> Result<Option<(Packet, &[u8])>> {
         if self.source.cut.is_some() {
             return Ok(None);
         }
         let source = &mut self.source;
         let found = match &mut self.format {
             Format::Pcap { swapped, nanoseconds, link_type } => {
-                record(source, *swapped, *nanoseconds, *link_type, bytes)?
+                record(source, *swapped, *nanoseconds, *link_type)?
             }
-            Format::Ng(ng) => ng.next(source, bytes)?,
+            Format::Ng(ng) => ng.next(source, &mut self.bytes)?.map(|packet| (packet, &self.bytes[..])),
         };
         self.packets += u64::from(found.is_some());
         Ok(found)
@@ -91,10 +101,9 @@ fn record(
     swapped: bool,
     nanoseconds: bool,
     link_type: u32,
-    bytes: &mut Vec<u8>,
-) -> Result<Option<Packet>> {
-    let mut head = [0; 16];
-    match source.fill(&mut head)? {
+) -> Result<Option<(Packet, &[u8])>> {
+    let (head, got) = source.take(16)?;
+    match got {
         Got::All => {}
         Got::End => return Ok(None),
         Got::Short => {
@@ -102,17 +111,13 @@ fn record(
             return Ok(None);
         }
     }
-    let field = |i: usize| word(&head[4 * i..], swapped);
-    let captured = field(2);
+    let [seconds, part, captured, wire_len] = [0, 4, 8, 12].map(|at| word(&head[at..], swapped));
     if captured > MAX_PACKET {
         source.damaged(format!("a packet claims {captured} bytes, which cannot be"));
         return Ok(None);
     }
-    bytes.resize(captured as usize, 0);
-    if !source.need(bytes, "a packet")? {
-        return Ok(None);
-    }
-    let fraction = u64::from(field(1)) * if nanoseconds { 1 } else { 1000 };
-    let time = u64::from(field(0)) * 1_000_000_000 + fraction;
-    Ok(Some(Packet { time, wire_len: field(3).max(captured), link_type }))
+    let fraction = u64::from(part) * if nanoseconds { 1 } else { 1000 };
+    let time = u64::from(seconds) * 1_000_000_000 + fraction;
+    let packet = Packet { time, wire_len: wire_len.max(captured), link_type };
+    Ok(source.need_here(captured as usize, "a packet")?.map(|bytes| (packet, bytes)))
 }

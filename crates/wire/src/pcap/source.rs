@@ -15,12 +15,19 @@ pub struct Packet {
     pub link_type: u32,
 }
 
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 20;
+
 /// The bytes of a file, and whether they ended where they should.
 pub(super) struct Source {
-    pub file: Box<dyn Read + Send + Sync>,
+    file: Box<dyn Read + Send + Sync>,
     pub path: PathBuf,
-    pub compressed: bool,
+    compressed: bool,
     pub cut: Option<String>,
+    /// What has been read and not been taken is from `at` to `end`.
+    buffer: Vec<u8>,
+    at: usize,
+    end: usize,
 }
 
 /// What a read came to.
@@ -33,22 +40,59 @@ pub(super) enum Got {
 }
 
 impl Source {
-    pub fn fill(&mut self, buffer: &mut [u8]) -> Result<Got> {
-        let mut have = 0;
-        while have < buffer.len() {
-            match self.file.read(&mut buffer[have..]) {
-                Ok(0) => return Ok(if have == 0 { Got::End } else { Got::Short }),
-                Ok(n) => have += n,
+    pub fn new(file: Box<dyn Read + Send + Sync>, path: PathBuf, compressed: bool) -> Source {
+        Source { file, path, compressed, cut: None, buffer: vec![0; BUFFER], at: 0, end: 0 }
+    }
+
+    /// Reads until there are so many bytes that are not taken, or the file ends.
+    fn read(&mut self, count: usize) -> Result<()> {
+        if self.at > 0 {
+            self.buffer.copy_within(self.at..self.end, 0);
+            self.end -= self.at;
+            self.at = 0;
+        }
+        if self.buffer.len() < count {
+            self.buffer.resize(count, 0);
+        }
+        while self.end < count {
+            match self.file.read(&mut self.buffer[self.end..]) {
+                Ok(0) => break,
+                Ok(n) => self.end += n,
                 // A signal: whoever reads from a pipe that gives nothing must be able to leave.
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => return fail("interrupted"),
                 Err(e) if self.compressed => {
                     self.damaged(format!("its compressed data ends early or is damaged ({})", plain(&e)));
-                    return Ok(if have == 0 { Got::End } else { Got::Short });
+                    break;
                 }
                 Err(e) => return fail(format!("{}: cannot be read: {}", self.path.display(), plain(&e))),
             }
         }
-        Ok(Got::All)
+        Ok(())
+    }
+
+    /// Takes so many bytes, or as many as there are: then the second says so.
+    #[inline]
+    pub fn take(&mut self, count: usize) -> Result<(&[u8], Got)> {
+        if self.end - self.at < count {
+            self.read(count)?;
+        }
+        let have = (self.end - self.at).min(count);
+        let begin = self.at;
+        self.at += have;
+        let got = if have == count {
+            Got::All
+        } else if have == 0 {
+            Got::End
+        } else {
+            Got::Short
+        };
+        Ok((&self.buffer[begin..begin + have], got))
+    }
+
+    pub fn fill(&mut self, buffer: &mut [u8]) -> Result<Got> {
+        let (bytes, got) = self.take(buffer.len())?;
+        buffer[..bytes.len()].copy_from_slice(bytes);
+        Ok(got)
     }
 
     /// Fills the buffer, or notes why nothing more comes of this file.
@@ -60,6 +104,19 @@ impl Source {
                 Ok(false)
             }
         }
+    }
+
+    /// Takes so many bytes, or notes why nothing more comes of this file.
+    pub fn need_here(&mut self, count: usize, what: &str) -> Result<Option<&[u8]>> {
+        if self.end - self.at < count {
+            self.read(count)?;
+            if self.end - self.at < count {
+                self.damaged(format!("the file ends within {what}"));
+                return Ok(None);
+            }
+        }
+        self.at += count;
+        Ok(Some(&self.buffer[self.at - count..self.at]))
     }
 
     pub fn damaged(&mut self, why: String) {

@@ -1,0 +1,87 @@
+//! The packets of one or more capture files.
+
+use std::path::PathBuf;
+
+use wire::pcap::{Merge, Packet, Reader};
+
+use crate::Failure;
+
+/// The number of a packet's file, the packet, and its bytes.
+pub type Arrival<'a> = (usize, Packet, &'a [u8]);
+
+/// A single file, whose packets are looked at where they were read to.
+pub struct Single {
+    reader: Reader,
+    /// The first packet, until it is taken.
+    first: Option<Packet>,
+    bytes: Vec<u8>,
+    latest: u64,
+    backwards: u64,
+}
+
+/// The packets of all files, in the order of their times. Within a file the order is that of the file: a packet that is stamped earlier
+/// than the one before it comes at the time of the one before it.
+pub enum Input {
+    One(Box<Single>),
+    Several(Merge),
+}
+
+impl Input {
+    pub fn open(files: &[PathBuf]) -> Result<Input, Failure> {
+        if let [file] = files {
+            let (mut reader, mut bytes) = (Reader::open(file)?, Vec::new());
+            let first = reader.next(&mut bytes)?;
+            return Ok(Input::One(Box::new(Single { reader, first, bytes, latest: 0, backwards: 0 })));
+        }
+        let readers =
+            files.iter().map(|path| Ok((0, Reader::open(path)?))).collect::<Result<_, Failure>>()?;
+        Ok(Input::Several(Merge::new(readers)?))
+    }
+
+    /// When the first packet came; before any is taken.
+    pub fn begin(&self) -> u64 {
+        let first = match self {
+            Input::One(single) => single.first,
+            Input::Several(merge) => merge.first(),
+        };
+        first.map_or(0, |packet| packet.time)
+    }
+
+    /// The next packet.
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Arrival<'_>>, Failure> {
+        match self {
+            Input::One(single) => {
+                let Single { reader, first, bytes, latest, backwards } = &mut **single;
+                let found = match first.take() {
+                    Some(packet) => Some((packet, &bytes[..])),
+                    None => reader.next_here()?,
+                };
+                Ok(found.map(|(mut packet, bytes)| {
+                    *backwards += u64::from(packet.time < *latest);
+                    *latest = packet.time.max(*latest);
+                    packet.time = *latest;
+                    (0, packet, bytes)
+                }))
+            }
+            Input::Several(merge) => {
+                Ok(merge.next_until(u64::MAX)?.map(|(file, _, packet, bytes)| (file, packet, bytes)))
+            }
+        }
+    }
+
+    pub fn readers(&self) -> Vec<&Reader> {
+        match self {
+            Input::One(single) => vec![&single.reader],
+            Input::Several(merge) => merge.inputs().map(|(_, reader)| reader).collect(),
+        }
+    }
+
+    /// Packets that were stamped earlier than the one before them in their file.
+    pub fn backwards(&self) -> u64 {
+        match self {
+            Input::One(single) => single.backwards,
+            Input::Several(merge) => merge.backwards(),
+        }
+    }
+}
