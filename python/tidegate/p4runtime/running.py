@@ -49,22 +49,8 @@ class Running:
         self._arrays = Arrays(self.schema, device.act, self.tables)
         self._replication = Replication(device.act)
         self._value_sets = ValueSets(self.schema, device.act)
-
-    def keep(self, before: Running) -> None:
-        """Take over the state that controllers have set with the program before."""
-        self.digests.keep(before.digests)
-        self._replication.keep(before._replication)
-
-    def name_of(self, which: str, entity: Any) -> str:
-        """The object that an entity is of, for roles; empty: all of its kind."""
         schema = self.schema
-        if which == "packet_replication_engine_entry":
-            return {"multicast_group_entry": "multicast", "clone_session_entry": "clone"}.get(
-                entity.WhichOneof("type"), ""
-            )
-        if which.startswith("direct_"):
-            return self.name_of("table_entry", entity.table_entry)
-        kinds: dict[str, tuple[str, dict[int, Any]]] = {
+        self._objects: dict[str, tuple[str, dict[int, Any]]] = {
             "table_entry": ("table_id", schema.tables),
             "action_profile_member": ("action_profile_id", schema.profiles),
             "action_profile_group": ("action_profile_id", schema.profiles),
@@ -74,7 +60,32 @@ class Running:
             "value_set_entry": ("value_set_id", schema.value_sets),
             "digest_entry": ("digest_id", schema.digests),
         }
-        field, objects = kinds[which]
+        self._writers: dict[str, Callable[[int, Any], Op | None]] = {
+            "table_entry": self.tables.write,
+            "direct_counter_entry": self.tables.write_counter,
+            "direct_meter_entry": self.tables.write_meter,
+            "action_profile_member": self._profiles.write_member,
+            "action_profile_group": self._profiles.write_group,
+            "counter_entry": self._arrays.write_counter,
+            "meter_entry": self._arrays.write_meter,
+            "register_entry": self._arrays.write_register,
+            "value_set_entry": self._value_sets.write,
+        }
+
+    def keep(self, before: Running) -> None:
+        """Take over the state that controllers have set with the program before."""
+        self.digests.keep(before.digests)
+        self._replication.keep(before._replication)
+
+    def name_of(self, which: str, entity: Any) -> str:
+        """The object that an entity is of, for roles; empty: all of its kind."""
+        if which == "packet_replication_engine_entry":
+            return {"multicast_group_entry": "multicast", "clone_session_entry": "clone"}.get(
+                entity.WhichOneof("type"), ""
+            )
+        if which.startswith("direct_"):
+            return self.name_of("table_entry", entity.table_entry)
+        field, objects = self._objects[which]
         found = objects.get(getattr(entity, field))
         if found is None:
             return ""
@@ -155,18 +166,7 @@ class Running:
         if which == "digest_entry":
             self.digests.write(kind, entity)
             return None, None
-        op: Op | None = {
-            "table_entry": self.tables.write,
-            "direct_counter_entry": self.tables.write_counter,
-            "direct_meter_entry": self.tables.write_meter,
-            "action_profile_member": self._profiles.write_member,
-            "action_profile_group": self._profiles.write_group,
-            "counter_entry": self._arrays.write_counter,
-            "meter_entry": self._arrays.write_meter,
-            "register_entry": self._arrays.write_register,
-            "value_set_entry": self._value_sets.write,
-        }[which](kind, entity)
-        return op, None
+        return self._writers[which](kind, entity), None
 
     # Reading.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from tidegate.control import MatchKind
@@ -56,7 +57,7 @@ class Table:
     initial: bool
     """Whether the program gives it entries."""
 
-    @property
+    @cached_property
     def prioritised(self) -> bool:
         """Whether entries have priorities."""
         return any(f.kind in ("ternary", "range", "optional") for f in self.fields)
