@@ -131,7 +131,7 @@ class Simulation:
         self, name: str, program: Program, queues: int, cpu_port: int | None, nanoseconds: bool
     ) -> int: ...
     def watch(self, node: int) -> None: ...
-    def switch_queues(self, port: int) -> list[dict[str, Any]]: ...
+    def port_queues(self, port: int) -> list[dict[str, Any]]: ...
     def link(
         self, a: int, b: int, there: object, back: object, b_number: int | None = None
     ) -> tuple[int, int]: ...
@@ -187,6 +187,15 @@ class HostAgents:
 
     def flow(self, connection: int) -> tuple[int, bool, tuple[str, str], tuple[int, int]]:
         """The flow's number, whether this end opened it, addresses and ports of this end and the other."""
+
+class RouterPort:
+    """A port of a plain router, with queues by class."""
+
+    def __init__(self, simulation: Simulation, port: int, set: object) -> None:
+        """Make or set its queues by a `PortSet`."""
+    def act(self, operation: object) -> Any:
+        """Do `PortSet`, `PortRead` or `QueueRead` of `tidegate.control.operations` at this port."""
+    def assign(self, flows: Sequence[tuple[str, str, int, int, int]], queue: int | None) -> None: ...
 
 class SwitchControl:
     """A switch as its control plane sees it: one of a network, or a pipeline alone."""

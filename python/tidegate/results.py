@@ -300,8 +300,8 @@ def _queues(
         for side, port in zip(("forward", "reverse"), ports[link.number], strict=True):
             wire = core.queue(port)
             source, target = (link.a, link.b) if side == "forward" else (link.b, link.a)
-            # A switch has its queues in front of the wire; what it says of them takes the place of the port's own.
-            of_switch = core.switch_queues(port)
+            # A switch or a router with classes has its queues in front of the wire; what it says of them takes the place of the port's own.
+            of_switch = core.port_queues(port)
             for number, queue in enumerate(of_switch or [{}]):
                 s = {**wire, **queue}
                 p50, p99 = (

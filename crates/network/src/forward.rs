@@ -4,8 +4,10 @@ use switch::Passed;
 use units::Time;
 use wire::frame::Addresses;
 use wire::packet::{Packet, Written};
+use wire::{tcp, udp};
 
 use crate::addresses;
+use crate::aqm::{FlowKey, Offered};
 use crate::event::Event;
 use crate::network::Network;
 use crate::node::NO_HOST;
@@ -129,6 +131,17 @@ impl Network {
         }
     }
 
+    /// The flow that a packet is of.
+    fn flow_key(&self, slot: &Slot) -> FlowKey {
+        let (protocol, addresses) = match &slot.packet {
+            Packet::Tcp(_) => (tcp::PROTOCOL, self.addresses(slot)),
+            Packet::Udp(_) => (udp::PROTOCOL, self.addresses(slot)),
+            Packet::Bytes(written) => written.as_ref().and_then(|w| w.five_tuple()).unwrap_or_default(),
+        };
+        let Addresses { from, to, port_from, port_to, .. } = addresses;
+        FlowKey::new(from, to, protocol, port_from, port_to)
+    }
+
     /// Starts the ports of a switch that have got something to send and are free.
     pub(crate) fn wake_ports(&mut self, index: u32) {
         while let Some(node) = &mut self.switches[index as usize]
@@ -212,20 +225,27 @@ impl Network {
 
     /// Hands a packet to a port with a managed queue.
     fn send_managed(&mut self, port: u32, id: PacketId) {
+        let slot = self.packets.get(id);
+        let by_flow = self.ports[port as usize].managed.as_ref().is_some_and(|managed| managed.by_flow());
+        let key = if by_flow { self.flow_key(slot) } else { FlowKey::default() };
+        let mut dropped = Vec::new();
         let p = &mut self.ports[port as usize];
-        match p.manage(self.now, id, self.packets.get(id), &mut self.random) {
-            None => self.packets.free(id),
+        let offered = p.manage(self.now, (id, slot), key, &mut self.random, &mut dropped);
+        dropped.into_iter().for_each(|id| self.packets.free(id));
+        match offered {
+            Offered::Dropped => self.packets.free(id),
             // There is an event under way while packets wait.
-            Some(false) => {}
-            Some(true) if p.free_at() > self.now => {
-                let at = p.free_at();
-                self.events.push(at, Event::Free(port));
-            }
-            Some(true) => {
-                if let Some(next) = self.pull_managed(port) {
-                    self.events.push(next, Event::Free(port));
-                }
-            }
+            Offered::Waits { ask: false } => {}
+            Offered::Waits { ask: true } => self.ask_managed(port),
+        }
+    }
+
+    /// A managed queue may have got something to send.
+    pub(crate) fn ask_managed(&mut self, port: u32) {
+        let free_at = self.ports[port as usize].free_at();
+        let next = if free_at > self.now { Some(free_at) } else { self.pull_managed(port) };
+        if let Some(next) = next {
+            self.events.push(next, Event::Free(port));
         }
     }
 
@@ -235,10 +255,10 @@ impl Network {
         let mut dropped = Vec::new();
         let next = p.next_managed(self.now, &mut dropped);
         dropped.into_iter().for_each(|id| self.packets.free(id));
-        let (id, waited) = next?;
-        self.emit(port, id, 0, waited);
-        let p = &mut self.ports[port as usize];
-        (p.depth(self.now).0 > 0).then_some(p.free_at())
+        if let Some((id, queue, waited)) = next {
+            self.emit(port, id, queue, waited);
+        }
+        self.ports[port as usize].ask_again(self.now)
     }
 
     /// A packet on a wire that loses, doubles or delays.

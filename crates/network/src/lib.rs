@@ -25,6 +25,7 @@
 //! | `capture` | pcap files of what goes over a port |
 //! | `watch` | who sees what goes over a port |
 //! | `tap` | copies of what goes over a link, for a switch |
+//! | `routers` | queues by class at the ports of plain routers |
 //! | `record` | samples and distributions |
 //! | `routes` | shortest paths, with ties split by flow |
 
@@ -52,6 +53,7 @@ mod pool;
 mod port;
 mod record;
 mod request_response;
+mod routers;
 mod routes;
 mod run;
 mod sample;
@@ -63,7 +65,7 @@ mod workload;
 
 pub use addresses::{flow_ports, ipv4, mac};
 pub use agent::{AgentCounts, AgentId, AgentNotice, What};
-pub use aqm::Aqm;
+pub use aqm::{Aqm, FlowKey};
 pub use capture::Sink;
 pub use error::BuildError;
 pub use flow::{FlowId, Outcome, TcpFlow, UdpFlow};

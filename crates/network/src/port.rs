@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use units::{Bytes, Rate, Time};
 
-use crate::aqm::{Aqm, Managed, Waiting};
+use crate::aqm::{Aqm, FlowKey, Managed, Offered, Waiting};
 use crate::pool::{PacketId, Slot};
 use crate::record::Histogram;
 use units::Random;
@@ -219,7 +219,7 @@ impl Port {
     /// Packets and bytes waiting now.
     pub fn depth(&mut self, now: u64) -> (u64, u64) {
         if let Some(managed) = &self.managed {
-            return (managed.fifo.len(), managed.fifo.bytes());
+            return (managed.len(), managed.bytes());
         }
         self.settle(now);
         ((self.ring.len() - self.begun) as u64, self.waiting_bytes)
@@ -245,39 +245,47 @@ impl Port {
 
     /// How long a packet that came now would wait.
     pub fn delay(&self, now: u64) -> u64 {
-        let waiting = self.managed.as_ref().map_or(0, |m| m.fifo.bytes());
+        let waiting = self.managed.as_ref().map_or(0, |m| m.bytes());
         self.backlog(now) + self.link.rate.time_for(Bytes::new(waiting)).as_ps()
     }
 
-    /// Takes a packet into a managed queue, or drops it. Gives whether it is the only one there.
-    pub fn manage(&mut self, now: u64, id: PacketId, slot: &Slot, random: &mut Random) -> Option<bool> {
+    /// Takes a packet of a flow into a managed queue, or drops it. Packets that are dropped for it go to `dropped`.
+    pub fn manage(
+        &mut self,
+        now: u64,
+        (id, slot): (PacketId, &Slot),
+        key: FlowKey,
+        random: &mut Random,
+        dropped: &mut Vec<PacketId>,
+    ) -> Offered {
         let bytes = slot.size + self.link.framing;
         if slot.size > self.link.mtu && slot.size > self.link.mtu + slot.tags() {
             self.statistics.too_large += 1;
-            return None;
+            return Offered::Dropped;
         }
-        let managed = self.managed.as_mut()?;
-        let limit = &self.link.limit;
-        let full = limit.packets.is_some_and(|most| managed.fifo.len() >= most)
-            || limit.bytes.is_some_and(|most| managed.fifo.bytes() + u64::from(bytes) > most.get());
-        // The queue may be full only if the wire is busy.
-        let full = full && self.free_at > now;
-        if full || !managed.enqueue(Waiting { packet: id, bytes, came: now }, random) {
-            self.statistics.dropped += 1;
-            return None;
-        }
-        Some(managed.fifo.len() == 1)
+        let Some(managed) = self.managed.as_mut() else { return Offered::Dropped };
+        let room = (&self.link.limit, self.free_at > now);
+        let offered = managed.enqueue(key, Waiting { packet: id, bytes, came: now }, room, random, dropped);
+        self.statistics.dropped += dropped.len() as u64 + u64::from(offered == Offered::Dropped);
+        offered
     }
 
-    /// The next packet of a managed queue, and how long it waited.
-    pub fn next_managed(&mut self, now: u64, dropped: &mut Vec<PacketId>) -> Option<(PacketId, u64)> {
+    /// The next packet of a managed queue, its queue, and how long it waited.
+    pub fn next_managed(&mut self, now: u64, dropped: &mut Vec<PacketId>) -> Option<(PacketId, usize, u64)> {
         let next = self.managed.as_mut()?.dequeue(now, dropped);
         self.statistics.dropped += dropped.len() as u64;
-        let next = next?;
+        let (next, queue) = next?;
         let wait = now - next.came;
         self.statistics.wait_ps += u128::from(wait);
         self.statistics.wait_max_ps = self.statistics.wait_max_ps.max(wait);
-        Some((next.packet, wait))
+        Some((next.packet, queue, wait))
+    }
+
+    /// When a managed queue is to be asked for a packet again.
+    pub fn ask_again(&self, now: u64) -> Option<u64> {
+        let next = self.managed.as_ref()?.next()?;
+        // A shaper opens, or the wire is free.
+        Some(if self.free_at > now { next.max(self.free_at) } else { next.max(now + 1) })
     }
 
     /// Takes or drops a packet.

@@ -1,10 +1,8 @@
 //! Samples of flows and queues, each recorder on its period.
 
-use units::Time;
-
 use crate::event::Event;
 use crate::network::Network;
-use crate::port::Port;
+use crate::port::{Port, PortId};
 use crate::record::Recorder;
 
 impl Network {
@@ -33,6 +31,7 @@ impl Network {
         }
         let samples = &mut recorder.queues;
         for port in &recorder.ports {
+            let queues: Vec<_> = (0..).map_while(|queue| self.queue_state(PortId(*port), queue)).collect();
             let p = &mut self.ports[*port as usize];
             let mut row = |p: &Port, queue: usize, (packets, bytes): (u64, u64), delay: u64, dropped: u64| {
                 samples.time.push(self.now);
@@ -47,16 +46,13 @@ impl Network {
                 // What is still to be sent has been counted already.
                 samples.busy.push((p.statistics.busy_ps as u64).saturating_sub(p.backlog(self.now)));
             };
-            let Some(Some(node)) = self.switches.get(p.of_switch as usize) else {
+            if queues.is_empty() {
                 let (depth, delay) = (p.depth(self.now), p.delay(self.now));
                 row(p, 0, depth, delay, p.statistics.dropped);
-                continue;
-            };
-            let mut queue = 0;
-            while let Some((depth, counts)) = node.switch.queue(p.number, queue) {
-                let wait = node.switch.head_wait(Time::from_ps(self.now), p.number, queue);
-                row(p, queue, depth, wait.map_or(0, Time::as_ps), counts.dropped);
-                queue += 1;
+            }
+            for (number, queue) in queues.iter().enumerate() {
+                let depth = (queue.waiting_packets, queue.waiting_bytes);
+                row(p, number, depth, queue.head_wait.as_ps(), queue.dropped);
             }
         }
         self.events.push(self.now + recorder.period, Event::Sample(index));

@@ -13,7 +13,7 @@ use crate::error::{BuildError, refuse};
 use crate::event::Event;
 use crate::network::Network;
 use crate::node::{NO_HOST, NO_PORT, Node, NodeId, Planned, SwitchNode};
-use crate::port::{PortId, QueueLimit};
+use crate::port::QueueLimit;
 
 impl Network {
     /// A switch that runs a P4 program. Its ports have the numbers of its links in the order in which they are made, from 0 on,
@@ -109,13 +109,6 @@ impl Network {
             Some(Some(made)) => Ok(made),
             _ => refuse(format!("{name} is not a P4 switch")),
         }
-    }
-
-    /// A switch's queue: packets and bytes waiting, and its counts.
-    pub fn switch_queue(&self, port: PortId, queue: usize) -> Option<((u64, u64), switch::QueueStatistics)> {
-        let made = self.switches.iter().flatten().find(|s| s.ports.contains(&port.0))?;
-        let (depth, counts) = made.switch.queue(self.ports[port.0 as usize].number, queue)?;
-        Some((depth, *counts))
     }
 
     /// Makes the switches, with the ports that they have by now.

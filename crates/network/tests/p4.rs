@@ -75,8 +75,9 @@ fn tcp_through_p4_routers_is_tcp_through_routers() {
     // 95.6 Mbit/s of payload for nearly ten seconds.
     assert!(plain > 117_000_000 && p4 > 117_000_000, "{plain} {p4}");
     assert!(plain.abs_diff(p4) < plain / 100, "{plain} {p4}");
-    let ((depth, _), counts) = net.switch_queue(port, 0).unwrap();
-    assert!(depth <= 100 && counts.dropped > 0 && counts.wait_max_ps <= Time::from_us(12_200).as_ps());
+    let queue = net.queue_state(port, 0).unwrap();
+    assert!(queue.waiting_packets <= 100 && queue.dropped > 0);
+    assert!(queue.wait_max <= Time::from_us(12_200).as_ps());
 }
 
 #[test]

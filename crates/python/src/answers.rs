@@ -7,7 +7,6 @@ use control::{
 use p4lang::ir::MatchKind;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use switch::QueueStatistics;
 
 type PyOut<'py> = PyResult<Bound<'py, PyAny>>;
 
@@ -115,35 +114,18 @@ fn port_out<'py>(py: Python<'py>, port: &PortConfig) -> PyOut<'py> {
     Ok((scheduler, quantum, shaper_out(port.shaping), queues).into_pyobject(py)?.into_any())
 }
 
-fn queue_out<'py>(py: Python<'py>, queue: &QueueState) -> PyOut<'py> {
-    let counts = QueueStatistics {
-        packets: queue.packets,
-        bytes: queue.bytes,
-        dropped: queue.dropped,
-        dropped_in_egress: queue.dropped_in_egress,
-        wait_ps: queue.wait_sum,
-        wait_max_ps: queue.wait_max,
-    };
-    let out = queue_dict(py, (queue.waiting_packets, queue.waiting_bytes), &counts)?;
-    out.set_item("head_wait", queue.head_wait.as_ps())?;
-    Ok(out.into_any())
-}
-
 /// What waits in a queue, and what it has counted.
-pub fn queue_dict<'py>(
-    py: Python<'py>,
-    (packets, bytes): (u64, u64),
-    counts: &QueueStatistics,
-) -> PyResult<Bound<'py, PyDict>> {
+pub fn queue_out<'py>(py: Python<'py>, queue: &QueueState) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
-    out.set_item("waiting_packets", packets)?;
-    out.set_item("waiting_bytes", bytes)?;
-    out.set_item("packets", counts.packets)?;
-    out.set_item("bytes", counts.bytes)?;
-    out.set_item("dropped", counts.dropped)?;
-    out.set_item("dropped_in_egress", counts.dropped_in_egress)?;
-    out.set_item("wait_sum", counts.wait_ps as f64)?;
-    out.set_item("wait_max", counts.wait_max_ps)?;
+    out.set_item("waiting_packets", queue.waiting_packets)?;
+    out.set_item("waiting_bytes", queue.waiting_bytes)?;
+    out.set_item("head_wait", queue.head_wait.as_ps())?;
+    out.set_item("packets", queue.packets)?;
+    out.set_item("bytes", queue.bytes)?;
+    out.set_item("dropped", queue.dropped)?;
+    out.set_item("dropped_in_egress", queue.dropped_in_egress)?;
+    out.set_item("wait_sum", queue.wait_sum as f64)?;
+    out.set_item("wait_max", queue.wait_max)?;
     Ok(out)
 }
 
@@ -224,7 +206,7 @@ pub fn into_python(py: Python<'_>, answer: Answer) -> PyOut<'_> {
         }
         Answer::Statistics(statistics) => statistics_out(py, &statistics),
         Answer::Port(port) => port_out(py, &port),
-        Answer::Queue(queue) => queue_out(py, &queue),
+        Answer::Queue(queue) => queue_out(py, &queue).map(Bound::into_any),
         Answer::Generator(generator) => {
             let made = generator.map(|g| (g.port, PyBytes::new(py, &g.template), g.period.as_ps()));
             made.into_pyobject(py)

@@ -9,6 +9,7 @@ mod errors;
 mod live;
 mod monitor;
 mod replay;
+mod routers;
 mod simulation;
 mod source;
 mod specs;
@@ -43,6 +44,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<simulation::Simulation>()?;
     m.add_class::<agents::HostAgents>()?;
     m.add_class::<target::Target>()?;
+    m.add_class::<routers::RouterPort>()?;
     m.add_class::<arrow::Columns>()?;
     m.add_class::<values::Sizes>()?;
     m.add_function(wrap_pyfunction!(values::parse_value, m)?)?;

@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 use transport::segment::Ecn;
 use units::{Bytes, Rate, Time};
 
-use crate::answers::queue_dict;
+use crate::answers::queue_out;
 use crate::arrow::Columns;
 use crate::engine::Program;
 use crate::errors::refused;
@@ -100,7 +100,7 @@ impl Simulation {
             .ok_or_else(|| refused(format!("there is no node {id}")))
     }
 
-    fn port(&self, id: u32) -> PyResult<PortId> {
+    pub(crate) fn port(&self, id: u32) -> PyResult<PortId> {
         self.ids
             .lock()
             .ports
@@ -160,12 +160,13 @@ impl Simulation {
         self.with(py, |network| network.watch(node)).map_err(refused)
     }
 
-    /// The queues of a switch's port: what waits, and the counts since the start; empty for a port of another node.
-    fn switch_queues<'py>(&self, py: Python<'py>, port: u32) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    /// The queues of a P4 switch's port, or of a router's that has queues by class: what waits, and the counts since the start; empty
+    /// for other ports.
+    fn port_queues<'py>(&self, py: Python<'py>, port: u32) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let id = self.port(port)?;
         let queues: Vec<_> =
-            self.with(py, |network| (0..).map_while(|queue| network.switch_queue(id, queue)).collect());
-        queues.into_iter().map(|(depth, counts)| queue_dict(py, depth, &counts)).collect()
+            self.with(py, |network| (0..).map_while(|queue| network.queue_state(id, queue)).collect());
+        queues.iter().map(|queue| queue_out(py, queue)).collect()
     }
 
     /// Connects two nodes, by a port of this number at `b` if one is given; gives the ports at `a` and at `b`.

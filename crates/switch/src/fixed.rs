@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use control::{Answer, Error, FixedOp, FixedParts, Kind, Op, QueueState, Result, StateOp, Target};
+use control::{Answer, Error, FixedOp, FixedParts, Op, Result, StateOp, Target};
 use p4lang::ir::Program;
 use units::Time;
 
@@ -46,27 +46,5 @@ impl FixedParts for Switch {
             FixedOp::TakePacket {} => Ok(Answer::Packet(self.take_packet_in())),
             FixedOp::Statistics {} => Ok(Answer::Statistics(self.statistics())),
         }
-    }
-}
-
-impl Switch {
-    /// # Errors
-    /// No such queue.
-    fn queue_state(&self, now: Time, port: u32, queue: u32) -> Result<QueueState> {
-        let Some(((packets, bytes), counts)) = self.queue(port, queue as usize) else {
-            let object = format!("queue {queue} of port {port}");
-            return Err(Error::new(Kind::NotFound, format!("there is no {object}")).of(object));
-        };
-        Ok(QueueState {
-            waiting_packets: packets,
-            waiting_bytes: bytes,
-            head_wait: self.head_wait(now, port, queue as usize).unwrap_or(Time::ZERO),
-            packets: counts.packets,
-            bytes: counts.bytes,
-            dropped: counts.dropped,
-            dropped_in_egress: counts.dropped_in_egress,
-            wait_sum: counts.wait_ps,
-            wait_max: counts.wait_max_ps,
-        })
     }
 }

@@ -7,6 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `queue` | one queue: limits, depth, counts |
+//! | `port` | queues, scheduler and shaper of a port, of this switch or of a plain router |
 //! | `scheduler` | which queue is next: strict priority, deficit and weighted round robin, time-shifted FIFO |
 //! | `shaper` | how fast a queue or a port may send |
 //! | `generator` | packets on a period |
@@ -15,11 +16,13 @@
 
 mod fixed;
 mod generator;
+mod port;
 mod queue;
 mod scheduler;
 mod shaper;
 mod switch;
 
 pub use control::{Generator, PacketIn, PortConfig, QueueConfig, QueueLimit, Scheduler, Shaping, Statistics};
-pub use queue::QueueStatistics;
+pub use port::{Popped, Port};
+pub use queue::{QueueStatistics, Queued};
 pub use switch::{Config, Departure, MAX_PACKET_INS, Passed, Switch};

@@ -23,27 +23,60 @@ pub struct QueueStatistics {
     pub wait_max_ps: u64,
 }
 
+/// A packet that can wait.
+pub trait Queued {
+    /// On the wire.
+    fn bytes(&self) -> u64;
+    /// When it came (picoseconds).
+    fn came(&self) -> u64;
+    /// It is the next to leave: what will be read of it may be asked for.
+    fn next(&self) {}
+    /// It is the one after that.
+    fn second(&self) {}
+}
+
+impl Queued for Box<Work> {
+    fn bytes(&self) -> u64 {
+        self.wire_len()
+    }
+
+    fn came(&self) -> u64 {
+        self.enqueued
+    }
+
+    // Most of a long queue has left the cache by the time that it is sent. Where the next packet's parts are is known since the
+    // one before it left.
+    fn next(&self) {
+        self.prefetch();
+    }
+
+    fn second(&self) {
+        prefetch(&**self, 2);
+    }
+}
+
 #[derive(Debug)]
-struct Waiting {
-    packet: Box<Work>,
+struct Waiting<T> {
+    packet: T,
     bytes: u64,
     /// Packets in the queue when this one came.
     depth: u32,
 }
 
+/// A queue of a port.
 #[derive(Debug)]
-pub(crate) struct Queue {
-    pub config: QueueConfig,
-    pub shaper: Option<Shaper>,
+pub struct Queue<T> {
+    pub(crate) config: QueueConfig,
+    pub(crate) shaper: Option<Shaper>,
     /// Bytes that deficit round robin still owes.
-    pub deficit: u64,
-    waiting: VecDeque<Waiting>,
+    pub(crate) deficit: u64,
+    waiting: VecDeque<Waiting<T>>,
     bytes: u64,
-    pub statistics: QueueStatistics,
+    pub(crate) statistics: QueueStatistics,
 }
 
-impl Queue {
-    pub fn new(config: QueueConfig) -> Queue {
+impl<T: Queued> Queue<T> {
+    pub(crate) fn new(config: QueueConfig) -> Queue<T> {
         Queue {
             config,
             shaper: config.shaping.map(Shaper::new),
@@ -55,7 +88,7 @@ impl Queue {
     }
 
     /// Another limit holds for packets that come from now on; a shaper that stays as it is keeps its bucket.
-    pub fn configure(&mut self, config: QueueConfig) {
+    pub(crate) fn configure(&mut self, config: QueueConfig) {
         if config.shaping != self.config.shaping {
             self.shaper = config.shaping.map(Shaper::new);
         }
@@ -70,19 +103,19 @@ impl Queue {
     }
 
     /// Whether a packet of that many bytes would be the only one, and free to leave.
-    pub fn open(&self, bytes: u64) -> bool {
+    pub(crate) fn open(&self, bytes: u64) -> bool {
         self.waiting.is_empty() && self.shaper.is_none() && !self.full(bytes)
     }
 
     /// Counts a packet that left when it came.
-    pub fn passed(&mut self, bytes: u64) {
+    pub(crate) fn passed(&mut self, bytes: u64) {
         self.statistics.packets += 1;
         self.statistics.bytes += bytes;
     }
 
     /// Takes a packet, or gives it back if the queue is full.
-    pub fn push(&mut self, packet: Box<Work>) -> Result<(), Box<Work>> {
-        let bytes = packet.wire_len();
+    pub(crate) fn push(&mut self, packet: T) -> Result<(), T> {
+        let bytes = packet.bytes();
         if self.full(bytes) {
             self.statistics.dropped += 1;
             return Err(packet);
@@ -100,42 +133,40 @@ impl Queue {
     }
 
     /// The first packet, with what egress learns of the queue, and how long it waited (picoseconds).
-    pub fn pop(&mut self, now: u64) -> Option<(Box<Work>, QueueInfo, u64)> {
+    pub(crate) fn pop(&mut self, now: u64) -> Option<(T, QueueInfo, u64)> {
         let Waiting { packet, bytes, depth } = self.waiting.pop_front()?;
         self.bytes -= bytes;
-        let wait = now.saturating_sub(packet.enqueued);
+        let wait = now.saturating_sub(packet.came());
         self.statistics.wait_ps += u128::from(wait);
         self.statistics.wait_max_ps = self.statistics.wait_max_ps.max(wait);
-        // Most of a long queue has left the cache by the time that it is sent. Where the next packet's parts are is known since the
-        // one before it left.
         if let Some(next) = self.waiting.front() {
-            next.packet.prefetch();
+            next.packet.next();
         }
         if let Some(after) = self.waiting.get(1) {
-            prefetch(&*after.packet, 2);
+            after.packet.second();
         }
         let info = QueueInfo { enq_qdepth: depth, deq_qdepth: self.waiting.len() as u32 };
         Some((packet, info, wait))
     }
 
     /// Throws away what waits.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.waiting.clear();
         self.bytes = 0;
     }
 
     /// Bytes of the first packet, and when it came (picoseconds).
-    pub fn first(&self) -> Option<(u64, u64)> {
-        self.waiting.front().map(|w| (w.bytes, w.packet.enqueued))
+    pub(crate) fn first(&self) -> Option<(u64, u64)> {
+        self.waiting.front().map(|w| (w.bytes, w.packet.came()))
     }
 
     /// Packets and bytes waiting.
-    pub fn depth(&self) -> (u64, u64) {
+    pub(crate) fn depth(&self) -> (u64, u64) {
         (self.waiting.len() as u64, self.bytes)
     }
 
     /// Takes what waits in another queue, behind what waits here, and its counts.
-    pub fn adopt(&mut self, mut other: Queue) {
+    pub(crate) fn adopt(&mut self, mut other: Queue<T>) {
         self.bytes += other.bytes;
         self.waiting.append(&mut other.waiting);
         let (mine, its) = (&mut self.statistics, &other.statistics);

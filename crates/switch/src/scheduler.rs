@@ -3,7 +3,7 @@
 use control::Scheduler;
 use units::Time;
 
-use crate::queue::Queue;
+use crate::queue::{Queue, Queued};
 
 /// What a port may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +32,16 @@ impl Round {
 }
 
 /// When the queue's first packet may leave; `None` if there is none.
-fn opens(queue: &Queue) -> Option<Time> {
+fn opens<T: Queued>(queue: &Queue<T>) -> Option<Time> {
     queue.first().map(|(bytes, _)| queue.shaper.map_or(Time::ZERO, |s| s.opens(bytes)))
 }
 
-pub(crate) fn choose(scheduler: Scheduler, round: &mut Round, queues: &mut [Queue], now: Time) -> Choice {
+pub(crate) fn choose<T: Queued>(
+    scheduler: Scheduler,
+    round: &mut Round,
+    queues: &mut [Queue<T>],
+    now: Time,
+) -> Choice {
     let mut earliest: Option<Time> = None;
     for queue in queues.iter() {
         if let Some(at) = opens(queue) {
@@ -48,7 +53,7 @@ pub(crate) fn choose(scheduler: Scheduler, round: &mut Round, queues: &mut [Queu
         Some(at) if at > now => return Choice::Wait(at),
         Some(_) => {}
     }
-    let ready = |queue: &Queue| opens(queue).is_some_and(|at| at <= now);
+    let ready = |queue: &Queue<T>| opens(queue).is_some_and(|at| at <= now);
     let chosen = match scheduler {
         Scheduler::StrictPriority => queues.iter().rposition(ready),
         Scheduler::DeficitRoundRobin { quantum } => Some(by_deficit(quantum.get(), round, queues, now)),
@@ -57,7 +62,7 @@ pub(crate) fn choose(scheduler: Scheduler, round: &mut Round, queues: &mut [Queu
             Some(by_credit(quantum.get(), round, queues, ready))
         }
         Scheduler::TimeShiftedFifo => {
-            let age = |queue: &Queue| {
+            let age = |queue: &Queue<T>| {
                 let came = queue.first().map_or(u64::MAX, |(_, came)| came);
                 now.as_ps().saturating_sub(came).saturating_add(queue.config.time_shift.as_ps())
             };
@@ -69,7 +74,7 @@ pub(crate) fn choose(scheduler: Scheduler, round: &mut Round, queues: &mut [Queu
 }
 
 /// At least one queue is ready.
-fn by_deficit(quantum: u64, round: &mut Round, queues: &mut [Queue], now: Time) -> usize {
+fn by_deficit<T: Queued>(quantum: u64, round: &mut Round, queues: &mut [Queue<T>], now: Time) -> usize {
     round.turn = round.turn.min(queues.len() - 1);
     loop {
         let queue = &mut queues[round.turn];
@@ -93,7 +98,7 @@ fn by_deficit(quantum: u64, round: &mut Round, queues: &mut [Queue], now: Time) 
 }
 
 /// Of two queues, at least one of which is ready.
-fn by_credit(quantum: u64, round: &mut Round, queues: &[Queue], ready: [bool; 2]) -> usize {
+fn by_credit<T: Queued>(quantum: u64, round: &mut Round, queues: &[Queue<T>], ready: [bool; 2]) -> usize {
     if ready != [true, true] {
         return usize::from(ready[1]);
     }

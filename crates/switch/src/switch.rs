@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use control::{Error, Generator, Kind, PacketIn, PortConfig, Result, Scheduler, Statistics};
+use control::{Error, Generator, Kind, PacketIn, PortConfig, QueueState, Result, Statistics};
 use dataplane::clock::Clock;
 use dataplane::pipeline::{Pipeline, QueueInfo, Received, Work};
 use dataplane::state::DigestMessage;
@@ -13,9 +13,8 @@ use units::Time;
 use wire::packet::Written;
 
 use crate::generator::Running;
-use crate::queue::{Queue, QueueStatistics};
-use crate::scheduler::{Choice, Round, choose};
-use crate::shaper::Shaper;
+use crate::port::{Popped, Port};
+use crate::queue::QueueStatistics;
 
 /// Packets that wait for the controller; more are dropped and counted.
 pub const MAX_PACKET_INS: usize = 4096;
@@ -50,112 +49,11 @@ pub struct Passed {
     pub packet: Box<Written>,
 }
 
-struct Port {
-    queues: Vec<Queue>,
-    scheduler: Scheduler,
-    shaper: Option<Shaper>,
-    round: Round,
-    /// Packets waiting in all queues.
-    waiting: u64,
-    /// Shapers held back what waits when it was last asked for.
-    held_until: Option<Time>,
-}
-
-impl Port {
-    fn new(config: &PortConfig) -> Port {
-        Port {
-            queues: config.queues.iter().map(|q| Queue::new(*q)).collect(),
-            scheduler: config.scheduler,
-            shaper: config.shaping.map(Shaper::new),
-            round: Round::default(),
-            waiting: 0,
-            held_until: None,
-        }
-    }
-
-    fn config(&self) -> PortConfig {
-        PortConfig {
-            queues: self.queues.iter().map(|q| q.config).collect(),
-            scheduler: self.scheduler,
-            shaping: self.shaper.map(|s| s.shaping),
-        }
-    }
-
-    fn configure(&mut self, config: &PortConfig) {
-        for (queue, new) in self.queues.iter_mut().zip(&config.queues) {
-            queue.configure(*new);
-        }
-        for new in config.queues.iter().skip(self.queues.len()) {
-            self.queues.push(Queue::new(*new));
-        }
-        let removed: Vec<Queue> = self.queues.drain(config.queues.len()..).collect();
-        if let Some(last) = self.queues.last_mut() {
-            removed.into_iter().for_each(|queue| last.adopt(queue));
-        }
-        if self.shaper.map(|s| s.shaping) != config.shaping {
-            self.shaper = config.shaping.map(Shaper::new);
-        }
-        self.scheduler = config.scheduler;
-    }
-
-    /// Throws away what waits; gives how many packets that were.
-    fn clear(&mut self) -> u64 {
-        self.queues.iter_mut().for_each(Queue::clear);
-        self.held_until = None;
-        std::mem::take(&mut self.waiting)
-    }
-
-    fn choose(&mut self, now: Time) -> Choice {
-        if self.waiting == 0 {
-            return Choice::Empty;
-        }
-        if let [queue] = &self.queues[..]
-            && queue.shaper.is_none()
-            && self.shaper.is_none()
-        {
-            return Choice::Queue(0);
-        }
-        // The port's shaper goes by what waits; what egress makes of it is charged afterwards.
-        let choice = match self.opens() {
-            at if at > now => Choice::Wait(at),
-            _ => choose(self.scheduler, &mut self.round, &mut self.queues, now),
-        };
-        self.held_until = match choice {
-            Choice::Wait(at) => Some(at),
-            _ => None,
-        };
-        choice
-    }
-
-    /// The queue that a packet would go through without waiting, if the wire is free: there is nothing to wait for, and no
-    /// turn to keep.
-    fn open(&self, priority: u32, bytes: u64) -> Option<usize> {
-        let in_turn = matches!(self.scheduler, Scheduler::DeficitRoundRobin { .. }) && self.queues.len() > 1;
-        if self.waiting > 0 || self.shaper.is_some() || in_turn {
-            return None;
-        }
-        let index = self.queue_of(priority);
-        self.queues[index].open(bytes).then_some(index)
-    }
-
-    /// The queue that packets of a priority wait in.
-    fn queue_of(&self, priority: u32) -> usize {
-        (priority as usize).min(self.queues.len() - 1)
-    }
-
-    /// When the port's own shaper lets the smallest of the first packets through.
-    fn opens(&self) -> Time {
-        let Some(shaper) = &self.shaper else { return Time::ZERO };
-        let smallest = self.queues.iter().filter_map(|q| q.first()).map(|(bytes, _)| bytes).min();
-        shaper.opens(smallest.unwrap_or(0))
-    }
-}
-
 /// A switch.
 pub struct Switch {
     pipeline: Pipeline,
     /// By number.
-    ports: Vec<Option<Port>>,
+    ports: Vec<Option<Port<Box<Work>>>>,
     cpu_port: Option<u32>,
     generators: Vec<(u32, Running)>,
     /// Ports that may have got something to send since they were last asked for.
@@ -357,19 +255,9 @@ impl Switch {
             self.pipeline.discard(packet);
             return;
         };
-        let index = port.queue_of(packet.priority);
-        let queue = &mut port.queues[index];
-        let was_empty = queue.first().is_none();
-        match queue.push(packet) {
-            Ok(()) => {
-                port.waiting += 1;
-                if port.waiting == 1 {
-                    port.round.credit = None;
-                }
-                if port.waiting == 1 || (was_empty && port.held_until.is_some()) {
-                    self.ready.push(number);
-                }
-            }
+        match port.push(port.queue_of(packet.priority), packet) {
+            Ok(true) => self.ready.push(number),
+            Ok(false) => {}
             Err(packet) => self.pipeline.discard(packet),
         }
     }
@@ -389,40 +277,23 @@ impl Switch {
     /// [`Switch::recycle`].
     pub fn transmit(&mut self, now: Time, number: u32) -> Option<Departure> {
         loop {
-            let port = self.port_mut(number)?;
-            let credit = port.round.credit;
-            let Choice::Queue(index) = port.choose(now) else { return None };
-            let queue = &mut port.queues[index];
-            let (bytes, _) = queue.first()?;
-            let (packet, info, wait) = queue.pop(now.as_ps())?;
-            port.waiting -= 1;
+            let Popped { packet, queue, info, waited, bytes, credit } = self.port_mut(number)?.pop(now)?;
             let out = self.pipeline.depart(now.as_ps(), packet, info, &mut self.pending);
             self.enqueue_pending(now);
             let port = self.port_mut(number)?;
-            let queue = &mut port.queues[index];
             let Some(out) = out else {
-                // It costs the port nothing.
-                queue.statistics.dropped_in_egress += 1;
-                match port.scheduler {
-                    Scheduler::DeficitRoundRobin { .. } => queue.deficit += bytes,
-                    Scheduler::WeightedRoundRobin { .. } => port.round.credit = credit,
-                    Scheduler::StrictPriority | Scheduler::TimeShiftedFifo => {}
-                }
+                port.not_sent(&Popped { packet: (), queue, info, waited, bytes, credit });
                 continue;
             };
-            let sent = out.wire_len();
-            for shaper in [&mut queue.shaper, &mut port.shaper].into_iter().flatten() {
-                shaper.charge(now, sent);
-            }
+            port.sent(now, queue, out.wire_len());
             self.counts.transmitted += 1;
-            return Some(Departure { packet: out, queue: index, waited: Time::from_ps(wait) });
+            return Some(Departure { packet: out, queue, waited: Time::from_ps(waited) });
         }
     }
 
     /// From when on a port has something to send, as far as is known since it was last asked; `None`: nothing waits.
     pub fn next_transmit(&self, number: u32) -> Option<Time> {
-        let port = self.port(number).filter(|p| p.waiting > 0)?;
-        Some(port.held_until.unwrap_or(Time::ZERO))
+        self.port(number)?.next()
     }
 
     /// Takes a port that may have got something to send, whether or not its wire is free.
@@ -491,11 +362,11 @@ impl Switch {
         error.of(format!("port {number}")).cure(format!("the ports are {}", there.join(", ")))
     }
 
-    fn port(&self, number: u32) -> Option<&Port> {
+    fn port(&self, number: u32) -> Option<&Port<Box<Work>>> {
         self.ports.get(number as usize)?.as_ref()
     }
 
-    fn port_mut(&mut self, number: u32) -> Option<&mut Port> {
+    fn port_mut(&mut self, number: u32) -> Option<&mut Port<Box<Work>>> {
         self.ports.get_mut(number as usize)?.as_mut()
     }
 
@@ -507,7 +378,7 @@ impl Switch {
         config.check(number)?;
         let Some(port) = self.port_mut(number) else { return Err(self.no_such_port(number)) };
         port.configure(config);
-        if port.waiting > 0 {
+        if port.waiting() > 0 {
             self.ready.push(number);
         }
         Ok(())
@@ -533,23 +404,28 @@ impl Switch {
         self.pipeline.release(packet);
     }
 
+    /// What is in a queue, and its counts.
+    ///
+    /// # Errors
+    /// No such queue.
+    pub fn queue_state(&self, now: Time, port: u32, queue: u32) -> Result<QueueState> {
+        self.port(port).and_then(|port| port.queue(now, queue as usize)).ok_or_else(|| {
+            let object = format!("queue {queue} of port {port}");
+            Error::new(Kind::NotFound, format!("there is no {object}")).of(object)
+        })
+    }
+
     /// Packets and bytes waiting in a queue, and its counts.
     pub fn queue(&self, port: u32, queue: usize) -> Option<((u64, u64), &QueueStatistics)> {
         let queue = self.port(port)?.queues.get(queue)?;
         Some((queue.depth(), &queue.statistics))
     }
 
-    /// How long the first packet of a queue has waited.
-    pub fn head_wait(&self, now: Time, port: u32, queue: usize) -> Option<Time> {
-        let (_, came) = self.port(port)?.queues.get(queue)?.first()?;
-        Some(now.saturating_sub(Time::from_ps(came)))
-    }
-
     /// Where every packet is.
     pub fn statistics(&self) -> Statistics {
         let mut counts = self.counts.clone();
         counts.made = self.pipeline.packets_made();
-        counts.held = self.ports.iter().flatten().map(|p| p.waiting).sum();
+        counts.held = self.ports.iter().flatten().map(Port::waiting).sum();
         counts.dropped =
             self.pipeline.drops().iter().map(|(reason, count)| (reason.name(), *count)).collect();
         let queues = self.ports.iter().flatten().flat_map(|p| &p.queues);

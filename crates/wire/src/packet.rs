@@ -296,6 +296,28 @@ impl Written {
         (bytes[12..14] == ethernet::kind::IPV4.to_be_bytes()).then_some(destination)
     }
 
+    /// Protocol, addresses and ports of an IPv4 packet, with VLAN tags or without. The ports are 0 in fragments, and where a protocol has
+    /// none.
+    pub fn five_tuple(&self) -> Option<(u8, Addresses)> {
+        let bytes = self.bytes();
+        let ip = bytes.get(ethernet::LEN + self.tags() as usize..)?;
+        let kind = ethernet::LEN + self.tags() as usize - 2;
+        if bytes[kind..kind + 2] != ethernet::kind::IPV4.to_be_bytes() || ip.len() < ipv4::LEN {
+            return None;
+        }
+        let address = |at: usize| [ip[at], ip[at + 1], ip[at + 2], ip[at + 3]];
+        let whole = ip[6] & 0x3f == 0 && ip[7] == 0;
+        let above = ip.get(usize::from(ip[0] & 15) * 4..).filter(|above| whole && above.len() >= 4);
+        let (port_from, port_to) = match (ip[9], above) {
+            (tcp::PROTOCOL | udp::PROTOCOL, Some(above)) => {
+                (u16::from_be_bytes([above[0], above[1]]), u16::from_be_bytes([above[2], above[3]]))
+            }
+            _ => (0, 0),
+        };
+        let (from, to) = (address(12), address(16));
+        Some((ip[9], Addresses { from, to, port_from, port_to, ..Addresses::default() }))
+    }
+
     fn mark_ce(&mut self) -> bool {
         let bytes = self.bytes_mut();
         // What stands between Ethernet and IP may look like an IPv4 header.

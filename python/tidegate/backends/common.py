@@ -12,6 +12,8 @@ from tidegate import _core
 from tidegate._core import TidegateError
 from tidegate.backends.build import Ports
 from tidegate.control import Controller, SwitchApi
+from tidegate.control import operations as op
+from tidegate.control.objects import port_spec
 from tidegate.control.readings import Subject
 from tidegate.control.runner import Clock, Managed, Runner
 from tidegate.network import Link, Network, Switch
@@ -149,7 +151,7 @@ def captures(network: Network, core: _core.Simulation, ports: Ports) -> Iterator
 
 @contextmanager
 def changing(network: Network, core: _core.Simulation, ports: Ports) -> Iterator[None]:
-    """While this lasts, changes of links hold at once, and for this run alone."""
+    """While this lasts, changes of links and of routers' queues hold at once, and for this run alone."""
 
     def change(when: int, link: Link, side: str, wire: Wire) -> None:
         core.change_link(when, ports[link.number][0 if side == "forward" else 1], wire)
@@ -157,9 +159,16 @@ def changing(network: Network, core: _core.Simulation, ports: Ports) -> Iterator
     planned = len(network.changes)
     network.running = change
     try:
+        for classes in network.class_ports:
+            port = ports[classes.link.number][0 if classes.link.a is classes.router else 1]
+            classes.running = _core.RouterPort(core, port, op.PortSet(0, port_spec(classes.port)))
+            for flow, queue in classes.flows.items():
+                classes.running.assign([flow], queue)
         yield
     finally:
         network.running = None
+        for classes in network.class_ports:
+            classes.running = None
         del network.changes[planned:]
 
 

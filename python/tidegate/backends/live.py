@@ -13,6 +13,7 @@ from typing import Any
 from tidegate import _core
 from tidegate.backends import common
 from tidegate.backends.build import build, watched_links
+from tidegate.control.runner import Runner
 from tidegate.hosts.agents import HostAgents
 from tidegate.hosts.controls import Controls
 from tidegate.hosts.real_agents import RealAgents
@@ -100,9 +101,9 @@ def _run(
         by_slices = common.SlicedClock(core, advance, until, progress)
         runner = common.runner(network, core, by_slices, notes, with_flows=False)
         agents.plan(runner)
-        runner.start()
         with (
             common.changing(network, core, ports),
+            _started(runner),
             common.captures(network, core, ports),
             _live(core, lab, names),
             _urgent(),
@@ -184,6 +185,13 @@ def _urgent() -> Iterator[None]:
         yield
     finally:
         os.sched_setscheduler(0, before, parameter)
+
+
+@contextmanager
+def _started(runner: Runner) -> Iterator[None]:
+    """Controllers start when routers have their queues, and before there are packets."""
+    runner.start()
+    yield
 
 
 def _ms(ps: int | None) -> float:

@@ -18,6 +18,7 @@ Quantities are text with a unit, or whole numbers of the base unit (see `tidegat
 
 from __future__ import annotations
 
+from tidegate.network.classes import Classes
 from tidegate.network.flows import FiveTuple, Flow, RequestResponse, TcpOptions
 from tidegate.network.links import Link, queue_limit
 from tidegate.network.network import Action, Network
@@ -28,6 +29,7 @@ Page = RequestResponse
 
 __all__ = [
     "Action",
+    "Classes",
     "FiveTuple",
     "Flow",
     "Link",

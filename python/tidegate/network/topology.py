@@ -7,6 +7,7 @@ from os import PathLike
 
 from tidegate import control, specs, units
 from tidegate._core import TidegateError
+from tidegate.network.classes import Classes
 from tidegate.network.links import Link, queue_limit
 from tidegate.network.nodes import Node, Switch
 from tidegate.p4 import Program
@@ -28,6 +29,7 @@ class Topology:
         self.nodes: list[Node] = []
         self._names: set[str] = set()
         self.links: list[Link] = []
+        self.class_ports: list[Classes] = []
         self.changes: list[tuple[int, Link, str, Wire]] = []
         self.running: Callable[[int, Link, str, Wire], None] | None = None
 
@@ -91,6 +93,22 @@ class Topology:
         self.port(switch, link)
         switch.ports.append((link, port))
 
+    def classes(self, router: Node, link: Link, port: control.Port) -> Classes:
+        """Give a plain router's port at a link queues by class: what it has is set by `Classes.set`, a flow's queue by `Classes.assign`.
+
+        The queues' limits take the place of the link's.
+        """
+        self._demand_node(router, "the router of queues by class")
+        self._demand_link(link, "the link of queues by class")
+        if router.kind != "router":
+            raise TidegateError(f"{router.name} is a {router.kind}; queues by class are for plain routers")
+        self.port(router, link)
+        if any(known.router is router and known.link is link for known in self.class_ports):
+            raise TidegateError(f"the port of {router.name} at {link.name} has queues by class already")
+        made = Classes(router, link, port)
+        self.class_ports.append(made)
+        return made
+
     def port(self, node: Node, link: Link) -> int:
         """The number of a link's port at one of its nodes."""
         if node not in (link.a, link.b):
@@ -120,8 +138,8 @@ class Topology:
         """Connect two nodes in both directions.
 
         `queue` is `100 packets`, `64 KiB` or `1 BDP`; a BDP is `rate` times `rtt`, or times twice `delay` if `rtt` is not
-        given. `mark_above`: packets that find so many waiting are marked CE, if they can be. `aqm`: `codel`
-        or `pie`; they drop. Both are for queues of hosts and plain routers. `framing`: bytes that the
+        given. `mark_above`: packets that find so many waiting are marked CE, if they can be. `aqm`: `codel`,
+        `pie`, `drr` (a queue for each flow) or `fq_codel`; they drop. Both are for queues of hosts and plain routers. `framing`: bytes that the
         link adds to an IP packet. `burst_loss`: shares (good to bad, bad to good, lost in good, lost in bad), after
         Gilbert and Elliott. `reorder`: the share of packets that comes `reorder_by` later.
         """

@@ -7,16 +7,23 @@
 //! |---|---|
 //! | `codel` | RFC 8289 |
 //! | `pie` | RFC 8033 |
+//! | `fair` | deficit round robin over flows; FQ-CoDel, RFC 8290 |
+//! | `classes` | queues by class, as routers have them |
 
+mod classes;
 mod codel;
+mod fair;
 mod pie;
 
 use std::collections::VecDeque;
 
 use crate::pool::PacketId;
+use crate::port::QueueLimit;
 use units::Random;
 
+pub(crate) use classes::Classes;
 use codel::Codel;
+use fair::Fair;
 use pie::Pie;
 
 /// How a port's queue is managed.
@@ -26,16 +33,22 @@ pub enum Aqm {
     Codel,
     /// RFC 8033, with its target of 15 ms.
     Pie,
+    /// A queue for each flow, and deficit round robin.
+    Drr,
+    /// RFC 8290.
+    FqCodel,
 }
 
 impl Aqm {
     /// Names, as [`Aqm::by_name`] knows them.
-    pub const NAMES: [&'static str; 2] = ["codel", "pie"];
+    pub const NAMES: [&'static str; 4] = ["codel", "pie", "drr", "fq_codel"];
 
     pub fn by_name(name: &str) -> Option<Aqm> {
         match name {
             "codel" => Some(Aqm::Codel),
             "pie" => Some(Aqm::Pie),
+            "drr" => Some(Aqm::Drr),
+            "fq_codel" => Some(Aqm::FqCodel),
             _ => None,
         }
     }
@@ -47,6 +60,24 @@ pub(crate) struct Waiting {
     pub packet: PacketId,
     pub bytes: u32,
     pub came: u64,
+}
+
+/// Which flow a packet is of: addresses, protocol and ports, in one direction. What is no IPv4 packet is of one flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FlowKey(u128);
+
+impl FlowKey {
+    pub fn new(from: [u8; 4], to: [u8; 4], protocol: u8, port_from: u16, port_to: u16) -> FlowKey {
+        let addresses = u128::from(u32::from_be_bytes(from)) << 32 | u128::from(u32::from_be_bytes(to));
+        let ports = u128::from(port_from) << 16 | u128::from(port_to);
+        FlowKey(u128::from(protocol) << 96 | addresses << 32 | ports)
+    }
+
+    /// All bits depend on all of the key's.
+    fn hash(self) -> u64 {
+        use std::hash::BuildHasher;
+        foldhash::quality::FixedState::default().hash_one(self)
+    }
 }
 
 /// First in, first out.
@@ -75,51 +106,128 @@ impl Fifo {
         self.bytes -= u64::from(first.bytes);
         Some(first)
     }
+
+    fn pop_last(&mut self) -> Option<Waiting> {
+        let last = self.waiting.pop_back()?;
+        self.bytes -= u64::from(last.bytes);
+        Some(last)
+    }
 }
 
+/// A managed queue, or several.
 #[derive(Debug)]
-enum Law {
-    Codel(Codel),
-    Pie(Pie),
+pub(crate) enum Managed {
+    Codel(Fifo, Codel),
+    Pie(Fifo, Pie),
+    Fair(Fair),
+    Classes(Classes),
 }
 
-/// A managed queue.
-#[derive(Debug)]
-pub(crate) struct Managed {
-    pub fifo: Fifo,
-    law: Law,
+/// What became of a packet that was handed to a managed queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offered {
+    /// It waits; `ask`: the queue is to be asked for a packet as soon as the wire is free.
+    Waits {
+        ask: bool,
+    },
+    Dropped,
 }
 
 impl Managed {
     /// For packets of up to `largest` bytes.
     pub fn new(aqm: Aqm, largest: u32) -> Managed {
-        let law = match aqm {
-            Aqm::Codel => Law::Codel(Codel::new(u64::from(largest))),
-            Aqm::Pie => Law::Pie(Pie::new(u64::from(largest))),
-        };
-        Managed { fifo: Fifo::default(), law }
-    }
-
-    /// Takes a packet, or says that it is to be dropped.
-    pub fn enqueue(&mut self, waiting: Waiting, random: &mut Random) -> bool {
-        if let Law::Pie(pie) = &mut self.law
-            && pie.drops(waiting.came, &self.fifo, random)
-        {
-            return false;
+        match aqm {
+            Aqm::Codel => Managed::Codel(Fifo::default(), Codel::new(u64::from(largest))),
+            Aqm::Pie => Managed::Pie(Fifo::default(), Pie::new(u64::from(largest))),
+            Aqm::Drr => Managed::Fair(Fair::drr(largest)),
+            Aqm::FqCodel => Managed::Fair(Fair::fq_codel(largest)),
         }
-        self.fifo.push(waiting);
-        true
     }
 
-    /// The packet to be sent; those before it that are dropped go to `dropped`.
-    pub fn dequeue(&mut self, now: u64, dropped: &mut Vec<PacketId>) -> Option<Waiting> {
-        match &mut self.law {
-            Law::Codel(codel) => codel.dequeue(now, &mut self.fifo, dropped),
-            Law::Pie(pie) => {
-                let first = self.fifo.pop()?;
-                pie.left(now, first.came, &self.fifo);
-                Some(first)
+    /// Whether it asks for a packet's flow.
+    pub fn by_flow(&self) -> bool {
+        matches!(self, Managed::Fair(_) | Managed::Classes(_))
+    }
+
+    /// Packets that wait.
+    pub fn len(&self) -> u64 {
+        match self {
+            Managed::Codel(fifo, _) | Managed::Pie(fifo, _) => fifo.len(),
+            Managed::Fair(fair) => fair.len(),
+            Managed::Classes(classes) => classes.port.waiting(),
+        }
+    }
+
+    /// Bytes that wait.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Managed::Codel(fifo, _) | Managed::Pie(fifo, _) => fifo.bytes(),
+            Managed::Fair(fair) => fair.bytes(),
+            Managed::Classes(classes) => classes.port.bytes(),
+        }
+    }
+
+    /// Whether there is no room for a packet of that many bytes.
+    fn full(&self, limit: &QueueLimit, bytes: u64) -> bool {
+        limit.packets.is_some_and(|most| self.len() >= most)
+            || limit.bytes.is_some_and(|most| self.bytes() + bytes > most.get())
+    }
+
+    /// Takes a packet, or drops it. Packets that are dropped for it go to `dropped`. A queue may be full only while the wire is `busy`;
+    /// queues by class have limits of their own.
+    pub fn enqueue(
+        &mut self,
+        key: FlowKey,
+        waiting: Waiting,
+        (limit, busy): (&QueueLimit, bool),
+        random: &mut Random,
+        dropped: &mut Vec<PacketId>,
+    ) -> Offered {
+        let full = busy && self.full(limit, u64::from(waiting.bytes));
+        match self {
+            Managed::Codel(..) | Managed::Pie(..) if full => return Offered::Dropped,
+            Managed::Codel(fifo, _) => fifo.push(waiting),
+            Managed::Pie(fifo, pie) => {
+                if pie.drops(waiting.came, fifo, random) {
+                    return Offered::Dropped;
+                }
+                fifo.push(waiting);
             }
+            Managed::Fair(fair) => {
+                fair.enqueue(key, waiting);
+                while busy && fair.over(limit) {
+                    fair.shorten(dropped);
+                }
+            }
+            Managed::Classes(classes) => {
+                return match classes.enqueue(key, waiting) {
+                    Some(ask) => Offered::Waits { ask },
+                    None => Offered::Dropped,
+                };
+            }
+        }
+        Offered::Waits { ask: self.len() == 1 }
+    }
+
+    /// The packet to be sent, and its queue; those before it that are dropped go to `dropped`.
+    pub fn dequeue(&mut self, now: u64, dropped: &mut Vec<PacketId>) -> Option<(Waiting, usize)> {
+        match self {
+            Managed::Codel(fifo, codel) => Some((codel.dequeue(now, fifo, dropped)?, 0)),
+            Managed::Pie(fifo, pie) => {
+                let first = fifo.pop()?;
+                pie.left(now, first.came, fifo);
+                Some((first, 0))
+            }
+            Managed::Fair(fair) => Some((fair.dequeue(now, dropped)?, 0)),
+            Managed::Classes(classes) => classes.dequeue(now),
+        }
+    }
+
+    /// From when on there is something to send; `None`: nothing waits.
+    pub fn next(&self) -> Option<u64> {
+        match self {
+            Managed::Classes(classes) => classes.port.next().map(units::Time::as_ps),
+            _ => (self.len() > 0).then_some(0),
         }
     }
 }

@@ -1,0 +1,71 @@
+"""Queues by class at a port of a plain router, and the filter that puts flows into them: a router's class of service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tidegate import control, units
+from tidegate._core import TidegateError
+from tidegate.control import operations as op
+from tidegate.control.objects import QueueState, port_spec
+
+if TYPE_CHECKING:
+    from tidegate._core import RouterPort
+    from tidegate.network.flows import FiveTuple
+    from tidegate.network.links import Link
+    from tidegate.network.nodes import Node
+
+
+class Classes:
+    """The queues of a router's port. Flows that are not assigned to one use queue 0.
+
+    What is set before a run is part of the network's description; what is set during a run holds for that run.
+    """
+
+    def __init__(self, router: Node, link: Link, port: control.Port) -> None:
+        self.router = router
+        self.link = link
+        self.port = port
+        """As it is at the start of a run."""
+        self.flows: dict[FiveTuple, int] = {}
+        """Queues of flows at the start of a run."""
+        self.running: RouterPort | None = None
+        """While a run lasts, the port."""
+        port_spec(port)
+
+    @property
+    def name(self) -> str:
+        """`router -> neighbour`."""
+        other = self.link.b if self.link.a is self.router else self.link.a
+        return f"{self.router.name} -> {other.name}"
+
+    def set(self, port: control.Port) -> None:
+        """Set queues, scheduler and shapers anew. What waits in a queue that is taken away goes to the last that is left."""
+        spec = port_spec(port)
+        if self.running is None:
+            self.port = port
+        else:
+            self.running.act(op.PortSet(0, spec))
+
+    def assign(self, flows: Iterable[FiveTuple], queue: int | None) -> None:
+        """Put the packets of flows into a queue from now on; with `None`, those of the flows are as all others again."""
+        number = None if queue is None else units.below(queue, 0, 2**16, f"a queue of {self.name}")
+        if self.running is not None:
+            self.running.assign(list(flows), number)
+            return
+        for flow in flows:
+            if number is None:
+                self.flows.pop(flow, None)
+            else:
+                self.flows[flow] = number
+
+    def queue(self, number: int) -> QueueState:
+        """What waits in a queue, and its counts, during a run.
+
+        Raises `TidegateError` outside of a run, and if there is no such queue.
+        """
+        if self.running is None:
+            raise TidegateError(f"{self.name}: queues have a state during a run only")
+        number = units.below(number, 0, 2**16, f"a queue of {self.name}")
+        return QueueState(**self.running.act(op.QueueRead(0, number)))
