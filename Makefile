@@ -13,8 +13,9 @@ BIN := .venv/bin
 PROFILE := $(TIDEGATE_PROFILE)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.p4' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-# Packages of a lock file, into an environment: by uv, which is quicker, or where it cannot (its settings are not pip's), by pip.
-INSTALL = $(BIN)/uv pip install --quiet --python $(1)/bin/python --require-hashes -r $(2) || \
+# Packages of a lock file, into an environment, with their bytecode: by uv, which is quicker, or where it cannot (its settings
+# are not pip's), by pip.
+INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(1)/bin/python --require-hashes -r $(2) || \
 	$(BIN)/python -m pip --python $(1)/bin/python install --quiet --disable-pip-version-check --require-hashes -r $(2)
 
 .PHONY: demo test dev t setup rust-tests bench lint clippy clean
