@@ -1,0 +1,283 @@
+"""The slow loop: reads the monitor, makes classes of flows, gives each class its rate and buffer, and tells the router.
+
+Each period:
+
+1. Long TCP flows are sorted into classes by their least round-trip times (`classes`), one for each queue.
+2. Each flow's rate is its weighted max-min share (`shares`). A flow that for a while has sent less than its share, though its packets did
+   not wait at the router, asks for what it sends and some room; the rest goes to those that can use it.
+3. A class's queue is guaranteed the sum, or capped at it, and has a buffer by the Stanford rule with a floor (`buffers`).
+4. Where an operator gives round-trip times that a queue may not exceed, the flow that sends most of a queue above its time moves to the
+   next queue, and stays there for a while.
+5. UDP flows above a rate have a queue of their own, capped at their max-min shares while others are there, and not while alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tidegate import units
+from tidegate._core import TidegateError
+from tidegate.control import Controller, Digest, SwitchApi
+from tidegate.network import FiveTuple
+from tidegate.systems.separation import shares
+from tidegate.systems.separation.buffers import FLOOR_PACKETS, MTU, stanford
+from tidegate.systems.separation.classes import Classifier
+from tidegate.systems.separation.measured import Flows, Measured
+from tidegate.systems.separation.routers import Plan, QueuePlan, Router
+from tidegate.units import PS_PER_S
+
+TRACKS, COUNTS, LEAVES, OFFERS = 1, 2, 4, 8
+"""What a tap's copies are for: `monitor.p4`."""
+
+SETTLE_S = 1.5
+"""A flow that has been slower than its share for so long, without waiting at the router, cannot use it."""
+SLOWER, SLOWER_BEHIND_OTHERS, LIMITED = 0.9, 0.7, 0.97
+"""Of its share: slower than this is slower; for one that waits in its queue; and for one that has been found slow, and may have no more than
+a little above what it sent."""
+USED = 0.9
+"""Of a queue's rate: with less, the router holds its flows back."""
+ROOM = 1.06
+"""What a flow that cannot use its share may have: this much of what it sends. It sends less than `LIMITED` of that, so it keeps it."""
+QUIET_S, QUIET_PACKETS = 1e-3, 8
+"""A packet that waits for less than this, or than so many packets take, has not waited."""
+TYPICAL_RTT_S = 0.02
+"""Where none is known, for a buffer."""
+STAY_S = 30.0
+"""A flow that was moved by a threshold stays in its queue for so long; twice as long when it is moved again."""
+MOST_MOVES = 10
+
+
+@dataclass(frozen=True)
+class Taps:
+    """Ports of the monitor that taps lead to: towards the congested link, and back."""
+
+    before: tuple[int, int]
+    """Of the link in front of the router."""
+    after: tuple[int, int] | None = None
+    """Of the link behind it."""
+    wire: units.Time = 0
+    """Time that a packet takes from one to the other without waiting."""
+
+    def entries(self) -> dict[int, int]:
+        """What each port's copies are for. Bytes are those towards the congested link, of what has left the router if there is a tap."""
+        forth, back = self.before
+        if self.after is None:
+            return {forth: TRACKS | COUNTS | OFFERS, back: TRACKS}
+        return {forth: TRACKS | OFFERS, back: TRACKS, self.after[0]: COUNTS | LEAVES, self.after[1]: 0}
+
+
+@dataclass
+class _Flow:
+    """What the controller remembers of a flow."""
+
+    share_bps: float = 0.0
+    slow_since: int | None = None
+    demand_bps: float = float("inf")
+    stays_in: int | None = None
+    stays_until: int = 0
+    moved: int = 0
+    """Times that it was moved by a threshold."""
+
+
+@dataclass
+class SeparationController(Controller):
+    """Of a switch with `monitor.p4`, and of a router's port to a link."""
+
+    router: Router
+    taps: Taps
+    rate: units.Rate
+    """Of the router's link, in IP bytes."""
+    classes: int = 4
+    """Of TCP flows; each has a queue."""
+    newcomers: bool = True
+    """Whether flows that are not known yet, and UDP flows that are not policed, have a queue of their own, rather than the first class's."""
+    by_fit: bool = False
+    weighting: shares.Weighting = "flows"
+    hold: Literal["guarantee", "cap"] = "guarantee"
+    """Whether a class's rate is what it gets at least, or at most too."""
+    period: units.Time | None = "1 s"
+    long_bytes: units.Size = "10 MB"
+    """Bytes from which on a flow is long; 0: all are."""
+    buffers: Literal["stanford", "bdp"] = "stanford"
+    floor_packets: int = FLOOR_PACKETS
+    rtt_limits: Sequence[units.Time] = ()
+    """For each class, the round-trip time that its flows may have; none: no limits."""
+    udp_above: float | None = None
+    """Part of the link's rate above which a UDP flow is policed; `None`: never."""
+    ready: Callable[[], None] | None = None
+    """Called at the start of each run."""
+    known: dict[FiveTuple, _Flow] = field(default_factory=dict, repr=False)
+    plan: Plan | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self._rate = float(units.rate(self.rate))
+        self._wire_s = units.time(self.taps.wire) / PS_PER_S
+        self._quiet_s = max(QUIET_S, QUIET_PACKETS * MTU * 8 / max(self._rate, 1.0))
+        self._limits = [units.time(limit) for limit in self.rtt_limits]
+        self._first, self._policed = int(self.newcomers), int(self.newcomers) + self.classes
+        wanted = self._policed + (self.udp_above is not None)
+        if wanted > self.router.most_queues:
+            raise TidegateError(
+                f"{wanted} queues, and the router's port has {self.router.most_queues}; give fewer classes"
+            )
+        if self._rate <= 0:
+            raise TidegateError("a link with the rate 0 has nothing to share; give a rate above 0")
+        if self._limits and len(self._limits) != self.classes:
+            raise TidegateError(
+                f"{len(self._limits)} limits of round-trip times for {self.classes} classes; give one for each"
+            )
+        self._begin()
+
+    def _begin(self) -> None:
+        self.flows, self.known, self.plan = Flows(), {}, None
+        self._classifier = Classifier(self.classes, self.by_fit)
+
+    def start(self, switch: SwitchApi) -> None:
+        """Set the monitor up. Flows that it knows from before are found again as they send."""
+        self._begin()
+        if self.ready is not None:
+            self.ready()
+        switch.state_reset()
+        for port, what in self.taps.entries().items():
+            switch.table_add("taps", [port], "sees", [what])
+        switch.register_write("long_bytes", [units.size(self.long_bytes)])
+        switch.register_write("idle_time", [60_000_000])
+        switch.register_write("waiting_time", [2_000_000])
+
+    def on_digest(self, now: int, switch: SwitchApi, digest: Digest) -> None:
+        """A flow has got a place."""
+        self.flows.found(now, digest)
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        """One round."""
+        active = self.flows.read(now, switch)
+        plan = self._planned(now, active)
+        if plan is not None and plan != self.plan:
+            self.router.apply(plan)
+            self.plan = plan
+        switch.note("active_flows", len(active))
+        if self.plan is not None:
+            for number, queue in enumerate(self.plan.queues):
+                switch.note(f"queue_{number}_rate_mbps", queue.rate_bps / 1e6)
+                switch.note(f"queue_{number}_flows", sum(of == number for of in self.plan.flows.values()))
+
+    def _planned(self, now: int, active: Sequence[Measured]) -> Plan | None:
+        tcp = [one for one in active if not one.is_udp and one.base_rtt_s is not None]
+        udp = [one for one in active if one.is_udp]
+        if not active:
+            return None
+        self.known = {one.flow: self.known.get(one.flow, _Flow()) for one in active}
+        class_of = self._classifier.classify({one.flow: one.base_rtt_s or 0.0 for one in tcp})
+        class_of = self._within_limits(now, tcp, class_of)
+        # Those without a sample yet are with the flows that are not known.
+        new = [one for one in active if not one.is_udp and one.base_rtt_s is None]
+        everyone = [*tcp, *new, *udp]
+        of = {one.flow: 0 for one in new} | {flow: self._first + number for flow, number in class_of.items()}
+        of |= {one.flow: self._policed if self._is_policed(one) else 0 for one in udp}
+        # Of UDP no round-trip time is known.
+        longest = max((one.base_rtt_s for one in tcp if one.base_rtt_s is not None), default=TYPICAL_RTT_S)
+        rtts = [one.base_rtt_s or longest for one in everyone]
+        held = self._held_back(everyone)
+        weight = shares.weights(self.weighting, [of[one.flow] for one in everyone], rtts)
+        rates = shares.max_min(self._rate, [self._demand(now, one, held) for one in everyone], weight)
+        for one, rate in zip(everyone, rates, strict=True):
+            self.known[one.flow].share_bps = float(rate)
+        inside: list[list[tuple[Measured, float]]] = [
+            [] for _ in range(self._policed + (self.udp_above is not None))
+        ]
+        for one, rate in zip(everyone, rates, strict=True):
+            inside[of[one.flow]].append((one, float(rate)))
+        queues = [self._class_queue(flows) for flows in inside]
+        if self.udp_above is not None:
+            queues[-1] = self._policed_queue(inside[-1], alone=len(inside[-1]) == len(everyone))
+        # Flows that are not known yet have what one more flow would have, and room for its slow start.
+        more = self._rate / (len(everyone) + 1)
+        if self.newcomers or not inside[0]:
+            mine = max(more, sum(rate for _, rate in inside[0]))
+            queues[0] = QueuePlan(round(mine), stanford(self._rate, longest, 1))
+        return Plan(tuple(queues), of)
+
+    def _is_policed(self, one: Measured) -> bool:
+        """A UDP flow that has gone above the threshold; it stays so while it is above half of it."""
+        if self.udp_above is None or not one.is_udp:
+            return False
+        before = self.plan is not None and self.plan.flows.get(one.flow) == self._policed
+        return one.offered_bps > self.udp_above * self._rate * (0.5 if before else 1)
+
+    def _held_back(self, everyone: Sequence[Measured]) -> set[int]:
+        """Queues that get less from the router than was planned."""
+        if self.plan is None:
+            return set()
+        rates = [0.0] * len(self.plan.queues)
+        for one in everyone:
+            if one.flow in self.plan.flows:
+                rates[self.plan.flows[one.flow]] += one.rate_bps
+        planned = enumerate(zip(rates, self.plan.queues, strict=True))
+        return {number for number, (rate, queue) in planned if rate < USED * queue.rate_bps}
+
+    def _demand(self, now: int, one: Measured, held: Collection[int]) -> float:
+        """What a flow asks for: no limit, or where it has not used its share for a while, what it sends and some room."""
+        if one.is_udp:
+            return one.offered_bps
+        memory = self.known[one.flow]
+        waited = (one.queue_delay_s or 0.0) - self._wire_s > self._quiet_s
+        is_limited = memory.demand_bps < float("inf")
+        if waited and self.plan is not None and self.plan.flows.get(one.flow) in held:
+            # It waits, and not because others in its queue have more.
+            memory.slow_since = None
+            return memory.demand_bps
+        # In a queue with others it may have to wait for them, and get less than they.
+        enough = LIMITED if is_limited else SLOWER_BEHIND_OTHERS if waited else SLOWER
+        uses = memory.share_bps <= 0 or one.rate_bps >= enough * memory.share_bps
+        if uses or one.queue_delay_s is None or (not is_limited and one.grows(SETTLE_S)):
+            # It uses what it has, or is on its way, or waits for a timeout: it may want more.
+            memory.slow_since = None
+            memory.demand_bps = float("inf")
+            return memory.demand_bps
+        if memory.slow_since is None:
+            memory.slow_since = now
+        if now - memory.slow_since >= SETTLE_S * PS_PER_S:
+            memory.demand_bps = max(one.top_rate_bps(SETTLE_S) * ROOM, self._rate / 1000)
+        return memory.demand_bps
+
+    def _class_queue(self, flows: Sequence[tuple[Measured, float]]) -> QueuePlan:
+        """The queue of some flows with their rates."""
+        rate = max(sum(rate for _, rate in flows), self._rate / 100)
+        rtts = [one.base_rtt_s for one, _ in flows if one.base_rtt_s is not None]
+        mean = sum(rtts) / len(rtts) if rtts else TYPICAL_RTT_S
+        count = len(flows) if self.buffers == "stanford" else 1
+        size = stanford(rate, mean, count, floor_packets=self.floor_packets)
+        return QueuePlan(round(rate), size, round(rate) if self.hold == "cap" and rtts else None)
+
+    def _policed_queue(self, flows: Sequence[tuple[Measured, float]], *, alone: bool) -> QueuePlan:
+        """The queue of policed flows, which is capped but while they are alone."""
+        rate = max(sum(rate for _, rate in flows), self._rate / 100)
+        size = stanford(rate, TYPICAL_RTT_S, 1, floor_packets=self.floor_packets)
+        return QueuePlan(round(rate), size, None if alone or not flows else round(rate))
+
+    def _within_limits(
+        self, now: int, tcp: Sequence[Measured], of: dict[FiveTuple, int]
+    ) -> dict[FiveTuple, int]:
+        """Moves who fills a queue above its limit, once for a while; who was moved stays."""
+        if not self._limits:
+            return of
+        for one in tcp:
+            memory = self.known[one.flow]
+            if memory.stays_in is not None and now < memory.stays_until:
+                of[one.flow] = memory.stays_in
+        for number, limit in enumerate(self._limits[:-1]):
+            inside = [one for one in tcp if of[one.flow] == number and one.rtt_s is not None]
+            late = [one for one in inside if (one.rtt_s or 0) * PS_PER_S > limit]
+            if len(inside) > 1 and late:
+                most = max(one.rate_bps for one in inside)
+                culprit = max((one for one in inside if one.rate_bps > 0.5 * most), key=lambda one: one.since)
+                memory = self.known[culprit.flow]
+                memory.stays_in, memory.stays_until = (
+                    number + 1,
+                    now + round(STAY_S * 2**memory.moved * PS_PER_S),
+                )
+                memory.moved = min(memory.moved + 1, MOST_MOVES)
+                of[culprit.flow] = number + 1
+        return of

@@ -1,0 +1,185 @@
+"""What the monitor has measured of each flow: registers read whole, and made into flows."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.control import Digest, SwitchApi
+from tidegate.network import FiveTuple
+from tidegate.units import PS_PER_S
+
+PS_PER_US = 1_000_000
+RATE_OVER_S = 10.0
+"""A flow is active if it sent something within this time: one that waits for a retransmission timeout is."""
+
+_READ = (
+    "bytes",
+    "offered",
+    "ended",
+    "resent",
+    "rtt_least",
+    "rtt_base",
+    "rtt_sum",
+    "rtt_samples",
+    "stamp_least",
+    "queued_sum",
+    "queued_samples",
+)
+
+Columns = dict[str, npt.NDArray[np.int64]]
+
+
+@dataclass
+class Measured:
+    """A flow, in the direction in which it sends most."""
+
+    flow: FiveTuple
+    place: int
+    since: int
+    """When the monitor found it (picoseconds)."""
+    direction: int = 0
+    bytes: int = 0
+    resent: int = 0
+    rate_bps: float = 0.0
+    """Of IP bytes, over the last period."""
+    offered_bps: float = 0.0
+    """Of IP bytes, of a UDP flow, before the router."""
+    base_rtt_s: float | None = None
+    """The least round-trip time, of both legs: from the tap to the receiver and back, less the time from tap to tap, and to the sender
+    and back."""
+    rtt_s: float | None = None
+    """The mean of the last period, where there were samples."""
+    queue_delay_s: float | None = None
+    """The mean from tap to tap in the last period."""
+    has_ended: bool = False
+    """It has sent its FIN, or one of its ends a RST."""
+    samples: int = 0
+    last_active: int = 0
+    """When it was last seen to send (picoseconds)."""
+    sent: list[tuple[int, int]] = field(default_factory=list)
+    """Time and bytes of the last rounds."""
+
+    @property
+    def is_udp(self) -> bool:
+        """Whether it is a UDP flow."""
+        return self.flow.protocol == 17
+
+    def grows(self, seconds: float) -> bool:
+        """Whether it has sent faster in the last seconds than in as many before; or it is not known for so long."""
+        now, middle, first = (self._at(ago) for ago in (0.0, seconds, 2 * seconds))
+        if middle is None or first is None or now is None:
+            return True
+        (end, total), (half, size), (begin, before) = now, middle, first
+        if not begin < half < end:
+            return True
+        return (total - size) / (end - half) > GROWING * (size - before) / (half - begin)
+
+    def _at(self, ago_s: float) -> tuple[int, int] | None:
+        """The last round that is so long ago or longer: time and bytes."""
+        end = self.sent[-1][0]
+        before = [(at, size) for at, size in self.sent if end - at >= ago_s * PS_PER_S]
+        return before[-1] if before else None
+
+    def top_rate_bps(self, seconds: float) -> float:
+        """Of IP bytes, in the fastest round of the last seconds: BBR pauses now and then."""
+        end = self.sent[-1][0]
+        rounds = [
+            (size - before) * 8 * PS_PER_S / (at - begin)
+            for (begin, before), (at, size) in pairwise(self.sent)
+            if end - begin <= seconds * PS_PER_S and at > begin
+        ]
+        return max(rounds, default=self.rate_bps)
+
+
+GROWING = 1.03
+"""Times the rate before: a flow that grows."""
+
+
+class Flows:
+    """The monitor's flows, by place."""
+
+    def __init__(self) -> None:
+        self.by_place: dict[int, Measured] = {}
+        self._before: Columns | None = None
+        self._at = 0
+
+    def found(self, now: int, digest: Digest) -> None:
+        """A flow has got a place."""
+        fields = digest.fields
+        kind = ipaddress.IPv6Address if fields["six"] else ipaddress.IPv4Address
+        flow = FiveTuple(
+            str(kind(fields["low"])),
+            str(kind(fields["high"])),
+            fields["protocol"],
+            fields["low_port"],
+            fields["high_port"],
+        )
+        place = fields["place"]
+        self.by_place[place] = Measured(flow, place, now, last_active=now)
+        if self._before is not None:
+            for column in self._before.values():
+                column[2 * place : 2 * place + 2] = 0
+
+    def read(self, now: int, switch: SwitchApi) -> list[Measured]:
+        """Read all registers; give the flows that were active within `RATE_OVER_S` and have not ended."""
+        columns: Columns = {name: switch.register_read(name).astype(np.int64) for name in _READ}
+        before = self._before or {name: np.zeros_like(column) for name, column in columns.items()}
+        took = max(now - self._at, 1)
+        for one in self.by_place.values():
+            self._update(one, now, took, columns, before)
+        self._before, self._at = columns, now
+        for place in [
+            p for p, one in self.by_place.items() if now - one.last_active > 6 * RATE_OVER_S * PS_PER_S
+        ]:
+            del self.by_place[place]
+        return [
+            one
+            for one in self.by_place.values()
+            if now - one.last_active <= RATE_OVER_S * PS_PER_S and not one.has_ended
+        ]
+
+    @staticmethod
+    def _update(one: Measured, now: int, took: int, columns: Columns, before: Columns) -> None:
+        both = 2 * one.place
+        sizes = columns["bytes"][both : both + 2] + columns["offered"][both : both + 2]
+        direction = int(sizes[1] > sizes[0])
+        if direction != one.direction:
+            one.direction, one.sent = direction, []
+            low, high, protocol, low_port, high_port = one.flow
+            one.flow = FiveTuple(high, low, protocol, high_port, low_port)
+        forth, back = both + direction, both + 1 - direction
+
+        def grown(name: str) -> int:
+            return int(columns[name][forth] - before[name][forth])
+
+        one.bytes, one.resent = int(columns["bytes"][forth]), int(columns["resent"][forth])
+        more = grown("bytes")
+        one.rate_bps = more * 8 * PS_PER_S / took
+        one.has_ended = bool(columns["ended"][forth])
+        offered = grown("offered")
+        one.offered_bps = offered * 8 * PS_PER_S / took
+        if more > 0 or offered > 0:
+            one.last_active = now
+        one.sent.append((now, one.bytes))
+        while now - one.sent[0][0] > 2 * RATE_OVER_S * PS_PER_S:
+            one.sent.pop(0)
+        one.samples = int(columns["rtt_samples"][forth])
+        one.base_rtt_s = _both_legs(columns, forth, back)
+        count = grown("rtt_samples")
+        one.rtt_s = grown("rtt_sum") / count / 1e6 if count > 0 else None
+        count = grown("queued_samples")
+        one.queue_delay_s = grown("queued_sum") / count / 1e6 if count > 0 else None
+
+
+def _both_legs(columns: Columns, forth: int, back: int) -> float | None:
+    """The least time to the receiver and back, without the router's queue, and the least to the sender and back, if it is known."""
+    there = int(columns["rtt_base"][forth])
+    if there == 0:
+        return None
+    here = [int(columns[name][back]) for name in ("rtt_base", "stamp_least")]
+    return (there + min((leg for leg in here if leg > 0), default=0)) / 1e6

@@ -1,0 +1,258 @@
+"""Classes, shares, buffers, and what the controller makes of measured flows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate._core import TidegateError
+from tidegate.network import FiveTuple
+from tidegate.systems.separation import shares
+from tidegate.systems.separation.buffers import MTU, stanford
+from tidegate.systems.separation.classes import Classifier, breaks, goodness_of_fit
+from tidegate.systems.separation.controller import SeparationController, Taps
+from tidegate.systems.separation.measured import Measured
+from tidegate.systems.separation.routers import Plan
+from tidegate.units import PS_PER_S
+
+LINK = 100_000_000
+
+
+def test_natural_breaks() -> None:
+    times = np.array([1.0, 1.1, 1.2, 10.0, 10.5, 50.0])
+    ends = breaks(times, 3)
+    assert 1.2 < ends[0] < 10 < 10.5 < ends[1] < 50
+    assert goodness_of_fit(times, ends) > 0.99
+    assert goodness_of_fit(times, []) == 0
+    assert breaks(times, 1) == breaks(np.array([3.0, 3.0]), 4) == []
+    # Classes whose means are nearly the same are one.
+    assert breaks(np.array([10.0, 10.01, 10.02]), 3) == []
+
+
+@given(st.lists(st.floats(0.001, 1.0), min_size=1, max_size=60), st.integers(1, 8))
+def test_breaks_are_the_best_or_fewer(times: list[float], classes: int) -> None:
+    values = np.array(times)
+    ends = breaks(values, classes)
+    assert ends == sorted(ends)
+    assert len(ends) < classes or classes == 1
+    sizes = np.bincount(np.searchsorted(ends, values), minlength=len(ends) + 1)
+    assert sizes.min() > 0
+
+
+def test_six_thousand_flows_take_less_than_a_second() -> None:
+    rng = np.random.default_rng(1)
+    times = {number: float(time) for number, time in enumerate(np.exp(rng.uniform(0, np.log(224), 6000)))}
+    begin = perf_counter()
+    found = Classifier(8).classify(times)
+    shares.max_min(1e9, rng.uniform(0, 3e5, 6000))
+    assert perf_counter() - begin < 1
+    assert set(found.values()) == set(range(8))
+
+
+def test_classes_stay_while_they_fit() -> None:
+    classifier = Classifier(2)
+    times = {"a": 10.0, "b": 11.0, "c": 40.0, "d": 42.0}
+    assert classifier.classify(times) == {"a": 0, "b": 0, "c": 1, "d": 1}
+    ends = list(classifier.ends)
+    # A flow that comes a little beyond the break stays; one that goes far does not.
+    assert classifier.classify(times | {"b": ends[0] * 1.05})["b"] == 0
+    assert classifier.ends == ends
+    assert classifier.classify(times | {"b": 41.0})["b"] == 1
+    # When the times are others, so are the classes.
+    assert classifier.classify({"a": 100.0, "b": 110.0, "c": 400.0, "d": 420.0}) == {
+        "a": 0,
+        "b": 0,
+        "c": 1,
+        "d": 1,
+    }
+    assert classifier.classify({}) == {}
+
+
+def test_as_few_classes_as_fit() -> None:
+    times = {n: 10.0 + n / 100 for n in range(10)} | {100 + n: 80.0 + n / 100 for n in range(10)}
+    assert len(set(Classifier(8, by_fit=True).classify(times).values())) == 2
+
+
+@given(
+    st.floats(0, 1e10),
+    st.lists(st.tuples(st.floats(0, 1e9) | st.just(math.inf), st.floats(0.01, 100)), min_size=1, max_size=50),
+)
+def test_shares_are_max_min(capacity: float, flows: list[tuple[float, float]]) -> None:
+    demands, weights = [flow[0] for flow in flows], [flow[1] for flow in flows]
+    rates = shares.max_min(capacity, demands, weights)
+    assert (rates <= np.array(demands) * (1 + 1e-9)).all()
+    # Nothing is left while somebody wants more.
+    assert rates.sum() == pytest.approx(min(capacity, sum(demands)), rel=1e-6, abs=1e-3)
+    # Whoever has less than it wants has as much by weight as any other.
+    wants = rates < np.array(demands) * (1 - 1e-6) - 1e-3
+    if wants.any():
+        level = (rates / weights)[wants].min()
+        assert ((rates / weights) <= level * (1 + 1e-6) + 1e-3).all()
+
+
+def test_three_ways_to_weigh() -> None:
+    classes, times = [0, 0, 0, 1], [0.01, 0.01, 0.01, 0.04]
+    assert shares.max_min(100, [math.inf] * 4, shares.weights("flows", classes, times)).tolist() == [25] * 4
+    of_classes = shares.max_min(90, [math.inf] * 4, shares.weights("classes", classes, times))
+    assert of_classes == pytest.approx([15, 15, 15, 45])
+    by_rtt = shares.max_min(130, [math.inf] * 4, shares.weights("rtt", classes, times))
+    assert by_rtt == pytest.approx([40, 40, 40, 10])
+
+
+def test_the_stanford_rule_has_a_floor() -> None:
+    assert stanford(1e9, 0.04, 1) == 5_000_000
+    assert stanford(1e9, 0.04, 100) == 500_000
+    assert stanford(1e8, 0.001, 400) == 32 * MTU
+
+
+@dataclass
+class Noted:
+    """A router that keeps what it was told."""
+
+    most_queues: int = 8
+    plans: list[Plan] = field(default_factory=list)
+
+    def apply(self, plan: Plan) -> None:
+        self.plans.append(plan)
+
+
+def flow(number: int, protocol: int = 6) -> FiveTuple:
+    return FiveTuple(f"10.0.0.{number}", "10.0.1.1", protocol, 1000 + number, 80)
+
+
+class Rounds:
+    """A controller, and what the monitor would have measured."""
+
+    def __init__(self, **options: Any) -> None:
+        self.controller = SeparationController(
+            Noted(), Taps((1, 2), (3, 4)), LINK, **{"classes": 2, **options}
+        )
+        self.now, self.sent = 0, dict[FiveTuple, Measured]()
+
+    def tick(self, seconds: float = 1.0, **rates: tuple[float, ...]) -> Plan:
+        """`f1=(rate in Mbit/s, base RTT in ms, queue delay in ms)`; UDP `u9=(offered, passed)`."""
+        self.now += int(seconds * PS_PER_S)
+        active = []
+        for name, (rate, *rest) in rates.items():
+            five = flow(int(name[1:]), 17 if name[0] == "u" else 6)
+            one = self.sent.setdefault(five, Measured(five, len(self.sent), self.now))
+            one.rate_bps, one.last_active = rate * 1e6, self.now
+            if name[0] == "u":
+                one.offered_bps, one.rate_bps = rate * 1e6, rest[0] * 1e6
+            else:
+                one.base_rtt_s = rest[0] / 1e3
+                one.queue_delay_s = rest[1] / 1e3
+                one.rtt_s = (rest[0] + rest[1]) / 1e3
+            one.bytes += int(one.rate_bps * seconds / 8)
+            one.sent.append((self.now, one.bytes))
+            active.append(one)
+        plan = self.controller._planned(self.now, active)
+        assert plan is not None
+        self.controller.plan = plan
+        return plan
+
+
+def mbps(plan: Plan) -> list[float]:
+    return [round(queue.rate_bps / 1e6, 1) for queue in plan.queues]
+
+
+def test_each_flow_has_its_share_and_a_slow_one_gives_the_rest() -> None:
+    rounds = Rounds(hold="cap")
+    for _ in range(4):
+        plan = rounds.tick(f1=(50, 10, 3), f2=(50, 40, 3))
+    assert dict(plan.flows) == {flow(1): 1, flow(2): 2}
+    assert mbps(plan) == [33.3, 50, 50]
+    assert [queue.cap_bps is not None for queue in plan.queues] == [False, True, True]
+    for _ in range(4):
+        plan = rounds.tick(f1=(50, 10, 3), f2=(20, 40, 0.1))
+    assert mbps(plan)[1:] == [78.8, 21.2]
+    # It sends as much as before, and keeps the rest given away.
+    plan = rounds.tick(f1=(78, 10, 3), f2=(20, 40, 0.1))
+    assert mbps(plan)[1:] == [78.8, 21.2]
+    # It fills what it has, and may want more.
+    plan = rounds.tick(f1=(78, 10, 3), f2=(21.2, 40, 5))
+    assert mbps(plan)[1:] == [50, 50]
+
+
+def test_a_flow_that_starves_or_grows_keeps_its_share() -> None:
+    rounds = Rounds(hold="cap")
+    for _ in range(6):
+        plan = rounds.tick(f1=(50, 10, 3), f2=(1, 40, 400))
+    assert mbps(plan)[1:] == [50, 50]
+    rounds = Rounds(hold="cap")
+    for rate in (1, 2, 4, 8, 16, 32):
+        plan = rounds.tick(f1=(50, 10, 3), f2=(rate, 40, 0.1))
+    assert mbps(plan)[1:] == [50, 50]
+
+
+def test_udp_is_policed_above_the_threshold_beside_others() -> None:
+    rounds = Rounds(udp_above=0.4)
+    plan = rounds.tick(u9=(120, 99))
+    assert plan.flows[flow(9, 17)] == 3
+    assert plan.queues[3].cap_bps is None
+    plan = rounds.tick(u9=(120, 60), f1=(30, 10, 9))
+    assert (plan.queues[3].cap_bps, plan.queues[1].rate_bps) == (50_000_000, 50_000_000)
+    # What it still offers counts, not what it gets; and it comes back when that is half of the threshold.
+    plan = rounds.tick(u9=(25, 25), f1=(30, 10, 9))
+    assert plan.flows[flow(9, 17)] == 3
+    plan = rounds.tick(u9=(15, 15), f1=(80, 10, 9))
+    assert plan.flows[flow(9, 17)] == 0
+    assert mbps(plan)[1] == 85.0
+
+
+def test_a_fair_udp_flow_is_never_policed() -> None:
+    rounds = Rounds(udp_above=0.4)
+    rng = np.random.default_rng(3)
+    for _ in range(3600):
+        part = rng.uniform(20, 39)
+        plan = rounds.tick(u9=(part, part), f1=(60, 10, 9))
+        assert plan.flows[flow(9, 17)] == 0
+
+
+def test_who_fills_a_queue_above_its_limit_is_moved_and_stays() -> None:
+    rounds = Rounds(rtt_limits=("20 ms", "1 s"))
+    plan = rounds.tick(f1=(20, 10, 0.1))
+    plan = rounds.tick(f1=(20, 10, 0.1), f2=(70, 10, 1))
+    assert set(plan.flows.values()) == {1}
+    plan = rounds.tick(f1=(20, 10, 15), f2=(70, 10, 15))
+    assert dict(plan.flows) == {flow(1): 1, flow(2): 2}
+    # The classes alone would put it back.
+    for _ in range(20):
+        plan = rounds.tick(f1=(20, 10, 0.1), f2=(70, 10, 1))
+        assert dict(plan.flows) == {flow(1): 1, flow(2): 2}
+    for _ in range(12):
+        plan = rounds.tick(f1=(20, 10, 0.1), f2=(70, 10, 1))
+    assert set(plan.flows.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("options", "cure"),
+    [
+        ({"classes": 9}, "fewer classes"),
+        ({"classes": 7, "udp_above": 0.4}, "fewer classes"),
+        ({"classes": 0}, "1 or more"),
+        ({"rtt_limits": ("20 ms",)}, "one for each"),
+    ],
+)
+def test_refused(options: dict[str, object], cure: str) -> None:
+    with pytest.raises(TidegateError, match=cure):
+        Rounds(**options)
+
+
+def test_a_link_without_a_rate_is_refused() -> None:
+    with pytest.raises(TidegateError, match="above 0"):
+        SeparationController(Noted(), Taps((1, 2)), 0)
+
+
+def test_no_weights_beyond_those_there_are() -> None:
+    with pytest.raises(TidegateError, match="known: flows"):
+        shares.weights("none", [0], [1.0])  # type: ignore[arg-type]
+    with pytest.raises(TidegateError, match="not negative"):
+        shares.max_min(1, [-1.0])

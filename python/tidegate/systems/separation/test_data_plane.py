@@ -1,0 +1,314 @@
+"""The monitor's program: flows, counts and times of packets as bytes, on both engines, and beside `tidegate monitor`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from scapy.layers.inet import IP, TCP, UDP, IPOption
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Dot1Q, Ether
+from scapy.packet import Packet, Raw
+
+from tidegate.control import Controller, Digest, SwitchApi
+from tidegate.monitor import watch
+from tidegate.network import Network
+from tidegate.replay import replay
+from tidegate.systems.separation.controller import COUNTS, LEAVES, OFFERS, TRACKS
+from tidegate.systems.separation.setup import program
+
+A, B = "10.0.0.1", "10.0.0.2"
+MS = 10**9
+"""Picoseconds."""
+Engine = Literal["interp", "jit"]
+
+
+@pytest.fixture(params=["interp", "jit"])
+def tap(request: pytest.FixtureRequest) -> Tap:
+    return Tap(request.param)
+
+
+class Tap:
+    """A monitor, and a connection from A to B that it sees."""
+
+    def __init__(self, engine: Engine, isn: int = 1000, long_bytes: int = 0) -> None:
+        self.api = program(flow_bits=6, packet_bits=8, sketch_bits=8).pipeline(engine)
+        self.api.register_write("long_bytes", [long_bytes])
+        self.api.register_write("idle_time", [60_000_000])
+        self.api.register_write("waiting_time", [2_000_000])
+        self.isn = (isn, 9000)
+
+    def see(self, at_ms: float, packet: Packet, port: int = 1) -> None:
+        assert self.api.process(round(at_ms * MS), port, bytes(packet)) == []
+
+    def send(
+        self, at_ms: float, side: int, seq: int, ack: int, length: int = 0, flags: str = "A", port: int = 1
+    ) -> None:
+        """`seq` and `ack` count from the sides' first byte of payload."""
+        self.see(at_ms, self.packet(side, seq, ack, length, flags), port)
+
+    def packet(self, side: int, seq: int, ack: int, length: int = 0, flags: str = "A") -> Packet:
+        ends = (A, B) if side == 0 else (B, A)
+        ports = (1000, 80) if side == 0 else (80, 1000)
+        mine, theirs = self.isn if side == 0 else self.isn[::-1]
+        tcp = TCP(sport=ports[0], dport=ports[1], flags=flags)
+        tcp.seq, tcp.ack = (mine + 1 + seq) % 2**32, (theirs + 1 + ack) % 2**32
+        return Ether() / IP(src=ends[0], dst=ends[1]) / tcp / Raw(bytes(length))
+
+    def open(self, at_ms: float = 0.0, rtt_ms: float = 10.0, own_ms: float = 2.0) -> float:
+        """The handshake; gives when it is over."""
+        self.send(at_ms, 0, -1, 0, flags="S")
+        self.send(at_ms + rtt_ms, 1, -1, 0, flags="SA")
+        self.send(at_ms + rtt_ms + own_ms, 0, 0, 0)
+        return at_ms + rtt_ms + own_ms
+
+    def found(self) -> list[dict[str, int]]:
+        return [digest.fields for digest in self.api.digests()]
+
+    def read(self, register: str, side: int = 0) -> int:
+        """Of the first flow that was found; the direction from A or from B."""
+        if not hasattr(self, "place"):
+            (first, *_) = self.found()
+            self.place = first["place"]
+        return int(self.api.register_read(register, 2 * self.place + side, 1)[0])
+
+    def samples(self, side: int = 0) -> tuple[int, int, int]:
+        """Number, least, and sum in microseconds."""
+        return tuple(self.read(name, side) for name in ("rtt_samples", "rtt_least", "rtt_sum"))  # type: ignore[return-value]
+
+
+def test_a_handshake_gives_both_legs(tap: Tap) -> None:
+    tap.open(rtt_ms=10.0, own_ms=2.0)
+    assert tap.samples(0) == (1, 10_000, 10_000)
+    assert tap.samples(1) == (1, 2_000, 2_000)
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("isn", [1000, 2**32 - 2000, 2**31 - 2000])
+def test_an_acknowledgment_is_paired_with_its_packet_whatever_the_numbers(engine: Engine, isn: int) -> None:
+    tap = Tap(engine, isn)
+    for n in range(4):
+        tap.send(n, 0, 1000 * n, 0, 1000)
+    # Delayed: every second packet's. The ECN bits of AccECN stand in the flags.
+    tap.send(20, 1, 0, 2000, flags="AEC")
+    tap.send(25, 1, 0, 4000)
+    assert tap.samples() == (2, 19_000, 19_000 + 22_000)
+    assert (tap.read("packets"), tap.read("bytes")) == (4, 4 * 1040)
+    assert (tap.read("packets", 1), tap.read("bytes", 1)) == (2, 80)
+
+
+def test_data_in_both_directions(tap: Tap) -> None:
+    tap.send(0, 0, 0, 0, 100)
+    tap.send(5, 1, 0, 100, 200)
+    tap.send(6, 0, 100, 200, 100)
+    assert tap.samples(0)[0] == tap.samples(1)[0] == 1
+    assert (tap.samples(0)[1], tap.samples(1)[1]) == (5_000, 1_000)
+
+
+def test_what_was_sent_twice_gives_no_sample(tap: Tap) -> None:
+    tap.send(0, 0, 0, 0, 1000)
+    tap.send(200, 0, 0, 0, 1000)
+    tap.send(210, 1, 0, 1000)
+    assert tap.samples()[0] == 0
+    assert tap.read("resent") == 1
+    # What comes after it does.
+    tap.send(211, 0, 1000, 0, 1000)
+    tap.send(222, 1, 0, 2000)
+    assert tap.samples() == (1, 11_000, 11_000)
+
+
+def test_a_hole_that_is_filled_gives_no_sample(tap: Tap) -> None:
+    # The second of three gets lost before the tap.
+    tap.send(0, 0, 0, 0, 1000)
+    tap.send(0, 0, 2000, 0, 1000)
+    tap.send(10, 1, 0, 1000)
+    tap.send(10, 1, 0, 1000)
+    tap.send(12, 0, 1000, 0, 1000)
+    tap.send(22, 1, 0, 3000)
+    assert tap.samples()[0] == 0
+
+
+def test_duplicate_acknowledgments_give_no_samples(tap: Tap) -> None:
+    for n in range(4):
+        tap.send(n, 0, 1000 * n, 0, 1000)
+    tap.send(10, 1, 0, 1000)
+    for n in range(3):
+        tap.send(11 + n, 1, 0, 1000)
+    # The first of the others was lost behind the tap and is sent again: its acknowledgment is for all.
+    tap.send(15, 0, 1000, 0, 1000)
+    tap.send(25, 1, 0, 4000)
+    assert tap.samples() == (1, 10_000, 10_000)
+
+
+def test_acknowledgments_of_what_was_not_sent_give_none(tap: Tap) -> None:
+    tap.send(0, 0, 0, 0, 1000)
+    tap.send(1, 1, 0, 5000)
+    assert tap.samples()[0] == 0
+    tap.send(10, 1, 0, 1000)
+    assert tap.samples() == (1, 10_000, 10_000)
+
+
+def test_resets_and_ends(tap: Tap) -> None:
+    tap.open()
+    tap.send(20, 0, 0, 0, 100, flags="FA")
+    assert (tap.read("ended"), tap.read("ended", 1)) == (1, 0)
+    tap.send(30, 1, 0, 101)
+    assert tap.samples()[0] == 2
+    tap.send(31, 1, 0, 101, flags="R")
+    assert (tap.read("ended"), tap.read("ended", 1)) == (1, 1)
+    # The same ports again.
+    tap.send(40, 0, -1, 0, flags="S")
+    assert tap.read("ended") == 0
+
+
+def test_timestamps_are_paired_where_they_first_occur(tap: Tap) -> None:
+    def stamped(side: int, seq: int, ack: int, value: int, echo: int, length: int = 0) -> Packet:
+        packet = tap.packet(side, seq, ack, length)
+        packet[TCP].options = [("NOP", None), ("NOP", None), ("Timestamp", (value, echo))]
+        return packet
+
+    tap.see(0.0, stamped(0, 0, 0, 100, 7, 1000))
+    tap.see(0.9, stamped(0, 1000, 0, 100, 7, 1000))
+    tap.see(5.0, stamped(1, 0, 1000, 50, 100))
+    # A second packet with the value 100 is no new one.
+    tap.see(5.1, stamped(0, 2000, 0, 100, 50, 1000))
+    tap.see(5.2, stamped(1, 0, 2000, 50, 100))
+    assert tap.read("stamp_least") == 5_000
+    assert tap.read("stamp_least", 1) == 100
+
+
+@pytest.mark.parametrize("kind", ["vlan", "qinq", "options", "ipv6", "udp", "udp6", "icmp", "fragment"])
+def test_headers(tap: Tap, kind: str) -> None:
+    udp = UDP(sport=1000, dport=80) / Raw(bytes(500))
+    tcp = TCP(sport=1000, dport=80, flags="A") / Raw(bytes(500))
+    packet, length, protocol = {
+        "vlan": (Ether() / Dot1Q(vlan=5) / IP(src=A, dst=B) / tcp, 540, 6),
+        "qinq": (Ether(type=0x88A8) / Dot1Q(vlan=5) / Dot1Q(vlan=6) / IP(src=A, dst=B) / tcp, 540, 6),
+        "options": (Ether() / IP(src=A, dst=B, options=[IPOption(b"\x94\x04\x00\x00")]) / tcp, 544, 6),
+        "ipv6": (Ether() / IPv6(src="fd00::1", dst="fd00::2") / tcp, 560, 6),
+        "udp": (Ether() / IP(src=A, dst=B) / udp, 528, 17),
+        "udp6": (Ether() / IPv6(src="fd00::1", dst="fd00::2") / udp, 548, 17),
+        "icmp": (Ether() / IP(src=A, dst=B, proto=1) / Raw(bytes(64)), 84, 1),
+        "fragment": (Ether() / IP(src=A, dst=B, frag=100) / tcp, 540, 6),
+    }[kind]
+    tap.see(1, packet)
+    (found,) = tap.found()
+    tap.place = found["place"]
+    assert (tap.read("bytes"), found["protocol"], found["six"]) == (length, protocol, int("6" in kind))
+    ports = (0, 0) if kind in ("icmp", "fragment") else (1000, 80)
+    assert (found["low_port"], found["high_port"]) == ports
+    assert tap.read("offered") == (length if protocol != 6 else 0)
+
+
+def test_what_is_no_ip_is_not_seen(tap: Tap) -> None:
+    tap.see(1, Ether(type=0x0806) / Raw(bytes(28)))
+    for size in range(0, 54, 3):
+        tap.api.process(2 * MS, 1, bytes(tap.packet(0, 0, 0))[:size])
+    assert all(found["protocol"] == 6 for found in tap.found())
+
+
+def test_a_packet_at_both_taps_counts_once(tap: Tap) -> None:
+    roles = {1: TRACKS | OFFERS, 2: TRACKS, 3: COUNTS | LEAVES, 4: 0}
+    for port, what in roles.items():
+        tap.api.table_add("taps", [port], "sees", [what])
+    for n in range(4):
+        tap.send(10 * n, 0, 1000 * n, 0, 1000, port=1)
+        tap.send(10 * n + 3 + n, 0, 1000 * n, 0, 1000, port=3)
+        tap.send(10 * n + 8, 1, 0, 1000 * n + 1000, port=4)
+        tap.send(10 * n + 8.5, 1, 0, 1000 * n + 1000, port=2)
+    assert (tap.read("packets"), tap.read("packets", 1)) == (4, 0)
+    assert tap.samples() == (4, 8_500, 4 * 8_500)
+    # From tap to tap it took 3, 4, 5 and 6 ms.
+    queued = [tap.read(name) for name in ("queued_samples", "queued_sum", "queued_last")]
+    assert queued == [4, 18_000, 6_000]
+    # The least time without that.
+    assert tap.read("rtt_base") == 2_500
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_long_flows_get_places_and_others_do_not(engine: Engine) -> None:
+    tap = Tap(engine, long_bytes=100_000)
+    for n in range(99):
+        tap.send(n, 0, 960 * n, 0, 960)
+    assert tap.found() == []
+    for sport in range(5000, 5200):
+        tap.see(100, Ether() / IP(src=A, dst=B) / UDP(sport=sport, dport=80) / Raw(bytes(72)))
+    assert tap.found() == []
+    tap.send(200, 0, 96_000, 0, 960)
+    tap.send(201, 0, 96_960, 0, 960)
+    (found,) = tap.found()
+    assert (found["low"], found["high_port"]) == (0x0A000001, 80)
+    assert int(tap.api.register_read("sketched")[0]) == 100 * 1000 + 200 * 100
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_places_are_taken_again_when_their_flows_are_silent(engine: Engine) -> None:
+    tap = Tap(engine)
+    for sport in range(2000):
+        tap.see(1, Ether() / IP(src=A, dst=B) / UDP(sport=sport, dport=80) / Raw(bytes(72)))
+    first = tap.found()
+    places = {found["place"] for found in first}
+    # Of 128 places two of each flow's are asked for.
+    assert len(places) == len(first) == 128
+    assert int(tap.api.register_read("no_place")[0]) == 2000 - 128
+    tap.see(61_000, Ether() / IP(src=A, dst=B) / UDP(sport=5000, dport=80) / Raw(bytes(72)))
+    (again,) = tap.found()
+    tap.place = again["place"]
+    assert tap.read("bytes") == 100
+
+
+class Reader(Controller):
+    """Has all flows watched, and keeps what there is at the end."""
+
+    period = "100 ms"
+
+    def start(self, switch: SwitchApi) -> None:
+        switch.register_write("long_bytes", [0])
+        switch.register_write("idle_time", [60_000_000])
+        switch.register_write("waiting_time", [2_000_000])
+        self.places: dict[int, dict[str, int]] = {}
+
+    def on_digest(self, now: int, switch: SwitchApi, digest: Digest) -> None:
+        self.places[digest.fields["place"]] = digest.fields
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        names = ("rtt_samples", "rtt_least", "rtt_sum", "resent", "packets", "bytes")
+        self.registers = {name: switch.register_read(name) for name in names}
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.01])
+def test_as_tidegate_monitor_by_the_exact_rule(tmp_path: Path, loss: float) -> None:
+    net = Network()
+    left, right = net.router("left"), net.router("right")
+    middle = net.link(left, right, rate="50 Mbit/s", delay="5 ms", queue="50 packets", loss=loss)
+    for number in range(6):
+        a, b = net.host(f"a{number}"), net.host(f"b{number}")
+        net.link(a, left, rate="1 Gbit/s", delay=f"{number + 1} ms")
+        net.link(b, right, rate="1 Gbit/s", delay="1 ms")
+        net.tcp(
+            a, b, start=f"{100 * number} ms", stop="4 s", congestion_control="bbr" if number % 2 else "cubic"
+        )
+    net.capture(middle, left, tmp_path / "some.pcap", snap="128 B")
+    net.run("5 s")
+    reader = Reader()
+    replay(program(), {1: tmp_path / "some.pcap"}, tmp_path / "out", controllers=[reader])
+    exact = {
+        (flow["src_port"], flow["dst_port"]): flow
+        for flow in watch([tmp_path / "some.pcap"], rtt_rule="exact")["flows"]
+    }
+    assert len(reader.places) == 6
+    compared = 0
+    for place, found in reader.places.items():
+        for side, ports in ((0, ("low_port", "high_port")), (1, ("high_port", "low_port"))):
+            flow = exact[found[ports[0]], found[ports[1]]]
+            mine = {name: int(values[2 * place + side]) for name, values in reader.registers.items()}
+            if flow["packets"] < 100 or flow["rtt_samples"] < 10:
+                continue
+            compared += 1
+            # The last tick is up to 100 ms before the end.
+            assert mine["packets"] == pytest.approx(flow["packets"], rel=0.05)
+            assert mine["resent"] == pytest.approx(flow["retransmissions"], rel=0.05)
+            assert mine["rtt_samples"] == pytest.approx(flow["rtt_samples"], rel=0.02, abs=1)
+            assert mine["rtt_least"] / 1e3 == pytest.approx(flow["rtt_ms_min"], abs=0.001)
+    assert compared >= 3
