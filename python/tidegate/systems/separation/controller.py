@@ -13,9 +13,11 @@ Each period:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+from zlib import crc32
 
 from tidegate import units
 from tidegate._core import TidegateError
@@ -94,13 +96,17 @@ class SeparationController(Controller):
     newcomers: bool = True
     """Whether flows that are not known yet, and UDP flows that are not policed, have a queue of their own, rather than the first class's."""
     by_fit: bool = False
+    classify_by: Literal["rtt", "hash"] = "rtt"
+    """`hash`: classes by a hash of the 5-tuple, against which those by round-trip time have to be compared."""
     weighting: shares.Weighting = "flows"
     hold: Literal["guarantee", "cap"] = "guarantee"
     """Whether a class's rate is what it gets at least, or at most too."""
     period: units.Time | None = "1 s"
     long_bytes: units.Size = "10 MB"
     """Bytes from which on a flow is long; 0: all are."""
-    buffers: Literal["stanford", "bdp"] = "stanford"
+    buffers: Literal["stanford", "bdp", "split"] = "stanford"
+    """By a class's own rate, round-trip time and flows; by its rate and round-trip time; or one BDP of the link, by the mean round-trip
+    time of all flows, divided by the classes' rates."""
     floor_packets: int = FLOOR_PACKETS
     rtt_limits: Sequence[units.Time] = ()
     """For each class, the round-trip time that its flows may have; none: no limits."""
@@ -153,7 +159,7 @@ class SeparationController(Controller):
     def tick(self, now: int, switch: SwitchApi) -> None:
         """One round."""
         active = self.flows.read(now, switch)
-        plan = self._planned(now, active)
+        plan = self._planned(now, active, self.flows.unknown(switch))
         if plan is not None and plan != self.plan:
             self.router.apply(plan)
             self.plan = plan
@@ -163,13 +169,16 @@ class SeparationController(Controller):
                 switch.note(f"queue_{number}_rate_mbps", queue.rate_bps / 1e6)
                 switch.note(f"queue_{number}_flows", sum(of == number for of in self.plan.flows.values()))
 
-    def _planned(self, now: int, active: Sequence[Measured]) -> Plan | None:
+    def _planned(self, now: int, active: Sequence[Measured], unknown: float = 0.0) -> Plan | None:
         tcp = [one for one in active if not one.is_udp and one.base_rtt_s is not None]
         udp = [one for one in active if one.is_udp]
         if not active:
             return None
         self.known = {one.flow: self.known.get(one.flow, _Flow()) for one in active}
-        class_of = self._classifier.classify({one.flow: one.base_rtt_s or 0.0 for one in tcp})
+        if self.classify_by == "rtt":
+            class_of = self._classifier.classify({one.flow: one.base_rtt_s or 0.0 for one in tcp})
+        else:
+            class_of = {one.flow: crc32(repr(tuple(one.flow)).encode()) % self.classes for one in tcp}
         class_of = self._within_limits(now, tcp, class_of)
         # Those without a sample yet are with the flows that are not known.
         new = [one for one in active if not one.is_udp and one.base_rtt_s is None]
@@ -181,7 +190,10 @@ class SeparationController(Controller):
         rtts = [one.base_rtt_s or longest for one in everyone]
         held = self._held_back(everyone)
         weight = shares.weights(self.weighting, [of[one.flow] for one in everyone], rtts)
-        rates = shares.max_min(self._rate, [self._demand(now, one, held) for one in everyone], weight)
+        demands = [self._demand(now, one, held) for one in everyone]
+        # Flows that are not known yet are about so many; together they have the shares of so many.
+        some = max(unknown, 1e-9) * float(weight.mean())
+        *rates, newcomers = shares.max_min(self._rate, [*demands, math.inf], [*weight, some])
         for one, rate in zip(everyone, rates, strict=True):
             self.known[one.flow].share_bps = float(rate)
         inside: list[list[tuple[Measured, float]]] = [
@@ -189,13 +201,14 @@ class SeparationController(Controller):
         ]
         for one, rate in zip(everyone, rates, strict=True):
             inside[of[one.flow]].append((one, float(rate)))
-        queues = [self._class_queue(flows) for flows in inside]
+        mean = sum(one.base_rtt_s or 0.0 for one in tcp) / len(tcp) if tcp else TYPICAL_RTT_S
+        queues = [self._class_queue(flows, mean) for flows in inside]
         if self.udp_above is not None:
             queues[-1] = self._policed_queue(inside[-1], alone=len(inside[-1]) == len(everyone))
-        # Flows that are not known yet have what one more flow would have, and room for its slow start.
-        more = self._rate / (len(everyone) + 1)
+        # At least what one more flow would have, and room for its slow start.
         if self.newcomers or not inside[0]:
-            mine = max(more, sum(rate for _, rate in inside[0]))
+            more = newcomers + sum(rate for _, rate in inside[0])
+            mine = max(self._rate / (len(everyone) + 1), more)
             queues[0] = QueuePlan(round(mine), stanford(self._rate, longest, 1))
         return Plan(tuple(queues), of)
 
@@ -242,11 +255,12 @@ class SeparationController(Controller):
             memory.demand_bps = max(one.top_rate_bps(SETTLE_S) * ROOM, self._rate / 1000)
         return memory.demand_bps
 
-    def _class_queue(self, flows: Sequence[tuple[Measured, float]]) -> QueuePlan:
-        """The queue of some flows with their rates."""
+    def _class_queue(self, flows: Sequence[tuple[Measured, float]], mean_of_all: float) -> QueuePlan:
+        """The queue of some flows with their rates, given the mean round-trip time of all flows."""
         rate = max(sum(rate for _, rate in flows), self._rate / 100)
         rtts = [one.base_rtt_s for one, _ in flows if one.base_rtt_s is not None]
         mean = sum(rtts) / len(rtts) if rtts else TYPICAL_RTT_S
+        mean = mean_of_all if self.buffers == "split" else mean
         count = len(flows) if self.buffers == "stanford" else 1
         size = stanford(rate, mean, count, floor_packets=self.floor_packets)
         return QueuePlan(round(rate), size, round(rate) if self.hold == "cap" and rtts else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -106,6 +107,7 @@ class Flows:
     def __init__(self) -> None:
         self.by_place: dict[int, Measured] = {}
         self._before: Columns | None = None
+        self._sketch: npt.NDArray[np.int64] | None = None
         self._at = 0
 
     def found(self, now: int, digest: Digest) -> None:
@@ -124,6 +126,17 @@ class Flows:
         if self._before is not None:
             for column in self._before.values():
                 column[2 * place : 2 * place + 2] = 0
+
+    def unknown(self, switch: SwitchApi) -> float:
+        """About how many flows without a place have sent since this was last called: linear counting of a row of the sketch.
+
+        K.-Y. Whang, B. Vander-Zanden, H. Taylor, "A Linear-Time Probabilistic Counting Algorithm", 1990.
+        """
+        row = switch.register_read("sketch_1").astype(np.int64)
+        before, self._sketch = self._sketch, row
+        changed = int(np.count_nonzero(row if before is None else row != before))
+        cells = len(row)
+        return -cells * math.log(1 - min(changed, cells - 1) / cells)
 
     def read(self, now: int, switch: SwitchApi) -> list[Measured]:
         """Read all registers; give the flows that were active within `RATE_OVER_S` and have not ended."""

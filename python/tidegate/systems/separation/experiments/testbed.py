@@ -39,6 +39,12 @@ def goodput_of(ip_bps: float) -> float:
     return ip_bps * PAYLOAD / MTU / 1e6
 
 
+def jain(rates: np.ndarray) -> float:
+    """Jain's index: 1 if all are the same, 1 / n if one has all."""
+    total = float((rates**2).sum())
+    return float(rates.sum()) ** 2 / (len(rates) * total) if total > 0 else 1.0
+
+
 @dataclass
 class Testbed:
     """A network with flows to come."""

@@ -27,6 +27,7 @@ from tidegate.systems.separation.experiments.testbed import (
     Testbed,
     goodput_of,
     goodputs,
+    jain,
 )
 
 TCP_FLOWS = 3
@@ -35,12 +36,6 @@ UDP_PAYLOAD = 1472
 ABOVE = 0.4
 """Part of the link's rate above which a UDP flow is policed."""
 SETTLE_S = 3.0
-
-
-def jain(rates: np.ndarray) -> float:
-    """Jain's index: 1 if all are the same, 1 / n if one has all."""
-    total = float((rates**2).sum())
-    return float(rates.sum()) ** 2 / (len(rates) * total) if total > 0 else 1.0
 
 
 class Policed(Controller):

@@ -3,6 +3,7 @@
 | module | router |
 |---|---|
 | `simulated` | a plain router of a network, in the simulator or in the lab |
+| `linux` | HTB at an interface of Linux, and a classifier in BPF |
 """
 
 from __future__ import annotations

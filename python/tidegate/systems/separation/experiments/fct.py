@@ -1,0 +1,428 @@
+"""Fig. 5: completion times of thousands of long flows through one link, by the router's queues.
+
+The paper takes starts, sizes (150 MB to 2 GB) and round-trip times (1 to 224 ms) from a trace and gives neither distributions nor the
+buffer of the one queue. 6000 such flows are at least 0.9 TB, and 1 Gbit/s carries 0.11 TB in the trace's 15 minutes: nearly all of them
+run at once. So both ends are run here, all at once and Poisson arrivals at a load, with log-uniform sizes and round-trip times,
+and the one queue's buffer is swept. Sizes are scaled with the rate: a link of 100 Mbit/s has a tenth of them.
+
+A fair comparison has every contender with the same link and flows. While the link is busy only the order of service changes the mean
+completion time; so beside it stand the idle time with work waiting, and what an ideal processor-sharing link would give.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+
+from tidegate import units
+from tidegate.claims import Claim, Percents, Row, Unit, between
+from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
+from tidegate.network import Link, Network, Node
+from tidegate.plots import all_rows, of_first_seed
+from tidegate.results import Result
+from tidegate.systems.separation.buffers import stanford
+from tidegate.systems.separation.experiments.testbed import MTU, PAYLOAD, STEP_S, jain
+from tidegate.systems.separation.setup import separation
+
+CONTENDERS = {
+    "fifo-0.1": "one queue, 0.1 BDP",
+    "fifo-1": "one queue, 1 BDP",
+    "fifo-10": "one queue, 10 BDP",
+    "fifo-stanford": "one queue, Stanford buffer",
+    "codel": "one queue, CoDel",
+    "fq_codel": "FQ-CoDel",
+    "drr": "a queue for each flow (DRR)",
+    "hash-4": "4 classes by hash",
+    "rtt-2": "2 classes by RTT",
+    "rtt-4": "4 classes by RTT",
+    "rtt-7": "7 classes by RTT",
+    "split-4": "4 classes by RTT, 1 BDP split",
+}
+"""With the queue for flows that are not known yet, seven classes take the eight queues of the paper's router."""
+SIZES_MB = (150.0, 2000.0)
+"""At 1 Gbit/s."""
+RTTS_MS = (1.0, 224.0)
+PAIRS = 20
+"""Of hosts; a flow's round-trip time is its own."""
+FRAMING = 14
+CONTROLS = ("cubic", "htcp", "reno", "bbr", "bbr3")
+LONG_MB = 10.0
+"""At 1 Gbit/s."""
+ONCE = 0.0
+"""In place of a load: all flows start within 1 s."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Flows by number: start (s), size (bytes), round-trip time (s)."""
+
+    starts: tuple[float, ...]
+    sizes: tuple[int, ...]
+    rtts: tuple[float, ...]
+
+    @property
+    def mean_rtt_s(self) -> float:
+        """Of all flows."""
+        return float(np.mean(self.rtts))
+
+
+@cache
+def workload(flows: int, rate_mbps: float, load: float, seed: int) -> Workload:
+    """Log-uniform sizes and round-trip times, independent of each other."""
+    rng = np.random.default_rng([seed, flows])
+    low, high = (math.log(size * rate_mbps * 1e3) for size in SIZES_MB)
+    sizes = np.exp(rng.uniform(low, high, flows)).round()
+    shortest, longest = (math.log(rtt / 1e3) for rtt in RTTS_MS)
+    rtts = np.exp(rng.uniform(shortest, longest, flows))
+    if load == ONCE:
+        starts = rng.uniform(0, 1, flows)
+    else:
+        gap = sizes.mean() * 8 * (MTU + FRAMING) / PAYLOAD / (load * rate_mbps * 1e6)
+        starts = np.cumsum(rng.exponential(gap, flows))
+    return Workload(tuple(starts.tolist()), tuple(int(s) for s in sizes), tuple(rtts.tolist()))
+
+
+def processor_sharing(flows: Workload, goodput_bps: float) -> list[float]:
+    """Completion times (s) on a link that all flows that are there share equally at each moment, and that is never idle with work."""
+    order = sorted(range(len(flows.starts)), key=lambda n: flows.starts[n])
+    done = [0.0] * len(order)
+    # Service that each active flow has had since the start of a busy period; a flow leaves when it has had its size.
+    now, served = 0.0, 0.0
+    active: list[tuple[float, int]] = []
+    for number in [*order, None]:
+        until = float("inf") if number is None else flows.starts[number]
+        while active:
+            level, first = active[0]
+            leaves = now + (level - served) * len(active) * 8 / goodput_bps
+            if leaves > until:
+                break
+            now, served = leaves, level
+            heapq.heappop(active)
+            done[first] = now - flows.starts[first]
+        if number is None:
+            break
+        if active:
+            served += (until - now) * goodput_bps / 8 / len(active)
+        now = until
+        heapq.heappush(active, (served + flows.sizes[number], number))
+    return done
+
+
+@dataclass
+class Bed:
+    """A contender's network."""
+
+    contender: str
+    control: str
+    flows: int
+    rate_mbps: float
+    load: float
+    end_s: float
+
+    def network(self, seed: int) -> Network:
+        """Hosts in pairs, the tapped link, the congested link, and the flows of a seed."""
+        flows = workload(self.flows, self.rate_mbps, self.load, seed)
+        net = Network()
+        s1, r1, r2 = (net.router(name) for name in ("s1", "r1", "r2"))
+        edge = {"rate": "40 Gbit/s", "delay": "5 us", "queue": "1000000 packets"}
+        before = net.link(s1, r1, **edge)  # type: ignore[arg-type]
+        rate_bps = self.rate_mbps * 1e6
+        bdp = rate_bps / 8 * flows.mean_rtt_s
+        kind, _, part = self.contender.partition("-")
+        by_rule = stanford(rate_bps, flows.mean_rtt_s, self._at_once(flows), floor_packets=4)
+        size = max(
+            by_rule if part == "stanford" else round(bdp * (float(part) if kind == "fifo" else 1)), 4 * MTU
+        )
+        managed = kind if kind in ("codel", "fq_codel", "drr") else None
+        queue = "10240 packets" if kind == "fq_codel" else f"{size} B"
+        after = net.link(r1, r2, rate=round(rate_bps), delay="5 us", queue=queue, aqm=managed)
+        pairs: list[tuple[Node, Node]] = []
+        for number in range(PAIRS):
+            a, b = net.host(f"a{number}"), net.host(f"b{number}")
+            net.link(a, s1, **edge)  # type: ignore[arg-type]
+            net.link(b, r2, **edge)  # type: ignore[arg-type]
+            pairs.append((a, b))
+        net.transfers(
+            (
+                (round(start * units.PS_PER_S), size, *pairs[number % PAIRS], round(rtt * units.PS_PER_S))
+                for number, (start, size, rtt) in enumerate(
+                    zip(flows.starts, flows.sizes, flows.rtts, strict=True)
+                )
+            ),
+            congestion_control=self.control,
+            receive_buffer_max="200 MB",
+        )
+        if kind in ("rtt", "hash", "split"):
+            self._separate(net, r1, before, after, size, int(part), kind)
+        net.record(f"{max(STEP_S, self.end_s / 2000)} s", [after])
+        return net
+
+    def _at_once(self, flows: Workload) -> int:
+        """How many flows there are at once, about: the n of the Stanford rule."""
+        if self.load == ONCE:
+            return self.flows
+        shared = processor_sharing(flows, self.rate_mbps * 1e6 * PAYLOAD / (MTU + FRAMING))
+        return max(1, round(sum(shared) / (max(flows.starts) or 1)))
+
+    def _separate(
+        self, net: Network, router: Node, before: Link, after: Link, size: int, classes: int, kind: str
+    ) -> None:
+        bits = max(self.flows - 1, 1).bit_length()
+        separation(
+            net,
+            "monitor",
+            router,
+            before,
+            after,
+            buffer=f"{size} B",
+            sizes={"flow_bits": max(bits, 8)},
+            classes=classes,
+            classify_by="hash" if kind == "hash" else "rtt",
+            buffers="split" if kind == "split" else "stanford",
+            long_bytes=round(LONG_MB * 1e6 * self.rate_mbps / 1e3),
+            period="1 s",
+        )
+
+    def row(self, result: Result) -> Row:
+        """The run's row."""
+        flows = workload(self.flows, self.rate_mbps, self.load, result.seed)
+        table = result.flows.sort("flow")
+        finish = table["finish_s"].to_numpy().astype(float)
+        starts, rtts = np.array(flows.starts), np.array(flows.rtts)
+        finished = ~np.isnan(finish)
+        # A flow that has not finished counts with the time that it has had: the mean is a lower bound then.
+        times = np.where(finished, finish, result.end_s) - starts
+        short = rtts <= np.median(rtts)
+        goodput = self.rate_mbps * 1e6 * PAYLOAD / (MTU + FRAMING)
+        ideal = processor_sharing(flows, goodput)
+        # Sizes are log-uniform: the middle third by size has flows of like sizes in both halves.
+        rates = np.array(flows.sizes) * 8 / times / 1e6
+        queue = result.queues.filter(pl.col("queue") == "r1 -> r2")
+        # Beside each of a router's queues stand its own bytes.
+        sent = int(queue["bytes"].sum())
+        last = float(np.nanmax(np.where(finished, finish, result.end_s)))
+        busy_s = sent * 8 / (self.rate_mbps * 1e6)
+        work_s = _work_s(starts, starts + times)
+        waits = queue.filter(pl.col("packets") > 0)
+        return {
+            "contender": self.contender,
+            "control": self.control,
+            "load": self.load,
+            "flows": self.flows,
+            "unfinished": int((~finished).sum()),
+            "fct_s_mean": float(times.mean()),
+            "fct_s_p50": float(np.median(times)),
+            "fct_s_p95": float(np.percentile(times, 95)),
+            "ideal_s_mean": float(np.mean(ideal)),
+            "short_over_long": float(times[short].mean() / times[~short].mean()),
+            "idle_with_work": float(max(0.0, 1 - busy_s / work_s)),
+            "jain": jain(rates),
+            "queue_delay_ms_p99": float(waits["queue_delay_ms_p99"].max() or 0.0),  # type: ignore[arg-type]
+            "short_delay_ms_p99": _short_delay(waits, self.contender),
+            "resent": int(table["retransmits"].sum()) * PAYLOAD / max(int(table["bytes_received"].sum()), 1),
+            "last_s": last,
+            "times_s": times.round(2).tolist(),
+        }
+
+
+def _short_delay(queues: pl.DataFrame, contender: str) -> float:
+    """p99 of the queue that flows with the shortest round-trip times use."""
+    number = int(contender.startswith(("rtt", "hash", "split")))
+    found = queues.filter(pl.col("number") == number)["queue_delay_ms_p99"]
+    return float(found[0] or 0.0) if len(found) else 0.0
+
+
+def _work_s(begins: np.ndarray, ends: np.ndarray) -> float:
+    """Time in which at least one flow is under way."""
+    total, until = 0.0, 0.0
+    for begin, end in sorted(zip(begins.tolist(), ends.tolist(), strict=True)):
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return total
+
+
+@experiment(
+    "separation.fct",
+    (
+        "contender",
+        "control",
+        "load",
+        "unfinished",
+        "fct_s_mean",
+        "fct_s_p95",
+        "ideal_s_mean",
+        "short_over_long",
+        "idle_with_work",
+        "jain",
+        "short_delay_ms_p99",
+    ),
+    quick={
+        "flows": 60,
+        "contenders": ("fifo-1", "drr", "hash-4", "rtt-4"),
+        "loads": (0.0,),
+        "rate_mbps": 50.0,
+    },
+)
+def fct(
+    contenders: Annotated[tuple[str, ...], OneOf(CONTENDERS)] = tuple(CONTENDERS),
+    controls: Annotated[tuple[str, ...], OneOf(CONTROLS)] = ("cubic",),
+    loads: Annotated[tuple[float, ...], AtLeast(0.0, 0.95)] = (0.0, 0.8),
+    flows: Number = 300,
+    rate_mbps: Annotated[float, AtLeast(10.0)] = 100.0,
+    most_times: Annotated[float, AtLeast(1.0)] = 1.5,
+) -> Plan:
+    """Completion times of long flows with round-trip times of 1 to 224 ms: queues by RTT, by hash, by flow, and one queue (Fig. 5)."""
+    cases = []
+    for load in loads:
+        for control in controls:
+            for contender in contenders:
+                # Log-uniform sizes have a mean of (b - a) / ln(b / a).
+                low, high = (size * 1e6 * rate_mbps / 1e3 for size in SIZES_MB)
+                mean = (high - low) / np.log(high / low)
+                drained = flows * mean * 8 * (MTU + FRAMING) / PAYLOAD / (rate_mbps * 1e6)
+                end_s = float(np.ceil(most_times * drained / (load or 1.0)))
+                bed = Bed(contender, control, flows, rate_mbps, load, end_s)
+                name = f"{control}-{contender}-{'once' if load == ONCE else load}"
+                cases.append(Case(name, bed.network, f"{end_s:g} s", bed.row))
+    return Plan(cases, _claims, _draw)
+
+
+def _cells(rows: list[Row]) -> list[list[Row]]:
+    """Rows of one control and load."""
+    keys = sorted({(row["control"], row["load"]) for row in rows})
+    return [[row for row in rows if (row["control"], row["load"]) == key] for key in keys]
+
+
+def _median(rows: list[Row], contender: str, column: str) -> float | None:
+    found = [row[column] for row in rows if row["contender"] == contender]
+    return float(np.median(found)) if found else None
+
+
+def _claims(rows: list[Row]) -> list[Claim]:
+    gains, ratios, jains, delays, idles = {}, {}, {}, {}, {}
+    for cell in _cells(rows):
+        where = f"{cell[0]['control']}, {'at once' if cell[0]['load'] == ONCE else cell[0]['load']}"
+        one, one_delay = _median(cell, "fifo-1", "fct_s_mean"), _median(cell, "fifo-1", "short_delay_ms_p99")
+        by_hash = _median(cell, "hash-4", "jain")
+        for contender in ("rtt-2", "rtt-4", "rtt-7", "split-4"):
+            own = _median(cell, contender, "fct_s_mean")
+            if own is None:
+                continue
+            name = f"{where}, {contender}"
+            if one:
+                gains[name] = own / one - 1
+            ratios[name] = _median(cell, contender, "short_over_long") or 0.0
+            idles[name] = _median(cell, contender, "idle_with_work") or 0.0
+            if by_hash:
+                jains[name] = (_median(cell, contender, "jain") or 0.0) / by_hash - 1
+            if one_delay and contender != "rtt-2":
+                delays[name] = (_median(cell, contender, "short_delay_ms_p99") or 0.0) / one_delay
+    claims = []
+    if gains:
+        claims.append(
+            between(
+                "paper-5a",
+                "paper",
+                "With several queues by round-trip time the mean completion time is lower than with one queue (of 1 BDP), by more than 5 %",
+                gains,
+                high=-0.05,
+                published="CUBIC: several queues, a lower average (Fig. 5a); no number",
+                why="the one queue is hardly ever idle with work waiting, so that only the order of service is left to change",
+                form=Percents(),
+            )
+        )
+    if ratios:
+        claims.append(
+            between(
+                "even",
+                "ours",
+                "Flows of the shorter half of round-trip times finish after 0.9 to 1.1 of the time of the longer half's",
+                ratios,
+                0.9,
+                1.1,
+                why="the classes share evenly, and within the class of the longest round-trip times these still differ by much",
+            )
+        )
+    if jains:
+        claims.append(
+            between(
+                "jain",
+                "ours",
+                "Jain's index of the flows' goodputs is at least that with as many classes by hash",
+                jains,
+                low=-0.005,
+                why="within a class flows compete as in one queue",
+                form=Percents(),
+            )
+        )
+    if delays:
+        claims.append(
+            between(
+                "delay",
+                "ours",
+                "p99 of the delay in the queue of the shortest round-trip times is at most a fifth of one 1 BDP queue's",
+                delays,
+                high=0.2,
+                why="its buffer has a floor of 32 packets, and its rate is a part of the link's",
+                form=Unit("times"),
+            )
+        )
+    if idles:
+        claims.append(
+            between(
+                "busy",
+                "ours",
+                "The link is idle for less than 1 % of the time in which flows are under way",
+                idles,
+                high=0.01,
+                why="flows that are few for a while, after a timeout or at the end, do not fill the link",
+                form=Percents(),
+            )
+        )
+    return claims
+
+
+def _draw(runs: list[Run]) -> Figure:
+    """Distributions of completion times; contenders' means in the legend."""
+    shown = of_first_seed(runs)
+    cells = _cells(all_rows(shown))
+    figure = Figure(figsize=(6.2 * max(len(cells), 1), 4.4), layout="constrained")
+    for panel, cell in zip(figure.subplots(1, max(len(cells), 1), squeeze=False)[0], cells, strict=False):
+        for number, row in enumerate(cell):
+            times = np.sort(row["times_s"])
+            style = (
+                "-"
+                if row["contender"].startswith("rtt")
+                else "--"
+                if row["contender"].startswith("fifo")
+                else ":"
+            )
+            panel.plot(
+                times,
+                np.arange(1, len(times) + 1) / len(times),
+                style,
+                color=f"C{number % 10}" if number < 10 else "k",
+                linewidth=1.2,
+                label=f"{CONTENDERS[row['contender']]}: {row['fct_s_mean']:.0f} s",
+            )
+        load = "all at once" if cell[0]["load"] == ONCE else f"load {cell[0]['load']:g}"
+        panel.set_title(
+            f"{cell[0]['control']}, {load}, {cell[0]['flows']} flows; ideal mean {cell[0]['ideal_s_mean']:.0f} s",
+            fontsize=9,
+        )
+        panel.set_xlabel("completion time (s)")
+        panel.set_ylabel("part of flows")
+        panel.set_xlim(left=0)
+        panel.set_ylim(0, 1)
+        panel.grid(alpha=0.25)
+        panel.legend(
+            fontsize=7, loc="lower right" if cell[0]["load"] else "upper left", title="mean", title_fontsize=7
+        )
+    return figure

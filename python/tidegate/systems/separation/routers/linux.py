@@ -1,0 +1,326 @@
+"""A Linux router: HTB classes with byte-limited queues at an interface, and a classifier by flow in BPF.
+
+    with LinuxRouter("eth1", "1 Gbit/s") as router:
+        SeparationController(router, ...)
+
+The root of the interface is taken while it lasts. A flow is moved by one write into the classifier's map; rates and limits change
+while packets wait, and none is lost by it. When the router is closed, its qdisc is removed, and the interface has the kernel's default
+again. What a killed process has left is known by its handle, and replaced by the next one that starts; meanwhile the queues go on as
+they were.
+
+Without BPF there is a filter of `u32` for each flow: IPv4 without options, and a search through all of them for each packet.
+
+HTB counts frames, from the Ethernet header on. Rates of a plan are of IP packets of the full size.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import struct
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.rtnl import tcmsg
+
+from tidegate import units
+from tidegate._core import TidegateError
+from tidegate.hosts import libbpf
+from tidegate.network import FiveTuple
+from tidegate.systems.separation.routers import Plan, QueuePlan
+
+# A bfifo has pfifo's message (`struct tc_fifo_qopt`), and pyroute2 knows the latter alone.
+tcmsg.plugins.setdefault("bfifo", tcmsg.plugins["pfifo"])
+
+SOURCE = Path(__file__).with_name("classify.c")
+HANDLE = 0x7D1E0000
+"""Of the qdisc, by which it is known again: 7d1e:."""
+ROOT_CLASS = HANDLE | 1
+FIRST_CLASS = 0x10
+"""The class of queue 0, within the qdisc; its queue's handle is 7d20:, the others follow."""
+FIRST_QUEUE = 0x7D20
+TC_ROOT = 0xFFFF_FFFF
+ETH_P_ALL, ETH_P_IP = 3, 0x0800
+BPF_PRIORITY = 1
+MTU, FRAMING = 1500, 14
+FRAME = MTU + FRAMING
+LEAST_BPS = 8000
+BURST_FRAMES = 10
+MOST_QUANTUM_FRAMES = 8
+DEFAULTS = ("noqueue", "pfifo_fast", "fq_codel", "mq", "pfifo")
+"""Qdiscs that a kernel gives an interface by itself; with the handle 0."""
+U32_OFFSETS = {"source": 12, "target": 16, "protocol": 8, "ports": 20}
+"""In an IPv4 packet without options."""
+
+Classifier = Literal["bpf", "u32"]
+
+
+def _key(flow: FiveTuple) -> bytes:
+    """`struct flow` of classify.c."""
+
+    def address(text: str) -> bytes:
+        known = ipaddress.ip_address(text)
+        return (
+            known.packed
+            if known.version == 6
+            else ipaddress.IPv6Address(0xFFFF_0000_0000 + int(known)).packed
+        )
+
+    return (
+        address(flow.source)
+        + address(flow.target)
+        + struct.pack("!HHB3x", flow.source_port, flow.target_port, flow.protocol)
+    )
+
+
+def _u32_keys(flow: FiveTuple) -> list[str]:
+    """Matches of words of the IPv4 header and the ports."""
+    source, target = (int(ipaddress.IPv4Address(one)) for one in (flow.source, flow.target))
+    ports = flow.source_port << 16 | flow.target_port
+    return [
+        f"0x{source:08x}/0xffffffff+{U32_OFFSETS['source']}",
+        f"0x{target:08x}/0xffffffff+{U32_OFFSETS['target']}",
+        f"0x{flow.protocol << 16:08x}/0x00ff0000+{U32_OFFSETS['protocol']}",
+        f"0x{ports:08x}/0xffffffff+{U32_OFFSETS['ports']}",
+    ]
+
+
+class LinuxRouter:
+    """The port of this namespace's router at an interface."""
+
+    def __init__(
+        self,
+        interface: str,
+        rate: units.Rate,
+        *,
+        most_queues: int = 8,
+        classifier: Classifier | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        """`rate` is that of the link, in bit/s of IP packets of the full size. `classifier`: BPF if it can be loaded, if not given.
+        `namespace`: the name or path of the interface's network namespace, if it is not this process's.
+
+        Raises `TidegateError` if there is no such interface, if somebody has configured its qdisc, and if the kernel lacks HTB.
+        """
+        self.interface = interface
+        self.most_queues = most_queues
+        self._rate = units.rate(rate)
+        if self._rate < LEAST_BPS:
+            raise TidegateError(
+                f"{interface}: a rate of {units.show_rate(self._rate)}; give 8 kbit/s or more"
+            )
+        self._queues: list[QueuePlan] = []
+        self._flows: dict[FiveTuple, int] = {}
+        self._filters: dict[FiveTuple, int] = {}
+        self._loaded: libbpf.Loaded | None = None
+        try:
+            self._netlink = IPRoute() if namespace is None else IPRoute(netns=namespace, flags=0)
+        except OSError as error:
+            raise TidegateError(f"the network namespace {namespace}: {error.strerror or error}") from None
+        found = self._netlink.link_lookup(ifname=interface)
+        if not found:
+            self._netlink.close()
+            raise TidegateError(f"there is no interface {interface!r} here; `ip link` lists those there are")
+        (self._index,) = found
+        try:
+            self._take_root()
+            self.classifier = self._classify(classifier)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the interface back to the kernel's default."""
+        if self._root() == HANDLE:
+            self._netlink.tc("del", index=self._index, parent=TC_ROOT, handle=HANDLE)
+        self._netlink.close()
+        if self._loaded is not None:
+            self._loaded.close()
+            self._loaded = None
+
+    def _root(self) -> int | None:
+        """The handle of the root qdisc; 0 for the kernel's own."""
+        for found in self._netlink.get_qdiscs(self._index):
+            if found["parent"] == TC_ROOT:
+                return (
+                    0 if found.get_attr("TCA_KIND") in DEFAULTS and found["handle"] == 0 else found["handle"]
+                )
+        return None
+
+    def _take_root(self) -> None:
+        there = self._root()
+        if there == HANDLE:
+            # Of a process that was killed.
+            self._netlink.tc("del", index=self._index, parent=TC_ROOT, handle=HANDLE)
+        elif there:
+            raise TidegateError(
+                f"{self.interface} has a qdisc {there >> 16:x}: that somebody has set; remove it with `tc qdisc del dev "
+                f"{self.interface} root`, or give another interface"
+            )
+        try:
+            self._netlink.tc("add", "htb", self._index, handle=HANDLE, default=FIRST_CLASS)
+            self._class("add-class", ROOT_CLASS, HANDLE, self._rate, self._rate, FRAME)
+        except NetlinkError as error:
+            why = "CONFIG_NET_SCH_HTB" if error.code == errno.ENOENT else str(error.args[-1])
+            raise TidegateError(f"{self.interface}: the kernel takes no HTB qdisc: {why}") from None
+
+    def _class(self, command: str, handle: int, parent: int, rate: int, ceil: int, quantum: int) -> None:
+        """Set a class: rates in bit/s of IP packets."""
+        frames = [max(rate, LEAST_BPS) * FRAME // MTU // 8, max(ceil, LEAST_BPS) * FRAME // MTU // 8]
+        # What HTB's clock of a millisecond or so takes, and some frames.
+        bursts = [max(BURST_FRAMES * FRAME, each // 1000) for each in frames]
+        options = {"rate": frames[0], "ceil": frames[1], "burst": bursts[0], "cburst": bursts[1]}
+        self._netlink.tc(
+            command, "htb", self._index, handle=handle, parent=parent, quantum=quantum, **options
+        )
+
+    def _classify(self, asked: Classifier | None) -> Classifier:
+        """Attach a classifier; give which."""
+        if asked != "u32":
+            lacking = libbpf.missing()
+            try:
+                if lacking is not None:
+                    raise libbpf.BpfError(lacking)
+                self._loaded = libbpf.Loaded(libbpf.compiled(SOURCE))
+                self._map = self._loaded.map("classes", 4)
+                program = {"fd": self._loaded.program("classify"), "name": "tidegate-classify"}
+                self._netlink.tc(
+                    "add-filter",
+                    "bpf",
+                    self._index,
+                    parent=HANDLE,
+                    prio=BPF_PRIORITY,
+                    protocol=ETH_P_ALL,
+                    **program,
+                )
+            except (libbpf.BpfError, NetlinkError) as error:
+                if asked == "bpf":
+                    raise TidegateError(f"{self.interface}: no classifier in BPF: {error}") from None
+            else:
+                return "bpf"
+        return "u32"
+
+    def apply(self, plan: Plan) -> None:
+        """Set the queues that differ, and move the flows that are elsewhere.
+
+        Raises `TidegateError` if the kernel refuses something; the queues are as before then.
+        """
+        if len(plan.queues) > self.most_queues:
+            raise TidegateError(
+                f"{self.interface}: {len(plan.queues)} queues; it may have {self.most_queues}"
+            )
+        before = list(self._queues)
+        try:
+            self._set_queues(list(plan.queues))
+        except NetlinkError as error:
+            if before:
+                self._set_queues(before)
+            raise TidegateError(
+                f"{self.interface}: the kernel refuses the queues: {error.args[-1]}"
+            ) from None
+        for flow in [flow for flow in self._flows if flow not in plan.flows]:
+            self._assign(flow, None)
+        for flow, queue in plan.flows.items():
+            if self._flows.get(flow) != queue:
+                self._assign(flow, queue)
+
+    def _set_queues(self, queues: list[QueuePlan]) -> None:
+        # A class that is not held to its rate may pass it beside others: together they have the link's at most.
+        asked = sum(queue.rate_bps for queue in queues)
+        part = min(1.0, self._rate / asked) if asked else 1.0
+        most = max(queue.rate_bps for queue in queues)
+        shown = list(queues)
+        # A queue that is not in the plan stays, empty: packets may wait in it.
+        shown += [QueuePlan(LEAST_BPS, FRAME * 32)] * (len(self._queues) - len(queues))
+        for number, queue in enumerate(shown):
+            known = number < len(self._queues)
+            minor = FIRST_CLASS + number
+            rate = int(queue.rate_bps * part)
+            ceil = self._rate if queue.cap_bps is None else int(queue.cap_bps)
+            share = queue.rate_bps / most if most else 1.0
+            quantum = max(FRAME, int(MOST_QUANTUM_FRAMES * FRAME * share))
+            self._class(
+                "change-class" if known else "add-class",
+                HANDLE | minor,
+                ROOT_CLASS,
+                min(rate, ceil),
+                ceil,
+                quantum,
+            )
+            if not known or self._queues[number].buffer_bytes != queue.buffer_bytes:
+                self._netlink.tc(
+                    "replace",
+                    "bfifo",
+                    self._index,
+                    handle=(FIRST_QUEUE + number) << 16,
+                    parent=HANDLE | minor,
+                    limit=queue.buffer_bytes,
+                )
+            if known:
+                self._queues[number] = queue
+            else:
+                self._queues.append(queue)
+
+    def _assign(self, flow: FiveTuple, queue: int | None) -> None:
+        if self.classifier == "bpf":
+            if queue is None:
+                del self._map[_key(flow)]
+            else:
+                self._map[_key(flow)] = struct.pack("=I", HANDLE | FIRST_CLASS + queue)
+        elif ":" not in flow.source:
+            self._assign_u32(flow, queue)
+        if queue is None:
+            self._flows.pop(flow, None)
+        else:
+            self._flows[flow] = queue
+
+    def _assign_u32(self, flow: FiveTuple, queue: int | None) -> None:
+        priority = self._filters.pop(flow, None)
+        if queue is not None:
+            # A priority for each, by which it can be removed.
+            taken = set(self._filters.values())
+            new = next(number for number in range(2, 1 << 15) if number not in taken and number != priority)
+            self._netlink.tc(
+                "add-filter",
+                "u32",
+                self._index,
+                parent=HANDLE,
+                prio=new,
+                protocol=ETH_P_IP,
+                target=HANDLE | FIRST_CLASS + queue,
+                keys=_u32_keys(flow),
+            )
+            self._filters[flow] = new
+        if priority is not None:
+            # After the new one is there.
+            self._netlink.tc(
+                "del-filter", "u32", self._index, parent=HANDLE, prio=priority, protocol=ETH_P_IP, target=0
+            )
+
+    def counts(self) -> list[dict[str, Any]]:
+        """What each queue's class has sent, and what waits and was dropped: `bytes`, `packets`, `dropped`, `waiting_bytes`."""
+        found: dict[int, dict[str, Any]] = {}
+        for one in self._netlink.get_classes(self._index):
+            number = (one["handle"] & 0xFFFF) - FIRST_CLASS
+            if number < 0:
+                continue
+            stats = one.get_attr("TCA_STATS2")
+            basic, queue = stats.get_attr("TCA_STATS_BASIC"), stats.get_attr("TCA_STATS_QUEUE")
+            found[number] = {
+                "bytes": basic["bytes"],
+                "packets": basic["packets"],
+                "dropped": queue["drops"],
+                "waiting_bytes": queue["backlog"],
+            }
+        return [found[number] for number in sorted(found)]
