@@ -57,6 +57,8 @@ LONG_MB = 10.0
 """At 1 Gbit/s."""
 ONCE = 0.0
 """In place of a load: all flows start within 1 s."""
+ARRIVALS = {"once": ONCE, **{f"{load:g}": load for load in (0.3, 0.6, 0.8, 0.9)}}
+"""All at once, or Poisson at a load."""
 
 
 @dataclass(frozen=True)
@@ -266,21 +268,21 @@ def _work_s(begins: np.ndarray, ends: np.ndarray) -> float:
     quick={
         "flows": 60,
         "contenders": ("fifo-1", "drr", "hash-4", "rtt-4"),
-        "loads": (0.0,),
+        "arrivals": ("once",),
         "rate_mbps": 50.0,
     },
 )
 def fct(
     contenders: Annotated[tuple[str, ...], OneOf(CONTENDERS)] = tuple(CONTENDERS),
     controls: Annotated[tuple[str, ...], OneOf(CONTROLS)] = ("cubic",),
-    loads: Annotated[tuple[float, ...], AtLeast(0.0, 0.95)] = (0.0, 0.8),
+    arrivals: Annotated[tuple[str, ...], OneOf(ARRIVALS)] = ("once", "0.8"),
     flows: Number = 300,
     rate_mbps: Annotated[float, AtLeast(10.0)] = 100.0,
     most_times: Annotated[float, AtLeast(1.0)] = 1.5,
 ) -> Plan:
     """Completion times of long flows with round-trip times of 1 to 224 ms: queues by RTT, by hash, by flow, and one queue (Fig. 5)."""
     cases = []
-    for load in loads:
+    for load in (ARRIVALS[each] for each in arrivals):
         for control in controls:
             for contender in contenders:
                 # Log-uniform sizes have a mean of (b - a) / ln(b / a).
