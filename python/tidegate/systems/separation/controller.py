@@ -140,6 +140,21 @@ class SeparationController(Controller):
         self.flows, self.known, self.plan = Flows(), {}, None
         self._classifier = Classifier(self.classes, self.by_fit)
 
+    @property
+    def class_ends(self) -> list[float]:
+        """Upper ends of the classes' round-trip times (s) but the last, ascending."""
+        return list(self._classifier.ends)
+
+    def classes_now(self) -> dict[FiveTuple, int]:
+        """The class of each TCP flow that has one, as last told to the router."""
+        flows = {} if self.plan is None else self.plan.flows
+        last = self._first + self.classes
+        return {
+            flow: of - self._first
+            for flow, of in flows.items()
+            if flow.protocol == 6 and self._first <= of < last
+        }
+
     def start(self, switch: SwitchApi) -> None:
         """Set the monitor up. Flows that it knows from before are found again as they send."""
         self._begin()

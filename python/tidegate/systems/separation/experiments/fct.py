@@ -23,11 +23,13 @@ from matplotlib.figure import Figure
 
 from tidegate import units
 from tidegate.claims import Claim, Percents, Row, Unit, between
+from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
-from tidegate.network import Link, Network, Node
+from tidegate.network import FiveTuple, Link, Network, Node, Switch
 from tidegate.plots import all_rows, of_first_seed
 from tidegate.results import Result
 from tidegate.systems.separation.buffers import stanford
+from tidegate.systems.separation.controller import SeparationController
 from tidegate.systems.separation.experiments.testbed import MTU, PAYLOAD, STEP_S, jain
 from tidegate.systems.separation.setup import separation
 
@@ -117,6 +119,22 @@ def processor_sharing(flows: Workload, goodput_bps: float) -> list[float]:
     return done
 
 
+class Right(Controller):
+    """Notes how many of the flows are in the class that their true round-trip times give."""
+
+    period = "5 s"
+
+    def __init__(self, of: SeparationController, rtts: dict[FiveTuple, float]) -> None:
+        self._of, self._rtts = of, rtts
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        """Note it."""
+        ends, found = self._of.class_ends, self._of.classes_now()
+        right = [int(np.searchsorted(ends, self._rtts[flow])) == of for flow, of in found.items()]
+        if right:
+            switch.note("classes_right", sum(right) / len(right))
+
+
 @dataclass
 class Bed:
     """A contender's network."""
@@ -162,7 +180,7 @@ class Bed:
             receive_buffer_max="200 MB",
         )
         if kind in ("rtt", "hash", "split"):
-            self._separate(net, r1, before, after, size, int(part), kind)
+            self._separate(net, (r1, before, after), size, int(part), kind, flows)
         net.record(f"{max(STEP_S, self.end_s / 2000)} s", [after])
         return net
 
@@ -174,10 +192,17 @@ class Bed:
         return max(1, round(sum(shared) / (max(flows.starts) or 1)))
 
     def _separate(
-        self, net: Network, router: Node, before: Link, after: Link, size: int, classes: int, kind: str
+        self,
+        net: Network,
+        place: tuple[Node, Link, Link],
+        size: int,
+        classes: int,
+        kind: str,
+        flows: Workload,
     ) -> None:
+        router, before, after = place
         bits = max(self.flows - 1, 1).bit_length()
-        separation(
+        controller = separation(
             net,
             "monitor",
             router,
@@ -191,6 +216,10 @@ class Bed:
             long_bytes=round(LONG_MB * 1e6 * self.rate_mbps / 1e3),
             period="1 s",
         )
+        if kind != "hash":
+            monitor = next(node for node in net.nodes if isinstance(node, Switch))
+            true = dict(zip(map(net.five_tuple, net.flows), flows.rtts, strict=True))
+            net.control(Right(controller, true), monitor)
 
     def row(self, result: Result) -> Row:
         """The run's row."""
@@ -213,6 +242,7 @@ class Bed:
         busy_s = sent * 8 / (self.rate_mbps * 1e6)
         work_s = _work_s(starts, starts + times)
         waits = queue.filter(pl.col("packets") > 0)
+        right = result.notes.filter(pl.col("quantity") == "classes_right")["value"]
         return {
             "contender": self.contender,
             "control": self.control,
@@ -228,6 +258,7 @@ class Bed:
             "jain": jain(rates),
             "queue_delay_ms_p99": float(waits["queue_delay_ms_p99"].max() or 0.0),  # type: ignore[arg-type]
             "short_delay_ms_p99": _short_delay(waits, self.contender),
+            "classes_right": float(right.mean()) if len(right) else None,  # type: ignore[arg-type]
             "resent": int(table["retransmits"].sum()) * PAYLOAD / max(int(table["bytes_received"].sum()), 1),
             "last_s": last,
             "times_s": times.round(2).tolist(),
@@ -374,6 +405,25 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 high=0.2,
                 why="its buffer has a floor of 32 packets, and its rate is a part of the link's",
                 form=Unit("times"),
+            )
+        )
+    right = {
+        f"{row['control']}, {'at once' if row['load'] == ONCE else row['load']}, {row['contender']}": row[
+            "classes_right"
+        ]
+        for row in rows
+        if row["classes_right"] is not None
+    }
+    if right:
+        claims.append(
+            between(
+                "classes",
+                "ours",
+                "At least 99 % of the flows are in the class that their true round-trip times give",
+                right,
+                low=0.99,
+                why="a flow near a break stays where it is",
+                form=Percents(),
             )
         )
     if idles:
