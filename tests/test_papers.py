@@ -56,7 +56,7 @@ def meter_rows(errors: dict[str, float], rtt: float = 0.1) -> list[Row]:
 
 def test_the_lists_are_whole() -> None:
     known = papers()
-    assert known.keys() == {"aqm", "meter", "pacing", "stamping"}
+    assert known.keys() == {"aqm", "meter", "pacing", "separation", "stamping"}
     for _, claims in known.values():
         assert len({claim.id for claim in claims}) == len(claims)
     assert len(known["meter"][1]) == 27
@@ -182,7 +182,7 @@ def test_what_cannot_be_judged_by(tmp_path: Path) -> None:
     out = written(tmp_path, "reference.dumbbell", [])
     with pytest.raises(
         TidegateError,
-        match="no system of these runs lists the claims of a paper; those that do: aqm, meter, pacing, stamping",
+        match="no system of these runs lists the claims of a paper; those that do: aqm, meter, pacing, separation, stamping",
     ):
         judge_runs([out])
     (out / "run.json").write_text(

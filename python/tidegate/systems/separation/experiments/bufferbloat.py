@@ -17,6 +17,7 @@ from tidegate.claims import Claim, Row, Unit, between
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.plots import of_first_seed
 from tidegate.results import Result
+from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.experiments.testbed import STEP_S, Testbed, goodputs
 
 SCHEMES = {
@@ -114,34 +115,19 @@ def _claims(limit_ms: float, rows: list[Row]) -> list[Claim]:
         }
 
     claims = []
-    if of("one-queue", "rtt_1_after_ms_p95"):
-        before, after = of("one-queue", "rtt_1_before_ms_p50"), of("one-queue", "rtt_1_after_ms_p95")
-        claims.append(
-            between(
-                "paper-6a",
-                "paper",
-                "In one queue, flow 2 raises the round-trip time of flow 1",
-                {control: after[control] / before[control] for control in after},
-                low=1.3,
-                published="the round-trip times of both rise (Fig. 6a)",
-                why="this congestion control fills no buffer",
-                form=Unit("times"),
-            )
-        )
     if of("threshold", "rtt_1_after_ms_p95"):
         claims.append(
             between(
-                "paper-6b",
-                "paper",
+                "low",
+                "ours",
                 f"With a threshold of {limit_ms:g} ms, p95 of flow 1's round-trip time is below it from 3 s after flow 2 joins",
                 of("threshold", "rtt_1_after_ms_p95"),
                 high=limit_ms,
-                published="flow 1 keeps its low round-trip time, flow 2 is moved (Fig. 6b)",
                 why="the flow that fills the queue was not moved in time",
                 form=Unit("ms"),
             )
         )
-    return claims
+    return claims + judged(rows, "separation.bufferbloat")
 
 
 def _draw(join_s: float, limit_ms: float, runs: list[Run]) -> Figure:

@@ -29,6 +29,7 @@ from tidegate.network import FiveTuple, Link, Network, Node, Switch
 from tidegate.plots import all_rows, of_first_seed
 from tidegate.results import Result
 from tidegate.systems.separation.buffers import stanford
+from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.controller import SeparationController
 from tidegate.systems.separation.experiments.testbed import MTU, PAYLOAD, STEP_S, jain
 from tidegate.systems.separation.setup import separation
@@ -339,18 +340,15 @@ def _median(rows: list[Row], contender: str, column: str) -> float | None:
 
 
 def _claims(rows: list[Row]) -> list[Claim]:
-    gains, ratios, jains, delays, idles = {}, {}, {}, {}, {}
+    ratios, jains, delays, idles = {}, {}, {}, {}
     for cell in _cells(rows):
         where = f"{cell[0]['control']}, {'at once' if cell[0]['load'] == ONCE else cell[0]['load']}"
-        one, one_delay = _median(cell, "fifo-1", "fct_s_mean"), _median(cell, "fifo-1", "short_delay_ms_p99")
+        one_delay = _median(cell, "fifo-1", "short_delay_ms_p99")
         by_hash = _median(cell, "hash-4", "jain")
         for contender in ("rtt-2", "rtt-4", "rtt-7", "split-4"):
-            own = _median(cell, contender, "fct_s_mean")
-            if own is None:
+            if _median(cell, contender, "fct_s_mean") is None:
                 continue
             name = f"{where}, {contender}"
-            if one:
-                gains[name] = own / one - 1
             ratios[name] = _median(cell, contender, "short_over_long") or 0.0
             idles[name] = _median(cell, contender, "idle_with_work") or 0.0
             if by_hash:
@@ -358,19 +356,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
             if one_delay and contender != "rtt-2":
                 delays[name] = (_median(cell, contender, "short_delay_ms_p99") or 0.0) / one_delay
     claims = []
-    if gains:
-        claims.append(
-            between(
-                "paper-5a",
-                "paper",
-                "With several queues by round-trip time the mean completion time is lower than with one queue (of 1 BDP), by more than 5 %",
-                gains,
-                high=-0.05,
-                published="CUBIC: several queues, a lower average (Fig. 5a); no number",
-                why="the one queue is hardly ever idle with work waiting, so that only the order of service is left to change",
-                form=Percents(),
-            )
-        )
+
     if ratios:
         claims.append(
             between(
@@ -438,7 +424,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 form=Percents(),
             )
         )
-    return claims
+    return claims + judged(rows, "separation.fct")
 
 
 def _draw(runs: list[Run]) -> Figure:

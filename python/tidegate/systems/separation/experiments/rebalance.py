@@ -16,6 +16,7 @@ from tidegate.claims import Claim, Percents, Row, Unit, between
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.plots import all_rows, of_first_seed
 from tidegate.results import Result
+from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.experiments.testbed import (
     SCHEMES,
     SEPARATED,
@@ -200,26 +201,8 @@ def _claims(rate_mbps: float, rows: list[Row]) -> list[Claim]:
                 form=Percents(8),
             )
         )
-    alone = {
-        k: v / rate_mbps
-        for k, v in _named(rows, "flow_1_mbps", SEPARATED).items()
-        if k.endswith("2 degraded")
-    }
-    if alone:
-        claims.append(
-            between(
-                "paper-750",
-                "paper",
-                "When flow 2 is degraded, flow 1 gets about three quarters of the link",
-                alone,
-                0.70,
-                0.80,
-                published="about 750 of 1000 Mbit/s (Fig. 4)",
-                why="how far flow 2 is degraded is open in the paper",
-                form=Percents(),
-            )
-        )
-    return claims
+
+    return claims + judged(rows, "separation.rebalance", {"rate_mbps": rate_mbps})
 
 
 def _draw(unit_s: float, runs: list[Run]) -> Figure:

@@ -18,6 +18,7 @@ from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.plots import of_first_seed
 from tidegate.results import Result
+from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.experiments.testbed import (
     FRAMING,
     MTU,
@@ -141,26 +142,7 @@ def _rows(bed: Testbed, part: float, fair: bool, unit_s: float, end_s: float, re
 def _claims(rows: list[Row]) -> list[Claim]:
     hostile = [row for row in rows if row["alarms"] is None]
     claims = []
-    one = {
-        row["phase"]: row["jain"]
-        for row in hostile
-        if row["scheme"] == "fifo" and row["phase"] != "0 TCP flows"
-    }
-    if one:
-        expected = {"1 TCP flow": 0.5, "2 TCP flows": 1 / 3, "3 TCP flows": 0.25}
-        claims.append(
-            between(
-                "paper-7a",
-                "paper",
-                "In one queue, Jain's index is one over the number of flows",
-                {phase: value - expected[phase] for phase, value in one.items()},
-                -0.05,
-                0.05,
-                published="50, 33 and 25 % (Fig. 7a)",
-                why="TCP gets something beside a UDP flow that leaves gaps",
-                form=Percents(),
-            )
-        )
+
     shares = {
         f"{row['scheme']}, {row['phase']}": row["tcp_over_fair"] - 1
         for row in hostile
@@ -207,7 +189,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 form=Unit("alarms"),
             )
         )
-    return claims
+    return claims + judged(rows, "separation.udp")
 
 
 def _draw(rate_mbps: float, runs: list[Run]) -> Figure:

@@ -1,0 +1,321 @@
+"""The claims of the paper (gomez2024), and how runs of this system's experiments judge them.
+
+The paper's text has no number for a completion time, its gain, a round-trip time of Fig. 6, or a Jain index of Fig. 7b. "Similar" and
+"mostly overlap" are taken here as means that differ by less than 5 %, "lower" as lower by more than that. Values are medians
+over the seeds, of CUBIC where the paper does not say which congestion control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from tidegate.claims import Claim, Row
+from tidegate.papers import Finding, PaperClaim, Parameters, need, of_run
+
+PAPER = (
+    'J. Gomez, E. Kfoury, J. Crichigno, G. Srivastava, "Improving TCP Fairness in Non-programmable Networks Using P4-programmable Data '
+    'Planes", 2024'
+)
+
+Judge = Callable[[list[Row], Parameters], Finding]
+
+NEAR, SIMILAR = 0.10, 0.05
+SEVERAL = ("rtt-2", "rtt-4", "rtt-7")
+SEPARATED = "guarantee"
+
+
+def _of(rows: Iterable[Row], column: str, what: str, **where: object) -> float:
+    found = [row[column] for row in rows if all(row[key] == value for key, value in where.items())]
+    need([value for value in found if value is not None], f"the run has no {what}")
+    return float(np.median([value for value in found if value is not None]))
+
+
+def _phase(rows: list[Row], phase: str, column: str, scheme: str = SEPARATED) -> float:
+    return _of(rows, column, f"{scheme} in `{phase}`", scheme=scheme, phase=phase, control="cubic")
+
+
+def _shares(*phases: tuple[str, tuple[int, ...]]) -> Judge:
+    """In these phases, each of these flows is within 10 % of its max-min share."""
+
+    def judge(rows: list[Row], _: Parameters) -> Finding:
+        parts = [
+            _phase(rows, phase, f"flow_{flow}_mbps") / _phase(rows, phase, f"fair_{flow}_mbps")
+            for phase, flows in phases
+            for flow in flows
+        ]
+        near = all(abs(part - 1) <= NEAR for part in parts)
+        return Finding(near, f"{min(parts):.2f} to {max(parts):.2f} of the max-min shares")
+
+    return judge
+
+
+def _three_quarters(rows: list[Row], parameters: Parameters) -> Finding:
+    part = _phase(rows, "2 degraded", "flow_1_mbps") / float(parameters.get("rate_mbps", 1000.0))
+    return Finding(0.70 <= part <= 0.80, f"{part:.0%} of the link")
+
+
+def _use(rows: list[Row], _: Parameters) -> Finding:
+    phases = sorted({row["phase"] for row in rows})
+    own, one = (
+        min(_phase(rows, phase, "link_use", scheme) for phase in phases) for scheme in (SEPARATED, "fifo")
+    )
+    return Finding(own > one + 0.005, f"{own:.1%} at least, with one queue {one:.1%}")
+
+
+def _mean(rows: list[Row], contender: str, control: str, load: float) -> float:
+    return _of(
+        rows, "fct_s_mean", f"{contender} with {control}", contender=contender, control=control, load=load
+    )
+
+
+def _loads(rows: list[Row]) -> list[float]:
+    return sorted({row["load"] for row in rows})
+
+
+def _lower(rows: list[Row], _: Parameters) -> Finding:
+    gains = [
+        _mean(rows, several, "cubic", load) / _mean(rows, "fifo-1", "cubic", load) - 1
+        for load in _loads(rows)
+        for several in SEVERAL
+    ]
+    return Finding(max(gains) < -SIMILAR, f"{min(gains):+.1%} to {max(gains):+.1%} beside one queue of 1 BDP")
+
+
+def _overlap(rows: list[Row], _: Parameters) -> Finding:
+    gaps = [
+        _mean(rows, "rtt-7", control, load) / _mean(rows, "rtt-4", control, load) - 1
+        for control in sorted({row["control"] for row in rows})
+        for load in _loads(rows)
+    ]
+    return Finding(max(map(abs, gaps)) < SIMILAR, f"7 classes beside 4: {min(gaps):+.1%} to {max(gaps):+.1%}")
+
+
+def _as_cubic(rows: list[Row], _: Parameters) -> Finding:
+    ratios = [
+        _mean(rows, several, "htcp", load) / _mean(rows, several, "cubic", load) - 1
+        for load in _loads(rows)
+        for several in ("fifo-1", *SEVERAL)
+    ]
+    return Finding(
+        max(map(abs, ratios)) < SIMILAR, f"H-TCP beside CUBIC: {min(ratios):+.1%} to {max(ratios):+.1%}"
+    )
+
+
+def _little(rows: list[Row], _: Parameters) -> Finding:
+    controls = [control for control in ("bbr", "bbr3") if any(row["control"] == control for row in rows)]
+    need(controls, "the run has no BBR")
+    gains = [
+        _mean(rows, several, control, load) / _mean(rows, "fifo-1", control, load) - 1
+        for control in controls
+        for load in _loads(rows)
+        for several in SEVERAL
+    ]
+    return Finding(max(map(abs, gains)) < SIMILAR, f"{min(gains):+.1%} to {max(gains):+.1%} beside one queue")
+
+
+def _evenly(rows: list[Row], _: Parameters) -> Finding:
+    pairs = [
+        tuple(
+            _of(rows, column, f"{contender} with CUBIC", contender=contender, control="cubic", load=load)
+            for contender in ("rtt-4", "fifo-1")
+        )
+        for load in _loads(rows)
+        for column in ("jain",)
+    ]
+    text = ", ".join(f"{own:.2f} and {one:.2f}" for own, one in pairs)
+    return Finding(
+        all(own > one for own, one in pairs), f"Jain's index with 4 classes and with one queue: {text}"
+    )
+
+
+def _right(rows: list[Row], _: Parameters) -> Finding:
+    parts = [row["classes_right"] for row in rows if row.get("classes_right") is not None]
+    need(parts, "the run has no classes by round-trip time")
+    return Finding(min(parts) >= 0.99, f"{min(parts):.1%} of the flows at least")
+
+
+def _both_rise(rows: list[Row], _: Parameters) -> Finding:
+    where = {"scheme": "one-queue", "control": "cubic"}
+    before = _of(rows, "rtt_1_before_ms_p50", "one queue with CUBIC", **where)
+    after = _of(rows, "rtt_1_after_ms_p95", "one queue with CUBIC", **where)
+    return Finding(after > 1.3 * before, f"{before:.1f} ms before, p95 {after:.1f} ms after")
+
+
+def _stays_low(rows: list[Row], _: Parameters) -> Finding:
+    where = {"scheme": "threshold", "control": "cubic"}
+    after = _of(rows, "rtt_1_after_ms_p95", "a threshold with CUBIC", **where)
+    limit = _of(rows, "limit_ms", "a threshold with CUBIC", **where)
+    return Finding(after <= limit, f"p95 {after:.1f} ms from 3 s on, threshold {limit:g} ms")
+
+
+def _unfair(rows: list[Row], _: Parameters) -> Finding:
+    found = [
+        _of(rows, "jain", "one queue", scheme="fifo", phase=phase, alarms=None)
+        for phase in ("1 TCP flow", "2 TCP flows", "3 TCP flows")
+    ]
+    near = all(abs(one - 1 / (n + 2)) <= 0.05 for n, one in enumerate(found))
+    return Finding(near, " ".join(f"{one:.0%}" for one in found))
+
+
+def _fair(rows: list[Row], _: Parameters) -> Finding:
+    alone = _of(rows, "udp_mbps", "separation", scheme=SEPARATED, phase="0 TCP flows", alarms=None)
+    found = [
+        _of(rows, "jain", "separation", scheme=SEPARATED, phase=phase, alarms=None)
+        for phase in ("1 TCP flow", "2 TCP flows", "3 TCP flows")
+    ]
+    return Finding(min(found) >= 0.95, f"alone {alone:.0f} Mbit/s; Jain's index {min(found):.3f} at least")
+
+
+def _noticed(rows: list[Row], _: Parameters) -> Finding:
+    late = [row["detected_s"] for row in rows if row["detected_s"] is not None]
+    alarms = [row["alarms"] for row in rows if row["alarms"] is not None]
+    need(late, "the run has no separation")
+    return Finding(
+        max(late) <= 3.0 and not any(alarms), f"within {max(late):.1f} s; {sum(alarms)} false alarms"
+    )
+
+
+ONE_QUEUE_BUSY = "one queue of 1 BDP is hardly ever idle with work waiting, so that only the order of service is left to change"
+
+CLAIMS = (
+    PaperClaim(
+        "C1",
+        "Fig. 4",
+        "Flow 1 alone has the link; from 60 s on two flows have equal shares",
+        "separation.rebalance",
+        _shares(("1 alone", (1,)), ("2 joins", (1, 2))),
+    ),
+    PaperClaim(
+        "C2",
+        "Fig. 4",
+        "When flow 2 is degraded at 120 s, flow 1 gets about 750 Mbit/s of 1000",
+        "separation.rebalance",
+        _three_quarters,
+        why="how far flow 2 is degraded is open in the paper",
+    ),
+    PaperClaim(
+        "C3",
+        "Fig. 4",
+        "When flow 1 is degraded at 240 s, flow 2 gets the rate that becomes free",
+        "separation.rebalance",
+        _shares(("1 degraded", (1, 2))),
+    ),
+    PaperClaim(
+        "C4",
+        "Fig. 4",
+        "Thirds when flow 3 joins; what it leaves when it is degraded or has left goes to flows 1 and 2",
+        "separation.rebalance",
+        _shares(("3 joins", (1, 2, 3)), ("3 degraded", (1, 2, 3)), ("3 leaves", (1, 2))),
+    ),
+    PaperClaim(
+        "C5",
+        "Fig. 4",
+        "The use of the link is improved",
+        "separation.rebalance",
+        _use,
+        why="one queue is busy all the time, too: what separation changes is who has the link",
+    ),
+    PaperClaim(
+        "C6",
+        "Fig. 5a",
+        "CUBIC: with several queues the average completion time is lower than with one",
+        "separation.fct",
+        _lower,
+        why=ONE_QUEUE_BUSY,
+    ),
+    PaperClaim(
+        "C7",
+        "Fig. 5",
+        "4 and 8 queues mostly overlap (here 4 and 7 classes)",
+        "separation.fct",
+        _overlap,
+        why="with more classes the floor of a buffer is a larger part of a class's bandwidth-delay product",
+    ),
+    PaperClaim(
+        "C8",
+        "Fig. 5b",
+        "H-TCP: average completion times similar to CUBIC's",
+        "separation.fct",
+        _as_cubic,
+        why="flows are few now and then when they do not all start at once, and H-TCP grows faster",
+    ),
+    PaperClaim(
+        "C9",
+        "Fig. 5c-d",
+        "BBRv1 and BBRv2 (here BBRv3): more queues change little",
+        "separation.fct",
+        _little,
+        why="BBR's round-trip time bias is taken away, and that changes the order in which flows finish",
+    ),
+    PaperClaim(
+        "C10",
+        "Fig. 6a",
+        "One queue: the arrival of flow 2 raises the round-trip time of both",
+        "separation.bufferbloat",
+        _both_rise,
+    ),
+    PaperClaim(
+        "C11",
+        "Fig. 6b",
+        "With a threshold flow 1 keeps its low round-trip time, and flow 2 is moved",
+        "separation.bufferbloat",
+        _stays_low,
+    ),
+    PaperClaim(
+        "C12",
+        "Fig. 7a",
+        "One queue: Jain's index is 50, 33, then 25 % as TCP flows join a UDP flow",
+        "separation.udp",
+        _unfair,
+    ),
+    PaperClaim(
+        "C13",
+        "Fig. 7b",
+        "With separation UDP fills the link alone; then all flows have fair shares",
+        "separation.udp",
+        _fair,
+    ),
+    PaperClaim(
+        "C14",
+        "abstract",
+        "Flows are identified and put into queues by round-trip time",
+        "separation.fct",
+        _right,
+        why="a flow near a break stays where it is",
+    ),
+    PaperClaim(
+        "C15",
+        "abstract",
+        "Fairness among competing flows",
+        "separation.fct",
+        _evenly,
+        why="classes share evenly, but within a class of a small buffer flows live by timeouts",
+    ),
+    PaperClaim(
+        "C16",
+        "abstract",
+        "Spare bandwidth goes on whatever the transport",
+        cannot="C1 to C4 judge CUBIC; the rows of `separation.rebalance` have the others that it was run with",
+    ),
+    PaperClaim("C17", "abstract", "Bufferbloat is mitigated", "separation.bufferbloat", _stays_low),
+    PaperClaim("C18", "abstract", "Abuses are detected and reduced", "separation.udp", _noticed),
+    PaperClaim(
+        "C19",
+        "section I",
+        "In one queue CUBIC favours short round-trip times, and BBR long ones",
+        cannot="no experiment of this system has two such flows over buffers of several sizes",
+    ),
+    PaperClaim(
+        "C20",
+        "section III-A",
+        "Taps do not disturb, and the switch measures at line rate",
+        cannot="a tap of the simulator takes none of the link's time by construction; line rate is the hardware's",
+    ),
+)
+
+
+def judged(rows: list[Row], experiment: str, parameters: Parameters | None = None) -> list[Claim]:
+    """Claims that a run's rows can judge."""
+    return of_run(CLAIMS, experiment, rows, parameters or {})
