@@ -188,6 +188,19 @@ class HostAgents:
     def flow(self, connection: int) -> tuple[int, bool, tuple[str, str], tuple[int, int]]:
         """The flow's number, whether this end opened it, addresses and ports of this end and the other."""
 
+class InterfaceMonitor:
+    """Watches interfaces as packets come."""
+
+    def __init__(
+        self, interfaces: Sequence[str], rule: str, most_flows: int, samples: str | None
+    ) -> None: ...
+    def run(self, milliseconds: int) -> None:
+        """Watch for so long."""
+    def answer(self, most: int | None = None) -> str:
+        """The answer up to now, as JSON text."""
+    def end(self) -> list[str]:
+        """End it; give warnings."""
+
 class RouterPort:
     """A port of a plain router, with queues by class."""
 

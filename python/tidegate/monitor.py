@@ -1,21 +1,29 @@
-"""`tidegate monitor`: flows of captures, with round-trip times, throughput and retransmissions."""
+"""`tidegate monitor`: flows of captures and interfaces, with round-trip times, throughput and retransmissions."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from rich.console import Console, Group
+from rich.live import Live
 from rich.table import Table
 
 from tidegate import _core
 from tidegate._core import TidegateError
 from tidegate.options import Json
+from tidegate.web import serve_metrics
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,6 +32,8 @@ if TYPE_CHECKING:
 MOST_FLOWS = 1_000_000
 SHOWN = 12
 """Flows of the figure."""
+LOOKED_AT = 5000
+"""Flows of an interface that are looked at each interval, those with the most bytes."""
 
 
 class RttRule(StrEnum):
@@ -68,11 +78,62 @@ def watch(
     return answer
 
 
+class Interfaces:
+    """Watches interfaces of this machine, as packets come and go: `with Interfaces(["eth0"]) as watched: watched.run(10)`.
+
+    Needs root, or CAP_NET_RAW and CAP_NET_ADMIN. Raises TidegateError.
+    """
+
+    def __init__(
+        self,
+        interfaces: Sequence[str],
+        *,
+        rtt_rule: str = "exact",
+        max_flows: int = MOST_FLOWS,
+        samples: str | Path | None = None,
+    ) -> None:
+        self._core = _core.InterfaceMonitor(
+            list(interfaces), rtt_rule, max_flows, None if samples is None else str(samples)
+        )
+
+    def __enter__(self) -> Interfaces:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def run(self, seconds: float) -> None:
+        """Watch for so long."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            # Now and then Python looks for an interrupt.
+            self._core.run(max(1, round(min(left, 0.2) * 1000)))
+
+    def answer(self, most: int | None = None) -> dict[str, Any]:
+        """What `watch` gives, up to now: with `interfaces` for `files`, `dropped_packets` and `forgotten_flows`.
+
+        `most`: so many flows at most, those with the most bytes; `flow_count` has how many there are.
+        """
+        answer: dict[str, Any] = json.loads(self._core.answer(most))
+        return answer
+
+    def end(self) -> list[str]:
+        """Stop; give what makes the figures doubtful."""
+        return self._core.end()
+
+
 def frame(answer: dict[str, Any]) -> pl.DataFrame:
     """The flows of an answer as a table."""
     import polars as pl
 
     return pl.DataFrame(answer["flows"], infer_schema_length=None)
+
+
+Name = tuple[str, str, int, str, int]
+
+
+def _name(flow: dict[str, Any]) -> Name:
+    return flow["protocol"], flow["src"], flow["src_port"], flow["dst"], flow["dst_port"]
 
 
 def end(flow: dict[str, Any], which: str) -> str:
@@ -124,9 +185,10 @@ def _number(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:,.{digits}f}"
 
 
-def _table(flows: list[dict[str, Any]]) -> Table:
+def _table(flows: list[dict[str, Any]], now: Mapping[Name, float] | None = None) -> Table:
+    """`now`: Mbit/s of the last interval."""
     table = Table(box=None, pad_edge=False)
-    columns = (
+    columns: tuple[str, ...] = (
         "",
         "from",
         "to",
@@ -140,6 +202,8 @@ def _table(flows: list[dict[str, Any]]) -> Table:
         "p95",
         "p99 ms",
     )
+    if now is not None:
+        columns = (*columns, "Mbit/s now")
     for name in columns:
         table.add_column(name, justify="left" if name in ("", "from", "to") else "right", no_wrap=True)
     for flow in flows:
@@ -153,8 +217,94 @@ def _table(flows: list[dict[str, Any]]) -> Table:
             _number(flow["retransmissions"], 0),
             f"{flow['rtt_samples']:,}",
             *(_number(flow[f"rtt_ms_{name}"], 3) for name in ("min", "p50", "p95", "p99")),
+            *([] if now is None else [_number(now.get(_name(flow), 0.0), 2)]),
         )
     return table
+
+
+class _Rates:
+    """What flows have sent since the last look."""
+
+    def __init__(self) -> None:
+        self._before: dict[Name, int] = {}
+        self._at = 0.0
+
+    def look(self, answer: dict[str, Any]) -> dict[Name, float]:
+        """Mbit/s of each flow."""
+        sizes = {_name(flow): flow["bytes"] for flow in answer["flows"]}
+        took = answer["duration_s"] - self._at
+        found = {
+            name: (size - self._before.get(name, 0)) * 8 / took / 1e6 if took > 0 else 0.0
+            for name, size in sizes.items()
+        }
+        self._before, self._at = sizes, answer["duration_s"]
+        return found
+
+
+COUNTERS = {
+    "packets": "Packets of a flow",
+    "bytes": "Bytes of a flow, from the IP header on",
+    "retransmissions": "Packets of a TCP flow that were sent again, or late",
+    "rtt_samples": "Round-trip times of a flow",
+}
+TIMES = ("min", "p50", "p95", "p99")
+LABELS = ("protocol", "src", "src_port", "dst", "dst_port")
+
+
+class Metrics(Collector):
+    """The last look at interfaces for Prometheus: totals, and the flows that are shown."""
+
+    def __init__(self) -> None:
+        self.answer: dict[str, Any] | None = None
+        self.flows: list[dict[str, Any]] = []
+
+    def collect(self) -> Iterator[Metric]:
+        """All of them."""
+        answer = self.answer
+        if answer is None:
+            return
+        for name, help_text in (
+            ("packets", "Packets seen"),
+            ("dropped_packets", "Packets that came faster than they were taken"),
+        ):
+            metric = CounterMetricFamily(f"tidegate_monitor_{name}", help_text)
+            metric.add_metric([], answer[name])
+            yield metric
+        flows = GaugeMetricFamily(
+            "tidegate_monitor_flows", "Flows that are watched, each direction for itself"
+        )
+        flows.add_metric([], answer["flow_count"])
+        yield flows
+        for name, help_text in COUNTERS.items():
+            metric = CounterMetricFamily(f"tidegate_monitor_flow_{name}", help_text, labels=LABELS)
+            for flow in self.flows:
+                if flow[name] is not None:
+                    metric.add_metric([str(flow[label]) for label in LABELS], flow[name])
+            yield metric
+        times = GaugeMetricFamily(
+            "tidegate_monitor_flow_rtt_ms", "Round-trip time of a flow in ms", labels=(*LABELS, "quantile")
+        )
+        for flow in self.flows:
+            for quantile in TIMES:
+                if flow[f"rtt_ms_{quantile}"] is not None:
+                    labels = [str(flow[label]) for label in LABELS]
+                    times.add_metric([*labels, quantile], flow[f"rtt_ms_{quantile}"])
+        yield times
+
+
+def _watch_interfaces(
+    watched: Interfaces, duration: float | None, interval: float, look: Callable[[dict[str, Any]], None]
+) -> bool:
+    """Watch until the end or an interrupt, with a look each interval; give whether it was interrupted."""
+    begin = time.monotonic()
+    try:
+        while duration is None or time.monotonic() - begin < duration:
+            left = interval if duration is None else min(interval, begin + duration - time.monotonic())
+            watched.run(max(left, 0.0))
+            look(watched.answer(LOOKED_AT))
+    except KeyboardInterrupt:
+        return duration is not None
+    return False
 
 
 def _written(path: Path, suffixes: tuple[str, ...], what: str) -> Path:
@@ -167,13 +317,33 @@ def _written(path: Path, suffixes: tuple[str, ...], what: str) -> Path:
 
 def monitor(
     files: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="FILE...",
+            metavar="[FILE...]",
             help="Captures (pcap, pcapng; also gzip or zstd), watched together; - is standard input.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    interface: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--interface",
+            "-i",
+            metavar="IFACE",
+            help="Watch an interface of this machine; can be given again.",
+        ),
+    ] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0.0, help="Watch interfaces for so long, not until Ctrl-C."),
+    ] = None,
+    interval: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two looks at interfaces.")
+    ] = 1.0,
+    metrics_addr: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve what is shown of interfaces to Prometheus."),
+    ] = None,
     rtt_rule: Annotated[RttRule, typer.Option(help="Which round-trip times are taken.")] = RttRule.EXACT,
     sort: Annotated[Sort, typer.Option(help="What flows are sorted by.")] = Sort.BYTES,
     top: Annotated[int, typer.Option(metavar="N", min=1, help="Show so many flows.")] = 20,
@@ -198,7 +368,7 @@ def monitor(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Watch captures: round-trip times, throughput and retransmissions of each flow."""
+    """Watch captures or interfaces: round-trip times, throughput and retransmissions of each flow."""
     for path, suffixes, what in (
         (samples, (".csv",), "file of samples"),
         (parquet, (".parquet",), "Parquet file"),
@@ -206,24 +376,23 @@ def monitor(
     ):
         if path is not None:
             _written(path, suffixes, what)
-    if files.count("-") > 1:
+    captures, interfaces = files or [], interface or []
+    if bool(captures) == bool(interfaces):
+        raise typer.BadParameter("give captures, or interfaces with -i; `tidegate monitor --help` shows how")
+    if captures and (duration is not None or metrics_addr is not None):
+        raise typer.BadParameter(
+            "--duration and --metrics-addr are for interfaces; leave them out with captures"
+        )
+    if captures.count("-") > 1:
         raise TidegateError("standard input (-) is given twice; give it once")
-    show = sys.stderr.isatty()
-
-    def progress(packets: int) -> None:
-        sys.stderr.write(f"\r{packets:,} packets ")
-        sys.stderr.flush()
-
-    answer = watch(
-        files,
-        rtt_rule=rtt_rule.value,
-        max_flows=max_flows,
-        samples=samples,
-        partial="-" in files,
-        progress=progress if show else None,
-    )
-    if show:
-        sys.stderr.write("\r\x1b[K")
+    if len(set(interfaces)) < len(interfaces):
+        raise typer.BadParameter("an interface is given twice; give each once")
+    if captures:
+        answer = _of_captures(captures, rtt_rule.value, max_flows, samples)
+    else:
+        with Interfaces(interfaces, rtt_rule=rtt_rule.value, max_flows=max_flows, samples=samples) as watched:
+            choose = partial(chosen, sort=sort.value, match=match)
+            answer = _of_interfaces(watched, duration, interval, metrics_addr, choose, top, quiet=as_json)
     flows = chosen(answer, sort.value, match)
     answer["flows"] = flows
     if parquet is not None:
@@ -238,8 +407,74 @@ def monitor(
     # Where nobody looks, lines may be as long as they are.
     width = None if sys.stdout.isatty() else 200
     Console(highlight=False, markup=False, width=width).print(_table(flows[:top]))
-    rest = f", of which the first {top} are shown" if len(flows) > top else ""
-    print(
-        f"{answer['packets']:,} packets in {answer['duration_s']:.3f} s, {len(flows):,} flows{rest}; "
+    print(_summary(answer, len(flows), top))
+
+
+def _summary(answer: dict[str, Any], flows: int, top: int) -> str:
+    rest = f", of which the first {top} are shown" if flows > top else ""
+    missed = f", {answer['dropped_packets']:,} missed" if answer.get("dropped_packets") else ""
+    return (
+        f"{answer['packets']:,} packets{missed} in {answer['duration_s']:.3f} s, {flows:,} flows{rest}; "
         f"RTT rule {answer['rtt_rule']}"
     )
+
+
+def _of_captures(files: list[str], rtt_rule: str, max_flows: int, samples: Path | None) -> dict[str, Any]:
+    show = sys.stderr.isatty()
+
+    def progress(packets: int) -> None:
+        sys.stderr.write(f"\r{packets:,} packets ")
+        sys.stderr.flush()
+
+    answer = watch(
+        files,
+        rtt_rule=rtt_rule,
+        max_flows=max_flows,
+        samples=samples,
+        partial="-" in files,
+        progress=progress if show else None,
+    )
+    if show:
+        sys.stderr.write("\r\x1b[K")
+    return answer
+
+
+def _of_interfaces(
+    watched: Interfaces,
+    duration: float | None,
+    interval: float,
+    metrics_addr: str | None,
+    choose: Callable[[dict[str, Any]], list[dict[str, Any]]],
+    top: int,
+    *,
+    quiet: bool,
+) -> dict[str, Any]:
+    """Watch until the end, with a table on a terminal; give the answer of all flows."""
+    metrics, rates = Metrics(), _Rates()
+    with ExitStack() as stack:
+        if metrics_addr is not None:
+            registry = CollectorRegistry(auto_describe=False)
+            registry.register(metrics)
+            server = serve_metrics(registry, metrics_addr)
+            stack.callback(server.stop)
+            sys.stderr.write(f"metrics at http://{server.address}/metrics\n")
+        live: Live | None = None
+        if sys.stdout.isatty() and not quiet:
+            console = Console(highlight=False, markup=False)
+            live = stack.enter_context(Live(console=console, auto_refresh=False, transient=True))
+        elif duration is None:
+            sys.stderr.write("watching; Ctrl-C ends it\n")
+
+        def look(answer: dict[str, Any]) -> None:
+            now = rates.look(answer)
+            flows = choose(answer)
+            metrics.answer, metrics.flows = answer, flows[:top]
+            if live is not None:
+                live.update(
+                    Group(_table(flows[:top], now), _summary(answer, answer["flow_count"], top)), refresh=True
+                )
+
+        interrupted = _watch_interfaces(watched, duration, interval, look)
+        answer = watched.answer()
+    answer["interrupted"], answer["warnings"] = interrupted, watched.end()
+    return answer

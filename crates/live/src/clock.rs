@@ -14,6 +14,11 @@ pub fn monotonic() -> u64 {
     read(ClockId::Monotonic)
 }
 
+/// Nanoseconds of the wall clock.
+pub fn wall() -> u64 {
+    read(ClockId::Realtime)
+}
+
 /// Nanoseconds that the calling thread has worked.
 pub fn spent_by_thread() -> u64 {
     read(ClockId::ThreadCPUTime)

@@ -16,6 +16,7 @@
 //! | `interface` | an interface in a namespace: found, claimed, asked |
 //! | `segment` | packets that the sender left to its hardware to cut up |
 //! | `merge` | packets that are handed to the kernel as one |
+//! | `sniff` | copies of what an interface receives and sends |
 //! | `clock` | the network's time |
 
 mod bpf;
@@ -31,6 +32,7 @@ mod priority;
 mod running;
 mod segment;
 mod shared;
+mod sniff;
 mod tap;
 mod xdp;
 mod xdp_socket;
@@ -39,3 +41,4 @@ pub use interface::Failure;
 pub use port::{Counts, Kind};
 pub use running::Live;
 pub use shared::{Lateness, PortStatus, Shared, Wiring};
+pub use sniff::{Heard, Sniffer, wait};

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use wire::pcap::plain;
 
+use crate::Failure;
 use crate::input::Input;
 use crate::packet::{Unseen, read};
 use crate::report;
 use crate::rtt::Rule;
 use crate::table::{Sample, Table};
-use crate::{Failure, Seen};
 
 /// Packets between two looks at whether somebody wants to stop.
 const SLICE: u64 = 65_536;
@@ -49,10 +49,16 @@ pub struct Watched {
 impl Watched {
     /// The command's `--json` answer.
     pub fn answer(&self, options: &Options) -> Value {
-        report::answer(self, options)
+        report::answer(self, options, usize::MAX)
+    }
+
+    /// The same with so many flows, those with the most bytes.
+    pub fn answer_of(&self, options: &Options, most: usize) -> Value {
+        report::answer(self, options, most)
     }
 }
 
+#[derive(Debug)]
 struct Samples(Option<(PathBuf, BufWriter<File>)>);
 
 impl Samples {
@@ -86,9 +92,9 @@ impl Samples {
         ))
     }
 
-    fn finish(self) -> Result<(), Failure> {
-        match self.0 {
-            Some((path, mut out)) => out.flush().map_err(|e| unwritable(&path, &e)),
+    fn finish(&mut self) -> Result<(), Failure> {
+        match &mut self.0 {
+            Some((path, out)) => out.flush().map_err(|e| unwritable(path, &e)),
             None => Ok(()),
         }
     }
@@ -108,48 +114,30 @@ pub fn watch(
     interrupt: &mut dyn FnMut(u64) -> Result<(), Failure>,
 ) -> Result<Watched, Failure> {
     let mut input = Input::open(&options.files)?;
-    let mut samples = Samples::create(options.samples.as_deref())?;
-    let mut seen = Watched {
-        table: Table::new(options.rule, options.most_flows),
-        packets: 0,
-        others: 0,
-        cut: 0,
-        first: input.begin(),
-        last: 0,
-        backwards: 0,
-        warnings: Vec::new(),
-        interrupted: false,
-    };
+    let mut watch = Watch::new(options, input.begin())?;
     loop {
         let (file, packet, bytes) = match input.next() {
             Ok(Some(found)) => found,
             Ok(None) => break,
-            Err(_) if interrupt(seen.packets).is_err() => {
-                seen.interrupted = true;
+            Err(_) if interrupt(watch.seen.packets).is_err() => {
+                watch.seen.interrupted = true;
                 break;
             }
             Err(error) => return Err(error),
         };
-        seen.packets += 1;
-        seen.last = packet.time;
-        match read(packet.link_type, bytes, packet.wire_len, packet.time) {
-            Ok(found) => samples.add(seen.take(&found))?,
-            Err(Unseen::Other) => seen.others += 1,
-            Err(Unseen::Cut) => seen.cut += 1,
-            Err(Unseen::Link(link)) => {
-                let path = options.files[file].display();
-                return Err(Failure(format!(
-                    "{path}: packets of link type {link}; the monitor reads Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked \
-                     captures (113, 276) and loopback (0, 108)"
-                )));
-            }
+        if let Some(link) = watch.packet(packet.link_type, bytes, packet.wire_len, packet.time)? {
+            let path = options.files[file].display();
+            return Err(Failure(format!(
+                "{path}: packets of link type {link}; the monitor reads Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked \
+                 captures (113, 276) and loopback (0, 108)"
+            )));
         }
-        if seen.packets.is_multiple_of(SLICE) && interrupt(seen.packets).is_err() {
-            seen.interrupted = true;
+        if watch.seen.packets.is_multiple_of(SLICE) && interrupt(watch.seen.packets).is_err() {
+            watch.seen.interrupted = true;
             break;
         }
     }
-    samples.finish()?;
+    let mut seen = watch.end()?;
     for reader in input.readers() {
         if let Some(why) = reader.cut() {
             let (path, count) = (reader.path().display(), reader.packets);
@@ -161,12 +149,88 @@ pub fn watch(
     Ok(seen)
 }
 
-impl Watched {
-    fn take(&mut self, packet: &Seen) -> Option<Sample> {
-        self.table.packet(packet)
+/// Watches packets as they come.
+#[derive(Debug)]
+pub struct Watch {
+    seen: Watched,
+    samples: Samples,
+}
+
+impl Watch {
+    /// `begin` is when it begins, in nanoseconds.
+    ///
+    /// # Errors
+    /// A file of samples that cannot be written.
+    pub fn new(options: &Options, begin: u64) -> Result<Watch, Failure> {
+        let samples = Samples::create(options.samples.as_deref())?;
+        let seen = Watched {
+            table: Table::new(options.rule, options.most_flows),
+            packets: 0,
+            others: 0,
+            cut: 0,
+            first: begin,
+            last: 0,
+            backwards: 0,
+            warnings: Vec::new(),
+            interrupted: false,
+        };
+        Ok(Watch { seen, samples })
     }
 
-    fn warn(&mut self) {
+    /// Takes a packet; gives its link type if that is not known.
+    ///
+    /// # Errors
+    /// The file of samples cannot be written.
+    #[inline]
+    pub fn packet(
+        &mut self,
+        link_type: u32,
+        bytes: &[u8],
+        wire_len: u32,
+        time: u64,
+    ) -> Result<Option<u32>, Failure> {
+        let seen = &mut self.seen;
+        seen.packets += 1;
+        seen.last = time;
+        match read(link_type, bytes, wire_len, time) {
+            Ok(found) => self.samples.add(seen.table.packet(&found))?,
+            Err(Unseen::Other) => seen.others += 1,
+            Err(Unseen::Cut) => seen.cut += 1,
+            Err(Unseen::Link(link)) => return Ok(Some(link)),
+        }
+        Ok(None)
+    }
+
+    /// What was watched up to now.
+    pub fn seen(&self) -> &Watched {
+        &self.seen
+    }
+
+    /// It ends at a time: what came after that, or nothing, does not make it shorter.
+    pub fn passed(&mut self, time: u64) {
+        self.seen.last = self.seen.last.max(time);
+    }
+
+    /// Where there is room for few more connections, forgets those without a packet for so many nanoseconds; gives how many.
+    pub fn make_room(&mut self, idle: u64) -> usize {
+        let (there, most) = self.seen.table.room();
+        if there * 10 < most * 9 {
+            return 0;
+        }
+        self.seen.table.forget(self.seen.last.saturating_sub(idle))
+    }
+
+    /// # Errors
+    /// The file of samples cannot be written.
+    pub fn end(mut self) -> Result<Watched, Failure> {
+        self.samples.finish()?;
+        Ok(self.seen)
+    }
+}
+
+impl Watched {
+    /// Says what makes the figures doubtful.
+    pub fn warn(&mut self) {
         if self.cut > 0 {
             self.warnings.push(format!(
                 "{} packets were captured without all of their headers; they are left out",

@@ -15,7 +15,7 @@ mod spin;
 mod summary;
 mod table;
 
-pub use capture::{Options, Watched, watch};
+pub use capture::{Options, Watch, Watched, watch};
 pub use packet::{Endpoint, Seen, Unseen, read};
 pub use rtt::Rule;
 pub use summary::Summary;

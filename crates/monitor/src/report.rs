@@ -7,12 +7,18 @@ use crate::table::Flow;
 
 const MS: f64 = 1e6;
 
-pub fn answer(watched: &Watched, options: &Options) -> Value {
+/// `most`: flows, those with the most bytes.
+pub fn answer(watched: &Watched, options: &Options, most: usize) -> Value {
     let seconds = watched.last.saturating_sub(watched.first) as f64 / 1e9;
     let files: Vec<String> = options.files.iter().map(|path| path.display().to_string()).collect();
-    let flows: Vec<Value> = watched
-        .table
-        .flows()
+    let mut chosen: Vec<_> = watched.table.flows().collect();
+    let count = chosen.len();
+    if count > most {
+        chosen.select_nth_unstable_by_key(most, |(_, _, flow)| std::cmp::Reverse(flow.bytes));
+        chosen.truncate(most);
+    }
+    let flows: Vec<Value> = chosen
+        .into_iter()
         .map(|(tcp, [from, to], flow)| {
             let mut row = json!({
                 "protocol": if tcp { "tcp" } else { "udp" },
@@ -37,6 +43,7 @@ pub fn answer(watched: &Watched, options: &Options) -> Value {
         "untracked_packets": watched.table.untracked,
         "start_s": watched.first as f64 / 1e9,
         "duration_s": seconds,
+        "flow_count": count,
         "flows": flows,
         "interrupted": watched.interrupted,
         "warnings": watched.warnings,

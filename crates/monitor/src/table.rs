@@ -112,6 +112,26 @@ impl Table {
         Table { rule, most, index, connections: Vec::new(), last: None, untracked: 0 }
     }
 
+    /// How full it is: connections, and the most that there may be.
+    pub fn room(&self) -> (usize, usize) {
+        (self.connections.len(), self.most)
+    }
+
+    /// Forgets the connections without a packet since a time (nanoseconds); gives how many.
+    pub fn forget(&mut self, since: u64) -> usize {
+        let before = self.connections.len();
+        self.connections.retain(|one| one.flows.iter().any(|flow| flow.packets > 0 && flow.last >= since));
+        if self.connections.len() < before {
+            self.last = None;
+            self.index.clear();
+            for (at, one) in self.connections.iter().enumerate() {
+                let key = Key { ends: one.ends, tcp: matches!(one.state, State::Tcp(_)) };
+                self.index.insert(key, at as u32);
+            }
+        }
+        before - self.connections.len()
+    }
+
     fn find(&mut self, key: Key) -> Option<u32> {
         if let Some((last, at)) = self.last
             && last == key

@@ -45,6 +45,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<agents::HostAgents>()?;
     m.add_class::<target::Target>()?;
     m.add_class::<routers::RouterPort>()?;
+    m.add_class::<monitor::InterfaceMonitor>()?;
     m.add_class::<arrow::Columns>()?;
     m.add_class::<values::Sizes>()?;
     m.add_function(wrap_pyfunction!(values::parse_value, m)?)?;

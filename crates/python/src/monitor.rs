@@ -1,8 +1,10 @@
 //! `tidegate monitor`.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ::monitor::{Failure, Options, Rule, watch};
+use ::live::{Sniffer, wait};
+use ::monitor::{Failure, Options, Rule, Watch, watch};
 use pyo3::prelude::*;
 
 use crate::TidegateError;
@@ -43,5 +45,119 @@ pub fn monitor(
     match signal {
         Some(error) if !partial => Err(error),
         _ => Ok(watched.answer(&options).to_string()),
+    }
+}
+
+/// Nanoseconds without a packet after which a connection makes room for others, where there is little.
+const IDLE: u64 = 60_000_000_000;
+/// What is read of a packet: all headers, with many tags and options.
+const SNAP: usize = 256;
+
+/// Watches interfaces as packets come.
+#[pyclass(module = "tidegate._core", name = "InterfaceMonitor")]
+pub struct InterfaceMonitor {
+    sniffers: Vec<Sniffer>,
+    watch: Option<Watch>,
+    options: Options,
+    forgotten: usize,
+}
+
+fn wall() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
+
+fn refused(why: impl ToString) -> PyErr {
+    TidegateError::new_err(why.to_string())
+}
+
+#[pymethods]
+impl InterfaceMonitor {
+    #[new]
+    fn new(
+        interfaces: Vec<String>,
+        rule: &str,
+        most_flows: usize,
+        samples: Option<PathBuf>,
+    ) -> PyResult<InterfaceMonitor> {
+        let Some(rule) = Rule::named(rule) else {
+            return Err(refused(format!("there is no RTT rule `{rule}`; known: {}", Rule::NAMES.join(", "))));
+        };
+        let open = |name: &String| Sniffer::open(name, SNAP).map_err(refused);
+        let sniffers = interfaces.iter().map(open).collect::<PyResult<_>>()?;
+        let files = interfaces.into_iter().map(PathBuf::from).collect();
+        let options = Options { files, rule, most_flows, samples };
+        let watch = Some(Watch::new(&options, wall()).map_err(refused)?);
+        Ok(InterfaceMonitor { sniffers, watch, options, forgotten: 0 })
+    }
+
+    /// Watches for so many milliseconds.
+    fn run(&mut self, py: Python<'_>, milliseconds: u64) -> PyResult<()> {
+        let InterfaceMonitor { sniffers, watch, forgotten, .. } = self;
+        let Some(watch) = watch else { return Ok(()) };
+        py.detach(|| -> Result<(), String> {
+            let until = Instant::now() + Duration::from_millis(milliseconds);
+            loop {
+                let mut came = 0;
+                for sniffer in sniffers.iter_mut() {
+                    let mut failure = None;
+                    let took = sniffer.receive(|heard| {
+                        let done = watch.packet(heard.link_type, heard.bytes, heard.wire_len, heard.time);
+                        failure = failure.take().or(done.err());
+                    });
+                    came += took.map_err(|e| e.0)?;
+                    if let Some(failure) = failure {
+                        return Err(failure.0);
+                    }
+                }
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                if came == 0 {
+                    wait(sniffers, left);
+                }
+            }
+            watch.passed(wall());
+            *forgotten += watch.make_room(IDLE);
+            Ok(())
+        })
+        .map_err(refused)
+    }
+
+    /// The answer up to now, as JSON text, with so many flows (those with the most bytes), if a number is given.
+    #[pyo3(signature = (most=None))]
+    fn answer(&mut self, py: Python<'_>, most: Option<usize>) -> PyResult<String> {
+        let InterfaceMonitor { sniffers, watch, options, forgotten } = self;
+        let Some(watch) = watch else { return Err(refused("the monitor has ended")) };
+        let dropped: u64 = sniffers.iter_mut().map(Sniffer::dropped).sum();
+        let mut answer = py.detach(|| watch.seen().answer_of(options, most.unwrap_or(usize::MAX)));
+        if let Some(fields) = answer.as_object_mut() {
+            let interfaces = fields.remove("files").unwrap_or_default();
+            fields.insert("interfaces".into(), interfaces);
+            fields.insert("dropped_packets".into(), dropped.into());
+            fields.insert("forgotten_flows".into(), (*forgotten).into());
+        }
+        Ok(answer.to_string())
+    }
+
+    /// Ends it; gives what makes its figures doubtful.
+    fn end(&mut self) -> PyResult<Vec<String>> {
+        let dropped: u64 = self.sniffers.iter_mut().map(Sniffer::dropped).sum();
+        self.sniffers.clear();
+        let Some(watch) = self.watch.take() else { return Ok(Vec::new()) };
+        let mut seen = watch.end().map_err(refused)?;
+        seen.warn();
+        if dropped > 0 {
+            seen.warnings
+                .push(format!("{dropped} packets came faster than they were taken; they are left out"));
+        }
+        if self.forgotten > 0 {
+            seen.warnings.push(format!(
+                "{} connections without a packet for a minute made room for others; give a larger number with --max-flows",
+                self.forgotten
+            ));
+        }
+        Ok(seen.warnings)
     }
 }

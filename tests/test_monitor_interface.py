@@ -1,0 +1,224 @@
+"""`tidegate monitor -i`: an interface of a namespace, with connections over it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from namespaces import ip, needs_root, within
+from tidegate._core import TidegateError
+from tidegate.monitor import Interfaces
+
+_numbers = count()
+BYTES = 3_000_000
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[str, str]]:
+    """Two namespaces with a veth pair between them: 10.8.0.1 and 10.8.0.2, `eth` in both."""
+    names = [f"tgm{os.getpid()}-{next(_numbers)}" for _ in range(2)]
+    for name in names:
+        ip("netns", "add", name)
+    try:
+        peer = ["peer", "name", "eth", "netns", names[1]]
+        ip("-n", names[0], "link", "add", "dev", "eth", "type", "veth", *peer)
+        for number, name in enumerate(names, 1):
+            ip("-n", name, "addr", "add", f"10.8.0.{number}/24", "dev", "eth")
+            ip("-n", name, "link", "set", "dev", "eth", "up")
+            ip("-n", name, "link", "set", "dev", "lo", "up")
+        yield names[0], names[1]
+    finally:
+        for name in names:
+            ip("netns", "del", name)
+
+
+def transfer(pair: tuple[str, str], size: int = BYTES) -> None:
+    """A connection from 10.8.0.1 to port 80 of 10.8.0.2 that carries so many bytes."""
+
+    def listen() -> socket.socket:
+        listener = socket.create_server(("10.8.0.2", 80))
+        listener.settimeout(10)
+        return listener
+
+    listener = within(f"/run/netns/{pair[1]}", listen)
+
+    def serve() -> None:
+        with listener, listener.accept()[0] as one:
+            while one.recv(1 << 16):
+                pass
+
+    server = threading.Thread(target=serve)
+    server.start()
+
+    def send() -> None:
+        with socket.create_connection(("10.8.0.2", 80), timeout=10) as one:
+            one.sendall(bytes(size))
+
+    within(f"/run/netns/{pair[0]}", send)
+    server.join()
+
+
+def command(name: str, *words: str) -> list[str]:
+    tidegate = str(Path(sys.prefix) / "bin" / "tidegate")
+    return ["ip", "netns", "exec", name, tidegate, "monitor", "-i", "eth", *words]
+
+
+@needs_root
+def test_both_directions_of_a_connection(pair: tuple[str, str]) -> None:
+    with within(f"/run/netns/{pair[0]}", lambda: Interfaces(["eth"])) as watched:
+        thread = threading.Thread(target=transfer, args=(pair,))
+        thread.start()
+        watched.run(1.5)
+        thread.join()
+        watched.run(0.2)
+        answer = watched.answer()
+        assert watched.end() == []
+    (there,) = [flow for flow in answer["flows"] if flow["dst_port"] == 80]
+    (back,) = [flow for flow in answer["flows"] if flow["src_port"] == 80]
+    assert (there["payload_bytes"], there["syn"], there["fin"], there["retransmissions"]) == (BYTES, 1, 1, 0)
+    assert (back["payload_bytes"], back["syn"], back["fin"]) == (0, 1, 1)
+    assert there["rtt_samples"] > 10
+    assert 0 < there["rtt_ms_min"] <= there["rtt_ms_p50"] <= there["rtt_ms_p99"] < 1000
+    assert answer["interfaces"] == ["eth"]
+    assert answer["dropped_packets"] == 0
+    assert answer["duration_s"] == pytest.approx(1.7, abs=0.8)
+
+
+@needs_root
+def test_room_is_made_for_others(pair: tuple[str, str]) -> None:
+    with within(f"/run/netns/{pair[0]}", lambda: Interfaces(["eth"], max_flows=10)) as watched:
+
+        def send() -> None:
+            for port in range(2000, 2050):
+                with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+                    one.bind(("10.8.0.1", port))
+                    one.sendto(b"x", ("10.8.0.2", 9))
+
+        within(f"/run/netns/{pair[0]}", send)
+        watched.run(0.5)
+        answer = watched.answer()
+        assert answer["flow_count"] <= 20
+        assert answer["untracked_packets"] > 0
+        assert len(watched.answer(3)["flows"]) == 3
+        assert any("--max-flows" in warning for warning in watched.end())
+
+
+@needs_root
+def test_the_command_for_a_time(pair: tuple[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "flows.parquet"
+    words = command(pair[0], "--duration", "3", "--json", "--parquet", str(out), "--match", ":80")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
+        time.sleep(1.5)
+        transfer(pair)
+        said, warned = other.communicate(timeout=30)
+    assert other.returncode == 0, warned
+    answer = json.loads(said)
+    assert {flow["payload_bytes"] for flow in answer["flows"]} == {0, BYTES}
+    assert answer["interrupted"] is False
+    assert out.exists()
+
+
+@needs_root
+def test_an_interrupt_ends_it_with_the_table(pair: tuple[str, str]) -> None:
+    with subprocess.Popen(
+        command(pair[0]), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stderr is not None
+        assert "Ctrl-C ends it" in other.stderr.readline()
+        transfer(pair)
+        time.sleep(0.5)
+        other.send_signal(signal.SIGINT)
+        said, warned = other.communicate(timeout=30)
+    assert other.returncode == 0, warned
+    assert "10.8.0.2:80" in said
+    assert "RTT rule exact" in said
+
+
+@needs_root
+def test_metrics(pair: tuple[str, str]) -> None:
+    words = command(pair[0], "--metrics-addr", "127.0.0.1:0", "--duration", "30", "--interval", "0.2")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
+        assert other.stderr is not None
+        page = other.stderr.readline().split()[-1]
+        transfer(pair)
+        time.sleep(1)
+        text = within(
+            f"/run/netns/{pair[0]}", lambda: urllib.request.urlopen(page, timeout=10).read().decode()
+        )
+        other.send_signal(signal.SIGINT)
+        other.communicate(timeout=30)
+    lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert float(lines["tidegate_monitor_packets_total"]) > 10
+    (there,) = [
+        line
+        for line in lines
+        if line.startswith("tidegate_monitor_flow_bytes_total") and 'dst_port="80"' in line
+    ]
+    assert float(lines[there]) > BYTES
+    assert any('quantile="p50"' in line for line in lines)
+
+
+@needs_root
+def test_an_interface_that_goes_away(pair: tuple[str, str]) -> None:
+    with within(f"/run/netns/{pair[0]}", lambda: Interfaces(["eth"])) as watched:
+        ip("-n", pair[0], "link", "del", "dev", "eth")
+        with pytest.raises(TidegateError, match="interface eth: network is down"):
+            watched.run(5)
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        (["-i", "none"], 1, "there is no interface none"),
+        (["-i", "lo", "-i", "lo"], 2, "given twice"),
+        (["-i", "lo", "some.pcap"], 2, "captures, or interfaces"),
+        ([], 2, "captures, or interfaces"),
+        (["some.pcap", "--duration", "3"], 2, "are for interfaces"),
+        (["-i", "lo", "--metrics-addr", "nowhere"], 1, "nowhere"),
+        (["-i", "a name with spaces"], 1, "is not the name of an interface"),
+    ],
+)
+def test_refused(words: list[str], code: int, why: str) -> None:
+    tidegate = str(Path(sys.prefix) / "bin" / "tidegate")
+    done = subprocess.run(
+        [tidegate, "monitor", *words], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode == code
+    assert why in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+@needs_root
+def test_without_rights() -> None:
+    tidegate = str(Path(sys.prefix) / "bin" / "tidegate")
+    done = subprocess.run(
+        [
+            "setpriv",
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            "--ambient-caps=-all",
+            tidegate,
+            "monitor",
+            "-i",
+            "lo",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 1
+    assert "needs root" in done.stderr
