@@ -14,7 +14,7 @@ Each period:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 from zlib import crc32
@@ -96,8 +96,9 @@ class SeparationController(Controller):
     newcomers: bool = True
     """Whether flows that are not known yet, and UDP flows that are not policed, have a queue of their own, rather than the first class's."""
     by_fit: bool = False
-    classify_by: Literal["rtt", "hash"] = "rtt"
-    """`hash`: classes by a hash of the 5-tuple, against which those by round-trip time have to be compared."""
+    classify_by: Literal["rtt", "hash"] | Mapping[FiveTuple, int] = "rtt"
+    """`hash`: classes by a hash of the 5-tuple, against which those by round-trip time have to be compared. Or the class of each flow; one that
+    is not in it is of class 0."""
     weighting: shares.Weighting = "flows"
     hold: Literal["guarantee", "cap"] = "guarantee"
     """Whether a class's rate is what it gets at least, or at most too."""
@@ -192,6 +193,9 @@ class SeparationController(Controller):
         self.known = {one.flow: self.known.get(one.flow, _Flow()) for one in active}
         if self.classify_by == "rtt":
             class_of = self._classifier.classify({one.flow: one.base_rtt_s or 0.0 for one in tcp})
+        elif isinstance(self.classify_by, Mapping):
+            known = self.classify_by
+            class_of = {one.flow: min(known.get(one.flow, 0), self.classes - 1) for one in tcp}
         else:
             class_of = {one.flow: crc32(repr(tuple(one.flow)).encode()) % self.classes for one in tcp}
         class_of = self._within_limits(now, tcp, class_of)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 
 import pytest
@@ -9,10 +11,11 @@ import pytest
 from tidegate.claims import Row
 from tidegate.experiments import run
 from tidegate.experiments.registry import find
+from tidegate.systems.separation.behaviour import FIGURES, KNOWN, PERIOD_S, Observed, figures, told
 from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.experiments.fct import Workload, processor_sharing, workload
 
-NAMES = ("rebalance", "bufferbloat", "udp")
+NAMES = ("rebalance", "bufferbloat", "udp", "mix")
 """Those whose claims hold in their quick form."""
 
 
@@ -71,3 +74,46 @@ def test_an_ideal_link_shares_and_is_never_idle_with_work() -> None:
     assert min(done) > 0
     total = sum(many.sizes) * 8 / 90e6
     assert max(start + took for start, took in zip(many.starts, done, strict=True)) >= total
+
+
+def sawtooth(kept: float, shape: float, seconds: float = 60.0, every_s: float = 6.0) -> Observed:
+    """Bytes in flight that fall to a part at each loss, and grow again with a power of time."""
+    steps, every = round(seconds / PERIOD_S), round(every_s / PERIOD_S)
+    seen = Observed(base_s=0.02)
+    for step in range(steps):
+        place = step % every / every
+        seen.rate_bps.append(20e6 * (kept + (1 - kept) * place**shape))
+        seen.rtt_s.append(0.02)
+        seen.resent.append(int(step % every == 0 and step > 0))
+    return seen
+
+
+def test_figures_of_a_known_series() -> None:
+    linear, late = figures(sawtooth(0.5, 1.0)), figures(sawtooth(0.7, 3.0))
+    assert linear is not None
+    assert late is not None
+    found = dict(zip(FIGURES, linear, strict=True))
+    assert found["kept_at_loss"] == pytest.approx(0.5, abs=0.03)
+    assert found["middle_of_growth"] == pytest.approx(0.5, abs=0.05)
+    assert found["loss_gap_rtts"] == pytest.approx(math.log10(6.0 / 0.02), abs=0.02)
+    other = dict(zip(FIGURES, late, strict=True))
+    assert other["kept_at_loss"] == pytest.approx(0.7, abs=0.03)
+    assert other["middle_of_growth"] < 0.3
+    # Too short, or nothing at all.
+    assert figures(sawtooth(0.5, 1.0, seconds=20.0)) is None
+    assert figures(Observed([0.0] * 400, [0.02] * 400, [0] * 400, 0.02)) is None
+
+
+def test_the_known_runs_are_their_own_nearest() -> None:
+    data = json.loads(KNOWN.read_text())
+    assert tuple(data["figures"]) == FIGURES
+    right = [told(point) == control for point, control in zip(data["points"], data["controls"], strict=True)]
+    assert sum(right) / len(right) > 0.85
+
+
+@pytest.mark.slow
+def test_congestion_controls_are_told_and_their_matrix_is_drawn(tmp_path: Path) -> None:
+    settings = {"controls": ("cubic", "bbr"), "most": 2, "duration_s": 40.0}
+    made = run("separation.cca", settings, seeds=[1], out=tmp_path / "out")
+    assert [row["told"] for row in made["rows"] if row["control"] == "bbr"] == ["bbr", "bbr"]
+    assert (tmp_path / "out" / "figure.png").exists()

@@ -102,7 +102,11 @@ class Testbed:
         sender, receiver = self.ends(rtt_ms)
         stop = None if stop_s is None else f"{stop_s} s"
         flow = self.network.tcp(
-            sender, receiver, start=f"{start_s} s", stop=stop, **{"receive_buffer_max": "200 MB", **options}
+            sender,
+            receiver,
+            start=round(start_s * 1e12),
+            stop=stop,
+            **{"receive_buffer_max": "200 MB", **options},
         )
         self.flows.append(flow)
         return flow

@@ -1,0 +1,222 @@
+"""Reno, CUBIC and BBR together on one link: classes by round-trip time, by congestion control, by hash, and queues by flow.
+
+The paper names classes by congestion control as future work. Here who runs what is given, so that what such classes are worth can be
+told apart from how well congestion controls are recognised (`separation.cca`). Two flows with 10 and 100 ms over one queue of several
+buffers show what the paper starts from: CUBIC favours short round-trip times, BBR long ones.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+
+from tidegate.claims import Claim, Row, Unit, between
+from tidegate.experiments import AtLeast, Case, Numbers, OneOf, Plan, Run, demand_warm_up, experiment
+from tidegate.network import FiveTuple
+from tidegate.plots import of_first_seed
+from tidegate.results import Result
+from tidegate.systems.separation.experiments.testbed import STEP_S, Testbed, busy, goodputs, jain
+
+CONTENDERS = {
+    "fifo": "one queue, 1 BDP",
+    "codel": "one queue, CoDel",
+    "fq_codel": "FQ-CoDel",
+    "drr": "a queue for each flow (DRR)",
+    "hash": "classes by hash",
+    "rtt": "classes by RTT",
+    "cca": "classes by congestion control",
+}
+CLASSED = ("hash", "rtt", "cca")
+CONTROLS = ("reno", "cubic", "bbr", "bbr3", "htcp", "vegas")
+RTTS_MS = (10.0, 30.0, 90.0)
+
+
+@experiment(
+    "separation.mix",
+    (
+        "contender",
+        "flows",
+        "jain",
+        "least_part",
+        "most_part",
+        "control_parts",
+        "link_use",
+        "queue_delay_ms_p99",
+    ),
+    quick={"flows": (1,), "rate_mbps": 50.0, "duration_s": 25.0, "contenders": ("fifo", "drr", "rtt", "cca")},
+)
+def mix(
+    contenders: Annotated[tuple[str, ...], OneOf(CONTENDERS)] = tuple(CONTENDERS),
+    controls: Annotated[tuple[str, ...], OneOf(CONTROLS)] = ("reno", "cubic", "bbr"),
+    flows: Numbers = (1, 4),
+    rate_mbps: Annotated[float, AtLeast(10.0)] = 200.0,
+    duration_s: Annotated[float, AtLeast(10.0)] = 90.0,
+    warm_up_s: float = 10.0,
+) -> Plan:
+    """Flows of each congestion control and round-trip time on one link, by the router's queues: shares, use of the link, delay."""
+    demand_warm_up(warm_up_s, duration_s)
+    cases = []
+    for each in flows:
+        for contender in contenders:
+            kinds = [(control, rtt) for control in controls for rtt in RTTS_MS for _ in range(each)]
+            classes = {"hash": 3, "rtt": len(RTTS_MS), "cca": len(controls)}.get(contender, 1)
+            options: dict[str, Any] = {
+                "classes": classes,
+                "long_bytes": "1 MB",
+                "period": "1 s",
+                "buffers": "split",
+            }
+            given: dict[FiveTuple, int] = {}
+            if contender != "rtt":
+                options["classify_by"] = "hash" if contender == "hash" else given
+            scheme = "guarantee" if contender in CLASSED else contender
+            bed = Testbed(scheme, rate_mbps, float(np.mean(RTTS_MS)), options)
+            # Three classes by round-trip time or control have as many flows each; those by hash have what comes.
+            for number, (control, rtt_ms) in enumerate(kinds):
+                flow = bed.tcp(rtt_ms, 0.05 * number, congestion_control=control)
+                given[bed.network.five_tuple(flow)] = controls.index(control)
+            measure = partial(_row, bed, contender, each, kinds, warm_up_s, duration_s)
+            cases.append(Case(f"{contender}-{each}", bed.network, f"{duration_s:g} s", measure))
+    return Plan(cases, _claims, _draw)
+
+
+def _row(
+    bed: Testbed,
+    contender: str,
+    each: int,
+    kinds: list[tuple[str, float]],
+    warm_up_s: float,
+    end_s: float,
+    result: Result,
+) -> Row:
+    rates = goodputs(result, len(kinds), end_s)[:, round(warm_up_s / STEP_S) :].mean(axis=1)
+    fair = bed.fair([float("inf")] * len(kinds))[0]
+    controls = list(dict.fromkeys(control for control, _ in kinds))
+    parts = {
+        name: float(
+            np.mean([rate / fair for rate, (control, _) in zip(rates, kinds, strict=True) if control == name])
+        )
+        for name in controls
+    }
+    by_rtt = {
+        rtt: float(np.mean([rate / fair for rate, (_, own) in zip(rates, kinds, strict=True) if own == rtt]))
+        for rtt in RTTS_MS
+    }
+    queue = result.queues.filter((pl.col("queue") == "r1 -> r2") & (pl.col("packets") > 0))
+    return {
+        "contender": contender,
+        "flows": each,
+        "jain": jain(rates),
+        "least_part": float(rates.min() / fair),
+        "most_part": float(rates.max() / fair),
+        "control_parts": " ".join(f"{name} {part:.2f}" for name, part in parts.items()),
+        **{f"part_{name}": part for name, part in parts.items()},
+        **{f"part_{rtt:g}_ms": part for rtt, part in by_rtt.items()},
+        "link_use": busy(result, warm_up_s, end_s),
+        "queue_delay_ms_p99": float(queue["queue_delay_ms_p99"].max() or 0.0),  # type: ignore[arg-type]
+        "rates_mbps": rates.round(3).tolist(),
+        "kinds": [f"{control}, {rtt:g} ms" for control, rtt in kinds],
+    }
+
+
+def _claims(rows: list[Row]) -> list[Claim]:
+    def of(contender: str, column: str) -> dict[str, float]:
+        return {f"{row['flows']} each": row[column] for row in rows if row["contender"] == contender}
+
+    claims = []
+    for contender in ("rtt", "cca"):
+        own, one = of(contender, "jain"), of("fifo", "jain")
+        if own and one:
+            claims.append(
+                between(
+                    f"{contender}-fairer",
+                    "ours",
+                    f"With {CONTENDERS[contender]} Jain's index is higher than with one queue",
+                    {name: own[name] / one[name] for name in own if name in one},
+                    low=1.0,
+                    why="within a class flows with other round-trip times or congestion controls compete as in one queue",
+                    form=Unit("times"),
+                )
+            )
+    if of("cca", "least_part"):
+        shares = {
+            f"{name}, {row['flows']} each": row[f"part_{name}"]
+            for row in rows
+            if row["contender"] == "cca"
+            for name in CONTROLS
+            if f"part_{name}" in row
+        }
+        claims.append(
+            between(
+                "cca-even",
+                "ours",
+                "With classes by congestion control each congestion control has its share within 10 %",
+                shares,
+                0.9,
+                1.1,
+                why="a class that does not fill its buffer leaves some of its share to the others",
+                form=Unit("of its share"),
+            )
+        )
+    if of("drr", "jain"):
+        claims.append(
+            between(
+                "drr",
+                "ours",
+                "A queue for each flow is at least as fair as any classes",
+                {
+                    f"{row['contender']}, {row['flows']} each": row["jain"]
+                    - of("drr", "jain")[f"{row['flows']} each"]
+                    for row in rows
+                    if row["contender"] in CLASSED and f"{row['flows']} each" in of("drr", "jain")
+                },
+                high=0.005,
+            )
+        )
+    return claims
+
+
+def _draw(runs: list[Run]) -> Figure:
+    """The part of its fair share that each flow has, by contender."""
+    shown = [run for run in of_first_seed(runs) if run.rows]
+    numbers = sorted({run.rows[0]["flows"] for run in shown if run.rows})
+    figure = Figure(figsize=(8.5, 3.4 * max(len(numbers), 1)), layout="constrained")
+    for panel, number in zip(
+        figure.subplots(max(len(numbers), 1), 1, squeeze=False)[:, 0], numbers, strict=False
+    ):
+        rows = [run.rows[0] for run in shown if run.rows and run.rows[0]["flows"] == number]
+        labels = list(dict.fromkeys(kind for row in rows for kind in row["kinds"]))
+        for place, row in enumerate(rows):
+            mean = float(np.mean(row["rates_mbps"]))
+            for label in labels:
+                control, rtt = label.split(", ")
+                values = [
+                    r / mean for r, kind in zip(row["rates_mbps"], row["kinds"], strict=True) if kind == label
+                ]
+                colour = f"C{CONTROLS.index(control)}"
+                marker = "osD"[RTTS_MS.index(float(rtt.split()[0]))]
+                panel.plot(
+                    [place] * len(values),
+                    values,
+                    marker,
+                    color=colour,
+                    markersize=5,
+                    alpha=0.7,
+                    label=label if place == 0 else None,
+                )
+        panel.axhline(1, color="0.5", linestyle=":", linewidth=0.9)
+        panel.set_xticks(
+            range(len(rows)), [f"{row['contender']}\nJain {row['jain']:.2f}" for row in rows], fontsize=8
+        )
+        panel.set_yscale("symlog", linthresh=0.1)
+        panel.set_yticks([0, 0.1, 0.3, 1, 3, 10], ["0", "0.1", "0.3", "1", "3", "10"])
+        panel.set_ylim(bottom=0)
+        panel.set_ylabel("goodput over fair share")
+        panel.set_title(f"{number} of each kind", fontsize=9)
+        panel.grid(alpha=0.25, axis="y")
+        panel.legend(fontsize=6, ncols=1, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
