@@ -113,7 +113,7 @@ def test_the_known_runs_are_their_own_nearest() -> None:
 
 @pytest.mark.slow
 def test_congestion_controls_are_told_and_their_matrix_is_drawn(tmp_path: Path) -> None:
-    settings = {"controls": ("cubic", "bbr"), "most": 2, "duration_s": 40.0}
+    settings = {"controls": ("cubic", "bbr"), "networks": 2, "duration_s": 40.0}
     made = run("separation.cca", settings, seeds=[1], out=tmp_path / "out")
     assert [row["told"] for row in made["rows"] if row["control"] == "bbr"] == ["bbr", "bbr"]
     assert (tmp_path / "out" / "figure.png").exists()

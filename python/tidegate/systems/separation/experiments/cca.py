@@ -78,21 +78,21 @@ class Bed:
 @experiment(
     "separation.cca",
     ("control", "rate_mbps", "rtt_ms", "buffer_bdp", "told", "right"),
-    quick={"most": 2, "duration_s": 40.0},
+    quick={"networks": 2, "duration_s": 40.0},
 )
 def cca(
     runs: Annotated[str, OneOf(GRIDS)] = "held-out",
     controls: Annotated[tuple[str, ...], OneOf(CONTROLS)] = CONTROLS,
     duration_s: Annotated[float, AtLeast(30.0)] = 60.0,
-    most: Annotated[int, AtLeast(1, 100)] = 100,
+    networks: Annotated[int, AtLeast(1, 100)] = 100,
 ) -> Plan:
     """The congestion control of single flows, told from the monitor's series of rates, round-trip times and retransmissions.
 
-    `most`: so many networks of the grid at most, evenly taken.
+    `networks`: so many of the grid at most, evenly taken.
     """
     rates, rtts, buffers = GRIDS[runs]
     grid = [(rate, rtt, buffer) for rate in rates for rtt in rtts for buffer in buffers]
-    chosen = grid[:: max(1, -(-len(grid) // most))]
+    chosen = grid[:: max(1, -(-len(grid) // networks))]
     cases = []
     for control in controls:
         for rate, rtt, buffer in chosen:
