@@ -34,10 +34,10 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
     for router, to, over in network.routes:
         core.set_route(router.number, to.number, ports[over.number][0 if over.a is router else 1])
     for link, switch, forward, reverse in network.taps:
-        there, back = ports[link.number]
         try:
-            core.tap(there, switch.number, forward)
-            core.tap(back, switch.number, reverse)
+            for tapped, number in zip(ports[link.number], (forward, reverse), strict=True):
+                if number is not None:
+                    core.tap(tapped, switch.number, number)
         except TidegateError as error:
             raise TidegateError(f"the tap of {link.name}: {error}") from None
     for node in network.nodes:

@@ -35,7 +35,7 @@ class Network(Flows):
         self.watched: list[Link] = []
         self.captures: list[tuple[Link, Node, Path, int]] = []
         self.agents: list[Attached] = []
-        self.taps: list[tuple[Link, Switch, int, int]] = []
+        self.taps: list[tuple[Link, Switch, int | None, int | None]] = []
 
     def restart(self, controller: control.Controller, at: units.Time, down: units.Time = 0) -> None:
         """Stop a controller at a time of the run, and start it again `down` later: it dies and comes back.
@@ -116,11 +116,11 @@ class Network(Flows):
         self.agents.append(attached)
         return attached
 
-    def tap(self, link: Link, switch: Switch, *, forward: int = 6, reverse: int = 7) -> None:
+    def tap(self, link: Link, switch: Switch, *, forward: int | None = 6, reverse: int | None = 7) -> None:
         """Let a switch see what goes over a link, as by an optical splitter.
 
         A copy of each packet goes into the switch when its last bit has come to the link's far end: by its port `forward` from
-        `link.a` to `link.b`, by `reverse` from `link.b` to `link.a`. These ports need no link of their own, and what the
+        `link.a` to `link.b`, by `reverse` from `link.b` to `link.a`; `None`: what goes that way is not copied. These ports need no link of their own, and what the
         switch sends there is dropped. What the link loses is not seen. The copies take none of the link's time.
         """
         self._demand_link(link, "the link of a tap")
@@ -128,7 +128,8 @@ class Network(Flows):
             name = getattr(switch, "name", repr(switch))
             raise TidegateError(f"{name} is no switch of this network; a tap leads to one")
         if forward == reverse:
-            raise TidegateError(f"the tap of {link.name} has port {forward} for both directions; give two")
+            what = "no port" if forward is None else f"port {forward}"
+            raise TidegateError(f"the tap of {link.name} has {what} for both directions; give two")
         self.taps.append((link, switch, forward, reverse))
 
     def run(

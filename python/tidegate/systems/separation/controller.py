@@ -44,6 +44,8 @@ ROOM = 1.06
 """What a flow that cannot use its share may have: this much of what it sends. It sends less than `LIMITED` of that, so it keeps it."""
 QUIET_S, QUIET_PACKETS = 1e-3, 8
 """A packet that waits for less than this, or than so many packets take, has not waited."""
+WAITING_US = 50_000
+"""After which a packet of the monitor leaves its cell to another: `separation.memory`."""
 TYPICAL_RTT_S = 0.02
 """Where none is known, for a buffer."""
 STAY_S = 30.0
@@ -53,12 +55,12 @@ MOST_MOVES = 10
 
 @dataclass(frozen=True)
 class Taps:
-    """Ports of the monitor that taps lead to: towards the congested link, and back."""
+    """Ports of the monitor that taps lead to."""
 
     before: tuple[int, int]
-    """Of the link in front of the router."""
-    after: tuple[int, int] | None = None
-    """Of the link behind it."""
+    """Of the link in front of the router: towards the congested link, and back."""
+    after: int | None = None
+    """Of the link behind it, towards its far end."""
     wire: units.Time = 0
     """Time that a packet takes from one to the other without waiting."""
 
@@ -67,7 +69,7 @@ class Taps:
         forth, back = self.before
         if self.after is None:
             return {forth: TRACKS | COUNTS | OFFERS, back: TRACKS}
-        return {forth: TRACKS | OFFERS, back: TRACKS, self.after[0]: COUNTS | LEAVES, self.after[1]: 0}
+        return {forth: TRACKS | OFFERS, back: TRACKS, self.after: COUNTS | LEAVES}
 
 
 @dataclass
@@ -166,7 +168,7 @@ class SeparationController(Controller):
             switch.table_add("taps", [port], "sees", [what])
         switch.register_write("long_bytes", [units.size(self.long_bytes)])
         switch.register_write("idle_time", [60_000_000])
-        switch.register_write("waiting_time", [2_000_000])
+        switch.register_write("waiting_time", [WAITING_US])
 
     def on_digest(self, now: int, switch: SwitchApi, digest: Digest) -> None:
         """A flow has got a place."""

@@ -16,7 +16,7 @@ from tidegate.systems.separation.controller import SeparationController, Taps
 from tidegate.systems.separation.routers.simulated import PORT_QUEUES, SimulatedRouter
 
 FRAMING = 14
-PORTS = Taps(before=(1, 2), after=(3, 4))
+PORTS = Taps(before=(1, 2), after=3)
 """Of the monitor."""
 
 
@@ -37,13 +37,13 @@ def monitor(network: Network, name: str, before: Link, after: Link, into: Node, 
             f"{into.name} is not between {before.name} and {after.name}; give the router between the taps"
         )
     switch = network.switch(name, program(**sizes), clock="1 us")
-    assert PORTS.after is not None
-    for link, (forth, back), arrives in (
-        (before, PORTS.before, before.b is into),
-        (after, PORTS.after, after.a is into),
-    ):
-        forward, reverse = (forth, back) if arrives else (back, forth)
-        network.tap(link, switch, forward=forward, reverse=reverse)
+    forth, back = PORTS.before
+    arrives = before.b is into
+    network.tap(before, switch, forward=forth if arrives else back, reverse=back if arrives else forth)
+    leaves = after.a is into
+    network.tap(
+        after, switch, forward=PORTS.after if leaves else None, reverse=None if leaves else PORTS.after
+    )
     return switch
 
 

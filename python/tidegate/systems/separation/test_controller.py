@@ -131,9 +131,7 @@ class Rounds:
     """A controller, and what the monitor would have measured."""
 
     def __init__(self, **options: Any) -> None:
-        self.controller = SeparationController(
-            Noted(), Taps((1, 2), (3, 4)), LINK, **{"classes": 2, **options}
-        )
+        self.controller = SeparationController(Noted(), Taps((1, 2), 3), LINK, **{"classes": 2, **options})
         self.now, self.sent = 0, dict[FiveTuple, Measured]()
 
     def tick(self, seconds: float = 1.0, **rates: tuple[float, ...]) -> Plan:

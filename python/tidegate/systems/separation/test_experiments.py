@@ -15,7 +15,7 @@ from tidegate.systems.separation.behaviour import FIGURES, KNOWN, PERIOD_S, Obse
 from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.experiments.fct import Workload, processor_sharing, workload
 
-NAMES = ("rebalance", "bufferbloat", "udp", "mix")
+NAMES = ("rebalance", "bufferbloat", "udp", "mix", "memory")
 """Those whose claims hold in their quick form."""
 
 

@@ -5,10 +5,14 @@
 // "Continuous In-Network Round-Trip Time Monitoring" (Dart), SIGCOMM 2022.
 register<bit<64>>(1 << PACKET_BITS) waiting_1;
 register<bit<64>>(1 << PACKET_BITS) waiting_2;
-// Time after which a packet that was not acknowledged by its own number leaves its cell to another.
+// Time after which a packet that was not acknowledged by its own number leaves its cell to another that needs it. It may be shorter than
+// round-trip times: with room, nobody needs it.
 register<bit<32>>(1) waiting_time;
 // Packets for which there was no cell.
 register<bit<32>>(1) no_cell;
+
+// After which a timestamp that was not echoed is given up, in microseconds.
+const bit<32> STAMP_TIME = 2000000;
 
 // How long such a packet took from tap to tap.
 register<bit<32>>(1 << PACKET_BITS) queued_1;
@@ -160,11 +164,9 @@ control ByTimestamps(in headers_t hdr, in metadata_t meta) {
         stamp_seen.read(seen, meta.forth);
         if (seen != hdr.timestamps.value) {
             bit<64> own;
-            bit<32> patience;
             stamp_seen.write(meta.forth, hdr.timestamps.value);
             stamps.read(own, meta.forth);
-            waiting_time.read(patience, 0);
-            if (own == 0 || meta.now - own[31:0] > patience) {
+            if (own == 0 || meta.now - own[31:0] > STAMP_TIME) {
                 stamps.write(meta.forth, hdr.timestamps.value ++ meta.now);
             }
         }
