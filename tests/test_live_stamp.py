@@ -211,6 +211,43 @@ def test_two_flows_share_as_simulated_ones(tmp_path: Path) -> None:
 
 @needs_namespaces
 @needs_iperf3
+@pytest.mark.parametrize("signal", ["rtt", "stamp"])
+@again_if_disturbed
+def test_timely_follows_the_rtt_or_stamps_as_the_simulated_one(signal: str) -> None:
+    """Round trips of 20 ms, of which hosts take little, and thresholds of 30 and 100 ms."""
+    options: dict[str, object] = {
+        "step": "ack",
+        "send": "window",
+        "scaled": "yes",
+        "most_cut": 0.5,
+        "thresholds": "fixed",
+        "t_low": "30 ms",
+        "t_high": "100 ms",
+        "delta": "500 kbit/s",
+        "alpha": 0.3,
+        "beta": 0.6,
+        "start_rate": "5 Mbit/s",
+        "raw_falls": "yes",
+        "signal": signal,
+        **(FORM.control_options if signal == "stamp" else {}),
+    }
+
+    def run(backend: str) -> Measured:
+        net, _, sender = star("20 Mbit/s", 20, segmentation_offload=None)
+        for name in ("a1", "a2"):
+            sender(name, "timely", control_options=options)
+        return measured(net, backend, "6 s", 2.0)
+
+    simulated, live = run("sim"), run("live")
+    # 32 to 50 ms: T_low is no set point.
+    assert live.queue_ms == pytest.approx(simulated.queue_ms, rel=0.25)
+    assert live.utilisation == pytest.approx(simulated.utilisation, abs=0.04)
+    assert live.goodput.sum() == pytest.approx(simulated.goodput.sum(), rel=0.04)
+    assert jain(live.goodput) > 0.95
+
+
+@needs_namespaces
+@needs_iperf3
 @again_if_disturbed
 def test_with_segmentation_offload_each_frame_has_its_own_stamp(tmp_path: Path) -> None:
     net, last, sender = star("100 Mbit/s", 5)
@@ -265,7 +302,12 @@ def test_each_set_of_parameters_is_a_control_of_its_own() -> None:
     [
         ("stamp", {"stamp_entry": "2"}, r"the stamp of real hosts: stamp_entry: it reads one value"),
         ("stamp", {"line_rate": "400 Gbit/s"}, r"the stamp of real hosts: line_rate: .* up to 100 Gbit/s"),
-        ("timely", {"beta": "0.5"}, "this kernel does not have the congestion control timely"),
+        (
+            "timely",
+            {"stamp_back_kind": "30"},
+            r"the timely of real hosts: stamp_back_kind: it reads the echo",
+        ),
+        ("powertcp", {"gamma": "0.5"}, "this kernel does not have the congestion control powertcp"),
     ],
 )
 def test_what_it_cannot_do_is_said_once(control: str, options: dict[str, str], why: str) -> None:

@@ -227,10 +227,10 @@ def test_a_claim_that_is_not_found_says_why(tmp_path: Path) -> None:
     out = written(tmp_path, "stamping.noise", rows, cross_flows=(1, 6), t_low_us=120.0)
     by_id = {row["id"]: row for row in judge_runs([out])}
     assert by_id["C1"]["verdict"] == NOT_FOUND
-    assert by_id["C1"]["measured"].startswith("MAX 1.50, RTT 1.00 Gbit/s: 1.50 times: MAX has 0.90")
+    assert by_id["C1"]["measured"].startswith("MAX 1.5, RTT 1 Gbit/s: 1.50 times: MAX has 0.90")
     assert (by_id["C2"]["verdict"], by_id["C2"]["measured"]) == (
         FOUND,
-        "1.50 Gbit/s, 150% of the fair share (90 % asked for)",
+        "1.5 Gbit/s, 150% of the fair share (90 % asked for)",
     )
     assert by_id["C3"]["measured"] == "the run has no of_fair with the signal sum"
 

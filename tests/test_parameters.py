@@ -125,6 +125,10 @@ def test_quick_changes_defaults_and_nothing_else(name: str) -> None:
     assert one.quick
     assert one.quick.keys() <= one.parameters().keys()
     one.check(one.parameters(quick=True))
+    assert one.live.keys() <= one.parameters().keys()
+    assert one.live_quick.keys() <= one.parameters().keys()
+    assert "live" in one.backends or not (one.live or one.live_quick)
+    one.check(one.parameters(quick=True, backend="live"))
 
 
 @pytest.mark.slow

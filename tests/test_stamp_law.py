@@ -5,19 +5,15 @@ from __future__ import annotations
 import ctypes
 import math
 import random
-import re
 import shutil
-import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tidegate import TidegateError
+from laws import compiled_law, simulated_options
 from tidegate.hosts import libbpf, stamp
 from tidegate.hosts.controls import Control, refusals
-from tidegate.network import Network
 from tidegate.systems.stamping.format import Format
 from tidegate.units import rate, size, time
 
@@ -46,14 +42,10 @@ class Law(ctypes.Structure):
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The arithmetic, compiled for this machine; it stops where a number has no room."""
-    library = tmp_path_factory.mktemp("law") / "law.so"
-    command = [libbpf.COMPILER, "-shared", "-fPIC", "-O1", "-Wall", "-Werror"]
-    checks = ["-fsanitize=undefined", "-fsanitize-trap=undefined"]
-    subprocess.run([*command, *checks, "-o", str(library), str(SOURCE)], check=True)
-    calls = ctypes.CDLL(str(library))
     wide, long, short = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32
-    for name, result, arguments in (
+    return compiled_law(
+        SOURCE,
+        tmp_path_factory.mktemp("law"),
         ("size_of_parameters", ctypes.c_ulong, []),
         ("law_stamp", ctypes.c_int64, [wide, ctypes.c_char_p, short]),
         ("law_update", None, [wide, wide, long, ctypes.c_uint8, long]),
@@ -61,10 +53,7 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         ("law_grow", None, [wide, wide, short, long]),
         ("law_window", short, [wide, long, long, short]),
         ("law_pace", long, [wide, long, short]),
-    ):
-        call = getattr(calls, name)
-        call.restype, call.argtypes = result, arguments
-    return calls
+    )
 
 
 def given(options: Options) -> bytes:
@@ -244,18 +233,8 @@ def test_window_and_rate_are_those_of_the_wire(native: ctypes.CDLL) -> None:
     assert native.law_pace(parameters, 10, 1434) == 125_000 * 1434 // 1500
 
 
-def names_of_simulated() -> Iterator[str]:
-    net = Network()
-    a, b = net.host("a"), net.host("b")
-    with pytest.raises(TidegateError) as error:
-        net.tcp(a, b, congestion_control="stamp", control_options={"no": 1})
-    found = re.search(r"it has ([a-z_, ]+)", str(error.value))
-    assert found is not None
-    yield from found[1].split(", ")
-
-
 def test_the_parameters_are_those_of_the_simulated_control() -> None:
-    assert sorted(stamp.DEFAULTS) == sorted(names_of_simulated())
+    assert sorted(stamp.DEFAULTS) == simulated_options("stamp")
 
 
 @pytest.mark.parametrize(

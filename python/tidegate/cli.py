@@ -289,6 +289,7 @@ def list_experiments(as_json: Json = False) -> None:
                         "summary": e.summary,
                         "backends": list(e.backends),
                         "parameters": e.parameters(),
+                        "live": dict(e.live),
                     }
                     for e in found.values()
                 ]
@@ -299,8 +300,13 @@ def list_experiments(as_json: Json = False) -> None:
         also = f", {one.also}" if one.also else ""
         print(f"{one.name}{also}  ({', '.join(one.backends)})\n    {one.summary}")
         for name, default in one.parameters().items():
-            shown = ",".join(str(item) for item in default) if isinstance(default, tuple) else default
-            print(f"      {name}={shown}")
+            live = f" (live: {_shown(one.live[name])})" if name in one.live else ""
+            print(f"      {name}={_shown(default)}{live}")
+
+
+def _shown(value: object) -> str:
+    """A parameter's value as `--set` takes it."""
+    return ",".join(str(item) for item in value) if isinstance(value, tuple) else str(value)
 
 
 @app.command()
@@ -339,7 +345,7 @@ def run(
         known = ", ".join(backends.NAMES)
         raise typer.BadParameter(f"there is no backend {backend!r}; known: {known}", param_hint="--backend")
     one = experiments.find(experiment)
-    parameters = experiments.with_settings(one, settings or [], quick)
+    parameters = experiments.with_settings(one, settings or [], quick, backend)
     experiments.demand_backend(one, backend)
     if backend == "live":
         length = experiments.clock_time(one, parameters, repeat)

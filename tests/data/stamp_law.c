@@ -11,7 +11,7 @@ unsigned long size_of_parameters(void)
 
 s64 law_stamp(const struct parameters *p, const u8 *data, u32 length)
 {
-	return stamp_of(p, data, length);
+	return stamp_of(&p->stamp, data, length);
 }
 
 void law_update(const struct parameters *p, struct law *law, u64 stamp, u8 commit, u64 rtt)

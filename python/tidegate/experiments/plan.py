@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
+from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.claims import Claim, Row
 from tidegate.network import Network
@@ -28,7 +29,7 @@ class Case:
     name: str
     network: Network | Callable[[int], Network]
     """A network, or what makes it from the run's seed: for random starts or pairs, and for experiments of many networks."""
-    until: str
+    until: units.Time
     measure: Callable[[Result], Row | list[Row]]
 
 

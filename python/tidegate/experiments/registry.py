@@ -29,14 +29,23 @@ class Experiment:
     """Backends on which it runs."""
     quick: Mapping[str, Any] = field(default_factory=dict)
     """Other defaults for `--quick`."""
+    live: Mapping[str, Any] = field(default_factory=dict)
+    """Other defaults between real hosts."""
+    live_quick: Mapping[str, Any] = field(default_factory=dict)
+    """Other defaults for `--quick` between real hosts."""
     also: str | None = None
     """An alternative name."""
 
-    def parameters(self, quick: bool = False) -> dict[str, Any]:
+    def parameters(self, quick: bool = False, backend: str = "sim") -> dict[str, Any]:
         """Names and defaults."""
         signature = inspect.signature(self.plan)
         defaults = {p.name: p.default for p in signature.parameters.values()}
-        return {**defaults, **self.quick} if quick else defaults
+        if quick:
+            defaults.update(self.quick)
+        if backend == "live":
+            defaults.update(self.live)
+            defaults.update(self.live_quick if quick else {})
+        return defaults
 
     def check(self, parameters: dict[str, Any]) -> None:
         """Raise `TidegateError` for invalid values."""
@@ -77,17 +86,21 @@ def experiment(
     table: tuple[str, ...] = (),
     backends: tuple[str, ...] = ("sim",),
     quick: Mapping[str, Any] | None = None,
+    live: Mapping[str, Any] | None = None,
+    live_quick: Mapping[str, Any] | None = None,
     also: str | None = None,
 ) -> Callable[[Callable[..., Plan]], Callable[..., Plan]]:
     """Makes a function an experiment; the first line of its docstring says what it shows.
 
     `table` says which columns a terminal shows, `backends` where it can run: in the simulator alone, or live as well. `quick`
-    has the defaults that are others with `--quick`; `also` is a second name.
+    has the defaults that are others with `--quick`, `live` those that are others between real hosts, and `live_quick` those with both;
+    `also` is a second name.
     """
 
     def register(plan: Callable[..., Plan]) -> Callable[..., Plan]:
         summary = (plan.__doc__ or "").strip().splitlines()[0]
-        _registry[name] = Experiment(name, summary, plan, table, backends, quick or {}, also)
+        others = (quick or {}, live or {}, live_quick or {})
+        _registry[name] = Experiment(name, summary, plan, table, backends, *others, also)
         return plan
 
     return register
@@ -123,9 +136,11 @@ def find(name: str) -> Experiment:
     raise TidegateError(f"there is no experiment {name!r}; known: {', '.join(known)}")
 
 
-def with_settings(one: Experiment, settings: list[str], quick: bool = False) -> dict[str, Any]:
+def with_settings(
+    one: Experiment, settings: list[str], quick: bool = False, backend: str = "sim"
+) -> dict[str, Any]:
     """The parameters, with those set by `name=value` converted to the types of their defaults."""
-    parameters = one.parameters(quick)
+    parameters = one.parameters(quick, backend)
     names = [setting.partition("=")[0] for setting in settings]
     for setting in settings:
         name, sign, text = setting.partition("=")

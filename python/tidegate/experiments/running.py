@@ -106,7 +106,7 @@ def run(
 ) -> dict[str, Any]:
     """Run every case with every seed, write the folder `out`, and return the contents of `--json`.
 
-    Parameters that are not given have their defaults, with `quick` those for less time.
+    Parameters that are not given have their defaults, with `quick` those for less time, and the backend's where it has its own.
 
     The folder holds `run.json` (parameters, seeds, versions, rows, claims), the tables of every run, and the figure. It
     appears when all is done. A run that is there is replaced, and what else is in its folder stays; a folder of something
@@ -117,7 +117,7 @@ def run(
     one = find(name)
     name = one.name
     demand_backend(one, backend)
-    parameters = {**one.parameters(quick), **parameters}
+    parameters = {**one.parameters(quick, backend), **parameters}
     one.check(parameters)
     plan = one.plan(**parameters)
     if not plan.cases:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from tidegate.hosts import libbpf, stamp
+from tidegate.hosts import libbpf, stamp, timely
 from tidegate.hosts.libbpf import BpfError, Loaded
 
 Given = tuple[tuple[str, str], ...]
@@ -22,16 +22,17 @@ ACCURATE_ECN = frozenset({"prague"})
 """Those that ask for accurate ECN, by themselves and always."""
 BOTH_ENDS = frozenset({"prague", "dctcp"})
 """Those that the receiver takes part in: from the handshake on, and in what it tells of CE."""
-SOURCES = {name: Path(__file__).with_name(f"{name}.c") for name in ("prague", "dctcp", "stamp")}
+SOURCES = {name: Path(__file__).with_name(f"{name}.c") for name in ("prague", "dctcp", "stamp", "timely")}
 # Linux versions that have what they need: registration that ends with its owner; accurate ECN.
-SINCE = {"prague": "6.18", "dctcp": "6.4", "stamp": "6.4"}
+SINCE = {"prague": "6.18", "dctcp": "6.4", "stamp": "6.4", "timely": "6.4"}
 # In an object, as long as what comes in its place.
 PLACEHOLDER = "XXXXXX"
 # The program for the egress of interfaces that marks packets ECT(1), where there is one.
 MARKERS = {"prague": "ect1"}
 # Those that have parameters: what cannot be done of them, and the value of the map `given`.
 PARAMETERS: dict[str, tuple[Callable[[Given], Iterator[str]], Callable[[Given], bytes], int]] = {
-    "stamp": (stamp.refusals, stamp.packed, stamp.SIZE)
+    "stamp": (stamp.refusals, stamp.packed, stamp.SIZE),
+    "timely": (timely.refusals, timely.packed, timely.SIZE),
 }
 FIRST = bytes(4)
 

@@ -162,6 +162,8 @@ struct tcp_sock {
 };
 
 struct rate_sample {
+	/* Microseconds; negative: none was measured. */
+	long rtt_us;
 	u32 acked_sacked;
 	s32 losses;
 };

@@ -114,7 +114,7 @@ ALWAYS_INLINE s64 taken(const struct parameters *p, struct sock *sk, struct stat
 	if (count == s->told)
 		return -1;
 	s->told = count;
-	return told->kind == p->kind ? stamp_of(p, told->data, told->length) : -1;
+	return told->kind == p->stamp.kind ? stamp_of(&p->stamp, told->data, told->length) : -1;
 }
 
 SECTION("struct_ops/stamp_init") void stamp_init(u64 *arguments)

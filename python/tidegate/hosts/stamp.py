@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from tidegate import units
+from tidegate.hosts import stamp_field
 
 Given = tuple[tuple[str, str], ...]
 """Names and values, as `Network.tcp` has checked them."""
@@ -18,12 +19,7 @@ DEFAULTS = {
     "overhead": "66",
     "min_rate": "100 Mbit/s",
     "min_cwnd": "1",
-    "stamp_unit": "1 us",
-    "stamp_mantissa": "0",
-    "stamp_fold": "max",
-    "stamp_entry": "0",
-    "stamp_kind": "253",
-    "stamp_back_kind": "0",
+    **stamp_field.DEFAULTS,
     "signal": "queue",
     "base_rtt": "10 us",
     "eta": "",
@@ -42,17 +38,14 @@ LEAST_RTT = 1000
 """One nanosecond, in picoseconds."""
 
 POINT = 20
-_PARAMETERS = struct.Struct("=5Q11I4B")
+_PARAMETERS = struct.Struct(f"=5Q9I{stamp_field.SIZE}sI")
 SIZE = _PARAMETERS.size + -_PARAMETERS.size % 8
 
 
 def refusals(given: Given) -> Iterator[str]:
     """What real hosts cannot do of the parameters."""
     value = {**DEFAULTS, **dict(given)}
-    if value["stamp_entry"] != "0":
-        yield "stamp_entry: it reads one value for all hops, and no vectors"
-    if value["stamp_back_kind"] != "0":
-        yield "stamp_back_kind: it reads the echo only, and no stamps on ACKs"
+    yield from stamp_field.refusals(value)
     if units.rate(value["line_rate"]) > units.rate(MOST_RATE):
         yield f"line_rate: it counts rates up to {MOST_RATE}"
     for name in ("rtt", "base_rtt"):
@@ -65,7 +58,6 @@ def packed(given: Given) -> bytes:
     value = {**DEFAULTS, **dict(given)}
     value["eta"] = value["eta"] or ETA[value["signal"]]
     base_rtt = units.time(value["base_rtt"])
-    multiplier, shift = _fixed_point(Fraction(units.time(value["stamp_unit"]) << POINT, base_rtt))
     shares = ("eta", "free_queue", "search", "gain", "step", "least_step", "theta")
     return _PARAMETERS.pack(
         units.rate(value["line_rate"]),
@@ -73,21 +65,9 @@ def packed(given: Given) -> bytes:
         base_rtt // 1000,
         units.time(value["rtt"]) // 1000 if value["rtt"] else 0,
         min(max(1, units.size(value["young"])), (1 << 32) - 1),
-        multiplier,
-        shift,
         *(round(float(value[name]) * (1 << POINT)) for name in shares),
         int(value["overhead"]),
         int(value["min_cwnd"]),
+        stamp_field.packed(value, Fraction(1 << POINT, base_rtt)),
         value["signal"] == "utilisation",
-        value["stamp_fold"] == "sum_squ",
-        int(value["stamp_mantissa"]),
-        int(value["stamp_kind"]),
     ).ljust(SIZE, b"\0")
-
-
-def _fixed_point(factor: Fraction) -> tuple[int, int]:
-    """A multiplier of 32 bits and a shift; a larger factor is cut to what fits."""
-    shift = 0
-    while shift < 63 and factor * (2 << shift) < 1 << 32:
-        shift += 1
-    return min(round(factor * (1 << shift)), (1 << 32) - 1), shift

@@ -2,15 +2,13 @@
  *
  * The arithmetic of `stamp.c`: the law of the simulated control (crates/transport/src/cc/stamp.rs, stamp_field.rs, wire_window.rs) in whole
  * numbers. Shares and stamps, in base round trips, have 20 bits behind the point. Rates are bit/s up to 100 Gbit/s, times nanoseconds
- * up to 1 s; with these no product exceeds 64 bits. A signed division is made of unsigned ones, as BPF has no other.
+ * up to 1 s; with these no product exceeds 64 bits. A stamp counts up to 1024 base round trips. A signed division is made of unsigned ones, as BPF has no other.
  */
 #pragma once
-#include "words.h"
+#include "stamp_field.h"
 
 #define POINT 20
 #define ONE (1 << POINT)
-/* A stamp beyond this many base round trips counts as this many. */
-#define MOST_STAMP ((u64)ONE << 10)
 /* Additive step that a long queue leaves: a fifth. */
 #define LEAST_GATE (ONE / 5)
 /* The rate grows at the full gain, whatever the round trip, where the load is below 0.8 of the set point. */
@@ -26,12 +24,11 @@ struct parameters {
 	u64 base_rtt, rtt;
 	/* Bytes. */
 	u64 young;
-	/* A stamp is (steps * multiplier) >> shift. */
-	u32 multiplier, shift;
 	u32 eta, free_queue, search, gain, step, least_step, theta;
 	/* Bytes of a full packet besides its payload; packets. */
 	u32 overhead, min_cwnd;
-	u8 utilisation, sum_of_squares, mantissa, kind;
+	struct field stamp;
+	u32 utilisation;
 };
 
 /* Of a flow. */
@@ -50,55 +47,6 @@ struct law {
 ALWAYS_INLINE s64 quotient(s64 dividend, u32 divisor)
 {
 	return dividend < 0 ? -(s64)((u64)-dividend / divisor) : (s64)((u64)dividend / divisor);
-}
-
-/* The whole part of the root, for squares below 2^63. Without branches: the kernel's verifier would go through each combination. */
-ALWAYS_INLINE u64 root(u64 square)
-{
-	u64 found = 0;
-
-	for (u32 step = 0; step < 32; step++) {
-		u64 bit = 1ull << (62 - 2 * step), with = found + bit;
-		/* All bits, if the difference is not negative. */
-		u64 fits = ~(u64)((s64)(square - with) >> 63);
-
-		square -= with & fits;
-		found = (found >> 1) + (bit & fits);
-	}
-	return found;
-}
-
-/* A field of so many bytes in base round trips; -1: nobody has stamped it, or it is of another format. */
-ALWAYS_INLINE s64 stamp_of(const struct parameters *p, const u8 *data, u32 length)
-{
-	u64 steps = 0;
-	u8 state = 0;
-
-	if (length < 2 || length > 5)
-		return -1;
-	for (u32 byte = 0; byte < 5; byte++) {
-		if (byte + 1 < length)
-			steps = steps << 8 | data[byte];
-		else if (byte + 1 == length)
-			state = data[byte];
-	}
-	/* Version, and the number of switches that have stamped. */
-	if (state >> 6 || !(state & 63))
-		return -1;
-	if (p->sum_of_squares) {
-		/* This root has 15 bits behind the point. */
-		steps = (root(steps << 30) * p->multiplier) >> (p->shift & 63) >> 15;
-		return steps < MOST_STAMP ? steps : MOST_STAMP;
-	}
-	if (p->mantissa && steps >> p->mantissa > 1) {
-		u64 exponent = (steps >> p->mantissa) - 1;
-
-		steps = (steps & ((1u << p->mantissa) - 1)) | 1u << p->mantissa;
-		/* What does not fit 32 bits is cut. */
-		steps = exponent + p->mantissa < 32 ? steps << exponent : 0xffffffff;
-	}
-	steps = (steps * p->multiplier) >> (p->shift & 63);
-	return steps < MOST_STAMP ? steps : MOST_STAMP;
 }
 
 /* Share of the additive step that is left to a flow of its age: the root of young / (young + acked). */

@@ -15,6 +15,8 @@ import numpy as np
 from tidegate.claims import Row
 from tidegate.papers import Finding, PaperClaim, Parameters, need
 
+RATE_GBPS = 10.0
+"""Of the paper's links, at which the constants in time are given."""
 PAPER = 'S. Arslan, N. McKeown, "Switches Know the Exact Amount of Congestion", Workshop on Buffer Sizing (BS), 2019'
 
 Judge = Callable[[list[Row], Parameters], Finding]
@@ -29,12 +31,12 @@ def _of(rows: list[Row], signal: str, column: str) -> float:
 
 def _ratio(rows: list[Row], _: Parameters) -> Finding:
     high, low = (_of(rows, signal, "throughput_gbps") for signal in ("max", "rtt"))
-    return Finding(high >= 2 * low, f"MAX {high:.2f}, RTT {low:.2f} Gbit/s: {high / low:.2f} times")
+    return Finding(high >= 2 * low, f"MAX {high:.3g}, RTT {low:.3g} Gbit/s: {high / low:.2f} times")
 
 
 def _fair(rows: list[Row], _: Parameters) -> Finding:
     of_fair, rate = _of(rows, "max", "of_fair"), _of(rows, "max", "throughput_gbps")
-    return Finding(of_fair >= 0.9, f"{rate:.2f} Gbit/s, {of_fair:.0%} of the fair share (90 % asked for)")
+    return Finding(of_fair >= 0.9, f"{rate:.3g} Gbit/s, {of_fair:.0%} of the fair share (90 % asked for)")
 
 
 def _well_below(rows: list[Row], _: Parameters) -> Finding:
@@ -43,13 +45,13 @@ def _well_below(rows: list[Row], _: Parameters) -> Finding:
     return Finding(found, f"SUM {shares['sum']:.0%}, RTT {shares['rtt']:.0%} of the fair share")
 
 
-def _ordered(signals: Sequence[str], column: str, unit: str, digits: int = 2) -> Judge:
+def _ordered(signals: Sequence[str], column: str, unit: str, digits: int = 3) -> Judge:
     """The signals' medians rise in this order."""
 
     def judge(rows: list[Row], _: Parameters) -> Finding:
         values = [_of(rows, signal, column) for signal in signals]
         measured = ", ".join(
-            f"{name.upper()} {value:.{digits}f}" for name, value in zip(signals, values, strict=True)
+            f"{name.upper()} {value:.{digits}g}" for name, value in zip(signals, values, strict=True)
         )
         return Finding(all(a < b for a, b in pairwise(values)), f"{measured} {unit}")
 
@@ -86,7 +88,7 @@ def _swings(rows: list[Row], parameters: Parameters) -> Finding:
 
 def _fills(rows: list[Row], parameters: Parameters) -> Finding:
     peak = _of(rows, "max", "first_peak_us")
-    room = parameters["t_low_us"] - rows[0]["min_rtt_us"]
+    room = parameters["t_low_us"] * RATE_GBPS / parameters.get("rate_gbps", RATE_GBPS) - rows[0]["min_rtt_us"]
     return Finding(
         peak >= 0.9 * room,
         f"first peak of single-flow queues {peak:.0f} us; T_low is {room:.0f} us above the RTT without queues",
@@ -146,7 +148,7 @@ def _with(values: dict[int, float], *bits: int) -> list[float]:
 
 
 def _list(values: dict[int, float], digits: int = 0) -> str:
-    return ", ".join(f"{n}: {value:.{digits}f}" for n, value in values.items())
+    return ", ".join(f"{n}: {value:.{digits}g}" for n, value in values.items())
 
 
 def _few_bits(rows: list[Row], _: Parameters) -> Finding:

@@ -31,16 +31,20 @@ from tidegate.systems.stamping.experiments.testbed import (
     stamp_all,
     stamp_for,
 )
+from tidegate.systems.stamping.format import Format
 from tidegate.systems.stamping.setup import stamping
 
 Floats = npt.NDArray[np.float64]
 
 RATE_GBPS = 10.0
+"""Of all links in the paper. On links of another rate all times are longer by its ratio, and queues in packets stay the same."""
 US_PER_BYTE = 8 / (RATE_GBPS * 1e3)
 # A packet and its ACK on one link.
 WIRE_US = (PACKET + HEADERS) * US_PER_BYTE
 MIN_RTT_US = 7 * (2 * 5.0 + WIRE_US)
 """Of the primary flow without queues: the paper's seven links, of 5 us each."""
+LEAST_MBPS = 1
+"""Rate that TIMELY does not go below."""
 SAMPLE_US = 100
 PEAK_US = 20
 """A queue that has not been longer than this had no peak: bursts of a few packets are none."""
@@ -64,6 +68,7 @@ def demand_queues(cross_flows: tuple[int, ...]) -> None:
 
 def author_s_constants(
     *,
+    rate_gbps: float = RATE_GBPS,
     delta_mbps: float = 20.0,
     beta: float = 0.6,
     alpha: float = 0.3,
@@ -72,14 +77,16 @@ def author_s_constants(
     start_gbps: float = 2.0,
     **more: object,
 ) -> dict[str, object]:
-    """Options of `timely` for Figs. 2 to 4, after the public code of the paper's first author."""
+    """Options of `timely` for Figs. 2 to 4, after the public code of the paper's first author: those at 10 Gbit/s, in proportion."""
+    scale = RATE_GBPS / rate_gbps
     return {
-        "delta": f"{delta_mbps:g} Mbit/s",
+        "delta": f"{delta_mbps / scale:g} Mbit/s",
         "beta": beta,
         "alpha": alpha,
-        "t_low": f"{t_low_us:g} us",
-        "t_high": f"{t_high_us:g} us",
-        "start_rate": f"{start_gbps:g} Gbit/s",
+        "t_low": f"{t_low_us * scale:g} us",
+        "t_high": f"{t_high_us * scale:g} us",
+        "start_rate": f"{start_gbps / scale:g} Gbit/s",
+        **({"min_rate": f"{LEAST_MBPS / scale:g} Mbit/s"} if scale > 1 else {}),
         **more,
     }
 
@@ -94,7 +101,14 @@ class Lot:
     threshold_us: float = 120.0
     """Of IND."""
     cross_rtt_us: float = MIN_RTT_US
-    """Of cross flows without queues."""
+    """Of cross flows without queues. Times are those at 10 Gbit/s."""
+    rate_gbps: float = RATE_GBPS
+    """Of all links."""
+
+    @property
+    def scale(self) -> float:
+        """Times of this network in those at 10 Gbit/s."""
+        return RATE_GBPS / self.rate_gbps
 
     @property
     def bottleneck(self) -> int:
@@ -104,17 +118,21 @@ class Lot:
     @property
     def fair_gbps(self) -> float:
         """The primary flow's max-min share."""
-        return RATE_GBPS / (max(self.cross_flows) + 1)
+        return self.rate_gbps / (max(self.cross_flows) + 1)
+
+    @property
+    def form(self) -> Format:
+        """The stamp on its packets."""
+        return stamp_for(self.signal, self.threshold_us, self.scale)
 
     @property
     def payload(self) -> int:
         """Bytes of payload in a packet."""
-        return payload(stamp_for(self.signal, self.threshold_us))
+        return payload(self.form)
 
     def network(self, seed: int) -> Network:
         """Flows start within the first round trip, at random."""
-        network, random = Network(), Random(seed)
-        form = stamp_for(self.signal, self.threshold_us)
+        network, random, form = Network(), Random(seed), self.form
         queues = len(self.cross_flows)
         delay_us = (MIN_RTT_US / (queues + 2) - WIRE_US) / 2
         switches: list[Node] = [
@@ -125,8 +143,8 @@ class Lot:
             network.link(
                 a,
                 b,
-                rate=f"{RATE_GBPS:g} Gbit/s",
-                delay=round(us * 1e6),
+                rate=f"{self.rate_gbps:g} Gbit/s",
+                delay=round(us * self.scale * 1e6),
                 framing=0,
                 queue=f"{packets} packets",
             )
@@ -151,11 +169,12 @@ class Lot:
                 ends.append((a, b))
         stamp_all(network, (host for pair in ends for host in pair), form)
         reading = form.control_options if is_stamp(self.signal) else {}
-        keywords = author_s_timely(self.signal, reading, MIN_RTT_US, **self.constants)
+        keywords = author_s_timely(self.signal, reading, MIN_RTT_US * self.scale, **self.constants)
         for a, b in ends:
-            start = 0 if a is source else random.randrange(round(MIN_RTT_US * units.PS_PER_S / 1e6))
+            within = round(MIN_RTT_US * self.scale * units.PS_PER_S / 1e6)
+            start = 0 if a is source else random.randrange(within)
             network.tcp(a, b, start=start, **keywords)
-        network.record(f"{SAMPLE_US} us", queues=shared)
+        network.record(round(SAMPLE_US * self.scale * 1e6), queues=shared)
         return network
 
     def queue_names(self) -> list[str]:
@@ -167,7 +186,7 @@ class Lot:
         between = queue_samples.filter(pl.col("time_s").is_between(from_ms / 1e3, to_ms / 1e3))
         by_name = between.partition_by("queue", as_dict=True)
         each = [by_name[name,].sort("time_s")["bytes"].to_numpy() for name in self.queue_names()]
-        return np.array(each, dtype=float) * US_PER_BYTE
+        return np.array(each, dtype=float) * US_PER_BYTE * self.scale
 
     def rates_gbps(self, flow_samples: pl.DataFrame, from_ms: float) -> list[float]:
         """Of each flow, from a time on."""
@@ -181,10 +200,10 @@ class Lot:
         return [received * factor / spent for _, received, spent in ends.iter_rows()]
 
     def rows(self, about: Row, warm_up_ms: float, result: Result) -> Row:
-        """The run's row: throughputs, the primary flow's RTT, and its queues."""
+        """The run's row: throughputs, the primary flow's RTT, and its queues. The warm-up is that of this network."""
         rates = self.rates_gbps(result.flow_samples, warm_up_ms)
         delays = self.delays_us(result.queue_samples, warm_up_ms)
-        rtts = MIN_RTT_US + delays.sum(axis=0)
+        rtts = MIN_RTT_US * self.scale + delays.sum(axis=0)
         own = delays[self.bottleneck]
         # By how much each signal differs from the bottleneck's queue.
         signals = {
@@ -199,6 +218,7 @@ class Lot:
             "of_fair": rates[0] / self.fair_gbps,
             "rtt_us_mean": float(rtts.mean()),
             **{f"rtt_us_p{share}": float(np.quantile(rtts, share / 100)) for share in (50, 95, 99)},
+            "srtt_us_p50": self._smoothed_us(result, warm_up_ms),
             "max_elsewhere": float(np.mean(delays.argmax(axis=0) != self.bottleneck)),
             **{f"noise_us_{name}": float((values - own).std()) for name, values in signals.items()},
             "first_peak_us": self._first_peak_us(result),
@@ -209,7 +229,7 @@ class Lot:
         least, most = 1.0, 1.0
         for number, (count, queue) in enumerate(zip(self.cross_flows, delays, strict=True), 1):
             group = rates[at : at + count]
-            share = (RATE_GBPS - self.fair_gbps) / count
+            share = (self.rate_gbps - self.fair_gbps) / count
             least, most = min(least, min(group) / share), max(most, max(group) / share)
             at += count
             row[f"queue{number}_us_mean"] = float(queue.mean())
@@ -217,12 +237,17 @@ class Lot:
             row[f"cross{number}_gbps"] = float(np.mean(group))
         return {**row, "cross_of_fair_least": least, "cross_of_fair_most": most}
 
+    def _smoothed_us(self, result: Result, from_ms: float) -> float:
+        """Median of the primary flow's smoothed RTT, which has in it what hosts take."""
+        own = result.flow_samples.filter((pl.col("flow") == 0) & (pl.col("time_s") >= from_ms / 1e3))
+        return float(np.median(own["srtt_ms"].drop_nulls().to_numpy())) * 1e3
+
     def _first_peak_us(self, result: Result) -> float:
         """Median over the queues of one cross flow: the longest that each is before it first falls to half of that."""
         peaks = []
         for count, queue in zip(self.cross_flows, self.delays_us(result.queue_samples), strict=True):
             highest = np.maximum.accumulate(queue)
-            falls = np.flatnonzero((queue < highest / 2) & (highest > PEAK_US))
+            falls = np.flatnonzero((queue < highest / 2) & (highest > PEAK_US * self.scale))
             if count == min(self.cross_flows) and len(falls):
                 peaks.append(highest[falls[0]])
         return float(np.median(peaks)) if peaks else 0.0

@@ -33,11 +33,15 @@ Signals = Annotated[tuple[str, ...], OneOf(SIGNALS)]
 WHY_CONSTANTS = "the result is sensitive to TIMELY's constants, which the paper does not give; these are those of its first author's public code"
 
 
-def exact(fold: str, threshold_us: float = 120.0) -> Format:
-    """Times in queue, of 32 bits: the paper's default. The squares of SUM_SQU are of steps of 1/65536 of 2 ms; IND has one bit."""
+def exact(fold: str, threshold_us: float = 120.0, scale: float = 1.0) -> Format:
+    """Times in queue, of 32 bits: the paper's default. The squares of SUM_SQU are of steps of 1/65536 of 2 ms; IND has one bit.
+
+    `scale`: the times of this network in those of the paper's.
+    """
     if fold == "ind":
-        return Format(round(threshold_us * 1e6), bits=1, fold="ind")
-    return Format("2 ms" if fold == "sum_squ" else EXACT, bits=32, fold=fold)  # type: ignore[arg-type]
+        return Format(round(threshold_us * scale * 1e6), bits=1, fold="ind")
+    whole = 2 * 10**9 if fold == "sum_squ" else EXACT
+    return Format(round(whole * scale), bits=32, fold=fold)  # type: ignore[arg-type]
 
 
 def is_stamp(signal: str) -> bool:
@@ -45,9 +49,9 @@ def is_stamp(signal: str) -> bool:
     return not signal.startswith("rtt")
 
 
-def stamp_for(signal: str, threshold_us: float = 120.0) -> Format:
+def stamp_for(signal: str, threshold_us: float = 120.0, scale: float = 1.0) -> Format:
     """The stamp on the packets of a run that follows a signal: with round trips packets are stamped all the same, and as long."""
-    return exact(signal if is_stamp(signal) else "max", threshold_us)
+    return exact(signal if is_stamp(signal) else "max", threshold_us, scale)
 
 
 def payload(form: Format) -> int:
