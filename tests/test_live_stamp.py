@@ -17,6 +17,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from pyroute2.ethtool.ioctl import IoctlEthtool
 from scapy.utils import RawPcapReader
 
 from live import (
@@ -35,11 +36,12 @@ from live import (
 )
 from tidegate import TidegateError
 from tidegate.hosts import controls
-from tidegate.hosts.agents import Agent
+from tidegate.hosts.agents import Agent, Connection
 from tidegate.hosts.controls import Control, Controls
 from tidegate.hosts.shims import Echo, Insert, Signal
 from tidegate.hosts.stamp import DEFAULTS
 from tidegate.lab import kernel, names
+from tidegate.lab.interfaces import HOST_INTERFACE
 from tidegate.lab.plan import plan
 from tidegate.network import Link, Network, Node
 from tidegate.results import jain
@@ -93,11 +95,29 @@ def star(rate: str, rtt_ms: float, **options: Any) -> tuple[Network, Link, Calla
     return net, last, sender
 
 
+class Merging(Agent):
+    """Has the kernel of a receiver merge what it can of the packets that come, as it does by itself outside the lab."""
+
+    merges = False
+
+    def on_open(self, now: int, connection: Connection) -> None:
+        with connection.in_namespace():
+            interface = IoctlEthtool(HOST_INTERFACE)
+            interface.set_offload_flag("generic-receive-offload", True)
+            self.merges = dict(interface.get_offload_flags())["generic-receive-offload"]
+            interface.close()
+
+
 @needs_namespaces
+@pytest.mark.parametrize("merging", [False, True], ids=["", "GRO"])
 @again_if_disturbed
-def test_the_receiver_reads_what_the_switches_recorded(tmp_path: Path) -> None:
+def test_the_receiver_reads_what_the_switches_recorded(merging: bool, tmp_path: Path) -> None:
+    """With GRO as well: it merges no packets with IPv4 options, and so each stamp is read."""
     form = Format("65536 us", 16)
     lab = Lab(form, tmp_path, size="16 MB")
+    merger = Merging()
+    if merging:
+        lab.net.agent(lab.net.nodes[1], merger)
     # 16 MB take 3.4 s.
     watched(lab.net.run("4500 ms", backend="live", progress=False))
     times = lab.times()
@@ -111,6 +131,7 @@ def test_the_receiver_reads_what_the_switches_recorded(tmp_path: Path) -> None:
         assert -1000 < stamp.code * 1000 - longest <= 0
     changes = [stamp for before, stamp in zip([None, *stamps], stamps, strict=False) if stamp != before]
     assert lab.receiver.told == changes
+    assert merger.merges == merging
     # Each echo is a stamp of a data packet.
     assert len(lab.sender.told) > 1000
     assert set(lab.sender.told) <= set(changes)
