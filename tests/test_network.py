@@ -426,8 +426,68 @@ def test_an_interrupted_run_does_not_take_a_whole_one_s_place(
     (out / "run.json").write_text("{")
     with monkeypatch.context() as patch:
         patch.setattr(running, "_look_up", interrupted)
-        with pytest.raises(experiments.Interrupted, match=r"tables up to then are in .*run$"):
+        with pytest.raises(experiments.Interrupted, match=r"tables up to then are in .*run; "):
             again(flows=(2,))
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has done is taken, and what comes out is what one run gives."""
+    whole = {"flows": (1, 2, 3), "duration_s": 3.0}
+    done: list[int] = []
+    run_case = running._run_case
+
+    def counted(
+        progress: Any, name: str, parameters: dict[str, Any], index: int, seed: int, backend: str
+    ) -> Any:
+        done.append(index)
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        return run_case(progress, name, parameters, index, seed, backend)
+
+    def again(out: Path, given: dict[str, Any], resume: bool = False) -> dict[str, Any]:
+        return run_experiment(
+            "reference.dumbbell", given, seeds=[1], quick=True, out=out, resume=resume, progress=heard
+        )
+
+    told: list[tuple[float, int]] = []
+
+    def heard(now: float, of: int) -> None:
+        told.append((now, of))
+
+    reference = again(tmp_path / "reference", whole)
+    assert told == sorted(told)
+    assert any(now % 1 for now, _ in told)
+    out = tmp_path / "run"
+    with pytest.raises(TidegateError, match=r"hold no interrupted run; leave out --resume"):
+        again(out, whole, resume=True)
+    monkeypatch.setattr(running, "_run_case", counted)
+    with pytest.raises(experiments.Interrupted, match=r"1 of 3 runs done; .* --resume goes on"):
+        again(out, whole)
+    with pytest.raises(TidegateError, match=r"is a run with another parameters: .*; give the same"):
+        again(out, {**whole, "duration_s": 4.0}, resume=True)
+    told.clear()
+    answer = again(out, whole, resume=True)
+    assert done == [0, 1, 1, 2]
+    assert {of for _, of in told} == {3}
+    assert min(now for now, _ in told) >= 1
+    assert {**answer, "out": ""} == {**reference, "out": ""}
+    for table in (tmp_path / "reference" / "tables").rglob("*.parquet"):
+        assert table.read_bytes() == (out / table.relative_to(tmp_path / "reference")).read_bytes()
+    assert (out / "figure.png").exists()
+    # One beside a whole run goes away when it has been taken up.
+    done.clear()
+    with pytest.raises(experiments.Interrupted, match=r"run\.interrupted; "):
+        again(out, whole)
+    assert again(out, whole, resume=True)["rows"] == reference["rows"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["reference", "run"]
+    # Tables that are gone are no reason to begin again unasked.
+    done.clear()
+    with pytest.raises(experiments.Interrupted):
+        again(tmp_path / "third", whole)
+    next((tmp_path / "third").rglob("flows.parquet")).unlink()
+    with pytest.raises(TidegateError, match="the tables of n1, seed 1, cannot be read"):
+        again(tmp_path / "third", whole, resume=True)
 
 
 NO_COUNT = (-1, 2**32, 1.5, math.nan, "1", None, True, b"1")

@@ -334,6 +334,9 @@ def run(
             show_default=False,
         ),
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run that was interrupted there.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run an experiment: prints tables and claims beside measured values; writes a figure."""
@@ -364,6 +367,7 @@ def run(
                 out=out if out is not None else Path("runs") / experiment,
                 progress=lambda done, total: bar.update(task, completed=done, total=total),
                 processes=os.cpu_count() or 1,
+                resume=resume,
             )
         except experiments.Interrupted as stopped:
             # The command line's parser turns the exception into an exit without its text.

@@ -62,6 +62,10 @@ def _options(topology: str, what: str, given: LinkOptions | None, default: LinkO
     return cast("LinkOptions", {**default, **given})
 
 
+WITHIN_HOST = "1 Tbit/s"
+"""Between a host and its own port, where that is a switch."""
+
+
 def _counts(topology: str, **counts: int) -> None:
     for name, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
@@ -201,10 +205,12 @@ def leaf_spine(
     access: LinkOptions | None = None,
     fabric: LinkOptions | None = None,
     switch: MakeSwitch = _router,
+    port: MakeSwitch | None = None,
     prefix: str = "",
 ) -> LeafSpine:
     """Hosts `h0`, `h1`, ..., leaves `leaf0`, ..., spines `spine0`, ...; flows are split over the spines.
 
+    With `port` a host's own port is a switch, `nic0`, ..., which can do what switches do; the link from host to port takes no time.
     Defaults: access links of 10 Gbit/s and 2 us, fabric links of 40 Gbit/s and 2 us, each with 1000 packets.
     """
     _counts("leaf-spine", leaves=leaves, spines=spines, hosts_per_leaf=hosts_per_leaf)
@@ -213,7 +219,12 @@ def leaf_spine(
     hosts = [net.host(f"{prefix}h{i}") for i in range(leaves * hosts_per_leaf)]
     lower = [switch(net, f"{prefix}leaf{i}") for i in range(leaves)]
     upper = [switch(net, f"{prefix}spine{i}") for i in range(spines)]
-    links = [_connect(net, host, lower[i // hosts_per_leaf], edge) for i, host in enumerate(hosts)]
+    ends = [host if port is None else port(net, f"{prefix}nic{i}") for i, host in enumerate(hosts)]
+    for host, end in zip(hosts, ends, strict=True):
+        if end is not host:
+            within = {name: value for name, value in edge.items() if name in ("framing", "mtu")}
+            _connect(net, host, end, cast("LinkOptions", {**within, "rate": WITHIN_HOST, "delay": 0}))
+    links = [_connect(net, end, lower[i // hosts_per_leaf], edge) for i, end in enumerate(ends)]
     up = [tuple(_connect(net, leaf, spine, middle) for spine in upper) for leaf in lower]
     return LeafSpine(tuple(hosts), tuple(lower), tuple(upper), tuple(links), tuple(up))
 

@@ -79,6 +79,15 @@ def write(out: Path, answer: dict[str, Any], runs: list[Run], plan: Plan | None)
         shutil.rmtree(part, ignore_errors=True)
 
 
+def remove(out: Path) -> None:
+    """Remove a run: what is ours of its folder, and the folder if nothing else is in it."""
+    (out / RECORD).unlink(missing_ok=True)
+    (out / FIGURE).unlink(missing_ok=True)
+    shutil.rmtree(out / TABLES_FOLDER, ignore_errors=True)
+    if not any(out.iterdir()):
+        out.rmdir()
+
+
 def read_record(folder: Path) -> dict[str, Any]:
     """The contents of `run.json`."""
     try:
@@ -100,6 +109,54 @@ def is_whole(folder: Path) -> bool:
         return False
 
 
+def runs_of(folder: Path, answer: dict[str, Any]) -> list[Run]:
+    """The complete runs of a folder, with their tables."""
+    runs = []
+    for (case, seed), rows in groupby(answer["rows"], key=lambda row: (row["case"], row["seed"])):
+        tables = folder / TABLES_FOLDER / f"{case}-{seed}"
+        try:
+            frames = {table: pl.read_parquet(tables / f"{table}.parquet") for table in TABLES}
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise TidegateError(
+                f"{folder}: the tables of {case}, seed {seed}, cannot be read: {error}"
+            ) from None
+        about = f"{case}, seed {seed}: "
+        warnings = [one for one in answer.get("warnings", []) if one.startswith(about)]
+        said = tuple(one.removeprefix(about) for one in warnings)
+        runs.append(Run(case, seed, list(rows), frames, said))
+    return runs
+
+
+def interrupted(out: Path) -> Path:
+    """Where an interrupted run is that was to be in `out`. Raises `TidegateError` if there is none."""
+    beside = out.with_name(f"{out.name}.interrupted")
+    for folder in (beside, out):
+        if (folder / RECORD).exists() and not is_whole(folder):
+            return folder
+    raise TidegateError(f"{out} and {beside} hold no interrupted run; leave out --resume")
+
+
+def resumed(out: Path, answer: dict[str, Any]) -> list[Run]:
+    """The runs that an interrupted run has done already, of the experiment, backend, parameters and seeds of `answer`.
+
+    Raises `TidegateError` if it is a run of something else, or of another version.
+    """
+    folder = interrupted(out)
+    there = read_record(folder)
+    version = there.get("versions", {}).get("tidegate")
+    if version != _core.__version__:
+        raise TidegateError(
+            f"{folder} is of version {version}, and this is {_core.__version__}; leave out --resume to begin again"
+        )
+    wanted = json.loads(json.dumps(answer))
+    for what in ("experiment", "backend", "parameters"):
+        if there.get(what) != wanted[what]:
+            raise TidegateError(
+                f"{folder} is a run with another {what}: {there.get(what)}; give the same, or leave out --resume to begin again"
+            )
+    return [one for one in runs_of(folder, there) if one.seed in answer["seeds"]]
+
+
 def redraw(folder: Path) -> Figure:
     """The figure of a run's folder, from its tables."""
     answer = read_record(folder)
@@ -108,12 +165,7 @@ def redraw(folder: Path) -> Figure:
     parameters = _tuples(answer["parameters"])
     parameters.pop("quick", None)
     plan = find(answer["experiment"]).plan(**parameters)
-    runs = []
-    for (case, seed), rows in groupby(answer["rows"], key=lambda row: (row["case"], row["seed"])):
-        tables = folder / TABLES_FOLDER / f"{case}-{seed}"
-        frames = {table: pl.read_parquet(tables / f"{table}.parquet") for table in TABLES}
-        runs.append(Run(case, seed, list(rows), frames))
-    return plan.draw(runs)
+    return plan.draw(runs_of(folder, answer))
 
 
 def replot(folder: Path) -> Path:

@@ -24,12 +24,14 @@ class Interrupted(KeyboardInterrupt):
 
 # Set in a worker process when it is to end early.
 _stop: EventType | None = None
+# How far each job is, from 0 to 1, for the parent.
+_parts: Any = None
 
 
-def _begin(stop: EventType) -> None:
+def _begin(stop: EventType, parts: Any) -> None:
     """In a worker process, ignore Ctrl-C: the parent handles it and sets `stop`."""
-    global _stop
-    _stop = stop
+    global _stop, _parts
+    _stop, _parts = stop, parts
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -38,10 +40,27 @@ def _look_up(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
 
-def _run_case(name: str, parameters: dict[str, Any], index: int, seed: int, backend: str) -> Run:
+def _run_job(job: int, *about: Any) -> Run:
+    """A job in a worker process."""
+
+    def tell(done: int, total: int) -> None:
+        _parts[job] = done / total
+        _look_up(done, total)
+
+    return _run_case(tell, *about)
+
+
+def _run_case(
+    progress: Callable[[int, int], None],
+    name: str,
+    parameters: dict[str, Any],
+    index: int,
+    seed: int,
+    backend: str,
+) -> Run:
     case = find(name).plan(**parameters).cases[index]
     network = case.network(seed) if callable(case.network) else case.network
-    result = network.run(case.until, backend=backend, seed=seed, progress=_look_up)
+    result = network.run(case.until, backend=backend, seed=seed, progress=progress)
     rows = None
     if not result.interrupted:
         measured = case.measure(result)
@@ -52,36 +71,43 @@ def _run_case(name: str, parameters: dict[str, Any], index: int, seed: int, back
 
 
 def _run_all(
-    jobs: list[tuple[Any, ...]], processes: int, progress: Callable[[int, int], None] | None
+    jobs: list[tuple[Any, ...]], processes: int, progress: Callable[[float, int], None] | None
 ) -> tuple[list[Run], bool]:
     """The runs, and whether they were interrupted: then those that had begun, up to where they were."""
     runs: list[Run] = []
 
-    def tell() -> None:
+    def tell(more: float) -> None:
         if progress is not None:
-            progress(len(runs), len(jobs))
+            progress(more, len(jobs))
 
     if processes == 1 or len(jobs) == 1:
-        for job in jobs:
+        for number, job in enumerate(jobs):
+
+            def part(done: int, total: int, before: int = number) -> None:
+                tell(before + done / total)
+                _look_up(done, total)
+
             try:
-                runs.append(_run_case(*job))
+                runs.append(_run_case(part, *job))
             except KeyboardInterrupt:
                 # It came while the case was being set up or taken down.
                 return runs, True
             if runs[-1].rows is None:
                 return runs, True
-            tell()
+            tell(len(runs))
         return runs, False
     stop = multiprocessing.Event()
+    # Each process writes numbers of its own, which are read whole.
+    parts = multiprocessing.Array("d", len(jobs), lock=False)
     interrupted = False
-    with ProcessPoolExecutor(min(processes, len(jobs)), initializer=_begin, initargs=(stop,)) as pool:
-        pending = {pool.submit(_run_case, *job) for job in jobs}
+    with ProcessPoolExecutor(min(processes, len(jobs)), initializer=_begin, initargs=(stop, parts)) as pool:
+        pending = {pool.submit(_run_job, number, *job) for number, job in enumerate(jobs)}
         while pending:
             try:
                 # Looks up now and then: a library's signal handler may restart the wait when Ctrl-C comes.
                 done, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
                 runs.extend(future.result() for future in done)
-                tell()
+                tell(max(len(runs), sum(parts)))
             except KeyboardInterrupt:
                 interrupted = True
                 stop.set()
@@ -101,8 +127,9 @@ def run(
     seeds: list[int],
     quick: bool = False,
     out: Path,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[float, int], None] | None = None,
     processes: int = 1,
+    resume: bool = False,
 ) -> dict[str, Any]:
     """Run every case with every seed, write the folder `out`, and return the contents of `--json`.
 
@@ -113,6 +140,9 @@ def run(
     else is refused, as is one that cannot be written, before anything runs. On Ctrl-C the folder holds the tables up to then,
     `run.json` says `"interrupted": true`, and `Interrupted` is raised; a whole run that is there stays, and the folder's name
     has `.interrupted` at its end.
+
+    `resume` takes the complete runs of an interrupted one there, which has to have the same parameters and version, and does the
+    others. `progress` hears of how many runs are done, with the part of those that are under way, and of how many there are.
     """
     one = find(name)
     name = one.name
@@ -127,27 +157,49 @@ def run(
         twice = next(case.name for index, case in enumerate(plan.cases) if order[case.name] != index)
         raise TidegateError(f"{name}: two cases are {twice}; give each value once")
     folder.demand(out)
-    jobs = [(name, parameters, index, seed, backend) for seed in seeds for index in range(len(plan.cases))]
+    about: dict[str, Any] = {
+        "experiment": name,
+        "backend": backend,
+        "parameters": {**parameters, "quick": quick},
+        "seeds": seeds,
+    }
+    earlier = folder.resumed(out, about) if resume else []
+    had = {(one.case, one.seed) for one in earlier}
+    jobs = [
+        (name, parameters, index, seed, backend)
+        for seed in seeds
+        for index, case in enumerate(plan.cases)
+        if (case.name, seed) not in had
+    ]
+
+    def tell(done: float, total: int) -> None:
+        if progress is not None:
+            progress(len(earlier) + done, len(earlier) + total)
+
     # By the real clock, one at a time: they would take time from each other.
-    runs, interrupted = _run_all(jobs, processes if backend == "sim" else 1, progress)
+    runs, interrupted = _run_all(jobs, processes if backend == "sim" else 1, tell)
+    runs += earlier
     runs.sort(key=lambda r: (r.seed, order[r.case]))
     rows = [row for r in runs if r.rows is not None for row in r.rows]
     done = sum(r.rows is not None for r in runs)
     if interrupted and not runs:
         raise Interrupted(f"interrupted with 0 of {len(jobs)} runs done; nothing is saved")
+    source = folder.interrupted(out) if resume else None
     if interrupted and folder.is_whole(out):
         out = out.with_name(f"{out.name}.interrupted")
     answer = {
-        "experiment": name,
-        "backend": backend,
-        "parameters": {**parameters, "quick": quick},
-        "seeds": seeds,
+        **about,
         "rows": rows,
         "claims": [] if interrupted else [asdict(claim) for claim in plan.claims(rows)],
         "warnings": [f"{r.case}, seed {r.seed}: {warning}" for r in runs for warning in r.warnings],
         "out": str(out),
     }
     folder.write(out, answer, runs, None if interrupted else plan)
+    if source is not None and source != out:
+        folder.remove(source)
     if interrupted:
-        raise Interrupted(f"interrupted with {done} of {len(jobs)} runs done; tables up to then are in {out}")
+        raise Interrupted(
+            f"interrupted with {done} of {len(earlier) + len(jobs)} runs done; tables up to then are in {out}; "
+            "the same command with --resume goes on"
+        )
     return answer

@@ -11,14 +11,19 @@ from tidegate.systems.stamping.field import Scale
 class StampController(Controller):
     """Fills the tables of a switch that runs `stamp.p4`, when it starts.
 
-    `ports` gives the port that leads to each Ethernet address; `scales`, the scale of each port that stamps.
+    `ports` gives the port that leads to each Ethernet address; `scales`, the scale of each port that stamps. `to_hosts`: ports to
+    hosts are among these.
     """
 
     def __init__(
-        self, ports: Callable[[], Mapping[str, int]], scales: Callable[[], Mapping[int, Scale]]
+        self,
+        ports: Callable[[], Mapping[str, int]],
+        scales: Callable[[], Mapping[int, Scale]],
+        to_hosts: bool = True,
     ) -> None:
         self._ports = ports
         self._scales = scales
+        self.to_hosts = to_hosts
 
     def start(self, switch: SwitchApi) -> None:
         """Fill the tables; what another controller has left is kept."""

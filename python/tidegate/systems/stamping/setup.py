@@ -25,16 +25,22 @@ def program(form: Field) -> Program:
 
 
 def stamping(
-    network: Network, name: str, form: Field, *, clock: units.Time = "1 us", **options: Any
+    network: Network,
+    name: str,
+    form: Field,
+    *,
+    clock: units.Time = "1 us",
+    to_hosts: bool = True,
+    **options: Any,
 ) -> Switch:
-    """Add a switch that stamps at all of its ports. Hosts may be linked to it after this.
+    """Add a switch that stamps at all of its ports, or with `to_hosts=False` at all but those to hosts. Hosts may be linked to it after this.
 
     `clock` is the unit in which the switch measures times. `options` are those of `Network.switch`. A run begins with an error if
     a path has more stamping switches than a vector has room for.
     """
     switch = network.switch(name, program(form), clock=clock, **options)
     scales = partial(_scales, network, switch, form, clock)
-    network.control(StampController(partial(forwarding, network, switch), scales), switch)
+    network.control(StampController(partial(forwarding, network, switch), scales, to_hosts), switch)
     return switch
 
 
@@ -49,23 +55,41 @@ def forwarding(network: Network, switch: Switch) -> dict[str, int]:
     }
 
 
+def _stamping(network: Network) -> dict[Switch, StampController]:
+    """The switches that stamp, and the controller of each."""
+    return {
+        switch: known
+        for known, switches in network.controllers
+        if isinstance(known, StampController)
+        for switch in switches
+    }
+
+
+def _stamps(controller: StampController, next_hop: Node) -> bool:
+    """Whether the port to a neighbour stamps."""
+    return controller.to_hosts or next_hop.kind != "host"
+
+
 def _scales(network: Network, switch: Switch, form: Field, clock: units.Time) -> dict[int, Scale]:
-    """The scale of each of a switch's ports."""
+    """The scale of each of a switch's ports that stamp."""
     form.demand_hops(_longest_path(network, switch) if form.fold == "vector" else 0)
-    wires = [
-        link.forward if link.a is switch else link.reverse
+    controller = _stamping(network)[switch]
+    ends = [
+        (link.forward, link.b) if link.a is switch else (link.reverse, link.a)
         for link in network.links
         if switch in (link.a, link.b)
     ]
-    return {port: form.scale(wire.rate, tick=clock, mtu=wire.mtu) for port, wire in enumerate(wires)}
+    return {
+        port: form.scale(wire.rate, tick=clock, mtu=wire.mtu)
+        for port, (wire, next_hop) in enumerate(ends)
+        if _stamps(controller, next_hop)
+    }
 
 
 def _longest_path(network: Network, switch: Switch) -> int:
-    """The most stamping switches on a path between two hosts; 0 for all switches but the first, as it is the same for all."""
-    stamping = [
-        one for known, ones in network.controllers if isinstance(known, StampController) for one in ones
-    ]
-    if switch is not stamping[0]:
+    """The most switches that stamp on a path between two hosts; 0 for all switches but the first, as it is the same for all."""
+    stamping = _stamping(network)
+    if switch is not next(iter(stamping)):
         return 0
     hosts = list(network.ways(switch))
     firsts = {
@@ -74,14 +98,15 @@ def _longest_path(network: Network, switch: Switch) -> int:
         for host in (link.a, link.b)
         if host in hosts
     }
-    return max((_hops(network, first, host, set(stamping)) for first in firsts for host in hosts), default=0)
+    return max((_hops(network, first, host, stamping) for first in firsts for host in hosts), default=0)
 
 
-def _hops(network: Network, node: Node, host: Node, stamping: set[Switch]) -> int:
-    """Stamping switches from a node on to a host, on a shortest path."""
+def _hops(network: Network, node: Node, host: Node, stamping: dict[Switch, StampController]) -> int:
+    """Ports that stamp from a node on to a host, on a shortest path."""
     hops = 0
     while node is not host:
-        hops += node in stamping
         link = [each for each in network.links if node in (each.a, each.b)][network.ways(node)[host][0]]
-        node = link.b if link.a is node else link.a
+        next_hop = link.b if link.a is node else link.a
+        hops += isinstance(node, Switch) and node in stamping and _stamps(stamping[node], next_hop)
+        node = next_hop
     return hops

@@ -64,6 +64,8 @@ class Contender:
     ecn: str = "off"
     imaginary: int = 0
     """Bytes of each packet that are not counted on the wire."""
+    own_port: bool = False
+    """Hosts' own ports are switches, too."""
 
     @property
     def mss(self) -> int:
@@ -84,6 +86,11 @@ class Contender:
     def switch(self, network: Network, name: str) -> Node:
         """Add a switch as the control needs it: one that stamps, or a plain router."""
         return stamping(network, name, self.form, clock="1 ns") if self.form else network.router(name)
+
+    def port(self, network: Network, name: str) -> Node:
+        """Add a host's own port, which stamps what the host sends."""
+        assert self.form is not None
+        return stamping(network, name, self.form, clock="1 ns", to_hosts=False)
 
 
 WINDOWS = ("stamp", "hpcc", "powertcp")

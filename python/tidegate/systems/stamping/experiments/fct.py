@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
@@ -28,6 +28,7 @@ from tidegate.systems.stamping.experiments.contenders import (
     Contender,
 )
 from tidegate.systems.stamping.experiments.testbed import stamp_all
+from tidegate.systems.stamping.telemetry import Telemetry
 from tidegate.topologies import LinkOptions, leaf_spine
 
 FABRIC_GBPS = 100.0
@@ -40,8 +41,18 @@ SAMPLES = 200
 TOTAL_GBPS = EDGE_GBPS * LEAVES * HOSTS_PER_LEAF
 UPLINK_SHARE = (LEAVES - 1) * HOSTS_PER_LEAF / (LEAVES * HOSTS_PER_LEAF - 1)
 """Of a host's traffic, which goes to the other hosts alike."""
+KNOWN = CONTENDERS | {
+    f"{name}-own": replace(
+        CONTENDERS[name],
+        text=f"{CONTENDERS[name].text}, hosts' ports too",
+        own_port=True,
+        form=Telemetry(4) if name in ("hpcc", "powertcp") else CONTENDERS[name].form,
+    )
+    for name in ("stamp", "hpcc", "powertcp", "timely-max")
+}
+"""Those of all experiments, and four whose hosts' own ports stamp as well: telemetry then has four hops."""
 # TIMELY is there for a claim of the paper alone.
-PEERS = tuple(name for name in CONTENDERS if not name.startswith("timely"))
+PEERS = tuple(name for name in KNOWN if not name.startswith("timely"))
 
 WHY = "not explained"
 WHY_OWN = (
@@ -83,7 +94,14 @@ class Scene:
         edge: LinkOptions = {**wire, "rate": f"{EDGE_GBPS:g} Gbit/s"}
         fabric: LinkOptions = {**wire, "rate": f"{FABRIC_GBPS:g} Gbit/s"}
         made = leaf_spine(
-            net, LEAVES, self.spines, HOSTS_PER_LEAF, access=edge, fabric=fabric, switch=who.switch
+            net,
+            LEAVES,
+            self.spines,
+            HOSTS_PER_LEAF,
+            access=edge,
+            fabric=fabric,
+            switch=who.switch,
+            port=who.port if who.own_port else None,
         )
         if who.form is not None:
             stamp_all(net, made.hosts, who.form)
@@ -141,7 +159,7 @@ def _rows(name: str, scene: Scene, result: Result) -> list[Row]:
     sizes = ends["size_bytes"].to_numpy()
     busy = pl.col("time_s") <= scene.span_us / 1e6
     # Queues in front of hosts.
-    queues = result.queue_samples.filter(busy & pl.col("queue").str.contains("-> h"))["bytes"]
+    queues = result.queue_samples.filter(busy & pl.col("queue").str.contains("-> (h|nic)"))["bytes"]
     got = result.flow_samples.filter(busy).group_by("flow").agg(pl.col("bytes_received").max())
     common: Row = {
         "queue_kb_p99": float(np.quantile(queues.to_numpy(), 0.99)) / 1e3,
@@ -170,7 +188,7 @@ def _rows(name: str, scene: Scene, result: Result) -> list[Row]:
     quick={"arrivals": 400},
 )
 def fct(
-    contenders: Annotated[tuple[str, ...], OneOf(CONTENDERS)] = PEERS,
+    contenders: Annotated[tuple[str, ...], OneOf(KNOWN)] = PEERS,
     loads: Annotated[tuple[float, ...], AtLeast(0.01, 0.99)] = (0.5, 0.8),
     sizes: Annotated[str, OneOf(("web-search", "data-mining"))] = "web-search",
     arrivals: Annotated[int, AtLeast(100, 1_000_000)] = 4000,
@@ -189,7 +207,7 @@ def fct(
         for name in contenders:
             # Three times as long again for what is left.
             until = f"{4 * scene.span_us + 1000:.0f} us"
-            network = partial(scene.network, CONTENDERS[name])
+            network = partial(scene.network, KNOWN[name])
             cases.append(Case(f"{name}-{load:g}", network, until, partial(_rows, name, scene)))
     return Plan(cases, partial(_claims, contenders), partial(_draw, contenders, loads))
 
@@ -208,66 +226,66 @@ def _ratios(rows: list[Row], a: str, b: str, columns: list[str], sizes: list[str
 
 def _claims(contenders: tuple[str, ...], rows: list[Row]) -> list[Claim]:
     out = of_run(CLAIMS, "stamping.fct", rows, {})
-    if "stamp" not in contenders:
-        return out
+    if "stamp" in contenders:
+        out += _claims_of("stamp", "", contenders, rows, WHY_OWN)
+    if "stamp-own" in contenders:
+        out += _claims_of("stamp-own", "-own", contenders, rows, WHY)
+    if "stamp" in contenders and "stamp4" in contenders:
+        quantiles = [f"slowdown_{column}" for column in QUANTILES]
+        ratios = _ratios(rows, "stamp4", "stamp", quantiles, list(CLASSES))
+        out.append(_at_most("bits", "4 bits have at most 105 % of the slowdown of 8 bits", ratios, 0.05, WHY))
+    return out
+
+
+def _at_most(id: str, statement: str, ratios: dict[str, float], most: float, why: str) -> Claim:
+    """No ratio is above 1 by more than `most`."""
+    changes = {cell: ratio - 1 for cell, ratio in ratios.items()}
+    return between(id, "ours", statement, changes, -1.0, most, why=why, form=Percents())
+
+
+def _claims_of(
+    ours: str, ending: str, contenders: tuple[str, ...], rows: list[Row], why_tail: str
+) -> list[Claim]:
+    """The claims of our control; `ending` is that of the telemetry's names whose hosts' ports stamp as ours do."""
     small, *large = CLASSES
     quantiles = [f"slowdown_{column}" for column in QUANTILES]
+    text = KNOWN[ours].text
+    out = []
 
-    def judge(id: str, statement: str, ratios: dict[str, float], most: float, why: str) -> None:
-        changes = {cell: ratio - 1 for cell, ratio in ratios.items()}
-        out.append(between(id, "ours", statement, changes, -1.0, most, why=why, form=Percents()))
-
-    for peer in ("hpcc", "powertcp"):
+    def judge(id: str, peer: str, statement: str, columns: list[str], sizes: list[str], most: float) -> None:
         if peer in contenders:
-            text = CONTENDERS[peer].text
-            judge(
-                f"{peer}-large",
-                f"stamps of 8 bits, against {text}: flows from 10 kB have at most 95 % of the slowdown",
-                _ratios(rows, "stamp", peer, quantiles, large),
-                -0.05,
-                WHY,
-            )
-            judge(
-                f"{peer}-small",
-                f"stamps of 8 bits, against {text}: flows below 10 kB have at most 103 % of the slowdown",
-                _ratios(rows, "stamp", peer, quantiles, [small]),
-                0.03,
-                WHY,
-            )
-    if "hpcc_free" in contenders:
+            against = f"{text}, against {KNOWN[peer].text}: {statement}"
+            ratios = _ratios(rows, ours, peer, columns, sizes)
+            why = why_tail if peer in ("dctcp", "swift") else WHY
+            out.append(_at_most(f"{id}{ending}", against, ratios, most, why))
+
+    for name in ("hpcc", "powertcp"):
+        peer = f"{name}{ending}"
         judge(
-            "law",
-            "stamps of 8 bits, against HPCC whose telemetry takes no more bytes: at most 110 % of the slowdown",
-            _ratios(rows, "stamp", "hpcc_free", quantiles, list(CLASSES)),
-            0.1,
-            WHY,
+            f"{name}-large",
+            peer,
+            "flows from 10 kB have at most 95 % of the slowdown",
+            quantiles,
+            large,
+            -0.05,
         )
-    if "hpcc" in contenders:
         judge(
-            "queue",
-            "the p99 of the queues in front of hosts is at most 150 % of HPCC's",
-            _ratios(rows, "stamp", "hpcc", ["queue_kb_p99"], [small]),
-            0.5,
-            WHY,
+            f"{name}-small",
+            peer,
+            "flows below 10 kB have at most 103 % of the slowdown",
+            quantiles,
+            [small],
+            0.03,
         )
+    if not ending:
+        judge("law", "hpcc_free", "at most 110 % of the slowdown", quantiles, list(CLASSES), 0.1)
+    queue = "the p99 of the queues in front of hosts is at most 150 %"
+    judge("queue", f"hpcc{ending}", queue, ["queue_kb_p99"], [small], 0.5)
     for peer in ("dctcp", "swift"):
-        if peer in contenders:
-            text = CONTENDERS[peer].text
-            mean = _ratios(rows, "stamp", peer, ["slowdown_mean"], list(CLASSES))
-            judge(
-                f"{peer}-mean", f"stamps of 8 bits, against {text}: a lower mean slowdown", mean, 0.0, WHY_OWN
-            )
-            tail = _ratios(rows, "stamp", peer, ["slowdown_p99"], list(CLASSES))
-            judge(
-                f"{peer}-tail",
-                f"stamps of 8 bits, against {text}: at most 105 % of the p99 slowdown",
-                tail,
-                0.05,
-                WHY_OWN,
-            )
-    if "stamp4" in contenders:
-        ratios = _ratios(rows, "stamp4", "stamp", quantiles, list(CLASSES))
-        judge("bits", "4 bits have at most 105 % of the slowdown of 8 bits", ratios, 0.05, WHY)
+        judge(f"{peer}-mean", peer, "a lower mean slowdown", ["slowdown_mean"], list(CLASSES), 0.0)
+        judge(
+            f"{peer}-tail", peer, "at most 105 % of the p99 slowdown", ["slowdown_p99"], list(CLASSES), 0.05
+        )
     return out
 
 
@@ -283,7 +301,7 @@ def _draw(contenders: tuple[str, ...], loads: tuple[float, ...], runs: list[Run]
             for number, name in enumerate(contenders):
                 heights = [values[f"{name}|{size}"] for size in CLASSES]
                 style = "-" if name.startswith("stamp") else ":" if name.startswith("timely") else "--"
-                text = CONTENDERS[name].text
+                text = KNOWN[name].text
                 panel.plot(places, heights, style, marker="o", markersize=3, color=f"C{number}", label=text)
             title = {"p50": "p50", "p99": "p99", "p999": "p99.9"}[column]
             panel.set(title=f"{title} at {load:.0%} load", yscale="log")
