@@ -16,9 +16,9 @@ import pytest
 
 from namespaces import ip, needs_root, within
 from tidegate._core import TidegateError
+from tidegate.hosts.linux_router import HANDLE, Classifier, LinuxRouter
+from tidegate.hosts.port_plan import Plan, QueuePlan
 from tidegate.network import FiveTuple
-from tidegate.systems.separation.routers import Plan, QueuePlan
-from tidegate.systems.separation.routers.linux import HANDLE, Classifier, LinuxRouter
 
 _numbers = count()
 MBIT = 10**6
@@ -159,8 +159,8 @@ def test_a_capped_queue_sends_at_its_rate(netns: str) -> None:
 def test_what_a_killed_router_has_left_is_replaced_by_the_next(netns: str) -> None:
     words = (
         "import time\n"
-        "from tidegate.systems.separation.routers import Plan, QueuePlan\n"
-        "from tidegate.systems.separation.routers.linux import LinuxRouter\n"
+        "from tidegate.hosts.port_plan import Plan, QueuePlan\n"
+        "from tidegate.hosts.linux_router import LinuxRouter\n"
         "router = LinuxRouter('out', '100 Mbit/s')\n"
         "router.apply(Plan((QueuePlan(10**6, 50000),) * 3, {}))\n"
         "print('there', flush=True)\n"

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
 from tidegate import _core
 from tidegate._core import TidegateError
 from tidegate.control import operations as op
 from tidegate.control.api import port_spec
-from tidegate.network import Link, Network, Switch
-from tidegate.specs import PageSpec, TcpSpec, UdpSpec
+from tidegate.network import Link, Network, Node, Switch
+from tidegate.specs import PageSpec, TcpSpec, UdpSpec, Wire
 
 Ports = dict[int, tuple[int, int]]
 """The core's ports of each link, by its number: at its node a and at its node b."""
 
 
+UNLIMITED = 1_000_000
+"""Packets of the queue behind a port of a Linux router, which has its own."""
+
+
+def linux_ends(network: Network) -> dict[tuple[Node, Link], int]:
+    """The ports of Linux routers, and the number that the core's end of each has: that of a host, behind which the router is.
+
+    Hosts come first, so that they have the same addresses.
+    """
+    ends = [
+        (node, link)
+        for node in network.nodes
+        if node.linux
+        for link in network.links
+        if node in (link.a, link.b)
+    ]
+    return {end: len(network.nodes) + number for number, end in enumerate(ends)}
+
+
 def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simulation, Ports]:
     """The core's network, with what is to be recorded of its queues; with the flows, if its hosts are simulated."""
     core = _core.Simulation(seed)
+    outside = {} if with_flows else linux_ends(network)
     for node in network.nodes:
         if isinstance(node, Switch):
             core.switch(node.name, node.program.core, node.queues, node.cpu_port, node.nanoseconds)
@@ -23,15 +46,21 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
             core.host(node.name)
         else:
             core.router(node.name)
-    ports = {
-        link.number: core.link(link.a.number, link.b.number, link.forward, link.reverse)
-        for link in network.links
-    }
+    for (node, link), end in outside.items():
+        assert core.host(f"{node.name}.{link.name}") == end
+    ports = {}
+    for link in network.links:
+        a, b = outside.get((link.a, link), link.a.number), outside.get((link.b, link), link.b.number)
+        onward = link.forward if a == link.a.number else _behind_linux(link.forward)
+        back = link.reverse if b == link.b.number else _behind_linux(link.reverse)
+        ports[link.number] = core.link(a, b, onward, back)
     if with_flows:
         _add_flows(network, core)
     for when, link, side, wire in network.changes:
         core.change_link(when, ports[link.number][0 if side == "forward" else 1], wire)
-    for router, to, over in network.routes:
+    for router, to, over in (*_routes_through(network, outside), *network.routes):
+        if (router, over) in outside:
+            continue
         core.set_route(router.number, to.number, ports[over.number][0 if over.a is router else 1])
     for link, switch, forward, reverse in network.taps:
         try:
@@ -59,6 +88,25 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
     if network.sampling is not None:
         core.record(network.sampling, with_flows, watched)
     return core, ports
+
+
+def _behind_linux(wire: Wire) -> Wire:
+    """A link's direction that a Linux router sends over: its queue is in the router."""
+    return replace(wire, packets=UNLIMITED, bytes=None, aqm=None, mark_above=None)
+
+
+def _routes_through(
+    network: Network, outside: Mapping[tuple[Node, Link], int]
+) -> Iterator[tuple[Node, Node, Link]]:
+    """Routes of plain routers to hosts that are behind a Linux router, which the core does not see through."""
+    if not outside:
+        return
+    for node in network.nodes:
+        if node.kind != "router" or node.linux:
+            continue
+        links = [link for link in network.links if node in (link.a, link.b)]
+        for host, ways in network.ways(node).items():
+            yield node, host, links[ways[0]]
 
 
 def watched_links(network: Network) -> list[Link]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -11,12 +11,13 @@ from typing import Any
 from tidegate import _core
 from tidegate._core import TidegateError
 from tidegate.backends.build import Ports
-from tidegate.control import Controller, SwitchApi
+from tidegate.control import Controller, Port, SwitchApi
 from tidegate.control import operations as op
-from tidegate.control.objects import port_spec
+from tidegate.control.objects import QueueState, port_spec
 from tidegate.control.readings import Subject
 from tidegate.control.runner import Clock, Managed, Runner
-from tidegate.network import Link, Network, Switch
+from tidegate.network import FiveTuple, Link, Network, Node, Switch
+from tidegate.network.classes import RunningPort
 from tidegate.results import Note
 from tidegate.specs import Wire
 
@@ -149,9 +150,37 @@ def captures(network: Network, core: _core.Simulation, ports: Ports) -> Iterator
             part.replace(path)
 
 
+class CorePort:
+    """A port of a plain router in the core, as `Network.classes` sees it."""
+
+    def __init__(self, core: _core.Simulation, port: int, as_described: Port) -> None:
+        self._port = _core.RouterPort(core, port, op.PortSet(0, port_spec(as_described)))
+
+    def set(self, port: Port) -> None:
+        """Set queues, scheduler and shapers anew."""
+        self._port.act(op.PortSet(0, port_spec(port)))
+
+    def assign(self, flows: list[FiveTuple], queue: int | None) -> None:
+        """Put flows into a queue."""
+        self._port.assign(flows, queue)
+
+    def queue(self, number: int) -> QueueState:
+        """What waits in a queue, and its counts."""
+        return QueueState(**self._port.act(op.QueueRead(0, number)))
+
+
 @contextmanager
-def changing(network: Network, core: _core.Simulation, ports: Ports) -> Iterator[None]:
-    """While this lasts, changes of links and of routers' queues hold at once, and for this run alone."""
+def changing(
+    network: Network,
+    core: _core.Simulation,
+    ports: Ports,
+    elsewhere: Mapping[tuple[Node, Link], RunningPort] | None = None,
+) -> Iterator[None]:
+    """While this lasts, changes of links and of routers' queues hold at once, and for this run alone.
+
+    `elsewhere` are ports that the core does not have: those of Linux routers.
+    """
+    elsewhere = elsewhere or {}
 
     def change(when: int, link: Link, side: str, wire: Wire) -> None:
         core.change_link(when, ports[link.number][0 if side == "forward" else 1], wire)
@@ -160,10 +189,13 @@ def changing(network: Network, core: _core.Simulation, ports: Ports) -> Iterator
     network.running = change
     try:
         for classes in network.class_ports:
-            port = ports[classes.link.number][0 if classes.link.a is classes.router else 1]
-            classes.running = _core.RouterPort(core, port, op.PortSet(0, port_spec(classes.port)))
+            running = elsewhere.get((classes.router, classes.link))
+            if running is None:
+                port = ports[classes.link.number][0 if classes.link.a is classes.router else 1]
+                running = CorePort(core, port, classes.port)
             for flow, queue in classes.flows.items():
-                classes.running.assign([flow], queue)
+                running.assign([flow], queue)
+            classes.running = running
         yield
     finally:
         network.running = None

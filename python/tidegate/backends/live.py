@@ -5,24 +5,30 @@ from __future__ import annotations
 import os
 import time as clock
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from os import PathLike
 from typing import Any
 
 from tidegate import _core
 from tidegate.backends import common
-from tidegate.backends.build import build, watched_links
+from tidegate.backends.build import build, linux_ends, watched_links
+from tidegate.control import Port, Queue
 from tidegate.control.runner import Runner
 from tidegate.hosts.agents import HostAgents
 from tidegate.hosts.controls import Controls
+from tidegate.hosts.linux_port import LinuxPort
+from tidegate.hosts.linux_router import LinuxRouter
 from tidegate.hosts.real_agents import RealAgents
 from tidegate.lab import kernel
+from tidegate.lab.interfaces import HOST_INTERFACE
 from tidegate.lab.lab import SWITCH, Lab
-from tidegate.lab.messages import Attach, Finish, Go, MakeLinks, Report
-from tidegate.lab.plan import HostPlan, lacking, plan
+from tidegate.lab.messages import Attach, Finish, Go, MakeLinks, Report, SetUp, SetUpRouter
+from tidegate.lab.plan import HostPlan, lacking, plan, router_plans
+from tidegate.lab.routers import RouterPlan, interface
 from tidegate.lab.tables import flow_tables
-from tidegate.network import Network
+from tidegate.network import Link, Network, Node
+from tidegate.network.classes import RunningPort
 from tidegate.results import Measurement, Note, Result, live_table
 from tidegate.units import PS_PER_S
 
@@ -36,6 +42,9 @@ LEFT_OUT = 0.05
 
 # How often agents of hosts are told of what there is.
 AGENTS_PERIOD = PS_PER_S // 1000
+
+# Queues by class at a port of a Linux router.
+MOST_QUEUES = 256
 
 # Of a host's interface.
 COUNTS = (
@@ -75,13 +84,17 @@ def _run(
 ) -> Result:
     real, agents = given
     core, ports = build(network, seed, with_flows=False)
+    routers = router_plans(network)
     notes: list[Note] = []
     watched = watched_links(network)
     interrupted = False
     shared = (*controls.markers.values(), *(real.programs or ()))
-    with Lab((host.node.name for host in hosts), shared) as lab:
-        names = dict(zip(lab.hosts, hosts, strict=True))
-        _set_up(lab, names, real)
+    called = [*(host.node.name for host in hosts), *(router.node.name for router in routers)]
+    with Lab(called, shared) as lab, ExitStack() as kept:
+        names = dict(zip(lab.hosts, hosts, strict=False))
+        forwarding = dict(zip(lab.hosts[len(hosts) :], routers, strict=True))
+        _set_up(lab, names, forwarding, real)
+        elsewhere = _linux_ports(network, lab, forwarding, kept)
 
         def advance(end: int) -> int:
             lab.check()
@@ -102,10 +115,10 @@ def _run(
         runner = common.runner(network, core, by_slices, notes, with_flows=False)
         agents.plan(runner)
         with (
-            common.changing(network, core, ports),
+            common.changing(network, core, ports, elsewhere),
             _started(runner),
             common.captures(network, core, ports),
-            _live(core, lab, names),
+            _live(network, core, lab, names, forwarding),
             _urgent(),
         ):
             try:
@@ -128,8 +141,8 @@ def _run(
         end_s=end / PS_PER_S,
         flows=flows,
         flow_samples=samples,
-        live=live_table(_measurements(statistics, hosts)),
-        warnings=tuple(_warnings(network, hosts, statistics, reports, end, lost)),
+        live=live_table(_measurements(statistics, _interfaces(hosts, routers))),
+        warnings=tuple(_warnings(network, _interfaces(hosts, routers), statistics, reports, end, lost)),
     )
 
 
@@ -138,15 +151,35 @@ def _interface(number: int) -> str:
     return f"host{number}"
 
 
-def _set_up(lab: Lab, hosts: dict[str, HostPlan], real: RealAgents) -> None:
+def _router_interface(number: int, port: int) -> str:
+    """The switches' end of a link of a Linux router."""
+    return f"router{number}.{port}"
+
+
+def _interfaces(hosts: list[HostPlan], routers: list[RouterPlan]) -> list[str]:
+    """What the interfaces of a run are called, in the order of `_live`."""
+    return [
+        *(host.node.name for host in hosts if host.link is not None),
+        *(f"{router.node.name} {interface(port)}" for router in routers for port in range(len(router.links))),
+    ]
+
+
+def _set_up(lab: Lab, hosts: dict[str, HostPlan], routers: dict[str, RouterPlan], real: RealAgents) -> None:
     """Links, addresses, agents, and whoever listens."""
     pairs = [
-        (_interface(number), lab.pid(name), host.mtu)
+        (_interface(number), lab.pid(name), host.mtu, HOST_INTERFACE)
         for number, (name, host) in enumerate(hosts.items())
         if host.link is not None
     ]
+    pairs += [
+        (_router_interface(number, port), lab.pid(name), router.wire(link).mtu, interface(port))
+        for number, (name, router) in enumerate(routers.items())
+        for port, link in enumerate(router.links)
+    ]
     lab.ask(SWITCH, MakeLinks(tuple(pairs)))
-    lab.ask_all({name: host.set_up for name, host in hosts.items()})
+    set_up: dict[str, SetUp | SetUpRouter] = {name: host.set_up for name, host in hosts.items()}
+    set_up |= {name: router.set_up for name, router in routers.items()}
+    lab.ask_all(set_up)
     if real.programs is not None:
         with_agents = {
             name: host.node
@@ -158,14 +191,47 @@ def _set_up(lab: Lab, hosts: dict[str, HostPlan], real: RealAgents) -> None:
     lab.ask_all({name: host.prepare for name, host in hosts.items()})
 
 
+def _linux_ports(
+    network: Network, lab: Lab, routers: dict[str, RouterPlan], kept: ExitStack
+) -> dict[tuple[Node, Link], RunningPort]:
+    """HTB at each port of Linux routers: the rate of the link and its queue, or the queues by class that it has."""
+    described = {(one.router, one.link): one.port for one in network.class_ports}
+    made: dict[tuple[Node, Link], RunningPort] = {}
+    for name, router in routers.items():
+        for number, link in enumerate(router.links):
+            wire = router.wire(link)
+            # Rates of links count frames with `framing`, those of the router IP packets.
+            rate = wire.rate * wire.mtu // (wire.mtu + wire.framing)
+            queue = Queue(packets=wire.packets, bytes=wire.bytes)
+            port = described.get((router.node, link), Port((queue,)))
+            there = LinuxRouter(
+                interface(number), rate, most_queues=MOST_QUEUES, namespace=lab.namespace(name)
+            )
+            kept.callback(there.close)
+            made[router.node, link] = LinuxPort(there, rate, port)
+    return made
+
+
 @contextmanager
-def _live(core: _core.Simulation, lab: Lab, hosts: dict[str, HostPlan]) -> Iterator[None]:
+def _live(
+    network: Network,
+    core: _core.Simulation,
+    lab: Lab,
+    hosts: dict[str, HostPlan],
+    routers: dict[str, RouterPlan],
+) -> Iterator[None]:
     """While this lasts, the network runs by the clock."""
     namespace = lab.namespace(SWITCH)
     wiring: list[tuple[int, str | PathLike[str] | None, str, str]] = [
         (host.node.number, namespace, _interface(number), "auto")
         for number, host in enumerate(hosts.values())
         if host.link is not None
+    ]
+    ends = linux_ends(network)
+    wiring += [
+        (ends[router.node, link], namespace, _router_interface(number, port), "auto")
+        for number, router in enumerate(routers.values())
+        for port, link in enumerate(router.links)
     ]
     core.go_live(wiring)
     try:
@@ -198,26 +264,20 @@ def _ms(ps: int | None) -> float:
     return (ps or 0) / 1e9
 
 
-def _measurements(statistics: dict[str, Any], hosts: list[HostPlan]) -> list[Measurement]:
+def _measurements(statistics: dict[str, Any], interfaces: list[str]) -> list[Measurement]:
     """How late frames were, and what the interfaces counted."""
     late = statistics["lateness"]
     rows: list[Measurement] = [("", "frames", late["frames"])]
     rows += [("", f"lateness_ms_{name}", _ms(late[name])) for name in ("p50", "p90", "p99", "p999", "max")]
-    for name, port in _ports(statistics, hosts):
+    for name, port in zip(interfaces, statistics["ports"], strict=True):
         rows.append((name, f"by {port['kind']}", 1.0))
         rows += [(name, quantity, float(port[quantity])) for quantity in COUNTS]
     return rows
 
 
-def _ports(statistics: dict[str, Any], hosts: list[HostPlan]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What is known of the interface of each host that has one."""
-    linked = (host.node.name for host in hosts if host.link is not None)
-    return zip(linked, statistics["ports"], strict=True)
-
-
 def _warnings(
     network: Network,
-    hosts: list[HostPlan],
+    interfaces: list[str],
     statistics: dict[str, Any],
     reports: dict[str, Report],
     end: int,
@@ -233,7 +293,7 @@ def _warnings(
             f"the machine was busy with other things: one packet in a hundred was late by {p99:.2f} ms or more, "
             f"one by {most:.1f} ms"
         )
-    for name, port in _ports(statistics, hosts):
+    for name, port in zip(interfaces, statistics["ports"], strict=True):
         if port["notice"] is not None:
             yield f"{name}: {port['notice']}"
         for quantity, what in (

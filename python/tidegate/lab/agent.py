@@ -26,6 +26,7 @@ from tidegate.lab.messages import (
     Ready,
     Report,
     SetUp,
+    SetUpRouter,
 )
 from tidegate.lab.sampler import Sampler
 
@@ -99,6 +100,9 @@ class Agent:
             self._lab.send(None)
         elif isinstance(message, SetUp):
             interfaces.set_up(message)
+            self._lab.send(None)
+        elif isinstance(message, SetUpRouter):
+            interfaces.set_up_router(message)
             self._lab.send(None)
         elif isinstance(message, Attach):
             self._lab.send(interfaces.attach(message))

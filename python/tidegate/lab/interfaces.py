@@ -14,7 +14,7 @@ from pyroute2.ethtool.ioctl import IoctlEthtool
 from pyroute2.netlink.exceptions import NetlinkError
 
 from tidegate.hosts import libbpf
-from tidegate.lab.messages import Attach, MakeLinks, SetUp
+from tidegate.lab.messages import Attach, MakeLinks, SetUp, SetUpRouter
 
 HOST_INTERFACE = "eth0"
 NETLINK_ROUTE, NLMSG_NOOP, RTM_NEWNEIGH = 0, 1, 28
@@ -67,11 +67,11 @@ def before_interfaces() -> None:
 
 
 def make_links(request: MakeLinks) -> None:
-    """A veth pair to each host. One queue per direction: more would reorder packets."""
+    """A veth pair to each host or router. One queue per direction: more would reorder packets."""
     queues = {"num_tx_queues": 1, "num_rx_queues": 1}
     with IPRoute() as ip:
-        for name, pid, mtu in request.pairs:
-            peer = {"ifname": HOST_INTERFACE, "net_ns_pid": pid, "mtu": mtu, **queues}
+        for name, pid, mtu, there in request.pairs:
+            peer = {"ifname": there, "net_ns_pid": pid, "mtu": mtu, **queues}
             ip.link("add", ifname=name, kind="veth", peer=peer, mtu=mtu, **queues)
             (index,) = ip.link_lookup(ifname=name)
             ip.link("set", index=index, state="up")
@@ -99,6 +99,39 @@ def _attribute(kind: int, value: bytes) -> bytes:
     return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
 
 
+def _without_offloads(interface: str) -> None:
+    offloads = IoctlEthtool(interface)
+    for name in OFFLOADS:
+        offloads.set_offload_flag(name, False)
+    offloads.close()
+
+
+ROUTING = (
+    ("ipv4/ip_forward", "1"),
+    ("ipv4/conf/all/rp_filter", "0"),
+    ("ipv4/conf/default/rp_filter", "0"),
+    # What comes and goes by one interface is no reason to tell the sender.
+    ("ipv4/conf/all/send_redirects", "0"),
+    ("ipv4/conf/default/send_redirects", "0"),
+)
+
+
+def set_up_router(request: SetUpRouter) -> None:
+    """A Linux router: it forwards between its interfaces, which have no addresses."""
+    for name, value in ROUTING:
+        write_sysctl(name, value)
+    with IPRoute() as ip:
+        for port in request.ports:
+            (index,) = ip.link_lookup(ifname=port.name)
+            ip.link("set", index=index, address=port.mac)
+            _without_offloads(port.name)
+            write_sysctl(f"ipv4/conf/{port.name}/rp_filter", "0")
+            ip.link("set", index=index, state="up")
+            add_neighbours(index, port.neighbours)
+            for address, _ in port.neighbours:
+                ip.route("add", dst=f"{address}/32", oif=index, scope=LINK_SCOPE)
+
+
 def set_up(request: SetUp) -> None:
     """A host's end of its link."""
     for name, value in request.sysctls:
@@ -113,10 +146,7 @@ def set_up(request: SetUp) -> None:
         sizes = {"gso_max_segs": request.gso_max_segments, "gso_max_size": request.gso_max_bytes}
         asked = {name: value for name, value in sizes.items() if value is not None}
         ip.link("set", index=index, address=request.mac, **asked)
-        offloads = IoctlEthtool(HOST_INTERFACE)
-        for name in OFFLOADS:
-            offloads.set_offload_flag(name, False)
-        offloads.close()
+        _without_offloads(HOST_INTERFACE)
         ip.link("set", index=index, state="up")
         if request.egress:
             ip.tc("add", "clsact", index)

@@ -43,13 +43,10 @@ class Failed:
 
 @dataclass(frozen=True)
 class MakeLinks:
-    """For the agent of the switches' side: a veth pair to each host, by the process that holds its namespace.
+    """For the agent of the switches' side: a veth pair to each port of a host or router, by the process that holds its namespace."""
 
-    The end here has the name given, the other is `eth0`.
-    """
-
-    pairs: tuple[tuple[str, int, int], ...]
-    """Name, process, MTU."""
+    pairs: tuple[tuple[str, int, int, str], ...]
+    """Name here, process, MTU, name there."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +79,23 @@ class SetUp:
     """Names below /proc/sys/net, and values."""
     egress: tuple[int, ...] = ()
     """Egress BPF programs: file descriptors of the lab's process."""
+
+
+@dataclass(frozen=True)
+class RouterPort:
+    """An interface of a Linux router."""
+
+    name: str
+    mac: str
+    neighbours: tuple[tuple[str, str], ...]
+    """Address of each host that is reached by it, and the MAC of the next hop."""
+
+
+@dataclass(frozen=True)
+class SetUpRouter:
+    """For the agent of a Linux router: its interfaces and routes."""
+
+    ports: tuple[RouterPort, ...]
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from tidegate._core import TidegateError
 from tidegate.hosts import controls as host_controls
 from tidegate.hosts import real_agents
 from tidegate.hosts.controls import ACCURATE_ECN, BOTH_ENDS, Control, Controls
-from tidegate.lab import iperf, kernel
+from tidegate.lab import iperf, kernel, routers
 from tidegate.lab.messages import FlowPlan, Prepare, Route, SetUp
+from tidegate.lab.routers import RouterPlan
 from tidegate.network import Flow, Link, Network, Node
 from tidegate.specs import TcpSpec, UdpSpec
 
@@ -71,6 +72,11 @@ def plan(
     return _Planner(network, seed, controls, no_agents).plan()
 
 
+def router_plans(network: Network) -> list[RouterPlan]:
+    """The plans of the Linux routers of a network that `plan` takes."""
+    return routers.plans(network, routers.Ways(network))
+
+
 def _control(spec: TcpSpec) -> Control:
     return Control(spec.congestion_control, spec.control_options)
 
@@ -89,7 +95,7 @@ class _Planner:
         self._controls = controls
         self._no_agents = no_agents
         self._hosts = [node for node in network.nodes if node.kind == "host"]
-        self._addresses = [(network.address(host), network.mac(host)) for host in self._hosts]
+        self._ways = routers.Ways(network)
         self._refused: list[str] = []
         self._links: dict[Node, Link] = {}
         for link in network.links:
@@ -108,6 +114,8 @@ class _Planner:
         self._check_congestion_controls()
         self._check_ways()
         self._check_agents()
+        for why in routers.refusals(self._network, self._ways):
+            self._refuse(why)
         flows = [self._flow(flow) for flow in self._network.flows]
         if any(one.tool == "iperf3" for one in flows if one is not None):
             missing = kernel.missing_program(iperf.PROGRAM)
@@ -340,7 +348,11 @@ class _Planner:
                 # A segment that is cut in the interface has one time for all of its packets.
                 gso_max_segments=1 if offload == 0 or real_agents.stamps_data(network, host) else None,
                 gso_max_bytes=offload if offload not in (0, SEGMENTATION_OFFLOAD) else None,
-                neighbours=tuple(one for one in self._addresses if one[0] != address),
+                neighbours=tuple(
+                    (network.address(other), self._ways.next_mac(host, other))
+                    for other in self._hosts
+                    if other is not host
+                ),
                 routes=tuple(self._routes(host, sent, came)),
                 sysctls=(
                     ("ipv4/conf/all/rp_filter", "0"),

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tidegate import control, units
 from tidegate._core import TidegateError
-from tidegate.control import operations as op
 from tidegate.control.objects import QueueState, port_spec
 
 if TYPE_CHECKING:
-    from tidegate._core import RouterPort
     from tidegate.network.flows import FiveTuple
     from tidegate.network.links import Link
     from tidegate.network.nodes import Node
+
+
+class RunningPort(Protocol):
+    """The port while a run lasts."""
+
+    def set(self, port: control.Port) -> None:
+        """Set queues, scheduler and shapers anew."""
+
+    def assign(self, flows: list[FiveTuple], queue: int | None) -> None:
+        """Put flows into a queue."""
+
+    def queue(self, number: int) -> QueueState:
+        """What waits in a queue, and its counts."""
 
 
 class Classes:
@@ -30,7 +41,7 @@ class Classes:
         """As it is at the start of a run."""
         self.flows: dict[FiveTuple, int] = {}
         """Queues of flows at the start of a run."""
-        self.running: RouterPort | None = None
+        self.running: RunningPort | None = None
         """While a run lasts, the port."""
         port_spec(port)
 
@@ -42,11 +53,11 @@ class Classes:
 
     def set(self, port: control.Port) -> None:
         """Set queues, scheduler and shapers anew. What waits in a queue that is taken away goes to the last that is left."""
-        spec = port_spec(port)
+        port_spec(port)
         if self.running is None:
             self.port = port
         else:
-            self.running.act(op.PortSet(0, spec))
+            self.running.set(port)
 
     def assign(self, flows: Iterable[FiveTuple], queue: int | None) -> None:
         """Put the packets of flows into a queue from now on; with `None`, those of the flows are as all others again."""
@@ -68,4 +79,4 @@ class Classes:
         if self.running is None:
             raise TidegateError(f"{self.name}: queues have a state during a run only")
         number = units.below(number, 0, 2**16, f"a queue of {self.name}")
-        return QueueState(**self.running.act(op.QueueRead(0, number)))
+        return self.running.queue(number)

@@ -19,6 +19,8 @@ class Node:
     name: str
     number: int
     kind: str
+    linux: bool = field(default=False, kw_only=True)
+    """A router that is Linux itself where hosts are real."""
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"

@@ -38,9 +38,9 @@ class Topology:
             raise TidegateError(f"there is a node {name!r} already; give this one another name")
         self._names.add(name)
 
-    def _node(self, name: str, kind: str) -> Node:
+    def _node(self, name: str, kind: str, linux: bool = False) -> Node:
         self._take(name)
-        node = Node(name, len(self.nodes), kind)
+        node = Node(name, len(self.nodes), kind, linux=linux)
         self.nodes.append(node)
         return node
 
@@ -48,9 +48,13 @@ class Topology:
         """An end host: one link, TCP that follows Linux."""
         return self._node(name, "host")
 
-    def router(self, name: str) -> Node:
-        """A plain router: forwards by destination over shortest paths, with ECMP over ties."""
-        return self._node(name, "router")
+    def router(self, name: str, *, linux: bool = False) -> Node:
+        """A plain router: forwards by destination over shortest paths, with ECMP over ties.
+
+        With `linux` it is the kernel's own forwarding where hosts are real, with HTB for its queues (docs/live.md); in the simulator
+        it is as all others.
+        """
+        return self._node(name, "router", linux)
 
     def switch(
         self,

@@ -18,7 +18,7 @@ from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.plots import of_first_seed
 from tidegate.results import Result
 from tidegate.systems.separation.claims import judged
-from tidegate.systems.separation.experiments.testbed import STEP_S, Testbed, goodputs
+from tidegate.systems.separation.experiments.testbed import ROUTERS, STEP_S, Testbed, goodputs
 
 SCHEMES = {
     "one-queue": "one queue",
@@ -56,6 +56,7 @@ def bufferbloat(
     join_s: Annotated[float, AtLeast(5.0)] = 30.0,
     after_s: Annotated[float, AtLeast(10.0)] = 60.0,
     period_ms: Annotated[float, AtLeast(100.0)] = 500.0,
+    router: Annotated[str, OneOf(ROUTERS)] = "tidegate",
 ) -> Plan:
     """A flow that leaves the queue empty, and one that joins and fills it: round-trip times with and without a threshold (Fig. 6)."""
     cases = []
@@ -70,7 +71,7 @@ def bufferbloat(
                 "buffers": "bdp",
             }
             of = {"threshold": "guarantee", "one-queue": "fifo"}.get(scheme, scheme)
-            bed = Testbed(of, rate_mbps, buffer_bdp * rtt_ms, options)
+            bed = Testbed(of, rate_mbps, buffer_bdp * rtt_ms, options, router)
             window = round(first_part * rate_mbps * 1e3 * rtt_ms / 8)
             bed.tcp(rtt_ms, 0.0, congestion_control=control, receive_buffer_max=f"{window} B")
             bed.tcp(rtt_ms, join_s, congestion_control=control)

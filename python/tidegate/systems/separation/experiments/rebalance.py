@@ -18,6 +18,7 @@ from tidegate.plots import all_rows, of_first_seed
 from tidegate.results import Result
 from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.experiments.testbed import (
+    ROUTERS,
     SCHEMES,
     SEPARATED,
     STEP_S,
@@ -84,6 +85,7 @@ def rebalance(
     degraded: Annotated[tuple[float, float, float], AtLeast(0.01, 0.9)] = (0.2, 0.3, 0.1),
     period_ms: Annotated[float, AtLeast(100.0)] = 500.0,
     buffer_ms: float = 40.0,
+    router: Annotated[str, OneOf(ROUTERS)] = "tidegate",
 ) -> Plan:
     """Three flows on a link: joins, degradations of a flow to a part of the link, recoveries and a leave (Fig. 4)."""
     cases = []
@@ -94,6 +96,7 @@ def rebalance(
                 rate_mbps,
                 buffer_ms,
                 {"period": f"{period_ms} ms", "long_bytes": "1 MB", "classes": 3},
+                router,
             )
             begins = [unit_s * begin for begin in BEGINS]
             bed.tcp(RTTS_MS[0], 0.0, congestion_control=control)

@@ -27,6 +27,8 @@ SCHEMES: dict[str, str] = {
     "cap": "separation, caps",
 }
 SEPARATED = ("guarantee", "cap")
+ROUTERS = ("tidegate", "linux")
+"""Who the router of a live run is: Tidegate's own, or the kernel with HTB. In the simulator both are the same."""
 MTU, FRAMING, PAYLOAD = 1500, 14, 1448
 EDGE_GBPS = 40.0
 EDGE_DELAY_MS = 0.01
@@ -55,6 +57,7 @@ class Testbed:
     """Of the one queue, in time of the link."""
     options: dict[str, Any] = field(default_factory=dict)
     """Of the controller."""
+    router: str = "tidegate"
     network: Network = field(default_factory=Network)
     flows: list[Flow] = field(default_factory=list)
     access: list[Link] = field(default_factory=list)
@@ -64,7 +67,8 @@ class Testbed:
     def __post_init__(self) -> None:
         net = self.network
         # A sender at S1 is a host; between the senders and R1 is one link, which is tapped.
-        self.s1, r1, r2, self.s2 = (net.router(name) for name in ("s1", "r1", "r2", "s2"))
+        self.s1, r2, self.s2 = (net.router(name) for name in ("s1", "r2", "s2"))
+        r1 = net.router("r1", linux=self.router == "linux")
         edge = {"rate": f"{EDGE_GBPS:g} Gbit/s", "delay": f"{EDGE_DELAY_MS} ms", "queue": "100000 packets"}
         before = net.link(self.s1, r1, **edge)  # type: ignore[arg-type]
         size = max(round(self.rate_mbps * 1e6 * self.buffer_ms / 1e3 / 8), 2 * (MTU + FRAMING))

@@ -22,6 +22,7 @@ from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.experiments.testbed import (
     FRAMING,
     MTU,
+    ROUTERS,
     SCHEMES,
     SEPARATED,
     STEP_S,
@@ -69,6 +70,7 @@ def udp(
     fair_s: Annotated[float, AtLeast(10.0)] = 240.0,
     period_ms: Annotated[float, AtLeast(100.0)] = 500.0,
     buffer_ms: float = 40.0,
+    router: Annotated[str, OneOf(ROUTERS)] = "tidegate",
 ) -> Plan:
     """A UDP flow at 1.2 times the link's rate, and three TCP flows that join: shares by phase, detection, false alarms (Fig. 7)."""
     cases = []
@@ -78,7 +80,7 @@ def udp(
             fair = part == fair_part
             if fair and scheme not in SEPARATED:
                 continue
-            bed = Testbed(scheme, rate_mbps, buffer_ms, options)
+            bed = Testbed(scheme, rate_mbps, buffer_ms, options, router)
             sender, receiver = bed.ends(RTTS_MS[0])
             ip_rate = part * rate_mbps * MTU / (MTU + FRAMING)
             bed.network.udp(sender, receiver, rate=f"{ip_rate:.6f} Mbit/s", payload=UDP_PAYLOAD, label="udp")

@@ -3,35 +3,16 @@
 | module | router |
 |---|---|
 | `simulated` | a plain router of a network, in the simulator or in the lab |
-| `linux` | HTB at an interface of Linux, and a classifier in BPF |
+| `tidegate.hosts.linux_router` | HTB at an interface of Linux, and a classifier in BPF |
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
-from tidegate.network import FiveTuple
+from tidegate.hosts.port_plan import Plan, QueuePlan
 
-
-@dataclass(frozen=True)
-class QueuePlan:
-    """A queue of the router's port."""
-
-    rate_bps: float
-    """What it is guaranteed while others have something to send."""
-    buffer_bytes: int
-    cap_bps: float | None = None
-    """What it may not exceed; `None`: it takes what others leave."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The queues of a port, and the flows in them. Flows that are not named are in queue 0."""
-
-    queues: tuple[QueuePlan, ...]
-    flows: Mapping[FiveTuple, int]
+__all__ = ["Plan", "QueuePlan", "Router"]
 
 
 class Router(Protocol):

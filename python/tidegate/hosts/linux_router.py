@@ -29,8 +29,8 @@ from pyroute2.netlink.rtnl import tcmsg
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.hosts import libbpf
+from tidegate.hosts.port_plan import Plan, QueuePlan
 from tidegate.network import FiveTuple
-from tidegate.systems.separation.routers import Plan, QueuePlan
 
 # A bfifo has pfifo's message (`struct tc_fifo_qopt`), and pyroute2 knows the latter alone.
 tcmsg.plugins.setdefault("bfifo", tcmsg.plugins["pfifo"])
@@ -48,6 +48,8 @@ BPF_PRIORITY = 1
 MTU, FRAMING = 1500, 14
 FRAME = MTU + FRAMING
 LEAST_BPS = 8000
+MOST_BPS = 34_000_000_000
+"""More does not fit the kernel's 32 bits of bytes in a second; a link that is faster has this rate."""
 BURST_FRAMES = 10
 MOST_QUANTUM_FRAMES = 8
 DEFAULTS = ("noqueue", "pfifo_fast", "fq_codel", "mq", "pfifo")
@@ -107,7 +109,7 @@ class LinuxRouter:
         """
         self.interface = interface
         self.most_queues = most_queues
-        self._rate = units.rate(rate)
+        self._rate = min(units.rate(rate), MOST_BPS * MTU // FRAME)
         if self._rate < LEAST_BPS:
             raise TidegateError(
                 f"{interface}: a rate of {units.show_rate(self._rate)}; give 8 kbit/s or more"
@@ -309,7 +311,7 @@ class LinuxRouter:
             )
 
     def counts(self) -> list[dict[str, Any]]:
-        """What each queue's class has sent, and what waits and was dropped: `bytes`, `packets`, `dropped`, `waiting_bytes`."""
+        """What each queue's class has sent, and what waits and was dropped: `bytes`, `packets`, `dropped`, `waiting_bytes`, `waiting_packets`."""
         found: dict[int, dict[str, Any]] = {}
         for one in self._netlink.get_classes(self._index):
             number = (one["handle"] & 0xFFFF) - FIRST_CLASS
@@ -322,5 +324,6 @@ class LinuxRouter:
                 "packets": basic["packets"],
                 "dropped": queue["drops"],
                 "waiting_bytes": queue["backlog"],
+                "waiting_packets": queue["qlen"],
             }
         return [found[number] for number in sorted(found)]

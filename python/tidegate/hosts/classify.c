@@ -3,7 +3,7 @@
  * A classifier of an HTB qdisc: the class of a packet by its flow. `linux.py` loads it and fills the map; a flow that is not in it is
  * left to the default class.
  */
-#include "../../../hosts/packets.h"
+#include "packets.h"
 
 #define ETHERNET_LENGTH 14
 #define TAG_LENGTH 4

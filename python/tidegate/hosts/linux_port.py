@@ -1,0 +1,81 @@
+"""The port of a Linux router as `Network.classes` sees it: queues by weight, limits and shapers, and a queue for each flow."""
+
+from __future__ import annotations
+
+from tidegate import units
+from tidegate._core import TidegateError
+from tidegate.control import Port, Queue
+from tidegate.control.objects import QueueState
+from tidegate.hosts.linux_router import FRAME, MOST_BPS, MTU, LinuxRouter
+from tidegate.hosts.port_plan import Plan, QueuePlan
+from tidegate.network import FiveTuple
+
+BY_WEIGHT = "deficit round robin"
+DEFAULT_PACKETS = 1000
+
+
+class LinuxPort:
+    """Sets a `LinuxRouter` as a `Port` says: a queue's guarantee is its weight's part of the rate, its cap that of its shaper."""
+
+    def __init__(self, router: LinuxRouter, rate_bps: int, port: Port) -> None:
+        """`rate_bps` is that of the link, in IP packets."""
+        self._router = router
+        self._rate = min(rate_bps, MOST_BPS)
+        self._flows: dict[FiveTuple, int] = {}
+        self._queues: tuple[QueuePlan, ...] = ()
+        self.set(port)
+
+    def set(self, port: Port) -> None:
+        """Set queues and shapers anew. Raises `TidegateError` for what HTB cannot do."""
+        if len(port.queues) > 1 and port.scheduler != BY_WEIGHT:
+            raise TidegateError(
+                f"{self._router.interface}: {port.scheduler}; a Linux router's queues have the scheduler {BY_WEIGHT!r}"
+            )
+        if port.shaper is not None or any(queue.time_shift for queue in port.queues):
+            raise TidegateError(
+                f"{self._router.interface}: a shaper of the port, or a time shift; a Linux router has neither"
+            )
+        weights = sum(queue.weight for queue in port.queues)
+        self._queues = tuple(self._plan(queue, weights) for queue in port.queues)
+        self._apply()
+
+    def _plan(self, queue: Queue, weights: int) -> QueuePlan:
+        limits = [
+            *([] if queue.bytes is None else [units.size(queue.bytes)]),
+            *([] if queue.packets is None else [queue.packets * FRAME]),
+        ]
+        # A shaper counts frames.
+        cap = None if queue.shaper is None else units.rate(queue.shaper.rate) * MTU / FRAME
+        share = queue.weight / weights if weights else 1.0
+        return QueuePlan(self._rate * share, min(limits, default=DEFAULT_PACKETS * FRAME), cap)
+
+    def _apply(self) -> None:
+        known = {flow: queue for flow, queue in self._flows.items() if queue < len(self._queues)}
+        self._router.apply(Plan(self._queues, known))
+
+    def assign(self, flows: list[FiveTuple], queue: int | None) -> None:
+        """Put the packets of flows into a queue from now on; with `None`, they are as all others again."""
+        for flow in flows:
+            if queue is None:
+                self._flows.pop(flow, None)
+            else:
+                self._flows[flow] = queue
+        self._apply()
+
+    def queue(self, number: int) -> QueueState:
+        """What waits, and counts. The kernel does not say how long packets have waited: these are 0."""
+        counts = self._router.counts()
+        if number >= len(counts):
+            raise TidegateError(f"{self._router.interface}: there is no queue {number}")
+        one = counts[number]
+        return QueueState(
+            waiting_packets=one["waiting_packets"],
+            waiting_bytes=one["waiting_bytes"],
+            head_wait=0,
+            packets=one["packets"],
+            bytes=one["bytes"],
+            dropped=one["dropped"],
+            dropped_in_egress=0,
+            wait_sum=0.0,
+            wait_max=0,
+        )

@@ -1,0 +1,134 @@
+"""Linux routers of a lab: which interface leads to whom, and what cannot be one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from tidegate.lab.messages import RouterPort, SetUpRouter
+from tidegate.network import Link, Network, Node, Switch
+from tidegate.specs import Wire
+
+BY_WEIGHT = "deficit round robin"
+
+
+@dataclass(frozen=True)
+class RouterPlan:
+    """A Linux router: its links in the order of its interfaces `eth0`, `eth1`, ..."""
+
+    node: Node
+    links: tuple[Link, ...]
+    set_up: SetUpRouter
+
+    def wire(self, link: Link) -> Wire:
+        """What it sends over."""
+        return sent_over(self.node, link)
+
+
+def sent_over(node: Node, link: Link) -> Wire:
+    """The direction of a link that starts at a node."""
+    return link.forward if link.a is node else link.reverse
+
+
+def interface(number: int) -> str:
+    """The name of a router's interface."""
+    return f"eth{number}"
+
+
+class Ways:
+    """The next hops of a network with Linux routers, as Ethernet addresses: one by IP, all others forward by it as well."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self.routers = [node for node in network.nodes if node.linux]
+        self.links = {node: self._links_of(node) for node in network.nodes} if self.routers else {}
+        self._ways = cache(network.ways)
+
+    def _links_of(self, node: Node) -> list[Link]:
+        return [link for link in self._network.links if node in (link.a, link.b)]
+
+    def mac(self, router: Node, link: Link) -> str:
+        """The Ethernet address of a router's interface."""
+        return f"02:00:01:{self.routers.index(router):02x}:00:{self.links[router].index(link):02x}"
+
+    def _steps(self, node: Node, host: Node) -> Iterator[tuple[Node, Link]]:
+        """Nodes behind this one on the way to a host, and the links by which they are reached; none if there is no way."""
+        while node is not host and host in self._ways(node):
+            link = self.links[node][self._ways(node)[host][0]]
+            node = link.b if link.a is node else link.a
+            yield node, link
+
+    def next_mac(self, node: Node, host: Node) -> str:
+        """Where packets for a host go: to the next Linux router on the way, or to the host."""
+        if self.routers:
+            for other, link in self._steps(node, host):
+                if other.linux:
+                    return self.mac(other, link)
+        return self._network.mac(host)
+
+    def switches_before(self, router: Node) -> list[str]:
+        """P4 switches on the way of a host to this router, if it is the first: they forward by the Ethernet addresses of hosts."""
+        found: dict[str, None] = {}
+        hosts = [node for node in self._network.nodes if node.kind == "host"]
+        for source in (*hosts, *self.routers):
+            if source is router:
+                continue
+            for host in hosts:
+                passed: list[str] = []
+                for other, _ in self._steps(source, host):
+                    if other is router:
+                        found.update(dict.fromkeys(passed))
+                    if other.linux:
+                        break
+                    if isinstance(other, Switch):
+                        passed.append(other.name)
+        return list(found)
+
+
+def refusals(network: Network, ways: Ways) -> Iterator[str]:
+    """What a Linux router cannot do."""
+    changed = {(link, side) for _, link, side, _ in network.changes}
+    for router in ways.routers:
+        for link in ways.links[router]:
+            wire = sent_over(router, link)
+            side = "forward" if link.a is router else "reverse"
+            if wire.aqm is not None:
+                yield f"{router.name}: its queue to {link.name} has aqm={wire.aqm!r}; the queues of a Linux router are HTB's, without an AQM"
+            if wire.mark_above is not None:
+                yield f"{router.name}: mark_above at {link.name}; the queues of a Linux router do not mark"
+            if (link, side) in changed:
+                yield f"{router.name}: {link.name} changes during the run; what a Linux router sends over does not"
+        for name in ways.switches_before(router):
+            yield (
+                f"{router.name}: the P4 switch {name} is between a host and this Linux router, and forwards by Ethernet addresses, which "
+                "routers change; put the switch behind it, or take a router"
+            )
+    for router, _, over in network.routes:
+        if router.linux:
+            yield f"{router.name}: a route over {over.name}; a Linux router takes the shortest paths"
+    for classes in network.class_ports:
+        if not classes.router.linux:
+            continue
+        port = classes.port
+        if len(port.queues) > 1 and port.scheduler != BY_WEIGHT:
+            yield f"{classes.name}: {port.scheduler}; a Linux router's queues have the scheduler {BY_WEIGHT!r}"
+
+
+def plans(network: Network, ways: Ways) -> list[RouterPlan]:
+    """The plan of each Linux router."""
+    hosts = [node for node in network.nodes if node.kind == "host"]
+    made = []
+    for router in ways.routers:
+        links = ways.links[router]
+        reached: dict[int, list[tuple[str, str]]] = {number: [] for number in range(len(links))}
+        for host in hosts:
+            by = network.ways(router).get(host)
+            if by is not None:
+                reached[by[0]].append((network.address(host), ways.next_mac(router, host)))
+        ports = tuple(
+            RouterPort(interface(number), ways.mac(router, link), tuple(reached[number]))
+            for number, link in enumerate(links)
+        )
+        made.append(RouterPlan(router, tuple(links), SetUpRouter(ports)))
+    return made
