@@ -80,8 +80,8 @@ class Fault:
     """What happens to one operation."""
 
     kind: str
-    """`refuse`, `partial` (apply the first change, then refuse), `lie` (ok, and nothing is done), `warn`, `drop` (end the session in
-    front of it), `drop after` (do it, and end the session), or `slow`."""
+    """`refuse`, `partial` (apply the first change, then refuse), `lie` (ok, and nothing is done), `garble` (lose a scheduler while doing
+    it), `warn`, `warn and refuse`, `drop` (end the session in front of it), `drop after` (do it, and end the session), or `slow`."""
     message: str = "out of order"
     tag: str = "operation-failed"
 
@@ -112,6 +112,8 @@ class Methods:
             self.timeouts: list[str] = []
             self.faults: defaultdict[str, list[Fault]] = defaultdict(list)
             self.sessions: list[Any] = []
+            if self.server is not None:
+                self.server.session_locks["candidate"] = 0
 
     def nc_append_capabilities(self, capabilities: Any) -> None:
         versions = ["candidate:1.0", "confirmed-commit:1.0", "validate:1.0"]
@@ -127,8 +129,9 @@ class Methods:
         with self.lock:
             return etree.tostring(self.running, pretty_print=True).decode()
 
-    def fail(self, operation: str, kind: str, *, times: int = 1, **what: str) -> None:
-        self.faults[operation] += [Fault(kind, **what) for _ in range(times)]
+    def fail(self, operation: str, kind: str, *, times: int = 1, after: int = 0, **what: str) -> None:
+        """Inject a fault: the operation fails `times` times, when it was done `after` times."""
+        self.faults[operation] += [Fault("none")] * after + [Fault(kind, **what)] * times
 
     def expire(self) -> None:
         """The time of a commit that is not confirmed is over."""
@@ -152,19 +155,23 @@ class Methods:
         if fault.kind == "lie":
             return etree.Element("ok")
         with self.lock:
+            if fault.kind == "warn and refuse":
+                return [
+                    *errors("warning", "operation-failed", "mind this"),
+                    *errors("error", fault.tag, fault.message),
+                ]
             if fault.kind in ("refuse", "partial"):
                 if fault.kind == "partial":
                     effect(1)
                 raise ncerror.RPCServerError(rpc, "application", fault.tag, message=fault.message)
             answer = effect(None)
+            if fault.kind == "garble":
+                *_, lost = self.running.iter(tag("schedulers"))
+                lost.getparent().remove(lost)
         if fault.kind == "drop after":
             self._end(session)
         if fault.kind == "warn":
-            error = etree.Element(f"{{{BASE}}}rpc-error")
-            for key, value in (("type", "application"), ("tag", fault.tag), ("severity", "warning")):
-                etree.SubElement(error, f"{{{BASE}}}error-{key}").text = value
-            etree.SubElement(error, f"{{{BASE}}}error-message").text = fault.message
-            return [error, etree.Element("ok")]
+            return [*errors("warning", fault.tag, fault.message), etree.Element("ok")]
         return etree.Element("ok") if answer is None else answer
 
     def _end(self, session: Any) -> None:
@@ -262,6 +269,15 @@ class Methods:
         return self._do(session, rpc, "load-configuration", effect)
 
 
+def errors(severity: str, error: str, message: str) -> list[Any]:
+    """An error of a reply."""
+    out = etree.Element(f"{{{BASE}}}rpc-error")
+    parts = {"type": "application", "tag": error, "severity": severity, "message": message}
+    for key, value in parts.items():
+        etree.SubElement(out, f"{{{BASE}}}error-{key}").text = value
+    return [out]
+
+
 def pick(element: Any, wanted: Any) -> Any | None:
     """What a subtree filter selects (RFC 6241 section 6)."""
     if not len(wanted):
@@ -295,12 +311,13 @@ def merge(rpc: Any, into: Any, children: list[Any]) -> None:
                 raise ncerror.RPCServerError(rpc, "application", "data-missing", message=text)
             into.remove(same[0])
         elif operation == "replace" or not same:
-            for one in same[:1]:
-                into.remove(one)
             new = copy.deepcopy(child)
             for one in new.iter():
                 one.attrib.clear()
-            into.append(new)
+            if same:
+                into.replace(same[0], new)
+            else:
+                into.append(new)
         elif len(child):
             merge(rpc, same[0], list(child))
         elif local(child) != "name":
@@ -334,8 +351,19 @@ def check(rpc: Any, candidate: Any) -> None:
             raise ncerror.RPCServerError(rpc, "application", "operation-failed", message=text)
 
 
+class Ending(ncserver.NetconfServerSession):  # type: ignore[misc]
+    """A session that releases its lock when its connection has broken off, too."""
+
+    def _reader_exits(self) -> None:
+        self.close()
+
+
 class Quiet(ncserver.NetconfSSHServer):  # type: ignore[misc]
-    """Without a log when it is gone."""
+    """A server without a log when it is gone."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.server_session_class = Ending
 
     def __del__(self) -> None:
         """Nothing."""
@@ -366,6 +394,11 @@ def ours(folder: Path) -> Iterator[tuple[Place, Methods]]:
         yield Place(server.port, key.get_base64(), USER, PASSWORD), methods
     finally:
         methods.reset()
+        for one in list(server.sockets):
+            # Each looks once a second whether it goes on; `close` would wait for one after the other.
+            one.running = False
+            if one.ssh is not None:
+                one.ssh.close()
         server.close()
         server.join()
 

@@ -143,7 +143,7 @@ class JunosRouter:
         self._applied: config.Configuration | None = None
         self._validates = True
         self._fresh = True
-        self._unconfirmed = False
+        self._open_until = 0.0
         self._closed = False
         self._control = config.CONTROL_CLASS
         self._session = self._connect()
@@ -153,7 +153,7 @@ class JunosRouter:
             self._refuse_others(data)
             self._control = config.control_class(data, self._settings)
         except BaseException:
-            self._session.abort()
+            self._drop()
             raise
 
     def _check(self, timeout_s: float) -> None:
@@ -300,7 +300,7 @@ class JunosRouter:
 
     def _keeps(self) -> str:
         """Why a failure leaves no half of a configuration."""
-        if self._unconfirmed:
+        if time.monotonic() < self._open_until:
             return f"Without a confirmation it goes back to its last configuration within {self._confirm_s} s"
         return "It has its last good configuration"
 
@@ -366,18 +366,18 @@ class JunosRouter:
         session.edit(edit)
         if self._validates and session.has("validate"):
             session.validate()
-        self._unconfirmed = True
+        self._open_until = time.monotonic() + self._confirm_s
         try:
             session.commit(self._confirm_s)
         except Refused:
-            self._unconfirmed = False
+            self._open_until = 0.0
             raise
         try:
             after = config.found(session.running(config.wanted_filter(self._settings)), self._settings)
             if after != wanted:
                 raise _Differs(config.difference(after, wanted), unchanged=after == before)
             session.commit()
-            self._unconfirmed = False
+            self._open_until = 0.0
         except (Refused, _Differs):
             with suppress(Refused, Lost, Silent):
                 self._take_back(session)
@@ -387,12 +387,12 @@ class JunosRouter:
         """Undo a commit that is not confirmed. Where there is no way to, the router does it when the time is over."""
         if session.has("confirmed-commit", "1.1"):
             session.cancel()
-            self._unconfirmed = False
+            self._open_until = 0.0
         elif any(one.startswith(JUNOS) for one in session.capabilities):
             # It becomes the candidate, and a commit of that is the confirmation.
             session.request(etree.Element(f"{{{BASE}}}load-configuration", rollback="1"))
             session.commit()
-            self._unconfirmed = False
+            self._open_until = 0.0
 
 
 def _unit(text: str) -> tuple[str, int]:

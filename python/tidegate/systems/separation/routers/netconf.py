@@ -75,6 +75,7 @@ class Session:
         self.seconds: dict[str, float] = {}
         """Seconds that each operation took, all calls together, since this was emptied."""
         self._manager = _connect(access)
+        self._ended = False
         self.capabilities = tuple(self._manager.server_capabilities)
         lacking = [one for one in NEEDED if not self.has(one)]
         if lacking:
@@ -147,17 +148,18 @@ class Session:
 
     def abort(self) -> None:
         """End the session at once. The server releases its lock and discards its candidate."""
-        try:
-            self._manager.session.close()
-        except (OSError, EOFError, AttributeError):
-            # It was closed while it was being closed: ncclient has dropped its channel.
-            return
+        self._ended = True
+        # ncclient's own thread sees the end, and cleans up.
+        self._manager._session.transport.close()
 
     def _call(self, operation: str, request: Callable[[], Any]) -> Any:
         from ncclient import NCClientError
         from ncclient.operations import TimeoutExpiredError
         from paramiko import SSHException
 
+        if self._ended:
+            # ncclient may not have noticed yet, and would wait for an answer in vain.
+            raise Lost(operation)
         began = time.perf_counter()
         try:
             reply = request()
@@ -165,6 +167,7 @@ class Session:
             self.abort()
             raise Silent(operation) from None
         except (NCClientError, SSHException, OSError, EOFError):
+            self._ended = True
             raise Lost(operation) from None
         finally:
             took = time.perf_counter() - began
