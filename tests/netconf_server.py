@@ -22,7 +22,9 @@ from typing import Any
 
 import netconf.error as ncerror
 import paramiko
+import pytest
 from lxml import etree
+from ncclient.transport import session as ncclient_session
 from netconf import server as ncserver
 
 HERE = Path(__file__).parent
@@ -381,6 +383,14 @@ class Place:
 
 
 @contextmanager
+def quick_client() -> Iterator[None]:
+    """ncclient looks for what it is to send ten times a second; while the block runs more often."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ncclient_session, "TICK", 0.002)
+        yield
+
+
+@contextmanager
 def ours(folder: Path) -> Iterator[tuple[Place, Methods]]:
     """A server of our own, while the block runs."""
     key = paramiko.ECDSAKey.generate()
@@ -391,7 +401,8 @@ def ours(folder: Path) -> Iterator[tuple[Place, Methods]]:
     server = Quiet(login, methods, port=0, host_key=str(file))
     methods.server = server
     try:
-        yield Place(server.port, key.get_base64(), USER, PASSWORD), methods
+        with quick_client():
+            yield Place(server.port, key.get_base64(), USER, PASSWORD), methods
     finally:
         methods.reset()
         for one in list(server.sockets):
@@ -467,7 +478,8 @@ def netconfd(folder: Path) -> Iterator[Place]:
                 )
         _wait_for(port, plain, folder)
         key = (folder / "host.pub").read_text().split()[1]
-        yield Place(port, key, "root", key_filename=str(folder / "login"))
+        with quick_client():
+            yield Place(port, key, "root", key_filename=str(folder / "login"))
     finally:
         for one in running:
             one.terminate()

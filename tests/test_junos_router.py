@@ -1,47 +1,41 @@
-"""A Junos router's class of service over NETCONF, with two servers: our own, whose faults are injected, and Yuma123's `netconfd`."""
+"""A Junos router's class of service over NETCONF, on a server of our own, whose faults are injected."""
 
 from __future__ import annotations
 
-import os
+import atexit
+import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from lxml import etree
-from ncclient import manager
-from ncclient.transport import session as ncclient_session
 
-from netconf_server import (
-    BASE,
-    XNM,
-    Methods,
-    Place,
-    configuration,
-    free_port,
-    interfaces,
-    netconfd,
-    netconfd_lacks,
-    ours,
+from junos_cases import (
+    BEFORE,
+    FLOW,
+    OTHER,
+    PLAN,
+    QUEUE,
+    SET_BEFORE,
+    another,
+    at,
+    canonical,
+    made,
+    wait_for,
 )
+from netconf_server import XNM, Methods, Place, free_port, ours
 from tidegate._core import TidegateError
-from tidegate.network import FiveTuple, Network
-from tidegate.systems.separation.routers import Plan, QueuePlan
+from tidegate.control.files import load
+from tidegate.network import Network
+from tidegate.systems import separation as separation_page
+from tidegate.systems.separation.controller import SeparationController
+from tidegate.systems.separation.routers import Plan
 from tidegate.systems.separation.routers.junos import JunosRouter
-from tidegate.systems.separation.routers.netconf import Access, Session
+from tidegate.systems.separation.routers.netconf import Session
 from tidegate.systems.separation.setup import separation
 
-MBIT = 10**6
-QUEUE = QueuePlan(30 * MBIT, 300_000)
-FLOW = FiveTuple("10.0.0.2", "10.0.1.2", 6, 1000, 443)
-PLAN = Plan((QUEUE, QUEUE, QUEUE), {FLOW: 1, FLOW._replace(source="10.0.0.3"): 2})
-OTHER = Plan((QUEUE, QueuePlan(20 * MBIT, 50_000), QUEUE), PLAN.flows)
-SET_BEFORE = interfaces("xe-0/0/0", "xe-0/0/1") + (
-    "<class-of-service><schedulers><name>voice</name><transmit-rate><rate>2m</rate></transmit-rate></schedulers></class-of-service>"
-)
-"""What an operator has on the router."""
 EDITED = ["lock", "discard-changes", "get-config", "edit-config"]
 COMMITTED = [*EDITED, "validate", "commit-confirmed", "get-config"]
 TRANSACTION = [*COMMITTED, "commit", "unlock"]
@@ -49,53 +43,6 @@ POINTS = [(operation, TRANSACTION[:number].count(operation)) for number, operati
 """Each operation of a transaction, and how often it was done before."""
 
 Make = Callable[..., JunosRouter]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_client() -> Iterator[None]:
-    """ncclient looks for what it is to send ten times a second; here more often."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ncclient_session, "TICK", 0.002)
-        yield
-
-
-def made(place: Place, **options: Any) -> JunosRouter:
-    """A router object for a server."""
-    given = {
-        "ingress": ["xe-0/0/0"],
-        "port": place.port,
-        "username": place.username,
-        "password": place.password,
-        "key_filename": place.key_filename,
-        "host_key": place.host_key,
-        "timeout": "10 s",
-        "lock_wait": "0 s",
-    } | options
-    host, interface = given.pop("host", "127.0.0.1"), given.pop("interface", "xe-0/0/1")
-    return JunosRouter(host, interface, given.pop("rate", "100 Mbit/s"), **given)
-
-
-def at(running: Any, path: str) -> list[str]:
-    """Texts of the elements at a path below `configuration`, names without their namespace."""
-    found = running.xpath("/".join(f"j:{step}" for step in path.split("/")), namespaces={"j": XNM})
-    return [(one.text or "").strip() for one in found]
-
-
-def canonical(running: Any) -> str:
-    """A configuration without containers that hold nothing, in an order of its own."""
-
-    def of(one: Any) -> tuple[Any, ...]:
-        inside = sorted(inner for inner in map(of, one) if inner)
-        text = (one.text or "").strip()
-        return (etree.QName(one).localname, text, inside) if inside or text else ()
-
-    return repr(of(running))
-
-
-BEFORE = canonical(configuration(SET_BEFORE))
-
-
-# Our own server.
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +194,7 @@ def test_two_ports_of_one_router_have_names_of_their_own(make: Make, server: Met
         (
             "</inet>",
             "<filter><input><filter-name>acl</filter-name></input></filter></inet>",
-            r"xe-0/0/0.0 has a filter, 'acl', that somebody has set; remove it with `delete interfaces interface xe-0/0/0 unit 0",
+            r"xe-0/0/0.0 has a filter, 'acl', that somebody has set; remove it with `delete interfaces xe-0/0/0 unit 0",
         ),
         (
             "</inet>",
@@ -260,7 +207,7 @@ def test_two_ports_of_one_router_have_names_of_their_own(make: Make, server: Met
             "xe-0/0/1 has the scheduler map 'm' that somebody has set; remove it with",
         ),
         ("xe-0/0/1", "xe-0/0/7", "no interface xe-0/0/1 in its configuration; check the name"),
-        ("xe-0/0/0", "xe-0/0/7", "has no `interfaces interface xe-0/0/0 unit 0 family inet`; give units"),
+        ("xe-0/0/0", "xe-0/0/7", "has no `interfaces xe-0/0/0 unit 0 family inet`; give units"),
     ],
 )
 def test_what_somebody_else_has_set_stays(make: Make, server: Methods, old: str, new: str, why: str) -> None:
@@ -458,29 +405,6 @@ def test_a_router_that_does_not_answer_in_time_goes_back(
     assert server.before is None
 
 
-def wait_for(what: Callable[[], bool], pause: float = 0.005) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + 10
-    while not what():
-        assert time.monotonic() < end, "it has not come"
-        time.sleep(pause)
-
-
-def another(place: Place) -> Any:
-    """A session of somebody else's."""
-    return manager.connect_ssh(
-        host="127.0.0.1",
-        port=place.port,
-        username=place.username,
-        password=place.password,
-        key_filename=place.key_filename,
-        hostkey_b64=place.host_key,
-        allow_agent=False,
-        look_for_keys=False,
-        timeout=10,
-    )
-
-
 def test_a_candidate_that_is_locked_is_waited_for(
     make: Make, server: Methods, own: tuple[Place, Methods]
 ) -> None:
@@ -607,147 +531,32 @@ def test_the_controller_sets_the_router(make: Make, server: Methods) -> None:
     assert of == ["tidegate-1", "tidegate-2"]
 
 
+def test_the_example_of_the_page_connects(
+    own: tuple[Place, Methods], server: Methods, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(separation_page.__file__).parent / "README.md").read_text()
+    (code,) = re.findall(r"```python\n(# separate.py\n.*?)```", page, re.DOTALL)
+    place, at_end = own[0], []
+    there = {
+        '"192.0.2.1"': '"127.0.0.1"',
+        'username="tidegate"': f'username="{place.username}", password="{place.password}"',
+        'key_filename="/etc/tidegate/router"': f'host_key="{place.host_key}", port={place.port}',
+    }
+    for old, new in there.items():
+        assert old in code
+        code = code.replace(old, new)
+    file = tmp_path / "separate.py"
+    file.write_text(code)
+    monkeypatch.setattr(atexit, "register", at_end.append)
+    (controller,) = load(file)
+    assert isinstance(controller, SeparationController)
+    controller.router.apply(PLAN)
+    (close,) = at_end
+    assert canonical(server.running) != BEFORE
+    close()
+    assert canonical(server.running) == BEFORE
+
+
 def test_ncclient_is_imported_when_a_router_is_connected_to() -> None:
     words = "import sys, tidegate.systems.separation.routers.junos\nassert 'ncclient' not in sys.modules and 'paramiko' not in sys.modules"
     subprocess.run([sys.executable, "-c", words], check=True)
-
-
-# netconfd.
-
-
-@pytest.fixture(scope="module")
-def yuma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """Debian's server with our YANG module, and with what an operator has set."""
-    lacks = netconfd_lacks()
-    if lacks is not None:
-        pytest.skip(lacks)
-    if os.geteuid() != 0:
-        pytest.skip("needs root: sshd logs root in")
-    with netconfd(tmp_path_factory.mktemp("netconfd")) as place:
-        config = etree.Element(f"{{{BASE}}}config")
-        config.append(configuration(SET_BEFORE))
-        with another(place) as operator:
-            operator.edit_config(config, target="candidate")
-            operator.commit()
-        yield place
-
-
-@pytest.fixture
-def running(yuma: Place) -> Iterator[Callable[[], Any]]:
-    """Reads the running configuration, in which nothing is left after a test."""
-    with another(yuma) as reader:
-
-        def read() -> Any:
-            wanted = ("subtree", f'<configuration xmlns="{XNM}"/>')
-            return reader.get_config("running", filter=wanted).data_ele[0]
-
-        assert canonical(read()) == BEFORE
-        yield read
-        assert canonical(read()) == BEFORE
-
-
-def rates(running: Any) -> list[str]:
-    return at(running, "class-of-service/schedulers/transmit-rate/rate")
-
-
-def test_netconfd_takes_plans_though_it_loses_what_it_has_validated(
-    yuma: Place, running: Callable[[], Any]
-) -> None:
-    """It answers ok to validate and to the commit behind it, and running is unchanged: read back, noticed, and gone round."""
-    with made(yuma) as router:
-        router.apply(PLAN)
-        assert router.last is not None
-        assert {"validate", "cancel-commit"} < set(router.last.seconds)
-        assert sorted(rates(running())) == sorted(["2m", "30000000", "30000000", "30000000", "5000000"])
-        router.apply(OTHER)
-        assert not {"validate", "cancel-commit"} & set(router.last.seconds)
-        assert sorted(rates(running())) == sorted(["2m", "20000000", "30000000", "30000000", "5000000"])
-        assert at(running(), "firewall/family/inet/filter/term/name") == ["queue-1-1", "queue-2-1", "others"]
-        assert at(running(), "interfaces/interface/unit/family/inet/filter/input/filter-name") == ["tidegate"]
-        router.apply(Plan((QUEUE,), {}))
-        assert sorted(rates(running())) == sorted(["2m", "30000000", "5000000"])
-
-
-def test_netconfd_takes_a_thousand_flows_of_both_versions(yuma: Place, running: Callable[[], Any]) -> None:
-    flows = {
-        FiveTuple(f"10.0.{port % 250}.2", "10.9.0.2", 6, port, port): 1 + port % 2
-        for port in range(1000, 2000)
-    }
-    flows |= {FLOW._replace(source="fd00::2", target="fd00:1::2"): 2}
-    with made(yuma, classify="flows", ipv6=True) as router:
-        router.apply(Plan((QUEUE,) * 3, flows))
-        assert len(at(running(), "firewall/family/inet/filter/term")) == 1001
-        six = "firewall/family/inet6/filter/term"
-        assert at(running(), f"{six}/from/payload-protocol") == ["tcp"]
-        assert at(running(), f"{six}/then/forwarding-class") == ["tidegate-2", "tidegate-0"]
-
-
-def test_netconfd_refuses_a_value_out_of_range_and_keeps_the_plan(
-    yuma: Place, running: Callable[[], Any]
-) -> None:
-    with made(yuma, longest_buffer="2 s") as router:
-        router.apply(PLAN)
-        good = canonical(running())
-        with pytest.raises(
-            TidegateError, match=r"refuses the edit: .*range.*temporal.*last good configuration"
-        ):
-            router.apply(Plan((QUEUE, QueuePlan(1 * MBIT, 10**6)), {}))
-        assert canonical(running()) == good
-        router.apply(OTHER)
-        assert "20000000" in rates(running())
-
-
-def test_netconfd_has_one_lock(yuma: Place, running: Callable[[], Any]) -> None:
-    with made(yuma) as router:
-        with another(yuma) as other:
-            other.lock("candidate")
-            with pytest.raises(
-                TidegateError, match=r"somebody else is at work on the router's candidate: .*lock"
-            ):
-                router.apply(PLAN)
-        router.apply(PLAN)
-        assert "5000000" in rates(running())
-
-
-def test_netconfd_ends_the_session_and_it_is_opened_again(yuma: Place, running: Callable[[], Any]) -> None:
-    with made(yuma) as router:
-        router.apply(PLAN)
-        assert router._session is not None
-        with another(yuma) as other:
-            other.kill_session(router._session._manager.session_id)
-        router.apply(OTHER)
-        assert "20000000" in rates(running())
-
-
-@pytest.fixture
-def session(yuma: Place, running: Callable[[], Any]) -> Iterator[Session]:
-    """One that holds the lock, and has changed something until it is confirmed, within a second."""
-    one = Session(Access("127.0.0.1", yuma.port, yuma.username, None, yuma.key_filename, yuma.host_key, 10.0))
-    one.lock()
-    one.edit(configuration("<class-of-service><schedulers><name>x</name></schedulers></class-of-service>"))
-    one.commit(1)
-    assert "x" in at(running(), "class-of-service/schedulers/name")
-    yield one
-    one.close()
-
-
-def test_netconfd_goes_back_at_once_when_the_session_ends_in_order(
-    session: Session, running: Callable[[], Any]
-) -> None:
-    session.close()
-    wait_for(lambda: canonical(running()) == BEFORE)
-
-
-def test_netconfd_goes_back_when_the_time_is_over(session: Session, running: Callable[[], Any]) -> None:
-    # It looks at its clock when nothing has come for a second.
-    wait_for(lambda: canonical(running()) == BEFORE, pause=1.2)
-
-
-def test_netconfd_goes_back_when_the_connection_breaks_off(
-    yuma: Place, session: Session, running: Callable[[], Any]
-) -> None:
-    session.abort()
-    wait_for(lambda: canonical(running()) == BEFORE)
-    with made(yuma) as router:
-        router.apply(PLAN)
-        assert "5000000" in rates(running())

@@ -4,6 +4,7 @@
 |---|---|
 | `simulated` | a plain router of a network, in the simulator or in the lab |
 | `tidegate.hosts.linux_router` | HTB at an interface of Linux, and a classifier in BPF |
+| `junos` | class of service and a firewall filter of a Junos router, over NETCONF |
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class JunosRouter:
         self._control = config.CONTROL_CLASS
         self._session = self._connect()
         try:
-            with self._told("get-config"):
+            with self._told(lost=True):
                 data = self._session.running(config.wanted_filter(self._settings))
             self._refuse_others(data)
             self._control = config.control_class(data, self._settings)
@@ -264,8 +264,8 @@ class JunosRouter:
                 return
 
     @contextmanager
-    def _told(self, lost: str | None = None) -> Iterator[None]:
-        """Errors as messages, but a lost session unless `lost` says what it was for."""
+    def _told(self, *, lost: bool = False) -> Iterator[None]:
+        """Errors as messages; a lost session only if it is not to be opened again."""
         place = self._access.place
         try:
             yield
@@ -294,7 +294,7 @@ class JunosRouter:
                 f"{place}: the router {says}: {error.where} in its running configuration. {self._keeps()}"
             ) from None
         except Lost as error:
-            if lost is None:
+            if not lost:
                 raise
             raise TidegateError(f"{place}: the session ended during {error.operation}; try again") from None
 

@@ -9,9 +9,9 @@ makes the XML that leads from one to the other. All that is ours bears the name 
 | `class-of-service forwarding-classes class NAME-Q` | a class for queue Q of the port |
 | `class-of-service schedulers NAME-Q` | `transmit-rate` (bit/s), `exact` or `shaping-rate` for a cap, `buffer-size temporal` (us) |
 | `class-of-service scheduler-maps NAME` | the scheduler of each class |
-| `class-of-service interfaces interface IF scheduler-map` | the map of the port |
+| `class-of-service interfaces IF scheduler-map` | the map of the port |
 | `firewall family inet filter NAME`, `inet6` | terms: flows to classes; the last one takes all others |
-| `interfaces interface IF unit U family inet filter input filter-name` | the filter, where packets come in |
+| `interfaces IF unit U family inet filter input` | the filter, where packets come in |
 
 Sources: Juniper's CLI reference for `schedulers`, `scheduler-maps`, `forwarding-classes` and "Firewall Filter Match Conditions";
 "Scheduler Delay Buffering on MIC and MPC Interfaces" for the longest buffers.
@@ -43,7 +43,6 @@ LEAST_BPS = 3200
 """The smallest `transmit-rate`."""
 PROTOCOLS = {6: "tcp", 17: "udp"}
 SUFFIXES = {"k": 10**3, "m": 10**6, "g": 10**9}
-RATES = ("rate",)
 FAMILIES = {4: "inet", 6: "inet6"}
 
 Classify = Literal["addresses", "flows"]
@@ -85,8 +84,9 @@ def place(*steps: str | Step) -> Place:
 
 
 def shown(where: Place) -> str:
-    """A path as the command line of Junos has it."""
-    return " ".join(word for step in where for word in step if word is not None)
+    """A path as the command line of Junos has it, where interfaces have no tag of their own."""
+    words = (step[1:] if step[0] == "interface" else step for step in where)
+    return " ".join(word for step in words for word in step if word is not None)
 
 
 def map_place(settings: Settings) -> Place:
@@ -356,27 +356,31 @@ def refuse_others(data: Any, settings: Settings) -> None:
             where = place("interfaces", ("interface", interface), ("unit", str(unit)), "family", family)
             if _at(root, where) is None:
                 raise TidegateError(f"the router has no `{shown(where)}`; give units that packets come in by")
-            inside = _at(root, where + place("filter"))
-            others = [] if inside is None else [one for one in inside.iter() if not len(one) and one.text]
-            named = [one.text.strip() for one in others if etree.QName(one).localname != "filter-name"]
-            named += [
-                one.text.strip()
-                for one in others
-                if etree.QName(one).localname == "filter-name"
-                and etree.QName(one.getparent()).localname == "input"
-                and one.text.strip() != settings.name
-            ]
+            used = _at(root, where + place("filter"))
+            named = [] if used is None else _filters_in(used, settings.name)
             if named:
                 raise TidegateError(
                     f"{interface}.{unit} has a filter, {named[0]!r}, that somebody has set; remove it with `delete {shown(where)} "
                     "filter`, or give another interface"
                 )
-    map_now = _at(root, map_place(settings))
-    if map_now is not None and (map_now.text or "").strip() != settings.name:
+    above = _at(root, map_place(settings)[:-1])
+    used_map = None if above is None else _child_text(above, "scheduler-map")
+    if used_map not in (None, settings.name):
         raise TidegateError(
-            f"{settings.interface} has the scheduler map {(map_now.text or '').strip()!r} that somebody has set; remove it with "
+            f"{settings.interface} has the scheduler map {used_map!r} that somebody has set; remove it with "
             f"`delete {shown(map_place(settings))}`, or give another interface"
         )
+
+
+def _filters_in(used: Any, mine: str) -> list[str]:
+    """Names of others' filters for packets that come in: of `input`, and of an `input-list`."""
+    names = []
+    for tag, one in _below(used):
+        if tag == "input":
+            names.append(_child_text(one, "filter-name") or "")
+        elif tag == "input-list":
+            names.append((one.text or "").strip())
+    return [name for name in names if name not in ("", mine)]
 
 
 def difference(have: Configuration, want: Configuration) -> str:
@@ -427,8 +431,7 @@ def _emptied(running: Any, where: Place) -> Place:
         above = _at(running, where[:-1])
         if above is None:
             break
-        rest = [one for one in above if etree.QName(one).localname not in ("name", where[-1][0])]
-        if rest:
+        if {tag for tag, _ in _below(above)} - {"name", where[-1][0]}:
             break
         where = where[:-1]
         if where[-1][1] is not None:
@@ -437,6 +440,11 @@ def _emptied(running: Any, where: Place) -> Place:
 
 
 # Elements and values.
+
+
+def _below(element: Any) -> list[tuple[str, Any]]:
+    """Children that are elements, with their names."""
+    return [(etree.QName(one).localname, one) for one in element if isinstance(one.tag, str)]
 
 
 def _tag(name: str) -> str:
@@ -449,8 +457,7 @@ def _element(name: str) -> Any:
 
 def _root(data: Any) -> Any:
     """The `configuration` element of a `data` element, empty if there is none."""
-    root = next((one for one in data if etree.QName(one).localname == "configuration"), None)
-    return _element("configuration") if root is None else root
+    return next((one for tag, one in _below(data) if tag == "configuration"), _element("configuration"))
 
 
 def _name(element: Any) -> str | None:
@@ -458,18 +465,17 @@ def _name(element: Any) -> str | None:
 
 
 def _child_text(element: Any, tag: str) -> str | None:
-    child = next((one for one in element if etree.QName(one).localname == tag), None)
-    return None if child is None else (child.text or "").strip()
+    return next(((one.text or "").strip() for found, one in _below(element) if found == tag), None)
 
 
 def _children(root: Any, parent: Place, tag: str) -> list[Any]:
     above = _at(root, parent)
-    return [] if above is None else [one for one in above if etree.QName(one).localname == tag]
+    return [] if above is None else [one for found, one in _below(above) if found == tag]
 
 
 def _at(root: Any, where: Place) -> Any | None:
     for tag, name in where:
-        below = (one for one in root if isinstance(one.tag, str) and etree.QName(one).localname == tag)
+        below = (one for found, one in _below(root) if found == tag)
         root = next((one for one in below if name is None or _name(one) == name), None)
         if root is None:
             return None
@@ -499,11 +505,11 @@ def _fill(element: Any, value: Value) -> None:
 
 def _value(element: Any) -> Value:
     """Of an element, in the form that `_sorted` gives."""
-    children = [one for one in element if isinstance(one.tag, str)]
+    children = _below(element)
     if not children:
         text = (element.text or "").strip()
-        return _rate(text) if etree.QName(element).localname in RATES else text
-    return _sorted((etree.QName(one).localname, _value(one)) for one in children)
+        return _rate(text) if etree.QName(element).localname == "rate" else text
+    return _sorted((tag, _value(one)) for tag, one in children)
 
 
 def _rate(text: str) -> str:
