@@ -178,25 +178,21 @@ class Methods:
 
     def _end(self, session: Any) -> None:
         """Break the connection off, as a router does that is restarted."""
+        self.ended()
         session.pkt_stream.stream.get_transport().close()
-        self._ended()
 
-    def _ended(self) -> None:
+    def ended(self) -> None:
+        """The session with the lock has ended: what it has not confirmed is undone, and then the lock is free."""
         with self.lock:
-            self.candidate = copy.deepcopy(self.running)
             if not self.junos:
                 self.expire()
-                self.candidate = copy.deepcopy(self.running)
+            self.candidate = copy.deepcopy(self.running)
             self.server.session_locks["candidate"] = 0
 
     def rpc_lock(self, session: Any, rpc: Any, _target: str) -> Any:
         return self._do(session, rpc, "lock", lambda _: None)
 
     def rpc_unlock(self, session: Any, rpc: Any, _target: str) -> Any:
-        if rpc is None:
-            # The session has ended with the lock.
-            self._ended()
-            return None
         return self._do(session, rpc, "unlock", lambda _: None)
 
     def rpc_discard_changes(self, session: Any, rpc: Any) -> Any:
@@ -366,6 +362,12 @@ class Quiet(ncserver.NetconfSSHServer):  # type: ignore[misc]
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.server_session_class = Ending
+
+    def unlock_target_any(self, session: Any) -> list[str]:
+        """A session ends."""
+        if session.session_id is not None and self.session_locks["candidate"] == session.session_id:
+            self.server_methods.ended()
+        return []
 
     def __del__(self) -> None:
         """Nothing."""

@@ -33,7 +33,7 @@ from tidegate.systems import separation as separation_page
 from tidegate.systems.separation.controller import SeparationController
 from tidegate.systems.separation.routers import Plan
 from tidegate.systems.separation.routers.junos import JunosRouter
-from tidegate.systems.separation.routers.netconf import Session
+from tidegate.systems.separation.routers.netconf import Access, Lost, Session, Silent
 from tidegate.systems.separation.setup import separation
 
 EDITED = ["lock", "discard-changes", "get-config", "edit-config"]
@@ -236,6 +236,8 @@ def test_a_filter_for_what_leaves_is_not_in_the_way(make: Make, server: Methods)
 def test_a_map_that_somebody_sets_meanwhile_is_refused_and_kept_at_the_end(
     make: Make, server: Methods
 ) -> None:
+    gold = "<class-of-service><scheduler-maps><name>gold</name></scheduler-maps>"
+    server.reset(SET_BEFORE.replace("<class-of-service>", gold))
     router = make()
     router.apply(PLAN)
     (leaf,) = server.running.iter(f"{{{XNM}}}scheduler-map")
@@ -243,10 +245,10 @@ def test_a_map_that_somebody_sets_meanwhile_is_refused_and_kept_at_the_end(
     with pytest.raises(TidegateError, match="has the scheduler map 'gold' that somebody has set"):
         router.apply(OTHER)
     wait_for(lambda: server.server.session_locks["candidate"] == 0)
-    # Nothing refers to ours any more; theirs is not there, which Junos would mind.
-    leaf.getparent().remove(leaf)
     router.close()
+    assert at(server.running, "class-of-service/interfaces/interface/scheduler-map") == ["gold"]
     assert at(server.running, "class-of-service/schedulers/name") == ["voice"]
+    assert at(server.running, "class-of-service/scheduler-maps/name") == ["gold"]
 
 
 LATE = [
@@ -390,7 +392,7 @@ def test_a_router_that_does_not_answer_in_time_goes_back(
     router = make()
     router.apply(PLAN)
     good = server.text()
-    router._session._manager.timeout = 0.2  # type: ignore[union-attr]
+    router._session._manager.timeout = 0.5  # type: ignore[union-attr]
     server.fail(operation, "slow", after=before)
     with pytest.raises(TidegateError, match=f"no answer to {operation} within 10 s; give a longer timeout"):
         router.apply(OTHER)
@@ -428,6 +430,41 @@ def test_a_candidate_that_is_locked_is_waited_for(
             patch.setattr(JunosRouter, "_lock", let_go)
             patient.apply(PLAN)
     assert canonical(server.running) != BEFORE
+
+
+@pytest.fixture
+def session(own: tuple[Place, Methods], server: Methods) -> Iterator[Session]:
+    """One that holds the lock."""
+    place = own[0]
+    access = Access("127.0.0.1", place.port, place.username, place.password, None, place.host_key, 10.0)
+    one = Session(access)
+    one.lock()
+    yield one
+    one.abort()
+
+
+def test_nothing_is_sent_on_a_session_that_is_lost(
+    session: Session, server: Methods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.fail("validate", "drop")
+    with pytest.raises(Lost):
+        session.validate()
+    # ncclient may take it still, and would wait for an answer that nobody gives.
+    monkeypatch.setattr(session._manager, "unlock", lambda target: pytest.fail("it was sent"), raising=False)
+    with pytest.raises(Lost):
+        session.unlock()
+
+
+def test_a_session_that_is_silent_is_ended_and_its_lock_released(session: Session, server: Methods) -> None:
+    session._manager.timeout = 0.2
+    server.fail("validate", "slow")
+    with pytest.raises(Silent):
+        session.validate()
+    assert server.server.session_locks["candidate"] != 0
+    server.released.set()
+    wait_for(lambda: server.server.session_locks["candidate"] == 0)
+    with pytest.raises(Lost):
+        session.unlock()
 
 
 def test_warnings_are_kept_and_refuse_nothing(make: Make, server: Methods) -> None:
