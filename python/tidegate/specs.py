@@ -46,6 +46,7 @@ class TcpSpec:
     target: int
     start: int
     stop: int | None
+    ends: str | None
     size: int | None
     congestion_control: str
     control_options: tuple[tuple[str, str], ...]

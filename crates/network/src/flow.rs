@@ -29,6 +29,8 @@ pub struct TcpFlow {
     pub size: Option<Bytes>,
     /// The application stops writing.
     pub stop: Option<Time>,
+    /// Then the connection is reset, as by an application that is killed; else it ends with a FIN.
+    pub resets: bool,
     /// Its name and parameters, as [`transport::cc::new`] knows them.
     pub congestion_control: String,
     pub control_options: Arc<[(String, String)]>,
@@ -47,6 +49,7 @@ impl TcpFlow {
             start: Time::ZERO,
             size: None,
             stop: None,
+            resets: false,
             congestion_control: congestion_control.to_owned(),
             control_options: Arc::default(),
             config: Config::default(),

@@ -124,7 +124,7 @@ impl Network {
     }
 
     /// Connections whose both ends are done go away; what is known of them stays.
-    fn retire(&mut self, plan: u32) {
+    pub(crate) fn retire(&mut self, plan: u32) {
         let both = [2 * plan, 2 * plan + 1];
         if both.iter().all(|i| self.closing(*i)) {
             self.plans[plan as usize].outcome = self.tcp_outcome(plan);

@@ -4,6 +4,7 @@ use units::Time;
 
 use crate::error::BuildError;
 use crate::event::Event;
+use crate::flow::AGENT;
 use crate::network::{Action, Network};
 use crate::pool::{CAME, HELD};
 use crate::port::NO_CAPTURE;
@@ -131,8 +132,19 @@ impl Network {
             Action::Ask(page) => self.ask(*page),
             Action::Agent(agent) => self.advance_agent(*agent),
             Action::Stop(plan) => {
-                let index = 2 * *plan;
-                if let Some(connection) = &mut self.endpoints[index as usize].connection {
+                let (plan, index) = (*plan, 2 * *plan);
+                let resets = self.plans[plan as usize].flow.resets;
+                let end = &mut self.endpoints[index as usize];
+                let Some(connection) = &mut end.connection else { return };
+                if resets {
+                    let has_agent = end.hold & AGENT != 0;
+                    connection.abort();
+                    self.pump(index);
+                    if has_agent {
+                        self.notify_agents(index);
+                    }
+                    self.retire(plan);
+                } else {
                     connection.stop_writing();
                     self.pump(index);
                 }

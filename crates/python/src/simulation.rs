@@ -83,6 +83,7 @@ impl Simulation {
             start: Time::from_ps(flow.start),
             size: flow.size.map(Bytes::new),
             stop: flow.stop.map(Time::from_ps),
+            resets: flow.ends.as_deref() == Some("reset"),
             congestion_control: flow.congestion_control.clone(),
             control_options: flow.control_options.as_slice().into(),
             receiver_config: config.clone(),

@@ -62,6 +62,7 @@ pub struct TcpSpec {
     pub target: u32,
     pub start: u64,
     pub stop: Option<u64>,
+    pub ends: Option<String>,
     pub size: Option<u64>,
     pub congestion_control: String,
     pub control_options: Vec<(String, String)>,

@@ -381,6 +381,36 @@ fn a_reset_ends_both_sides() {
 }
 
 #[test]
+fn a_lost_reset_is_made_up_for_by_the_answer_to_the_next_segment() {
+    let mut pair = Pair::new(&plain(), "reno");
+    pair.ends[0].write(1_000_000_000);
+    pair.run(Time::from_ms(200), everything);
+    pair.ends[0].abort();
+    let mut resets = 0;
+    pair.run(Time::from_secs(1), |side, _, segment| {
+        resets += u32::from(side == 0 && segment.flags.has(Flags::RST));
+        (resets != 1 || side == 1).then_some(*segment)
+    });
+    assert!(resets > 1);
+    assert_eq!(pair.ends[1].phase(), Phase::Reset);
+    let resets = pair.logs[1].iter().filter(|(_, s)| s.flags.has(Flags::RST)).count();
+    assert_eq!(resets, 0, "a RST is not answered");
+}
+
+#[test]
+fn what_is_over_is_not_reset() {
+    let mut pair = Pair::new(&plain(), "reno");
+    pair.ends[0].write(3_000);
+    pair.ends[0].close();
+    pair.run(Time::from_secs(1), everything);
+    pair.ends[1].close();
+    pair.run(Time::from_secs(2), everything);
+    pair.ends[0].abort();
+    pair.run(Time::from_secs(3), everything);
+    assert_eq!(pair.ends.each_ref().map(|e| e.phase()), [Phase::Closed, Phase::Closed]);
+}
+
+#[test]
 fn dctcp_receivers_echo_every_mark() {
     // RFC 8257 section 3.2: an ACK for two packets never mixes a marked one with another, so that each mark is counted once.
     let mut pair = Pair::new(&plain(), "dctcp");

@@ -123,6 +123,8 @@ class FlowPlan:
     start: int
     stop: int | None
     size: int | None = None
+    ends: str | None = None
+    """At `stop`: `fin`, `reset`, or as iperf3 does it."""
     congestion_control: str = ""
     """As the kernel calls it."""
     both_ends: bool = False

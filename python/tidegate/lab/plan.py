@@ -47,7 +47,10 @@ ECN_MODES = ("off", "passive", "on", "accurate")
 def _tool(spec: object) -> str:
     """The traffic generator of a flow with constant rate."""
     # iperf3's receiver leaves before it has all of a flow of known size, and it sets the congestion control after the handshake.
-    own = isinstance(spec, TcpSpec) and (spec.size is not None or spec.congestion_control in BOTH_ENDS)
+    # It does not close the connection that it has sent by: the receiver ends it.
+    own = isinstance(spec, TcpSpec) and (
+        spec.size is not None or spec.ends is not None or spec.congestion_control in BOTH_ENDS
+    )
     return "own" if own else "iperf3"
 
 
@@ -261,6 +264,7 @@ class _Planner:
         return replace(
             self._ends(flow, spec, _tool(spec)),
             size=spec.size,
+            ends=spec.ends,
             congestion_control=self._called(spec),
             both_ends=control in BOTH_ENDS,
             mss=None if spec.mss == self._mtu(flow) - 40 else spec.mss,

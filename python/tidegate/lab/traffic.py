@@ -1,5 +1,6 @@
-"""Ends of flows without iperf3: TCP flows of a known size, of which iperf3's receiver does not see the end; those whose congestion
-control has to be there before the handshake, at both ends, where iperf3 sets it later; and UDP flows that are not even.
+"""Ends of flows without iperf3: TCP flows of a known size, of which iperf3's receiver does not see the end; those that are to end with
+a FIN or a RST of their sender; those whose congestion control has to be there before the handshake, at both ends, where iperf3 sets it
+later; and UDP flows that are not even.
 """
 
 from __future__ import annotations
@@ -107,8 +108,8 @@ class TcpSender:
         """Stop writing."""
         if self._socket is None:
             return
-        if self._plan.size is None:
-            # What the kernel still holds is thrown away, as with iperf3.
+        if self._plan.ends == "reset" or (self._plan.size is None and self._plan.ends is None):
+            # A RST. What the kernel still holds is thrown away, as with iperf3.
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0))
             self._close()
         elif self._left:
@@ -172,9 +173,12 @@ class TcpReceiver:
         except BlockingIOError:
             return
         except OSError:
-            size = 0
+            # A RST.
+            self._close()
+            return
         self._bytes += size
-        if self._bytes == self._plan.size and self._finished is None:
+        ended = self._bytes == self._plan.size or (size == 0 and self._plan.ends == "fin")
+        if ended and self._finished is None:
             self._finished = time.monotonic_ns()
         if size == 0:
             self._close()

@@ -74,6 +74,7 @@ class TcpOptions(TypedDict, total=False):
 _MOST_FLOWS = 4_000_000
 
 _ECN = {"not-ect": 0, "ect1": 1, "ect0": 2}
+_ENDS = ("fin", "reset")
 _PATTERNS = ("constant", "poisson", "on-off", "on-off exponential")
 
 
@@ -115,6 +116,7 @@ class Flows(Routing):
         control_options: Mapping[str, object] | None = None,
         start: units.Time = 0,
         stop: units.Time | None = None,
+        ends: str | None = None,
         size: units.Size | None = None,
         label: str | None = None,
         mss: int = 1460,
@@ -134,6 +136,10 @@ class Flows(Routing):
     ) -> Flow:
         """A TCP flow over a connection of its own: `size` bytes, or as much as possible until `stop`.
 
+        `ends` says how the connection ends at `stop`: with a FIN behind what has been sent (`fin`), or at once with a RST
+        (`reset`), as of an application that is killed. Without it that is a FIN in the simulator; real hosts use iperf3, whose
+        receiver ends the connection. With it, real hosts use Tidegate's own sockets, and send what the kernel holds before a FIN.
+
         `control_options` are the congestion control's parameters, such as `{"t_low": "50 us", "signal": "stamp"}` for
         `timely` (see docs/simulator.md); of real hosts' controls `stamp` has them. `ecn` is `off`, `passive`, `on` (RFC 3168) or
         `accurate`; `mss` is the MTU less 40, `segmentation_offload` the largest burst that the host hands down, `None` for single segments. `limit_output` is for hosts whose own link is the
@@ -151,11 +157,18 @@ class Flows(Routing):
             raise TidegateError(f"the TCP flow {name}: {error}") from None
         if ticks_per_second is not None:
             units.below(ticks_per_second, 1, 10_001, f"the kernel's ticks_per_second (the TCP flow {name})")
+        if ends is not None and ends not in _ENDS:
+            raise TidegateError(
+                f"the TCP flow {name} ends by {ends!r}, which there is not; known: {', '.join(_ENDS)}"
+            )
+        if ends is not None and stop is None:
+            raise TidegateError(f"the TCP flow {name} ends by {ends!r}, but never; give a stop")
         spec = TcpSpec(
             source=source.number,
             target=target.number,
             start=units.time(start),
             stop=None if stop is None else units.time(stop),
+            ends=ends,
             size=None if size is None else units.size(size),
             congestion_control=congestion_control,
             control_options=parameters,

@@ -27,6 +27,15 @@ pub enum Phase {
     TimedOut,
 }
 
+/// A RST that is to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reset {
+    /// The application has ended the connection.
+    Own,
+    /// A segment with this acknowledgment number has come for a connection that is over.
+    Answer(u32),
+}
+
 /// ECN as negotiated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EcnState {
@@ -64,7 +73,7 @@ pub struct Connection {
     pub(super) syn_sent: Time,
     pub(super) syn_retries: u32,
     pub(super) syn_timer: Option<Time>,
-    pub(super) reset_due: bool,
+    pub(super) reset_due: Option<Reset>,
     pub(super) probe_due: bool,
 }
 
@@ -100,7 +109,7 @@ impl Connection {
             syn_sent: Time::ZERO,
             syn_retries: 0,
             syn_timer: None,
-            reset_due: false,
+            reset_due: None,
             probe_due: false,
             phase,
             config,
@@ -173,12 +182,23 @@ impl Connection {
         self.close();
     }
 
-    /// Ends the connection at once: a RST goes out.
+    /// Ends the connection at once: a RST goes out, and another for each segment that comes after it (RFC 9293 section 3.10.7.1). What
+    /// is over already stays as it is.
     pub fn abort(&mut self) {
-        if matches!(self.phase, Phase::SynReceived | Phase::Established) {
-            self.reset_due = true;
+        match self.phase {
+            Phase::SynReceived | Phase::Established => self.reset_due = Some(Reset::Own),
+            Phase::Listen | Phase::SynSent => {}
+            Phase::Closed | Phase::Reset | Phase::TimedOut => return,
         }
-        self.phase = Phase::Reset;
+        self.over(Phase::Reset);
+    }
+
+    /// Nothing is sent again.
+    pub(super) fn over(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.sender.timer = None;
+        self.syn_timer = None;
+        self.receiver.deadline = None;
     }
 
     /// Options of the host's agents take so many bytes of each data segment, in the IP header and the TCP header together. They come

@@ -3,7 +3,7 @@
 use units::Time;
 
 use super::ack::Incoming;
-use super::connection::{Connection, EcnState, Phase};
+use super::connection::{Connection, EcnState, Phase, Reset};
 use super::rtt::clock;
 use crate::segment::{Ecn, Flags, Segment};
 
@@ -40,7 +40,13 @@ impl Connection {
                     self.receiver.due = true;
                 }
             }
-            Phase::Reset | Phase::TimedOut => {}
+            Phase::Reset => {
+                // Our RST was lost, or has not come there yet. A RST with this number is the other end's next segment.
+                if segment.flags.has(Flags::ACK) {
+                    self.reset_due = Some(Reset::Answer(segment.ack));
+                }
+            }
+            Phase::TimedOut => {}
         }
     }
 
@@ -52,10 +58,7 @@ impl Connection {
             _ => segment.seq == self.irs.wrapping_add(self.receiver.nxt as u32),
         };
         if valid {
-            self.phase = Phase::Reset;
-            self.sender.timer = None;
-            self.syn_timer = None;
-            self.receiver.deadline = None;
+            self.over(Phase::Reset);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use units::Time;
 
-use super::connection::{CE_COUNTER_START, Connection, EcnState, Phase};
+use super::connection::{CE_COUNTER_START, Connection, EcnState, Phase, Reset};
 use super::rtt::clock;
 use super::scoreboard::mark;
 use super::sender::Piece;
@@ -15,14 +15,17 @@ impl Connection {
         match self.phase {
             Phase::Established => {}
             Phase::SynSent | Phase::SynReceived => return self.transmit_syn(now),
-            _ if self.reset_due => {
-                self.reset_due = false;
-                let mut segment = self.segment(now, self.sender.flow.snd_nxt);
-                segment.flags |= Flags::RST;
-                return Some(segment);
-            }
             Phase::Closed => {}
-            _ => return None,
+            Phase::Reset => {
+                return Some(match self.reset_due.take()? {
+                    Reset::Own => {
+                        let segment = self.segment(now, self.sender.flow.snd_nxt);
+                        Segment { flags: segment.flags | Flags::RST, ..segment }
+                    }
+                    Reset::Answer(seq) => Segment { seq, flags: Flags::RST, ..Segment::default() },
+                });
+            }
+            Phase::Listen | Phase::TimedOut => return None,
         }
         if let Some((nxt, ce)) = self.receiver.owed.take() {
             // It does not stand for what came since: that is acknowledged on its own.

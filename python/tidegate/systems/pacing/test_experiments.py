@@ -173,7 +173,7 @@ EXPERIMENTS: dict[str, tuple[dict[str, Any], int]] = {
         },
         18,
     ),
-    "leave": ({"rtts_ms": (5.0,)}, 2),
+    "leave": ({"rtts_ms": (5.0,)}, 3),
     "paths": ({"random_chains": 1}, 21),
     "hosts": ({"flows": (3, 1), "duration_s": 3.0}, 4),
     "weights": ({"weights": (1, 3), "duration_s": 3.0}, 4),

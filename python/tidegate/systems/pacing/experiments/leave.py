@@ -1,4 +1,4 @@
-"""Flows that leave, which the paper names in its abstract and does not run: with FIN, and hosts that vanish."""
+"""Flows that leave, which the paper names in its abstract and does not run: with FIN, with RST, and hosts that vanish."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.plots import of_first_seed
 from tidegate.results import Result
 from tidegate.systems.pacing.experiments.star import Star, draw_rates
 
-KINDS = {"fin": "closes (FIN)", "gone": "host vanishes"}
+KINDS = {"fin": "closes (FIN)", "reset": "is killed (RST)", "gone": "host vanishes"}
 FLOWS = 4
 EVENT_S = 3.0
 AFTER_S = 3.0
@@ -45,8 +45,10 @@ def leave(
         for rtt_ms in rtts_ms:
             star = Star(rate_mbps, rtt_ms, options={"idle": f"{idle_s} s"})
             for number in range(FLOWS):
-                leaves = kind == "fin" and number == 0
-                star.flow(star.host(), 0.2 * number, EVENT_S if leaves else None)
+                leaves = kind != "gone" and number == 0
+                star.flow(
+                    star.host(), 0.2 * number, EVENT_S if leaves else None, ends=kind if leaves else None
+                )
             if kind == "gone":
                 star.access[0].set(f"{EVENT_S} s", loss=1.0)
             end_s = EVENT_S + AFTER_S + idle_s
@@ -63,7 +65,8 @@ def _row(star: Star, kind: str, idle_s: float, end_s: float, result: Result) -> 
         "kind": kind,
         "rtt_ms": star.rtt_ms,
         "in_force_ms": told,
-        # The flow that leaves sends what is in its buffer before its FIN; its host hears a round trip after that that it has come.
+        # Before its FIN, a real host sends what is in its buffer, and any host hears a round trip after it that it has come. A
+        # connection that is reset is over at once.
         "after_close_ms": None
         if kind == "gone" or told is None
         else told - 1e3 * (star.agents[0].closed[0] - EVENT_S),
@@ -89,6 +92,18 @@ def _claims(idle_s: float, rows: list[Row]) -> list[Claim]:
                 "ours",
                 "The new rate holds at all hosts at most 1 ms after the leaving host has its FIN acknowledged, a round trip after the FIN",
                 late("fin", "after_close_ms"),
+                high=1.0,
+                why="the notice waits for the machine's processors",
+                form=Unit("ms"),
+            )
+        )
+    if late("reset", "after_close_ms"):
+        claims.append(
+            between(
+                "reset",
+                "ours",
+                "The new rate holds at all hosts at most 1 ms after the leaving host has reset its connection",
+                late("reset", "after_close_ms"),
                 high=1.0,
                 why="the notice waits for the machine's processors",
                 form=Unit("ms"),
