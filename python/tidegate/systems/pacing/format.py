@@ -79,8 +79,8 @@ class PacingOption:
     sequence: int = 0
     """NOTICE, SEEN: counts the link's changes, in 8 bits."""
     hops: int = 0
-    """Of a trace. Of a NOTICE and a SEEN, `FOR_ALL`: it is for all flows of the host that have a share of the link."""
-    """Switches that have written to it; 7 stands for more."""
+    """Of a trace: the managed links that it has passed; 7 stands for more. Of a NOTICE and a SEEN, `FOR_ALL`: it is for all flows of
+    the host that have a share of the link."""
     key: int = 0
     """Which of two keys the check is made with."""
     check: int = 0
