@@ -212,6 +212,15 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 }
             }
 
+            // Most packets are a member's that goes on as it is, and change nothing.
+            if (what == SENT && place != NOWHERE && !hdr.option.isValid() && hdr.tcp.flags & (FIN | RST) == 0) {
+                member.read(was, place);
+                if (was[26:25] == JOINED && was[8:0] == standard_metadata.egress_spec) {
+                    member_seen.write(place, now);
+                    return;
+                }
+            }
+
             // Whether its option is from who may say it.
             bit<1>  needs_check = 0;
             bit<1>  key_number = 0;
