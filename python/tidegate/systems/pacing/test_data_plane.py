@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 from scapy.layers.inet import IP, TCP
-from scapy.layers.inet6 import HBHOptUnknown, IPv6, IPv6ExtHdrHopByHop
+from scapy.layers.inet6 import HBHOptUnknown, IPv6, IPv6ExtHdrHopByHop, PadN
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 
@@ -160,6 +160,27 @@ def test_another_option_of_ipv6_stays_alone(engine: Engine) -> None:
     packet = Ether(src=SERVER, dst=HOSTS[0]) / IPv6(src=PEER6, dst=flow.address) / options / tcp
     assert switch.send(OUT, packet) == [(0, Ether(bytes(packet)))]
     assert switch.refused() == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "has_option", "is_followed"),
+    [(40, False, True), (48, False, False), (48, True, True), (56, True, False)],
+)
+def test_headers_of_ipv6_are_followed_up_to_a_length(
+    engine: Engine, bytes_: int, has_option: bool, is_followed: bool
+) -> None:
+    switch = Switch(engine)
+    flow = Flow6(switch, 0, 1000)
+    flow.join()
+    ours = [HBHOptUnknown(otype=OPTION6, optdata=PacingOption(Kind.UPDATE).data)] if has_option else []
+    room = bytes_ - 2 - 12 * has_option
+    options = IPv6ExtHdrHopByHop(options=[*ours, PadN(optdata=bytes(room - 2))])
+    ip = IPv6(src=flow.address, dst=PEER6) / options
+    packet = Ether(src=HOSTS[0], dst=SERVER) / ip / TCP(sport=1000, dport=80, flags="FA")
+    assert len(bytes(options)) == bytes_
+    assert switch.send(0, packet) == [(OUT, Ether(bytes(packet)))]
+    assert switch.state == ((0, 0, 0) if is_followed else (1, 1, 0))
+    assert (switch.read("other_bytes") > 0) == (not is_followed)
 
 
 def appending(engine: Engine, keys: Keys | None = None) -> Switch:

@@ -57,6 +57,30 @@ def test_notices_that_are_lost_come_again() -> None:
     assert rates == pytest.approx([star.given_mbps * 1e6 / 4] * 4, rel=0.002)
 
 
+@pytest.mark.parametrize(
+    ("congestion_control", "least", "most"),
+    [
+        ("reno", 0.999, 1.0),
+        ("htcp", 0.999, 1.0),
+        ("vegas", 0.999, 1.0),
+        ("dctcp", 0.999, 1.0),
+        # They drain the pipe to see its round trip.
+        ("bbr", 0.96, 0.99),
+        ("bbr3", 0.95, 0.99),
+    ],
+)
+def test_any_congestion_control_is_paced(congestion_control: str, least: float, most: float) -> None:
+    star = Star(100.0, 20.0, 32)
+    for number in range(4):
+        star.flow(star.host(), 0.3 * number, congestion_control=congestion_control)
+    result = star.network.run("12 s")
+    rates = star.rates(result, 4.0, 12.0)
+    assert least <= rates.sum() / star.given_mbps <= most
+    assert rates == pytest.approx([rates.mean()] * 4, rel=0.002)
+    assert result.flows["retransmits"].sum() == 0
+    assert result.queues["queue_delay_ms_p99"][0] < 1
+
+
 def test_hosts_without_the_right_key_are_not_paced() -> None:
     star = Star(100.0, 10.0, 64, {"keys": KEYS})
     star.flow(star.host(keys=KEYS))

@@ -107,6 +107,17 @@ def test_what_an_application_leaves_is_given_to_others() -> None:
     assert borrower.counts["asked"] == 0
 
 
+def test_the_share_of_an_application_that_sends_nothing_is_given_to_others() -> None:
+    star = Star(100.0, 10.0)
+    star.flow(star.host())
+    star.network.page(star.host(), star.server, objects=3, think="5 s", response="10 kB")
+    result = star.network.run("4 s")
+    # Except 16 kbit/s.
+    assert star.rates(result, 2.0, 4.0)[0] == pytest.approx(star.given_mbps - 0.016, rel=0.001)
+    at, _, _ = star.agents[0].changes[-1]
+    assert 1.0 < at < 2.0
+
+
 def test_an_application_that_takes_more_again_gets_it() -> None:
     star = Star(100.0, 10.0)
     star.flow(star.host())

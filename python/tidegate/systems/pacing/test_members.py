@@ -376,3 +376,40 @@ def test_both_keys_are_believed(keyed: Switch) -> None:
     keyed.keys = old
     keyed.flow().join()
     assert keyed.state == (1, 1, 0)
+
+
+def test_a_forged_fin_takes_a_flow_off_until_it_asks_again(keyed: Switch) -> None:
+    """As README.md says, "Limits"."""
+    flow = keyed.flow()
+    flow.join()
+    flow.out("FA", seq=12345)
+    assert keyed.state == (0, 0, 0)
+    flow.out("A")
+    assert keyed.state == (0, 0, 0)
+    flow.out("A", flow.option(PacingOption(Kind.UPDATE)))
+    assert keyed.state == (1, 1, 0)
+
+
+def test_who_has_seen_an_option_of_a_host_can_repeat_it_until_the_key_is_another(keyed: Switch) -> None:
+    """As README.md says, "Limits"."""
+    flow = keyed.flow()
+    join = flow.option(PacingOption(Kind.JOIN, weight=2), 100)
+    limited = flow.option(PacingOption(Kind.UPDATE, rate=1000, link=3))
+    flow.join()
+    flow.out("A", limited)
+    flow.out("A", flow.option(PacingOption(Kind.UPDATE)))
+    assert keyed.state == (1, 1, 0)
+    flow.out("A", limited)
+    assert keyed.state == (1, 0, 1000)
+    flow.out("FA")
+    # With another sequence number it is none. With its own, it is a flow that has begun, and gone in an eighth of the idle time.
+    flow.out("S", join, seq=101)
+    assert keyed.state == (0, 0, 0)
+    flow.out("S", join, seq=100)
+    assert keyed.state == (1, 2, 0)
+    for _ in range(3):
+        keyed.tick(IDLE_S / 8)
+    assert keyed.state == (0, 0, 0)
+    keyed.api.register_write("keys", [1, 2], 0)
+    flow.out("S", join, seq=100)
+    assert keyed.state == (0, 0, 0)
