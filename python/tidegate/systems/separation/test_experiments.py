@@ -15,7 +15,7 @@ from tidegate.systems.separation.behaviour import FIGURES, KNOWN, PERIOD_S, Obse
 from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.experiments.fct import Workload, processor_sharing, workload
 
-NAMES = ("rebalance", "bufferbloat", "udp", "mix", "memory")
+NAMES = ("rebalance", "bufferbloat", "udp", "mix", "memory", "two")
 """Those whose claims hold in their quick form."""
 
 

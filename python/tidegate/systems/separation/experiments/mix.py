@@ -1,8 +1,8 @@
 """Reno, CUBIC and BBR together on one link: classes by round-trip time, by congestion control, by hash, and queues by flow.
 
 The paper names classes by congestion control as future work. Here who runs what is given, so that what such classes are worth can be
-told apart from how well congestion controls are recognised (`separation.cca`). Two flows with 10 and 100 ms over one queue of several
-buffers show what the paper starts from: CUBIC favours short round-trip times, BBR long ones.
+told apart from how well congestion controls are recognised (`separation.cca`). Beside them stand DualPI2, and the TCP-friendly meter with
+a meter for each flow at its max-min share.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ CONTENDERS = {
     "hash": "classes by hash",
     "rtt": "classes by RTT",
     "cca": "classes by congestion control",
+    "dualpi2": "DualPI2",
+    "meter": "the TCP-friendly meter, one for each flow",
 }
 CLASSED = ("hash", "rtt", "cca")
 CONTROLS = ("reno", "cubic", "bbr", "bbr3", "htcp", "vegas")
@@ -79,6 +81,7 @@ def mix(
             for number, (control, rtt_ms) in enumerate(kinds):
                 flow = bed.tcp(rtt_ms, 0.05 * number, congestion_control=control)
                 given[bed.network.five_tuple(flow)] = controls.index(control)
+            bed.manage()
             measure = partial(_row, bed, contender, each, kinds, warm_up_s, duration_s)
             cases.append(Case(f"{contender}-{each}", bed.network, f"{duration_s:g} s", measure))
     return Plan(cases, _claims, _draw)

@@ -13,8 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from tidegate.network import Flow, Link, Network, Node
+from tidegate.network import Flow, Link, Network, Node, Switch
 from tidegate.results import Result
+from tidegate.systems.aqm import setup as aqm
+from tidegate.systems.meter import setup as meters
+from tidegate.systems.meter.controller import Meter
 from tidegate.systems.separation.controller import SeparationController
 from tidegate.systems.separation.setup import separation
 from tidegate.systems.separation.shares import max_min
@@ -68,7 +71,7 @@ class Testbed:
         net = self.network
         # A sender at S1 is a host; between the senders and R1 is one link, which is tapped.
         self.s1, r2, self.s2 = (net.router(name) for name in ("s1", "r2", "s2"))
-        r1 = net.router("r1", linux=self.router == "linux")
+        self.r1 = r1 = self._first_router()
         edge = {"rate": f"{EDGE_GBPS:g} Gbit/s", "delay": f"{EDGE_DELAY_MS} ms", "queue": "100000 packets"}
         before = net.link(self.s1, r1, **edge)  # type: ignore[arg-type]
         size = max(round(self.rate_mbps * 1e6 * self.buffer_ms / 1e3 / 8), 2 * (MTU + FRAMING))
@@ -84,6 +87,25 @@ class Testbed:
                 net, "monitor", r1, before, self.bottleneck, buffer=f"{size} B", hold=hold, **self.options
             )
         net.record(f"{STEP_S} s", [self.bottleneck])
+
+    def _first_router(self) -> Node:
+        if self.scheme == "dualpi2":
+            return self.network.switch("r1", aqm.program("dualpi2"), queues=2)
+        if self.scheme == "meter":
+            return self.network.switch("r1", meters.program())
+        return self.network.router("r1", linux=self.router == "linux")
+
+    def manage(self) -> None:
+        """Give DualPI2 its port, or each flow a meter at its max-min share; when all flows are known."""
+        if isinstance(self.r1, Switch) and self.scheme == "dualpi2":
+            aqm.manage(self.network, self.r1, self.bottleneck)
+        if isinstance(self.r1, Switch) and self.scheme == "meter":
+            share = self.rate_mbps * 1e6 * MTU / (MTU + FRAMING) / len(self.flows)
+            metered = [
+                Meter(number, round(share), (self.network.five_tuple(flow),))
+                for number, flow in enumerate(self.flows)
+            ]
+            meters.meter(self.network, self.r1, metered)
 
     def ends(self, rtt_ms: float, access_mbps: float = 1e3 * EDGE_GBPS) -> tuple[Node, Node]:
         """A sender and a receiver with this round-trip time between them."""
