@@ -62,16 +62,32 @@ impl Gen<'_, '_> {
             return self.data_with_varbits(items, at, bytes);
         }
         let values: Vec<Limbs> = items.iter().map(|item| self.limbs(item)).collect();
-        self.zero(at, Region::Scratch, 0, bytes);
+        // In words of 64 bits, the last filled up with zeros: who reads other sizes than were written waits for the writes.
+        let mut words = vec![None; most.div_ceil(64) as usize];
         let mut bit = 0;
         for (item, value) in items.iter().zip(&values) {
-            for (k, limb) in value.iter().enumerate() {
-                let low = 64 * k as u32;
-                let piece = (item.width - low).min(64);
-                let from = bit + item.width - low - piece;
-                self.store_packed(at, Region::Scratch, 0, from, piece, *limb);
-            }
             bit += item.width;
+            for (k, limb) in value.iter().enumerate() {
+                let end = bit - 64 * k as u32;
+                let start = end.saturating_sub(64).max(bit - item.width);
+                for word in start / 64..end.div_ceil(64) {
+                    let behind = 64 * (word + 1);
+                    let part = if behind >= end {
+                        self.shl_const(*limb, behind - end)
+                    } else {
+                        self.shr_const(*limb, end - behind)
+                    };
+                    let word = &mut words[word as usize];
+                    *word = Some(match *word {
+                        Some(before) => self.b.ins().bor(before, part),
+                        None => part,
+                    });
+                }
+            }
+        }
+        for (k, word) in words.into_iter().flatten().enumerate() {
+            let word = self.b.ins().bswap(word);
+            self.store(Region::Scratch, word, at, 8 * k as i32);
         }
         let bits = self.iconst(u64::from(bit));
         Data { at, bits }

@@ -13,6 +13,8 @@ use crate::state::State;
 pub enum Through {
     /// Parser, checksum verification and ingress ran; the rest is for the caller to decide, or the packet is dropped.
     Ingress(Result<(), DropReason>),
+    /// Ingress has run and drops the packet; nothing else was asked for.
+    Dropped,
     /// So did egress, for this port.
     Egress { port: u32, result: Result<(), DropReason> },
     /// For this port; the headers are in the buffer, after [`Flat::through`] with the payload behind them.
@@ -195,6 +197,7 @@ fn left(native: &Native) -> (Through, usize) {
     let through = match u64::from(native.stage) {
         stage::OUT => Through::Out { port },
         stage::QUEUE => Through::Queue { port, priority: native.priority },
+        stage::DECIDED => Through::Dropped,
         stage::INGRESS => Through::Ingress(drop_reason(native.dropped)),
         stage::EGRESS => Through::Egress { port, result: drop_reason(native.dropped) },
         // After egress only a drop ends the path.

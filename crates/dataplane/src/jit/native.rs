@@ -69,6 +69,8 @@ pub(crate) mod stage {
     pub const OUT: u64 = 3;
     /// Ready for its queue.
     pub const QUEUE: u64 = 4;
+    /// Ingress has run and asked for nothing; without a port, the packet is dropped.
+    pub const DECIDED: u64 = 5;
 }
 
 pub(crate) const LOOP_BUDGET: u64 = 1;

@@ -124,6 +124,7 @@ impl Gen<'_, '_> {
             let none = self.is_zero(group);
             self.go_on_if(none);
         }
+        self.set_stage(stage::DECIDED);
         let spec = match standard.egress_spec {
             Some(spec) => self.standard(spec),
             None => self.iconst(0),

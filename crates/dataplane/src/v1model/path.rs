@@ -2,6 +2,7 @@
 
 use wire::packet::Written;
 
+use crate::drops::DropReason;
 use crate::jit::flat::{Arrival, Departure, Passage, Through};
 use crate::runtime::Pipeline;
 use crate::trace::{Event, Trace};
@@ -64,6 +65,12 @@ impl Pipeline {
                 self.works.push(work);
                 packet.replace_front(cursor.div_ceil(8), &self.headers);
                 return Received::Out(packet);
+            }
+            Through::Dropped => {
+                self.drop_packet(DropReason::Ingress, None);
+                self.release(packet);
+                self.works.push(work);
+                return Received::Other;
             }
             Through::Queue { port: to, priority } => {
                 work.take(packet, to, now, port, cursor);
@@ -135,7 +142,7 @@ impl Pipeline {
                     return self.drain_to_queues(now, pending);
                 }
                 // The second half begins at egress.
-                Through::Ingress(_) | Through::Queue { .. } => {}
+                Through::Ingress(_) | Through::Dropped | Through::Queue { .. } => {}
             }
         }
         self.egress(now, work, queue, None);
@@ -181,6 +188,10 @@ impl Pipeline {
             return true;
         }
         self.recycle(out);
+        if came == Through::Dropped {
+            self.drop_packet(DropReason::Ingress, None);
+            return true;
+        }
         self.leave(now, (port, bytes), (came, cursor));
         self.drain(now, outputs, None);
         true
@@ -203,7 +214,7 @@ impl Pipeline {
                 self.after_egress(now, work, (result, requests), None);
             }
             // The whole path leads to no queue, and its end is no way off it.
-            Through::Queue { .. } | Through::Out { .. } => self.works.push(work),
+            Through::Dropped | Through::Queue { .. } | Through::Out { .. } => self.works.push(work),
         }
     }
 
