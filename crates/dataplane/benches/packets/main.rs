@@ -7,6 +7,7 @@ mod aqm;
 mod by_hand;
 mod load;
 mod meter;
+mod monitor;
 mod pacing;
 mod setup;
 mod stages;
@@ -167,6 +168,7 @@ fn main() {
     router(&mut figures);
     registers(&mut figures);
     meter::measure(&mut figures);
+    monitor::measure(&mut figures);
     aqm::measure(&mut figures);
     pacing::measure(&mut figures);
     stamp::measure(&mut figures);
