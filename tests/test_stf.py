@@ -15,6 +15,21 @@ ROUTE = "add routes hdr.ipv4.dst:0x0a010000/16 next_hop(port:3, src:0x0200000000
 
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_a_register_s_cell_is_checked(tidegate: Run, tmp_path: Path, engine: str) -> None:
+    monitor = next(test for test in TESTS if test.stem == "monitor").with_suffix(".p4")
+    test = tmp_path / "t.stf"
+    test.write_text(
+        "register_write idle_time 0 7\ncheck_register idle_time(0) == 7\ncheck_register idle_time(0) > 7\n"
+    )
+    ran = tidegate("stf", monitor, test, "--engine", engine)
+    assert ran.code == 1
+    assert "t.stf:3: port 0: register idle_time(0) has 7, expected > 7" in ran.err
+    assert "t.stf:2" not in ran.err
+    test.write_text("check_register idle_time(1) == 7\n")
+    assert "has 1 cells; 1 is out of range" in tidegate("stf", monitor, test, "--engine", engine).err
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize("test", TESTS, ids=lambda p: p.stem)
 def test_programs_pass(tidegate: Run, test: Path, engine: str) -> None:
     ran = tidegate("stf", test.with_suffix(".p4"), test, "--engine", engine)
@@ -88,6 +103,8 @@ def test_expectations_that_hold(tidegate: Run, tmp_path: Path, lines: list[str])
         ("add routes dst:0x0a000000/8 next_hop(port:1)", "needs a value for `src`"),
         ("add routes dst:0x0a000000/8 drop(x:1)", "no parameter `x`; it has none"),
         ("register_write r 0 1", "no register `r`"),
+        ("check_register r(0) == 1", "no register `r`"),
+        ("check_register r(0)", "expected `check_register NAME(INDEX) ==|!=|<|<=|>|>= NUMBER`"),
         ("packet 0 123", "odd number"),
         ("launch 1", "no statement `launch`"),
     ],

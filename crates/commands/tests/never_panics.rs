@@ -159,7 +159,7 @@ proptest! {
     fn tests_of_any_text(lines in prop::collection::vec(
         prop_oneof![
             "[ -~]{0,60}",
-            "(add|setdefault|packet|expect|remove|check_counter) [ -~]{0,50}",
+            "(add|setdefault|packet|expect|remove|check_counter|check_register) [ -~]{0,50}",
             "add (t|u|I\\.t) [0-9]{0,3} (hdr\\.h\\.[abc]:(0x)?[0-9a-f*]{1,5}(/[0-9])? ){0,3}(set|count)\\([a-z:0-9,]{0,12}\\)",
             any::<String>(),
         ],

@@ -10,7 +10,7 @@
 //! - Tables and actions go by their full name or an end of it that is unambiguous.
 //! - A second passes between a command and the packet after it, a millisecond between packets and for `wait`.
 //!
-//! Beyond it: `check_counter` is checked, `remove` removes, entries have handles, and a command that is refused fails the test.
+//! Beyond it: `check_counter` is checked, so is `check_register`, `remove` removes, entries have handles, and a command that is refused fails the test.
 
 mod compare;
 mod names;

@@ -36,6 +36,11 @@ pub enum Statement {
         index: String,
         check: Option<Check>,
     },
+    CheckRegister {
+        register: String,
+        index: u32,
+        check: Check,
+    },
     /// A line for the command language.
     Command(String),
 }
@@ -58,7 +63,7 @@ pub struct Pattern {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// Else packets.
+    /// Else packets; of a register: false.
     pub bytes: bool,
     pub comparison: Comparison,
     pub value: u64,
@@ -144,12 +149,13 @@ fn statement(line: &str) -> Parsed<Statement> {
         "no_packet" => Ok(Statement::NoPacket),
         "wait" => Ok(Statement::Wait),
         "check_counter" => check_counter(rest),
+        "check_register" => check_register(rest),
         other if COMMANDS.iter().any(|c| other.starts_with(c)) => {
             Ok(Statement::Command(format!("{other} {rest}").trim_end().to_owned()))
         }
         _ => Err(format!(
             "no statement `{keyword}`; a line starts with add, setdefault, packet, expect, no_packet, wait, remove, \
-             check_counter or a command of the switch (mirroring_add, mc_mgrp_create, register_write ...)"
+             check_counter, check_register or a command of the switch (mirroring_add, mc_mgrp_create, register_write ...)"
         )),
     }
 }
@@ -275,38 +281,55 @@ fn separator(text: &str) -> Option<usize> {
     None
 }
 
+/// `NAME(INDEX)` and what follows.
+fn cell(rest: &str) -> Option<(&str, &str, &str)> {
+    let open = rest.find('(')?;
+    let close = rest[open..].find(')')? + open;
+    let (name, index) = (rest[..open].trim(), rest[open + 1..close].trim());
+    (!name.is_empty() && !index.is_empty()).then(|| (name, index, rest[close + 1..].trim()))
+}
+
+fn check_register(rest: &str) -> Parsed<Statement> {
+    let expected = "expected `check_register NAME(INDEX) ==|!=|<|<=|>|>= NUMBER`";
+    let (register, index, after) = cell(rest).ok_or(expected)?;
+    let (comparison, value) = compared(after, expected)?;
+    let index = crate::value::small("index", index)?;
+    let check = Check { bytes: false, comparison, value };
+    Ok(Statement::CheckRegister { register: register.to_owned(), index, check })
+}
+
 fn check_counter(rest: &str) -> Parsed<Statement> {
     let expected = "expected `check_counter NAME(INDEX) [[packets|bytes] ==|!=|<|<=|>|>= NUMBER]`";
-    let open = rest.find('(').ok_or(expected)?;
-    let close = rest[open..].find(')').ok_or(expected)? + open;
-    let (counter, index) = (rest[..open].trim(), rest[open + 1..close].trim());
-    if counter.is_empty() || index.is_empty() {
-        return Err(expected.into());
-    }
-    let after = rest[close + 1..].trim();
+    let (counter, index, after) = cell(rest).ok_or(expected)?;
     let check = if after.is_empty() {
         None
     } else {
         let split = after.find(|c: char| !c.is_ascii_alphabetic()).ok_or(expected)?;
-        let (unit, after) = (after[..split].to_ascii_lowercase(), after[split..].trim());
-        let split = after.find(|c: char| !"=!<>".contains(c)).ok_or(expected)?;
-        let comparison = match &after[..split] {
-            "==" | "=" => Comparison::Equal,
-            "!=" => Comparison::NotEqual,
-            "<" => Comparison::Less,
-            "<=" => Comparison::LessOrEqual,
-            ">" => Comparison::Greater,
-            ">=" => Comparison::GreaterOrEqual,
-            _ => return Err(expected.into()),
-        };
+        let unit = after[..split].to_ascii_lowercase();
         if !["packets", "bytes", ""].contains(&unit.as_str()) {
             return Err(expected.into());
         }
-        let value = crate::value::number(after[split..].trim())?;
-        let value = u64::try_from(&value).map_err(|_| format!("{value} is more than 64 bits"))?;
+        let (comparison, value) = compared(after[split..].trim(), expected)?;
         Some(Check { bytes: unit == "bytes", comparison, value })
     };
     Ok(Statement::CheckCounter { counter: counter.to_owned(), index: handle_name(index).to_owned(), check })
+}
+
+/// `OP NUMBER`
+fn compared(text: &str, expected: &str) -> Parsed<(Comparison, u64)> {
+    let split = text.find(|c: char| !"=!<>".contains(c)).ok_or(expected)?;
+    let comparison = match &text[..split] {
+        "==" | "=" => Comparison::Equal,
+        "!=" => Comparison::NotEqual,
+        "<" => Comparison::Less,
+        "<=" => Comparison::LessOrEqual,
+        ">" => Comparison::Greater,
+        ">=" => Comparison::GreaterOrEqual,
+        _ => return Err(expected.into()),
+    };
+    let value = crate::value::number(text[split..].trim())?;
+    let value = u64::try_from(&value).map_err(|_| format!("{value} is more than 64 bits"))?;
+    Ok((comparison, value))
 }
 
 #[cfg(test)]
@@ -382,6 +405,14 @@ mod tests {
             one("check_counter d($A)"),
             Statement::CheckCounter { counter: "d".into(), index: "A".into(), check: None }
         );
+        assert_eq!(
+            one("check_register c.r(0x10) != 0"),
+            Statement::CheckRegister {
+                register: "c.r".into(),
+                index: 16,
+                check: Check { bytes: false, comparison: Comparison::NotEqual, value: 0 }
+            }
+        );
     }
 
     #[test]
@@ -403,6 +434,11 @@ mod tests {
             "setdefault t",
             "check_counter c",
             "check_counter c(1) packets 3",
+            "check_register r",
+            "check_register r(1)",
+            "check_register r(1) bytes == 3",
+            "check_register r($A) == 3",
+            "check_register r(1) =< 3",
             "remove",
         ] {
             assert!(parse(line).is_err(), "{line}");

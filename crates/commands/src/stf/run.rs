@@ -105,6 +105,9 @@ impl Run {
             Statement::CheckCounter { counter, index, check } => {
                 self.check_counter(line, counter, index, check.as_ref())?;
             }
+            Statement::CheckRegister { register, index, check } => {
+                self.check_register(line, register, *index, check)?;
+            }
             Statement::Add { .. } | Statement::SetDefault { .. } | Statement::Remove(_) => {
                 self.settled = false;
                 self.table_statement(statement)?;
@@ -212,21 +215,37 @@ impl Run {
         let (packets, bytes) = self.session().counter(counter, at)?;
         let Some(check) = check else { return Ok(()) };
         let (value, unit) = if check.bytes { (bytes, "bytes") } else { (packets, "packets") };
+        self.judge_cell(line, check, value, || format!("counter {counter}({index}) has {value} {unit}"));
+        Ok(())
+    }
+
+    fn check_register(
+        &mut self,
+        line: usize,
+        register: &str,
+        index: u32,
+        check: &Check,
+    ) -> std::result::Result<(), String> {
+        let found = self.pipeline.register_index(register).map_err(|why| why.to_string())?;
+        let value = self.pipeline.register_read(found, index as usize).map_err(|why| why.to_string())?;
+        let value = u64::try_from(&value).map_err(|_| {
+            format!("register {register}({index}) has {value}, which is more than 64 bits; only less can be checked")
+        })?;
+        self.judge_cell(line, check, value, || format!("register {register}({index}) has {value}"));
+        Ok(())
+    }
+
+    fn judge_cell(&mut self, line: usize, check: &Check, value: u64, has: impl FnOnce() -> String) {
         if !check.comparison.holds(value, check.value) {
             self.mismatches.push(Mismatch {
                 line,
                 port: 0,
-                what: format!(
-                    "counter {counter}({index}) has {value} {unit}, expected {} {}",
-                    check.comparison.sign(),
-                    check.value
-                ),
+                what: format!("{}, expected {} {}", has(), check.comparison.sign(), check.value),
                 expected: None,
                 received: None,
                 nibble: None,
             });
         }
-        Ok(())
     }
 
     fn judge(mut self, name: &str) -> Value {
