@@ -5,16 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import re
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
 import polars as pl
 import pytest
@@ -24,12 +21,10 @@ from scapy.layers.l2 import CookedLinux, Dot1Q, Ether
 from scapy.packet import Packet, Raw
 from scapy.utils import PcapNgWriter, PcapWriter, wrpcap
 
+from rtt_tools import compare, compare_timestamps, needs_tcptrace, needs_tshark, ours
 from tidegate import TidegateError
 from tidegate.monitor import chosen, watch
 from tidegate.network import Network
-
-needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
-needs_tcptrace = pytest.mark.skipif(shutil.which("tcptrace") is None, reason="needs tcptrace")
 
 A, B = "10.0.0.1", "10.0.0.2"
 
@@ -84,81 +79,6 @@ class Talk:
         path = folder / "talk.pcap"
         wrpcap(str(path), self.packets)
         return path
-
-
-Sample = tuple[str, int, str, int, int, int]
-"""Of the flow whose packet was acknowledged: source, port, destination, port; acknowledgment number; nanoseconds of its time."""
-
-
-def ours(path: Path, rule: str) -> dict[Sample, float]:
-    """Samples, in ms."""
-    out = path.with_suffix(f".{rule}.csv")
-    watch([path], rtt_rule=rule, samples=out)
-    return {
-        (
-            row["src"],
-            row["src_port"],
-            row["dst"],
-            row["dst_port"],
-            row["ack"],
-            round(float(row["time_s"]) * 1e6),
-        ): float(row["rtt_ms"])
-        for row in pl.read_csv(out, schema_overrides={"time_s": pl.String, "rtt_ms": pl.String}).iter_rows(
-            named=True
-        )
-    }
-
-
-def of_tshark(path: Path) -> dict[Sample, float]:
-    names = (
-        "ip.src",
-        "ipv6.src",
-        "tcp.srcport",
-        "ip.dst",
-        "ipv6.dst",
-        "tcp.dstport",
-        "tcp.ack_raw",
-        "frame.time_epoch",
-    )
-    fields = [word for name in (*names, "tcp.analysis.ack_rtt") for word in ("-e", name)]
-    command = ["tshark", "-r", str(path), "-Y", "tcp.analysis.ack_rtt", "-T", "fields", *fields]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = {}
-    for line in done.stdout.splitlines():
-        four, six, sport, four_to, six_to, dport, ack, time, rtt = line.split("\t")
-        key = (four_to or six_to, int(dport), four or six, int(sport), int(ack), round(float(time) * 1e6))
-        found[key] = float(rtt) * 1000
-    return found
-
-
-def of_tcptrace(path: Path) -> Counter[tuple[str, int, str, int]]:
-    """Samples of each direction."""
-    done = subprocess.run(
-        ["tcptrace", "-r", "-l", "-n", str(path)], capture_output=True, text=True, check=True
-    )
-    found: Counter[tuple[str, int, str, int]] = Counter()
-    for part in re.split(r"TCP connection \d+:", done.stdout)[1:]:
-        hosts = re.findall(r"host [a-z0-9]+:\s+(\S+):(\d+)", part)
-        (one, one_port), (other, other_port) = hosts[:2]
-        counts = re.search(r"RTT samples:\s+(\d+)\s+RTT samples:\s+(\d+)", part)
-        assert counts is not None, part
-        found[one, int(one_port), other, int(other_port)] += int(counts[1])
-        found[other, int(other_port), one, int(one_port)] += int(counts[2])
-    return +found
-
-
-def compare(path: Path) -> tuple[int, int]:
-    """All rules against the tools; gives the numbers of samples of tshark and of tcptrace."""
-    theirs, mine = of_tshark(path), ours(path, "tshark")
-    assert mine.keys() - theirs.keys() == set()
-    assert len(mine) >= 0.99 * len(theirs), theirs.keys() - mine.keys()
-    for key, rtt in mine.items():
-        assert rtt == pytest.approx(theirs[key], abs=0.0011), key
-    counted: Counter[tuple[str, int, str, int]] = Counter(key[:4] for key in ours(path, "tcptrace"))
-    expected = of_tcptrace(path)
-    for flow in counted.keys() | expected.keys():
-        assert 0.99 * expected[flow] <= counted[flow] <= expected[flow], (flow, counted[flow], expected[flow])
-    return len(theirs), sum(expected.values())
 
 
 @needs_tshark
@@ -318,27 +238,7 @@ def test_packets_out_of_order(tmp_path: Path) -> None:
 @needs_tshark
 @pytest.mark.slow
 def test_timestamps_are_paired_once_each(tmp_path: Path) -> None:
-    path = simulated(tmp_path)
-    names = ("frame.time_epoch", "ip.src", "tcp.srcport", "ip.dst", "tcp.dstport", "tcp.len", "tcp.flags.syn")
-    names += ("tcp.options.timestamp.tsval", "tcp.options.timestamp.tsecr", "tcp.flags.ack")
-    fields = [word for name in names for word in ("-e", name)]
-    done = subprocess.run(
-        ["tshark", "-r", str(path), "-T", "fields", *fields], capture_output=True, text=True, check=True
-    )
-    first: dict[tuple[tuple[str, ...], int], float] = {}
-    last: dict[tuple[str, ...], int] = {}
-    expected: list[float] = []
-    for line in done.stdout.splitlines():
-        time, src, sport, dst, dport, length, syn, value, echo, ack = line.split("\t")
-        flow, back = (src, sport, dst, dport), (dst, dport, src, sport)
-        if ack == "1" and (sent := first.pop((back, int(echo)), None)) is not None:
-            expected.append((float(time) - sent) * 1000)
-        if (int(length) or syn == "1") and int(value) > last.get(flow, -1):
-            last[flow] = int(value)
-            first[flow, int(value)] = float(time)
-    found = ours(path, "timestamps")
-    assert len(found) == pytest.approx(len(expected), rel=0.01)
-    assert median(found.values()) == pytest.approx(median(expected), rel=0.01)
+    assert compare_timestamps(simulated(tmp_path)) > 1000
 
 
 @pytest.mark.slow
