@@ -77,8 +77,15 @@ impl Samples {
         }
     }
 
+    #[inline]
     fn add(&mut self, sample: Option<Sample>) -> Result<(), Failure> {
-        let (Some(sample), Some(_)) = (sample, &self.0) else { return Ok(()) };
+        match sample {
+            Some(sample) if self.0.is_some() => self.write(&sample),
+            _ => Ok(()),
+        }
+    }
+
+    fn write(&mut self, sample: &Sample) -> Result<(), Failure> {
         let (seconds, rest) = (sample.time / 1_000_000_000, sample.time % 1_000_000_000);
         let (from, to) = (sample.from, sample.to);
         self.line(&format!(
@@ -192,11 +199,12 @@ impl Watch {
         let seen = &mut self.seen;
         seen.packets += 1;
         seen.last = time;
-        match read(link_type, bytes, wire_len, time) {
-            Ok(found) => self.samples.add(seen.table.packet(&found))?,
+        // Looked at where it is: a copy would wait for what has just been written in pieces.
+        match &read(link_type, bytes, wire_len, time) {
+            Ok(found) => self.samples.add(seen.table.packet(found))?,
             Err(Unseen::Other) => seen.others += 1,
             Err(Unseen::Cut) => seen.cut += 1,
-            Err(Unseen::Link(link)) => return Ok(Some(link)),
+            Err(Unseen::Link(link)) => return Ok(Some(*link)),
         }
         Ok(None)
     }

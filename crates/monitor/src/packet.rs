@@ -23,6 +23,10 @@ impl Endpoint {
         Endpoint { address: address.to_bits(), port }
     }
 
+    pub(crate) fn bits(&self) -> u128 {
+        self.address
+    }
+
     pub fn address(&self) -> IpAddr {
         Ipv6Addr::from_bits(self.address).to_canonical()
     }
@@ -112,10 +116,12 @@ const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
+#[inline(always)]
 fn half(bytes: &[u8], at: usize) -> Result<u16, Unseen> {
     bytes.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]])).ok_or(Unseen::Cut)
 }
 
+#[inline(always)]
 fn word(bytes: &[u8], at: usize) -> Result<u32, Unseen> {
     bytes
         .get(at..at + 4)
@@ -160,6 +166,7 @@ pub fn read(link_type: u32, bytes: &[u8], wire_len: u32, time: u64) -> Result<Se
     }
 }
 
+#[inline(always)]
 fn ipv4(bytes: &[u8], on_wire: usize, time: u64) -> Result<Seen, Unseen> {
     let header = usize::from(bytes.first().ok_or(Unseen::Cut)? & 15) * 4;
     if header < 20 || bytes.len() < 20 {
@@ -208,6 +215,7 @@ fn ipv6(bytes: &[u8], on_wire: usize, time: u64) -> Result<Seen, Unseen> {
     above(bytes, at, total, protocol, [address(8), address(24)], time)
 }
 
+#[inline(always)]
 fn above(
     bytes: &[u8],
     at: usize,
@@ -240,6 +248,7 @@ fn above(
     })
 }
 
+#[inline(always)]
 fn tcp(bytes: &[u8], length: usize) -> Result<Tcp, Unseen> {
     if bytes.len() < 20 {
         return Err(Unseen::Cut);

@@ -87,10 +87,21 @@ struct Connection {
     flows: [Flow; 2],
 }
 
+/// Few numbers, not arrays of endpoints: each packet's is hashed and compared, and these stay in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
-    ends: [Endpoint; 2],
-    tcp: bool,
+    low: u128,
+    high: u128,
+    /// Of both, and the protocol.
+    ports: u64,
+}
+
+impl Key {
+    #[inline]
+    fn new(ends: &[Endpoint; 2], tcp: bool) -> Key {
+        let ports = u64::from(ends[0].port) << 32 | u64::from(ends[1].port) << 16 | u64::from(tcp);
+        Key { low: ends[0].bits(), high: ends[1].bits(), ports }
+    }
 }
 
 /// The flows that are watched, at most so many.
@@ -125,14 +136,16 @@ impl Table {
             self.last = None;
             self.index.clear();
             for (at, one) in self.connections.iter().enumerate() {
-                let key = Key { ends: one.ends, tcp: matches!(one.state, State::Tcp(_)) };
+                let key = Key::new(&one.ends, matches!(one.state, State::Tcp(_)));
                 self.index.insert(key, at as u32);
             }
         }
         before - self.connections.len()
     }
 
-    fn find(&mut self, key: Key) -> Option<u32> {
+    #[inline]
+    fn find(&mut self, ends: &[Endpoint; 2], tcp: bool) -> Option<u32> {
+        let key = Key::new(ends, tcp);
         if let Some((last, at)) = self.last
             && last == key
         {
@@ -141,17 +154,19 @@ impl Table {
         let at = match self.index.get(&key) {
             Some(at) => *at,
             None if self.connections.len() >= self.most => return None,
-            None => {
-                let at = self.connections.len() as u32;
-                let state =
-                    if key.tcp { State::Tcp(Tracker::new(self.rule)) } else { State::Udp(Spin::default()) };
-                self.connections.push(Connection { ends: key.ends, state, flows: Default::default() });
-                self.index.insert(key, at);
-                at
-            }
+            None => self.add(key, *ends, tcp),
         };
         self.last = Some((key, at));
         Some(at)
+    }
+
+    #[cold]
+    fn add(&mut self, key: Key, ends: [Endpoint; 2], tcp: bool) -> u32 {
+        let at = self.connections.len() as u32;
+        let state = if tcp { State::Tcp(Tracker::new(self.rule)) } else { State::Udp(Spin::default()) };
+        self.connections.push(Connection { ends, state, flows: Default::default() });
+        self.index.insert(key, at);
+        at
     }
 
     /// A packet; gives the round-trip time that it ends.
@@ -159,7 +174,7 @@ impl Table {
         let turned = packet.from > packet.to;
         let direction = usize::from(turned);
         let ends = if turned { [packet.to, packet.from] } else { [packet.from, packet.to] };
-        let Some(at) = self.find(Key { ends, tcp: matches!(packet.what, What::Tcp(_)) }) else {
+        let Some(at) = self.find(&ends, matches!(packet.what, What::Tcp(_))) else {
             self.untracked += 1;
             return None;
         };

@@ -35,6 +35,12 @@ impl Sent {
             start = self.left;
         }
         // Almost always behind all others.
+        if self.waiting.back().is_none_or(|last| after(start, last.end) >= 0) {
+            if after(end, start) > 0 && self.waiting.len() < WAITING {
+                self.waiting.push_back(Segment { start, end, time, resent: false });
+            }
+            return;
+        }
         let mut at = self.waiting.partition_point(|segment| after(start, segment.end) >= 0);
         while after(end, start) > 0 {
             let here = self.waiting.get_mut(at);
