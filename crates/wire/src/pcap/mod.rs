@@ -5,6 +5,7 @@
 //! read as a stream, and `-` is standard input. A file that ends in
 //! the middle of a record gives what came before; [`Reader::cut`] tells.
 
+mod ahead;
 mod error;
 mod format;
 mod merge;

@@ -12,6 +12,8 @@ use super::source::Source;
 
 /// Of what tells how a file is packed, and of packed data.
 const BUFFER: usize = 1 << 16;
+/// Files of so many bytes or more are read ahead.
+const AHEAD: u64 = 1 << 20;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -45,13 +47,17 @@ impl Read for Frames {
 
 /// Opens a capture; `-` is standard input.
 pub(super) fn open(path: &Path) -> Result<Source> {
+    // Only what never waits for others: whoever does must be able to leave.
+    let mut ahead = false;
     let raw: Box<dyn Read + Send + Sync> = if path == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
         if path.is_dir() {
             return fail(format!("{}: cannot be read: it is a directory", path.display()));
         }
-        Box::new(File::open(path).map_err(|e| CaptureError(unreadable(path, &e)))?)
+        let file = File::open(path).map_err(|e| CaptureError(unreadable(path, &e)))?;
+        ahead = file.metadata().is_ok_and(|found| found.is_file() && found.len() >= AHEAD);
+        Box::new(file)
     };
     let mut raw = BufReader::with_capacity(BUFFER, raw);
     let head = match raw.fill_buf() {
@@ -70,5 +76,5 @@ pub(super) fn open(path: &Path) -> Result<Source> {
     } else {
         Box::new(raw)
     };
-    Ok(Source::new(file, path.to_owned(), compressed))
+    Ok(Source::new(file, path.to_owned(), compressed, ahead))
 }

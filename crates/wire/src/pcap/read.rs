@@ -111,7 +111,8 @@ fn record(
             return Ok(None);
         }
     }
-    let [seconds, part, captured, wire_len] = [0, 4, 8, 12].map(|at| word(&head[at..], swapped));
+    let field = |at: usize| word(&head[at..], swapped);
+    let (seconds, part, captured, wire_len) = (field(0), field(4), field(8), field(12));
     if captured > MAX_PACKET {
         source.damaged(format!("a packet claims {captured} bytes, which cannot be"));
         return Ok(None);
@@ -120,4 +121,82 @@ fn record(
     let time = u64::from(seconds) * 1_000_000_000 + fraction;
     let packet = Packet { time, wire_len: wire_len.max(captured), link_type };
     Ok(source.need_here(captured as usize, "a packet")?.map(|bytes| (packet, bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::write;
+    use std::io::Write;
+
+    use super::super::format::{ETHERNET, WHOLE, file_header, packet_header};
+    use super::*;
+
+    /// Packets of many lengths, some longer than the blocks in which a file is read ahead.
+    fn packets() -> Vec<Vec<u8>> {
+        let length = |number: usize| match number {
+            300 | 301 => 65_536,
+            700 => 262_144,
+            800 => 3_000_000,
+            1500 => 300_000,
+            _ => 40 + number * 7919 % 1500,
+        };
+        // Bytes that do not become few when they are packed.
+        let mut state = 1u64;
+        let mut byte = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        };
+        (0..3000).map(|number| (0..length(number)).map(|_| byte()).collect()).collect()
+    }
+
+    fn file(packets: &[Vec<u8>]) -> Vec<u8> {
+        let mut file = file_header(ETHERNET, WHOLE).to_vec();
+        for (number, packet) in packets.iter().enumerate() {
+            let length = packet.len() as u32;
+            file.extend(packet_header(number as u64, length, length));
+            file.extend(packet);
+        }
+        file
+    }
+
+    #[test]
+    fn a_large_file_is_read_ahead_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (packets, path) = (packets(), folder.path().join("a.pcap"));
+        let whole = file(&packets);
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(&whole).unwrap();
+        for bytes in [&whole, &packed.finish().unwrap()] {
+            assert!(bytes.len() > 1 << 20);
+            write(&path, bytes).unwrap();
+            let mut reader = Reader::open(&path).unwrap();
+            for (number, expected) in packets.iter().enumerate() {
+                let (packet, found) = reader.next_here().unwrap().unwrap();
+                assert_eq!(packet.time, number as u64);
+                assert!(found == expected, "packet {number}");
+            }
+            assert!(reader.next_here().unwrap().is_none());
+            assert_eq!(reader.cut(), None);
+        }
+    }
+
+    #[test]
+    fn a_large_file_that_is_cut_gives_what_comes_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let (packets, path) = (packets(), folder.path().join("a.pcap"));
+        let whole = file(&packets);
+        for (left, why) in [(whole.len() - 1, "within a packet"), (whole.len() - 2_000_000, "within")] {
+            write(&path, &whole[..left]).unwrap();
+            let mut reader = Reader::open(&path).unwrap();
+            let mut count = 0;
+            while let Some((_, found)) = reader.next_here().unwrap() {
+                assert!(found == packets[count]);
+                count += 1;
+            }
+            assert!(count < packets.len() && reader.cut().is_some_and(|cut| cut.contains(why)), "{count}");
+        }
+        // Whoever leaves early leaves the thread nothing to do.
+        write(&path, &whole).unwrap();
+        drop(Reader::open(&path).unwrap());
+    }
 }

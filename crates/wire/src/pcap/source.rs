@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::PathBuf;
 
+use super::ahead::{Ahead, ROOM};
 use super::error::{Result, fail, plain};
 
 /// A captured packet. The bytes are in the reader's caller's buffer.
@@ -18,9 +19,15 @@ pub struct Packet {
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 20;
 
+/// Where bytes come from: here, or from a thread that reads ahead.
+enum Feed {
+    Here(Box<dyn Read + Send + Sync>),
+    Ahead(Ahead),
+}
+
 /// The bytes of a file, and whether they ended where they should.
 pub(super) struct Source {
-    file: Box<dyn Read + Send + Sync>,
+    file: Feed,
     pub path: PathBuf,
     compressed: bool,
     pub cut: Option<String>,
@@ -40,24 +47,66 @@ pub(super) enum Got {
 }
 
 impl Source {
-    pub fn new(file: Box<dyn Read + Send + Sync>, path: PathBuf, compressed: bool) -> Source {
-        Source { file, path, compressed, cut: None, buffer: vec![0; BUFFER], at: 0, end: 0 }
+    /// `ahead`: a thread reads it, if there can be one.
+    pub fn new(file: Box<dyn Read + Send + Sync>, path: PathBuf, compressed: bool, ahead: bool) -> Source {
+        let file =
+            if ahead { Ahead::start(file).map_or_else(Feed::Here, Feed::Ahead) } else { Feed::Here(file) };
+        let buffer = match file {
+            Feed::Here(_) => vec![0; BUFFER],
+            Feed::Ahead(_) => Vec::new(),
+        };
+        Source { file, path, compressed, cut: None, buffer, at: 0, end: 0 }
+    }
+
+    /// More bytes behind those that are not taken; how many.
+    fn more(&mut self, count: usize) -> std::io::Result<usize> {
+        let left = self.end - self.at;
+        match &mut self.file {
+            Feed::Ahead(ahead) if left <= ROOM => {
+                let (mut block, found) = ahead.next()?;
+                if found == 0 {
+                    return Ok(0);
+                }
+                block[ROOM - left..ROOM].copy_from_slice(&self.buffer[self.at..self.end]);
+                let used = std::mem::replace(&mut self.buffer, block);
+                ahead.give_back(used);
+                (self.at, self.end) = (ROOM - left, ROOM + found);
+                Ok(found)
+            }
+            feed => {
+                if self.at > 0 {
+                    self.buffer.copy_within(self.at..self.end, 0);
+                    (self.at, self.end) = (0, left);
+                }
+                if self.buffer.len() < count {
+                    self.buffer.resize(count, 0);
+                }
+                match feed {
+                    Feed::Here(file) => {
+                        let found = file.read(&mut self.buffer[self.end..])?;
+                        self.end += found;
+                        Ok(found)
+                    }
+                    // Of a packet that is longer than the room before a block.
+                    Feed::Ahead(ahead) => {
+                        let (block, found) = ahead.next()?;
+                        self.buffer.truncate(self.end);
+                        self.buffer.extend_from_slice(block.get(ROOM..ROOM + found).unwrap_or_default());
+                        self.end += found;
+                        ahead.give_back(block);
+                        Ok(found)
+                    }
+                }
+            }
+        }
     }
 
     /// Reads until there are so many bytes that are not taken, or the file ends.
     fn read(&mut self, count: usize) -> Result<()> {
-        if self.at > 0 {
-            self.buffer.copy_within(self.at..self.end, 0);
-            self.end -= self.at;
-            self.at = 0;
-        }
-        if self.buffer.len() < count {
-            self.buffer.resize(count, 0);
-        }
-        while self.end < count {
-            match self.file.read(&mut self.buffer[self.end..]) {
+        while self.end - self.at < count {
+            match self.more(count) {
                 Ok(0) => break,
-                Ok(n) => self.end += n,
+                Ok(_) => {}
                 // A signal: whoever reads from a pipe that gives nothing must be able to leave.
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => return fail("interrupted"),
                 Err(e) if self.compressed => {
