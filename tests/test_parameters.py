@@ -15,7 +15,15 @@ from tidegate._core import TidegateError
 from tidegate.experiments import all_experiments, clock_time, demand_warm_up, find, with_settings
 
 # Numbers that may be 0.
-MAY_BE_0 = ("warm_up_s", "mark_above", "fractions", "losses_percent", "routers", "random_chains")
+MAY_BE_0 = (
+    "warm_up_s",
+    "mark_above",
+    "fractions",
+    "losses_percent",
+    "routers",
+    "random_chains",
+    "rtt_weights",
+)
 # Names that the network knows, and the kernel.
 OPEN = ("congestion_control", "ecn", "queue", "link_rate")
 

@@ -242,6 +242,7 @@ def test_the_parameters_are_those_of_the_simulated_control() -> None:
     [
         ({"stamp_entry": "2"}, ["stamp_entry: it reads one value for all hops, and no vectors"]),
         ({"stamp_back_kind": "30"}, ["stamp_back_kind: it reads the echo only, and no stamps on ACKs"]),
+        ({"rtt_weight": "0.5"}, ["rtt_weight: it follows stamps alone"]),
         ({"line_rate": "200 Gbit/s"}, ["line_rate: it counts rates up to 100 Gbit/s"]),
         ({"base_rtt": "2 s"}, ["base_rtt: it counts round trips from 1 ns to 1 s"]),
         ({"rtt": "10 ps"}, ["rtt: it counts round trips from 1 ns to 1 s"]),

@@ -21,6 +21,7 @@ DEFAULTS = {
     "min_cwnd": "1",
     **stamp_field.DEFAULTS,
     "signal": "queue",
+    "rtt_weight": "0",
     "base_rtt": "10 us",
     "eta": "",
     "free_queue": "0.08",
@@ -46,6 +47,8 @@ def refusals(given: Given) -> Iterator[str]:
     """What real hosts cannot do of the parameters."""
     value = {**DEFAULTS, **dict(given)}
     yield from stamp_field.refusals(value)
+    if float(value["rtt_weight"]) != 0:
+        yield "rtt_weight: it follows stamps alone"
     if units.rate(value["line_rate"]) > units.rate(MOST_RATE):
         yield f"line_rate: it counts rates up to {MOST_RATE}"
     for name in ("rtt", "base_rtt"):

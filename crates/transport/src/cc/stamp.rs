@@ -6,6 +6,10 @@
 //! both in parts of `base_rtt`, which is one constant of the network. A flow whose round trip is longer moves more slowly by as much, so
 //! that flows of any round trip get the same share.
 //!
+//! With `rtt_weight` what the round trip has beyond the one without queues counts as well (section 5 of "Switches Know the Exact Amount of
+//! Congestion"): the queue is the stamp, and this part of all other queues on the way. So a flow also gives way to queues that are not its
+//! bottleneck: 0 is MAX, 1 is the round trip.
+//!
 //! After a loss the reference is halved, at most once in a round trip, and down to a packet in each: the least rate is for stamps
 //! alone. Where nothing is stamped for a whole round trip, the reference grows by a packet in each, as Reno's window: then losses
 //! alone say what the network can carry.
@@ -25,6 +29,8 @@ pub struct Stamp {
     wire: WireWindow,
     stamps: StampField,
     utilisation: bool,
+    /// Part of the queues besides the longest that counts.
+    rtt_weight: f64,
     /// Picoseconds.
     base_rtt: f64,
     /// Parts of the base round trip: set point, offset of the queue that is free, step of the search for free capacity.
@@ -61,6 +67,7 @@ impl Stamp {
             wire: WireWindow::new(options),
             stamps: StampField::new(options),
             utilisation,
+            rtt_weight: options.number("rtt_weight", 0.0, 0.0..=1.0),
             base_rtt: options.time("base_rtt", Time::from_us(10)).as_ps().max(1) as f64,
             eta: options.number("eta", if utilisation { 0.98 } else { 1.0 }, 0.1..=2.0),
             free_queue: options.number("free_queue", 0.08, 0.0..=10.0),
@@ -81,6 +88,12 @@ impl Stamp {
             cut_at: 0,
             quiet_until: 0,
         }
+    }
+
+    /// A stamp in picoseconds, and a part of what the round trip has beyond it and the one without queues.
+    fn with_rtt(&self, stamp: f64, measured: Option<Time>, rtt: f64) -> f64 {
+        let all = measured.map_or(stamp, |measured| measured.as_ps() as f64 - rtt);
+        stamp + self.rtt_weight * (all - stamp).max(0.0)
     }
 
     /// A stamp of so many base round trips has come; `commit`: the reference moves.
@@ -146,6 +159,7 @@ impl CongestionControl for Stamp {
         let rtt = self.wire.rtt(flow);
         if let Some(stamp) = self.stamps.take() {
             let commit = self.last_update.is_some_and(|last| ack.una > last);
+            let stamp = self.with_rtt(stamp, sample.rtt, rtt);
             self.update(stamp / self.base_rtt, commit, rtt);
             if commit || self.last_update.is_none() {
                 self.last_update = Some(flow.snd_nxt);
@@ -231,6 +245,18 @@ mod tests {
             stamp = (out / 25e9 - pipe).max(0.0);
         }
         (flows.iter().map(|flow| flow.rate).collect(), stamp)
+    }
+
+    #[test]
+    fn other_queues_count_by_the_weight_of_the_rtt() {
+        let ps = |us: u64| Some(Time::from_us(us));
+        for (weight, expected) in [("0", 3e6), ("0.25", 4e6), ("1", 7e6)] {
+            let control = controlled(Stamp::new, &[("rtt_weight", weight), ("rtt", "10 us")]);
+            assert_eq!(control.with_rtt(3e6, ps(17), 10e6), expected);
+            // A round trip without the stamp's queue in it, and an ACK that measured none.
+            assert_eq!(control.with_rtt(3e6, ps(12), 10e6), 3e6);
+            assert_eq!(control.with_rtt(3e6, None, 10e6), 3e6);
+        }
     }
 
     #[test]

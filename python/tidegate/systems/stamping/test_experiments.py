@@ -56,6 +56,18 @@ def test_there_are_no_more_queues_than_links_for_them() -> None:
         find("stamping.noise").plan(cross_flows=(1,) * 61)
 
 
+def test_the_rtt_beside_the_largest_queue_takes_from_long_paths(tmp_path: Path) -> None:
+    """Section 5: the more the RTT counts, the less a flow through many queues has, and the shorter these are."""
+    one = find("stamping.both")
+    rows = run_experiment(one.name, one.parameters(quick=True), seeds=[1], out=tmp_path / "out")["rows"]
+    for column in ("throughput_gbps", "rtt_us_p50"):
+        values = [row[column] for row in rows]
+        assert values == sorted(values, reverse=True)
+    assert rows[0]["of_fair"] > 0.7
+    assert rows[-1]["of_fair"] < 0.2
+    assert (tmp_path / "out" / "figure.png").exists()
+
+
 def test_a_burst_that_is_not_at_the_bottleneck_slows_those_who_follow_the_rtt() -> None:
     """Section 3. The burst is shorter than the bottleneck's queue."""
     changes = {}

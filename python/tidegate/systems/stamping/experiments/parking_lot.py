@@ -25,6 +25,7 @@ from tidegate.results import Result
 from tidegate.systems.stamping.experiments.testbed import (
     HEADERS,
     PACKET,
+    PLAIN,
     author_s_timely,
     is_stamp,
     payload,
@@ -104,6 +105,8 @@ class Lot:
     """Of cross flows without queues. Times are those at 10 Gbit/s."""
     rate_gbps: float = RATE_GBPS
     """Of all links."""
+    control: dict[str, object] | None = None
+    """Options of the control `stamp`, instead of TIMELY."""
 
     @property
     def scale(self) -> float:
@@ -119,6 +122,11 @@ class Lot:
     def fair_gbps(self) -> float:
         """The primary flow's max-min share."""
         return self.rate_gbps / (max(self.cross_flows) + 1)
+
+    @property
+    def proportional_gbps(self) -> float:
+        """The primary flow's share where rates are proportionally fair: it pays for each link that it crosses (Kelly, 1997)."""
+        return self.rate_gbps / (sum(self.cross_flows) + 1)
 
     @property
     def form(self) -> Format:
@@ -170,6 +178,11 @@ class Lot:
         stamp_all(network, (host for pair in ends for host in pair), form)
         reading = form.control_options if is_stamp(self.signal) else {}
         keywords = author_s_timely(self.signal, reading, MIN_RTT_US * self.scale, **self.constants)
+        if self.control is not None:
+            times = {"base_rtt": f"{MIN_RTT_US * self.scale:g} us", "rtt": f"{MIN_RTT_US * self.scale:g} us"}
+            line = {"line_rate": f"{self.rate_gbps:g} Gbit/s", "overhead": HEADERS + form.wire_bytes}
+            options = {**reading, **times, **line, **self.control}
+            keywords = {"congestion_control": "stamp", "control_options": options, **PLAIN}
         for a, b in ends:
             within = round(MIN_RTT_US * self.scale * units.PS_PER_S / 1e6)
             start = 0 if a is source else random.randrange(within)
