@@ -13,6 +13,7 @@ Each period:
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ from tidegate.systems.separation.classes import Classifier
 from tidegate.systems.separation.measured import Flows, Measured
 from tidegate.systems.separation.routers import Plan, QueuePlan, Router
 from tidegate.units import PS_PER_S
+
+log = logging.getLogger("tidegate.separation")
 
 TRACKS, COUNTS, LEAVES, OFFERS = 1, 2, 4, 8
 """What a tap's copies are for: `monitor.p4`."""
@@ -117,6 +120,8 @@ class SeparationController(Controller):
     """Part of the link's rate above which a UDP flow is policed; `None`: never."""
     ready: Callable[[], None] | None = None
     """Called at the start of each run."""
+    retries: int = 5
+    """How often in a row a router may refuse a plan, or not answer: until then it keeps its last plan, and the next round tries again."""
     known: dict[FiveTuple, _Flow] = field(default_factory=dict, repr=False)
     plan: Plan | None = field(default=None, repr=False)
 
@@ -131,6 +136,8 @@ class SeparationController(Controller):
             raise TidegateError(
                 f"{wanted} queues, and the router's port has {self.router.most_queues}; give fewer classes"
             )
+        if self.retries < 0:
+            raise TidegateError(f"{self.retries} retries of a router; give 0 or more")
         if self._rate <= 0:
             raise TidegateError("a link with the rate 0 has nothing to share; give a rate above 0")
         if self._limits and len(self._limits) != self.classes:
@@ -141,6 +148,7 @@ class SeparationController(Controller):
 
     def _begin(self) -> None:
         self.flows, self.known, self.plan = Flows(), {}, None
+        self.failures = 0
         self._classifier = Classifier(self.classes, self.by_fit)
 
     @property
@@ -179,13 +187,26 @@ class SeparationController(Controller):
         active = self.flows.read(now, switch)
         plan = self._planned(now, active, self.flows.unknown(switch))
         if plan is not None and plan != self.plan:
-            self.router.apply(plan)
-            self.plan = plan
+            self._apply(plan, switch)
         switch.note("active_flows", len(active))
         if self.plan is not None:
             for number, queue in enumerate(self.plan.queues):
                 switch.note(f"queue_{number}_rate_mbps", queue.rate_bps / 1e6)
                 switch.note(f"queue_{number}_flows", sum(of == number for of in self.plan.flows.values()))
+
+    def _apply(self, plan: Plan, switch: SwitchApi) -> None:
+        try:
+            self.router.apply(plan)
+        except TidegateError as error:
+            self.failures += 1
+            switch.note("router_failures", self.failures)
+            if self.failures > self.retries:
+                raise
+            log.warning("%s; it keeps its queues, and is tried again in %s", error, self.period)
+        else:
+            if self.failures:
+                switch.note("router_failures", 0)
+            self.failures, self.plan = 0, plan
 
     def _planned(self, now: int, active: Sequence[Measured], unknown: float = 0.0) -> Plan | None:
         tcp = [one for one in active if not one.is_udp and one.base_rtt_s is not None]

@@ -123,6 +123,52 @@ class Noted:
         self.plans.append(plan)
 
 
+class Refusing(Noted):
+    """A router that refuses some plans, at first."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def apply(self, plan: Plan) -> None:
+        self.times -= 1
+        if self.times >= 0:
+            raise TidegateError("router 1: its candidate is locked")
+        super().apply(plan)
+
+
+class Notes:
+    def __init__(self) -> None:
+        self.failures: list[float] = []
+
+    def note(self, quantity: str, value: float) -> None:
+        assert quantity == "router_failures"
+        self.failures.append(value)
+
+
+def test_a_router_that_refuses_a_plan_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    router, notes, plan = Refusing(2), Notes(), Plan((), {})
+    controller = SeparationController(router, Taps((1, 2), 3), LINK, retries=2)
+    for before in (None, None, plan):
+        controller._apply(plan, notes)  # type: ignore[arg-type]
+        assert controller.plan is before
+    assert router.plans == [plan]
+    assert notes.failures == [1, 2, 0]
+    assert (
+        caplog.messages
+        == ["router 1: its candidate is locked; it keeps its queues, and is tried again in 1 s"] * 2
+    )
+
+
+def test_a_router_that_goes_on_refusing_ends_it() -> None:
+    controller = SeparationController(Refusing(9), Taps((1, 2), 3), LINK, retries=1)
+    controller._apply(Plan((), {}), Notes())  # type: ignore[arg-type]
+    with pytest.raises(TidegateError, match="its candidate is locked"):
+        controller._apply(Plan((), {}), Notes())  # type: ignore[arg-type]
+    with pytest.raises(TidegateError, match="-1 retries of a router"):
+        SeparationController(Noted(), Taps((1, 2), 3), LINK, retries=-1)
+
+
 def flow(number: int, protocol: int = 6) -> FiveTuple:
     return FiveTuple(f"10.0.0.{number}", "10.0.1.1", protocol, 1000 + number, 80)
 
