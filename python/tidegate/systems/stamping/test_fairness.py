@@ -104,3 +104,18 @@ def test_live_rows_are_as_simulated_ones(tmp_path: Path) -> None:
     for scenario, flows in (("beside", "stamp"), ("beside", "stamp+stamp")):
         assert rows[scenario, flows]["utilisation"] > 0.4
         assert rows[scenario, flows]["retransmits"] < 50
+
+
+@pytest.mark.slow
+def test_joins_at_25_gbit_s(tmp_path: Path) -> None:
+    """A newcomer has its share within a millisecond or so, and the queue stays short; CUBIC's does not."""
+    given = {"contenders": ("stamp", "cubic")}
+    made = run_experiment("stamping.join", given, seeds=[1], quick=True, out=tmp_path / "out")
+    stamp, cubic = made["rows"]
+    assert stamp["join_ms_mean"] < 1
+    assert stamp["jain_least"] > 0.97
+    assert stamp["link_use"] > 0.99
+    assert stamp["drops"] == 0
+    assert stamp["queue_kb_p99"] < cubic["queue_kb_p99"] / 10
+    assert [claim["id"] for claim in made["claims"]] == ["joins", "fair"]
+    assert (tmp_path / "out" / "figure.png").exists()
