@@ -129,8 +129,8 @@ class Joining:
         busy, times = queue["busy_s"], queue["time_s"]
         return {
             "contender": self.contender,
-            "join_ms_worst": max(joins),
-            "join_ms_mean": float(np.mean(joins)),
+            "join_ms_worst": max(joins, default=0.0),
+            "join_ms_mean": float(np.mean(joins or [0.0])),
             "leave_ms_worst": max(leaves, default=0.0),
             "jain_least": min(fairness),
             "link_use": float((busy[-1] - busy[0]) / (times[-1] - times[0])),
@@ -155,7 +155,7 @@ class Joining:
 )
 def join(
     contenders: Annotated[tuple[str, ...], OneOf(CONTENDERS)] = NAMES,
-    flows: Annotated[int, AtLeast(2, 1000)] = 4,
+    flows: Annotated[int, AtLeast(1, 1000)] = 4,
     step_ms: Annotated[float, AtLeast(0.5)] = 4.0,
 ) -> Plan:
     """Flows that join and leave at 25 Gbit/s, base RTT 9.5 us: time until shares are equal, by congestion control."""
