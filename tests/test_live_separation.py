@@ -30,7 +30,7 @@ def separated(kept: dict[str, list[float]]) -> Result:
     options = {"classes": 2, "long_bytes": "500 kB", "period": "250 ms"}
     controller = separation(net, "monitor", r1, before, after, buffer="200 kB", **options)
     net.record("250 ms", [after])
-    result = net.run("6 s", backend="live")
+    result = net.run("8 s", backend="live")
     found = sorted(controller.flows.by_place.values(), key=lambda one: one.flow.target_port)
     kept["rtts"] = [one.base_rtt_s or 0.0 for one in found]
     kept["classes"] = [float(controller.classes_now()[one.flow]) for one in found]
@@ -45,7 +45,8 @@ def test_real_hosts_have_equal_shares_whatever_their_round_trip_times() -> None:
     assert [1e3 * rtt for rtt in kept["rtts"]] == pytest.approx(RTTS_MS, abs=1.0)
     assert kept["classes"] == [0, 1]
     for flow in range(2):
-        own = samples.filter((samples["flow"] == flow) & (samples["time_s"] > 3)).sort("time_s")
+        # A loss in slow start leaves the longer one below its share for some seconds.
+        own = samples.filter((samples["flow"] == flow) & (samples["time_s"] > 4)).sort("time_s")
         spent = own["time_s"][-1] - own["time_s"][0]
         rate = 8 * (own["bytes_received"][-1] - own["bytes_received"][0]) / spent
         assert rate == pytest.approx(SHARE, rel=0.05)
