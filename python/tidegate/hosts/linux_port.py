@@ -14,6 +14,15 @@ BY_WEIGHT = "deficit round robin"
 DEFAULT_PACKETS = 1000
 
 
+def refusal(port: Port) -> str | None:
+    """Why HTB cannot be a port as described; `None`: it can."""
+    if len(port.queues) > 1 and port.scheduler != BY_WEIGHT:
+        return f"{port.scheduler}; a Linux router's queues have the scheduler {BY_WEIGHT!r}"
+    if port.shaper is not None or any(queue.time_shift for queue in port.queues):
+        return "a shaper of the port, or a time shift; a Linux router has neither"
+    return None
+
+
 class LinuxPort:
     """Sets a `LinuxRouter` as a `Port` says: a queue's guarantee is its weight's part of the rate, its cap that of its shaper."""
 
@@ -27,14 +36,9 @@ class LinuxPort:
 
     def set(self, port: Port) -> None:
         """Set queues and shapers anew. Raises `TidegateError` for what HTB cannot do."""
-        if len(port.queues) > 1 and port.scheduler != BY_WEIGHT:
-            raise TidegateError(
-                f"{self._router.interface}: {port.scheduler}; a Linux router's queues have the scheduler {BY_WEIGHT!r}"
-            )
-        if port.shaper is not None or any(queue.time_shift for queue in port.queues):
-            raise TidegateError(
-                f"{self._router.interface}: a shaper of the port, or a time shift; a Linux router has neither"
-            )
+        why = refusal(port)
+        if why is not None:
+            raise TidegateError(f"{self._router.interface}: {why}")
         weights = sum(queue.weight for queue in port.queues)
         self._queues = tuple(self._plan(queue, weights) for queue in port.queues)
         self._apply()

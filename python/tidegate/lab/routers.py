@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from tidegate.hosts import linux_port
 from tidegate.lab.messages import RouterPort, SetUpRouter
 from tidegate.network import Link, Network, Node, Switch
 from tidegate.specs import Wire
-
-BY_WEIGHT = "deficit round robin"
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Ways:
         self._network = network
         self.routers = [node for node in network.nodes if node.linux]
         self.links = {node: self._links_of(node) for node in network.nodes} if self.routers else {}
-        self._ways = cache(network.ways)
+        self.to_hosts = cache(network.ways)
 
     def _links_of(self, node: Node) -> list[Link]:
         return [link for link in self._network.links if node in (link.a, link.b)]
@@ -54,8 +53,8 @@ class Ways:
 
     def _steps(self, node: Node, host: Node) -> Iterator[tuple[Node, Link]]:
         """Nodes behind this one on the way to a host, and the links by which they are reached; none if there is no way."""
-        while node is not host and host in self._ways(node):
-            link = self.links[node][self._ways(node)[host][0]]
+        while node is not host and host in self.to_hosts(node):
+            link = self.links[node][self.to_hosts(node)[host][0]]
             node = link.b if link.a is node else link.a
             yield node, link
 
@@ -110,9 +109,9 @@ def refusals(network: Network, ways: Ways) -> Iterator[str]:
     for classes in network.class_ports:
         if not classes.router.linux:
             continue
-        port = classes.port
-        if len(port.queues) > 1 and port.scheduler != BY_WEIGHT:
-            yield f"{classes.name}: {port.scheduler}; a Linux router's queues have the scheduler {BY_WEIGHT!r}"
+        why = linux_port.refusal(classes.port)
+        if why is not None:
+            yield f"{classes.name}: {why}"
 
 
 def plans(network: Network, ways: Ways) -> list[RouterPlan]:
@@ -123,7 +122,7 @@ def plans(network: Network, ways: Ways) -> list[RouterPlan]:
         links = ways.links[router]
         reached: dict[int, list[tuple[str, str]]] = {number: [] for number in range(len(links))}
         for host in hosts:
-            by = network.ways(router).get(host)
+            by = ways.to_hosts(router).get(host)
             if by is not None:
                 reached[by[0]].append((network.address(host), ways.next_mac(router, host)))
         ports = tuple(
