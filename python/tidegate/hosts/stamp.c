@@ -10,7 +10,7 @@
  * Known deviations from the simulator's: of stamps that come while TCP is busy with an earlier ACK, the last one counts. Bursts are as
  * long as the kernel makes them (tcp_tso_autosize), where the simulator sends single packets.
  */
-#include "signal.h"
+#include "signalled_stamp.h"
 #include "stamp_law.h"
 
 struct state {
@@ -102,21 +102,6 @@ ALWAYS_INLINE void react_to_loss(const struct parameters *p, struct tcp_sock *tp
 	halve(&s->law, tp->packets_out, larger(tp->mss_cache, 1), rtt_of(p, tp));
 }
 
-/* The stamp of this ACK, once. */
-ALWAYS_INLINE s64 taken(const struct parameters *p, struct sock *sk, struct state *s)
-{
-	struct signal *told = bpf_sk_storage_get(&signals, sk, 0, 0);
-	u32 count;
-
-	if (!told)
-		return -1;
-	count = told->count;
-	if (count == s->told)
-		return -1;
-	s->told = count;
-	return told->kind == p->stamp.kind ? stamp_of(&p->stamp, told->data, told->length) : -1;
-}
-
 SECTION("struct_ops/stamp_init") void stamp_init(u64 *arguments)
 {
 	struct sock *sk = (struct sock *)arguments[0];
@@ -154,7 +139,7 @@ SECTION("struct_ops/stamp_cong_control") void stamp_cong_control(u64 *arguments)
 	s->losses = state;
 	rtt = rtt_of(p, tp);
 	s->law.acked += (u64)delivered * payload;
-	stamp = taken(p, sk, s);
+	stamp = taken(&p->stamp, sk, &s->told);
 	if (stamp >= 0) {
 		u8 commit = s->updated && is_after(una, s->commit_at);
 

@@ -13,7 +13,6 @@
 #define LEAST_GATE (ONE / 5)
 /* The rate grows at the full gain, whatever the round trip, where the load is below 0.8 of the set point. */
 #define ROOM (ONE / 5)
-#define NS_PER_S 1000000000ull
 #define NS_PER_US 1000u
 
 /* The loader fills them in (`stamp.py`). */
@@ -117,12 +116,6 @@ ALWAYS_INLINE void update(const struct parameters *p, struct law *l, u64 stamp, 
 		l->sum = 0;
 		l->count = 0;
 	}
-}
-
-/* Bytes at a rate over a time. */
-ALWAYS_INLINE u64 bytes_of(u64 rate, u64 time)
-{
-	return (rate >> 3) * time / NS_PER_S;
 }
 
 /* The window in packets of so many bytes of payload; the last packet may reach beyond it. */

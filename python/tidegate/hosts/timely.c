@@ -7,7 +7,7 @@
  * Known deviations from the simulator's: round trips are measured in microseconds. Of stamps that come while TCP is busy with an earlier
  * ACK, the last one counts. Bursts are as long as the kernel makes them (tcp_tso_autosize).
  */
-#include "signal.h"
+#include "signalled_stamp.h"
 #include "timely_law.h"
 
 struct state {
@@ -102,21 +102,6 @@ ALWAYS_INLINE void react_to_timeout(const struct parameters *p, struct state *s)
 	s->law.rate = half > p->min_rate ? half : p->min_rate;
 }
 
-/* The stamp of this ACK in nanoseconds, once; -1: it has none. */
-ALWAYS_INLINE s64 taken(const struct parameters *p, struct sock *sk, struct state *s)
-{
-	struct signal *told = bpf_sk_storage_get(&signals, sk, 0, 0);
-	u32 count;
-
-	if (!told)
-		return -1;
-	count = told->count;
-	if (count == s->told)
-		return -1;
-	s->told = count;
-	return told->kind == p->stamp.kind ? stamp_of(&p->stamp, told->data, told->length) : -1;
-}
-
 /* The round trip of an ACK and its signal, for the next event. */
 ALWAYS_INLINE void note(const struct parameters *p, struct sock *sk, struct state *s, u64 rtt)
 {
@@ -127,7 +112,7 @@ ALWAYS_INLINE void note(const struct parameters *p, struct sock *sk, struct stat
 		s->segment_rtt = rtt;
 	s->has_rtt = 1;
 	if (p->source == STAMP)
-		signal = taken(p, sk, s);
+		signal = taken(&p->stamp, sk, &s->told);
 	else if (p->source == RTT_LESS_HOPS)
 		signal = rtt > p->hop_delay ? rtt - p->hop_delay : 0;
 	if (signal < 0)

@@ -18,7 +18,6 @@
 #define SEGMENT 16384
 /* Of IPv4, and of TCP without options. */
 #define HEADERS 40
-#define NS_PER_S 1000000000ull
 
 enum source { RTT, RTT_LESS_HOPS, STAMP };
 
@@ -123,12 +122,6 @@ ALWAYS_INLINE void update(const struct parameters *p, struct law *l, u64 signal,
 		decrease(p, l, share_of((u64)l->diff, min_rtt << DIFF_POINT));
 	if (l->rate > p->max_rate)
 		l->rate = p->max_rate;
-}
-
-/* Bytes at a rate over a time. */
-ALWAYS_INLINE u64 bytes_of(u64 rate, u64 time)
-{
-	return (rate >> 3) * time / NS_PER_S;
 }
 
 /* The rate over the last round trip, headers counted, to the nearest packet. */

@@ -22,3 +22,11 @@ ALWAYS_INLINE u32 larger(u32 a, u32 b)
 {
 	return a > b ? a : b;
 }
+
+#define NS_PER_S 1000000000ull
+
+/* Bytes at a rate in bit/s over a time in nanoseconds. */
+ALWAYS_INLINE u64 bytes_of(u64 rate, u64 time)
+{
+	return (rate >> 3) * time / NS_PER_S;
+}
