@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scapy.layers.inet import IP
+from scapy.utils import rdpcap
 
 from tidegate import TidegateError, experiments, units
 from tidegate.experiments import find, replot, running, with_settings
@@ -627,7 +629,7 @@ def test_queue_management_that_there_is_not_is_refused() -> None:
             {"pattern": "sine"},
             "there is no pattern 'sine'; known: constant, poisson, on-off, on-off exponential",
         ),
-        ({"ecn": "ce"}, "there is no ECN code point 'ce'; known: not-ect, ect1, ect0"),
+        ({"ecn": "marked"}, "there is no ECN code point 'marked'; known: not-ect, ect1, ect0, ce"),
     ],
 )
 def test_datagrams_that_cannot_be_are_refused_when_described(given: dict[str, str], why: str) -> None:
@@ -635,6 +637,18 @@ def test_datagrams_that_cannot_be_are_refused_when_described(given: dict[str, st
     a, b = net.host("a"), net.host("b")
     with pytest.raises(TidegateError, match=why):
         net.udp(a, b, rate="1 Mbit/s", **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("ecn", "bits"), [("not-ect", 0), ("ect1", 1), ("ect0", 2), ("ce", 3)])
+def test_datagrams_have_the_code_point_that_is_asked_for(tmp_path: Path, ecn: str, bits: int) -> None:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    link = net.link(a, b, rate="1 Gbit/s", delay=0)
+    net.udp(a, b, rate="1 Mbit/s", ecn=ecn)
+    net.capture(link, a, tmp_path / "sent.pcap")
+    net.run("50 ms")
+    sent = [packet[IP].tos & 3 for packet in rdpcap(str(tmp_path / "sent.pcap"))]
+    assert sent == [bits] * len(sent) != []
 
 
 @pytest.mark.parametrize("cc", ["reno", "cubic"])

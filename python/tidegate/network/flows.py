@@ -73,7 +73,7 @@ class TcpOptions(TypedDict, total=False):
 # More flows than this are refused: a description of them would take gigabytes.
 _MOST_FLOWS = 4_000_000
 
-_ECN = {"not-ect": 0, "ect1": 1, "ect0": 2}
+_ECN = {"not-ect": 0, "ect1": 1, "ect0": 2, "ce": 3}
 _ENDS = ("fin", "reset")
 _PATTERNS = ("constant", "poisson", "on-off", "on-off exponential")
 
@@ -340,7 +340,7 @@ class Flows(Routing):
         """Datagrams of `payload` bytes at a rate of IP bytes.
 
         `pattern` is `constant`, `poisson`, `on-off` or `on-off exponential`, with times `on` and `off` (means, if
-        exponential). `ecn` is `not-ect`, `ect0` or `ect1`.
+        exponential). `ecn` is `not-ect`, `ect0`, `ect1` or `ce`: marked by its sender already, which RFC 3168 allows nobody to do.
         """
         name = self._ends(source, target, "UDP")
         if not isinstance(ecn, str) or ecn not in _ECN:
