@@ -1,0 +1,179 @@
+"""The contenders of the comparison: each with its data plane, its controller, and the bytes that it lets through at once.
+
+A contender is one entry of `CONTENDERS`. Its burst is a function of the metered rate (bit/s of IP) and the longest base RTT (s), in
+bytes of IP; every row of the experiments has it. Each stands with its published burst, or with one second of the rate, as ours has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from tidegate import units
+from tidegate.claims import Row
+from tidegate.control import Controller
+from tidegate.experiments import OneOf
+from tidegate.network import FiveTuple
+from tidegate.systems.meter.controller import (
+    PAPER,
+    PLAIN,
+    Bucket,
+    Fixed,
+    Law,
+    Meter,
+    MeterController,
+    Pid,
+    Trim,
+)
+from tidegate.systems.meter.experiments.peer_meters import (
+    QUEUES,
+    BcPqpMeters,
+    FairPolicerMeters,
+    published_bucket,
+    published_queue,
+)
+from tidegate.systems.meter.experiments.standard_meters import StandardMeters
+
+Ports = Mapping[str, int]
+Control = Callable[[Sequence[Meter], Ports, int], Controller]
+"""Makes the controller of meters, all with the same burst in bytes."""
+Size = Callable[[float, float], int]
+"""Bytes for a rate in bit/s and an RTT in seconds."""
+
+LEAST_BDP = 3000
+"""Two packets: less than that holds nothing."""
+LEAST_SECOND = 30_000
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A way to hold flows to a rate together."""
+
+    text: str
+    colour: str
+    marker: str
+    of: Literal["ours", "standard", "paper", "peer"]
+    data_plane: str | None
+    """The P4 program; `None`: a plain router whose queues are by flow."""
+    burst: Size
+    control: Control | None = None
+    waits: bool = False
+    """Whether packets wait in a queue: then `burst` is its buffer."""
+    weakness: str = "not explained"
+    """Why a claim about it does not hold."""
+
+
+def bdp(rate_bps: float, rtt_s: float) -> int:
+    """A bandwidth-delay product, at least two packets."""
+    return max(round(rate_bps / 8 * rtt_s), LEAST_BDP)
+
+
+def seconds(count: float) -> Size:
+    """So many seconds of the rate, at least 30 kB."""
+    return lambda rate_bps, rtt_s: max(round(rate_bps / 8 * count), LEAST_SECOND)
+
+
+def _friendly(bucket: Bucket, law: Law) -> Control:
+    return lambda meters, ports, burst: MeterController(meters, ports=ports, bucket=bucket, law=law)
+
+
+def _plain(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
+    bucket = Bucket(burst=burst, burst_time=0, refill=PLAIN.refill, marks=False, second_chance=False)
+    return MeterController(meters, ports=ports, bucket=bucket, law=Fixed())
+
+
+def _standard(scheme: str) -> Control:
+    return lambda meters, ports, burst: StandardMeters(meters, ports=dict(ports), scheme=scheme, burst=burst)
+
+
+def _bcpqp(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
+    # A queue each where flows are known one by one, so that no two meet; prefixes are hashed over all queues.
+    flows = [match for meter in meters for match in meter.matches if isinstance(match, FiveTuple)]
+    exact = len(flows) == sum(len(meter.matches) for meter in meters) and len(flows) <= QUEUES
+    return BcPqpMeters(meters, ports=ports, sizes=[burst] * len(meters), exact=exact)
+
+
+def _fairpolicer(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
+    return FairPolicerMeters(meters, ports=ports, sizes=[burst] * len(meters))
+
+
+def _bucket_and_account(bucket: Bucket) -> Size:
+    return lambda rate_bps, rtt_s: bucket.bytes(rate_bps) + bucket.saved_bytes(rate_bps)
+
+
+CONTENDERS = {
+    "plain-128k": Contender(
+        "plain, 128 KiB", "#fcae91", "v", "standard", "meter", lambda rate_bps, rtt_s: 128 * 1024, _plain
+    ),
+    "plain-bdp": Contender("plain, 1 BDP", "#fb6a4a", "<", "standard", "meter", bdp, _plain),
+    "plain-400ms": Contender("plain, 400 ms", "#de2d26", ">", "standard", "meter", seconds(0.4), _plain),
+    "plain-1s": Contender("plain, 1 s", "#a50f15", "^", "standard", "meter", seconds(1), _plain),
+    "rfc2697-1s": Contender(
+        "RFC 2697, 1 s", "#8c6d31", "1", "standard", "standard", seconds(1), _standard("rfc2697")
+    ),
+    "rfc2698-1s": Contender(
+        "RFC 2698, 1 s", "#bd9e39", "2", "standard", "standard", seconds(1), _standard("rfc2698")
+    ),
+    "paper": Contender(
+        "the paper's",
+        "#3182bd",
+        "o",
+        "paper",
+        "meter",
+        lambda rate_bps, rtt_s: PAPER.bytes(rate_bps),
+        _friendly(PAPER, Pid()),
+    ),
+    "default": Contender(
+        "friendly",
+        "#31a354",
+        "s",
+        "ours",
+        "meter",
+        _bucket_and_account(Bucket()),
+        _friendly(Bucket(), Trim()),
+        weakness=(
+            "one bucket for all flows: who heeds marks yields to who does not, and a packet with CE passes where the bucket holds "
+            "half of it; at long RTTs one mark halves a window that takes longer to grow again than the account lasts"
+        ),
+    ),
+    "bcpqp": Contender("BC-PQP, its Q", "#756bb1", "D", "peer", "bcpqp", published_queue, _bcpqp),
+    "bcpqp-1s": Contender("BC-PQP, Q of 1 s", "#9e9ac8", "d", "peer", "bcpqp", seconds(1), _bcpqp),
+    "fairpolicer": Contender(
+        "FairPolicer, its B", "#ce1256", "P", "peer", "fairpolicer", published_bucket, _fairpolicer
+    ),
+    "fairpolicer-1s": Contender(
+        "FairPolicer, B of 1 s", "#df65b0", "p", "peer", "fairpolicer", seconds(1), _fairpolicer
+    ),
+    "shaper": Contender(
+        "shaper, FIFO of 1 BDP", "0.6", "x", "standard", "standard", bdp, _standard("shaper"), waits=True
+    ),
+    "drr": Contender(
+        "DRR, 2 BDP",
+        "0.2",
+        "*",
+        "peer",
+        None,
+        lambda rate_bps, rtt_s: max(2 * bdp(rate_bps, rtt_s), LEAST_SECOND),
+        waits=True,
+    ),
+}
+"""By name. BC-PQP's Q is 10 M and FairPolicer's B is M, as BC-PQP's authors size them; a shaper's buffer is theirs too for `drr`."""
+
+Contenders = Annotated[tuple[str, ...], OneOf(CONTENDERS)]
+
+
+def burst_bytes(name: str, rate_mbps: float, rtt_ms: float) -> int:
+    """The burst of a contender for a rate and the longest base RTT."""
+    return CONTENDERS[name].burst(rate_mbps * 1e6, rtt_ms / 1e3)
+
+
+def burst_columns(name: str, rate_mbps: float, rtt_ms: float) -> Row:
+    """What every row says of a contender's burst: bytes, and milliseconds of the rate."""
+    burst = burst_bytes(name, rate_mbps, rtt_ms)
+    return {"scheme": name, "burst_bytes": burst, "burst_ms": burst * 8e-3 / rate_mbps}
+
+
+def rate_bps(rate_mbps: float) -> int:
+    """Whole bit/s."""
+    return units.rate(round(rate_mbps * 1_000_000))

@@ -1,0 +1,110 @@
+"""The contenders' registry, and a customer's network: bursts, shares, and what is counted where."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.measures import History
+from tidegate.systems.meter.experiments.contenders import CONTENDERS, burst_bytes, burst_columns
+from tidegate.systems.meter.experiments.customer import (
+    PASSED,
+    Customer,
+    max_min,
+    retransmits_since,
+    sent,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "mbps", "rtt_ms", "size"),
+    [
+        ("plain-128k", 100, 10, 131_072),
+        ("plain-bdp", 100, 10, 125_000),
+        ("plain-bdp", 100, 0.01, 3_000),
+        ("plain-400ms", 100, 10, 5_000_000),
+        ("plain-1s", 100, 10, 12_500_000),
+        ("plain-1s", 0.1, 10, 30_000),
+        ("rfc2697-1s", 100, 10, 12_500_000),
+        ("rfc2698-1s", 100, 10, 12_500_000),
+        ("paper", 100, 10, 131_072),
+        # The bucket's 50 ms, and the account's 400 ms.
+        ("default", 100, 10, 5_625_000),
+        # 10 M and M, of CUBIC: 7.2 x 125 000^(4/3).
+        ("bcpqp", 100, 10, 450_000_000),
+        ("bcpqp-1s", 100, 10, 12_500_000),
+        ("fairpolicer", 100, 10, 45_000_000),
+        ("fairpolicer-1s", 100, 10, 12_500_000),
+        ("shaper", 100, 10, 125_000),
+        ("drr", 100, 10, 250_000),
+    ],
+)
+def test_the_bursts(name: str, mbps: float, rtt_ms: float, size: int) -> None:
+    assert burst_bytes(name, mbps, rtt_ms) == size
+    assert burst_columns(name, mbps, rtt_ms) == {
+        "scheme": name,
+        "burst_bytes": size,
+        "burst_ms": pytest.approx(size * 8 / (mbps * 1e6) * 1e3),
+    }
+
+
+def test_every_contender_s_burst_is_tested() -> None:
+    (marks,) = [mark for mark in test_the_bursts.pytestmark if mark.name == "parametrize"]  # type: ignore[attr-defined]
+    assert {case[0] for case in marks.args[1]} == set(CONTENDERS)
+
+
+@pytest.mark.parametrize(
+    ("demands", "shares"),
+    [
+        ([1e9, 1e9], [50, 50]),
+        ([float("inf")] * 4, [25] * 4),
+        ([10, 1e9, 1e9], [10, 45, 45]),
+        ([1e9, 30, 10], [60, 30, 10]),
+        ([20, 30], [20, 30]),
+        ([], []),
+    ],
+)
+def test_max_min_shares(demands: list[float], shares: list[float]) -> None:
+    assert max_min(100, demands) == pytest.approx(shares)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CONTENDERS)
+def test_each_holds_datagrams_to_the_rate_and_its_burst(name: str) -> None:
+    at = Customer(name, 20, 5)
+    at.udp(10, start="10 ms")
+    result = at.attach("100 ms").run("6 s")
+    passed = sent(result, PASSED)
+    assert passed.mbps(2) == pytest.approx(20, rel=0.01)
+    (own,) = at.histories(result)
+    assert own.bytes[-1] == pytest.approx(passed.bytes[-1], abs=1_500 * 10)
+    # The paper's controller moves its rate.
+    slack = 1.0 if name != "paper" else 1.1
+    assert passed.bytes[-1] <= slack * 20e6 / 8 * 6 + at.burst + 1_500
+
+
+@pytest.mark.slow
+def test_what_is_counted_of_a_tcp_flow() -> None:
+    at = Customer("plain-1s", 20, 5)
+    near, far = at.tcp("cubic", start="10 ms"), at.tcp("cubic", rtt_ms=25, start="10 ms")
+    result = at.attach("1 s").run("10 s")
+    passed, flows = sent(result, PASSED), at.histories(result)
+    # All that passes is first-time payload in full packets, but for headers of the handshakes and what is sent twice.
+    assert sum(history.bytes[-1] for history in flows) == pytest.approx(passed.bytes[-1], rel=0.02)
+    rtts = result.flow_samples.filter(result.flow_samples["time_s"] == 1)["srtt_ms"].to_list()
+    assert rtts == pytest.approx([5, 25], abs=0.5)
+    total = result.flows["retransmits"].to_list()
+    assert [retransmits_since(result, flow, 0) for flow in (near, far)] == total
+    assert [retransmits_since(result, flow, 10) for flow in (near, far)] == [0, 0]
+    assert sum(total) > 0
+
+
+def test_a_flow_that_has_not_begun_has_nothing() -> None:
+    at = Customer("drr", 20, 5)
+    at.tcp("cubic", start="1500 ms")
+    at.udp(0.1, start="1500 ms")
+    histories = at.histories(at.attach("500 ms").run("2 s"))
+    for history in histories:
+        assert isinstance(history, History)
+        assert history.time_s[0] == 0
+        assert history.mbps() > 0
+        assert history.windows_mbps(1).min() == 0
