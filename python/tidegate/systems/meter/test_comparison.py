@@ -1,0 +1,88 @@
+"""The experiments of the comparison: their claims can be broken, and short runs show what each is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate.claims import Claim, Row
+from tidegate.experiments import run
+from tidegate.systems.meter.experiments import fair_sharing
+
+
+def holds(claims: list[Claim]) -> dict[str, bool]:
+    return {claim.id: claim.holds for claim in claims}
+
+
+def fair_row(scheme: str, flow: int = 0, **given: Any) -> Row:
+    return {
+        "scheme": scheme,
+        "cell": "cubic+bbr",
+        "flow": flow,
+        "label": "cubic",
+        "worst_10_s": 0.9,
+        "total_error": 0.0,
+        "retransmits": 0,
+        "spared": False,
+        **given,
+    }
+
+
+@pytest.mark.parametrize(
+    ("ours", "broken"),
+    [
+        ({}, set()),
+        ({"worst_10_s": 0.49}, {"default-half", "default-bcpqp-share"}),
+        ({"worst_10_s": 0.87}, {"default-bcpqp-share"}),
+        ({"total_error": -0.021}, {"default-rate"}),
+        ({"total_error": 0.021}, {"default-rate"}),
+        ({"retransmits": 11}, {"default-bcpqp-loss"}),
+        ({"retransmits": 1, "spared": True}, {"default-loss"}),
+        # Of UDP.
+        ({"retransmits": None}, set()),
+    ],
+)
+def test_the_claims_of_fair(ours: dict[str, Any], broken: set[str]) -> None:
+    rows = [
+        fair_row("default", total_error=ours.get("total_error", 0.0)),
+        fair_row("default", 1, **ours),
+        *(fair_row("bcpqp", flow, retransmits=10) for flow in (0, 1)),
+    ]
+    judged = holds(fair_sharing.claims_of(rows))
+    assert {id for id, held in judged.items() if not held} == broken
+    assert {"default-half", "default-rate", "bcpqp-half"} <= judged.keys()
+
+
+def test_one_seed_of_three_breaks_the_claim_about_any_ten_seconds() -> None:
+    rows = [fair_row("default", worst_10_s=value) for value in (0.9, 0.4, 0.9)]
+    assert not holds(fair_sharing.claims_of(rows))["default-half"]
+
+
+def test_a_peer_that_starves_a_flow_is_said_to() -> None:
+    rows = [fair_row("drr"), fair_row("drr", 1, worst_10_s=0.3)]
+    assert holds(fair_sharing.claims_of(rows)) == {"drr-half": False}
+
+
+@pytest.mark.slow
+def test_fair_shows_who_starves_cubic_beside_udp(tmp_path: Path) -> None:
+    settings = {
+        "cells": ("cubic+udp3", "short"),
+        "schemes": ("plain-1s", "bcpqp-1s", "drr"),
+        "target_mbps": 20.0,
+        "duration_s": 20,
+    }
+    answer = run("meter.fair", settings, seeds=[1, 2], out=tmp_path / "out")
+    worst = {
+        (row["scheme"], row["seed"]): row["worst_10_s"]
+        for row in answer["rows"]
+        if (row["cell"], row["flow"]) == ("cubic+udp3", 0)
+    }
+    assert {key for key, value in worst.items() if value < 0.1} == {("plain-1s", 1), ("plain-1s", 2)}
+    assert all(value > 0.9 for key, value in worst.items() if key[0] != "plain-1s")
+    # Two long flows, and what is left of the rate beside the short ones.
+    shares = [row["share_mbps"] for row in answer["rows"] if row["cell"] == "short"]
+    assert shares == pytest.approx([8.0] * 12)
+    assert {row["burst_bytes"] for row in answer["rows"] if row["scheme"] == "drr"} == {50_000}
+    assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
