@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.claims import Claim, Row
 from tidegate.experiments import run
-from tidegate.systems.meter.experiments import fair_sharing
+from tidegate.systems.meter.experiments import cheating, fair_sharing
 
 
 def holds(claims: list[Claim]) -> dict[str, bool]:
@@ -85,4 +85,43 @@ def test_fair_shows_who_starves_cubic_beside_udp(tmp_path: Path) -> None:
     shares = [row["share_mbps"] for row in answer["rows"] if row["cell"] == "short"]
     assert shares == pytest.approx([8.0] * 12)
     assert {row["burst_bytes"] for row in answer["rows"] if row["scheme"] == "drr"} == {50_000}
+    assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("scheme", "given", "held"),
+    [
+        ("bcpqp", {"of_burst": 1.0, "of_ten_s": 1.1}, True),
+        ("bcpqp", {"of_burst": 1.001, "of_ten_s": 0.9}, False),
+        # Its controller moves the rate: ten seconds count.
+        ("default", {"of_burst": 5.0, "of_ten_s": 1.02}, True),
+        ("default", {"of_burst": 0.5, "of_ten_s": 1.03}, False),
+    ],
+)
+def test_the_claims_of_cheat(scheme: str, given: dict[str, float], held: bool) -> None:
+    rows: list[Row] = [
+        {"scheme": scheme, "cell": "ce", "of_burst": 0.5, "of_ten_s": 0.5},
+        {"scheme": scheme, "cell": "ce", **given},
+    ]
+    assert holds(cheating.claims_of(rows)) == {f"{scheme}-bound": held}
+
+
+@pytest.mark.slow
+def test_cheat_shows_whom_a_sender_of_marks_gets_past(tmp_path: Path) -> None:
+    settings = {
+        "codes": ("not-ect", "ce"),
+        "patterns": ("constant",),
+        "packet_bytes": (1500,),
+        "senders": (2,),
+        "schemes": ("plain-400ms", "paper", "drr"),
+        "duration_s": 12,
+    }
+    answer = run("meter.cheat", settings, seeds=[1], out=tmp_path / "out")
+    found = {(row["scheme"], row["code"]): row for row in answer["rows"]}
+    # Three times the rate fills a bucket to the byte, and no more.
+    for code in ("not-ect", "ce"):
+        assert 0.98 < found["plain-400ms", code]["of_burst"] <= 1
+        assert found["drr", code]["of_burst"] < 0.1
+    # The paper's second chance takes what is left of the bucket: what passes is not paid for.
+    assert found["paper", "ce"]["passed_mbps"] > 1.1 * found["paper", "not-ect"]["passed_mbps"]
     assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000

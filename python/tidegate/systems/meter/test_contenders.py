@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tidegate.measures import History
@@ -9,6 +10,7 @@ from tidegate.systems.meter.experiments.contenders import CONTENDERS, burst_byte
 from tidegate.systems.meter.experiments.customer import (
     PASSED,
     Customer,
+    excess,
     max_min,
     retransmits_since,
     sent,
@@ -65,6 +67,14 @@ def test_every_contender_s_burst_is_tested() -> None:
 )
 def test_max_min_shares(demands: list[float], shares: list[float]) -> None:
     assert max_min(100, demands) == pytest.approx(shares)
+
+
+def test_excess_is_the_bucket_that_would_pass_all() -> None:
+    # 1 Mbit/s is 125 000 byte/s: a burst, a second at half of the rate, and one at twice of it.
+    time_s = np.array([0.0, 0.1, 1.1, 2.1])
+    passed = History(time_s, np.array([0.0, 50_000, 112_500, 362_500]))
+    assert excess(passed, 1) == pytest.approx(125_000)
+    assert excess(passed, 2) == pytest.approx(25_000)
 
 
 @pytest.mark.slow

@@ -60,6 +60,8 @@ class Contender:
     control: Control | None = None
     waits: bool = False
     """Whether packets wait in a queue: then `burst` is its buffer."""
+    moves: bool = False
+    """Whether a controller moves its rate: then its bound is one over ten seconds."""
     weakness: str = "not explained"
     """Why a claim about it does not hold."""
 
@@ -123,6 +125,7 @@ CONTENDERS = {
         "meter",
         lambda rate_bps, rtt_s: PAPER.bytes(rate_bps),
         _friendly(PAPER, Pid()),
+        moves=True,
     ),
     "default": Contender(
         "friendly",
@@ -132,6 +135,7 @@ CONTENDERS = {
         "meter",
         _bucket_and_account(Bucket()),
         _friendly(Bucket(), Trim()),
+        moves=True,
         weakness=(
             "one bucket for all flows: who heeds marks yields to who does not, and a packet with CE passes where the bucket holds "
             "half of it; at long RTTs one mark halves a window that takes longer to grow again than the account lasts"

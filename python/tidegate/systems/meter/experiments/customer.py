@@ -121,10 +121,11 @@ class Customer:
             [(self._source, self._sink)], load=load, rate=rate_bps(self.rate_mbps), stop=stop, **options
         )
 
-    def attach(self, period: units.Time, *, by_flow: bool = True) -> Network:
+    def attach(self, period: units.Time, *, by_flow: bool = True, sinks: bool = True) -> Network:
         """Put all flows under the meter, and record on a period; call it when all flows are there.
 
-        With `by_flow` the meter knows each flow; otherwise everything that the source sends.
+        With `by_flow` the meter knows each flow; otherwise everything that the source sends. `sinks`: whether what each UDP flow's sink
+        is sent is recorded too.
         """
         net, way = self.network, CONTENDERS[self.contender]
         if isinstance(self.meter, Switch) and way.control is not None:
@@ -139,7 +140,7 @@ class Customer:
                 size = round(self.burst * (1500 + FRAME_BYTES) / 1500)
                 queue = Queue(bytes=size, shaper=Shaper(rate, f"{1500 + FRAME_BYTES} B"))
                 net.configure(self.meter, self.passed, Port((queue,)))
-        net.record(period, self.watched)
+        net.record(period, self.watched if sinks else [self.passed])
         return net
 
     def shares_mbps(self) -> list[float]:
@@ -164,6 +165,12 @@ def max_min(capacity: float, demands: Sequence[float]) -> list[float]:
         shares[number] = min(demands[number], left / (len(waiting) + 1))
         left -= shares[number]
     return shares
+
+
+def excess(history: History, rate_mbps: float) -> float:
+    """The most that passed in any window beyond rate x time, in bytes: the burst of the smallest bucket that would pass all."""
+    credit = history.bytes - history.time_s * rate_mbps * 125_000
+    return float((credit - np.minimum.accumulate(credit)).max())
 
 
 def sent(result: Result, queue: str) -> History:

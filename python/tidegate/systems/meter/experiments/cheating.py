@@ -1,0 +1,171 @@
+"""Senders that do not respond, and that lie about ECN: bytes passed over any window against rate x T + burst.
+
+Each window that begins and ends at a sample counts. Where a controller moves the rate, the bound is one over ten seconds: 1.02 x (target
+x 10 s + burst).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Annotated
+
+from matplotlib.figure import Figure
+
+from tidegate import units
+from tidegate.claims import Claim, Row, between
+from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
+from tidegate.network import Network
+from tidegate.plots import all_rows
+from tidegate.results import Result
+from tidegate.systems.meter.experiments.contender_grid import Shading, draw_grid
+from tidegate.systems.meter.experiments.contenders import CONTENDERS, Contenders, burst_bytes, burst_columns
+from tidegate.systems.meter.experiments.customer import PASSED, Customer, excess, sent
+
+BASE_RTT_MS = 1.0
+SAMPLE = "1 ms"
+WINDOW_S = 10
+MOVED = 1.02
+PACKET = 1500
+HEADERS = 28
+TIMES = {"constant": 3.0, "on-off": 10.0}
+"""What all senders offer together while they send, as a multiple of the rate."""
+ON, OFF = "500 ms", "2 s"
+CODES = ("not-ect", "ect0", "ect1", "ce")
+TABLE = (
+    "scheme",
+    "burst_bytes",
+    "case",
+    "passed_mbps",
+    "excess_bytes",
+    "of_burst",
+    "of_ten_s",
+)
+
+
+def cell_of(code: str, pattern: str, size: int, senders: int) -> str:
+    """`ce-on-off-1500-16`."""
+    return f"{code}-{pattern}-{size}-{senders}"
+
+
+def build(
+    contender: str, code: str, pattern: str, size: int, senders: int, rate: float, seed: int
+) -> Network:
+    """The network of a case."""
+    chance = random.Random(seed)
+    at = Customer(contender, rate, BASE_RTT_MS)
+    for _ in range(senders):
+        at.udp(
+            TIMES[pattern] / senders,
+            payload=size - HEADERS,
+            pattern=pattern,
+            on=ON,
+            off=OFF,
+            ecn=code,
+            start=chance.randrange(units.PS_PER_S // 10),
+        )
+    return at.attach(SAMPLE, sinks=False)
+
+
+def measure(contender: str, rate_mbps: float, **about: object) -> Callable[[Result], Row]:
+    """The row of a case."""
+
+    def row(result: Result) -> Row:
+        passed = sent(result, PASSED)
+        burst = burst_bytes(contender, rate_mbps, BASE_RTT_MS)
+        beyond = excess(passed, rate_mbps)
+        ten = float(passed.windows_mbps(WINDOW_S).max()) * 125_000 * min(WINDOW_S, passed.time_s[-1])
+        return {
+            **burst_columns(contender, rate_mbps, BASE_RTT_MS),
+            **about,
+            "target_mbps": rate_mbps,
+            "passed_mbps": passed.mbps(),
+            "excess_bytes": beyond,
+            "excess_ms": beyond * 8e-3 / rate_mbps,
+            # A packet more is what times in whole microseconds and the samples can add.
+            "of_burst": max(0.0, beyond - PACKET) / burst,
+            "of_ten_s": ten / (rate_mbps * 125_000 * WINDOW_S + burst),
+        }
+
+    return row
+
+
+def claims_of(rows: list[Row]) -> list[Claim]:
+    """The bound, for ours and for peers."""
+    out: list[Claim] = []
+    for name, way in CONTENDERS.items():
+        own = [row for row in rows if row["scheme"] == name]
+        if not own or way.of not in ("ours", "peer"):
+            continue
+        published = None if way.of == "ours" else "enforces the rate, without a bound in bytes (abstracts)"
+        column = "of_ten_s" if way.moves else "of_burst"
+        most: dict[str, float] = {}
+        for row in own:
+            most[row["cell"]] = max(most.get(row["cell"], 0.0), row[column])
+        statement = (
+            f"{way.text}: in any ten seconds at most 1.02 x (target x 10 s + burst), whoever sends"
+            if way.moves
+            else f"{way.text}: over any window at most rate x T + burst, whoever sends (excess in bursts)"
+        )
+        bound = MOVED if way.moves else 1.0
+        out.append(
+            between(f"{name}-bound", way.of, statement, most, 0, bound, published=published, why=way.weakness)
+        )
+    return out
+
+
+@experiment(
+    "meter.cheat",
+    TABLE,
+    quick={
+        "codes": ("not-ect", "ce"),
+        "packet_bytes": (1500,),
+        "senders": (1,),
+        "schemes": ("plain-1s", "default", "bcpqp-1s", "fairpolicer-1s"),
+    },
+)
+def cheat(
+    codes: Annotated[tuple[str, ...], OneOf(CODES)] = CODES,
+    patterns: Annotated[tuple[str, ...], OneOf(tuple(TIMES))] = tuple(TIMES),
+    packet_bytes: Annotated[tuple[int, ...], AtLeast(40, 1500)] = (40, 1500),
+    senders: Annotated[tuple[int, ...], AtLeast(1, 1000)] = (1, 16),
+    schemes: Contenders = tuple(CONTENDERS),
+    target_mbps: float = 10.0,
+    duration_s: Annotated[int, AtLeast(WINDOW_S)] = 20,
+) -> Plan:
+    """Unresponsive and lying senders: bytes passed over any window against rate x T + burst."""
+
+    def case(scheme: str, code: str, pattern: str, size: int, number: int) -> Case:
+        cell = cell_of(code, pattern, size, number)
+
+        def network(seed: int) -> Network:
+            return build(scheme, code, pattern, size, number, target_mbps, seed)
+
+        about = {"cell": cell, "code": code, "pattern": pattern, "packet_bytes": size, "senders": number}
+        return Case(f"{scheme}-{cell}", network, f"{duration_s} s", measure(scheme, target_mbps, **about))
+
+    grid = [
+        (code, pattern, size, number)
+        for number in senders
+        for size in packet_bytes
+        for pattern in patterns
+        for code in codes
+    ]
+
+    def draw(runs: list[Run]) -> Figure:
+        rows = all_rows(runs)
+        values: dict[str, dict[str, float]] = {scheme: {} for scheme in schemes}
+        for row in rows:
+            known = values[row["scheme"]]
+            known[row["cell"]] = max(known.get(row["cell"], 0.0), row["of_burst"])
+        cells = {
+            cell_of(*each): f"{each[0]}, {each[1]}, {each[2]} B, {each[3]} sender{'s' * (each[3] > 1)}"
+            for each in grid
+        }
+        shading = Shading(
+            "RdYlGn_r", 0, 2, "excess / burst", lambda value: f"{value:.2f}", lambda value: value > 1
+        )
+        title = f"The most beyond rate x T in any window, in bursts, {target_mbps:g} Mbit/s; bold: more than the burst"
+        return draw_grid(values, cells, shading, title)
+
+    return Plan([case(scheme, *each) for each in grid for scheme in schemes], claims_of, draw)
