@@ -19,49 +19,28 @@ import numpy.typing as npt
 
 from tidegate import units
 from tidegate._core import TidegateError
-from tidegate.control import Controller, SwitchApi
-from tidegate.network import FiveTuple
+from tidegate.control import SwitchApi
+from tidegate.systems.meter.tables import (
+    METERS,
+    IngressPort,
+    Match,
+    Meter,
+    MeterTables,
+    Prefix,
+    table_entry,
+)
+
+__all__ = ["METERS", "Bucket", "IngressPort", "Match", "Meter", "MeterController", "Prefix", "table_entry"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-METERS = 65_536
 # Of an untagged Ethernet frame: counters count frames, rates are of IP. A VLAN tag counts as four bytes of IP here.
 FRAME_BYTES = 14
 # A level of the data plane is in 1/65536 byte, a rate in 1/65536 byte a microsecond.
 SCALE = 65_536
 BPS_TO_RATE = SCALE / 8e6
 MOST_BPS = 0xFFFF_FFFF / BPS_TO_RATE
-
-
-@dataclass(frozen=True)
-class Prefix:
-    """Packets from or to a prefix (`10.0.0.0/8`, `2001:db8::/32`)."""
-
-    prefix: str
-    direction: Literal["from", "to"] = "from"
-
-
-@dataclass(frozen=True)
-class IngressPort:
-    """Packets that arrive by a port of the switch."""
-
-    port: int
-
-
-Match = FiveTuple | Prefix | IngressPort
-
-
-@dataclass(frozen=True)
-class Meter:
-    """A meter: its number, target rate and packets."""
-
-    number: int
-    """0 to 65535."""
-    target: units.Rate
-    """Target rate in IP bytes, as RFC 2697 and RFC 2698 count."""
-    matches: tuple[Match, ...]
-    """The packets that it meters. A flow takes precedence over a prefix, a source prefix over a destination prefix, a prefix over a port."""
 
 
 @dataclass(frozen=True)
@@ -242,13 +221,8 @@ class Trim:
         return state["rate"]
 
 
-class MeterController(Controller):
-    """Keeps the meters of one switch at their targets.
-
-    `ports` says where packets go: a port for each Ethernet address (`Network.forwarding`), or what gives them when it starts; `wires`, where those go
-    whose address is not among them, by the port that they come in by: `{1: 2, 2: 1}` is a wire. Meters can be added, removed
-    and given other targets while it runs. What it needs to go on after a restart is in the switch.
-    """
+class MeterController(MeterTables):
+    """Keeps the meters of one switch that runs `meter.p4` at their targets: see `MeterTables`."""
 
     def __init__(
         self,
@@ -262,11 +236,9 @@ class MeterController(Controller):
         patience: units.Time = "30 s",
         generator_port: int = 500,
     ) -> None:
+        super().__init__(meters, ports=ports, wires=wires)
         bucket.check()
         self.period = period
-        self._meters = list(meters)
-        self._ports = ports or {}
-        self._wires = dict(wires or {})
         self._bucket = bucket
         self._law: Law = Trim() if law is None else law
         self._patience_s = units.time(patience) / units.PS_PER_S
@@ -274,47 +246,20 @@ class MeterController(Controller):
 
     def start(self, switch: SwitchApi) -> None:
         """Fill the tables, or read the meters that the switch already has."""
-        self._targets: dict[int, float] = {}
-        self._handles: dict[int, list[tuple[str, int]]] = {}
         self._state: dict[str, Floats] = {}
         self._previous: dict[str, Any] = {}
         self._quiet = np.full(METERS, np.inf)
         self._then: int | None = None
-        known = {entry.match[0].value for entry in switch.table_entries("forward")}
-        ports = self._ports() if callable(self._ports) else self._ports
-        for address, port in ports.items():
-            if int(address.replace(":", ""), 16) not in known:
-                switch.table_add("forward", [address], "to_port", [port])
-        wired = {entry.match[0].value for entry in switch.table_entries("wires")}
-        for come, go in self._wires.items():
-            if come not in wired:
-                switch.table_add("wires", [come], "to_port", [go])
-        self._adopt(switch)
         if self._bucket.refill == "timer" and not switch.table_entries("generators"):
             switch.table_add("generators", [self._generator_port], "pass")
-        for meter in self._meters:
-            if meter.number in self._targets:
-                self.retarget(switch, meter.number, meter.target)
-            else:
-                self.add(switch, meter)
+        super().start(switch)
         self._note_counts(switch)
 
-    def _adopt(self, switch: SwitchApi) -> None:
-        """Take over the meters that the switch has."""
-        present = [int(entry.match[0].value or 0) for entry in switch.table_entries("meters")]
-        if not present:
-            return
-        size = max(present) + 1
+    def _adopted(self, switch: SwitchApi, numbers: list[int]) -> None:
+        size = max(numbers) + 1
         targets, rates = switch.register_read("target", 0, size), switch.register_read("rate", 0, size)
-        for number in present:
+        for number in numbers:
             self._remember(number, targets[number] / BPS_TO_RATE, rates[number] / BPS_TO_RATE)
-        for entry in switch.table_entries("meters"):
-            self._handles.setdefault(int(entry.match[0].value or 0), []).append(("meters", entry.handle))
-        for table in ("flows4", "flows6", "sources4", "sources6", "targets4", "targets6", "ports"):
-            for entry in switch.table_entries(table):
-                # Others are exemptions that somebody else has made.
-                if entry.values:
-                    self._handles.setdefault(entry.values[0], []).append((table, entry.handle))
 
     def _remember(self, number: int, target: float, rate: float) -> None:
         self._targets[number] = target
@@ -323,63 +268,34 @@ class MeterController(Controller):
         # A new meter counts as not limiting until it is seen to drop or mark.
         self._quiet[number] = np.inf
 
-    def add(self, switch: SwitchApi, meter: Meter) -> None:
-        """Add a meter."""
-        number, bucket = meter.number, self._bucket
-        target = units.rate(meter.target)
-        if not 0 <= number < METERS:
-            raise TidegateError(f"there is no meter {number}; there are 0 to {METERS - 1}")
-        if number in self._targets:
+    def _check(self, meter: Meter, target: int) -> None:
+        most = MOST_BPS / self._bucket.peak
+        if not 0 < target <= most:
             raise TidegateError(
-                f"meter {number} is there already; remove it first, or give it another target"
+                f"the target of meter {meter.number} is {meter.target}; give one above 0 and up to {units.show_rate(int(most))}"
             )
-        if not 0 < target <= MOST_BPS / bucket.peak:
-            most = units.show_rate(int(MOST_BPS / bucket.peak))
-            raise TidegateError(
-                f"the target of meter {number} is {meter.target}; give one above 0 and up to {most}"
-            )
+
+    def _set_up(self, switch: SwitchApi, number: int, target: int) -> None:
+        bucket = self._bucket
         burst = bucket.bytes(target) * SCALE
         switch.register_write("level", [burst], number)
         switch.register_write("average", [burst], number)
         switch.register_write("updated", [switch.now // 1_000_000], number)
-        self._set(switch, number, target)
         for register in ("account", "lowest"):
             switch.register_write(register, [bucket.saved_bytes(target) * SCALE], number)
         switch.register_write("step_mark", [0], number)
-        handles = [("meters", switch.table_add("meters", [number], "configure", self._configuration(target)))]
-        handles.extend(
-            (table, switch.table_add(table, key, "use", [number]))
-            for table, key in map(table_entry, meter.matches)
-        )
-        self._handles[number] = handles
+        self._change(switch, number, target)
+
+    def _change(self, switch: SwitchApi, number: int, target: int) -> None:
+        self._set(switch, number, target)
         self._remember(number, target, target)
-        if bucket.refill == "timer":
+        if self._bucket.refill == "timer":
             self._set_timer(switch, number, target)
 
-    def remove(self, switch: SwitchApi, number: int) -> None:
-        """Remove a meter; its packets pass."""
-        if number not in self._targets:
-            raise TidegateError(f"there is no meter {number} to remove")
-        for table, handle in reversed(self._handles.pop(number)):
-            switch.table_delete(table, handle)
+    def _removed(self, switch: SwitchApi, number: int) -> None:
         if self._bucket.refill == "timer":
             switch.generator_stop(number)
-        switch.register_write("target", [0], number)
-        del self._targets[number]
-
-    def retarget(self, switch: SwitchApi, number: int, target: units.Rate) -> None:
-        """Set a new target rate."""
-        if number not in self._targets:
-            raise TidegateError(f"there is no meter {number} to give another target")
-        bits = units.rate(target)
-        if bits == self._targets[number]:
-            return
-        ((_, handle),) = [entry for entry in self._handles[number] if entry[0] == "meters"]
-        switch.table_modify("meters", handle, "configure", self._configuration(bits))
-        self._set(switch, number, bits)
-        self._remember(number, bits, bits)
-        if self._bucket.refill == "timer":
-            self._set_timer(switch, number, bits)
+        super()._removed(switch, number)
 
     def _set(self, switch: SwitchApi, number: int, target: float) -> None:
         rate = round(target * BPS_TO_RATE)
@@ -470,16 +386,3 @@ class MeterController(Controller):
         words = switch.register_read("rate", first, last - first)
         words[numbers - first] = np.clip(np.round(rates * BPS_TO_RATE), 1, 0xFFFF_FFFF).astype(np.uint64)
         switch.register_write("rate", words, first)
-
-
-def table_entry(match: Match) -> tuple[str, list[str | int]]:
-    """The table and key of a match."""
-    if isinstance(match, FiveTuple):
-        table = "flows6" if ":" in match.source else "flows4"
-        return table, [match.source, match.target, match.protocol, match.source_port, match.target_port]
-    if isinstance(match, IngressPort):
-        return "ports", [match.port]
-    if match.direction not in ("from", "to"):
-        raise TidegateError(f"a prefix is one that packets are from or to, not {match.direction!r}")
-    family = "6" if ":" in match.prefix else "4"
-    return ("sources" if match.direction == "from" else "targets") + family, [match.prefix]
