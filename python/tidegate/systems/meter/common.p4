@@ -19,12 +19,28 @@ header refill_t {
     bit<32> tokens;
 }
 
+// Of TCP, what follows the ports.
+header tcp_t {
+    bit<32> seq;
+    bit<32> ack;
+    bit<4>  data_offset;
+    bit<6>  reserved_ae_cwr_ece;
+    bit<3>  flags_urg_ack_psh;
+    bit<1>  rst;
+    bit<1>  syn;
+    bit<1>  fin;
+    bit<16> window;
+    bit<16> checksum;
+    bit<16> urgent;
+}
+
 struct headers_t {
     ethernet_t ethernet;
     vlan_t     vlan;
     ipv4_t     ipv4;
     ipv6_t     ipv6;
     ports_t    ports;
+    tcp_t      tcp;
     refill_t   refill;
 }
 

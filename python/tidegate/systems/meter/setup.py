@@ -11,6 +11,7 @@ from tidegate.network import Network, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
 from tidegate.systems.meter.controller import Bucket, Law, Meter, MeterController
+from tidegate.systems.meter.fair import FairMeters
 
 BUCKET = Bucket()
 """The defaults: an account, and a burst of the account's time."""
@@ -38,5 +39,15 @@ def meter(
     """
     ports = partial(network.forwarding, switch)
     controller = MeterController(meters, ports=ports, bucket=bucket, law=law, **options)
+    network.control(controller, switch)
+    return controller
+
+
+def fair(network: Network, switch: Switch, meters: Iterable[Meter], **options: Any) -> FairMeters:
+    """Meter what passes a switch that runs `fair.p4`, fairly among flows; `options` are those of `FairMeters`.
+
+    Hosts may be linked to the switch after this.
+    """
+    controller = FairMeters(meters, ports=partial(network.forwarding, switch), **options)
     network.control(controller, switch)
     return controller

@@ -1,0 +1,100 @@
+"""The controller of the fair meter (`fair.p4`): it writes a meter's rate and limits, and does nothing more.
+
+A limit is a time: how long the rate needs for what may pass at once. All of the meter's levels are shares of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from tidegate import units
+from tidegate._core import TidegateError
+from tidegate.control import SwitchApi
+from tidegate.systems.meter.tables import Meter, MeterTables
+
+US = units.PS_PER_S // 1_000_000
+# The data plane counts in 1/65536 us.
+TICKS_SHIFT = 16
+LEAST_BYTES = 30_000
+"""A limit has room for that many bytes, where its time is shorter: twenty packets."""
+MOST_LIMIT_SHIFT = 22
+"""A limit is at most 2^22 us."""
+LEAST_BPS, MOST_BPS = 64_000, 1_000_000_000_000
+# Shares of the limit: where a meter begins, where flows are told to slow down, where they are told whether they grow or not, and where
+# they are dropped.
+BEGIN, TARGET, MIDDLE, MOST = 0.4, 0.7, 0.85, 0.95
+# What a byte costs of the peak: the data plane's shifts, 1/2 + 1/8 + 1/32 + 1/128. So the peak drains at 1.506 times the rate.
+PEAK_COST = 85 / 128
+
+
+def limit_shift(rate_bps: float, burst: units.Time) -> int:
+    """Logarithm of a meter's limit in us: the next power of two, from `burst` on, that has room for `LEAST_BYTES`."""
+    wanted = max(units.time(burst) / US, LEAST_BYTES * 8e6 / rate_bps)
+    return min(max((round(wanted + 0.5) - 1).bit_length(), 10), MOST_LIMIT_SHIFT)
+
+
+def burst_bytes(rate_bps: float, burst: units.Time = "1 s") -> int:
+    """What may pass in addition to the rate, in bytes of IP: the limit."""
+    return round(rate_bps / 8e6 * (1 << limit_shift(rate_bps, burst)))
+
+
+class FairMeters(MeterTables):
+    """Meters that divide their rate fairly among flows: a switch that runs `fair.p4`.
+
+    Args:
+        meters: with targets of 64 kbit/s to 1 Tbit/s, in IP bytes.
+        ports, wires: see `MeterTables`.
+        burst: over any time T, `rate * (T + burst)` passes at most, with `burst` rounded up to a power of two of microseconds (1 s to
+            1.05 s), of at least 1 ms and 30 kB, and at most 4.2 s. TCP needs it where its window swings: see the README.
+        peak: what may pass in one burst, as a time of the rate, and at least 30 kB; it comes again at half of the rate. At least the
+            longest RTT.
+    """
+
+    def __init__(
+        self,
+        meters: Iterable[Meter] = (),
+        *,
+        ports: Mapping[str, int] | Callable[[], Mapping[str, int]] | None = None,
+        wires: Mapping[int, int] | None = None,
+        burst: units.Time = "1 s",
+        peak: units.Time = "300 ms",
+    ) -> None:
+        super().__init__(meters, ports=ports, wires=wires)
+        for name, value in (("burst", burst), ("peak", peak)):
+            if not US * 1000 <= units.time(value) <= US << MOST_LIMIT_SHIFT:
+                raise TidegateError(f"the meters' {name} is {value}; give 1 ms to 4 s")
+        self._burst = burst
+        self._peak = peak
+
+    def _check(self, meter: Meter, target: int) -> None:
+        if not LEAST_BPS <= target <= MOST_BPS:
+            raise TidegateError(
+                f"the target of meter {meter.number} is {meter.target}; give {units.show_rate(LEAST_BPS)} to "
+                f"{units.show_rate(MOST_BPS)}"
+            )
+
+    def _set_up(self, switch: SwitchApi, number: int, target: int) -> None:
+        for register in ("total", "peak", "flows"):
+            switch.register_write(register, [0], number)
+        self._change(switch, number, target)
+
+    def _change(self, switch: SwitchApi, number: int, target: int) -> None:
+        switch.register_write("target", [target], number)
+        self._targets[number] = target
+
+    def _adopted(self, switch: SwitchApi, numbers: list[int]) -> None:
+        targets = switch.register_read("target", 0, max(numbers) + 1)
+        self._targets.update((number, int(targets[number])) for number in numbers)
+
+    def _configuration(self, target: float) -> list[int]:
+        shift = limit_shift(target, self._burst)
+        limit = 1 << (shift + TICKS_SHIFT)
+        peak_us = max(units.time(self._peak) / US, LEAST_BYTES * 8e6 / target)
+        return [
+            # Rounded up, as the data plane's costs are.
+            -(-8_000_000 * 2**32 // round(target)),
+            limit,
+            round(min(peak_us, 1 << MOST_LIMIT_SHIFT) * PEAK_COST) << TICKS_SHIFT,
+            *(round(share * limit) for share in (BEGIN, TARGET, MIDDLE, MOST)),
+            shift + TICKS_SHIFT - 4,
+        ]
