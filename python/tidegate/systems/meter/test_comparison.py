@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tidegate.claims import Claim, Row
 from tidegate.experiments import run
-from tidegate.systems.meter.experiments import cheating, fair_sharing
+from tidegate.measures import History
+from tidegate.systems.meter.experiments import bursts, cheating, fair_sharing
 
 
 def holds(claims: list[Claim]) -> dict[str, bool]:
@@ -124,4 +126,56 @@ def test_cheat_shows_whom_a_sender_of_marks_gets_past(tmp_path: Path) -> None:
         assert found["drr", code]["of_burst"] < 0.1
     # The paper's second chance takes what is left of the bucket: what passes is not paid for.
     assert found["paper", "ce"]["passed_mbps"] > 1.1 * found["paper", "not-ect"]["passed_mbps"]
+    assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("start_ms", "ten_ms", "broken"),
+    [
+        # A packet of 1500 bytes is 0.12 ms.
+        (300.1, 310.1, set()),
+        (300.2, 310.1, {"default-start-burst"}),
+        (300.1, 310.2, {"default-burst-10-ms"}),
+    ],
+)
+def test_the_claims_of_burst(start_ms: float, ten_ms: float, broken: set[str]) -> None:
+    row: Row = {"scheme": "default", "sender": "cubic", "base_rtt_ms": 1.0, "target_mbps": 100.0}
+    rows = [
+        {**row, "start_burst_ms": start_ms, "burst_10_ms_ms": 10.0},
+        {**row, "start_burst_ms": 1.0, "burst_10_ms_ms": ten_ms},
+    ]
+    judged = holds(bursts.claims_of(rows))
+    assert {id for id, held in judged.items() if not held} == broken
+    assert len(judged) == 2
+
+
+def test_bursts_of_a_known_history() -> None:
+    # 8 Mbit/s is a byte a microsecond. Nothing for 20 ms, then 30 kB at once, and from 6 s on 5 kB every 5 ms.
+    time_s = np.arange(0, 7.0005, 0.001)
+    count = np.where(time_s > 0.0205, 30_000.0, 0.0) + 5_000 * np.maximum(
+        np.floor((time_s - 5.9999) / 0.005), 0
+    )
+    passed = History(time_s, count)
+    assert bursts.start_burst(passed, 8) == pytest.approx(30_000 - 1_000)
+    assert bursts.largest(passed) == pytest.approx(30_000)
+    assert bursts.largest(passed, bursts.START_S) == pytest.approx(10_000)
+
+
+@pytest.mark.slow
+def test_burst_shows_the_bucket_and_the_period(tmp_path: Path) -> None:
+    settings = {
+        "senders": ("cubic+ECN", "udp"),
+        "base_rtts_ms": (1.0,),
+        "schemes": ("plain-400ms", "bcpqp", "shaper"),
+        "target_mbps": 50.0,
+        "duration_s": 6,
+    }
+    answer = run("meter.burst", settings, seeds=[1], out=tmp_path / "out")
+    start = {(row["scheme"], row["sender"]): row["start_burst_ms"] for row in answer["rows"]}
+    assert start["plain-400ms", "udp"] == pytest.approx(400, rel=0.01)
+    # Three times the rate brings 1.5 periods' worth in half a period; two thirds of that are beyond the rate.
+    assert start["bcpqp", "udp"] == pytest.approx(200, rel=0.01)
+    assert start["bcpqp", "cubic+ECN"] == pytest.approx(295, abs=10)
+    assert start["shaper", "udp"] < 1
+    assert all(claim["holds"] for claim in answer["claims"])
     assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000

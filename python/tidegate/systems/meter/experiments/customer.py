@@ -106,6 +106,11 @@ class Customer:
         self.demands_mbps.append(math.inf)
         return flow
 
+    def named(self, name: str, **options: Any) -> Flow:
+        """A TCP flow by `control`, without ECN, or `control+ECN`; Prague's is accurate."""
+        control, _, ecn = name.partition("+")
+        return self.tcp(control, ecn=ecn_of(control) if ecn else "off", **options)
+
     def udp(self, offered: float, **options: Any) -> Flow:
         """Datagrams at a multiple of the metered rate, to a sink of their own."""
         sink = self.network.host(f"udp{len(self.watched) - 1}")
@@ -154,6 +159,11 @@ class Customer:
             tcp_history(result, flow) if flow.kind == "tcp" else sent(result, SINK.format(next(sinks)))
             for flow in self.flows
         ]
+
+
+def ecn_of(control: str) -> str:
+    """How a control asks for ECN: RFC 3168, or accurate ECN."""
+    return "accurate" if control == "prague" else "on"
 
 
 def max_min(capacity: float, demands: Sequence[float]) -> list[float]:

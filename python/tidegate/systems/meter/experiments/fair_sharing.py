@@ -63,13 +63,11 @@ class Cell:
 
 
 def _tcp(*flows: str) -> Callable[[Customer, Callable[[], int]], None]:
-    """TCP flows by `control` or `control+ECN`."""
+    """TCP flows by name (`Customer.named`)."""
 
     def add(at: Customer, start: Callable[[], int]) -> None:
         for flow in flows:
-            control, _, ecn = flow.partition("+")
-            mode = "off" if not ecn else "accurate" if control == "prague" else "on"
-            at.tcp(control, ecn=mode, start=start())
+            at.named(flow, start=start())
 
     return add
 
