@@ -11,7 +11,7 @@ import pytest
 from tidegate.claims import Claim, Row
 from tidegate.experiments import run
 from tidegate.measures import History
-from tidegate.systems.meter.experiments import bursts, cheating, fair_sharing
+from tidegate.systems.meter.experiments import bursts, cheating, fair_sharing, long_rtts
 
 
 def holds(claims: list[Claim]) -> dict[str, bool]:
@@ -178,4 +178,72 @@ def test_burst_shows_the_bucket_and_the_period(tmp_path: Path) -> None:
     assert start["bcpqp", "cubic+ECN"] == pytest.approx(295, abs=10)
     assert start["shaper", "udp"] < 1
     assert all(claim["holds"] for claim in answer["claims"])
+    assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("mbps", "rtt_ms", "seconds"),
+    [
+        # 50 times a burst of a second; at the largest windows three epochs: W is 11 667 packets, and 12 613 at most.
+        (10, 50, 50),
+        (100, 200, 50),
+        (700, 200, 64),
+    ],
+)
+def test_the_windows_of_long_rtts(mbps: float, rtt_ms: float, seconds: int) -> None:
+    assert long_rtts.window_s(mbps, rtt_ms) == seconds
+    assert long_rtts.epoch_s(700, 200) == pytest.approx((12_613 * 0.75) ** (1 / 3), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("control", "mbps", "rtt_ms", "hard"),
+    [
+        # W RTT / 18: 833 packets and 0.1 s are 4.6 s, 83 packets and 0.1 s 0.46 s.
+        ("reno+ECN", 100, 100, True),
+        ("reno", 100, 100, True),
+        ("reno+ECN", 10, 100, False),
+        ("cubic", 100, 100, False),
+    ],
+)
+def test_the_cells_that_cannot(control: str, mbps: float, rtt_ms: float, hard: bool) -> None:
+    assert long_rtts.cannot(control, mbps, rtt_ms) == hard
+
+
+@pytest.mark.parametrize(
+    ("given", "broken"),
+    [
+        ({}, set()),
+        ({"error": -0.021}, {"default-rate", "default-bcpqp"}),
+        ({"error": 0.021}, {"default-rate", "default-bcpqp"}),
+        ({"error": 0.016}, {"default-bcpqp"}),
+        ({"cannot": True, "error": -0.24}, {"default-bcpqp"}),
+        ({"cannot": True, "error": -0.26}, {"default-bcpqp", "default-reno"}),
+    ],
+)
+def test_the_claims_of_longrtt(given: dict[str, Any], broken: set[str]) -> None:
+    row: Row = {"control": "reno", "target_mbps": 10.0, "base_rtt_ms": 50.0, "cannot": False}
+    rows = [
+        {**row, "scheme": "default", "error": 0.0, "base_rtt_ms": 100.0},
+        {**row, "scheme": "default", "error": 0.0, **given},
+        *({**row, "scheme": "bcpqp", "error": -0.0075, "base_rtt_ms": rtt} for rtt in (50.0, 100.0)),
+    ]
+    judged = holds(long_rtts.claims_of(rows))
+    assert {id for id, held in judged.items() if not held} == broken
+
+
+@pytest.mark.slow
+def test_longrtt_states_its_window_and_both_layers(tmp_path: Path) -> None:
+    settings = {
+        "controls": ("cubic",),
+        "rates_mbps": (5.0,),
+        "base_rtts_ms": (50.0,),
+        "schemes": ("plain-1s", "drr"),
+    }
+    answer = run("meter.longrtt", settings, seeds=[1], out=tmp_path / "out")
+    for row in answer["rows"]:
+        assert (row["from_s"], row["window_s"]) == (10, 50)
+        assert row["error"] == pytest.approx(row["goodput_mbps"] * 1500 / 1448 / 5 - 1)
+        # All that passes is goodput, but for what is sent twice.
+        assert abs(row["error"] - row["passed_error"]) < 0.02
+        assert abs(row["error"]) < 0.05
     assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000

@@ -1,0 +1,272 @@
+"""One flow at 50 to 200 ms: how far TCP's goodput is from the rate.
+
+A cell's window begins at the 10th second and lasts 50 s (50 times the burst of one second that contenders have alike) or three of CUBIC's
+epochs at its window, whichever is longer; every row states it. Goodput is scaled by 1500/1448, with raw goodput beside it.
+
+What cannot be at the rate is derived beforehand. Reno's window swings by half of it: W x RTT / 18 of the rate's time passes or is lacking
+around the mean (W in packets). Where that is more than the burst, the bucket is empty before the window is cut, and the mean falls towards
+3/4: there the bound is -25 %.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Annotated
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from tidegate import units
+from tidegate.claims import Claim, Percents, Row, between, medians, percent
+from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
+from tidegate.network import Network
+from tidegate.plots import all_rows
+from tidegate.results import Result
+from tidegate.systems.meter.experiments.contenders import CONTENDERS, Contenders, burst_columns
+from tidegate.systems.meter.experiments.customer import (
+    IP_OF_PAYLOAD,
+    PASSED,
+    Customer,
+    excess,
+    retransmits_since,
+    sent,
+    tcp_history,
+)
+
+FROM_S = 10
+BURST_S = 1.0
+"""Of the contenders with an equal burst: what Reno's swing is compared with, and a 50th of the shortest window."""
+BURSTS = 50
+EPOCHS = 3
+LIMIT = 0.02
+STARVED = -0.25
+RANGE = 20.0
+"""Percent that the figure's colours tell apart."""
+LOSS_FREE_S = 5
+MTU_BITS = 12_000
+CUBIC_C, CUBIC_BETA = 0.4, 0.7
+CONTROLS = ("cubic", "cubic+ECN", "reno", "reno+ECN", "bbr", "bbr3+ECN", "dctcp+ECN", "prague+ECN")
+TABLE = (
+    "scheme",
+    "burst_bytes",
+    "control",
+    "target_mbps",
+    "base_rtt_ms",
+    "window_s",
+    "goodput_mbps",
+    "error",
+    "passed_error",
+    "retransmits",
+)
+
+
+def packets(rate_mbps: float, rtt_ms: float) -> float:
+    """W: packets of 1500 bytes in flight at the rate."""
+    return rate_mbps * 1e6 * rtt_ms / 1e3 / MTU_BITS
+
+
+def epoch_s(rate_mbps: float, rtt_ms: float) -> float:
+    """K, the time of CUBIC from a cut to its last maximum, for a mean window at the rate (RFC 9438 section 4.2)."""
+    # The mean over an epoch is (1 - (1 - beta) / 4) of the maximum.
+    largest = packets(rate_mbps, rtt_ms) / (1 - (1 - CUBIC_BETA) / 4)
+    return float(np.cbrt(largest * (1 - CUBIC_BETA) / CUBIC_C))
+
+
+def window_s(rate_mbps: float, rtt_ms: float) -> int:
+    """Whole seconds of a cell's window."""
+    return int(np.ceil(max(BURSTS * BURST_S, EPOCHS * epoch_s(rate_mbps, rtt_ms))))
+
+
+def swing_s(rate_mbps: float, rtt_ms: float) -> float:
+    """What Reno's sawtooth has above or below its mean, in seconds of the rate: W x RTT / 18."""
+    return packets(rate_mbps, rtt_ms) * rtt_ms / 1e3 / 18
+
+
+def cannot(control: str, rate_mbps: float, rtt_ms: float) -> bool:
+    """Whether a cell cannot be at the rate with a burst of a second: Reno's, where its swing is more."""
+    return control.startswith("reno") and swing_s(rate_mbps, rtt_ms) > BURST_S
+
+
+def build(contender: str, control: str, rate_mbps: float, rtt_ms: float, seed: int) -> Customer:
+    """One flow, which starts within the first tenth of a second."""
+    at = Customer(contender, rate_mbps, rtt_ms)
+    at.named(control, start=random.Random(seed).randrange(units.PS_PER_S // 10))
+    at.attach("250 ms")
+    return at
+
+
+def measure(contender: str, control: str, rate_mbps: float, rtt_ms: float) -> Callable[[Result], Row]:
+    """The row of a case."""
+
+    def row(result: Result) -> Row:
+        (flow,) = build(contender, control, rate_mbps, rtt_ms, 1).flows
+        passed, goodput = sent(result, PASSED), tcp_history(result, flow).mbps(FROM_S)
+        burst = burst_columns(contender, rate_mbps, rtt_ms)
+        return {
+            **burst,
+            "control": control,
+            "target_mbps": rate_mbps,
+            "base_rtt_ms": rtt_ms,
+            "from_s": FROM_S,
+            "window_s": window_s(rate_mbps, rtt_ms),
+            "cannot": cannot(control, rate_mbps, rtt_ms),
+            "goodput_mbps": goodput / IP_OF_PAYLOAD,
+            "error": goodput / rate_mbps - 1,
+            "passed_error": passed.mbps(FROM_S) / rate_mbps - 1,
+            "excess_ms": excess(passed, rate_mbps) * 8e-3 / rate_mbps,
+            "retransmits": retransmits_since(result, flow, LOSS_FREE_S),
+            "timeouts": int(result.flows["timeouts"][0]),
+        }
+
+    return row
+
+
+def cell(row: Row) -> str:
+    """`cubic+ECN, 100 Mbit/s, 50 ms`."""
+    return f"{row['control']}, {row['target_mbps']:g} Mbit/s, {row['base_rtt_ms']:g} ms"
+
+
+def claims_of(rows: list[Row]) -> list[Claim]:
+    """Property 2 of the meter for ours, and its mean error against BC-PQP's."""
+    out: list[Claim] = []
+    for name, way in CONTENDERS.items():
+        own = [row for row in rows if row["scheme"] == name]
+        if not own or way.of != "ours":
+            continue
+        usual = medians([row for row in own if not row["cannot"]], "error", cell)
+        hard = medians([row for row in own if row["cannot"]], "error", cell)
+        why = way.weakness
+        if usual:
+            statement = (
+                f"{way.text}: goodput within 2 % of the rate in each cell but those of Reno that cannot"
+            )
+            out.append(
+                between(f"{name}-rate", "ours", statement, usual, -LIMIT, LIMIT, why=why, form=Percents(8))
+            )
+        if hard:
+            statement = f"{way.text}: Reno, where its swing is more than the burst: -25 % to +2 %"
+            out.append(
+                between(f"{name}-reno", "ours", statement, hard, STARVED, LIMIT, why=why, form=Percents(8))
+            )
+        mine = {at: abs(error) for at, error in medians(own, "error", cell).items()}
+        for peer in ("bcpqp", "bcpqp-1s"):
+            theirs = medians([row for row in rows if row["scheme"] == peer], "error", cell)
+            both = [at for at in mine if at in theirs]
+            if both:
+                means = [float(np.mean([abs(errors[at]) for at in both])) for errors in (mine, theirs)]
+                statement = (
+                    f"{way.text}: mean absolute error of {len(both)} cells ({percent(means[0])}) at most that of "
+                    f"{CONTENDERS[peer].text} ({percent(means[1])}); the difference in points"
+                )
+                out.append(
+                    between(
+                        f"{name}-{peer}",
+                        "ours",
+                        statement,
+                        {"mean": means[0] - means[1]},
+                        high=0,
+                        why=why,
+                        form=Percents(),
+                    )
+                )
+    return out
+
+
+@experiment(
+    "meter.longrtt",
+    TABLE,
+    quick={
+        "controls": ("cubic", "cubic+ECN"),
+        "rates_mbps": (10.0, 50.0),
+        "base_rtts_ms": (100.0,),
+        "schemes": ("plain-1s", "default", "bcpqp-1s"),
+    },
+)
+def longrtt(
+    controls: Annotated[tuple[str, ...], OneOf(CONTROLS)] = (
+        "cubic",
+        "cubic+ECN",
+        "reno+ECN",
+        "bbr",
+        "dctcp+ECN",
+        "prague+ECN",
+    ),
+    rates_mbps: Annotated[tuple[float, ...], AtLeast(0.1, 1000)] = (10.0, 100.0, 300.0, 700.0),
+    base_rtts_ms: Annotated[tuple[float, ...], AtLeast(0.01, 1000)] = (50.0, 100.0, 150.0, 200.0),
+    schemes: Contenders = ("plain-1s", "default", "bcpqp", "bcpqp-1s", "fairpolicer-1s", "shaper"),
+) -> Plan:
+    """One flow at long RTTs: the error of its goodput, over a window that each row states."""
+
+    def case(scheme: str, control: str, rate: float, rtt: float) -> Case:
+        def network(seed: int) -> Network:
+            return build(scheme, control, rate, rtt, seed).network
+
+        until = f"{FROM_S + window_s(rate, rtt)} s"
+        return Case(
+            f"{scheme}-{control}-{rate:g}-{rtt:g}ms", network, until, measure(scheme, control, rate, rtt)
+        )
+
+    def draw(runs: list[Run]) -> Figure:
+        return draw_errors(all_rows(runs), schemes, controls, rates_mbps, base_rtts_ms)
+
+    grid = [
+        (scheme, control, rate, rtt)
+        for control in controls
+        for rate in rates_mbps
+        for rtt in base_rtts_ms
+        for scheme in schemes
+    ]
+    return Plan([case(*each) for each in grid], claims_of, draw)
+
+
+def draw_errors(
+    rows: list[Row],
+    schemes: tuple[str, ...],
+    controls: tuple[str, ...],
+    rates_mbps: tuple[float, ...],
+    base_rtts_ms: tuple[float, ...],
+) -> Figure:
+    """A panel for each contender: a line for each control, a column for each rate and RTT."""
+    places = [(rate, rtt) for rate in rates_mbps for rtt in base_rtts_ms]
+    width, height = 2.8 + 0.62 * len(places), 1.7 + (0.45 + 0.3 * len(controls)) * len(schemes)
+    figure = Figure(figsize=(max(width, 7), height), layout="constrained")
+    panels = figure.subplots(len(schemes), 1, squeeze=False, sharex=True)[:, 0]
+    for panel, scheme in zip(panels, schemes, strict=True):
+        errors = medians([row for row in rows if row["scheme"] == scheme], "error", cell)
+        grid = np.array(
+            [
+                [
+                    100
+                    * errors.get(cell({"control": control, "target_mbps": rate, "base_rtt_ms": rtt}), np.nan)
+                    for rate, rtt in places
+                ]
+                for control in controls
+            ]
+        )
+        image = panel.imshow(
+            np.clip(grid, -RANGE, RANGE), cmap="RdBu", vmin=-RANGE, vmax=RANGE, aspect="auto"
+        )
+        for (line, column), value in np.ndenumerate(grid):
+            if np.isnan(value):
+                continue
+            panel.text(
+                column,
+                line,
+                f"{value:+.1f}" + ("*" if cannot(controls[line], *places[column]) else ""),
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="white" if abs(value) > 0.6 * RANGE else "black",
+                weight="bold" if abs(value) > 100 * LIMIT else "normal",
+            )
+        panel.set_yticks(range(len(controls)), controls, fontsize=8)
+        panel.set_title(CONTENDERS[scheme].text, fontsize=9)
+    panels[-1].set_xticks(range(len(places)), [f"{rate:g}\n{rtt:g} ms" for rate, rtt in places], fontsize=8)
+    panels[-1].set_xlabel("rate (Mbit/s), base RTT")
+    figure.colorbar(image, ax=list(panels), label="error of goodput (%)", pad=0.01, aspect=40)
+    figure.suptitle(
+        "One flow at long RTTs, from the 10th second on\nbold: more than 2 % off; *: cannot be at the rate",
+        fontsize=10,
+    )
+    return figure
