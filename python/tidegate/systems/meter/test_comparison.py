@@ -11,7 +11,7 @@ import pytest
 from tidegate.claims import Claim, Row
 from tidegate.experiments import run
 from tidegate.measures import History
-from tidegate.systems.meter.experiments import bursts, cheating, fair_sharing, long_rtts
+from tidegate.systems.meter.experiments import bursts, cheating, fair_sharing, long_rtts, web_mix
 
 
 def holds(claims: list[Claim]) -> dict[str, bool]:
@@ -246,4 +246,47 @@ def test_longrtt_states_its_window_and_both_layers(tmp_path: Path) -> None:
         # All that passes is goodput, but for what is sent twice.
         assert abs(row["error"] - row["passed_error"]) < 0.02
         assert abs(row["error"]) < 0.05
+    assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("given", "broken"),
+    [
+        ({}, set()),
+        ({"small_ms_p50": 21.0}, {"default-bcpqp-small-p50"}),
+        ({"small_ms_p99": 51.0}, {"default-bcpqp-small-p99"}),
+        ({"all_ms_p99": 901.0}, {"default-bcpqp-all-p99"}),
+        ({"bulk_least_mbps": 29.5}, set()),
+        ({"bulk_least_mbps": 29.3}, {"default-bcpqp-bulk"}),
+    ],
+)
+def test_the_claims_of_mix(given: dict[str, float], broken: set[str]) -> None:
+    row: Row = {
+        "load": 0.3,
+        "small_ms_p50": 20.0,
+        "small_ms_p99": 50.0,
+        "all_ms_p99": 900.0,
+        "bulk_least_mbps": 30.0,
+    }
+    judged = holds(web_mix.claims_of([{"scheme": "bcpqp", **row}, {"scheme": "default", **row, **given}]))
+    assert {id for id, held in judged.items() if not held} == broken
+    assert len(judged) == 4
+
+
+@pytest.mark.slow
+def test_mix_counts_web_and_bulk_flows_apart(tmp_path: Path) -> None:
+    settings = {
+        "loads": (0.4,),
+        "schemes": ("plain-1s", "drr"),
+        "bulk": ("cubic", "bbr"),
+        "target_mbps": 40.0,
+        "duration_s": 50,
+    }
+    answer = run("meter.mix", settings, seeds=[1], out=tmp_path / "out")
+    plain, drr = answer["rows"]
+    # The same web flows for both; BBR leaves nothing to who heeds losses, unless queues are by flow.
+    assert plain["web_flows"] == drr["web_flows"] > 10
+    assert plain["small_ms_p50"] > 2 * drr["small_ms_p50"]
+    assert plain["bulk_least_mbps"] < 0.1 * drr["bulk_least_mbps"]
+    assert drr["bulk_mbps"] + 0.4 * 40 == pytest.approx(40, rel=0.3)
     assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
