@@ -311,7 +311,7 @@ class MeterController(MeterTables):
         period = max(round(tokens * 8 * units.PS_PER_S / rate), 1)
         switch.generator_set(number, port=self._generator_port, packet=packet, period=period)
 
-    def _configuration(self, target: float) -> list[int]:
+    def _configuration(self, number: int, target: float) -> list[int]:
         bucket = self._bucket
         burst, depth = bucket.bytes(target) * SCALE, bucket.saved_bytes(target) * SCALE
         return [

@@ -15,7 +15,7 @@
 // Where two packets in a round trip are more than a flow's share, TCP can slow down by a timeout alone. Such a flow is stalled at `most`:
 // it is dropped until its queue has fallen by 150 ms, so that it loses one window, not a part of each.
 //
-// Times are us or, of 64 bits, 1/65536 us. Flows share state when the hashes of their addresses and ports are equal.
+// Times are us or, of 64 bits, 1/65536 us. Flows of a meter share a queue when the hashes of their addresses and ports are equal.
 //
 // Not seen: ports behind IP options or IPv6 extension headers and in later fragments (such packets share a queue by their addresses), IP in
 // other protocols, IP behind two VLAN tags (passes unmetered).
@@ -23,7 +23,8 @@
 #include "common.p4"
 #include "../../p4/ecn.p4"
 
-const bit<32> BUCKETS = 131072;
+// Queues of flows. The controller gives each meter a range of its own, so no customer's flows can meet another's.
+const bit<32> QUEUES = 1048576;
 
 // 1/65536 us.
 typedef bit<64> ticks_t;
@@ -65,6 +66,9 @@ struct metadata_t {
     ticks_t  middle;
     ticks_t  most;
     bit<6>   fill_shift;
+    // Its queues of flows: the first, and their number less 1 (a power of two less 1).
+    bit<32>  first;
+    bit<32>  mask;
     // The total's level in sixteenths of the limit, and by it what a packet costs its flow: its time, times a factor / 2^shift.
     bit<5>   fill;
     bit<8>   factor;
@@ -105,14 +109,14 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
     register<bit<64>>(METERS) target;
 
     // Of a flow: when its queue will be empty.
-    register<ticks_t>(BUCKETS) finish;
+    register<ticks_t>(QUEUES) finish;
     // Slot in which it was counted last (8 bits), phase (3), whether it was never told (1), whether its SYN was its last packet (1), round trip
     // (19; 0: not known), begin of its window (32).
-    register<bit<64>>(BUCKETS) state;
+    register<bit<64>>(QUEUES) state;
     // The window's least level, the level that growth counts from, and what has passed in the window, in 1/256 us.
-    register<bit<32>>(BUCKETS) lowest;
-    register<bit<32>>(BUCKETS) reference;
-    register<bit<32>>(BUCKETS) amount;
+    register<bit<32>>(QUEUES) lowest;
+    register<bit<32>>(QUEUES) reference;
+    register<bit<32>>(QUEUES) amount;
 
     counter(METERS, CounterType.packets_and_bytes) passed;
     counter(METERS, CounterType.packets_and_bytes) dropped;
@@ -130,7 +134,7 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
     action pass() { }
 
     action configure(bit<48> per_byte, ticks_t limit, ticks_t peak_limit, ticks_t begin, ticks_t target_level, ticks_t middle, ticks_t most,
-                     bit<6> fill_shift) {
+                     bit<6> fill_shift, bit<32> first, bit<32> mask) {
         meta.per_byte = per_byte;
         meta.limit = limit;
         meta.peak_limit = peak_limit;
@@ -139,6 +143,8 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
         meta.middle = middle;
         meta.most = most;
         meta.fill_shift = fill_shift;
+        meta.first = first;
+        meta.mask = mask;
     }
 
     // A meter without an entry lets everything pass.
@@ -167,10 +173,8 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
             4: press(1, 2);
             5: press(1, 1);
             6: press(3, 2);
-            12: press(9, 3);
-            13: press(3, 1);
-            14: press(4, 0);
-            15: press(32, 0);
+            14: press(9, 3);
+            15: press(4, 0);
             16: press(128, 0);
         }
     }
@@ -200,14 +204,15 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
             if (hdr.ports.isValid()) {
                 ports = hdr.ports.src ++ hdr.ports.dst;
             }
-            bit<32> flow;
+            bit<32> spread;
             if (hdr.ipv4.isValid()) {
                 meta.ecn = hdr.ipv4.ecn;
-                hash(flow, HashAlgorithm.crc32, 32w0, { meta.meter, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, ports }, 32w131072);
+                hash(spread, HashAlgorithm.crc32, 32w0, { hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, ports }, 64w0x100000000);
             } else {
                 meta.ecn = hdr.ipv6.ecn;
-                hash(flow, HashAlgorithm.crc32, 32w0, { meta.meter, hdr.ipv6.src, hdr.ipv6.dst, hdr.ipv6.next_header, ports }, 32w131072);
+                hash(spread, HashAlgorithm.crc32, 32w0, { hdr.ipv6.src, hdr.ipv6.dst, hdr.ipv6.next_header, ports }, 64w0x100000000);
             }
+            bit<32> flow = meta.first + (spread & meta.mask);
             bit<32> length = standard_metadata.packet_length - 14;
             if (hdr.vlan.isValid()) {
                 length = length - 4;

@@ -5,6 +5,7 @@ A limit is a time: how long the rate needs for what may pass at once. All of the
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
 from tidegate import units
@@ -19,6 +20,9 @@ LEAST_BYTES = 30_000
 """A limit has room for that many bytes, where its time is shorter: twenty packets."""
 MOST_LIMIT_SHIFT = 22
 """A limit is at most 2^22 us."""
+QUEUES = 1 << 20
+"""Queues of flows in the data plane, of all meters."""
+LEAST_QUEUES, MOST_QUEUES = 8, 4096
 LEAST_BPS, MOST_BPS = 64_000, 1_000_000_000_000
 # Shares of the limit: where a meter begins, where flows are told to slow down, where they are told whether they grow or not, and where
 # they are dropped.
@@ -48,6 +52,8 @@ class FairMeters(MeterTables):
             1.05 s), of at least 1 ms and 30 kB, and at most 4.2 s. TCP needs it where its window swings: see the README.
         peak: what may pass in one burst, as a time of the rate, and at least 30 kB; it comes again at half of the rate. At least the
             longest RTT.
+        queues: queues of flows that each meter has, a power of two; flows with the same hash share one. By default 4096, or fewer where
+            there are more than 128 meters: twice as many meters as given find room, down to 8 queues each.
     """
 
     def __init__(
@@ -58,13 +64,26 @@ class FairMeters(MeterTables):
         wires: Mapping[int, int] | None = None,
         burst: units.Time = "1 s",
         peak: units.Time = "300 ms",
+        queues: int | None = None,
     ) -> None:
         super().__init__(meters, ports=ports, wires=wires)
+        if queues is None:
+            fits = QUEUES // max(2 * len(self._meters), 1)
+            queues = min(max(1 << (fits.bit_length() - 1), LEAST_QUEUES), MOST_QUEUES)
+        if queues < 1 or queues > QUEUES or queues & (queues - 1):
+            raise TidegateError(f"a meter with {queues} queues; give a power of two up to {QUEUES}")
         for name, value in (("burst", burst), ("peak", peak)):
             if not US * 1000 <= units.time(value) <= US << MOST_LIMIT_SHIFT:
                 raise TidegateError(f"the meters' {name} is {value}; give 1 ms to 4 s")
         self._burst = burst
         self._peak = peak
+        self._queues = queues
+
+    def start(self, switch: SwitchApi) -> None:
+        """Fill the tables, or read the meters that the switch already has."""
+        self._ranges: dict[int, tuple[int, int]] = {}
+        self._free = deque(range(0, QUEUES, self._queues))
+        super().start(switch)
 
     def _check(self, meter: Meter, target: int) -> None:
         if not LEAST_BPS <= target <= MOST_BPS:
@@ -74,6 +93,11 @@ class FairMeters(MeterTables):
             )
 
     def _set_up(self, switch: SwitchApi, number: int, target: int) -> None:
+        if not self._free:
+            raise TidegateError(
+                f"meter {number} finds no queues: {len(self._ranges)} meters have {self._queues} each; give fewer (queues=)"
+            )
+        self._ranges[number] = self._free.popleft(), self._queues
         for register in ("total", "peak", "flows"):
             switch.register_write(register, [0], number)
         self._change(switch, number, target)
@@ -82,14 +106,30 @@ class FairMeters(MeterTables):
         switch.register_write("target", [target], number)
         self._targets[number] = target
 
+    def _removed(self, switch: SwitchApi, number: int) -> None:
+        first, count = self._ranges.pop(number)
+        if count == self._queues:
+            self._free.append(first)
+        super()._removed(switch, number)
+
     def _adopted(self, switch: SwitchApi, numbers: list[int]) -> None:
         targets = switch.register_read("target", 0, max(numbers) + 1)
         self._targets.update((number, int(targets[number])) for number in numbers)
+        for entry in switch.table_entries("meters"):
+            first, mask = entry.values[-2:]
+            self._ranges[int(entry.match[0].value or 0)] = first, mask + 1
+        taken = {
+            block
+            for first, count in self._ranges.values()
+            for block in range(first // self._queues, -(-(first + count) // self._queues))
+        }
+        self._free = deque(first for first in self._free if first // self._queues not in taken)
 
-    def _configuration(self, target: float) -> list[int]:
+    def _configuration(self, number: int, target: float) -> list[int]:
         shift = limit_shift(target, self._burst)
         limit = 1 << (shift + TICKS_SHIFT)
         peak_us = max(units.time(self._peak) / US, LEAST_BYTES * 8e6 / target)
+        first, count = self._ranges[number]
         return [
             # Rounded up, as the data plane's costs are.
             -(-8_000_000 * 2**32 // round(target)),
@@ -97,4 +137,6 @@ class FairMeters(MeterTables):
             round(min(peak_us, 1 << MOST_LIMIT_SHIFT) * PEAK_COST) << TICKS_SHIFT,
             *(round(share * limit) for share in (BEGIN, TARGET, MIDDLE, MOST)),
             shift + TICKS_SHIFT - 4,
+            first,
+            count - 1,
         ]

@@ -78,7 +78,7 @@ class MeterTables(Controller):
         """Write the registers of a meter that has been given another target, and note it."""
         raise NotImplementedError
 
-    def _configuration(self, target: float) -> list[int]:
+    def _configuration(self, number: int, target: float) -> list[int]:
         """What the action `configure` takes."""
         raise NotImplementedError
 
@@ -136,7 +136,9 @@ class MeterTables(Controller):
             )
         self._check(meter, target)
         self._set_up(switch, number, target)
-        handles = [("meters", switch.table_add("meters", [number], "configure", self._configuration(target)))]
+        handles = [
+            ("meters", switch.table_add("meters", [number], "configure", self._configuration(number, target)))
+        ]
         handles.extend(
             (table, switch.table_add(table, key, "use", [number]))
             for table, key in map(table_entry, meter.matches)
@@ -161,7 +163,7 @@ class MeterTables(Controller):
             return
         self._check(Meter(number, target, ()), bits)
         ((_, handle),) = [entry for entry in self._handles[number] if entry[0] == "meters"]
-        switch.table_modify("meters", handle, "configure", self._configuration(bits))
+        switch.table_modify("meters", handle, "configure", self._configuration(number, bits))
         self._change(switch, number, bits)
 
 

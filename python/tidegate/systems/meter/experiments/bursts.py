@@ -169,7 +169,9 @@ def burst(
         panels[0].set_yticks(range(len(schemes)), [CONTENDERS[scheme].text for scheme in schemes])
         panels[0].set_ylim(len(schemes) - 0.5, -0.5)
         panels[1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize="small")
-        figure.suptitle(f"What passes at once, {target_mbps:g} Mbit/s; larger marks: longer RTTs; none: at 0.1 ms")
+        figure.suptitle(
+            f"What passes at once, {target_mbps:g} Mbit/s; larger marks: longer RTTs; none: at 0.1 ms"
+        )
         return figure
 
     grid = [(scheme, sender, rtt) for rtt in base_rtts_ms for sender in senders for scheme in schemes]

@@ -1,7 +1,8 @@
 """The contenders of the comparison: each with its data plane, its controller, and the bytes that it lets through at once.
 
 A contender is one entry of `CONTENDERS`. Its burst is a function of the metered rate (bit/s of IP) and the longest base RTT (s), in
-bytes of IP; every row of the experiments has it. Each stands with its published burst, or with one second of the rate, as ours has.
+bytes of IP; every row of the experiments has it. Each stands with its published burst, or with as many bytes as ours has
+(`-1s`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from tidegate.systems.meter.experiments.peer_meters import (
     published_queue,
 )
 from tidegate.systems.meter.experiments.standard_meters import StandardMeters
+from tidegate.systems.meter.fair import FairMeters
+from tidegate.systems.meter.fair import burst_bytes as fair_burst
 
 Ports = Mapping[str, int]
 Control = Callable[[Sequence[Meter], Ports, int], Controller]
@@ -76,6 +79,11 @@ def seconds(count: float) -> Size:
     return lambda rate_bps, rtt_s: max(round(rate_bps / 8 * count), LEAST_SECOND)
 
 
+def equal(rate_bps: float, rtt_s: float) -> int:
+    """As many bytes as the fair meter lets through at once: 1.05 s of the rate."""
+    return fair_burst(rate_bps)
+
+
 def _friendly(bucket: Bucket, law: Law) -> Control:
     return lambda meters, ports, burst: MeterController(meters, ports=ports, bucket=bucket, law=law)
 
@@ -100,6 +108,10 @@ def _fairpolicer(meters: Sequence[Meter], ports: Ports, burst: int) -> Controlle
     return FairPolicerMeters(meters, ports=ports, sizes=[burst] * len(meters))
 
 
+def _fair(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
+    return FairMeters(meters, ports=ports)
+
+
 def _bucket_and_account(bucket: Bucket) -> Size:
     return lambda rate_bps, rtt_s: bucket.bytes(rate_bps) + bucket.saved_bytes(rate_bps)
 
@@ -110,12 +122,12 @@ CONTENDERS = {
     ),
     "plain-bdp": Contender("plain, 1 BDP", "#fb6a4a", "<", "standard", "meter", bdp, _plain),
     "plain-400ms": Contender("plain, 400 ms", "#de2d26", ">", "standard", "meter", seconds(0.4), _plain),
-    "plain-1s": Contender("plain, 1 s", "#a50f15", "^", "standard", "meter", seconds(1), _plain),
+    "plain-1s": Contender("plain, 1 s", "#a50f15", "^", "standard", "meter", equal, _plain),
     "rfc2697-1s": Contender(
-        "RFC 2697, 1 s", "#8c6d31", "1", "standard", "standard", seconds(1), _standard("rfc2697")
+        "RFC 2697, 1 s", "#8c6d31", "1", "standard", "standard", equal, _standard("rfc2697")
     ),
     "rfc2698-1s": Contender(
-        "RFC 2698, 1 s", "#bd9e39", "2", "standard", "standard", seconds(1), _standard("rfc2698")
+        "RFC 2698, 1 s", "#bd9e39", "2", "standard", "standard", equal, _standard("rfc2698")
     ),
     "paper": Contender(
         "the paper's",
@@ -141,13 +153,14 @@ CONTENDERS = {
             "half of it; at long RTTs one mark halves a window that takes longer to grow again than the account lasts"
         ),
     ),
+    "fair": Contender("fair meter", "#006d2c", "o", "ours", "fair", equal, _fair),
     "bcpqp": Contender("BC-PQP, its Q", "#756bb1", "D", "peer", "bcpqp", published_queue, _bcpqp),
-    "bcpqp-1s": Contender("BC-PQP, Q of 1 s", "#9e9ac8", "d", "peer", "bcpqp", seconds(1), _bcpqp),
+    "bcpqp-1s": Contender("BC-PQP, Q of 1 s", "#9e9ac8", "d", "peer", "bcpqp", equal, _bcpqp),
     "fairpolicer": Contender(
         "FairPolicer, its B", "#ce1256", "P", "peer", "fairpolicer", published_bucket, _fairpolicer
     ),
     "fairpolicer-1s": Contender(
-        "FairPolicer, B of 1 s", "#df65b0", "p", "peer", "fairpolicer", seconds(1), _fairpolicer
+        "FairPolicer, B of 1 s", "#df65b0", "p", "peer", "fairpolicer", equal, _fairpolicer
     ),
     "shaper": Contender(
         "shaper, FIFO of 1 BDP", "0.6", "x", "standard", "standard", bdp, _standard("shaper"), waits=True
