@@ -153,7 +153,19 @@ CONTENDERS = {
             "half of it; at long RTTs one mark halves a window that takes longer to grow again than the account lasts"
         ),
     ),
-    "fair": Contender("fair meter", "#006d2c", "o", "ours", "fair", equal, _fair),
+    "fair": Contender(
+        "fair meter",
+        "#006d2c",
+        "o",
+        "ours",
+        "fair",
+        equal,
+        _fair,
+        weakness=(
+            "a window that grows by a packet a round trip takes longer than the burst lasts to grow again after a cut (Reno; DCTCP and Prague "
+            "after slow start); BBR does not heed what it is told, and is dropped at its limit"
+        ),
+    ),
     "bcpqp": Contender("BC-PQP, its Q", "#756bb1", "D", "peer", "bcpqp", published_queue, _bcpqp),
     "bcpqp-1s": Contender("BC-PQP, Q of 1 s", "#9e9ac8", "d", "peer", "bcpqp", equal, _bcpqp),
     "fairpolicer": Contender(

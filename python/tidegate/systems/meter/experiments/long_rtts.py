@@ -35,7 +35,7 @@ from tidegate.systems.meter.experiments.customer import (
 )
 
 FROM_S = 10
-BURST_S = 1.0
+BURST_S = 2**20 / 1e6
 """Of the contenders with an equal burst: what Reno's swing is compared with, and a 50th of the shortest window."""
 BURSTS = 50
 EPOCHS = 3
@@ -194,7 +194,7 @@ def longrtt(
     ),
     rates_mbps: Annotated[tuple[float, ...], AtLeast(0.1, 1000)] = (10.0, 100.0, 300.0, 700.0),
     base_rtts_ms: Annotated[tuple[float, ...], AtLeast(0.01, 1000)] = (50.0, 100.0, 150.0, 200.0),
-    schemes: Contenders = ("plain-1s", "default", "bcpqp", "bcpqp-1s", "fairpolicer-1s", "shaper"),
+    schemes: Contenders = ("plain-1s", "default", "fair", "bcpqp", "bcpqp-1s", "fairpolicer-1s", "shaper"),
 ) -> Plan:
     """One flow at long RTTs: the error of its goodput, over a window that each row states."""
 
