@@ -230,6 +230,16 @@ def test_the_start_burst_is_one_and_a_half_periods_of_the_rate() -> None:
     assert sum(later) * 1500 == pytest.approx(12_500_000, rel=0.001)
 
 
+def test_bursts_of_a_period_pass_at_one_and_a_half_times_the_rate_until_the_queue_is_full() -> None:
+    # 100 Mbit/s, Q of a second; each 200 ms more than 1.5 X at once. X is 2.5 MB.
+    meter = Meter("jit", 25 * UNIT // 2, 12_500_000 * UNIT)
+    passed = [
+        sum(1500 * meter.passes(period * 200_001, 0, 1500) for _ in range(2_600)) for period in range(12)
+    ]
+    # Each leaves half of X more in the queue: 3.75 MB, and seven times 1.25 MB up to Q.
+    assert passed == pytest.approx([3_750_000] * 8 + [2_500_000] * 4, rel=0.005)
+
+
 def test_an_aggressive_flow_and_a_modest_one_share_by_water_filling() -> None:
     # 100 Mbit/s; UDP of ten times that beside one of 30 Mbit/s, from the first second on.
     meter = Meter("jit", 25 * UNIT // 2, 1_250_000 * UNIT)

@@ -5,6 +5,7 @@ The model keeps times as fractions and what flows occupy exactly: few flows do n
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from dataclasses import dataclass, field
@@ -193,6 +194,21 @@ def test_an_aggressive_flow_and_a_modest_one_share_in_turn() -> None:
                 passed[flow] += 1500
     assert passed[1] * 8 / 3e6 == pytest.approx(29.4, rel=0.01)
     assert passed[0] * 8 / 3e6 == pytest.approx(70.6, rel=0.01)
+
+
+def test_a_flow_that_came_alone_has_nothing_while_it_repays() -> None:
+    # 100 Mbit/s, B of a second. One flow fills its half of the bucket; then it and 15 others send more than the rate.
+    meter = Meter("jit", 25 * UNIT // 2, 12_500_000, tokens=12_500_000)
+    alone = sum(1500 * meter.passes(0, 0, 1500) for _ in range(5_000))
+    assert alone == pytest.approx(6_250_000, abs=3_000)
+    passed = [
+        now
+        for turn, now in enumerate(range(0, 12_000_000, 100))
+        if meter.passes(now, turn % 16, 1500) and turn % 16 == 0
+    ]
+    # Its debt, down to what each occupies at last (a 17th of B), at a 16th of the rate; about n / 2 x B / rate, 8 s.
+    longest = max(after - before for before, after in itertools.pairwise(passed))
+    assert longest / 1e6 == pytest.approx((6_250_000 - 12_500_000 / 17) * 16 / 12_500_000, rel=0.05)
 
 
 def test_what_a_packet_cannot_repay_the_next_ones_do() -> None:

@@ -170,7 +170,7 @@ def burst(
         panels[0].set_ylim(len(schemes) - 0.5, -0.5)
         panels[1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize="small")
         figure.suptitle(
-            f"What passes at once, {target_mbps:g} Mbit/s; larger marks: longer RTTs; none: at 0.1 ms"
+            f"What passes at once, {target_mbps:g} Mbit/s; larger marks: longer RTTs; 0 stands at 0.1 ms"
         )
         return figure
 

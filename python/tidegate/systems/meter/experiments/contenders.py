@@ -116,6 +116,16 @@ def _bucket_and_account(bucket: Bucket) -> Size:
     return lambda rate_bps, rtt_s: bucket.bytes(rate_bps) + bucket.saved_bytes(rate_bps)
 
 
+OF_BCPQP = (
+    "burst control lets 1.5 X pass in each period, and draining gives back X: where a sender has no less than that in flight, its queue "
+    "fills by half of the rate, until Q is reached; Q bounds each queue, so a meter's burst is one Q for each flow"
+)
+OF_FAIRPOLICER = (
+    "a flow that comes when nobody else is there may occupy half of the bucket B, and repays it at its share of the rate: beside n flows "
+    "that takes n / 2 x B / rate, in which it gets nothing"
+)
+
+
 CONTENDERS = {
     "plain-128k": Contender(
         "plain, 128 KiB", "#fcae91", "v", "standard", "meter", lambda rate_bps, rtt_s: 128 * 1024, _plain
@@ -150,7 +160,7 @@ CONTENDERS = {
         moves=True,
         weakness=(
             "one bucket for all flows: who heeds marks yields to who does not, and a packet with CE passes where the bucket holds "
-            "half of it; at long RTTs one mark halves a window that takes longer to grow again than the account lasts"
+            "half of it; at long RTTs one mark halves a window that takes longer to grow again than the account lasts; at the start the account and the bucket are full: 0.45 s"
         ),
     ),
     "fair": Contender(
@@ -166,13 +176,31 @@ CONTENDERS = {
             "after slow start); BBR does not heed what it is told, and is dropped at its limit"
         ),
     ),
-    "bcpqp": Contender("BC-PQP, its Q", "#756bb1", "D", "peer", "bcpqp", published_queue, _bcpqp),
-    "bcpqp-1s": Contender("BC-PQP, Q of 1 s", "#9e9ac8", "d", "peer", "bcpqp", equal, _bcpqp),
+    "bcpqp": Contender(
+        "BC-PQP, its Q", "#756bb1", "D", "peer", "bcpqp", published_queue, _bcpqp, weakness=OF_BCPQP
+    ),
+    "bcpqp-1s": Contender(
+        "BC-PQP, Q of 1 s", "#9e9ac8", "d", "peer", "bcpqp", equal, _bcpqp, weakness=OF_BCPQP
+    ),
     "fairpolicer": Contender(
-        "FairPolicer, its B", "#ce1256", "P", "peer", "fairpolicer", published_bucket, _fairpolicer
+        "FairPolicer, its B",
+        "#ce1256",
+        "P",
+        "peer",
+        "fairpolicer",
+        published_bucket,
+        _fairpolicer,
+        weakness=OF_FAIRPOLICER,
     ),
     "fairpolicer-1s": Contender(
-        "FairPolicer, B of 1 s", "#df65b0", "p", "peer", "fairpolicer", equal, _fairpolicer
+        "FairPolicer, B of 1 s",
+        "#df65b0",
+        "p",
+        "peer",
+        "fairpolicer",
+        equal,
+        _fairpolicer,
+        weakness=OF_FAIRPOLICER,
     ),
     "shaper": Contender(
         "shaper, FIFO of 1 BDP", "0.6", "x", "standard", "standard", bdp, _standard("shaper"), waits=True
