@@ -12,7 +12,9 @@ from tidegate.claims import Row
 from tidegate.papers import (
     CANNOT_TELL,
     FOUND,
+    LIKE_IT,
     NOT_FOUND,
+    NOT_LIKE_IT,
     Finding,
     PaperClaim,
     judge_runs,
@@ -217,6 +219,16 @@ def test_a_run_is_judged_by_the_claims_that_it_can_show(tmp_path: Path) -> None:
     (claim,) = of_run(claims, "a.b", [{"value": 3}], {"least": 2})
     assert (claim.holds, claim.why) == (True, None)
     assert of_run(claims, "a.b", [], {"least": 2}) == []
+
+
+def test_a_model_of_a_black_box_is_like_it_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(rows: list[Row], parameters: dict[str, Any]) -> Finding:
+        return Finding(rows[0]["value"] > 1, "")
+
+    claim = PaperClaim("C1", "section 1", "much", "meter.rates", judge, black_box=True)
+    monkeypatch.setattr("tidegate.papers.papers", lambda: {"meter": ("a paper", [claim])})
+    for value, verdict in ((2, LIKE_IT), (0, NOT_LIKE_IT)):
+        assert verdicts(written(tmp_path / str(value), "meter.rates", [{"value": value}])) == {"C1": verdict}
 
 
 def test_a_claim_that_is_not_found_says_why(tmp_path: Path) -> None:

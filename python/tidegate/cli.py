@@ -419,7 +419,7 @@ def claims(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of runs.")],
     as_json: Json = False,
 ) -> None:
-    """Judge the claims of a system's paper by runs: found, not found, cannot tell."""
+    """Judge the claims of a system's paper by runs: found, not found, cannot tell; of black boxes, like it or not like it."""
     from tidegate import papers
 
     rows = papers.judge_runs(folders)

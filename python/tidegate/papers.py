@@ -2,7 +2,8 @@
 
 A system lists the claims of its paper in `systems/NAME/claims.py`: `PAPER`, a text that names it, and `CLAIMS`. Each says where the
 paper has it, which experiment's rows show it, and how it is judged; one that no experiment can show says why. The verdicts are
-`found`, `not found` and `cannot tell`. They are apart from the claims of a run (`tidegate.claims`): a run is judged by those, a
+`found`, `not found` and `cannot tell`; of a product whose inside is unknown, of which a run shows a model of ours alone, they are
+`like it` and `not like it`. They are apart from the claims of a run (`tidegate.claims`): a run is judged by those, a
 paper by these, in the paper's own unit and over the paper's own time.
 """
 
@@ -21,6 +22,8 @@ from tidegate.claims import Claim, Row
 from tidegate.experiments import folder, registry
 
 FOUND, NOT_FOUND, CANNOT_TELL = "found", "not found", "cannot tell"
+LIKE_IT, NOT_LIKE_IT = "like it", "not like it"
+"""Of a black box: whether the model behaves as the paper says of the product."""
 
 Parameters = dict[str, Any]
 
@@ -61,6 +64,8 @@ class PaperClaim:
     """Why no run can judge it."""
     why: str | None = None
     """The cause where it is not found."""
+    black_box: bool = False
+    """The paper measured a product whose inside is unknown; what runs is a model of ours."""
 
     def __post_init__(self) -> None:
         judged = self.experiment is not None and self.judge is not None
@@ -140,7 +145,8 @@ def _row(claim: PaperClaim, runs: dict[str, tuple[Path, dict[str, Any]]]) -> dic
             place = str(run[0])
             try:
                 finding = claim.judge(run[1]["rows"], run[1]["parameters"])
-                verdict, measured = FOUND if finding.found else NOT_FOUND, finding.measured
+                found, missed = (LIKE_IT, NOT_LIKE_IT) if claim.black_box else (FOUND, NOT_FOUND)
+                verdict, measured = found if finding.found else missed, finding.measured
                 if claim.why and not finding.found:
                     measured += f": {claim.why}"
             except Missing as missing:
