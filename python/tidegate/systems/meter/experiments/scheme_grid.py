@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tidegate.claims import Row, medians
+from tidegate.claims import Row
 from tidegate.experiments import Case, Run
 from tidegate.plots import all_rows
 from tidegate.results import Result
@@ -18,17 +19,13 @@ TABLE = (
     "scheme",
     "base_rtt_ms",
     "target_mbps",
-    "achieved_mbps",
+    "goodput_mbps",
+    "goodput_error",
     "relative_error",
     "drops",
     "ce_marks",
     "timeouts",
 )
-WHY_PAPER = (
-    "the paper gives no RTT, and its means are of goodput over 180 s; this controller takes minutes to reach the rate, and is limited "
-    "to 8 times the target; where two packets per RTT exceed the rate, bursts empty the bucket at any token rate"
-)
-WHY_PLAIN = "where two packets per RTT are less than the rate, current TCP repairs most of its losses without a timeout"
 WHY_FRIENDLY = (
     "known limits: where two packets per RTT exceed the rate, bursts empty the bucket at any token rate; at RTTs of 100 ms and more "
     "the rate is missed by far (README, What holds, and what does not); other causes are not explained"
@@ -51,13 +48,20 @@ def measure(scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int]) -> Cal
 
 
 def grid(
-    schemes: Sequence[str], base_rtts_ms: Sequence[float], sets: Sequence[Sequence[int]], duration_s: int
+    schemes: Sequence[str],
+    base_rtts_ms: Sequence[float],
+    sets: Sequence[Sequence[int]],
+    duration_s: int,
+    *,
+    mtu: int = 1500,
+    congestion_control: str = "cubic",
+    ecn: str = "on",
 ) -> list[Case]:
     """A case for each scheme, base RTT and set of targets."""
     return [
         Case(
             f"{scheme}-{rtt:g}ms-{'-'.join(map(str, targets))}",
-            metered_flows(scheme, rtt, targets),
+            metered_flows(scheme, rtt, targets, congestion_control=congestion_control, ecn=ecn, mtu=mtu),
             f"{duration_s} s",
             measure(scheme, rtt, targets),
         )
@@ -74,39 +78,54 @@ def draw_rates(
     schemes: Sequence[str],
     title: str,
 ) -> Figure:
-    """Achieved rates above, errors below, a column for each base RTT."""
-    figure = Figure(figsize=(1.5 + 3.4 * len(base_rtts_ms), 6.5), layout="constrained")
-    panels = figure.subplots(2, len(base_rtts_ms), squeeze=False, sharex=True, sharey="row")
+    """Goodput, its relative error and that of IP bytes, one below the other; a column for each base RTT.
+
+    Medians over the seeds; bars from the smallest to the largest.
+    """
+    figure = Figure(figsize=(1.5 + 3.4 * len(base_rtts_ms), 9), layout="constrained")
+    panels = figure.subplots(3, len(base_rtts_ms), squeeze=False, sharex=True, sharey="row")
     rows = all_rows(runs)
-    for rtt, upper, lower in zip(base_rtts_ms, panels[0], panels[1], strict=True):
-        upper.plot(rates_mbps, rates_mbps, linestyle=":", color="0.4", label="target")
+    for rtt, (goodput, error, counted) in zip(base_rtts_ms, panels.T, strict=True):
+        goodput.plot(rates_mbps, rates_mbps, linestyle=":", color="0.4", label="target")
         for scheme in schemes:
-            _curves(upper, lower, rows_of(rows, scheme, rtt), scheme)
-        upper.set(title=f"base RTT {rtt:g} ms", ylim=(0, 1.12 * max(rates_mbps)))
-        lower.set(xlabel="target rate (Mbit/s)", ylim=(-103, 13), xticks=rates_mbps)
-        lower.axhline(0, linestyle=":", color="0.4")
-        lower.axhspan(-5, 5, color="0.93", zorder=0)
-        for panel in (upper, lower):
+            some = rows_of(rows, scheme, rtt)
+            _curve(goodput, some, scheme, "goodput_mbps", 1)
+            _curve(error, some, scheme, "goodput_error", 100)
+            _curve(counted, some, scheme, "relative_error", 100)
+        goodput.set(title=f"base RTT {rtt:g} ms", ylim=(0, 1.12 * max(rates_mbps)))
+        for panel in (error, counted):
+            panel.set_ylim(-103, 13)
+            panel.axhline(0, linestyle=":", color="0.4")
+            panel.axhspan(-5, 5, color="0.93", zorder=0)
+        counted.set(xlabel="target rate (Mbit/s)", xticks=rates_mbps)
+        for panel in (goodput, error, counted):
             panel.grid(alpha=0.3)
-    panels[0][0].set_ylabel("achieved rate, IP bytes (Mbit/s)")
-    panels[1][0].set_ylabel("relative error (%); grey: within 5 %")
+    panels[0][0].set_ylabel("goodput (Mbit/s)")
+    panels[1][0].set_ylabel("error of goodput (%)")
+    panels[2][0].set_ylabel("error of IP bytes (%)")
     panels[0][0].legend(loc="upper left", fontsize="small")
-    figure.suptitle(title)
+    figure.suptitle(f"{title}; grey: within 5 %")
     return figure
 
 
-def _curves(upper: Axes, lower: Axes, rows: list[Row], scheme: str) -> None:
+def _curve(panel: Axes, rows: list[Row], scheme: str, column: str, scale: float) -> None:
     way = SCHEMES[scheme]
-    achieved, errors = (
-        {int(at): value for at, value in medians(rows, column, lambda row: str(row["target_mbps"])).items()}
-        for column in ("achieved_mbps", "relative_error")
+    values: dict[int, list[float]] = {}
+    for row in rows:
+        values.setdefault(row["target_mbps"], []).append(scale * row[column])
+    middle = [float(np.median(some)) for some in values.values()]
+    bars = [
+        [middle[number] - min(some) for number, some in enumerate(values.values())],
+        [max(some) - middle[number] for number, some in enumerate(values.values())],
+    ]
+    panel.errorbar(
+        list(values),
+        middle,
+        yerr=bars,
+        color=way.colour,
+        marker=way.marker,
+        markersize=4,
+        linewidth=1.2,
+        capsize=2,
+        label=way.text,
     )
-    for panel, values in ((upper, achieved), (lower, {at: 100 * error for at, error in errors.items()})):
-        panel.plot(
-            list(values),
-            list(values.values()),
-            color=way.colour,
-            marker=way.marker,
-            markersize=4,
-            label=way.text,
-        )

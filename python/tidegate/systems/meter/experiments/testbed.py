@@ -55,9 +55,9 @@ SCHEMES = {
     # With a bucket as large as the paper's.
     "friendly": Scheme("friendly meter", "C2", "s", Bucket(burst_time=0), Trim()),
     "default": Scheme("friendly meter, default bucket", "C2", "s", Bucket(), Trim()),
-    # Of the ablation.
+    # Of the ablation, with the controller as published.
     "red_ecn": Scheme("meter, RED_ECN", "C1", "^", PAPER, Fixed()),
-    "controller": Scheme("meter, controller", "C4", "D", PLAIN, Pid()),
+    "controller": Scheme("meter, controller", "C4", "D", PLAIN, UNBOUNDED),
     # Others' meters, of `standard.p4`.
     "rfc2697": Scheme("RFC 2697", "C5", "<", PLAIN, Fixed()),
     "rfc2698": Scheme("RFC 2698", "C8", ">", PLAIN, Fixed()),
