@@ -64,7 +64,7 @@ def test_the_lists_are_whole() -> None:
     assert known.keys() == {"aqm", "meter", "pacing", "separation", "stamping"}
     for _, claims in known.values():
         assert len({claim.id for claim in claims}) == len(claims)
-    assert len(known["meter"][1]) == 27
+    assert len(known["meter"][1]) == 31
     assert len(known["aqm"][1]) == 33
     assert len(known["stamping"][1]) == 25
 

@@ -1,4 +1,4 @@
-"""The claims of the paper (wang2020), and which runs judge them; how is in `judges.py`."""
+"""The claims of the paper (wang2020), and which runs judge them; how is in `judges.py` and `judges_settings.py`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,20 @@ from tidegate.systems.meter.judges import (
     most_within_5_percent,
     show_at,
     show_within_5_percent,
+    udp_near_its_rate,
     waiting_for_timeouts,
     worst_within,
+)
+from tidegate.systems.meter.judges_settings import (
+    averaged_level,
+    derivative_harms,
+    finer_threshold,
+    integral_calms,
+    marked_packets_pass,
+    other_controls,
+    proportional_alone,
+    smaller_buckets,
+    tokens_balance,
 )
 
 PAPER = (
@@ -41,13 +53,17 @@ CLAIMS = (
         "C2",
         "I",
         "UDP is very close to the rate behind the meters of three switches",
-        cannot="no experiment varies it",
+        "meter.udp_near",
+        udp_near_its_rate,
+        black_box=True,
     ),
     PaperClaim(
         "C3",
         "I, V-A",
         "a bucket of less than 128 KB gives TCP less (Netgear)",
-        cannot="no experiment varies it",
+        "meter.buckets",
+        smaller_buckets,
+        black_box=True,
     ),
     PaperClaim(
         "C4",
@@ -186,25 +202,45 @@ CLAIMS = (
         "C23",
         "IV-A",
         "128 tokens a timer packet balance bursts and cost: more in one are added in bursts",
-        cannot="no experiment varies it",
+        "meter.refill",
+        tokens_balance,
     ),
     PaperClaim(
-        "C24",
+        "C24a",
         "V-A",
-        "Kp alone is near but restless, Ki calms, Kd makes it worse",
-        cannot="no experiment varies it",
+        "the greater Kp alone comes near the rate, but is restless",
+        "meter.tuning",
+        proportional_alone,
     ),
+    PaperClaim("C24b", "V-A", "Ki calms the rate", "meter.tuning", integral_calms),
+    PaperClaim("C24c", "V-A", "Kd above 0 makes it worse", "meter.tuning", derivative_harms),
     PaperClaim(
         "C25",
         "IV-B",
         "with the second chance marked packets pass sooner than others",
-        cannot="no experiment varies it",
+        "meter.second_chance",
+        marked_packets_pass,
     ),
     PaperClaim(
-        "C26",
-        "IV-B, VI",
-        "an averaged level and a finer threshold would be better",
-        cannot="no experiment varies it",
+        "C26a",
+        "IV-B",
+        "an averaged level may be better than the present one",
+        "meter.marking",
+        averaged_level,
+    ),
+    PaperClaim(
+        "C26b",
+        "VI",
+        "a threshold that is no power of 2 may be better",
+        "meter.marking",
+        finer_threshold,
+    ),
+    PaperClaim(
+        "C26c",
+        "VI",
+        "other congestion controls may need other values",
+        "meter.marking",
+        other_controls,
     ),
     PaperClaim(
         "C27",

@@ -1,4 +1,4 @@
-"""How runs of `meter.rates`, `ablation`, `flows` and `targets` judge the claims of the paper (wang2020).
+"""How runs of `meter.rates`, `ablation`, `flows`, `targets` and `udp_near` judge the claims of the paper (wang2020).
 
 As in the paper, an error is that of goodput (payload, as iperf counts it) over 180 s from the start, relative to the target. The
 paper gives no RTT and no MTU, so a claim is found if one of the RTTs shows it; the measured values name each RTT, and say what IP
@@ -8,7 +8,7 @@ bytes have beside goodput. The paper's meter is `paper-unbounded`, with the cont
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tidegate.claims import Percents, Row, medians, percent
 from tidegate.papers import Finding, Judge, Parameters, need
@@ -222,3 +222,22 @@ def alike(rows: list[Row], parameters: Parameters) -> Finding:
         max(one.values()) - min(one.values()) <= 0.05 and min(one.values()) >= -0.1 for one in errors.values()
     ]
     return Finding(any(close), each_round_trip(parts))
+
+
+def udp_near_its_rate(rows: list[Row], parameters: Parameters) -> Finding:
+    """Constant datagrams through a plain bucket: payload within 5 % of the ideal, from below and above (a bound of ours)."""
+    found = [row for row in own(rows, "plain") if row["pattern"] == "constant"]
+    below, above = ([row for row in found if (row["offered"] > 1) == side] for side in (False, True))
+    need(below and above, "the run has no constant rates up to the target and above it")
+    ranges = [_udp_range(side) for side in (below, above)]
+    return Finding(
+        all(abs(row["goodput_error"]) <= 0.05 for row in found),
+        f"up to the rate {ranges[0]}, loss up to {100 * max(row['loss'] for row in below):.2g} %; above it {ranges[1]}",
+    )
+
+
+def _udp_range(rows: Sequence[Row]) -> str:
+    payload, counted = (
+        Percents().range([row[column] for row in rows]) for column in ("goodput_error", "relative_error")
+    )
+    return f"{payload} (IP bytes {counted})"
