@@ -10,6 +10,7 @@ Meters are kept as arrays, so that ten thousand of them cost one read and one wr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -41,6 +42,7 @@ FRAME_BYTES = 14
 SCALE = 65_536
 BPS_TO_RATE = SCALE / 8e6
 MOST_BPS = 0xFFFF_FFFF / BPS_TO_RATE
+LEAST_BPS = 1 / BPS_TO_RATE
 
 
 @dataclass(frozen=True)
@@ -140,10 +142,10 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Pid:
-    """The paper's controller, with its parameters, and bounds that the paper does not speak of.
+    """The paper's controller (section IV-C) with its gains (V-A), and bounds that the paper does not speak of.
 
     A meter that is not limiting (its flows are idle, or limited elsewhere) does not add to the integral; nor does one whose
-    rate is at its bound, in that direction.
+    rate is at its bound, in that direction. `UNBOUNDED` has neither: the equations as they are published.
     """
 
     kp: float = 0.7
@@ -152,6 +154,8 @@ class Pid:
     least: float = 0.1
     most: float = 8.0
     """Bounds of the rate, as multiples of the target."""
+    anti_windup: bool = True
+    """Whether the integral stays at a bound, and while the meter is not limiting."""
 
     def begin(self, target: float, rate: float) -> dict[str, Any]:
         """State at which the rate stays constant while the error is zero."""
@@ -168,13 +172,20 @@ class Pid:
 
         wanted = rate(integral)
         low, high = self.least * seen.target, self.most * seen.target
-        # Anti-windup: at a bound, or while the meter is not limiting, the integral stays.
-        stays = (
-            ((wanted > high) & (error > 0)) | ((wanted < low) & (error < 0)) | ~(seen.limited | (error < 0))
-        )
-        integral = np.where(stays, state["integral"], integral)
+        if self.anti_windup:
+            stays = (
+                ((wanted > high) & (error > 0))
+                | ((wanted < low) & (error < 0))
+                | ~(seen.limited | (error < 0))
+            )
+            integral = np.where(stays, state["integral"], integral)
         state["integral"], state["error"] = integral, error
         return np.clip(rate(integral), low, high)
+
+
+UNBOUNDED = Pid(least=0.0, most=math.inf, anti_windup=False)
+"""The paper's controller as published. R + u of 0 and less, where equation (7) gives no period, is the least rate that the data plane
+has; the largest is what its register holds (524 Gbit/s)."""
 
 
 @dataclass(frozen=True)
@@ -377,6 +388,7 @@ class MeterController(MeterTables):
             switch.note(f"rate_{number}_mbps", rate / 1e6)
 
     def _write(self, switch: SwitchApi, numbers: npt.NDArray[np.int64], rates: Floats) -> None:
+        rates = np.clip(rates, LEAST_BPS, MOST_BPS)
         if self._bucket.refill == "timer":
             for number, rate in zip(numbers.tolist(), rates.tolist(), strict=True):
                 switch.generator_period(
@@ -384,5 +396,5 @@ class MeterController(MeterTables):
                 )
         first, last = int(numbers[0]), int(numbers[-1]) + 1
         words = switch.register_read("rate", first, last - first)
-        words[numbers - first] = np.clip(np.round(rates * BPS_TO_RATE), 1, 0xFFFF_FFFF).astype(np.uint64)
+        words[numbers - first] = np.round(rates * BPS_TO_RATE).astype(np.uint64)
         switch.register_write("rate", words, first)

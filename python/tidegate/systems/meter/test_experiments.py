@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -17,8 +19,10 @@ from tidegate.network import Network
 from tidegate.results import Result
 from tidegate.systems.meter.controller import (
     PAPER,
+    UNBOUNDED,
     Bucket,
     Fixed,
+    Floats,
     IngressPort,
     Meter,
     MeterController,
@@ -187,17 +191,61 @@ def test_prefixes_and_ports() -> None:
     assert rate(result, 1, 1, 5) == pytest.approx(20, rel=0.01)
 
 
-def test_the_papers_controller_is_its_equations() -> None:
-    law = Pid(kp=0.7, ki=0.15, kd=0.1, least=0.0, most=100.0)
+@pytest.mark.parametrize(
+    ("law", "limited"),
+    [
+        (Pid(kd=0.1, least=0.0, most=100.0), True),
+        # As published it also integrates what a meter that is not limiting lacks.
+        (replace(UNBOUNDED, kd=0.1), True),
+        (replace(UNBOUNDED, kd=0.1), False),
+    ],
+)
+def test_the_papers_controller_is_its_equations(law: Pid, limited: bool) -> None:
     state = {name: np.array([value]) for name, value in law.begin(100.0, 100.0).items()}
     total, before = 0.0, 0.0
     for achieved in (20.0, 50.0, 90.0, 120.0, 100.0):
-        seen = Seen(np.array([100.0]), np.array([achieved]), np.array([True]), 1.0)
+        seen = Seen(np.array([100.0]), np.array([achieved]), np.array([limited]), 1.0)
         error = 100.0 - achieved
         total += error
         expected = 100 + 0.7 * error + 0.15 * total + 0.1 * (error - before)
         assert law.rates(state, seen)[0] == pytest.approx(expected)
         before = error
+
+
+def test_the_published_controller_has_no_bounds() -> None:
+    state = {name: np.array([value]) for name, value in UNBOUNDED.begin(100.0, 100.0).items()}
+
+    def next_rate(achieved: float) -> float:
+        return float(
+            UNBOUNDED.rates(state, Seen(np.array([100.0]), np.array([achieved]), np.array([True]), 1.0))[0]
+        )
+
+    assert max(next_rate(0.0) for _ in range(100)) == pytest.approx(100 + 70 + 0.15 * 100 * 100)
+    # R + u below 0: no rate.
+    assert next_rate(5000.0) == 0
+
+
+@pytest.mark.parametrize("refill", ["lazy", "timer"])
+def test_a_rate_of_nothing_is_the_least_that_the_data_plane_has(refill: Literal["lazy", "timer"]) -> None:
+    class Nothing(Fixed):
+        def rates(self, state: dict[str, Floats], seen: Seen) -> Floats:
+            return 0 * seen.target
+
+    lab = Lab(bucket=replace(PAPER, refill=refill), law=Nothing())
+    result = lab.run(4)
+    assert rate(result, 0, 0, 1) > 50
+    # The bucket of 128 KiB, and nothing after it.
+    assert rate(result, 0, 1, 2) < 1.1
+    assert rate(result, 0, 2, 4) < 0.01
+
+
+def test_large_packets() -> None:
+    network = metered_flows("friendly", 0.5, [100], mtu=9000)
+    (row,) = flow_rows(network.run("20 s"), "friendly", 0.5, [100])
+    assert abs(row["settled_error"]) < 0.02
+    # 8948 of 9000 bytes are payload.
+    assert row["goodput_mbps"] / row["achieved_mbps"] == pytest.approx(8948 / 9000, abs=0.001)
+    assert row["goodput_error"] == pytest.approx(row["goodput_mbps"] / 100 - 1)
 
 
 @pytest.mark.parametrize("law", [Pid(), Trim(), Fixed()])

@@ -41,7 +41,8 @@ class StandardMeters(Controller):
                 switch.table_add(table, key, "use", [number])
 
 
-def shaped_port(targets_mbps: Sequence[int]) -> Port:
+def shaped_port(targets_mbps: Sequence[int], mtu: int = 1500) -> Port:
     """A queue for each flow, which lets full packets through at its rate; a shaper counts frames, the target is of IP."""
-    rates = [round(mbps * 1_000_000 * (1500 + FRAME_BYTES) / 1500) for mbps in targets_mbps]
-    return Port(tuple(Queue(packets=1000, shaper=Shaper(rate, "1514 B")) for rate in rates))
+    frame = mtu + FRAME_BYTES
+    rates = [round(mbps * 1_000_000 * frame / mtu) for mbps in targets_mbps]
+    return Port(tuple(Queue(packets=1000, shaper=Shaper(rate, frame)) for rate in rates))

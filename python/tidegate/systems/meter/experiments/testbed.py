@@ -23,6 +23,7 @@ from tidegate.systems.meter.controller import (
     FRAME_BYTES,
     PAPER,
     PLAIN,
+    UNBOUNDED,
     Bucket,
     Fixed,
     Law,
@@ -34,7 +35,7 @@ from tidegate.systems.meter.controller import (
 from tidegate.systems.meter.experiments.standard_meters import StandardMeters, shaped_port
 from tidegate.systems.meter.setup import program
 
-# What the paper does not count, because it reports means over 180 s: the time in which a controller finds its rate.
+# Seconds in which a controller finds its rate; the paper's means over 180 s include them.
 SETTLED_S = 10
 
 
@@ -51,7 +52,8 @@ class Scheme:
 
 SCHEMES = {
     "plain": Scheme("plain meter", "C3", "v", PLAIN, Fixed()),
-    "paper": Scheme("the paper's meter", "C0", "o", PAPER, Pid()),
+    "paper": Scheme("the paper's meter, our bounds", "C0", "o", PAPER, Pid()),
+    "paper-unbounded": Scheme("the paper's meter", "C9", "P", PAPER, UNBOUNDED),
     # With a bucket as large as the paper's.
     "friendly": Scheme("friendly meter", "C2", "s", Bucket(burst_time=0), Trim()),
     "default": Scheme("friendly meter, default bucket", "C2", "s", Bucket(), Trim()),
@@ -71,6 +73,9 @@ Ours = Annotated[tuple[str, ...], OneOf([name for name in SCHEMES if name not in
 
 Seconds = Annotated[int, AtLeast(2)]
 """Of a case: what is judged is its second half, by what is noted each second."""
+
+Mtu = Annotated[int, AtLeast(576, 9000)]
+"""Bytes of IP; the paper does not give it."""
 
 
 class Counts(Controller):
@@ -122,7 +127,12 @@ class Star:
 
 
 def star(
-    base_rtt_ms: float, *, hosts: int = 2, link_rate: units.Rate = "10 Gbit/s", data_plane: str = "meter"
+    base_rtt_ms: float,
+    *,
+    hosts: int = 2,
+    link_rate: units.Rate = "10 Gbit/s",
+    data_plane: str = "meter",
+    mtu: int = 1500,
 ) -> Star:
     """Hosts at a switch with the meters' program, the same base RTT between any two."""
     net = Network()
@@ -130,7 +140,7 @@ def star(
     switch = net.switch("meter", program(data_plane))
     for host in ends:
         delay = round(base_rtt_ms * 1e9 / 4)
-        net.link(host, switch, rate=link_rate, delay=delay, queue="10000 packets")
+        net.link(host, switch, rate=link_rate, delay=delay, queue="10000 packets", mtu=mtu)
     return Star(net, switch, ends)
 
 
@@ -143,16 +153,25 @@ def metered_flows(
     ecn: str = "on",
     link_rate: units.Rate = "10 Gbit/s",
     receive_buffer_max: units.Size = "32 MiB",
+    mtu: int = 1500,
 ) -> Network:
     """TCP flows from a host to another, each through a meter of its own (Fig. 8 of the paper)."""
-    lab = star(base_rtt_ms, link_rate=link_rate, data_plane="standard" if scheme in STANDARD else "meter")
+    data_plane = "standard" if scheme in STANDARD else "meter"
+    lab = star(base_rtt_ms, link_rate=link_rate, data_plane=data_plane, mtu=mtu)
     net, (a, b) = lab.network, lab.hosts
     flows = [
-        net.tcp(a, b, congestion_control=congestion_control, ecn=ecn, receive_buffer_max=receive_buffer_max)
+        net.tcp(
+            a,
+            b,
+            congestion_control=congestion_control,
+            ecn=ecn,
+            receive_buffer_max=receive_buffer_max,
+            mss=mtu - 40,
+        )
         for _ in targets_mbps
     ]
     if scheme == "shaper":
-        net.configure(lab.switch, net.links[1], shaped_port(targets_mbps))
+        net.configure(lab.switch, net.links[1], shaped_port(targets_mbps, mtu))
     lab.meter(meters_of(net, flows, targets_mbps), scheme)
     return net
 
@@ -169,7 +188,8 @@ def history(notes: pl.DataFrame, meter: int) -> History:
 
 
 def flow_rows(result: Result, scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int]) -> list[Row]:
-    """A row for each flow of `metered_flows`; errors are shares of the target."""
+    """A row for each flow of `metered_flows`; errors are shares of the target, of IP bytes but for `goodput_error`, which is the
+    paper's: payload, as iperf counts it, start included."""
     rows: list[Row] = []
     for number, target in enumerate(targets_mbps):
         passed = history(result.notes, number)
@@ -185,6 +205,7 @@ def flow_rows(result: Result, scheme: str, base_rtt_ms: float, targets_mbps: Seq
                 "achieved_mbps": passed.mbps(),
                 "goodput_mbps": flow["goodput_mbps"],
                 "relative_error": passed.mbps() / target - 1,
+                "goodput_error": flow["goodput_mbps"] / target - 1,
                 "settled_error": passed.mbps(settled) / target - 1,
                 "settled_error_30_s": float(errors_30[np.abs(errors_30).argmax()]),
                 "settled_excess_10_s": float(passed.windows_mbps(10, settled).max()) / target - 1,
