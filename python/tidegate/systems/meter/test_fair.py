@@ -1,0 +1,284 @@
+"""`fair.p4`: what passes in all whoever sends, who gets how much of it, and whom it tells to slow down."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate.systems.meter.fair import BEGIN, burst_bytes
+from tidegate.systems.meter.fair_harness import MS, US, Fair, S, datagram, datagram6, segment
+from tidegate.systems.meter.packet_harness import CE, ECT0, ECT1, ENGINES, NOT_ECT, Engine, ecn_of, folded
+
+CODES = [NOT_ECT, ECT1, ECT0, CE]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Packets of a flow, one after another."""
+
+    flow: int
+    gap_us: int
+    length: int
+    ecn: int
+    count: int
+    tcp: bool
+    syn: bool
+
+
+PHASES = st.lists(
+    st.builds(
+        Phase,
+        flow=st.integers(0, 5),
+        gap_us=st.sampled_from([0, 1, 10, 100, 1_000, 10_000, 300_000, 2_000_000]),
+        length=st.sampled_from([40, 300, 1500, 9000]),
+        ecn=st.sampled_from(CODES),
+        count=st.integers(1, 60),
+        tcp=st.booleans(),
+        syn=st.booleans(),
+    ),
+    min_size=1,
+    max_size=12,
+)
+RATES = st.sampled_from([64_000, 1_000_000, 20_000_000, 1_000_000_000, 40_000_000_000])
+BURSTS = st.sampled_from(["1 ms", "30 ms", "1 s", "4 s"])
+
+
+def play(meter: Fair, phases: list[Phase], begin_us: int) -> list[tuple[int, int, bytes | None]]:
+    """Time in us, length, and what left, of each packet."""
+    now, out = begin_us, []
+    for phase in phases:
+        for number in range(phase.count):
+            now += phase.gap_us
+            if phase.tcp:
+                packet = segment(
+                    phase.flow, phase.length, phase.ecn, "S" if phase.syn and number == 0 else "A"
+                )
+            else:
+                packet = datagram(phase.flow, phase.length, phase.ecn)
+            out.append((now, phase.length, meter.send(now * US, packet)))
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+@settings(max_examples=60)
+@given(rate=RATES, burst=BURSTS, phases=PHASES, begin=st.integers(0, 2**40))
+def test_no_sender_gets_more_than_the_rate_and_the_burst(
+    engine: Engine, rate: int, burst: str, phases: list[Phase], begin: int
+) -> None:
+    meter = Fair(rate, engine, burst=burst)
+    passed = [(at, length) for at, length, out in play(meter, phases, begin) if out is not None]
+    limit = burst_bytes(rate, burst)
+    # The largest of bytes(i..j) - rate * (t_j - t_i), by one pass. The switch's clock has whole microseconds.
+    most = lowest = total = 0.0
+    for at, length in passed:
+        lowest = min(lowest, total - rate / 8e6 * (at - begin))
+        total += length
+        most = max(most, total - rate / 8e6 * (at - begin) - lowest)
+    assert most <= limit + 1
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(rate=RATES, burst=BURSTS, phases=PHASES, begin=st.integers(0, 2**40))
+def test_both_engines_agree(rate: int, burst: str, phases: list[Phase], begin: int) -> None:
+    known = []
+    for engine in ENGINES:
+        meter = Fair(rate, engine, burst=burst)
+        known.append((play(meter, phases, begin), list(meter.registers().values())))
+    assert known[0] == known[1]
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(phases=PHASES)
+def test_a_mark_makes_ect_ce_and_nothing_else(phases: list[Phase]) -> None:
+    """RFC 3168 section 5, RFC 9331 section 4: packets leave as they came, but for CE in place of an ECT code point, with a right checksum."""
+    meter = Fair("2 Mbit/s")
+    now = 0
+    for phase in phases:
+        for _ in range(phase.count):
+            now += phase.gap_us
+            packet = segment(phase.flow, phase.length, phase.ecn)
+            out = meter.send(now * US, packet)
+            if out is None or out == packet:
+                continue
+            assert phase.ecn in (ECT0, ECT1)
+            assert ecn_of(out) == CE
+            assert folded(out[14:34]) == 0xFFFF
+            assert (out[:15], out[16:24], out[26:]) == (packet[:15], packet[16:24], packet[26:])
+
+
+def flood(
+    meter: Fair, rates_mbps: list[float], seconds: float, *, length: int = 1000, ecn: int = NOT_ECT
+) -> list[int]:
+    """Bytes that pass of each flow; all send at constant rates, whatever happens, in a random phase."""
+    draw = random.Random(1)
+    gaps = [length * 8 / mbps for mbps in rates_mbps]
+    arrivals = sorted(
+        (draw.random() * gap + number * gap, flow)
+        for flow, gap in enumerate(gaps)
+        for number in range(int(seconds * 1e6 / gap))
+    )
+    passed = [0] * len(rates_mbps)
+    for at, flow in arrivals:
+        if meter.send(round(at) * US, datagram(flow, length, ecn)) is not None:
+            passed[flow] += length
+    return passed
+
+
+@pytest.mark.parametrize("ecn", CODES)
+@pytest.mark.parametrize(
+    ("rates", "shares"),
+    [
+        ([20], [10]),
+        ([30, 30], [5, 5]),
+        ([100, 6], [5, 5]),
+        # Who asks for less gets it, and the others share the rest.
+        ([30, 30, 2], [4, 4, 2]),
+        ([1, 20], [1, 9]),
+        ([3, 3], [3, 3]),
+    ],
+)
+def test_floods_get_max_min_shares(rates: list[float], shares: list[float], ecn: int) -> None:
+    passed = flood(Fair("10 Mbit/s", queues=1024), rates, 8, ecn=ecn)
+    for got, share in zip(passed, shares, strict=True):
+        # In the first second of all the burst passes, too.
+        assert got * 8 / 8e6 == pytest.approx(share, rel=0.2)
+
+
+def test_the_start_is_one_peak_and_not_the_whole_burst() -> None:
+    meter = Fair("80 Mbit/s")
+    passed = sum(
+        1000 for number in range(20_000) if meter.send(number // 20 * US, datagram(0, 1000)) is not None
+    )
+    # 10 MB/s: 300 ms of it, and 1.5 times the rate for a millisecond.
+    assert 2_900_000 <= passed <= 3_020_000
+
+
+def fill(
+    meter: Fair,
+    begin_ms: int,
+    end_ms: int,
+    *,
+    flow: int = 0,
+    ecn: int = ECT0,
+    load: float = 1.3,
+    rtt_ms: int = 10,
+) -> list[int]:
+    """A TCP flow through 12 Mbit/s, 1500 bytes a millisecond at the rate, that does not respond; times of marks or drops in ms."""
+    told = []
+    if begin_ms == 0:
+        meter.send(0, segment(flow, 60, ecn, "S"))
+    for number in range(int((end_ms - begin_ms) * load)):
+        at = (begin_ms + rtt_ms) * MS + int(number / load * MS)
+        out = meter.send(at, segment(flow, 1500, ecn))
+        if out is None or ecn_of(out) == CE != ecn:
+            told.append(at // MS)
+    return told
+
+
+def test_a_flow_is_told_once_in_some_round_trips_and_all_its_packets_are_marked() -> None:
+    meter = Fair("12 Mbit/s")
+    # Its queue is full after 1.7 s.
+    told = fill(meter, 0, 1_500)
+    assert told
+    runs: list[list[int]] = []
+    for at in told:
+        if runs and at - runs[-1][-1] <= 2:
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+    # A round trip of 10 ms at 1.3 packets a millisecond; then a window without.
+    assert all(run[-1] - run[0] <= 11 for run in runs)
+    assert all(len(run) >= 10 for run in runs)
+    assert min(later[0] - run[-1] for run, later in itertools.pairwise(runs)) >= 9
+
+
+def test_a_flow_that_is_not_ect_loses_one_packet_each_time() -> None:
+    marked = Fair("12 Mbit/s")
+    fill(marked, 0, 900)
+    before = marked.counts()
+    dropped = Fair("12 Mbit/s")
+    fill(dropped, 0, 900, ecn=NOT_ECT)
+    counts = dropped.counts()
+    assert (before["told"], before["dropped"]) == (0, 0)
+    assert before["marked"] > 0
+    assert counts["marked"] == 0
+    assert 0 < counts["told"] == counts["dropped"] <= before["marked"] / 8
+
+
+def test_a_flow_at_its_rate_is_not_told() -> None:
+    meter = Fair("12 Mbit/s")
+    # Once its slow start was ended.
+    fill(meter, 0, 300, load=1.0)
+    assert fill(meter, 300, 4_000, load=0.99) == []
+
+
+def test_the_round_trip_is_that_from_the_syn_to_the_next_packet() -> None:
+    meter = Fair("12 Mbit/s")
+    for begin, gap, expected in ((0, 7_000, 7_000), (S, 10, 50), (2 * S, 900_000, 400_000)):
+        meter.send(begin, segment(1, 60, ECT0, "S"))
+        meter.send(begin + gap * US, segment(1, 1500, ECT0))
+        (state,) = [cell for cell in meter.registers()["state"] if (cell >> 32) & 0x7FFFF]
+        assert (state >> 32) & 0x7FFFF == expected
+
+
+def test_a_repeated_syn_measures_from_the_last_one() -> None:
+    meter = Fair("12 Mbit/s")
+    meter.send(0, segment(1, 60, ECT0, "S"))
+    meter.send(S, segment(1, 60, ECT0, "S"))
+    meter.send(S + 20 * MS, segment(1, 1500, ECT0))
+    (state,) = [cell for cell in meter.registers()["state"] if cell]
+    assert (state >> 32) & 0x7FFFF == 20_000
+
+
+def test_where_two_packets_in_a_round_trip_are_too_many_a_flow_is_stalled_for_150_ms() -> None:
+    meter = Fair("12 Mbit/s")
+    meter.send(0, segment(0, 60, NOT_ECT, "S"))
+    passed = []
+    for number in range(12_000):
+        # Twice the rate, at a round trip of 0.3 ms: two packets take 2 ms.
+        at = 300 * US + number * 500 * US
+        if meter.send(at, segment(0, 1500)) is not None:
+            passed.append(at)
+    stalls = [later - at for at, later in itertools.pairwise(passed) if later - at > 20 * MS]
+    assert len(stalls) >= 10
+    assert all(148 * MS <= stall <= 152 * MS for stall in stalls)
+    # The rate is kept nevertheless: 6 s at 1.5 kB a ms, and the burst.
+    assert 6_000 <= len(passed) <= 6_000 + 1_050
+
+
+def test_ipv6_and_ipv4_have_queues_of_their_own() -> None:
+    meter = Fair("10 Mbit/s", queues=1024)
+    passed = [0, 0]
+    for number in range(16_000):
+        at = number * 500 * US
+        for version, packet in enumerate((datagram(0, 1000), datagram6(0, 1000))):
+            passed[version] += meter.send(at, packet) is not None
+    assert passed[0] == pytest.approx(passed[1], rel=0.1)
+
+
+def test_a_new_meter_begins_with_a_part_of_its_limit() -> None:
+    meter = Fair("80 Mbit/s")
+    meter.send(5 * S, datagram(0, 1000))
+    (total,) = meter.registers()["total"]
+    assert total / 65536 - 5e6 == pytest.approx(BEGIN * 2**20 + 100, abs=1)
+
+
+def test_no_division_few_products_and_each_register_is_read_and_written_once() -> None:
+    """What a switch's stages can do: no division, no random number, and one read and one write of each register for a packet."""
+    text = Path(__file__).with_name("fair.p4").read_text()
+    source = "\n".join(line.split("//")[0] for line in text.splitlines() if "#include" not in line)
+    assert not [word for word in ("/", "%", "random(") if word in source]
+    products = [line for line in source.splitlines() if "*" in line]
+    assert len(products) == 3, products
+    for register in ("total", "peak", "flows", "finish", "state", "lowest", "reference", "amount"):
+        assert source.count(f"{register}.read(") == 1, register
+        assert source.count(f"{register}.write(") == 1, register
