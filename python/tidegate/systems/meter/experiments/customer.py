@@ -40,6 +40,8 @@ class Customer:
     rate_mbps: float
     base_rtt_ms: float
     longest_rtt_ms: float = 0.0
+    apart: bool = False
+    """Whether each flow has a source of its own: what a kernel does with ECN is the same for all that a host sends to another."""
     link_rate: units.Rate = "10 Gbit/s"
     network: Network = field(init=False, repr=False)
     meter: Node = field(init=False, repr=False)
@@ -94,17 +96,27 @@ class Customer:
         # Twice what the largest window needs.
         window = round(4 * self.rate_mbps * 125 * max(self.longest_rtt_ms, 1))
         flow = self.network.tcp(
-            self._source,
+            self._from(longer),
             self._sink,
             congestion_control=control,
             ecn=ecn,
-            extra_delay=longer,
+            extra_delay=0 if self.apart else longer,
             receive_buffer_max=max(32 * 2**20, window),
             **options,
         )
         self.flows.append(flow)
         self.demands_mbps.append(math.inf)
         return flow
+
+    def _from(self, longer: int = 0) -> Node:
+        """Where a flow comes from; `longer`: what its RTT has in addition, in ps, if it comes from a host of its own."""
+        if not self.apart:
+            return self._source
+        host = self.network.host(f"source{len(self.flows)}")
+        self.network.link(
+            host, self.meter, rate=self.link_rate, delay=self._delay + longer // 2, queue="10000 packets"
+        )
+        return host
 
     def named(self, name: str, **options: Any) -> Flow:
         """A TCP flow by `control`, without ECN, or `control+ECN`; Prague's is accurate."""
@@ -115,7 +127,7 @@ class Customer:
         """Datagrams at a multiple of the metered rate, to a sink of their own."""
         sink = self.network.host(f"udp{len(self.watched) - 1}")
         self.watched.append(self._join(self._far, sink, framing=0))
-        flow = self.network.udp(self._source, sink, rate=rate_bps(offered * self.rate_mbps), **options)
+        flow = self.network.udp(self._from(), sink, rate=rate_bps(offered * self.rate_mbps), **options)
         self.flows.append(flow)
         self.demands_mbps.append(offered * self.rate_mbps)
         return flow

@@ -105,14 +105,36 @@ CELLS = {
     "64-cubic-e": Cell("64 CUBIC with ECN", _tcp(*["cubic+ECN"] * 64)),
     "short": Cell("CUBIC with and without ECN, short flows", _tcp("cubic+ECN", "cubic"), short=0.2),
 }
+LIVE_CELLS = (
+    "cubic-e+cubic",
+    "cubic+bbr",
+    "cubic+udp3",
+    "cubic-e+flood10",
+    "prague+cubic-e",
+    "two-rtts",
+    "two-rtts-e",
+    "8-cubic",
+    "8-cubic-e",
+    "16-cubic-e",
+)
+"""Those of controls that Linux has, or that BPF adds."""
 SHORT_SIZES = Sizes("20000 0\n500000 1\n")
 """Bytes of the short flows: 20 to 500 kB, all alike likely."""
 
 
-def build(contender: str, cell: str, rate_mbps: float, rtt_ms: float, duration_s: int, seed: int) -> Customer:
+def build(
+    contender: str,
+    cell: str,
+    rate_mbps: float,
+    rtt_ms: float,
+    duration_s: int,
+    seed: int,
+    *,
+    apart: bool = False,
+) -> Customer:
     """The network of a case."""
     chance, kind = Rng(seed), CELLS[cell]
-    at = Customer(contender, rate_mbps, rtt_ms, longest_rtt_ms=kind.longest_rtts * rtt_ms)
+    at = Customer(contender, rate_mbps, rtt_ms, longest_rtt_ms=kind.longest_rtts * rtt_ms, apart=apart)
     kind.add(at, lambda: chance.randrange(SECOND))
     if kind.short:
         at.workload(kind.short, duration_s * SECOND, sizes=SHORT_SIZES, seed=seed, ecn="on")
@@ -263,6 +285,19 @@ def _against(rows: list[Row], ours: str, peer: str) -> list[Claim]:
         "schemes": ("plain-1s", "default", "bcpqp-1s", "fairpolicer-1s", "drr"),
         "duration_s": 30,
     },
+    backends=("sim", "live"),
+    live={
+        "cells": LIVE_CELLS,
+        "schemes": ("plain-1s", "fair", "bcpqp-1s"),
+        "duration_s": 30,
+        "hosts": "apart",
+    },
+    live_quick={
+        "cells": ("cubic-e+cubic", "cubic+udp3"),
+        "schemes": ("plain-1s", "fair"),
+        "duration_s": 20,
+        "hosts": "apart",
+    },
 )
 def fair(
     cells: Annotated[tuple[str, ...], OneOf(CELLS)] = tuple(CELLS),
@@ -270,12 +305,14 @@ def fair(
     target_mbps: float = 100.0,
     base_rtt_ms: float = 10.0,
     duration_s: Annotated[int, AtLeast(SETTLED_S + WINDOW_S)] = 60,
+    hosts: Annotated[str, OneOf(("one", "apart"))] = "one",
 ) -> Plan:
     """Flows of all kinds inside one meter: each one's share, its worst ten seconds, and losses."""
+    apart = hosts == "apart"
 
     def case(scheme: str, cell: str) -> Case:
         def network(seed: int) -> Network:
-            return build(scheme, cell, target_mbps, base_rtt_ms, duration_s, seed).network
+            return build(scheme, cell, target_mbps, base_rtt_ms, duration_s, seed, apart=apart).network
 
         return Case(
             f"{scheme}-{cell}",
