@@ -25,6 +25,7 @@ from tidegate.switch.running import LiveSwitch
 
 EVERYTHING = Path(p4runtime.__file__).with_name("everything.p4")
 METER = Path(__file__).parent.parent / "python/tidegate/systems/meter/meter.p4"
+FAIR_METER = METER.with_name("fair.p4")
 EXAMPLE = Path(__file__).parent.parent / "examples/meters.py"
 
 
@@ -60,7 +61,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_the_examples_make_controllers() -> None:
     (controller,) = load(EXAMPLE)
-    assert controller.period == "1 s"
+    assert controller.period is None
     (controller,) = load(EXAMPLE.with_name("pacing.py"))
     assert controller.period is None
 
@@ -189,7 +190,7 @@ def test_a_meter_in_a_wire(two: Place, tmp_path: Path) -> None:
             ["ip", "-n", host.netns, "addr", "add", f"10.0.0.{host.number}/24", "dev", "e0"], check=True
         )
         subprocess.run(["ethtool", "-K", "e0", "tx", "off", "tso", "off"], capture_output=True, check=False)
-    process = run(two, str(METER), "-i", "1@p1", "-i", "2@p2", "--controller", str(file))
+    process = run(two, str(FAIR_METER), "-i", "1@p1", "-i", "2@p2", "--controller", str(file))
     try:
         until_running(process)
         with subprocess.Popen(
@@ -207,8 +208,8 @@ def test_a_meter_in_a_wire(two: Place, tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 0, said
-    # Four seconds at 8 Mbit/s of IP, and at most the account's 0.4 s and the bucket's 128 KiB more.
-    assert 0.7 * 4e6 < came < 1.06 * (4e6 + 0.4e6 + 131_072)
+    # Four seconds at 8 Mbit/s of IP, and at most the burst of 1.05 s more.
+    assert 0.7 * 4e6 < came < 4e6 + 1.05e6
 
 
 SINK = """
