@@ -1,4 +1,4 @@
-# make demo   builds everything and runs the main job: TCP through a plain meter, the paper's, and the friendly one; simulated, and
+# make demo   builds everything and runs the main job: flows that share a meter, behind a plain one, BC-PQP and the fair one; simulated, and
 #             as root on Linux (with iperf3) between real hosts too
 # make test   all tests            make dev    debug build and fast tests, for the time between two edits
 # make lint   formatters, linters  make t S=NAME   the tests of one system, crate or test file

@@ -1,6 +1,7 @@
-"""`make demo`: TCP through a plain meter, the paper's and the friendly one, simulated and, where that can be, between real Linux hosts.
+"""`make demo`: flows that share a meter, behind a plain one, BC-PQP and the fair one, simulated and, where that can be, between Linux hosts.
 
-Writes `sim`, `live` and `figure.png` into a folder (`runs/demo`), and prints both results beside each other.
+All three let as many bytes through at once. Writes `sim`, `live` and `figure.png` into a folder (`runs/demo`), and prints both results
+beside each other.
 """
 
 from __future__ import annotations
@@ -16,27 +17,33 @@ from rich.table import Table
 
 from tidegate import experiments
 from tidegate._core import TidegateError
-from tidegate.claims import Row, percent
+from tidegate.claims import Row
 from tidegate.lab import kernel
-from tidegate.systems.meter.experiments.testbed import SCHEMES
+from tidegate.systems.meter.experiments.contenders import CONTENDERS
+from tidegate.systems.meter.experiments.fair_sharing import CELLS, LOSS_FREE_S, WINDOW_S
 
-NAME = "meter.rates"
-RATES = (100, 200, 400, 800)
+NAME = "meter.fair"
+SCHEMES = ("plain-1s", "bcpqp-1s", "fair")
+# Not a cell that the fair meter was tuned on.
+WHERE = {"target_mbps": 60.0, "base_rtt_ms": 20.0}
 SIMULATED: dict[str, Any] = {
-    "rates_mbps": RATES,
-    "base_rtts_ms": (0.012, 0.1, 1.0),
-    "schemes": ("plain", "paper", "friendly"),
-    "duration_s": 40,
+    **WHERE,
+    "cells": ("cubic-e+cubic", "cubic+bbr", "cubic+udp3", "two-rtts-e", "8-cubic-e", "eight"),
+    "schemes": SCHEMES,
+    "duration_s": 60,
 }
-# In real time, so shorter: at the RTT where the plain meter does worst.
+# In real time, so fewer and shorter.
 LIVE: dict[str, Any] = {
-    "rates_mbps": RATES,
-    "base_rtts_ms": (0.012,),
-    "schemes": ("plain", "friendly"),
-    "duration_s": 10,
+    **WHERE,
+    "cells": ("cubic+bbr", "cubic+udp3"),
+    "schemes": ("plain-1s", "fair"),
+    "duration_s": 20,
+    "hosts": "apart",
 }
-Key = tuple[float, str, int]
-"""Base RTT, scheme, target."""
+Key = tuple[str, str]
+"""Cell, contender."""
+Results = dict[Key, tuple[float, int]]
+"""The least part of its share that a flow has in ten seconds; retransmissions of all flows."""
 
 
 def why_not_live() -> str | None:
@@ -48,8 +55,8 @@ def why_not_live() -> str | None:
     return kernel.missing_program("iperf3")
 
 
-def run(backend: str, settings: dict[str, Any], out: Path) -> dict[Key, Row]:
-    """The rows of the experiment, by base RTT, scheme and target."""
+def run(backend: str, settings: dict[str, Any], out: Path) -> Results:
+    """What the experiment finds, by cell and contender."""
     one = experiments.find(NAME)
     parameters = {**one.parameters(), **settings}
     answer = experiments.run(
@@ -57,61 +64,84 @@ def run(backend: str, settings: dict[str, Any], out: Path) -> dict[Key, Row]:
     )
     for warning in answer["warnings"]:
         sys.stderr.write(f"warning: {warning}\n")
-    return {(row["base_rtt_ms"], row["scheme"], row["target_mbps"]): row for row in answer["rows"]}
+    rows: dict[Key, list[Row]] = {}
+    for row in answer["rows"]:
+        rows.setdefault((row["cell"], row["scheme"]), []).append(row)
+    return {
+        key: (min(row["worst_10_s"] for row in own), sum(row["retransmits"] or 0 for row in own))
+        for key, own in rows.items()
+    }
 
 
-def table(simulated: dict[Key, Row], live: dict[Key, Row]) -> Table:
-    """Relative errors beside each other."""
+def table(simulated: Results, live: Results) -> Table:
+    """Both results beside each other."""
     made = Table(
-        title="Achieved rate relative to the committed rate, in IP bytes, first second included",
-        caption=f"The account of the friendly meter holds 0.4 s of its rate at the start: +1 % over {SIMULATED['duration_s']} s, +4 % over {LIVE['duration_s']} s.",
+        title=f"Worst {WINDOW_S} s of the worst flow, as a part of its fair share (1: fair, 0: starved); retransmissions after {LOSS_FREE_S} s",
+        caption=f"60 Mbit/s of IP, 20 ms; each lets through 1.05 s of the rate at once; {SIMULATED['duration_s']} s simulated, {LIVE['duration_s']} s live",
     )
-    for name in ("base RTT (ms)", "meter", "", *(f"{rate} Mbit/s" for rate in RATES)):
-        made.add_column(name, justify="right" if name.endswith("/s") else "left")
-    for rtt in SIMULATED["base_rtts_ms"]:
-        for scheme in SIMULATED["schemes"]:
-            for text, rows in (("simulated", simulated), ("real Linux", live)):
-                errors = [rows.get((rtt, scheme, rate)) for rate in RATES]
-                if any(errors):
-                    made.add_row(
-                        f"{rtt:g}",
-                        SCHEMES[scheme].text,
-                        text,
-                        *("" if row is None else percent(row["relative_error"]) for row in errors),
-                    )
+    made.add_column("flows in the meter")
+    made.add_column("")
+    for scheme in SCHEMES:
+        made.add_column(CONTENDERS[scheme].text, justify="right")
+    for cell in SIMULATED["cells"]:
+        for text, results in (("simulated", simulated), ("real Linux", live)):
+            if any(of == cell for of, _ in results):
+                made.add_row(
+                    CELLS[cell].text,
+                    text,
+                    *(
+                        f"{results[cell, scheme][0]:.2f}  {results[cell, scheme][1]:6d}"
+                        if (cell, scheme) in results
+                        else ""
+                        for scheme in SCHEMES
+                    ),
+                )
     return made
 
 
-def draw(simulated: dict[Key, Row], live: dict[Key, Row]) -> Figure:
-    """The same as a picture, one panel for each base RTT."""
-    rtts = SIMULATED["base_rtts_ms"]
-    figure = Figure(figsize=(3.6 * len(rtts), 3.6), layout="constrained")
-    panels = figure.subplots(1, len(rtts), sharey=True)
-    for panel, rtt in zip(panels, rtts, strict=True):
-        panel.axhline(0, color="0.7", linewidth=1)
-        for scheme in SIMULATED["schemes"]:
-            way = SCHEMES[scheme]
-            for text, rows, line, fill in (
-                ("simulated", simulated, "--", "none"),
-                ("real Linux", live, "-", None),
-            ):
-                points = [(rate, rows[rtt, scheme, rate]) for rate in RATES if (rtt, scheme, rate) in rows]
-                if points:
+def draw(simulated: Results, live: Results) -> Figure:
+    """The same as a picture: shares on the left, retransmissions on the right."""
+    cells = SIMULATED["cells"]
+    figure = Figure(figsize=(10, 1.6 + 0.5 * len(cells)), layout="constrained")
+    shares, losses = figure.subplots(1, 2, sharey=True)
+    for offset, scheme in zip((-0.24, 0.0, 0.24), SCHEMES, strict=True):
+        way = CONTENDERS[scheme]
+        for text, results, filled in (
+            ("simulated", simulated, True),
+            (f"real Linux, {LIVE['duration_s']} s", live, False),
+        ):
+            at = [
+                (line + offset, *results[cell, scheme])
+                for line, cell in enumerate(cells)
+                if (cell, scheme) in results
+            ]
+            for panel, column in ((shares, 1), (losses, 2)):
+                if at:
                     panel.plot(
-                        [rate for rate, _ in points],
-                        [100 * row["relative_error"] for _, row in points],
-                        linestyle=line,
+                        [point[column] for point in at],
+                        [point[0] for point in at],
+                        linestyle="none",
                         marker=way.marker,
+                        markersize=8,
                         color=way.colour,
-                        markerfacecolor=way.colour if fill is None else fill,
+                        markerfacecolor=way.colour if filled else "none",
+                        markeredgewidth=1.5,
                         label=f"{way.text}, {text}",
+                        clip_on=False,
+                        zorder=3,
                     )
-        panel.set_title(f"base RTT {rtt:g} ms")
-        panel.set_xlabel("committed rate (Mbit/s)")
-        panel.set_xticks(RATES)
-    panels[0].set_ylabel("relative error of the rate (%)")
-    panels[0].set_ylim(-105, 10)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    shares.set_yticks(range(len(cells)), [CELLS[cell].text for cell in cells])
+    shares.set_ylim(len(cells) - 0.5, -0.5)
+    shares.set_xlim(0, 1.02)
+    shares.set_xlabel(f"worst {WINDOW_S} s of the worst flow / its fair share")
+    losses.set_xscale("symlog", linthresh=10)
+    losses.set_xlim(0, 1e5)
+    losses.set_xlabel(f"retransmissions of all flows, after {LOSS_FREE_S} s")
+    for panel in (shares, losses):
+        panel.grid(axis="x", alpha=0.3)
+        for line in range(1, len(cells)):
+            panel.axhline(line - 0.5, color="0.85", linewidth=0.8)
+    figure.legend(*shares.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
