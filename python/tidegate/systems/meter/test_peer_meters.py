@@ -38,13 +38,13 @@ def test_the_published_sizes(mbps: int, rtt_ms: float, reno: float, cubic: float
     assert published_queue(rate, rtt) == pytest.approx(10 * max(reno, cubic), rel=1e-9)
 
 
-def lab(make: Any, **settings: Any) -> tuple[Network, list[Flow]]:
+def lab(make: Any, size: int = 6_250_000, **settings: Any) -> tuple[Network, list[Flow]]:
     """CUBIC and UDP at twice the rate in one meter of 50 Mbit/s, at 5 ms."""
     bed = star(5, data_plane="bcpqp" if make is BcPqpMeters else "fairpolicer")
     net, (a, b) = bed.network, bed.hosts
     flows = [net.tcp(a, b), net.udp(a, b, rate="100 Mbit/s")]
     meters = [Meter(3, 50_000_000, tuple(map(net.five_tuple, flows)))]
-    net.control(make(meters, ports=net.forwarding(bed.switch), sizes=[6_250_000], **settings))
+    net.control(make(meters, ports=net.forwarding(bed.switch), sizes=[size], **settings))
     net.control(Counts(4, counters=("passed", "dropped")))
     return net, flows
 
@@ -59,6 +59,14 @@ def test_tcp_has_its_half_beside_udp(make: Any, settings: dict[str, Any]) -> Non
     result = net.run("15 s")
     assert result.goodput_mbps(5)["goodput_mbps"][0] * 1500 / 1448 == pytest.approx(25, rel=0.05)
     assert history(result.notes, 3).mbps(5) == pytest.approx(50, rel=0.02)
+
+
+def test_the_published_size_of_a_fast_and_long_path_is_allowed() -> None:
+    # 10 Gbit/s and 200 ms: 10 M is 23 TB, by the part of Reno.
+    size = published_queue(10e9, 0.2)
+    assert size > 2**44
+    net = lab(BcPqpMeters, size)[0]
+    net.run("10 ms")
 
 
 @pytest.mark.slow
@@ -83,6 +91,10 @@ FLOWS = tuple(FiveTuple("10.0.0.1", "10.0.0.2", 6, port, 5001) for port in range
         (
             lambda: BcPqpMeters([Meter(0, 1, ())], ports={}, sizes=[0]),
             "the size of meter 0 is 0 bytes; give 1",
+        ),
+        (
+            lambda: FairPolicerMeters([Meter(0, 1, ())], ports={}, sizes=[2**45]),
+            "the size of meter 0 is 35184372088832 bytes; give 1 to 35184372088831",
         ),
         (lambda: BcPqpMeters([], ports={}, sizes=[], queues=65), "65 phantom queues; give 1 to 64"),
         (

@@ -15,6 +15,8 @@ from tidegate.systems.meter.controller import BPS_TO_RATE, SCALE, Meter, table_e
 
 QUEUES = 64
 """Phantom queues of a meter at most."""
+LARGEST = 2**45
+"""Above all sizes: in 1/65536 byte, sums of several of them stay below 2^64."""
 PACKET = 1500
 
 
@@ -64,9 +66,9 @@ class _PeerMeters(Controller):
                 raise TidegateError(
                     f"there is no meter {meter.number}; this program has 0 to {self.most - 1}"
                 )
-            if not 0 < size < 2**32:
+            if not 0 < size < LARGEST:
                 raise TidegateError(
-                    f"the size of meter {meter.number} is {size} bytes; give 1 to {2**32 - 1}"
+                    f"the size of meter {meter.number} is {size} bytes; give 1 to {LARGEST - 1}"
                 )
 
     def start(self, switch: SwitchApi) -> None:
