@@ -129,6 +129,26 @@ def test_cheat_shows_whom_a_sender_of_marks_gets_past(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
+def test_pulses_get_more_than_its_queue_past_bcpqp(tmp_path: Path) -> None:
+    settings = {
+        "codes": ("not-ect",),
+        "patterns": ("pulses", "on-off"),
+        "packet_bytes": (1500,),
+        "senders": (1,),
+        "schemes": ("bcpqp-1s", "plain-1s"),
+        "duration_s": 12,
+    }
+    answer = run("meter.cheat", settings, seeds=[1], out=tmp_path / "out")
+    found = {(row["scheme"], row["pattern"]): row["of_burst"] for row in answer["rows"]}
+    assert found["bcpqp-1s", "on-off"] < 0.35
+    # Twice Q at most (`test_bcpqp.py`).
+    assert 1 < found["bcpqp-1s", "pulses"] <= 2
+    claims = {claim["id"]: claim["holds"] for claim in answer["claims"]}
+    assert claims == {"bcpqp-1s-bound": False}
+    assert 0.9 < found["plain-1s", "pulses"] <= 1
+
+
 @pytest.mark.parametrize(
     ("start_ms", "ten_ms", "broken"),
     [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
 from matplotlib.figure import Figure
@@ -28,9 +29,25 @@ WINDOW_S = 10
 MOVED = 1.02
 PACKET = 1500
 HEADERS = 28
-TIMES = {"constant": 3.0, "on-off": 10.0}
-"""What all senders offer together while they send, as a multiple of the rate."""
-ON, OFF = "500 ms", "2 s"
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """When senders send, and what all of them offer together meanwhile, as a multiple of the rate."""
+
+    kind: str
+    times: float
+    on: str = "1 s"
+    off: str = "1 s"
+
+
+PATTERNS = {
+    "constant": Pattern("constant", 3),
+    # A bucket of a second is full again each time.
+    "on-off": Pattern("on-off", 10, "500 ms", "2 s"),
+    # 1.45 times the rate on the whole: silent for BC-PQP's period of 200 ms, and then what it lets pass in one.
+    "pulses": Pattern("on-off", 16, "20 ms", "200 ms"),
+}
 CODES = ("not-ect", "ect0", "ect1", "ce")
 TABLE = (
     "scheme",
@@ -52,15 +69,15 @@ def build(
     contender: str, code: str, pattern: str, size: int, senders: int, rate: float, seed: int
 ) -> Network:
     """The network of a case."""
-    chance = random.Random(seed)
+    chance, way = random.Random(seed), PATTERNS[pattern]
     at = Customer(contender, rate, BASE_RTT_MS)
     for _ in range(senders):
         at.udp(
-            TIMES[pattern] / senders,
+            way.times / senders,
             payload=size - HEADERS,
-            pattern=pattern,
-            on=ON,
-            off=OFF,
+            pattern=way.kind,
+            on=way.on,
+            off=way.off,
             ecn=code,
             start=chance.randrange(units.PS_PER_S // 10),
         )
@@ -119,6 +136,7 @@ def claims_of(rows: list[Row]) -> list[Claim]:
     TABLE,
     quick={
         "codes": ("not-ect", "ce"),
+        "patterns": ("constant", "on-off"),
         "packet_bytes": (1500,),
         "senders": (1,),
         "schemes": ("plain-1s", "default", "bcpqp-1s", "fairpolicer-1s"),
@@ -126,7 +144,7 @@ def claims_of(rows: list[Row]) -> list[Claim]:
 )
 def cheat(
     codes: Annotated[tuple[str, ...], OneOf(CODES)] = CODES,
-    patterns: Annotated[tuple[str, ...], OneOf(tuple(TIMES))] = tuple(TIMES),
+    patterns: Annotated[tuple[str, ...], OneOf(PATTERNS)] = tuple(PATTERNS),
     packet_bytes: Annotated[tuple[int, ...], AtLeast(40, 1500)] = (40, 1500),
     senders: Annotated[tuple[int, ...], AtLeast(1, 1000)] = (1, 16),
     schemes: Contenders = tuple(CONTENDERS),

@@ -117,8 +117,9 @@ def _bucket_and_account(bucket: Bucket) -> Size:
 
 
 OF_BCPQP = (
-    "burst control lets 1.5 X pass in each period, and draining gives back X: where a sender has no less than that in flight, its queue "
-    "fills by half of the rate, until Q is reached; Q bounds each queue, so a meter's burst is one Q for each flow"
+    "burst control lets 1.5 X pass in each period, and draining gives back X: where a sender has no less than that in flight or sends it "
+    "in pulses, its queue fills by half of the rate, until Q is reached; what came before the first draining goes at once, since draining "
+    "is not capped; and each flow has a Q of its own"
 )
 OF_FAIRPOLICER = (
     "a flow that comes when nobody else is there may occupy half of the bucket B, and repays it at its share of the rate: beside n flows "
@@ -160,7 +161,8 @@ CONTENDERS = {
         moves=True,
         weakness=(
             "one bucket for all flows: who heeds marks yields to who does not, and a packet with CE passes where the bucket holds "
-            "half of it; at long RTTs one mark halves a window that takes longer to grow again than the account lasts; at the start the account and the bucket are full: 0.45 s"
+            "half of it; at long RTTs one mark halves a window that takes longer to grow again than the account lasts; at the start "
+            "the account and the bucket are full: 0.45 s"
         ),
     ),
     "fair": Contender(
