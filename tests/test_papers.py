@@ -113,6 +113,27 @@ def test_goodput_is_judged_and_ip_bytes_stand_beside_it(tmp_path: Path) -> None:
     assert (claim["verdict"], claim["measured"]) == (FOUND, "0.1 ms: -3.5 % (IP bytes -0.0 %)")
 
 
+def test_runs_of_an_experiment_are_joined(tmp_path: Path) -> None:
+    """A scheme a run; of what both have, the last counts."""
+    folders = []
+    for scheme, errors in (
+        ("first", {"plain": -0.5, "paper-unbounded": -0.2}),
+        ("second", {"paper-unbounded": -0.05}),
+    ):
+        out = written(
+            tmp_path / scheme, "meter.rates", meter_rows(errors), duration_s=180, schemes=list(errors)
+        )
+        folders.append(out)
+    by_id = {row["id"]: row for row in judge_runs(folders)}
+    assert (by_id["C8"]["verdict"], by_id["C8"]["run"]) == (FOUND, f"{folders[0]}, {folders[1]}")
+    assert by_id["C10"]["measured"] == "points: 0.1 ms: +45.0 %"
+    (folders[1] / "run.json").write_text((folders[1] / "run.json").read_text().replace("180", "40"))
+    with pytest.raises(
+        TidegateError, match=r"are runs of meter\.rates with duration_s 180 and 40; give one of them"
+    ):
+        judge_runs(folders)
+
+
 def test_the_ablation_compares_timeouts_and_drops(tmp_path: Path) -> None:
     errors = {"plain": -0.8, "red_ecn": -0.3, "controller": -0.2, "paper-unbounded": -0.1}
     for way, verdict in (({"plain": 9, "controller": 9}, FOUND), ({"plain": 9, "red_ecn": 9}, NOT_FOUND)):

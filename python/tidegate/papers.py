@@ -110,17 +110,44 @@ def papers() -> dict[str, tuple[str, Sequence[PaperClaim]]]:
     return found
 
 
+@dataclass(frozen=True)
+class _Run:
+    """What claims are judged by: folders, rows and parameters of an experiment."""
+
+    places: str
+    rows: list[Row]
+    parameters: Parameters
+
+    def joined(self, other: _Run, name: str) -> _Run:
+        """With the rows of another run of this experiment."""
+        parameters = {**self.parameters, **other.parameters}
+        for key, value in parameters.items():
+            before = self.parameters.get(key, value)
+            if isinstance(value, list):
+                parameters[key] = list(dict.fromkeys([*before, *value]))
+            elif value != before:
+                raise TidegateError(
+                    f"{self.places} and {other.places} are runs of {name} with {key} {before} and {value}; give one of them"
+                )
+        again = {(row["case"], row["seed"]) for row in other.rows}
+        kept = [row for row in self.rows if (row["case"], row["seed"]) not in again]
+        return _Run(f"{self.places}, {other.places}", kept + other.rows, parameters)
+
+
 def judge_runs(folders: Iterable[Path]) -> list[dict[str, Any]]:
     """A row for each claim of the papers of the systems whose runs these are: system, id, where, statement, verdict, measured, run.
 
-    If several folders hold the same experiment, the last one counts.
+    If several folders hold the same experiment, their rows are joined; of a case and seed that both have, the last counts. They may
+    differ in the lists of their parameters (the cases and seeds that were run), not in a single value.
     """
-    runs: dict[str, tuple[Path, dict[str, Any]]] = {}
+    runs: dict[str, _Run] = {}
     for place in folders:
         record = folder.read_record(place)
         if record.get("interrupted"):
             raise TidegateError(f"{place} holds a run that was interrupted; run it again to judge by it")
-        runs[record["experiment"]] = place, record
+        name = record["experiment"]
+        one = _Run(str(place), record["rows"], record["parameters"])
+        runs[name] = runs[name].joined(one, name) if name in runs else one
     known = papers()
     asked = {name.partition(".")[0] for name in runs}
     if not asked & known.keys():
@@ -135,16 +162,16 @@ def judge_runs(folders: Iterable[Path]) -> list[dict[str, Any]]:
     ]
 
 
-def _row(claim: PaperClaim, runs: dict[str, tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
+def _row(claim: PaperClaim, runs: dict[str, _Run]) -> dict[str, Any]:
     verdict, measured, place = CANNOT_TELL, claim.cannot, None
     if claim.experiment is not None and claim.judge is not None:
         run = runs.get(claim.experiment)
         if run is None:
             measured = f"needs a run of {claim.experiment}"
         else:
-            place = str(run[0])
+            place = run.places
             try:
-                finding = claim.judge(run[1]["rows"], run[1]["parameters"])
+                finding = claim.judge(run.rows, run.parameters)
                 found, missed = (LIKE_IT, NOT_LIKE_IT) if claim.black_box else (FOUND, NOT_FOUND)
                 verdict, measured = found if finding.found else missed, finding.measured
                 if claim.why and not finding.found:
