@@ -18,7 +18,8 @@ const SLOTS: usize = 1024;
 const BINS: usize = 512;
 const ONE: u64 = 1 << 32;
 const MTU: u32 = 1514;
-const LIMIT: u32 = 31_250_000;
+/// At how many waiting bytes a packet is still taken.
+const ROOM: u32 = 31_250_000 - MTU;
 /// Gains of 0, so that p' stays at a tenth; the controller runs every 16 us all the same.
 const CONFIG: Config = Config {
     period: 16,
@@ -31,7 +32,7 @@ const CONFIG: Config = Config {
     min_th: 10,
     max_th: 74,
     slope: ONE / 64,
-    th_len: 1,
+    behind: 2,
 };
 const P: u64 = ONE / 10;
 const CE: u8 = 3;
@@ -48,7 +49,7 @@ struct Config {
     min_th: u64,
     max_th: u64,
     slope: u64,
-    th_len: u32,
+    behind: u32,
 }
 
 /// 64-byte frames of 4096 flows, a quarter of them with each code point.
@@ -96,14 +97,14 @@ impl Hand {
             return;
         }
         let Some(port) = self.forward.get(&[be48(frame, 0)]) else { return };
-        let Some(limit) = self.buffers.get(&[port.into()]) else { return };
+        let Some(room) = self.buffers.get(&[port.into()]) else { return };
         let ecn = frame[15] & 3;
         let low = ecn & 1 == 1;
         let slot = (port << 1) as usize | usize::from(low);
         let length = frame.len() as u32;
         self.arrived[slot].0 += 1;
         self.arrived[slot].1 += u64::from(length);
-        if self.backlog[slot] + self.backlog[slot ^ 1] + MTU > limit {
+        if self.backlog[slot] + self.backlog[slot ^ 1] > room {
             self.overflowed[slot] += 1;
             return;
         }
@@ -167,7 +168,7 @@ impl Hand {
             let capable = ecn != 0;
             if low && coupled < ONE {
                 let native = match time {
-                    _ if INFO.deq_qdepth <= config.th_len => 0,
+                    _ if INFO.deq_qdepth < config.behind => 0,
                     time if time >= config.max_th => ONE,
                     time => time.saturating_sub(config.min_th) * config.slope,
                 };
@@ -258,13 +259,13 @@ fn contenders() -> (Native, Hand) {
     };
     let exact = |value: u64| vec![EntryMatch::Exact(value.into())];
     setup::add(&mut jit, "forward", exact(MAC), "to_port", &[PORT.into()]);
-    setup::add(&mut jit, "buffers", exact(PORT.into()), "manage", &[LIMIT.into(), 1, 0]);
+    setup::add(&mut jit, "buffers", exact(PORT.into()), "manage", &[ROOM.into(), 1, 0]);
     let c = &CONFIG;
     let gains = [c.period, c.target as u64, c.alpha as u64, c.beta as u64, c.k, c.one_by_k, c.p_max];
-    let values = [&gains[..], &[c.min_th, c.max_th, c.slope, c.th_len.into(), 0, 0, 1]].concat();
+    let values = [&gains[..], &[c.min_th, c.max_th, c.slope, c.behind.into(), 0, 0, (2 * MTU).into()]].concat();
     setup::add(&mut jit, "aqm", exact(PORT.into()), "configure", &values);
     hand.forward.insert(&[MAC], PORT);
-    hand.buffers.insert(&[PORT.into()], LIMIT);
+    hand.buffers.insert(&[PORT.into()], ROOM);
     hand.aqm.insert(&[PORT.into()], 0);
     let register = jit.register_index("p").expect("DualPI2 has the register");
     jit.state.registers[register].cells[PORT as usize] = P;

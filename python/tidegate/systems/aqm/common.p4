@@ -1,22 +1,9 @@
-// What `pi2.p4` and `dualpi2.p4` have in common: what is parsed, what is remembered of a port and its queues, the PI controller, the two
-// ways to say "with this likelihood", marks, and statistics.
-//
-// Units: times in microseconds, sizes in bytes of Ethernet frames, probabilities in 1/2^32 (ONE is 1).
-// A queue has a slot: twice its port's number, plus one for the L queue.
+// What `pi2.p4` and `dualpi2.p4` have in common: what is remembered of a port and its queues, the PI controller, and the two ways to
+// say "with this likelihood". Units as in `frames.p4`; probabilities are in 1/2^32 (ONE is 1).
 
-#include <core.p4>
-#include <v1model.p4>
-#include "../../p4/headers.p4"
-#include "../../p4/ecn.p4"
+#include "frames.p4"
+#include "statistics.p4"
 
-const bit<32> PORTS = 512;
-const bit<32> SLOTS = 1024;
-const bit<32> MTU = 1514;
-// Bins of a queue's delays: 128 of 16 us, then 240 of 128 us, then 144 of 2048 us, the last of which has no end.
-const bit<32> BINS = 512;
-const bit<32> LAST_BIN = 511;
-
-typedef bit<32> time_t;
 typedef bit<64> prob_t;
 
 const prob_t ONE = 0x1_0000_0000;
@@ -25,25 +12,6 @@ const prob_t ONE = 0x1_0000_0000;
 const bit<48> MOST_TIME = 0xf_ffff;
 const bit<8> ALPHA_SHIFT = 20;
 const bit<8> LONG_SHIFT = 10;
-
-struct headers_t {
-    ethernet_t ethernet;
-    vlan_t     vlan;
-    ipv4_t     ipv4;
-    ipv6_t     ipv6;
-}
-
-struct metadata_t {
-    // The packet goes to a port whose queues are managed, and counts in `backlog`.
-    bit<1>  managed;
-    // For the L queue.
-    bit<1>  low;
-    bit<1>  l4s;
-    bit<1>  classified;
-    bit<2>  ecn;
-    bit<6>  dscp;
-    bit<32> limit;
-}
 
 // How a port's queues are managed.
 struct config_t {
@@ -57,19 +25,21 @@ struct config_t {
     bit<8>  k;
     bit<24> one_by_k;
     prob_t  p_max;
-    // The native AQM of the L queue: a ramp from `min_th` to `max_th`, `slope` for each microsecond; not for a packet behind which
-    // at most `th_len` wait.
+    // The native AQM of the L queue: a ramp from `min_th` to `max_th`, `slope` for each microsecond; only for a packet behind
+    // which at least `behind` wait.
     time_t  min_th;
     time_t  max_th;
     prob_t  slope;
-    bit<19> th_len;
+    bit<19> behind;
     // Random numbers, or RFC 9332's recurrence.
     bit<1>  dice;
     // Something else polices the L queue: packets in it that are not ECN-capable are left alone.
     bit<1>  policed;
-    // While less than two packets wait, the PI controller's signals are held back.
-    bit<1>  spares_two;
+    // While fewer bytes wait (two full packets; 0: never), the PI controller's signals are held back.
+    bit<32> spared;
 }
+
+counter(SLOTS, CounterType.packets) overflowed;
 
 // Bytes that wait; how long the last packet waited (0: none waits any more), which is what the control plane goes by; and since
 // when the first packet waits, as far as it is known: when it came, if the queue was empty, else when the one before it had come.
@@ -83,98 +53,21 @@ register<bit<48>>(PORTS) updated;
 // What RFC 9332's recurrence has added up.
 register<prob_t>(SLOTS) signals;
 
-// Statistics (RFC 9332 section 2.5.2.2). What is in the histogram of delays was presented to the AQM; the rest is tail drop.
-counter(SLOTS, CounterType.packets_and_bytes) arrived;
-counter(SLOTS, CounterType.packets) overflowed;
-counter(SLOTS, CounterType.packets_and_bytes) forwarded;
-counter(SLOTS, CounterType.packets) marked;
-counter(SLOTS, CounterType.packets) dropped_not_ect;
-counter(SLOTS, CounterType.packets) dropped_ect;
-register<bit<64>>(SLOTS) delay_sum;
-counter(SLOTS * BINS, CounterType.packets) delay_histogram;
-
-parser AqmParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    state start {
-        packet.extract(hdr.ethernet);
-        transition select(hdr.ethernet.type) {
-            TYPE_IPV4: ipv4;
-            TYPE_IPV6: ipv6;
-            TYPE_VLAN: vlan;
-            default: accept;
-        }
-    }
-
-    state vlan {
-        packet.extract(hdr.vlan);
-        transition select(hdr.vlan.type) {
-            TYPE_IPV4: ipv4;
-            TYPE_IPV6: ipv6;
-            default: accept;
-        }
-    }
-
-    state ipv4 {
-        packet.extract(hdr.ipv4);
-        meta.ecn = hdr.ipv4.ecn;
-        meta.dscp = hdr.ipv4.dscp;
-        transition accept;
-    }
-
-    state ipv6 {
-        packet.extract(hdr.ipv6);
-        meta.ecn = hdr.ipv6.ecn;
-        meta.dscp = hdr.ipv6.dscp;
-        transition accept;
-    }
-}
-
-control AqmVerify(inout headers_t hdr, inout metadata_t meta) {
-    apply { }
-}
-
-control AqmCompute(inout headers_t hdr, inout metadata_t meta) {
-    apply { }
-}
-
-control AqmDeparser(packet_out packet, in headers_t hdr) {
-    apply {
-        packet.emit(hdr);
-    }
-}
-
 // Where a packet goes, and whether queues are managed there.
 control Forwarding(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    action drop() {
-        mark_to_drop(standard_metadata);
-    }
+    Forward() forward;
 
-    action to_port(bit<9> port) {
-        standard_metadata.egress_spec = port;
-    }
-
-    // Copies go to queues unmanaged.
-    action flood(bit<16> group) {
-        standard_metadata.mcast_grp = group;
-    }
-
-    table forward {
-        key = { hdr.ethernet.dst : exact; }
-        actions = { to_port; flood; drop; }
-        default_action = drop();
-        size = 65536;
-    }
-
-    action manage(bit<32> limit, bit<1> l4s, bit<1> classified) {
+    action manage(bit<32> room, bit<1> l4s, bit<1> classified) {
         meta.managed = 1;
-        meta.limit = limit;
+        meta.room = room;
         meta.l4s = l4s;
         meta.classified = classified;
     }
 
     action leave() { }
 
-    // Bytes that a port's queues hold together; whether there is L4S at all, and classifiers of the operator's. Ports without an
-    // entry are not managed.
+    // At how many waiting bytes in both queues a packet is still taken; whether there is L4S at all, and classifiers of the
+    // operator's. Ports without an entry are not managed.
     table buffers {
         key = { standard_metadata.egress_spec : exact; }
         actions = { manage; leave; }
@@ -183,9 +76,10 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, inout standard_me
     }
 
     apply {
-        switch (forward.apply().action_run) {
-            to_port: { buffers.apply(); }
-            default: { }
+        bool sent;
+        forward.apply(hdr, standard_metadata, sent);
+        if (sent) {
+            buffers.apply();
         }
     }
 }
@@ -194,7 +88,7 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, inout standard_me
 control Configuration(in standard_metadata_t standard_metadata, out config_t config, out bool there) {
     action configure(
         time_t period, time_t target, bit<23> alpha, bit<23> beta, bit<8> k, bit<24> one_by_k, prob_t p_max, time_t min_th,
-        time_t max_th, prob_t slope, bit<19> th_len, bit<1> dice, bit<1> policed, bit<1> spares_two
+        time_t max_th, prob_t slope, bit<19> behind, bit<1> dice, bit<1> policed, bit<32> spared
     ) {
         config.period = period;
         config.target = target;
@@ -206,10 +100,10 @@ control Configuration(in standard_metadata_t standard_metadata, out config_t con
         config.min_th = min_th;
         config.max_th = max_th;
         config.slope = slope;
-        config.th_len = th_len;
+        config.behind = behind;
         config.dice = dice;
         config.policed = policed;
-        config.spares_two = spares_two;
+        config.spared = spared;
     }
 
     action none() { }
@@ -226,7 +120,7 @@ control Configuration(in standard_metadata_t standard_metadata, out config_t con
     }
 }
 
-// Takes a packet into the buffer that a port's queues share, or drops it (RFC 9332 Fig. 3): there must be room for an MTU.
+// Takes a packet into the buffer that a port's queues share, or drops it (RFC 9332 Fig. 3): there must be room for a full packet.
 control Buffer(inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     apply {
         bit<32> slot = (bit<32>) standard_metadata.egress_spec << 1 | (bit<32>) meta.low;
@@ -235,7 +129,7 @@ control Buffer(inout metadata_t meta, inout standard_metadata_t standard_metadat
         arrived.count(slot);
         backlog.read(own, slot);
         backlog.read(other, slot ^ 1);
-        if (own + other + MTU > meta.limit) {
+        if (own + other > meta.room) {
             overflowed.count(slot);
             meta.managed = 0;
             mark_to_drop(standard_metadata);
@@ -251,6 +145,8 @@ control Buffer(inout metadata_t meta, inout standard_metadata_t standard_metadat
 // Takes a packet out of the buffer. `waiting`: bytes that waited, this packet included; `waited`: how long the first packet of
 // either queue has waited, whichever is longer (an empty queue's has not).
 control Dequeue(in bit<32> slot, in standard_metadata_t standard_metadata, out bit<32> waiting, out time_t waited) {
+    Waits() waits;
+
     apply {
         bit<48> now = standard_metadata.egress_global_timestamp;
         time_t time = standard_metadata.deq_timedelta;
@@ -276,19 +172,7 @@ control Dequeue(in bit<32> slot, in standard_metadata_t standard_metadata, out b
             delay.write(slot, time);
             since.write(slot, now - (bit<48>) time);
         }
-        bit<64> sum;
-        delay_sum.read(sum, slot);
-        delay_sum.write(slot, sum + (bit<64>) time);
-        bit<32> bin;
-        if (time < 2048) {
-            bin = time >> 4;
-        } else if (time < 32768) {
-            bin = 112 + (time >> 7);
-        } else {
-            bin = 352 + (time >> 11);
-            bin = bin > LAST_BIN ? LAST_BIN : bin;
-        }
-        delay_histogram.count(slot * BINS + bin);
+        waits.apply(slot, time);
     }
 }
 
@@ -371,34 +255,6 @@ control Squared(in config_t config, in bit<32> slot, in prob_t root, out bool du
             due = sum > ONE;
             sum = due ? sum - ONE : sum;
             signals.write(slot, sum);
-        }
-    }
-}
-
-// What is to become of a packet, done: CE, gone, or neither; and counted. Only what is ECN-capable is marked (RFC 3168). Packets
-// with CE stay as they are (RFC 9331 section 5.1).
-control Signal(
-    in bit<32> slot, in bool marks, in bool drops, inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata
-) {
-    apply {
-        if (drops) {
-            if (meta.ecn == NOT_ECT) {
-                dropped_not_ect.count(slot);
-            } else {
-                dropped_ect.count(slot);
-            }
-            mark_to_drop(standard_metadata);
-        } else {
-            if (marks && (meta.ecn == ECT0 || meta.ecn == ECT1)) {
-                marked.count(slot);
-                if (hdr.ipv4.isValid()) {
-                    hdr.ipv4.checksum = checksum_with_ce(hdr.ipv4.checksum, hdr.ipv4.ecn);
-                    hdr.ipv4.ecn = CE;
-                } else {
-                    hdr.ipv6.ecn = CE;
-                }
-            }
-            forwarded.count(slot);
         }
     }
 }

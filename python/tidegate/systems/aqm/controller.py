@@ -20,13 +20,16 @@ from tidegate.control import Controller, Port, Queue, SwitchApi
 from tidegate.control.api import Scheduler
 
 Home = Literal["control plane", "data plane"]
+Ports = Mapping[str, int] | Callable[[], Mapping[str, int]]
+"""Where packets go: a port for each Ethernet address, or what gives that."""
 
 # Of the data plane: a probability of 1; alpha has 20 more bits behind the point; a coupling factor of 1.
 ONE = 1 << 32
 ALPHA_SCALE = 1 << 20
 K_ONE = 16
 BINS = 512
-MTU = 1514
+FRAMING = 14
+"""Bytes that Ethernet adds to an IP packet."""
 LOW = 1
 """The L queue's number at its port; the C queue has 0."""
 
@@ -43,6 +46,8 @@ class Aqm:
     """The longest RTT for which the PI controller is stable."""
     period: units.Time | None = None
     """Tupdate; by default the smaller of the target and a third of `rtt_max`."""
+    gains: tuple[float, float] | None = None
+    """alpha and beta in Hz; by default those that RFC 9332 computes from Tupdate and `rtt_max`."""
     k: float = 2.0
     """Coupling factor: the marking probability of scalable packets is `k` times p'."""
     p_c_max: float | None = None
@@ -50,10 +55,14 @@ class Aqm:
     ramp_from: units.Time = "800 us"
     ramp: units.Time = "400 us"
     """The L queue's native marking begins at the delay `ramp_from` and reaches 100 % at `ramp_from` + `ramp`; 0: a step."""
-    ramp_packets: int = 1
-    """No native mark for a packet with at most this many packets behind it."""
+    ramp_packets: int | None = 1
+    """No native mark for a packet with at most this many packets behind it; `None`: any packet may be marked."""
     limit: units.Time = "250 ms"
     """Buffer of both queues together, in time at the port's rate."""
+    limit_packets: int | None = None
+    """That buffer in packets of full size, in place of `limit`."""
+    mtu: int = 1500
+    """Bytes of the largest IP packet: a packet is taken if one of full size would have room, and `spares_two` goes by it."""
     random: bool = False
     """Random signals, as in the paper; otherwise RFC 9332's recurrence."""
     policed: bool = False
@@ -75,11 +84,15 @@ class Aqm:
     @property
     def alpha(self) -> float:
         """Integral gain, in Hz."""
+        if self.gains is not None:
+            return self.gains[0]
         return 0.1 * (self.tupdate / units.PS_PER_S) / (units.time(self.rtt_max) / units.PS_PER_S) ** 2
 
     @property
     def beta(self) -> float:
         """Proportional gain, in Hz."""
+        if self.gains is not None:
+            return self.gains[1]
         return 0.3 / (units.time(self.rtt_max) / units.PS_PER_S)
 
     @property
@@ -114,17 +127,26 @@ class Aqm:
             raise TidegateError(
                 f"the PI controller's period is {units.show_time(self.tupdate)}{whence}; give 1 us to 1 s"
             )
-        if max(self._gains()) >= 1 << 23:
+        check_gains(self.gains)
+        if max(self._gains()) > _MOST_GAIN:
             raise TidegateError(
                 f"the gains for an rtt_max of {self.rtt_max} are too large; give at least 8 ms"
+                if self.gains is None
+                else f"the gains {self.gains} are too large for the data plane; "
+                f"give at most {_MOST_GAIN * self.tupdate / _US / _PER_US:.3g} and {_MOST_GAIN * 1e6 / ONE:.4g} Hz"
             )
-        if not 0 <= self.ramp_packets < 1 << 19:
-            raise TidegateError(f"ramp_packets is {self.ramp_packets}; give 0 to {2**19 - 1}")
+        for name, least, most in (
+            ("ramp_packets", 0, 2**19 - 2),
+            ("limit_packets", 2, 2**31),
+            ("mtu", 68, 65_535),
+        ):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int) and least <= value <= most):
+                raise TidegateError(f"{name} is {value!r}; give {least} to {most}")
 
     def _gains(self) -> tuple[int, int]:
         """Alpha and beta of the data plane: for a microsecond of delay."""
-        per_us = ONE * ALPHA_SCALE / 1e6
-        return round(self.alpha / (self.tupdate / _US) * per_us), round(self.beta * ONE / 1e6)
+        return round(self.alpha / (self.tupdate / _US) * _PER_US), round(self.beta * ONE / 1e6)
 
     def values(self) -> list[int]:
         """What the data plane's action `configure` takes."""
@@ -140,25 +162,51 @@ class Aqm:
             low,
             low + width,
             ONE // width if width else 0,
-            self.ramp_packets,
+            0 if self.ramp_packets is None else self.ramp_packets + 1,
             int(self.random),
             int(self.policed),
-            int(self.spares_two),
+            2 * self.frame if self.spares_two else 0,
         ]
+
+    @property
+    def frame(self) -> int:
+        """Bytes of a full frame."""
+        return self.mtu + FRAMING
+
+    def room(self, rate: int) -> int:
+        """At how many waiting bytes a port of this rate in bit/s still takes a packet."""
+        if self.limit_packets is None:
+            held = units.time(self.limit) * rate // (8 * units.PS_PER_S)
+        else:
+            held = self.limit_packets * self.frame
+        return min(max(held, 2 * self.frame), 2**32 - 1) - self.frame
 
 
 _US = 1_000_000
+_PER_US = ONE * ALPHA_SCALE / 1e6
+_MOST_GAIN = (1 << 23) - 1
 
-PAPER = Aqm(
-    home="control plane",
-    target="20 ms",
+
+def check_gains(gains: tuple[float, float] | None) -> None:
+    """Raise `TidegateError` unless both are numbers above 0."""
+    if gains is not None and not (
+        len(gains) == 2 and all(isinstance(gain, Real) and gain > 0 for gain in gains)
+    ):
+        raise TidegateError(f"the gains are {gains!r}; give alpha and beta in Hz, both above 0")
+
+
+LINUX = Aqm(
+    target="15 ms",
     period="16 ms",
+    gains=(41 / 256, 819 / 256),
     ramp_from="1 ms",
-    ramp=0,
+    ramp="1 us",
+    ramp_packets=None,
+    limit_packets=10_000,
     random=True,
-    spares_two=False,
 )
-"""The paper's settings: target 20 ms, period 16 ms, a step at 1 ms, random signals."""
+"""A model of Linux's sch_dualpi2 by the defaults of its `dualpi2_reset_default` (Linux 6.17): alpha and beta are 41 and 819 in 1/256 Hz, the
+step is above 1 ms whatever waits behind. Its scheduler is `dual_port(weight=9)`: 10 % for C."""
 
 
 def bin_edges_us(number: int) -> tuple[int, int]:
@@ -207,7 +255,7 @@ class AqmController(Controller):
         rates: Mapping[int, units.Rate],
         aqm: Aqm = Aqm(),
         *,
-        ports: Mapping[str, int] | Callable[[], Mapping[str, int]] | None = None,
+        ports: Ports | None = None,
         watch: units.Time = "100 ms",
         hysteresis: units.Time = "5 s",
     ) -> None:
@@ -221,24 +269,11 @@ class AqmController(Controller):
     def start(self, switch: SwitchApi) -> None:
         """Fill the tables; existing entries and p' stay unchanged."""
         self._managed = {port: _Managed(rate) for port, rate in self._rates.items()}
-        known = {entry.match[0].value for entry in switch.table_entries("forward")}
-        for address, port in (self._ports() if callable(self._ports) else self._ports).items():
-            if int(address.replace(":", ""), 16) not in known:
-                switch.table_add("forward", [address], "to_port", [port])
+        forward(switch, self._ports)
         for port, managed in self._managed.items():
-            limit = max(units.time(self.aqm.limit) * managed.rate // (8 * units.PS_PER_S), 2 * MTU)
-            _set(
-                switch,
-                "buffers",
-                port,
-                "manage",
-                [
-                    min(limit, 2**32 - 1),
-                    int(self.aqm.l4s),
-                    int(self.aqm.classified),
-                ],
-            )
-            _set(switch, "aqm", port, "configure", self.aqm.values())
+            buffer = [self.aqm.room(managed.rate), int(self.aqm.l4s), int(self.aqm.classified)]
+            set_entry(switch, "buffers", port, "manage", buffer)
+            set_entry(switch, "aqm", port, "configure", self.aqm.values())
             managed.previous_us = int(switch.register_read("previous_delay", port, 1)[0])
 
     def tick(self, now: int, switch: SwitchApi) -> None:
@@ -279,7 +314,15 @@ class AqmController(Controller):
             managed.quiet_until = now + self._hysteresis
 
 
-def _set(switch: SwitchApi, table: str, port: int, action: str, values: list[int]) -> None:
+def forward(switch: SwitchApi, ports: Ports) -> None:
+    """Add the entries of the table `forward` that are not there yet."""
+    known = {entry.match[0].value for entry in switch.table_entries("forward")}
+    for address, port in (ports() if callable(ports) else ports).items():
+        if int(address.replace(":", ""), 16) not in known:
+            switch.table_add("forward", [address], "to_port", [port])
+
+
+def set_entry(switch: SwitchApi, table: str, port: int, action: str, values: list[int]) -> None:
     """Set the entry of a port, replacing an existing one."""
     for entry in switch.table_entries(table):
         if entry.match[0].value == port:

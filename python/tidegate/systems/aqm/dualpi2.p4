@@ -94,7 +94,7 @@ control DualEgress(inout headers_t hdr, inout metadata_t meta, inout standard_me
                 prob_t base;
                 prob_t coupled;
                 pi.apply(port, config, waited, standard_metadata.egress_global_timestamp, base);
-                if (config.spares_two == 1 && waiting < 2 * MTU) {
+                if (waiting < config.spared) {
                     base = 0;
                 }
                 couple.apply(config, base, coupled);
@@ -105,7 +105,7 @@ control DualEgress(inout headers_t hdr, inout metadata_t meta, inout standard_me
                 if (meta.low == 1) {
                     prob_t native = 0;
                     time_t time = standard_metadata.deq_timedelta;
-                    if (standard_metadata.deq_qdepth > config.th_len) {
+                    if (standard_metadata.deq_qdepth >= config.behind) {
                         if (time >= config.max_th) {
                             native = ONE;
                         } else if (time > config.min_th) {

@@ -14,7 +14,7 @@ from typing import Any
 from tidegate.control import Controller, Port, SwitchApi
 from tidegate.network import Network
 from tidegate.systems.aqm.controller import BINS, ONE, Aqm, AqmController, dual_port
-from tidegate.systems.aqm.experiments.testbed import ONE_QUEUE
+from tidegate.systems.aqm.experiments.testbed import INSIDE, ONE_QUEUE
 from tidegate.systems.aqm.rfc9332_pseudocode import (
     DualPi2,
     Packet,
@@ -26,6 +26,7 @@ from tidegate.systems.aqm.rfc9332_pseudocode import (
     Wrr,
 )
 from tidegate.systems.aqm.setup import program
+from tidegate.systems.aqm.tofino import TofinoAqm, TofinoController
 
 # Bits a second: a byte takes a microsecond on the wire.
 RATE = 8_000_000
@@ -158,7 +159,7 @@ COUNTERS = (
 
 def through_program(
     name: str,
-    aqm: Aqm,
+    aqm: Aqm | TofinoAqm,
     packets: Sequence[Sent],
     *,
     p: Fraction = Fraction(0),
@@ -171,24 +172,32 @@ def through_program(
 ) -> Outcome:
     """What the program and the switch around it do with the packets.
 
-    `during` the run, things are done to the switch. `options` are those of the controller.
+    `during` the run, things are done to the switch. `options` are those of the controller. With a `TofinoAqm`, `name` is a program in
+    Tofino's form.
     """
     net = Network()
     switch = net.switch("switch", program(name), queues=2, cpu_port=CPU_PORT)
     sink = net.host("sink")
     link = net.link(switch, sink, rate=rate, delay="1 ms", framing=14)
-    queues = port or (ONE_QUEUE if name == "pi2" else dual_port())
+    queues = port or (ONE_QUEUE if name.startswith("pi2") else dual_port())
+    tofino = isinstance(aqm, TofinoAqm)
+    likelihoods = ("p_coupled", "p_squared") if tofino else ("p",)
     net.configure(switch, link, queues)
 
     def set_up(api: SwitchApi) -> None:
-        api.register_write("p", [int(p * ONE)], PORT)
+        for register in likelihoods:
+            api.register_write(register, [min(int(p * ONE), ONE - 1) if tofino else int(p * ONE)], PORT)
         if name == "dualpi2":
             api.table_add("dscps", [L_DSCP], "low")
             api.table_add("dscps", [C_DSCP], "classic")
         prepare(api)
 
-    asks = replace(aqm, classified=any(sent.classed for sent in packets))
-    controller = AqmController({PORT: rate}, asks, ports={_mac(MAC): PORT}, **(options or {}))
+    controller: Controller
+    if isinstance(aqm, TofinoAqm):
+        controller = TofinoController({PORT: rate}, aqm, ports={_mac(MAC): PORT}, **(options or {}))
+    else:
+        asks = replace(aqm, classified=any(sent.classed for sent in packets))
+        controller = AqmController({PORT: rate}, asks, ports={_mac(MAC): PORT}, **(options or {}))
     feeder = _Feeder(set_up)
     net.control(controller, switch)
     net.control(feeder, switch)
@@ -202,13 +211,15 @@ def through_program(
         end = max(end, at)
     end += round(sum(sent.bytes for sent in packets) * 8 / rate * 1e12) + 10**10
     state: dict[str, Any] = {}
+    registers = ("classic_delay", "delay_sum") if tofino else ("backlog", "delay", "delay_sum")
+    counters = tuple(counter for counter in COUNTERS if counter != "overflowed") if tofino else COUNTERS
 
     def read() -> None:
         api = feeder.switch
-        state["p"] = Fraction(int(api.register_read("p", PORT, 1)[0]), ONE)
-        for counter in COUNTERS:
+        state["p"] = Fraction(int(api.register_read(likelihoods[0], PORT, 1)[0]), ONE)
+        for counter in counters:
             state[counter] = api.counter_read(counter, 2 * PORT, 2)[:, 0].tolist()
-        for register in ("backlog", "delay", "delay_sum"):
+        for register in registers:
             state[register] = api.register_read(register, 2 * PORT, 2).tolist()
         cells = api.counter_read("delay_histogram", 2 * PORT * BINS, 2 * BINS)[:, 0]
         state["bins"] = cells.reshape(2, BINS).tolist()
@@ -223,8 +234,8 @@ def through_program(
     return Outcome(
         [Left(*number_and_ecn(data), ns // 1000) for ns, data in records],
         state["p"],
-        {name: state[name] for name in ("presented", *COUNTERS)},
-        {name: state[name] for name in ("backlog", "delay", "delay_sum")},
+        {name: state[name] for name in ("presented", *counters)},
+        {name: state[name] for name in registers},
         [data for _, data in records],
         notes.select("time_s", "quantity", "value").rows(),
         state["bins"],
@@ -254,7 +265,8 @@ def params_of(aqm: Aqm, rate: int = RATE) -> Params:
     _, target, alpha, beta, _, _, p_max, *_ = aqm.values()
     min_th, max_th, slope = aqm.values()[7:10]
     return Params(
-        limit=max(int(Fraction(250, 1000) * rate / 8), 2 * 1514),
+        limit=aqm.room(rate) + aqm.frame,
+        frame=aqm.frame,
         k=Fraction(aqm.k),
         target=target,
         alpha=Fraction(alpha, 2**52),
@@ -263,7 +275,7 @@ def params_of(aqm: Aqm, rate: int = RATE) -> Params:
         min_th=min_th,
         range=max_th - min_th,
         slope=Fraction(slope, 2**32),
-        th_len=aqm.ramp_packets,
+        th_len=-1 if aqm.ramp_packets is None else aqm.ramp_packets,
         l4s=aqm.l4s,
         policed=aqm.policed,
         spares_two=aqm.spares_two,
@@ -327,6 +339,9 @@ def scheduled(name: str) -> tuple[Port, Scheduler]:
         return dual_port("time-shifted FIFO", time_shift="50 ms"), TsFifo()
     return dual_port(), Wrr()
 
+
+# The PI controller in the control plane every 16 ms, with the paper's target, step and random signals.
+OUTSIDE = replace(INSIDE, home="control plane")
 
 # p' stays what it is set to: the gains for such a round trip are 0. No native marks, no two-packet minimum.
 FIXED = Aqm(rtt_max="100000 s", ramp_from="2 s", spares_two=False)

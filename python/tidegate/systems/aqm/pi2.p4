@@ -45,7 +45,7 @@ control Pi2Egress(inout headers_t hdr, inout metadata_t meta, inout standard_met
                 prob_t base;
                 prob_t coupled;
                 pi.apply(port, config, waited, standard_metadata.egress_global_timestamp, base);
-                if (config.spares_two == 1 && waiting < 2 * MTU) {
+                if (waiting < config.spared) {
                     base = 0;
                 }
                 couple.apply(config, base, coupled);

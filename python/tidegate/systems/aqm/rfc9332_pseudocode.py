@@ -17,7 +17,8 @@ from fractions import Fraction
 from typing import Literal
 
 PS_PER_US = 1_000_000
-MTU = 1514
+FRAME = 1514
+"""Bytes of a full frame."""
 NOT_ECT, ECT1, ECT0, CE = range(4)
 
 
@@ -99,6 +100,9 @@ class Params:
     slope: Fraction | None = None
     """One over `range`, if not exactly."""
     th_len: int = 1
+    """-1: a packet may be the last one."""
+    frame: int = FRAME
+    """Bytes of a full frame: the RFC's MTU."""
     # What the RFC describes in words.
     l4s: bool = True
     policed: bool = False
@@ -149,7 +153,7 @@ class DualPi2:
 
     def enqueue(self, now: int, pkt: Packet) -> None:
         """Figure 3."""
-        if self.lq.byt() + self.cq.byt() + MTU > self.params.limit:
+        if self.lq.byt() + self.cq.byt() + self.params.frame > self.params.limit:
             self.overflowed.append(pkt.number)
             return
         pkt.stamp = now
@@ -214,7 +218,7 @@ class DualPi2:
             pkt, qdelay = q.dequeue(now)
             if updates is not None:
                 updates(q, qdelay)
-            spared = params.spares_two and waiting < 2 * MTU
+            spared = params.spares_two and waiting < 2 * params.frame
             p, p_cl, p_c = (Fraction(0),) * 3 if spared else (self.p, self.p_cl, self.p_c)
             scalable = params.l4s and pkt.ecn % 2 == 1
             ecn_capable = pkt.ecn in (ECT0, CE) or scalable
@@ -286,7 +290,7 @@ class Wrr(Scheduler):
     def of_both(self, now: int, lq: Queue, cq: Queue) -> Queue:
         """C, if it has credit."""
         l_weight, c_weight = self.weights
-        credit = (c_weight - l_weight) * MTU if self.state is None else self.state
+        credit = (c_weight - l_weight) * FRAME if self.state is None else self.state
         if credit > 0:
             self.state = credit - l_weight * cq.packets[0].bytes
             return cq

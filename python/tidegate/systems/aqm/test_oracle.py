@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.systems.aqm import packet_harness as rig
-from tidegate.systems.aqm.controller import ONE, PAPER, Aqm, AqmController
+from tidegate.systems.aqm.controller import ONE, Aqm, AqmController
 from tidegate.systems.aqm.packet_harness import Left, Sent
 from tidegate.systems.aqm.rfc9332_pseudocode import NOT_ECT, DualPi2, Packet, Params, Pi2, Wrr
 
@@ -78,9 +78,11 @@ SETTINGS = st.builds(
     p_c_max=st.sampled_from([None, 0.01, 0.25, 1.0]),
     ramp_from=st.sampled_from([0, "800 us", "5 ms"]),
     ramp=st.sampled_from([0, "400 us", "512 us"]),
-    ramp_packets=st.integers(0, 3),
+    ramp_packets=st.sampled_from([None, 0, 1, 2, 3]),
     random=st.booleans(),
     policed=st.booleans(),
+    mtu=st.sampled_from([1500, 1500, 9000]),
+    limit_packets=st.sampled_from([None, None, 20]),
     spares_two=st.booleans(),
     l4s=st.sampled_from([True, True, False]),
 )
@@ -115,7 +117,7 @@ def test_same_decisions_as_rfc_9332_for_any_packets_and_settings(
 def test_same_decisions_with_the_controller_in_the_control_plane(name: str) -> None:
     """The oracle's p' follows the same law every 16 ms, and is as precise as the data plane's register."""
     packets = traffic(11, 2000, (0.9, 1.3, 0.8))
-    aqm = replace(PAPER, ramp_from="800 us", ramp="512 us")
+    aqm = replace(rig.OUTSIDE, ramp_from="800 us", ramp="512 us")
     ours = rig.through_program(name, aqm, packets)
     ticked = _with_ticks(name, aqm, packets)
     assert ours.left == ticked
@@ -192,11 +194,13 @@ def test_a_controller_that_comes_back_goes_on_where_it_was() -> None:
     seen: list[float] = []
 
     def prepare(api: object) -> None:
-        again = AqmController({rig.PORT: rig.RATE}, PAPER)
+        again = AqmController({rig.PORT: rig.RATE}, rig.OUTSIDE)
         again.start(api)  # type: ignore[arg-type]
         seen.append(float(api.register_read("p", rig.PORT, 1)[0]))  # type: ignore[attr-defined]
 
-    ours = rig.through_program("dualpi2", PAPER, [Sent(1000, ecn=NOT_ECT)], p=Fraction(1, 8), prepare=prepare)
+    ours = rig.through_program(
+        "dualpi2", rig.OUTSIDE, [Sent(1000, ecn=NOT_ECT)], p=Fraction(1, 8), prepare=prepare
+    )
     assert seen == [ONE / 8]
     assert len(ours.left) == 1
 
@@ -208,12 +212,12 @@ def test_a_controller_that_takes_over_knows_the_delay_before() -> None:
     def prepare(api: object) -> None:
         api.register_write("delay", [30_000, 0], 2 * rig.PORT)  # type: ignore[attr-defined]
         for _ in range(2):
-            again = AqmController({rig.PORT: rig.RATE}, PAPER)
+            again = AqmController({rig.PORT: rig.RATE}, rig.OUTSIDE)
             again.start(api)  # type: ignore[arg-type]
             again.tick(0, api)  # type: ignore[arg-type]
             values.append(float(api.register_read("p", rig.PORT, 1)[0]) / ONE)  # type: ignore[attr-defined]
 
-    rig.through_program("dualpi2", PAPER, [Sent(1000, ecn=NOT_ECT)], prepare=prepare)
+    rig.through_program("dualpi2", rig.OUTSIDE, [Sent(1000, ecn=NOT_ECT)], prepare=prepare)
     first, second = values
-    assert first == pytest.approx(PAPER.alpha * 0.01 + PAPER.beta * 0.03, abs=1e-6)
-    assert second - first == pytest.approx(PAPER.alpha * 0.01, abs=1e-6)
+    assert first == pytest.approx(rig.OUTSIDE.alpha * 0.01 + rig.OUTSIDE.beta * 0.03, abs=1e-6)
+    assert second - first == pytest.approx(rig.OUTSIDE.alpha * 0.01, abs=1e-6)

@@ -15,7 +15,7 @@ from tidegate.measures import NO_DELAYS, Delays, Noted, goodputs_mbps, grown, sa
 from tidegate.results import Result, jain
 from tidegate.specs import PageSpec
 from tidegate.systems.aqm.controller import LOW, bin_edges_us
-from tidegate.systems.aqm.experiments.testbed import BOTTLENECK, FRAME_BITS, WAYS, Bottleneck, Counts
+from tidegate.systems.aqm.experiments.testbed import BOTTLENECK, WAYS, Bottleneck, Counts
 
 
 class QueueNotes(Noted):
@@ -123,14 +123,19 @@ def rows_of(
 
 
 def expected_p(
-    capacity_mbps: float, rtt_classic_ms: float, rtt_l4s_ms: float, classic: int, l4s: int
+    capacity_mbps: float,
+    rtt_classic_ms: float,
+    rtt_l4s_ms: float,
+    classic: int,
+    l4s: int,
+    frame_bits: int = 8 * 1514,
 ) -> float:
     """p' at which the window laws of CUBIC and Prague fill the link.
 
     CUBIC's window is the larger of its own, 1.054 (R/p_C)^(3/4), and Reno's, 1.22 / sqrt(p_C) (RFC 9438); p_C = p'^2. Prague's is
     2 (1 - p_L) / p_L, by the ratio of the round trip to 25 ms where that is shorter; p_L = 2 p'.
     """
-    packets = capacity_mbps * 1e6 / FRAME_BITS
+    packets = capacity_mbps * 1e6 / frame_bits
     classic_s, l4s_s = rtt_classic_ms / 1e3, rtt_l4s_ms / 1e3
 
     def load(p: float) -> float:

@@ -21,7 +21,6 @@ from tidegate.systems.aqm.experiments.measuring import QueueNotes
 from tidegate.systems.aqm.experiments.testbed import (
     BASELINES,
     BOTTLENECK,
-    SEGMENT_BITS,
     WAYS,
     Bottleneck,
     Ways,
@@ -198,7 +197,7 @@ def _draw_scenarios(ways: Sequence[str], scenarios: Sequence[str], runs: list[Ru
     lines = -(-len(scenarios) // columns)
     figure = Figure(figsize=(0.6 + 3 * columns, 0.6 + 2.8 * lines), layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False).flatten()
-    most = CAPACITY_MBPS * SEGMENT_BITS / (1514 * 8)
+    most = CAPACITY_MBPS * 1448 / 1514
     for name, panel in zip(scenarios, panels, strict=False):
         for way in ways:
             own = [row for row in rows if row["way"] == way and row["scenario"] == name]
