@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 
 from tidegate.experiments import Row
 from tidegate.experiments import run as run_experiment
 from tidegate.network import Network
-from tidegate.systems.aqm.controller import Aqm
+from tidegate.systems.aqm import packet_harness as rig
+from tidegate.systems.aqm.controller import LINUX, Aqm
+from tidegate.systems.aqm.experiments.flow_history import FlowHistory
 from tidegate.systems.aqm.experiments.measuring import QueueNotes, expected_p, rows_of
 from tidegate.systems.aqm.experiments.overload import overloaded
 from tidegate.systems.aqm.experiments.testbed import (
@@ -22,6 +28,7 @@ from tidegate.systems.aqm.experiments.testbed import (
     classic_flows,
     l4s_flows,
 )
+from tidegate.systems.aqm.rfc9332_pseudocode import CE, ECT1
 from tidegate.systems.aqm.setup import manage
 
 pytestmark = pytest.mark.slow
@@ -101,9 +108,11 @@ def test_experiments_run_and_draw(name: str, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
     ids = [claim["id"] for claim in answer["claims"]]
     assert len(ids) == len(set(ids)) > 3
+    assert [row["window"] for row in answer["rows"][:4]] == ["whole", "whole", "late", "late"]
     for row in answer["rows"]:
         assert len(row["goodputs_mbps"]) == row["flows"]
-        assert sum(row["goodputs_mbps"]) <= row["goodput_total_mbps"] * 1.001 <= 20
+        # A flow's goodput is that of its own time: here the last one comes after half a second at most.
+        assert sum(row["goodputs_mbps"]) <= row["goodput_total_mbps"] * 1.001 <= 20 * 4 / 3.5
         assert 0 <= row["delay_ms_p25"] <= row["delay_ms_p99"]
 
 
@@ -129,6 +138,65 @@ def test_those_beyond_the_paper_too(
     measured = " ".join(claim["measured"] for claim in answer["claims"])
     assert "nan" not in measured
     assert "nothing to measure" not in measured
+
+
+def test_frames_of_9000_bytes_fill_the_link_and_share_it() -> None:
+    """With an MTU of 9000 a full frame takes 0.6 ms of 120 Mbit/s: the buffer, the two-packet minimum and the quantum go by it."""
+    for way in ("dualpi2", "rfc", "pi2", "codel"):
+        lab = bottleneck(way, 120, 10, mtu=9000)
+        classic_flows(lab, 2)
+        l4s_flows(lab, 2)
+        lab.network.record("100 ms", queues=[lab.link])
+        cubic, prague = measured(lab)
+        assert cubic["utilisation"] > 0.95
+        # 8948 bytes of payload in frames of 9014.
+        assert cubic["goodput_total_mbps"] == pytest.approx(
+            120 * 8948 / 9014 * cubic["utilisation"], rel=0.01
+        )
+        assert prague["goodput_mbps"] > 5
+
+
+def test_the_model_of_linux_has_its_defaults() -> None:
+    """The constants of dualpi2_reset_default() in net/sched/sch_dualpi2.c."""
+    assert (LINUX.target, LINUX.tupdate, LINUX.k, LINUX.p_max) == ("15 ms", 16 * 10**9, 2.0, 0.5)
+    assert (round(256 * LINUX.alpha), round(256 * LINUX.beta)) == (41, 819)
+    assert LINUX.room(10**9) == 9_999 * 1514
+    port = WAYS["linux"].port
+    assert (port.scheduler, [queue.weight for queue in port.queues]) == ("weighted round robin", [1, 9])
+    # Above 1 ms, whatever waits behind: of two packets the second is marked from 1001 us on.
+    for wait_us, ecn in ((1000, ECT1), (1001, CE)):
+        pair = [rig.Sent(1, 1400, ECT1), rig.Sent(2, 1400, ECT1)]
+        rate = round(1400 * 8 * 10**12 / ((wait_us + 0.5) * 10**6))
+        assert rig.through_program("dualpi2", LINUX, pair, port=port, rate=rate).left[1].ecn == ecn
+
+
+def flow_samples(bytes_received: list[float], retransmits: list[int]) -> Any:
+    """A result with one flow, sampled every half second."""
+    times = [0.5 * number for number in range(len(bytes_received))]
+    frame = pl.DataFrame(
+        {
+            "flow": [0] * len(times),
+            "time_s": times,
+            "bytes_received": bytes_received,
+            "retransmits": retransmits,
+        }
+    )
+    return SimpleNamespace(flow_samples=frame)
+
+
+def test_what_a_single_loss_costs_and_how_long_a_ramp_takes() -> None:
+    # 8 Mbit/s for 6 s, then 5.6 for 6 s; a loss at 6 s.
+    rates = [0.5e6] * 12 + [0.35e6] * 12
+    history = FlowHistory(flow_samples(np.cumsum([0, *rates]).tolist(), [0] * 12 + [1] * 13))
+    assert history.loss_costs(0, 0, 12) == [pytest.approx(0.3)]
+    assert history.loss_costs(0, 5, 12) == []
+    assert history.intervals_mbps(0, 0, 2) == pytest.approx([8, 8])
+    assert history.intervals_mbps(0, 0, 0.5) == pytest.approx([8])
+    assert history.ramp_s(0, 0.0, 12, 8.0) == 1.0
+    assert history.ramp_s(0, 5.0, 12, 20.0) == 7.0
+    # Two losses within two seconds are not single ones.
+    twice = FlowHistory(flow_samples(np.cumsum([0, *rates]).tolist(), [0] * 12 + [1] * 2 + [2] * 11))
+    assert twice.loss_costs(0, 0, 12) == []
 
 
 def test_unresponsive_traffic_gains_nothing_by_ect1_and_delay_stays() -> None:

@@ -59,7 +59,7 @@ def test_rows_are_as_simulated_ones(name: str, settings: dict[str, object], tmp_
         assert row["utilisation"] > 0.5
         assert 0 < row["p_mean"] < 0.5
     if name == "symmetric":
-        cubic, prague = live["rows"]
+        cubic, prague = (row for row in live["rows"] if row["window"] == "late")
         assert cubic["ce_told"] == 0 < prague["ce_told"]
         assert prague["delay_ms_mean"] < cubic["delay_ms_mean"]
     else:

@@ -15,7 +15,13 @@ from tidegate.measures import NO_DELAYS, Delays, Noted, goodputs_mbps, grown, sa
 from tidegate.results import Result, jain
 from tidegate.specs import PageSpec
 from tidegate.systems.aqm.controller import LOW, bin_edges_us
+from tidegate.systems.aqm.experiments.flow_history import FlowHistory
 from tidegate.systems.aqm.experiments.testbed import BOTTLENECK, WAYS, Bottleneck, Counts
+
+WHOLE, LATE = "whole", "late"
+"""A row's window: all of a run or phase, as in the paper, or that without its start."""
+RAMP_SHARE = 0.8
+"""Of a fair share of the link: where a flow has ramped up."""
 
 
 class QueueNotes(Noted):
@@ -38,10 +44,22 @@ class QueueNotes(Noted):
         return Delays(np.array(edges), shares, float(mean), int(counts.sum()))
 
 
+def starts_s(lab: Bottleneck) -> dict[int, float]:
+    """When flows start."""
+    specs = ((flow.number, flow.spec) for flow in lab.network.flows)
+    return {number: spec.start / 1e12 for number, spec in specs if not isinstance(spec, PageSpec)}
+
+
 def begun(lab: Bottleneck, time_s: float) -> set[int]:
     """Flows that have started by then."""
-    specs = ((flow.number, flow.spec) for flow in lab.network.flows)
-    return {number for number, spec in specs if not isinstance(spec, PageSpec) and spec.start / 1e12 < time_s}
+    return {number for number, start in starts_s(lab).items() if start < time_s}
+
+
+def std_ms(delays: Delays) -> float:
+    """Standard deviation of delays, by the middles of their bins."""
+    middles = (delays.edges_ms[:-1] + delays.edges_ms[1:]) / 2
+    mean = float((delays.shares * middles).sum())
+    return float(np.sqrt((delays.shares * (middles - mean) ** 2).sum()))
 
 
 def _dropped_share(result: Result) -> float:
@@ -61,9 +79,14 @@ def rows_of(
     """A row for each congestion control: goodput of its flows, and delays, marks and drops in their queue.
 
     `flows`: the flows to measure, by default all. `ce_told`: packets with CE that the receivers reported to the senders. An error is
-    a flow's goodput over an equal share of the total, less 1.
+    a flow's goodput over an equal share of the total, less 1. Its quantiles are those over the flows; a single flow has those over
+    its intervals of a second. `goodput_cv`: standard deviation over mean of a flow's goodput in such intervals, the mean of the flows.
+    `ramp_s`: from the start of a flow to the first interval with `RAMP_SHARE` of a fair share of the link, the median of the flows
+    that start in this time; `None` if none does. `loss_cost`: the mean of `FlowHistory.loss_costs`; `None` without a single loss.
     """
-    noted = QueueNotes(result.notes)
+    noted, history = QueueNotes(result.notes), FlowHistory(result)
+    starts = starts_s(lab)
+    link = lab.link.forward.rate / 1e6 * lab.goodput_share
     rates = {
         flow: rate
         for flow, rate in goodputs_mbps(result, from_s, to_s).items()
@@ -87,6 +110,14 @@ def rows_of(
         low = control == "prague"
         queue = LOW if low and WAYS[lab.way].queues == 2 else 0
         errors = np.array(own) / fair - 1
+        each = [history.intervals_mbps(flow, from_s, to_s) for flow in members]
+        spread = errors if len(members) > 1 else each[0] / fair - 1
+        ramps = [
+            history.ramp_s(flow, starts[flow], to_s, RAMP_SHARE * link / len(rates))
+            for flow in members
+            if from_s <= starts[flow] < to_s
+        ]
+        costs = [cost for flow in members for cost in history.loss_costs(flow, from_s, to_s)]
         delays = (
             sampled_delays(result, BOTTLENECK, from_s, to_s) if plain else noted.delays(queue, from_s, to_s)
         )
@@ -100,13 +131,17 @@ def rows_of(
                 "flows": len(own),
                 "goodput_mbps": float(np.mean(own)),
                 "goodputs_mbps": [round(rate, 4) for rate in own],
-                "error_p25": float(np.quantile(errors, 0.25)),
+                "error_p25": float(np.quantile(spread, 0.25)),
                 "error_mean": float(errors.mean()),
-                "error_p99": float(np.quantile(errors, 0.99)),
+                "error_p99": float(np.quantile(spread, 0.99)),
                 "error_abs_mean": float(np.abs(errors).mean()),
                 "delay_ms_p25": delays.quantile_ms(0.25),
                 "delay_ms_mean": delays.mean_ms,
                 "delay_ms_p99": delays.quantile_ms(0.99),
+                "delay_ms_std": std_ms(delays),
+                "goodput_cv": float(np.mean([rate.std() / max(rate.mean(), 1e-9) for rate in each])),
+                "ramp_s": float(np.median(ramps)) if ramps else None,
+                "loss_cost": float(np.mean(costs)) if costs else None,
                 "marked_share": counts["marked"] / presented,
                 "ce_told": sum(told[flow] for flow in members),
                 "dropped_share": _dropped_share(result)
@@ -120,6 +155,23 @@ def rows_of(
             }
         )
     return rows
+
+
+def windows(
+    result: Result,
+    lab: Bottleneck,
+    about: Row,
+    from_s: float,
+    to_s: float,
+    warm_up_s: float,
+    flows: Collection[int] | None = None,
+) -> list[Row]:
+    """The rows of a run or phase from beginning to end (`WHOLE`), and those without its first `warm_up_s` (`LATE`)."""
+    return [
+        row
+        for window, begin in ((WHOLE, from_s), (LATE, from_s + warm_up_s))
+        for row in rows_of(result, lab, {**about, "window": window}, begin, to_s, flows=flows)
+    ]
 
 
 def expected_p(

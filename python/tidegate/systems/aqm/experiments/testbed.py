@@ -144,13 +144,14 @@ def bottleneck(
     access: units.Rate = "40 Gbit/s",
     count_period: units.Time = "1 s",
     aqm: Aqm | TofinoAqm | None = None,
+    port: Port | None = None,
     mtu: int = 1500,
     **options: Any,
 ) -> Bottleneck:
     """The paper's testbed, with the delay on the link to the sink, half of it each way.
 
-    Drop tail holds a BDP, but at least 20 ms; the other queues of plain routers hold 250 ms, as PI2 and DualPI2 do. `options` are
-    those of `AqmController`.
+    Drop tail holds a BDP, but at least 20 ms; the other queues of plain routers hold 250 ms, as PI2 and DualPI2 do. `aqm` and `port`
+    are those of the way if they are not given. `options` are those of `AqmController`.
     """
     net = Network()
     source, sink = net.host("source"), net.host("sink")
@@ -175,11 +176,11 @@ def bottleneck(
     net.link(source, switch, rate=access, delay=0, queue="1000000 packets", mtu=mtu)
     link = net.link(switch, sink, rate=rate, delay=delay, mtu=mtu)
     managed = how.aqm if aqm is None else aqm
-    port = replace(how.port, quantum=f"{mtu + FRAMING} B")
+    queues = replace(how.port if port is None else port, quantum=f"{mtu + FRAMING} B")
     if isinstance(managed, TofinoAqm):
-        manage(net, switch, link, managed, port=port)
+        manage(net, switch, link, managed, port=queues)
     else:
-        manage(net, switch, link, replace(managed, mtu=mtu), port=port, **options)
+        manage(net, switch, link, replace(managed, mtu=mtu), port=queues, **options)
     counts = Counts(net.port(switch, link), how.queues, count_period, buffer=isinstance(managed, Aqm))
     net.control(counts, switch)
     return Bottleneck(net, source, sink, link, way, mtu)
