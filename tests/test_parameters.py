@@ -23,6 +23,7 @@ MAY_BE_0 = (
     "routers",
     "random_chains",
     "rtt_weights",
+    "latencies",
 )
 # Names that the network knows, and the kernel.
 OPEN = ("congestion_control", "ecn", "queue", "link_rate")

@@ -122,6 +122,28 @@ def test_experiments_run_and_draw(name: str, tmp_path: Path) -> None:
         ("overload", {"ways": ("rfc",), "loads": (0.5, 2.0), "capacity_mbps": 20, "duration_s": 9}, 4),
         ("burst", {"ways": ("droptail", "rfc"), "capacity_mbps": 20, "duration_s": 8}, 3),
         ("rates", {"capacities_gbps": (1,), "flows": 4, "duration_s": 1.0}, 2),
+        (
+            "queues",
+            {
+                "ways": ("pi2", "rfc", "linux", "step", "droptail", "codel", "fq_codel"),
+                "capacities_mbps": (20,),
+                "base_rtts_ms": (10.0,),
+                "mixes": ("2-2",),
+                "duration_s": 4,
+                "warm_up_s": 1,
+            },
+            28,
+        ),
+        (
+            "settings",
+            {"capacity_mbps": 20, "base_rtts_ms": (10.0,), "flows": (3,), "duration_s": 3, "warm_up_s": 1},
+            28,
+        ),
+        (
+            "period",
+            {"capacities_gbps": (1,), "periods_ms": (16.0, 64.0), "flow_mbps": 250.0, "duration_s": 2.0},
+            5,
+        ),
         ("homes", {"capacities_mbps": (20,), "base_rtts_ms": (10.0,), "flows": (5,), "duration_s": 8}, 8),
         ("rtts", {"ways": ("rfc",), "capacity_mbps": 50, "duration_s": 9}, 10),
         ("rfc7928", {"ways": ("pie", "pi2"), "scenarios": ("5.3", "8.2.6", "9"), "duration_s": 8}, 6),

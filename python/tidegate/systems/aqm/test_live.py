@@ -12,7 +12,7 @@ from tidegate.experiments import run as run_experiment
 from tidegate.hosts import libbpf
 from tidegate.lab import kernel
 
-SIMULATED_ALONE = {"rates", "burst", "rtts", "rfc7928"}
+SIMULATED_ALONE = {"rates", "burst", "rtts", "rfc7928", "queues", "settings", "period"}
 
 has_prague = bool(kernel.congestion_controls(["prague"])) or (
     shutil.which(libbpf.COMPILER) is not None and libbpf.missing() is None
