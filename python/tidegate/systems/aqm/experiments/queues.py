@@ -153,9 +153,12 @@ def _draw(ways: Sequence[str], runs: list[Run]) -> Figure:
                 for a, b in zip(line("cubic", "goodput_mbps"), line("prague", "goodput_mbps"), strict=True)
             ]
             upper.plot(at, ratio, marker, color="0.2", fillstyle="none" if number else "full", label=label)
-            for control, colour, name in (("cubic", "C0", "CUBIC"), ("prague", "C1", "Prague")):
+            for control, colour, name, shift in (
+                ("cubic", "C0", "CUBIC", -0.15),
+                ("prague", "C1", "Prague", 0.15),
+            ):
                 lower.plot(
-                    at,
+                    [place + shift for place in at],
                     line(control, "delay_ms_p99"),
                     marker,
                     color=colour,
@@ -166,6 +169,9 @@ def _draw(ways: Sequence[str], runs: list[Run]) -> Figure:
         upper.set(title=f"{classic} of CUBIC, {l4s} of Prague", yscale="log")
         lower.set(yscale="log")
         lower.set_xticks(at, ways, rotation=60, ha="right", fontsize="small")
+        for panel, ticks in ((upper, (0.1, 0.2, 0.5, 1, 2, 5)), (lower, (0.1, 0.3, 1, 3, 10, 30, 100, 300))):
+            panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+            panel.minorticks_off()
         for panel in (upper, lower):
             panel.grid(alpha=0.3)
     panels[0][0].set_ylabel("goodput of a CUBIC flow over a Prague flow's")

@@ -95,7 +95,7 @@ def _draw(runs: list[Run]) -> Figure:
     figure = Figure(figsize=(9, 8), layout="constrained")
     panels = figure.subplots(3, 1, sharex=True)
     shown = (
-        ("goodput_mbps", "cubic", "goodput of a CUBIC flow (Mbit/s)"),
+        ("error_mean", "cubic", "goodput error of CUBIC"),
         ("delay_ms_p99", "cubic", "p99 of C (ms)"),
         ("delay_ms_p99", "prague", "p99 of L (ms)"),
     )
@@ -105,7 +105,11 @@ def _draw(runs: list[Run]) -> Figure:
             values = medians(own, column, lambda row: str(row["variant"]))
             at = [list(VARIANTS).index(variant) + 0.1 * number for variant in values]
             panel.plot(at, list(values.values()), "osD^v"[number % 5], color=f"C{number}", label=place)
-        panel.set(ylabel=text, ylim=(0, None))
+        panel.set(ylabel=text)
+        if column == "error_mean":
+            panel.axhline(0, color="0.5", linestyle=":")
+        else:
+            panel.set_ylim(0, None)
         panel.grid(alpha=0.3)
     panels[-1].set_xticks(range(len(VARIANTS)), list(VARIANTS), rotation=30, ha="right")
     panels[0].legend(fontsize="x-small", ncols=2)
