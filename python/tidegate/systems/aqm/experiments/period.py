@@ -88,7 +88,7 @@ def _measure(lab: Bottleneck, about: Row, duration_s: float, result: Result) -> 
         "p_std",
         "utilisation",
     ),
-    quick={"duration_s": 3.0, "capacities_gbps": (1,), "periods_ms": (1.0, 16.0, 64.0)},
+    quick={"capacities_gbps": (1,), "periods_ms": (1.0, 16.0, 64.0)},
 )
 def period(
     capacities_gbps: tuple[int, ...] = (1, 10, 100),
@@ -96,7 +96,7 @@ def period(
     latencies: Annotated[tuple[float, ...], AtLeast(0, 1)] = (0.0, 1.0),
     base_rtt_ms: float = 10.0,
     flow_mbps: Annotated[float, AtLeast(1, 500)] = 50.0,
-    duration_s: Annotated[float, AtLeast(2)] = 4.0,
+    duration_s: Annotated[float, AtLeast(2)] = 3.0,
 ) -> Plan:
     """DualPI2 at 1 to 100 Gbit/s with T from 1 to 64 ms; reading and writing take a share (`latencies`) of T.
 
