@@ -97,8 +97,8 @@ parser HeadersParser(packet_in packet, inout headers_t hdr) {
 
 // Which meter a packet is for: the first table that knows it decides, `pass` too; a packet that none knows is not metered.
 control Classify(in headers_t hdr, in standard_metadata_t standard_metadata, out meter_t found, out bool metered) {
-    action use(meter_t meter) {
-        found = meter;
+    action use(meter_t number) {
+        found = number;
         metered = true;
     }
 
