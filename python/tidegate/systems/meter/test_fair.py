@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+import struct
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from tidegate.systems.meter.fair import BEGIN, burst_bytes
 from tidegate.systems.meter.fair_harness import MS, US, Fair, S, datagram, datagram6, segment
 from tidegate.systems.meter.packet_harness import CE, ECT0, ECT1, ENGINES, NOT_ECT, Engine, ecn_of, folded
 
+SOURCE = bytes([192, 0, 2, 1])
 CODES = [NOT_ECT, ECT1, ECT0, CE]
 
 
@@ -253,6 +256,36 @@ def test_where_two_packets_in_a_round_trip_are_too_many_a_flow_is_stalled_for_15
     assert all(148 * MS <= stall <= 152 * MS for stall in stalls)
     # The rate is kept nevertheless: 6 s at 1.5 kB a ms, and the burst.
     assert 6_000 <= len(passed) <= 6_000 + 1_050
+
+
+def queue_of(source: bytes, port: int, queues: int) -> int:
+    """The queue of a datagram's flow in a meter of so many: CRC-32 of addresses, protocol and ports."""
+    return zlib.crc32(source + bytes([10, 0, 0, 1, 17]) + struct.pack("!HH", port, 9)) % queues
+
+
+def test_flows_with_one_hash_have_one_share_together() -> None:
+    meter = Fair("10 Mbit/s", queues=8)
+    first, *others = range(40)
+    mine = queue_of(SOURCE, 1000, 8)
+    twin = next(flow for flow in others if queue_of(SOURCE, 1000 + flow, 8) == mine)
+    other = next(flow for flow in others if queue_of(SOURCE, 1000 + flow, 8) != mine)
+    passed = dict.fromkeys((first, twin, other), 0)
+    for number in range(8_000):
+        for offset, flow in enumerate(passed):
+            at = number * MS + offset * 300 * US
+            passed[flow] += meter.send(at, datagram(flow, 1000)) is not None
+    assert passed[first] + passed[twin] == pytest.approx(passed[other], rel=0.1)
+
+
+@pytest.mark.parametrize(("flows", "queues"), [(16, 4096), (64, 4096), (64, 64), (64, 1024)])
+def test_how_many_flows_share_a_queue(flows: int, queues: int) -> None:
+    """A flow of n is not alone with probability 1 - (1 - 1/queues)^(n - 1)."""
+    draw, shared, trials = random.Random(5), 0, 400
+    for _ in range(trials):
+        found = [queue_of(draw.randbytes(4), draw.randrange(1024, 65536), queues) for _ in range(flows)]
+        shared += sum(found.count(queue) > 1 for queue in found)
+    expected = 1 - (1 - 1 / queues) ** (flows - 1)
+    assert shared / trials / flows == pytest.approx(expected, rel=0.15, abs=0.002)
 
 
 def test_ipv6_and_ipv4_have_queues_of_their_own() -> None:

@@ -266,7 +266,7 @@ def draw_errors(
     panels[-1].set_xlabel("rate (Mbit/s), base RTT")
     figure.colorbar(image, ax=list(panels), label="error of goodput (%)", pad=0.01, aspect=40)
     figure.suptitle(
-        "One flow at long RTTs, from the 10th second on\nbold: more than 2 % off; *: cannot be at the rate",
+        "One flow by rate and RTT, from the 10th second on\nbold: more than 2 % off; *: cannot be at the rate",
         fontsize=10,
     )
     return figure
