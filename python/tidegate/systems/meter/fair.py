@@ -22,7 +22,7 @@ MOST_LIMIT_SHIFT = 22
 """A limit is at most 2^22 us."""
 QUEUES = 1 << 20
 """Queues of flows in the data plane, of all meters."""
-LEAST_QUEUES, MOST_QUEUES = 8, 4096
+LEAST_QUEUES, MOST_QUEUES = 8, 65_536
 LEAST_BPS, MOST_BPS = 64_000, 1_000_000_000_000
 # Shares of the limit: where a meter begins, where flows are told to slow down, where they are told whether they grow or not, and where
 # they are dropped.
@@ -52,8 +52,8 @@ class FairMeters(MeterTables):
             1.05 s), of at least 1 ms and 30 kB, and at most 4.2 s. TCP needs it where its window swings: see the README.
         peak: what may pass in one burst, as a time of the rate, and at least 30 kB; it comes again at half of the rate. At least the
             longest RTT.
-        queues: queues of flows that each meter has, a power of two; flows with the same hash share one. By default 4096, or fewer where
-            there are more than 128 meters: twice as many meters as given find room, down to 8 queues each.
+        queues: queues of flows that each meter has, a power of two; flows with the same hash share one. By default 65536, or fewer where
+            there are more than 8 meters: twice as many meters as given find room, down to 8 queues each.
     """
 
     def __init__(
