@@ -5,7 +5,8 @@ epochs at its window, whichever is longer; every row states it. Goodput is scale
 
 What cannot be at the rate is derived beforehand. Reno's window swings by half of it: W x RTT / 18 of the rate's time passes or is lacking
 around the mean (W in packets). Where that is more than the burst, the bucket is empty before the window is cut, and the mean falls towards
-3/4: there the bound is -25 %.
+3/4: there the bound is -25 %. It grows by a packet a round trip: where W / 2 round trips are longer than the window, what slow start has
+lost is not made up for in it, and the mean is lower still.
 """
 
 from __future__ import annotations
