@@ -203,6 +203,7 @@ def test_the_bound_of_one_queue_is_twice_its_length(
     rate: int, size: int, arrivals: list[tuple[int, int, int, int]]
 ) -> None:
     # Draining is not capped: what a queue took in since the last draining goes at once if that was long ago, and Q fits again.
+    # The most that generated arrivals have found; how magic bytes add to it is not proven.
     model = Model(rate, size * UNIT)
     now, passed = 0, []
     for gap, _, length, repeats in arrivals:
