@@ -6,6 +6,8 @@
 
 mod aqm;
 mod by_hand;
+mod crc;
+mod fair;
 mod load;
 mod meter;
 mod monitor;
@@ -175,10 +177,11 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let json = arguments.iter().any(|argument| argument == "--json");
     let parts: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
-    let all: [(&str, Part); 10] = [
+    let all: [(&str, Part); 11] = [
         ("router", router),
         ("registers", registers),
         ("meter", meter::measure),
+        ("fair", fair::measure),
         ("monitor", monitor::measure),
         ("aqm", aqm::measure),
         ("pacing", pacing::measure),
