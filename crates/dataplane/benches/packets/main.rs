@@ -44,8 +44,13 @@ fn cpu_ns() -> f64 {
 
 /// Nanoseconds per packet of each contender, run in turns.
 fn race(contenders: &mut [&mut dyn FnMut()]) -> Vec<f64> {
+    race_for(ROUNDS, contenders)
+}
+
+/// As [`race`], with a number of turns.
+fn race_for(rounds: usize, contenders: &mut [&mut dyn FnMut()]) -> Vec<f64> {
     let mut best = vec![f64::INFINITY; contenders.len()];
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         for (contender, best) in contenders.iter_mut().zip(&mut best) {
             let start = cpu_ns();
             contender();
