@@ -127,6 +127,11 @@ def test_runs_of_an_experiment_are_joined(tmp_path: Path) -> None:
     by_id = {row["id"]: row for row in judge_runs(folders)}
     assert (by_id["C8"]["verdict"], by_id["C8"]["run"]) == (FOUND, f"{folders[0]}, {folders[1]}")
     assert by_id["C10"]["measured"] == "points: 0.1 ms: +45.0 %"
+    # Of the other RTT there is one scheme alone.
+    rows = [{**row, "case": f"{row['case']}-1ms"} for row in meter_rows({"paper-unbounded": -0.1}, 1.0)]
+    folders[1] = written(tmp_path / "third", "meter.rates", rows, duration_s=180, schemes=["paper-unbounded"])
+    by_id = {row["id"]: row for row in judge_runs(folders)}
+    assert by_id["C10"]["measured"] == "points: 0.1 ms: +30.0 %"
     (folders[1] / "run.json").write_text((folders[1] / "run.json").read_text().replace("180", "40"))
     with pytest.raises(
         TidegateError, match=r"are runs of meter\.rates with duration_s 180 and 40; give one of them"

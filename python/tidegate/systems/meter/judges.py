@@ -113,7 +113,7 @@ def like_a_plain_bucket(holds: Holds) -> Judge:
         for rtt, here in round_trips(own(rows, "plain")).items():
             seeds = len({row["seed"] for row in here})
             spread = Percents().range([row["goodput_error"] for row in here])
-            parts[rtt] = f"{show_range(plain[rtt])} ({seeds} seeds {spread})"
+            parts[rtt] = f"{show_range(plain[rtt])} ({seeds} {'seed' if seeds == 1 else 'seeds'} {spread})"
         return Finding(any(holds(errors) for errors in plain.values()), each_round_trip(parts))
 
     return judge
@@ -125,7 +125,14 @@ def compared(scheme: str, other: str, holds: Holds, show: Shown = show_range) ->
     def judge(rows: list[Row], parameters: Parameters) -> Finding:
         demand_time(parameters)
         of, against = by_round_trip(rows, scheme), by_round_trip(rows, other)
-        differences = {rtt: {at: error - against[rtt][at] for at, error in of[rtt].items()} for rtt in of}
+        # Joined runs may have more RTTs or rates of one scheme than of the other.
+        differences = {
+            rtt: {at: of[rtt][at] - against[rtt][at] for at in of[rtt] if at in against[rtt]}
+            for rtt in of
+            if rtt in against
+        }
+        differences = {rtt: errors for rtt, errors in differences.items() if errors}
+        need(differences, f"the run has {scheme} and {other} at no RTT and rate both")
         measured = each_round_trip({rtt: show(errors) for rtt, errors in differences.items()})
         return Finding(any(holds(errors) for errors in differences.values()), f"points: {measured}")
 
