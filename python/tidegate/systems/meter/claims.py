@@ -37,6 +37,7 @@ PAPER = (
     'S.-Y. Wang, H.-W. Hu, Y.-B. Lin, "Design and Implementation of TCP-Friendly Meters in P4 Switches", '
     "IEEE/ACM Transactions on Networking 28(4), 2020"
 )
+CHAOTIC = "a plain bucket is chaotic where two packets per RTT exceed the rate: some rates have -98 % at an RTT at which others have -5 %"
 FAR_BELOW = all_within(-1.0, -0.5)
 """The paper gives no number; half of the target is a bound of ours."""
 
@@ -48,6 +49,7 @@ CLAIMS = (
         "meter.rates",
         like_a_plain_bucket(median_within(-0.95, -0.85)),
         black_box=True,
+        why=CHAOTIC,
     ),
     PaperClaim(
         "C2",
@@ -78,6 +80,7 @@ CLAIMS = (
         "meter.rates",
         like_a_plain_bucket(all_within(-0.90, -0.85)),
         black_box=True,
+        why=CHAOTIC,
     ),
     PaperClaim(
         "C6",
@@ -86,6 +89,7 @@ CLAIMS = (
         "meter.rates",
         like_a_plain_bucket(all_within(-0.83, -0.42)),
         black_box=True,
+        why=CHAOTIC,
     ),
     PaperClaim(
         "C7",
@@ -94,6 +98,7 @@ CLAIMS = (
         "meter.rates",
         like_a_plain_bucket(all_within(-0.90, -0.78)),
         black_box=True,
+        why=CHAOTIC,
     ),
     PaperClaim(
         "C8",
@@ -108,6 +113,11 @@ CLAIMS = (
         "the paper's meter is within 5 % at most rates",
         "meter.rates",
         at_one_round_trip(PAPERS, most_within_5_percent, show_within_5_percent),
+        why=(
+            "a meter of IP bytes ends at -3.5 % of goodput at an MTU of 1500, and the minute that the integral takes "
+            "costs 1 to 5 points more; in IP bytes 8 of 8 rates are within 5 % at 0.1 and 0.5 ms, and so is goodput at 0.5 ms "
+            "with an MTU of 9000"
+        ),
     ),
     PaperClaim(
         "C10",
@@ -124,6 +134,7 @@ CLAIMS = (
         "meter.rates",
         like_a_plain_bucket(worst_within(-0.95, -0.85)),
         black_box=True,
+        why=CHAOTIC,
     ),
     PaperClaim(
         "C12",
@@ -161,6 +172,10 @@ CLAIMS = (
         "at 100 Mbit/s RED_ECN improves -20 % to -10 %",
         "meter.ablation",
         compared(PAPERS, "controller", at(100, 0.05), show_at(100)),
+        why=(
+            "with the marks the window is one packet, after a timeout, for 39 to 63 % of the time; with the controller "
+            "alone it stays at two packets, and losses are repaired without a timeout (0.1 and 0.03 ms)"
+        ),
     ),
     PaperClaim(
         "C17",
@@ -168,6 +183,7 @@ CLAIMS = (
         "RED_ECN avoids drops and timeouts; without the controller the rate is always below the target",
         "meter.ablation",
         fewer_timeouts_and_drops,
+        why="RED_ECN avoids drops, but beside the controller it causes timeouts, as in C16",
     ),
     PaperClaim(
         "C18",
@@ -212,7 +228,17 @@ CLAIMS = (
         "meter.tuning",
         proportional_alone,
     ),
-    PaperClaim("C24b", "V-A", "Ki calms the rate", "meter.tuning", integral_calms),
+    PaperClaim(
+        "C24b",
+        "V-A",
+        "Ki calms the rate",
+        "meter.tuning",
+        integral_calms,
+        why=(
+            "at 1 ms the rate is calm with the paper's Kp alone; at 0.1 ms and 100 Mbit/s it is bursts between some 450 "
+            "timeouts with any Ki"
+        ),
+    ),
     PaperClaim("C24c", "V-A", "Kd above 0 makes it worse", "meter.tuning", derivative_harms),
     PaperClaim(
         "C25",
@@ -227,6 +253,10 @@ CLAIMS = (
         "an averaged level may be better than the present one",
         "meter.marking",
         averaged_level,
+        why=(
+            "an average follows late, so marks come after the bucket is empty: at 1 ms 1.6 to 4.3 times the drops; at 0.1 ms "
+            "two packets per RTT exceed the rate of 100 Mbit/s, and no marks change that"
+        ),
     ),
     PaperClaim(
         "C26b",
@@ -234,6 +264,9 @@ CLAIMS = (
         "a threshold that is no power of 2 may be better",
         "meter.marking",
         finer_threshold,
+        why=(
+            "at 1 ms the lower the threshold the nearer, and the lowest, 1/8, is a power of 2; at 0.1 ms all are within a point"
+        ),
     ),
     PaperClaim(
         "C26c",
@@ -241,6 +274,10 @@ CLAIMS = (
         "other congestion controls may need other values",
         "meter.marking",
         other_controls,
+        why=(
+            "with the paper's values Reno, BBR and DCTCP are at 1 ms at the most that goodput can be; at 0.1 ms other values are "
+            "0.2 to 1.5 points nearer"
+        ),
     ),
     PaperClaim(
         "C27",
