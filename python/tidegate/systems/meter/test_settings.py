@@ -139,8 +139,10 @@ def tuned(alone: float = 0.3, both: float = 0.1, derived: float = 0.2) -> list[R
 
 
 def chances(spared: int) -> list[Row]:
-    common = {"ce_marks": 1000, "drops": 10}
+    common: dict[str, Any] = {"ce_marks": 1000, "drops": 10, "kind": "tcp"}
+    flood: dict[str, Any] = {"ce_marks": 1000, "drops": 10, "kind": "flood", "goodput_error": None}
     return [
+        row(setting="second chance on", spared=900, **flood),
         row(setting="second chance on", spared=spared, **common),
         row(setting="second chance off", spared=0, **common),
     ]
@@ -226,7 +228,7 @@ def test_datagrams_are_judged_on_both_sides() -> None:
         ("C3", lambda: buckets({32: -0.5}), "no bucket of 128 KiB beside smaller ones"),
         ("C24a", lambda: tuned()[1:], "no smaller Kp beside the paper's"),
         ("C24c", lambda: tuned()[:3], "no Kd above 0"),
-        ("C25", lambda: chances(3)[:1], "on or off alone"),
+        ("C25", lambda: chances(3)[:2], "on or off alone"),
         ("C26a", lambda: marks({"R' 0.5": 0.1}, {}), "no averaged level"),
         ("C26c", lambda: marks({"R' 0.5": 0.1}, {}), "CUBIC alone"),
         ("C23", lambda: refills({None: 0.0, 128: 0.0}), "no larger N beside 128"),
