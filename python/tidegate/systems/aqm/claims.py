@@ -18,6 +18,7 @@ PAPER = (
     'The (Dual)PI2 case", NOMS 2022'
 )
 WHY = {
+    "starve": "1-1 starves (0.07), one of 10-10 has 0.31; with 50 flows all are at their minimum window of two packets, which fills the BDP",
     "f4-trend": "at 50 ms and 1-1 CUBIC's lead at the start and its deficit later cancel (without the first 40 s 0.33, 0.31, 0.03, 0.03); "
     "at 10 ms and 25-25 CUBIC has more than Prague",
     "f4-steady": "a flow that starts in the phase is part of it; without the first 40 s the ratio is 0.31 to 0.60",
@@ -25,8 +26,10 @@ WHY = {
     "f4-p50": "p' follows from the windows that fill the link, which are longer at 50 ms: the window laws give 0.44 to 0.47",
     "f5-like": "with 1-1 at 50 ms C has 14.1 ms and PI2's queue 17.8: both are below their target, as a CUBIC window grows for minutes",
     "f5-fair": "a CUBIC flow's RTT includes the delay of C; Prague acts as if its own were at least 25 ms: at 50 ms CUBIC should have 0.67 of "
-    "Prague's rate",
+    "Prague's rate, and has 0.66 with 10-10; that it has 0.51 with 2-2 is not explained",
     "f5-dev": "with one or two flows of each the delay is far below its target while CUBIC's windows grow; with many it is held",
+    "c-slow": "T and latency count beside the RTT and the queue's delay, not beside the link's rate: the p99 at 40 Gbit/s is 0.91 to 1.01 of "
+    "that at 1 Gbit/s with the same T and latency",
     "f8-l2": "more flows have a smaller share each, and two packets in flight per flow exceed the BDP: as f8-l says, but not as f8-l2",
 }
 """Causes of what is not found, of the run that the README records."""
