@@ -22,7 +22,9 @@ from tidegate.systems.aqm.experiments.testbed import (
     classic_flows,
     l4s_flows,
 )
+from tidegate.systems.aqm.tofino import TofinoAqm
 
+WHY_FULL = "the paper's form drops no L packets, and p' goes by C alone: unresponsive ECT(1) datagrams fill the buffer of L"
 SENT = {"not-ect": "datagrams not-ECT", "ect0": "datagrams ECT(0)", "ect1": "datagrams ECT(1)"}
 
 
@@ -136,7 +138,9 @@ def _overload_claims(rows: list[Row], way: str) -> list[Claim]:
             0.0,
             1.5 * target,
             published=published,
-            why="a time-shifted FIFO prefers L by 50 ms: unresponsive ECT(1) datagrams delay the packets of C",
+            why=WHY_FULL
+            if isinstance(WAYS[way].aqm, TofinoAqm)
+            else "a time-shifted FIFO prefers L by 50 ms: unresponsive ECT(1) datagrams delay the packets of C",
             form=Unit("ms"),
         ),
         between(
@@ -157,7 +161,9 @@ def _overload_claims(rows: list[Row], way: str) -> list[Claim]:
             0.5,
             2.0,
             published=published,
-            why="with ECT(1) datagrams of 70 to 90 % of the link the scheduler leaves little to L (RFC 9332 section 4.2.2)",
+            why=WHY_FULL
+            if isinstance(WAYS[way].aqm, TofinoAqm)
+            else "with ECT(1) datagrams of 70 to 90 % of the link the scheduler leaves little to L (RFC 9332 section 4.2.2)",
         ),
     ]
 

@@ -197,7 +197,7 @@ def _draw(runs: list[Run]) -> Figure:
                     scale * value, color=f"C{number}", linestyle=":", label=f"{capacity} Gbit/s, data plane"
                 )
         ticks = sorted({row["period_ms"] for row in rows})
-        panel.set(xscale="log", xlabel="T (ms)", ylabel=text, ylim=(0, None))
+        panel.set(xscale="log", xlabel="T (ms)", ylabel=text, ylim=(0, 1.1 * panel.get_ylim()[1]))
         panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.minorticks_off()
         panel.grid(alpha=0.3)

@@ -109,8 +109,9 @@ def _draw(runs: list[Run]) -> Figure:
         if column == "error_mean":
             panel.axhline(0, color="0.5", linestyle=":")
         else:
-            panel.set_ylim(0, None)
+            panel.set_ylim(0, 1.1 * panel.get_ylim()[1])
         panel.grid(alpha=0.3)
     panels[-1].set_xticks(range(len(VARIANTS)), list(VARIANTS), rotation=30, ha="right")
-    panels[0].legend(fontsize="x-small", ncols=2)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", fontsize="small", ncols=len(places))
     return figure
