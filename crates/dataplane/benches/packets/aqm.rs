@@ -262,7 +262,8 @@ fn contenders() -> (Native, Hand) {
     setup::add(&mut jit, "buffers", exact(PORT.into()), "manage", &[ROOM.into(), 1, 0]);
     let c = &CONFIG;
     let gains = [c.period, c.target as u64, c.alpha as u64, c.beta as u64, c.k, c.one_by_k, c.p_max];
-    let values = [&gains[..], &[c.min_th, c.max_th, c.slope, c.behind.into(), 0, 0, (2 * MTU).into()]].concat();
+    let values =
+        [&gains[..], &[c.min_th, c.max_th, c.slope, c.behind.into(), 0, 0, (2 * MTU).into()]].concat();
     setup::add(&mut jit, "aqm", exact(PORT.into()), "configure", &values);
     hand.forward.insert(&[MAC], PORT);
     hand.buffers.insert(&[PORT.into()], ROOM);
