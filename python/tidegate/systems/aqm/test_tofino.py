@@ -187,7 +187,7 @@ def test_p_survives_the_controller(name: Name) -> None:
 @pytest.mark.parametrize(
     ("settings", "refused"),
     [
-        ({"target": 0}, "the queue management's target is 0; give at least 1 us"),
+        ({"target": 0}, "the queue management's target is 0; give 1 to 4294967295 us"),
         ({"period": "2 s"}, "the PI controller's period is 2 s; give 1 us to 1 s"),
         ({"gains": (0.1,)}, "the gains are (0.1,); give alpha and beta in Hz, both above 0"),
         (

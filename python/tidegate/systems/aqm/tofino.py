@@ -23,7 +23,7 @@ class TofinoAqm:
     """Settings of a port's queue management, in the form that the paper has on Tofino.
 
     Each says where its default is from: the paper's section, or open, which means that the paper does not say. What other values of
-    the open ones change is measured by `aqm.settings` and `aqm.period`.
+    the open ones change is measured by `aqm.settings` (DualPI2, 120 Mbit/s, 10 ms, 1-1 and 10-10 flows, 120 s) and `aqm.period`.
     """
 
     target: units.Time = "20 ms"
@@ -31,15 +31,19 @@ class TofinoAqm:
     step: units.Time = "1 ms"
     """L packets that have waited longer are marked, whatever waits behind them. Sections III-B and IV. A multiple of 1 us."""
     period: units.Time = "16 ms"
-    """T, from one run of the PI controller to the next. Open; RFC 9332's for a target of 15 ms, rounded as in Linux."""
+    """T, from one run of the PI controller to the next. Open; RFC 9332's for a target of 15 ms, rounded as in Linux. 4 or 32 ms change C's
+    mean delay by less than 1 % and CUBIC's goodput by at most 3 %."""
     gains: tuple[float, float] = (0.16, 3.0)
-    """alpha and beta in Hz. Open; RFC 9332 appendix A.1 computes these from T and an RTT of at most 100 ms."""
+    """alpha and beta in Hz. Open; RFC 9332 appendix A.1 computes these from T and an RTT of at most 100 ms. Half of both
+    changes C's p99 by +7 to +10 %, twice both by -4 to -6 %; means and goodputs change by at most 5 %."""
     read_latency: units.Time = 0
-    """From the time at which R1 is read to when the controller has its value. Open; the paper fears that it is long (section VI)."""
+    """From the time at which R1 is read to when the controller has its value. Open; the paper fears that it is long (section VI).
+    Up to T in sum it changes the p99 of C by at most 5 % in the steady state."""
     write_latency: units.Time = 0
-    """From then to when p' is in R2 and R3. Open."""
+    """From then to when p' is in R2 and R3. Open, as `read_latency`."""
     limit: units.Time = "250 ms"
-    """Buffer of each queue, in time at the port's rate, in the traffic manager. Open; RFC 9332's for both queues together."""
+    """Buffer of each queue, in time at the port's rate, in the traffic manager. Open; RFC 9332's for both queues together.
+    50 ms change nothing: no queue is full."""
 
     @property
     def latency(self) -> int:
@@ -49,11 +53,11 @@ class TofinoAqm:
     def check(self) -> None:
         """Raise `TidegateError` if a value makes no sense, or does not fit in the data plane."""
         check_gains(self.gains)
-        for name, least, most in (("target", 1, 2**32), ("step", 0, 2**32), ("limit", 1, 2**48)):
+        for name, least, most in (("target", 1, 2**32), ("step", 0, 2**32), ("limit", 1, 2**32)):
             value = units.time(getattr(self, name)) // _US
             if not least <= value < most:
                 raise TidegateError(
-                    f"the queue management's {name} is {getattr(self, name)}; give at least {least} us"
+                    f"the queue management's {name} is {getattr(self, name)}; give {least} to {most - 1} us"
                 )
         period = units.time(self.period)
         if not _US <= period <= units.PS_PER_S:
