@@ -30,11 +30,13 @@ WHY = {
     "f5-dev": "with one or two flows of each the delay is far below its target while CUBIC's windows grow; with many it is held",
     "f6-rtt": "behind DualPI2 the largest is 50-50 at 120 Mbit/s and 5 ms: 50 Prague flows of two packets each exceed the BDP and take nine "
     "tenths of the link; then 20 ms, where CUBIC should have 0.59 of Prague's rate. 1-1 at 1 Gbit/s is as the paper says",
-    "f6-more": "the controller holds the mean of both queues: with 10-10 C has 0.94 to 1.00 of PI2's mean, but 1.06 to 1.15 of its p99; single "
+    "f6-more": "the controller holds the mean of both queues: with 10-10 C has 0.93 to 1.00 of PI2's mean, but 1.01 to 1.15 of its p99; single "
     "flows leave C below its target; L is long where 50 flows of two packets exceed the BDP",
-    "f7-cubic": "one case is beyond it, 90-10 at 5 ms behind DualPI2: the minimum window of two packets exceeds a Prague flow's share",
+    "f7-cubic": "two cases are beyond it, behind DualPI2: 90-10 at 120 Mbit/s and 5 ms, where the minimum window of two packets exceeds a Prague "
+    "flow's share, and 9-1 at 1 Gbit/s and 20 ms (-0.12), where CUBIC should have 0.59 of Prague's rate and has 0.42",
     "s-fair": "with 1-1 behind PI2 Prague takes more than 120 s to its share at 50 ms, too",
-    "s-drop": "at 100 ms a loss costs 35 %, as the window is below the BDP then; at 50 ms 3 to 6 %, as the queue makes up for it",
+    "s-drop": "with 1-1 a loss costs 35 % at 100 ms, as the window is below the BDP then, and 3 to 6 % at 50 ms, as the queue makes up for it; with "
+    "10-10 18 to 19 %",
     "c-slow": "T and latency count beside the RTT and the queue's delay, not beside the link's rate: the p99 at 40 Gbit/s is 0.91 to 1.01 of "
     "that at 1 Gbit/s with the same T and latency",
     "f8-err": "L stands at its step: Prague is marked with 1.0 to 3.4 times 2 p' (in Fig. 6's mixes 1.0 times), so p' is lower than what the "
