@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -47,7 +48,7 @@ class Meter:
     """The packets that it meters. A flow takes precedence over a prefix, a source prefix over a destination prefix, a prefix over a port."""
 
 
-class MeterTables(Controller):
+class MeterTables(Controller, ABC):
     """The meters of one switch: forwarding, which packets each is for, and its entry in `meters`.
 
     `ports` says where packets go: a port for each Ethernet address (`Network.forwarding`), or what gives them when it starts; `wires`, where those go
@@ -66,25 +67,25 @@ class MeterTables(Controller):
         self._ports = ports or {}
         self._wires = dict(wires or {})
 
+    @abstractmethod
     def _check(self, meter: Meter, target: int) -> None:
         """Raise `TidegateError` if a meter's target rate, in bit/s, cannot be had."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _set_up(self, switch: SwitchApi, number: int, target: int) -> None:
         """Write the registers of a new meter, and note its target."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _change(self, switch: SwitchApi, number: int, target: int) -> None:
         """Write the registers of a meter that has been given another target, and note it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _configuration(self, number: int, target: float) -> list[int]:
         """What the action `configure` takes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _adopted(self, switch: SwitchApi, numbers: list[int]) -> None:
         """Read what the switch's registers say of meters that it has: `_targets` at least."""
-        raise NotImplementedError
 
     def _removed(self, switch: SwitchApi, number: int) -> None:
         """Called for a meter whose entries are gone."""

@@ -5,6 +5,7 @@ Sizes are bytes, rates bit/s, all of IP.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from tidegate import units
@@ -43,7 +44,7 @@ def published_bucket(rate_bps: float, rtt_s: float) -> int:
     return round(steady_bucket(rate_bps, rtt_s))
 
 
-class _PeerMeters(Controller):
+class _PeerMeters(Controller, ABC):
     """Writes tables and registers at the start; nothing after that."""
 
     most: int
@@ -85,8 +86,9 @@ class _PeerMeters(Controller):
                 switch.table_add(table, key, "use", [meter.number])
             self._place(switch, meter)
 
+    @abstractmethod
     def _values(self, size: int) -> list[int]:
-        raise NotImplementedError
+        """What the action `configure` takes."""
 
     def _place(self, switch: SwitchApi, meter: Meter) -> None:
         """What is set by flow."""
