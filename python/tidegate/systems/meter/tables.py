@@ -14,6 +14,7 @@ from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import Controller, SwitchApi
 from tidegate.network import FiveTuple
+from tidegate.p4 import forward
 
 METERS = 65_536
 
@@ -95,15 +96,7 @@ class MeterTables(Controller, ABC):
         """Fill the tables, or read the meters that the switch already has."""
         self._targets: dict[int, float] = {}
         self._handles: dict[int, list[tuple[str, int]]] = {}
-        known = {entry.match[0].value for entry in switch.table_entries("forward")}
-        ports = self._ports() if callable(self._ports) else self._ports
-        for address, port in ports.items():
-            if int(address.replace(":", ""), 16) not in known:
-                switch.table_add("forward", [address], "to_port", [port])
-        wired = {entry.match[0].value for entry in switch.table_entries("wires")}
-        for come, go in self._wires.items():
-            if come not in wired:
-                switch.table_add("wires", [come], "to_port", [go])
+        forward.fill(switch, self._ports() if callable(self._ports) else self._ports, self._wires)
         self._adopt(switch)
         for meter in self._meters:
             if meter.number in self._targets:

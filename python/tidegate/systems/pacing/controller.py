@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import Controller, SwitchApi
+from tidegate.p4 import forward
 from tidegate.systems.pacing.format import LARGEST, Keys
 
 GENERATOR_PORT = 510
@@ -138,15 +139,8 @@ class PacingController(Controller):
 
     def start(self, switch: SwitchApi) -> None:
         """Fill the tables; what another controller has left is kept."""
-        known = {entry.match[0].value for entry in switch.table_entries("forward")}
         ports = self._ports() if callable(self._ports) else self._ports
-        for address, port in ports.items():
-            if int(address.replace(":", ""), 16) not in known:
-                switch.table_add("forward", [address], "to_port", [port])
-        wired = {entry.match[0].value for entry in switch.table_entries("wires")}
-        for come, go in self._wires.items():
-            if come not in wired:
-                switch.table_add("wires", [come], "to_port", [go])
+        forward.fill(switch, ports, self._wires)
         for port in sorted({*ports.values(), *self._wires}):
             switch.mirror_set(port + 1, port)
         switch.register_write("idle", [self._idle // PS_PER_US], 0)
