@@ -13,7 +13,7 @@ from scapy.layers.inet6 import IPv6
 from tidegate import p4, units
 from tidegate.control import SwitchApi
 from tidegate.systems.meter.fair import FairMeters
-from tidegate.systems.meter.packet_harness import MAC, NOT_ECT, Engine, raw
+from tidegate.systems.meter.packet_harness import MAC, NOT_ECT, TABLES, Engine, raw, sent
 from tidegate.systems.meter.tables import Meter, Prefix
 
 PROGRAM = p4.compile(Path(__file__).with_name("fair.p4"))
@@ -25,32 +25,20 @@ S = 10**12
 
 
 class Fair:
-    """A meter of its own for 10.0.0.0/8 and fd00::/8, in a switch that forwards to port 1; `reuse` has the number of one that is there."""
+    """A meter of its own for 10.0.0.0/8 and fd00::/8, in a switch that forwards to port 1."""
 
     def __init__(
         self,
         rate: units.Rate,
         engine: Engine = "jit",
         *,
-        switch: p4.Pipeline | None = None,
         burst: units.Time = "1 s",
         peak: units.Time = "300 ms",
         queues: int = 8,
     ) -> None:
         self.index = next(NUMBERS) % 4096
-        self.switch = switch or SWITCHES[engine]
-        for table in (
-            "forward",
-            "wires",
-            "flows4",
-            "flows6",
-            "sources4",
-            "sources6",
-            "targets4",
-            "targets6",
-            "ports",
-            "meters",
-        ):
+        self.switch = SWITCHES[engine]
+        for table in TABLES:
             self.switch.table_clear(table)
         matches = (Prefix("10.0.0.0/8", "to"), Prefix("fd00::/8", "to"))
         self.controller = FairMeters(
@@ -64,13 +52,7 @@ class Fair:
 
     def send(self, at: int, packet: bytes) -> bytes | None:
         """What leaves, at a time in picoseconds."""
-        match self.switch.process(at, 0, packet):
-            case []:
-                return None
-            case [(1, out)]:
-                return out
-            case other:
-                raise AssertionError(other)
+        return sent(self.switch, at, 0, packet)
 
     def counts(self) -> dict[str, int]:
         """Packets that each counter has."""

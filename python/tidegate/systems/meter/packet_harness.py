@@ -29,6 +29,30 @@ MAC, GENERATOR = "02:00:00:00:00:02", 500
 
 
 NOT_ECT, ECT1, ECT0, CE = range(4)
+TABLES = (
+    "forward",
+    "wires",
+    "flows4",
+    "flows6",
+    "sources4",
+    "sources6",
+    "targets4",
+    "targets6",
+    "ports",
+    "meters",
+)
+"""Of `common.p4`, and the meters."""
+
+
+def sent(switch: p4.Pipeline, at: int, port: int, packet: bytes) -> bytes | None:
+    """What leaves by port 1 of a packet at a time in picoseconds; nothing leaves by another port."""
+    match switch.process(at, port, packet):
+        case []:
+            return None
+        case [(1, out)]:
+            return out
+        case other:
+            raise AssertionError(other)
 
 
 @dataclass(frozen=True)
@@ -76,18 +100,7 @@ class Meter:
     ) -> None:
         self.index = next(METERS)
         self.switch = SWITCHES[engine]
-        for table in (
-            "forward",
-            "flows4",
-            "flows6",
-            "sources4",
-            "sources6",
-            "targets4",
-            "targets6",
-            "ports",
-            "meters",
-            "generators",
-        ):
+        for table in (*TABLES, "generators"):
             self.switch.table_clear(table)
         self.switch.table_add("forward", [MAC], "to_port", [1])
         self.switch.table_add("targets4", ["10.0.0.0/8"], "use", [self.index])
@@ -120,13 +133,7 @@ class Meter:
 
     def send(self, at: int, packet: bytes, port: int = 0) -> bytes | None:
         """What leaves, at a time in picoseconds."""
-        match self.switch.process(at, port, packet):
-            case []:
-                return None
-            case [(1, out)]:
-                return out
-            case other:
-                raise AssertionError(other)
+        return sent(self.switch, at, port, packet)
 
 
 @cache
