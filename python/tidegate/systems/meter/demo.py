@@ -1,6 +1,6 @@
 """`make demo`: flows that share a meter, behind a plain one, BC-PQP and the fair one, simulated and, where that can be, between Linux hosts.
 
-All three let as many bytes through at once. Writes `sim`, `live` and `figure.png` into a folder (`runs/demo`), and prints both results
+All three have the same burst in bytes, BC-PQP for each flow's queue. Writes `sim`, `live` and `figure.png` into a folder (`runs/demo`), and prints both results
 beside each other.
 """
 
@@ -77,7 +77,7 @@ def table(simulated: Results, live: Results) -> Table:
     """Both results beside each other."""
     made = Table(
         title=f"Worst {WINDOW_S} s of the worst flow, as a part of its fair share (1: fair, 0: starved); retransmissions after {LOSS_FREE_S} s",
-        caption=f"60 Mbit/s of IP, 20 ms; each lets through 1.05 s of the rate at once; {SIMULATED['duration_s']} s simulated, {LIVE['duration_s']} s live",
+        caption=f"60 Mbit/s of IP, 20 ms; burst: 1.05 s of the rate (BC-PQP: each queue); {SIMULATED['duration_s']} s simulated, {LIVE['duration_s']} s live",
     )
     made.add_column("flows in the meter")
     made.add_column("")
