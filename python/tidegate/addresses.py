@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 
 from tidegate._core import TidegateError
@@ -28,6 +29,24 @@ def parse(text: str) -> tuple[str, int]:
 def show(host: str, port: int) -> str:
     """`127.0.0.1:9100`, `[::1]:9100`."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a host's address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def demand_local_metrics(address: str, insecure: bool) -> None:
+    """Refuse `--metrics-addr` at an address that other machines reach, unless that is meant: pages have no authentication."""
+    host, _ = parse(address)
+    if not insecure and not is_loopback(host):
+        raise TidegateError(
+            f"--metrics-addr {address}: anyone who reaches this address reads the metrics; "
+            "give a loopback address, as 127.0.0.1:9100, or --insecure if this is meant"
+        )
 
 
 def why_not(host: str, port: int) -> str | None:

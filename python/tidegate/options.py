@@ -56,3 +56,7 @@ CpuPort = Annotated[
         show_default=False,
     ),
 ]
+Insecure = Annotated[
+    bool,
+    typer.Option("--insecure", help="Listen without TLS at addresses that other machines reach."),
+]

@@ -1,14 +1,35 @@
-"""Pages for Prometheus."""
+"""Pages for Prometheus, served so that no client costs more than its share.
+
+What is collected is looked at once a second at most, whoever asks. A request is a few lines, is answered once, and has a time limit.
+If there are too many connections, the one that has kept its request to itself for longest makes way for another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import gzip
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
 
 from tidegate import addresses
 from tidegate._core import TidegateError
+
+SNAPSHOT_S = 1.0
+"""Age of a snapshot that is still served."""
+MOST_CONNECTIONS = 64
+MOST_REQUEST = 8 << 10
+"""Bytes of a request, with its header fields."""
+REQUEST_S = 5.0
+"""From a connection's start to the end of its request, and from the answer's start to its end."""
 
 
 @dataclass(frozen=True)
@@ -20,17 +41,171 @@ class Server:
     stop: Callable[[], None]
 
 
-def serve_metrics(registry: CollectorRegistry, address: str) -> Server:
-    """Serve what a registry collects at `HOST:PORT`, in threads of its own. Raises TidegateError."""
+class Snapshot:
+    """What a registry has collected last."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._taken: float | None = None
+        self._metrics: list[Metric] = []
+        self._names: frozenset[str] = frozenset()
+
+    def only(self, names: Iterable[str]) -> Snapshot:
+        """The part of it that has these samples."""
+        part = Snapshot(self._registry)
+        part._taken, part._metrics, part._names = self._taken, self._metrics, frozenset(names)
+        return part
+
+    def renew(self) -> None:
+        """Collect, unless that was done just now."""
+        if self._taken is None or time.monotonic() - self._taken >= SNAPSHOT_S:
+            self._metrics = list(self._registry.collect())
+            self._taken = time.monotonic()
+
+    def collect(self) -> Iterator[Metric]:
+        """As a registry gives it."""
+        for metric in self._metrics:
+            if not self._names:
+                yield metric
+                continue
+            samples = [sample for sample in metric.samples if sample.name in self._names]
+            if samples:
+                part = Metric(metric.name, metric.documentation, metric.type)
+                part.samples = samples
+                yield part
+
+
+class _Page:
+    """A server's state; all of it runs on one thread."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._snapshot = Snapshot(registry)
+        # Connections whose request has not come yet, the oldest first.
+        self._silent: dict[asyncio.StreamWriter, None] = {}
+        self._open = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        if self._open >= MOST_CONNECTIONS:
+            if not self._silent:
+                writer.transport.abort()
+                return
+            oldest = next(iter(self._silent))
+            del self._silent[oldest]
+            oldest.transport.abort()
+        self._open += 1
+        self._silent[writer] = None
+        try:
+            with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+                try:
+                    request = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), REQUEST_S)
+                except asyncio.LimitOverrunError:
+                    answer = _answer("431 Request Header Fields Too Large", body=b"the request is too long\n")
+                else:
+                    answer = self._answer(request)
+                self._silent.pop(writer, None)
+                async with asyncio.timeout(REQUEST_S):
+                    writer.write(answer)
+                    await writer.drain()
+                    writer.write_eof()
+                    # Until the client has it all, whatever else it sends.
+                    while await reader.read(MOST_REQUEST):
+                        pass
+        finally:
+            self._silent.pop(writer, None)
+            self._open -= 1
+            writer.transport.abort()
+
+    def _answer(self, request: bytes) -> bytes:
+        """What a request gets."""
+        first, *lines = request.decode("latin-1").split("\r\n")
+        words = first.split(" ")
+        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+            return _answer("400 Bad Request", body=b"this is not HTTP\n")
+        method, target, _ = words
+        if method not in ("GET", "HEAD"):
+            return _answer("405 Method Not Allowed", [("Allow", "GET, HEAD")], b"use GET\n")
+        try:
+            path, query = urlsplit(target)[2:4]
+        except ValueError:
+            return _answer("400 Bad Request", body=b"this is not a path\n")
+        if path == "/favicon.ico":
+            return _answer("200 OK")
+        split = [line.partition(":") for line in lines if ":" in line]
+        fields = {name.strip().lower(): value.strip() for name, _, value in split}
+        try:
+            self._snapshot.renew()
+            names = parse_qs(query).get("name[]", [])
+            encode, kind = choose_encoder(fields.get("accept", ""))
+            body = encode(self._snapshot.only(names) if names else self._snapshot)
+        except Exception as error:
+            # It goes on to serve; what is wrong may be so for now only.
+            return _answer("500 Internal Server Error", body=f"{error}\n".encode())
+        headers = [("Content-Type", kind)]
+        coding = fields.get("accept-encoding", "")
+        if any(part.split(";")[0].strip().lower() == "gzip" for part in coding.split(",")):
+            headers.append(("Content-Encoding", "gzip"))
+            body = gzip.compress(body, compresslevel=1)
+        return _answer("200 OK", headers, body, only_head=method == "HEAD")
+
+
+def _answer(
+    status: str, headers: Iterable[tuple[str, str]] = (), body: bytes = b"", only_head: bool = False
+) -> bytes:
+    lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in headers)]
+    lines += [f"Content-Length: {len(body)}", "Connection: close", "", ""]
+    return "\r\n".join(lines).encode() + (b"" if only_head else body)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens; 0.0.0.0 is IPv4 alone, [::] is IPv6 and IPv4."""
+    family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        made.bind(where)
+        made.listen(MOST_CONNECTIONS)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def serve_metrics(registry: CollectorRegistry, address: str, insecure: bool = False) -> Server:
+    """Serve what a registry collects at `HOST:PORT`, in a thread of its own. Raises TidegateError.
+
+    `insecure` permits an address that other machines reach.
+    """
+    addresses.demand_local_metrics(address, insecure)
     host, port = addresses.parse(address)
     why_not = addresses.why_not(host, port)
     if why_not is not None:
         raise TidegateError(f"--metrics-addr {address}: {why_not}; give another address")
-    server, thread = start_http_server(port, host, registry)
+    try:
+        listening = _listening(host, port)
+    except OSError as error:
+        raise TidegateError(f"--metrics-addr {address}: {error.strerror}; give another address") from None
+    bound = listening.getsockname()[1]
+    loop = asyncio.new_event_loop()
+    ended = asyncio.Event()
+    page = _Page(registry)
+
+    async def run() -> None:
+        server = await asyncio.start_server(page.serve, sock=listening, limit=MOST_REQUEST)
+        async with server:
+            await ended.wait()
+
+    def work() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(run())
+
+    thread = threading.Thread(target=work, name="metrics", daemon=True)
+    thread.start()
 
     def stop() -> None:
-        server.shutdown()
-        server.server_close()
+        loop.call_soon_threadsafe(ended.set)
         thread.join()
 
-    return Server(addresses.show(host, server.server_port), stop)
+    return Server(addresses.show(host, bound), stop)

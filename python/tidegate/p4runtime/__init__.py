@@ -7,7 +7,8 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 from tidegate.p4runtime.client import RemoteSwitch, connect
 from tidegate.p4runtime.connection import ClientTls, Connection
+from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.listening import Tls
 from tidegate.p4runtime.server import Server
 
-__all__ = ["ClientTls", "Connection", "RemoteSwitch", "Server", "Tls", "connect"]
+__all__ = ["ClientTls", "Connection", "Limits", "RemoteSwitch", "Server", "Tls", "connect"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,12 +14,11 @@ from google.protobuf import struct_pb2
 from google.protobuf.message import DecodeError
 
 from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.messages import p4
 
-# Messages that wait for a controller; more of those that may be lost are dropped and counted.
-MOST_WAITING = 1024
-MOST_STREAMS = 32
-MOST_ROLES = 64
+MOST_NAME = 256
+"""Characters of a role's name."""
 RULES_TYPE = "google.protobuf.Struct"
 
 Election = tuple[int, int]
@@ -27,8 +27,14 @@ Election = tuple[int, int]
 class Stream:
     """A controller's stream: what waits to be sent to it."""
 
-    def __init__(self, limit: int = MOST_WAITING) -> None:
+    def __init__(self, limit: int = Limits().messages_per_stream, peer: str = "", client: str = "") -> None:
+        """`limit`: messages that wait for the controller; more of those that may be lost are dropped and counted."""
         self.limit = limit
+        self.peer = peer
+        """The connection that it is on."""
+        self.client = client
+        """Who it is of, as limits see it."""
+        self.since = time.monotonic()
         self.role: str | None = None
         """`None` until it has taken part in an election."""
         self.election: Election | None = None
@@ -118,26 +124,72 @@ class Role:
 
     name: str
     highest: Election | None = None
-    """Of all election ids that there ever were."""
+    """Of all election ids that there ever were, until the role makes way for another one, or elections are reset."""
     primary: Stream | None = None
     config: Any = None
     rules: Rules = field(default_factory=Rules)
     streams: list[Stream] = field(default_factory=list)
+    writing: threading.Lock = field(default_factory=threading.Lock)
+    """Held for each `Write`: those of a role come one after another."""
 
 
 class Arbitration:
     """Elections of one device. Used under the server's lock."""
 
-    def __init__(self, device_id: int) -> None:
+    def __init__(self, device_id: int, limits: Limits | None = None) -> None:
         self._device_id = device_id
+        self._limits = limits or Limits()
+        # In the order in which they were used last.
         self._roles: dict[str, Role] = {"": Role("")}
         self.streams: list[Stream] = []
+        self.primary_peers: dict[str, str] = {}
+        """Connections of primaries, with a role that each is primary of, the default one before others. To be read by any thread."""
 
     def join(self, stream: Stream) -> None:
         """A stream is open."""
-        if len(self.streams) >= MOST_STREAMS:
-            raise P4Error(Code.RESOURCE_EXHAUSTED, f"there are {MOST_STREAMS} streams already")
+        limits = self._limits
+        if len(self.streams) >= limits.streams:
+            raise P4Error(Code.RESOURCE_EXHAUSTED, f"there are {limits.streams} streams already")
+        if sum(other.client == stream.client for other in self.streams) >= limits.streams_per_client:
+            why = f"this client has {limits.streams_per_client} streams already; close one"
+            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
         self.streams.append(stream)
+
+    def reset(self, why: str) -> None:
+        """End all streams, and forget all roles and election ids."""
+        for stream in list(self.streams):
+            stream.fail(P4Error(Code.ABORTED, why))
+            stream.role = None
+        for role in self._roles.values():
+            role.primary = None
+        self._roles = {"": Role("")}
+        self._note_primaries()
+
+    def end_silent(self) -> None:
+        """End streams that have not taken part in an election in time."""
+        allowed = self._limits.request_s
+        for stream in self.streams:
+            if stream.role is None and time.monotonic() - stream.since >= allowed:
+                why = f"a stream begins with an arbitration update; none came within {allowed} s"
+                stream.fail(P4Error(Code.FAILED_PRECONDITION, why))
+
+    def _note_primaries(self) -> None:
+        peers: dict[str, str] = {}
+        for role in self._roles.values():
+            if role.primary is not None and role.primary.peer not in peers:
+                peers[role.primary.peer] = role.name
+        default = self._roles[""].primary
+        if default is not None:
+            peers[default.peer] = ""
+        self.primary_peers = peers
+
+    def _make_room(self) -> None:
+        """Let the role that was left first make way for another one."""
+        empty = next((name for name, role in self._roles.items() if name and not role.streams), None)
+        if empty is None:
+            why = f"there are {self._limits.roles} roles already, and all have streams"
+            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
+        del self._roles[empty]
 
     def leave(self, stream: Stream) -> None:
         """A stream is closed, or its controller is gone."""
@@ -147,8 +199,14 @@ class Arbitration:
         if role is None or stream not in role.streams:
             return
         role.streams.remove(stream)
+        if not role.streams and role.name:
+            del self._roles[role.name]
+            # A role that never had a primary has nothing to be remembered.
+            if role.highest is not None:
+                self._roles[role.name] = role
         if role.primary is stream:
             role.primary = None
+            self._note_primaries()
             self._tell(role)
 
     def update(self, stream: Stream, message: Any) -> bool:
@@ -160,10 +218,8 @@ class Arbitration:
         name = role_name(message.role)
         if not first and stream.role != name:
             raise P4Error(Code.FAILED_PRECONDITION, "a stream keeps its role; open another one")
-        if len(name) > 256 or (name not in self._roles and len(self._roles) >= MOST_ROLES):
-            raise P4Error(
-                Code.RESOURCE_EXHAUSTED, f"there are {MOST_ROLES} roles already, or its name is long"
-            )
+        if len(name) > MOST_NAME:
+            raise P4Error(Code.RESOURCE_EXHAUSTED, f"a role's name has {MOST_NAME} characters at most")
         given = message.role.HasField("config")
         rules = Rules.of(message.role.config) if given else Rules()
         if given and not name:
@@ -173,6 +229,8 @@ class Arbitration:
         if election is not None and any(s.election == election for s in role.streams if s is not stream):
             raise invalid("another controller has this election id")
         if first:
+            if name not in self._roles and len(self._roles) >= self._limits.roles:
+                self._make_room()
             role.streams.append(stream)
             self._roles[name] = role
         stream.role, stream.election = name, election
@@ -180,10 +238,12 @@ class Arbitration:
             changed = role.primary is not stream
             role.highest, role.primary, role.rules = election, stream, rules
             role.config = message.role.config if given else None
+            self._note_primaries()
             self._tell(role)
             return changed
         if role.primary is stream:
             role.primary = None
+            self._note_primaries()
             self._tell(role)
         else:
             stream.send(self._advice(role, stream))
@@ -213,8 +273,8 @@ class Arbitration:
             update.status.code, update.status.message = Code.NOT_FOUND, "there is no primary"
         return p4.StreamMessageResponse(arbitration=update)
 
-    def check(self, request: Any) -> Rules:
-        """What the sender of a request may do; refused if it is not primary."""
+    def check(self, request: Any) -> Role:
+        """The role that a request is sent for; refused if its sender is not primary."""
         if request.device_id != self._device_id:
             raise P4Error(
                 Code.NOT_FOUND, f"there is no device {request.device_id}; this is {self._device_id}"
@@ -226,7 +286,7 @@ class Arbitration:
         election = election_of(request)
         if role.primary is None or election is None or role.primary.election != election:
             raise P4Error(Code.PERMISSION_DENIED, "the controller of this election id is not primary")
-        return role.rules
+        return role
 
     def rules(self, name: str) -> Rules:
         """What a role may read."""

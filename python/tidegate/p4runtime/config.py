@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from tidegate._core import TidegateError
 from tidegate.p4 import Program
+from tidegate.p4runtime.compiling import Compiler, exhausted
 from tidegate.p4runtime.device import Device, pipeline_of
 from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.messages import p4, parse_p4info
 from tidegate.p4runtime.running import Running
-from tidegate.p4runtime.schema import difference
+from tidegate.p4runtime.schema import Schema, difference
 from tidegate.p4runtime.values import Translations
 
 
@@ -24,8 +27,14 @@ class Configuration:
         program: Program | None,
         translations: Translations,
         on_program: Callable[[Program], None],
+        busy: AbstractContextManager[Any],
+        limits: Limits,
     ) -> None:
+        """`busy` is held while the program is replaced, and not while one is compiled."""
         self._device = device
+        self._busy = busy
+        self._limits = limits
+        self._compiler = Compiler(limits)
         self._on_program = on_program
         self._translations = translations
         self.committed: Running | None = None
@@ -33,7 +42,10 @@ class Configuration:
         self._saved: Running | None = None
         if program is not None:
             config = p4.ForwardingPipelineConfig(p4info=parse_p4info(program.p4info))
-            self.committed = Running(program, device, config, translations)
+            self.committed = self._running(program, device, config)
+
+    def _running(self, program: Program, device: Device, config: Any) -> Running:
+        return Running(program, device, config, self._translations, self._busy, self._limits)
 
     def current(self) -> Running:
         """The program that reads and writes are of."""
@@ -44,15 +56,17 @@ class Configuration:
             )
         return found
 
-    def set(self, request: Any) -> None:
-        """Do what a request asks."""
+    def set(self, request: Any, demand: Callable[[], object]) -> None:
+        """Do what a request asks. `demand` raises if its sender may not do it any more; compiling takes its time."""
         actions = p4.SetForwardingPipelineConfigRequest
         if request.action == actions.COMMIT:
             if request.HasField("config"):
                 raise invalid("COMMIT takes the config that is saved; leave it out")
-            if self._saved is None:
-                raise P4Error(Code.NOT_FOUND, "no config is saved")
-            self._commit(self._saved, keep_state=False)
+            with self._busy:
+                demand()
+                if self._saved is None:
+                    raise P4Error(Code.NOT_FOUND, "no config is saved")
+                self._commit(self._saved, keep_state=False)
             return
         if request.action not in (
             actions.VERIFY,
@@ -63,45 +77,64 @@ class Configuration:
             raise invalid("there is no such action")
         if not request.HasField("config"):
             raise invalid("this action needs a config")
-        made = self._verified(request.config)
-        if request.action == actions.VERIFY_AND_SAVE:
-            self._saved = made
-        elif request.action == actions.VERIFY_AND_COMMIT:
-            self._commit(made, keep_state=False)
-        elif request.action == actions.RECONCILE_AND_COMMIT:
-            self._commit(made, keep_state=True)
+        with self._compiler.turn():
+            self._verify(request.config)
+            if request.action == actions.VERIFY:
+                return
+            made = self._made(request.config)
+            with self._busy:
+                demand()
+                if request.action == actions.VERIFY_AND_SAVE:
+                    if self._saved is not None:
+                        self._saved.replaced = True
+                    self._saved = made
+                else:
+                    self._commit(made, keep_state=request.action == actions.RECONCILE_AND_COMMIT)
 
-    def _verified(self, config: Any) -> Running:
-        """The config on a pipeline of its own."""
-        program = self._program(config.p4_device_config)
+    def _verify(self, config: Any) -> None:
+        """Refuse a config that cannot be run; nothing of it is done in this process but a comparison."""
+        text = self._text(config.p4_device_config)
+        info = self._committed_program().p4info if text is None else self._compiler.p4info(text)
+        if not config.HasField("p4info"):
+            raise invalid("a config needs P4Info")
+        own = parse_p4info(info)
+        found = difference(own, config.p4info)
+        if found is not None:
+            raise invalid(f"the P4Info is not that of the program: {found}")
+        Schema(own, translations=self._translations)
+
+    def _made(self, config: Any) -> Running:
+        """The config, which has been verified, on a pipeline of its own."""
+        text = self._text(config.p4_device_config)
         try:
+            program = self._committed_program() if text is None else Program.from_text(text)
             pipeline = pipeline_of(program)
         except TidegateError as error:
             raise invalid(f"the program cannot be run: {error}") from None
-        if not config.HasField("p4info"):
-            raise invalid("a config needs P4Info")
-        found = difference(parse_p4info(program.p4info), config.p4info)
-        if found is not None:
-            raise invalid(f"the P4Info is not that of the program: {found}")
         kept = p4.ForwardingPipelineConfig()
         kept.CopyFrom(config)
-        return Running(program, Device(pipeline), kept, self._translations)
+        return self._running(program, Device(pipeline), kept)
 
-    def _program(self, given: bytes) -> Program:
+    def _committed_program(self) -> Program:
+        if self.committed is None:
+            raise invalid("the device config is empty; it is the program's P4_16 text")
+        return self.committed.program
+
+    def _text(self, given: bytes) -> str | None:
+        """The program's text; `None`: the one that runs."""
         if not given:
-            if self.committed is None:
-                raise invalid("the device config is empty; it is the program's P4_16 text")
-            return self.committed.program
+            return None
+        if len(given) > self._limits.source_bytes:
+            raise exhausted(
+                f"the program has {len(given)} bytes of text; {self._limits.source_bytes} at most are compiled"
+            )
         try:
             text = given.decode()
         except UnicodeDecodeError:
             raise invalid("the device config is not text; it is the program's P4_16 text") from None
         if text.lstrip().startswith("{"):
             raise invalid("the device config looks like JSON; here it is the program's P4_16 text")
-        try:
-            return Program.from_text(text)
-        except TidegateError as error:
-            raise invalid(f"the program does not compile:\n{error}") from None
+        return text
 
     def _commit(self, made: Running, keep_state: bool) -> None:
         pipeline = made.device.pipeline
@@ -113,6 +146,9 @@ class Configuration:
         made.device.become(self._device)
         if keep_state and self.committed is not None:
             made.keep(self.committed)
+        for before in (self.committed, self._saved):
+            if before is not None and before is not made:
+                before.replaced = True
         self.committed, self._saved = made, None
         self._on_program(made.program)
 
@@ -127,9 +163,11 @@ class Configuration:
         ):
             raise invalid("there is no such type of answer")
         response = p4.GetForwardingPipelineConfigResponse()
-        if self.committed is None:
+        with self._busy:
+            committed = self.committed
+        if committed is None:
             return response
-        config = self.committed.config
+        config = committed.config
         response.config.SetInParent()
         if config.HasField("cookie"):
             response.config.cookie.CopyFrom(config.cookie)

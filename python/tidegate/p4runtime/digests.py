@@ -68,7 +68,7 @@ class Digests:
             known(self._schema.digests, entry.digest_id, "digest")
             if entry.digest_id not in self._wanted:
                 raise P4Error(Code.NOT_FOUND, "this digest is not configured")
-        for number, digest in self._wanted.items():
+        for number, digest in list(self._wanted.items()):
             if entry.digest_id in (0, number):
                 yield p4.Entity(digest_entry=p4.DigestEntry(digest_id=number, config=digest.config))
 

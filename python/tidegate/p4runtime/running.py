@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from tidegate._core import TidegateError
@@ -11,6 +13,7 @@ from tidegate.p4 import Program
 from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.digests import Digests
 from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.messages import p4, parse_p4info
 from tidegate.p4runtime.schema import Schema
 from tidegate.p4runtime.translate.arrays import Arrays
@@ -25,30 +28,54 @@ from tidegate.p4runtime.values import Translations
 Allowed = Callable[[str], bool]
 """Whether a controller may touch the object of a name."""
 
-# Entities and bytes of one message of an answer; a client takes 4 MB.
-MOST_ENTITIES = 4096
-MOST_BYTES = 1 << 20
-MOST_IN_ALL = 4096
-"""Updates of a batch that is done whole: the engine's limit."""
+# Entities and bytes of one message of an answer: some tens of milliseconds to make it.
+MOST_ENTITIES = 1024
+MOST_BYTES = 256 << 10
+SLICE = 128
+"""Updates that are done while others wait: some ten milliseconds."""
+LOOK = 64
+"""Entities after which it is looked whether the client still waits."""
+
+
+class Stopped(P4Error):
+    """A read or write does not go on, whatever is left of it."""
+
+
+class Nobody(Exception):
+    """The client of a read is gone."""
 
 
 class Running:
     """A program on a device."""
 
-    def __init__(self, program: Program, device: Device, config: Any, translations: Translations) -> None:
+    def __init__(
+        self,
+        program: Program,
+        device: Device,
+        config: Any,
+        translations: Translations,
+        busy: AbstractContextManager[Any],
+        limits: Limits,
+    ) -> None:
+        """`busy` is held for each use of the device, and not for long, so that others have their turn."""
         self.program = program
         self.device = device
+        self._busy = busy
+        self._limits = limits
+        self.replaced = False
+        """Another program has taken its place: what is being read or written of it stops."""
+        self._reading = threading.local()
         self.config = config
         """`p4.ForwardingPipelineConfig`, as it was given."""
         self.schema = Schema(parse_p4info(program.p4info), translations=translations)
-        self.tables = Tables(self.schema, device.act)
+        self.tables = Tables(self.schema, self._act)
         self.digests = Digests(self.schema)
         widths = {direction: dict(fields) for direction, fields in program.core.controller_headers()}
         self.packets = Packets(self.schema, widths)
-        self._profiles = Profiles(self.schema, device.act, self.tables)
-        self._arrays = Arrays(self.schema, device.act, self.tables)
-        self._replication = Replication(device.act)
-        self._value_sets = ValueSets(self.schema, device.act)
+        self._profiles = Profiles(self.schema, self._act, self.tables)
+        self._arrays = Arrays(self.schema, self._act, self.tables)
+        self._replication = Replication(self._act)
+        self._value_sets = ValueSets(self.schema, self._act)
         schema = self.schema
         self._objects: dict[str, tuple[str, dict[int, Any]]] = {
             "table_entry": ("table_id", schema.tables),
@@ -72,6 +99,19 @@ class Running:
             "value_set_entry": self._value_sets.write,
         }
 
+    def _act(self, operation: Op) -> Any:
+        """Do an operation, of a read whose client still waits."""
+        alive = getattr(self._reading, "alive", None)
+        if alive is not None and not alive():
+            raise Nobody
+        with self._busy:
+            self._go_on()
+            return self.device.act(operation)
+
+    def _go_on(self) -> None:
+        if self.replaced:
+            raise Stopped(Code.ABORTED, "another program was set meanwhile; read or write again")
+
     def keep(self, before: Running) -> None:
         """Take over the state that controllers have set with the program before."""
         self.digests.keep(before.digests)
@@ -94,14 +134,18 @@ class Running:
 
     # Writing.
 
-    def write_all(self, updates: Sequence[Any], allowed: Allowed) -> list[P4Error | None]:
+    def write_all(
+        self, updates: Sequence[Any], allowed: Allowed, demand: Callable[[], None] = lambda: None
+    ) -> list[P4Error | None]:
         """Do all updates, or none: the error of the one that is refused, and `ABORTED` for all others.
 
-        Raises `UNIMPLEMENTED`, of the whole batch, if it is one that cannot be undone (specification 1.5, "Batch Atomicity").
+        `demand` raises if they are not to be done any more. Raises `UNIMPLEMENTED`, of the whole batch, if it is one that cannot
+        be undone (specification 1.5, "Batch Atomicity").
         """
-        if len(updates) > MOST_IN_ALL:
+        most = self._limits.updates_at_once
+        if len(updates) > most:
             why = f"a batch of {len(updates)} updates is too large to be done whole"
-            raise P4Error.unsupported(why, f"give {MOST_IN_ALL} at most, or CONTINUE_ON_ERROR")
+            raise P4Error.unsupported(why, f"give {most} at most, or CONTINUE_ON_ERROR")
         if any(update.entity.WhichOneof("entity") == "digest_entry" for update in updates):
             raise P4Error.unsupported(
                 "digest entries cannot be in a batch that is done whole", "give CONTINUE_ON_ERROR"
@@ -109,26 +153,51 @@ class Running:
         ops: list[Op] = []
         done: list[Callable[[], None]] = []
         try:
-            for update in updates:
-                operation, then = self._prepare(update, allowed)
-                # An update of which nothing is to be done keeps its number.
-                ops.append(op.DropsRead() if operation is None else operation)
-                if then is not None:
-                    done.append(then)
-            self.device.write_all(ops)
+            for at in range(0, len(updates), SLICE):
+                with self._busy:
+                    for update in updates[at : at + SLICE]:
+                        operation, then = self._prepare(update, allowed)
+                        # An update of which nothing is to be done keeps its number.
+                        ops.append(op.DropsRead() if operation is None else operation)
+                        if then is not None:
+                            done.append(then)
+            with self._busy:
+                self._go_on()
+                demand()
+                self.device.write_all(ops)
+                for then in done:
+                    then()
+        except Stopped:
+            raise
         except TidegateError as error:
-            at: int = getattr(error, "index", len(ops))
+            at = getattr(error, "index", len(ops))
             errors: list[P4Error | None] = [
                 P4Error(Code.ABORTED, f"not done: update {at} of the batch was refused") for _ in updates
             ]
             errors[at] = P4Error.of(error)
             return errors
-        for then in done:
-            then()
         return [None] * len(updates)
 
-    def write(self, updates: Sequence[Any], allowed: Allowed) -> list[P4Error | None]:
-        """Do updates in order, and go on after an error; return the error of each."""
+    def write(
+        self, updates: Sequence[Any], allowed: Allowed, demand: Callable[[], None] = lambda: None
+    ) -> list[P4Error | None]:
+        """Do updates in order, and go on after an error; return the error of each.
+
+        Others have their turn now and then. `demand` raises if the rest is not to be done any more.
+        """
+        errors: list[P4Error | None] = [None] * len(updates)
+        for at in range(0, len(updates), SLICE):
+            with self._busy:
+                try:
+                    self._go_on()
+                    demand()
+                except Stopped as error:
+                    errors[at:] = [error] * (len(updates) - at)
+                    break
+                errors[at : at + SLICE] = self._write_some(updates[at : at + SLICE], allowed)
+        return errors
+
+    def _write_some(self, updates: Sequence[Any], allowed: Allowed) -> list[P4Error | None]:
         errors: list[P4Error | None] = [None] * len(updates)
         ops: list[Op] = []
         places: list[tuple[int, Callable[[], None] | None]] = []
@@ -170,25 +239,58 @@ class Running:
 
     # Reading.
 
-    def read(self, entities: Sequence[Any], allowed: Allowed) -> tuple[list[bytes], list[P4Error | None]]:
-        """Answers, as bytes of `p4.ReadResponse`, and what came of each request."""
-        errors: list[P4Error | None] = [None] * len(entities)
-        answers: list[bytes] = []
+    def read(
+        self,
+        entities: Sequence[Any],
+        allowed: Allowed,
+        errors: list[P4Error | None],
+        alive: Callable[[], bool] = lambda: True,
+    ) -> Iterator[bytes]:
+        """Answers, as bytes of `p4.ReadResponse`; what came of each request is added to `errors`.
+
+        Made as they are asked for, by one thread. Between parts of an answer others may write (specification 1.5, "Parallelism of Read
+        and Write Requests"). It ends early when `alive` says that nobody waits.
+        """
+        self._reading.alive = alive
+        try:
+            yield from self._answers(entities, allowed, errors, alive)
+        except Nobody:
+            return
+        finally:
+            self._reading.alive = None
+
+    def _answers(
+        self,
+        entities: Sequence[Any],
+        allowed: Allowed,
+        errors: list[P4Error | None],
+        alive: Callable[[], bool],
+    ) -> Iterator[bytes]:
         message = p4.ReadResponse()
-        size = 0
-        for index, entity in enumerate(entities):
+        size = count = 0
+        for entity in entities:
+            errors.append(None)
             try:
                 for found in self._read(entity, allowed):
+                    count += 1
+                    if count > self._limits.entities:
+                        why = (
+                            f"the answer has more than {self._limits.entities} entities; read fewer at a time"
+                        )
+                        raise Stopped(Code.RESOURCE_EXHAUSTED, why)
+                    if count % LOOK == 0 and not alive():
+                        return
                     message.entities.append(found)
                     size += found.ByteSize()
                     if len(message.entities) >= MOST_ENTITIES or size >= MOST_BYTES:
-                        answers.append(message.SerializeToString())
+                        yield message.SerializeToString()
                         message, size = p4.ReadResponse(), 0
+            except Stopped:
+                raise
             except P4Error as error:
-                errors[index] = error
+                errors[-1] = error
         if message.entities:
-            answers.append(message.SerializeToString())
-        return answers, errors
+            yield message.SerializeToString()
 
     def _read(self, entity: Any, allowed: Allowed) -> Iterator[Any]:
         which = entity.WhichOneof("entity")

@@ -27,20 +27,21 @@ from tidegate._core import TidegateError
 from tidegate.control import PipelineApi
 from tidegate.control.delivery import Distributor, Messages
 from tidegate.p4 import Program
-from tidegate.p4runtime.arbitration import MOST_STREAMS, Arbitration, Stream
+from tidegate.p4runtime.arbitration import Arbitration, Role, Stream
+from tidegate.p4runtime.clients import Call, Clients, client_of
 from tidegate.p4runtime.config import Configuration
 from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.errors import STATUS, Code, P4Error, abort, abort_batch, invalid
-from tidegate.p4runtime.listening import ADDRESS, OPTIONS, Tls, listen
+from tidegate.p4runtime.limits import Limits
+from tidegate.p4runtime.listening import ADDRESS, Tls, listen, options
 from tidegate.p4runtime.messages import SERVICE, methods, p4
+from tidegate.p4runtime.running import Stopped
 from tidegate.p4runtime.values import Translations
 
 VERSION = "1.5.0"
 """Of P4Runtime's specification."""
 CLOCK = "tidegate-now"
 """Trailing metadata of `Capabilities`: the switch's time in picoseconds."""
-MOST_CALLS = 64
-"""Calls at a time, beside streams; more are refused."""
 
 
 class Server:
@@ -59,32 +60,38 @@ class Server:
         poll_every: float | None = None,
         on_program: Callable[[Program], None] = lambda _: None,
         messages: Distributor | None = None,
+        limits: Limits | None = None,
+        insecure: bool = False,
     ) -> None:
         """Serve `api`, which runs `program`; `None` if a controller is to set one before anything else.
 
         `lock` is held while the switch is used; the default is for a switch that nobody else uses, or that can be used from any
         thread. Every `poll_every` seconds a thread looks whether the switch has something for controllers. `on_program` is told
         which program a controller has had the switch run. `messages` hands over what the switch has for controllers, if it has
-        other control planes too.
+        other control planes too. `insecure` permits an address that other machines reach without TLS.
         """
+        self._limits = limits or Limits()
         self._device = Device(api, lock)
-        self._config = Configuration(self._device, program, translations or {}, on_program)
-        self._arbitration = Arbitration(device_id)
         self._device_id = device_id
         self._messages = Distributor(self._device) if messages is None else messages
-        # Held for each call, so that calls come one after another.
+        # Held while a call uses the switch, for some tens of milliseconds at most; a call that takes longer gives it back now and then.
         self._busy = self._messages.turn
+        self._on_program = on_program
+        self._config = Configuration(
+            self._device, program, translations or {}, self._replaced, self._busy, self._limits
+        )
+        self._arbitration = Arbitration(device_id, self._limits)
+        self._clients = Clients(self._limits, lambda: self._arbitration.primary_peers)
         self._lost: Counter[str] = Counter()
         self._poll_every = poll_every
         self._stopping = threading.Event()
         self._poller: threading.Thread | None = None
-        # Streams hold their threads; so do reads whose client takes its time.
-        most = MOST_STREAMS + MOST_CALLS
-        self._pool = ThreadPoolExecutor(most, thread_name_prefix="p4runtime")
-        self._server = grpc.server(self._pool, options=OPTIONS, maximum_concurrent_rpcs=most)
+        # Streams hold their threads; so do calls whose client takes its time.
+        self._pool = ThreadPoolExecutor(self._clients.threads, thread_name_prefix="p4runtime")
+        self._server = grpc.server(self._pool, options=options(self._limits))
         self._server.add_generic_rpc_handlers((self._handlers(),))
         try:
-            self.address = listen(self._server, address, tls)
+            self.address = listen(self._server, address, tls, insecure)
             """Host and port."""
         except TidegateError:
             self._pool.shutdown(wait=False)
@@ -94,6 +101,7 @@ class Server:
         """Begin to serve."""
         self._messages.listen(self)
         self._server.start()
+        self._clients.start(self._arbitrate_late)
         if self._poll_every is not None:
             self._poller = threading.Thread(target=self._poll_always, name="p4runtime-poll", daemon=True)
             self._poller.start()
@@ -103,6 +111,7 @@ class Server:
         self._stopping.set()
         if self._poller is not None:
             self._poller.join()
+        self._clients.stop()
         self._messages.leave(self)
         with self._busy:
             for stream in list(self._arbitration.streams):
@@ -123,6 +132,22 @@ class Server:
         with self._busy:
             lost = self._lost + sum((s.dropped for s in self._arbitration.streams), Counter())
             return {"streams": len(self._arbitration.streams), **{f"{k}_dropped": v for k, v in lost.items()}}
+
+    def reset_elections(self) -> None:
+        """Have all controllers begin anew: end their streams, and forget roles and the highest election ids that there were.
+
+        For an operator, if a controller has used an election id that the others do not reach.
+        """
+        with self._busy:
+            self._arbitration.reset("an operator has reset the elections; open another stream")
+
+    def _arbitrate_late(self) -> None:
+        with self._busy:
+            self._arbitration.end_silent()
+
+    def _replaced(self, program: Program) -> None:
+        self._messages.forget()
+        self._on_program(program)
 
     # What the switch has for controllers.
 
@@ -173,43 +198,43 @@ class Server:
     def _handlers(self) -> grpc.GenericRpcHandler:
         served: dict[str, Callable[..., Any]] = {
             "Write": self._write,
-            "Read": self._read,
             "SetForwardingPipelineConfig": self._set_config,
             "GetForwardingPipelineConfig": self._get_config,
-            "StreamChannel": self._stream,
             "Capabilities": self._capabilities,
         }
         handlers = {}
         for method in methods():
-            request = _reader(getattr(p4, method.input_type.name))
+            # All are streams of bytes for gRPC: so it begins with a call before its request has come, and can be told to end it.
             if method.name == "StreamChannel":
                 made = grpc.stream_stream_rpc_method_handler(
-                    self._stream, request, p4.StreamMessageResponse.SerializeToString
+                    self._stream, None, p4.StreamMessageResponse.SerializeToString
                 )
             elif method.name == "Read":
-                made = grpc.unary_stream_rpc_method_handler(self._guarded_stream(self._read), request, bytes)
+                made = grpc.stream_stream_rpc_method_handler(self._guarded_read(), None, None)
             else:
-                made = grpc.unary_unary_rpc_method_handler(
-                    self._guarded(served[method.name]),
-                    request,
+                made = grpc.stream_unary_rpc_method_handler(
+                    self._guarded(served[method.name], getattr(p4, method.input_type.name)),
+                    None,
                     getattr(p4, method.output_type.name).SerializeToString,
                 )
             handlers[method.name] = made
         return grpc.method_handlers_generic_handler(SERVICE, handlers)
 
-    def _guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def guarded(request: Any, context: grpc.ServicerContext) -> Any:
+    def _guarded(self, served: Callable[..., Any], message: Any) -> Callable[..., Any]:
+        def guarded(requests: Iterator[bytes], context: grpc.ServicerContext) -> Any:
             try:
-                return call(_read_well(request), context)
+                with self._clients.call(context) as call:
+                    return served(_request(requests, call, message), call)
             except Exception as error:
                 abort(context, _as_error(error))
 
         return guarded
 
-    def _guarded_stream(self, call: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        def guarded(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+    def _guarded_read(self) -> Callable[..., Iterator[bytes]]:
+        def guarded(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             try:
-                yield from call(_read_well(request), context)
+                with self._clients.call(context) as call:
+                    yield from self._read(_request(requests, call, p4.ReadRequest), call)
             except Exception as error:
                 abort(context, _as_error(error))
 
@@ -221,52 +246,77 @@ class Server:
                 Code.NOT_FOUND, f"there is no device {request.device_id}; this is {self._device_id}"
             )
 
-    def _write(self, request: Any, context: grpc.ServicerContext) -> Any:
+    def _write(self, request: Any, call: Call) -> Any:
+        if len(request.updates) > self._limits.updates:
+            why = f"{len(request.updates)} updates are too many; give {self._limits.updates} at most in a message"
+            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
+        # A batch that is done whole is done between two packets: it is atomic for the data plane too.
+        whole = (p4.WriteRequest.ROLLBACK_ON_ERROR, p4.WriteRequest.DATAPLANE_ATOMIC)
+        if request.atomicity not in (*whole, p4.WriteRequest.CONTINUE_ON_ERROR):
+            raise P4Error(Code.INVALID_ARGUMENT, f"there is no atomicity {request.atomicity}")
         with self._busy:
-            rules = self._arbitration.check(request)
-            running = self._config.current()
-            # A batch that is done whole is done between two packets: it is atomic for the data plane too.
-            whole = (p4.WriteRequest.ROLLBACK_ON_ERROR, p4.WriteRequest.DATAPLANE_ATOMIC)
-            if request.atomicity in whole:
-                errors = running.write_all(request.updates, rules.allows)
-            elif request.atomicity == p4.WriteRequest.CONTINUE_ON_ERROR:
-                errors = running.write(request.updates, rules.allows)
-            else:
-                raise P4Error(Code.INVALID_ARGUMENT, f"there is no atomicity {request.atomicity}")
+            role = self._arbitration.check(request)
+        with role.writing:
+            with self._busy:
+                role = self._arbitration.check(request)
+                primary, rules = role.primary, role.rules
+                running = self._config.current()
+
+            def demand() -> None:
+                if role.primary is not primary:
+                    raise Stopped(Code.ABORTED, "the controller is not primary any more")
+
+            write = running.write_all if request.atomicity in whole else running.write
+            errors = write(request.updates, rules.allows, demand)
         if any(error is not None for error in errors):
-            abort_batch(context, "updates", errors)
+            abort_batch(call.context, "updates", errors)
         return p4.WriteResponse()
 
-    def _read(self, request: Any, context: grpc.ServicerContext) -> Iterator[bytes]:
+    def _read(self, request: Any, call: Call) -> Iterator[bytes]:
         self._check_device(request)
+        if len(request.entities) > self._limits.requests:
+            why = f"{len(request.entities)} requests are too many; give {self._limits.requests} at most in a message"
+            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
         with self._busy:
             rules = self._arbitration.rules(request.role)
-            answers, errors = self._config.current().read(request.entities, rules.allows)
-        yield from answers
+            running = self._config.current()
+        errors: list[P4Error | None] = []
+        answers = running.read(request.entities, rules.allows, errors, call.alive)
+        while True:
+            with call.slot:
+                answer = next(answers, None)
+            if answer is None:
+                break
+            call.sending = time.monotonic()
+            yield answer
+            call.sending = None
         if any(error is not None for error in errors):
-            abort_batch(context, "requests", errors)
+            abort_batch(call.context, "requests", errors)
 
-    def _set_config(self, request: Any, _context: grpc.ServicerContext) -> Any:
-        with self._busy:
-            rules = self._arbitration.check(request)
-            if not rules.pipeline:
+    def _set_config(self, request: Any, _call: Call) -> Any:
+        def demand() -> Role:
+            role = self._arbitration.check(request)
+            if not role.rules.pipeline:
                 raise P4Error(Code.PERMISSION_DENIED, "the role may not set the pipeline")
-            self._config.set(request)
+            return role
+
+        with self._busy:
+            demand()
+        self._config.set(request, demand)
         return p4.SetForwardingPipelineConfigResponse()
 
-    def _get_config(self, request: Any, _context: grpc.ServicerContext) -> Any:
+    def _get_config(self, request: Any, _call: Call) -> Any:
         self._check_device(request)
-        with self._busy:
-            return self._config.get(request.response_type)
+        return self._config.get(request.response_type)
 
-    def _capabilities(self, _request: Any, context: grpc.ServicerContext) -> Any:
-        context.set_trailing_metadata(((CLOCK, str(self._device.now)),))
+    def _capabilities(self, _request: Any, call: Call) -> Any:
+        call.context.set_trailing_metadata(((CLOCK, str(self._device.now)),))
         return p4.CapabilitiesResponse(p4runtime_api_version=VERSION)
 
     # Streams.
 
-    def _stream(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-        stream = Stream()
+    def _stream(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
+        stream = Stream(self._limits.messages_per_stream, context.peer(), client_of(context))
         try:
             with self._busy:
                 self._arbitration.join(stream)
@@ -286,10 +336,10 @@ class Server:
         if stream.error is not None:
             context.abort(STATUS[stream.error.code], stream.error.message)
 
-    def _listen_to(self, stream: Stream, requests: Iterator[Any]) -> None:
+    def _listen_to(self, stream: Stream, requests: Iterator[bytes]) -> None:
         try:
-            for request in requests:
-                self._hear(stream, request)
+            for data in requests:
+                self._hear(stream, data)
         except grpc.RpcError:
             # The controller is gone.
             pass
@@ -300,8 +350,12 @@ class Server:
         finally:
             stream.close()
 
-    def _hear(self, stream: Stream, request: Any) -> None:
-        kind = None if request is _NOTHING else request.WhichOneof("update")
+    def _hear(self, stream: Stream, data: bytes) -> None:
+        try:
+            request = p4.StreamMessageRequest.FromString(data)
+            kind = request.WhichOneof("update")
+        except DecodeError:
+            request = kind = None
         with self._busy:
             if kind == "arbitration":
                 if self._arbitration.update(stream, request.arbitration) and self._config.committed:
@@ -323,7 +377,8 @@ class Server:
                 stream.send(p4.StreamMessageResponse(error=wrong), "errors")
 
     def _hear_primary(self, stream: Stream, kind: str | None, request: Any) -> None:
-        _read_well(request)
+        if request is None:
+            raise _no_message()
         rules = self._arbitration.primary_rules(stream)
         if rules is None:
             raise P4Error(Code.PERMISSION_DENIED, "the controller is not primary")
@@ -344,28 +399,23 @@ def _as_error(error: Exception) -> P4Error:
     """The error that ends a call. An exception by which gRPC itself ends a call is raised again."""
     if isinstance(error, P4Error):
         return error
-    if type(error) is Exception:
+    if type(error) is Exception or isinstance(error, grpc.RpcError):
         raise error
     return P4Error(Code.INTERNAL, f"{type(error).__name__}: {error}")
 
 
-# gRPC has a word of its own for a message that becomes `None`.
-_NOTHING = object()
+def _no_message() -> P4Error:
+    return invalid("the request is not a message of this kind")
 
 
-def _reader(message: Any) -> Callable[[bytes], Any]:
-    """Reads a kind of message; `_NOTHING` for bytes that are none."""
-
-    def read(data: bytes) -> Any:
+def _request(requests: Iterator[bytes], call: Call, message: Any) -> Any:
+    """The request of a call that has one."""
+    data = next(requests, None)
+    call.requested = True
+    if data is None:
+        raise invalid("a call has a request, and this one has none")
+    with call.slot:
         try:
             return message.FromString(data)
         except DecodeError:
-            return _NOTHING
-
-    return read
-
-
-def _read_well(request: Any) -> Any:
-    if request is _NOTHING:
-        raise invalid("the request is not a message of this kind")
-    return request
+            raise _no_message() from None

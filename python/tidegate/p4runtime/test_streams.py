@@ -14,8 +14,8 @@ from google.protobuf import any_pb2, struct_pb2
 from tidegate import p4 as programs
 from tidegate.control import operations as op
 from tidegate.control.delivery import Messages
-from tidegate.p4runtime import Server
-from tidegate.p4runtime.arbitration import MOST_WAITING, Arbitration, Stream
+from tidegate.p4runtime import Limits, Server
+from tidegate.p4runtime.arbitration import Arbitration, Stream
 from tidegate.p4runtime.conftest import LOOPBACK, Bench, Ids, Simulated, exact, frame, lldp, wait_for
 from tidegate.p4runtime.connection import Connection, Refused
 from tidegate.p4runtime.digests import Digests
@@ -145,8 +145,8 @@ def test_a_stream_begins_with_an_election(bench: Bench) -> None:
 
 def test_there_is_an_end_of_streams(everything: programs.Program) -> None:
     arbitration = Arbitration(1)
-    for _ in range(32):
-        arbitration.join(Stream())
+    for number in range(32):
+        arbitration.join(Stream(client=str(number)))
     with pytest.raises(Exception, match="32 streams"):
         arbitration.join(Stream())
 
@@ -451,7 +451,7 @@ def test_many_controllers_at_once(bench: Bench) -> None:
 def test_a_controller_that_stalls_loses_packets_and_the_switch_goes_on(bench: Bench) -> None:
     """It reads nothing: what it cannot take is dropped and counted, and others are served."""
     stream = Stream()
-    for number in range(MOST_WAITING + 10):
+    for number in range(Limits().messages_per_stream + 10):
         stream.send(number, "packet_ins")
     assert stream.dropped["packet_ins"] == 10
     stalled = Connection.__new__(Connection)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from tidegate import addresses, units
 from tidegate._core import TidegateError
-from tidegate.options import Commands, ControllerFile, CpuPort, Define, Include, Program, Seed
+from tidegate.options import Commands, ControllerFile, CpuPort, Define, Include, Insecure, Program, Seed
 from tidegate.switch.ports import Mode, parse_ports
 
 LOOK_S = 1.0
@@ -79,6 +80,15 @@ def switch(
         Path | None,
         typer.Option(metavar="FILE", help="CA that must have signed the clients' certificates (PEM)."),
     ] = None,
+    grpc_limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Limit of what P4Runtime clients may do, as compile_cpu_s=10; docs/p4runtime.md lists them.",
+            show_default=False,
+        ),
+    ] = None,
+    insecure: Insecure = False,
     device_id: Annotated[
         int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Device id in P4Runtime.")
     ] = 1,
@@ -94,8 +104,10 @@ def switch(
     from tidegate.switch.running import LiveSwitch
 
     certificates = (grpc_cert, grpc_key, grpc_ca)
-    if grpc_addr is None and certificates != (None, None, None):
-        raise TidegateError("--grpc-cert, --grpc-key and --grpc-ca are for --grpc-addr; give it too")
+    if grpc_addr is None and (certificates != (None, None, None) or grpc_limit):
+        raise TidegateError(
+            "--grpc-cert, --grpc-key, --grpc-ca and --grpc-limit are for --grpc-addr; give it too"
+        )
     made = [] if controller is None else load(controller)
     given = parse_ports(interface, mode, rate or [], delay or [])
     if any(port.number == cpu_port for port in given):
@@ -107,6 +119,8 @@ def switch(
                 addresses.parse(address)
             except TidegateError as error:
                 raise TidegateError(f"{option} {error}") from None
+    if metrics_addr is not None:
+        addresses.demand_local_metrics(metrics_addr, insecure)
     live = LiveSwitch(
         p4.compile(program, includes=include or [], defines=define or []),
         given,
@@ -122,26 +136,27 @@ def switch(
         for note in live.script(commands):
             sys.stderr.write(f"{note}\n")
     with ExitStack() as stack:
-        ended = stack.enter_context(_until_told())
+        told = stack.enter_context(_until_told())
         stack.enter_context(live)
         if metrics_addr is not None:
             from tidegate.switch import metrics
 
-            page = metrics.serve(live, metrics_addr)
+            page = metrics.serve(live, metrics_addr, insecure)
             stack.callback(page.stop)
             sys.stderr.write(f"metrics at http://{page.address}/metrics\n")
         if made:
-            stack.enter_context(controllers.Controlled(live, made, lambda: bool(ended)))
+            stack.enter_context(controllers.Controlled(live, made, lambda: bool(told.end)))
         if grpc_addr is not None:
             from tidegate.switch import remote
 
             secret = remote.tls(*certificates)
-            server = stack.enter_context(remote.served(live, grpc_addr, device_id, secret))
+            limits = remote.limits(grpc_limit or [])
+            server = stack.enter_context(remote.served(live, grpc_addr, device_id, secret, limits, insecure))
+            told.reset = server.reset_elections
             sys.stderr.write(f"P4Runtime on {server.address}, device {device_id}\n")
-            if secret is None and not remote.is_loopback(server.address):
-                sys.stderr.write(
-                    "no TLS: anyone who reaches this address controls the switch; see --grpc-cert\n"
-                )
+            warning = remote.warning(server.address, secret)
+            if warning is not None:
+                sys.stderr.write(f"{warning}\n")
         for port, state in zip(live.ports, live.statistics()["ports"], strict=True):
             if state["notice"] is not None:
                 sys.stderr.write(f"{state['notice']}\n")
@@ -151,9 +166,9 @@ def switch(
             from tidegate.switch.watch import View
 
             view = stack.enter_context(View(live, Console()))
-            live.wait(lambda: bool(ended), view.update, LOOK_S)
+            live.wait(told.ended, view.update, LOOK_S)
         else:
-            live.wait(lambda: bool(ended))
+            live.wait(told.ended)
 
 
 def _limit(text: str) -> tuple[int | None, int | None]:
@@ -167,15 +182,36 @@ def _limit(text: str) -> tuple[int | None, int | None]:
         raise TidegateError(f"--queue-limit {text}: {error}") from None
 
 
+@dataclass
+class _Told:
+    """What signals have said."""
+
+    end: bool = False
+    anew: bool = False
+    reset: Callable[[], None] = lambda: None
+
+    def ended(self) -> bool:
+        """Whether it is to end. What else was said is done first, where no lock is held."""
+        if self.anew:
+            self.anew = False
+            self.reset()
+            sys.stderr.write("P4Runtime elections are reset\n")
+        return self.end
+
+
 @contextmanager
-def _until_told() -> Iterator[list[int]]:
-    """A list that has an item after Ctrl-C or SIGTERM."""
-    told: list[int] = []
+def _until_told() -> Iterator[_Told]:
+    """Note Ctrl-C and SIGTERM, which end the switch, and SIGUSR1, which resets elections."""
+    told = _Told()
 
-    def note(number: int, frame: FrameType | None) -> None:
-        told.append(number)
+    def end(number: int, frame: FrameType | None) -> None:
+        told.end = True
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    def reset(number: int, frame: FrameType | None) -> None:
+        told.anew = True
+
+    handlers = ((signal.SIGINT, end), (signal.SIGTERM, end), (signal.SIGUSR1, reset))
+    before = {number: signal.signal(number, handler) for number, handler in handlers}
     try:
         yield told
     finally:

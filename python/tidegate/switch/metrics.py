@@ -32,8 +32,8 @@ class _Collector(Collector):
             yield metric
 
 
-def serve(switch: LiveSwitch, address: str) -> Server:
-    """Serve the metrics at `HOST:PORT`, in threads of its own."""
+def serve(switch: LiveSwitch, address: str, insecure: bool = False) -> Server:
+    """Serve the metrics at `HOST:PORT`, in a thread of its own; `insecure` permits addresses that other machines reach."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(switch))
-    return serve_metrics(registry, address)
+    return serve_metrics(registry, address, insecure)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tidegate import addresses
 from tidegate._core import TidegateError
 from tidegate.p4 import Program
-from tidegate.p4runtime import Server, Tls
+from tidegate.p4runtime import Limits, Server, Tls
 from tidegate.switch.running import LiveSwitch
 
 TIMEOUTS_S = 0.02
@@ -25,17 +25,33 @@ def tls(certificate: Path | None, key: Path | None, clients: Path | None) -> Tls
     return Tls(certificate, key, clients)
 
 
-def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches an address."""
-    host = address.rpartition(":")[0].strip("[]")
+def limits(given: Sequence[str]) -> Limits:
+    """What `--grpc-limit` means."""
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        return Limits.parse(given)
+    except TidegateError as error:
+        raise TidegateError(f"--grpc-limit {error}") from None
+
+
+def warning(address: str, secret: Tls | None) -> str | None:
+    """What an operator should know of who may connect."""
+    if addresses.is_loopback(addresses.parse(address)[0]) or (
+        secret is not None and secret.clients is not None
+    ):
+        return None
+    which = "no TLS" if secret is None else "no certificates of clients are asked for"
+    return f"{which}: anyone who reaches this address controls the switch; see --grpc-{'cert' if secret is None else 'ca'}"
 
 
 @contextmanager
-def served(live: LiveSwitch, address: str, device_id: int, secret: Tls | None) -> Iterator[Server]:
+def served(
+    live: LiveSwitch,
+    address: str,
+    device_id: int,
+    secret: Tls | None,
+    limits: Limits | None = None,
+    insecure: bool = False,
+) -> Iterator[Server]:
     """A server in front of a switch. Names of interfaces are names of ports, for programs whose ports have names."""
     names = {port.interface: port.number for port in live.ports}
 
@@ -53,6 +69,8 @@ def served(live: LiveSwitch, address: str, device_id: int, secret: Tls | None) -
         poll_every=TIMEOUTS_S,
         on_program=replaced,
         messages=live.messages,
+        limits=limits,
+        insecure=insecure,
     )
     live.core.watch(live.node)
     live.server = lambda: server.statistics

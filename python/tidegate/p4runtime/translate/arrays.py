@@ -20,8 +20,17 @@ from tidegate.p4runtime.translate.meters import config_message, config_of, meter
 from tidegate.p4runtime.translate.tables import Tables, counter_entity, meter_entity
 from tidegate.p4runtime.values import canonical, checked
 
-# Cells that are read from the engine at a time.
-SLICE = 65_536
+SLICE = 4096
+"""Cells that are read from the engine at a time: packets wait meanwhile."""
+SLICE_WORDS = 32_768
+"""Words of 64 bits of these, if cells are wide."""
+
+
+def slices(start: int, count: int, words: int = 1) -> Iterator[tuple[int, int]]:
+    """First cells and numbers of cells that are read at a time, of cells of so many words."""
+    step = max(1, min(SLICE, SLICE_WORDS // max(1, words)))
+    for first in range(start, start + count, step):
+        yield first, min(step, start + count - first)
 
 
 def cell(array: Array, entry: Any) -> int | None:
@@ -95,33 +104,37 @@ class Arrays(Translation):
     def read_counters(self, entry: Any) -> Iterator[Any]:
         """The counters that a request asks for."""
         for array, start, count in asked(self._schema.counters, entry.counter_id, entry, "counter"):
-            words = np.frombuffer(self._act(op.CounterRead(array.name, start, count)), dtype="<u8")
-            for index, (packets, size) in enumerate(words.reshape(-1, 2).tolist(), start):
-                yield p4.Entity(
-                    counter_entry=p4.CounterEntry(
-                        counter_id=array.id,
-                        index=p4.Index(index=index),
-                        data=p4.CounterData(packet_count=packets, byte_count=size),
-                    )
+            for first, some in slices(start, count, 2):
+                yield from self._counts(array, first, some)
+
+    def _counts(self, array: Array, start: int, count: int) -> Iterator[Any]:
+        words = np.frombuffer(self._act(op.CounterRead(array.name, start, count)), dtype="<u8")
+        for index, (packets, size) in enumerate(words.reshape(-1, 2).tolist(), start):
+            yield p4.Entity(
+                counter_entry=p4.CounterEntry(
+                    counter_id=array.id,
+                    index=p4.Index(index=index),
+                    data=p4.CounterData(packet_count=packets, byte_count=size),
                 )
+            )
 
     def read_meters(self, entry: Any) -> Iterator[Any]:
         """The meters that a request asks for."""
         if entry.HasField("counter_data"):
             raise colours()
         for array, start, count in asked(self._schema.meters, entry.meter_id, entry, "meter"):
-            cells = self._act(op.MeterRead(array.name, start, count))
-            for index, rates in enumerate(cells, start):
-                message = p4.MeterEntry(meter_id=array.id, index=p4.Index(index=index))
-                if rates is not None:
-                    message.config.CopyFrom(config_message(rates))
-                yield p4.Entity(meter_entry=message)
+            for first, some in slices(start, count):
+                for index, rates in enumerate(self._act(op.MeterRead(array.name, first, some)), first):
+                    message = p4.MeterEntry(meter_id=array.id, index=p4.Index(index=index))
+                    if rates is not None:
+                        message.config.CopyFrom(config_message(rates))
+                    yield p4.Entity(meter_entry=message)
 
     def read_registers(self, entry: Any) -> Iterator[Any]:
         """The cells that a request asks for."""
         for array, start, count in asked(self._schema.registers, entry.register_id, entry, "register"):
-            for first in range(start, start + count, SLICE):
-                yield from self._cells(array, first, min(SLICE, start + count - first))
+            for first, some in slices(start, count, -(-self.width(array)[0] // 64)):
+                yield from self._cells(array, first, some)
 
     def _cells(self, array: Array, start: int, count: int) -> Iterator[Any]:
         data, words = self._act(op.RegisterRead(array.name, start, count))

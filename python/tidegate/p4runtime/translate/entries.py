@@ -48,14 +48,12 @@ def colours() -> P4Error:
 class Entries(Translation):
     """Entries of tables, as a server needs them."""
 
-    def _entries(self, table: Table, only: tuple[list[Any], int] | None = None) -> list[tuple[Any, ...]]:
-        """Rows of a table: all, or the one with this match and priority."""
-        found: list[tuple[Any, ...]] = []
+    def _entries(self, table: Table, only: tuple[list[Any], int] | None = None) -> Iterator[tuple[Any, ...]]:
+        """Rows of a table, page by page: all, or the one with this match and priority."""
         start: int | None = 0
         while start is not None:
             page, start = self._act(op.TableRead(table.name, start, only))
-            found.extend(page)
-        return found
+            yield from page
 
     # Keys.
 
@@ -74,7 +72,7 @@ class Entries(Translation):
 
     def _const_size(self, table: Table) -> int:
         if self._serves:
-            return len(self._entries(table))
+            return sum(1 for _ in self._entries(table))
         return len(self._look(p4.Entity(table_entry={"table_id": table.id})))
 
     def _key(self, entry: Any) -> tuple[Table, list[Any], int]:
@@ -276,7 +274,7 @@ class Entries(Translation):
                 message.time_since_last_hit.SetInParent()
             yield p4.Entity(table_entry=message)
 
-    def _rows(self, table: Table, entry: Any) -> list[tuple[Any, ...]]:
+    def _rows(self, table: Table, entry: Any) -> Iterator[tuple[Any, ...]]:
         """Rows of a table; of those, the ones that an entry asks for."""
         if entry is None:
             return self._entries(table)
@@ -284,20 +282,16 @@ class Entries(Translation):
             _, found, priority = self._key(entry)
             rows = self._entries(table, (found, priority))
         else:
-            rows = self._entries(table)
-            if entry.match:
-                found = matches(table.fields, entry.match, f"table {table.name}")
-                rows = [row for row in rows if row[1] == found]
-            if entry.priority:
-                wanted = self._priority(table, entry.priority)
-                rows = [row for row in rows if row[2] == wanted]
+            match = matches(table.fields, entry.match, f"table {table.name}") if entry.match else None
+            wanted = self._priority(table, entry.priority) if entry.priority else None
+            rows = (
+                row for row in self._entries(table) if match in (None, row[1]) and wanted in (None, row[2])
+            )
         kept = note(entry)
-        if kept:
-            rows = [row for row in rows if row[9] == kept]
+        name = ""
         if entry.HasField("action") and entry.action.action.action_id:
             name = self._schema.action_of(table, entry.action.action.action_id).name
-            rows = [row for row in rows if row[3][0] == name]
-        return rows
+        return (row for row in rows if kept in (b"", row[9]) and name in ("", row[3][0]))
 
     def entry_message(self, table: Table, row: tuple[Any, ...]) -> Any:
         """An entry with its key, action, timeout and metadata."""
@@ -346,11 +340,12 @@ class Entries(Translation):
                 if asked.table_id:
                     raise invalid(f"table {table.name} has no direct {what}")
                 continue
-            rows = self._rows(table, asked if asked.table_id else None)
-            if asked.match and not rows:
-                raise P4Error(Code.NOT_FOUND, f"table {table.name} has no such entry")
-            for row in rows:
+            found = False
+            for row in self._rows(table, asked if asked.table_id else None):
+                found = True
                 yield self._direct_message(what, table, row)
+            if asked.match and not found:
+                raise P4Error(Code.NOT_FOUND, f"table {table.name} has no such entry")
 
     def _direct_message(self, what: str, table: Table, row: tuple[Any, ...]) -> Any:
         key = self.entry_message(table, row)

@@ -1,0 +1,155 @@
+"""Whose calls are served: how many at a time, for how long, and with room kept for primaries.
+
+Every call has a thread while it lasts. So it begins by being counted, before anything of it is read; one too many ends at once. A
+thread looks at all calls now and then, and ends those whose client sends no request, leaves answers unread, or takes too long.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from urllib.parse import unquote
+
+import grpc
+
+from tidegate.p4runtime.errors import Code, P4Error
+from tidegate.p4runtime.limits import Limits
+
+LOOK_S = 0.25
+"""How often calls are looked at."""
+MOST_WORK = 2
+"""Calls of others than primaries that are worked on at a time: the others wait, and are not sent more meanwhile."""
+
+
+def client_of(context: grpc.ServicerContext) -> str:
+    """Who calls: the name in its certificate, or the host that it calls from."""
+    names = context.peer_identities()
+    if names:
+        return "certificate " + b", ".join(names).decode(errors="replace")
+    peer = unquote(context.peer())
+    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
+
+
+class Call:
+    """A call that is served."""
+
+    def __init__(
+        self, context: grpc.ServicerContext, client: str, role: str | None, slot: threading.Semaphore
+    ):
+        self.context = context
+        self.client = client
+        self.peer: str = context.peer()
+        self.role = role
+        """The role that this connection's stream is primary of, if it is of any."""
+        self.slot = slot
+        """To be held while the call is worked on, not while its client takes its time."""
+        self.began = time.monotonic()
+        self.requested = False
+        self.sending: float | None = None
+        """Since when the client has left what was sent unread."""
+
+    def alive(self) -> bool:
+        """Whether somebody waits for the answer."""
+        active: bool = self.context.is_active()
+        return active
+
+
+class Clients:
+    """The calls of one server. For any thread."""
+
+    def __init__(self, limits: Limits, primaries: Callable[[], Mapping[str, str]]) -> None:
+        """`primaries` gives the connections of primaries, and what role each is primary of."""
+        self._limits = limits
+        self._primaries = primaries
+        self._changed = threading.Lock()
+        self._calls: set[Call] = set()
+        self._by_client: Counter[str] = Counter()
+        self._by_primary: Counter[str] = Counter()
+        # A primary of the default role waits for nobody else; those of other roles and all others have slots of their own.
+        self._slots = (
+            threading.Semaphore(limits.calls_per_primary),
+            threading.Semaphore(1),
+            threading.Semaphore(MOST_WORK),
+        )
+        self._stopping = threading.Event()
+        self._watch = threading.Thread(target=self._look, name="p4runtime-watch", daemon=True)
+        self._each: Callable[[], None] = lambda: None
+
+    def start(self, each: Callable[[], None]) -> None:
+        """Begin to look at calls, and call `each` as often."""
+        self._each = each
+        self._watch.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopping.set()
+        if self._watch.is_alive():
+            self._watch.join()
+
+    @property
+    def threads(self) -> int:
+        """As many as there can be calls and streams, and some for those that are refused."""
+        limits = self._limits
+        return limits.calls + limits.streams * (1 + limits.calls_per_primary) + 16
+
+    @property
+    def count(self) -> int:
+        """Calls that are served now."""
+        with self._changed:
+            return len(self._calls)
+
+    @contextmanager
+    def call(self, context: grpc.ServicerContext) -> Iterator[Call]:
+        """A call while it is served. Raises `RESOURCE_EXHAUSTED`."""
+        call = self._enter(context)
+        try:
+            yield call
+        finally:
+            with self._changed:
+                self._calls.discard(call)
+                counted, name = self._counter(call)
+                counted[name] -= 1
+                if not counted[name]:
+                    del counted[name]
+
+    def _enter(self, context: grpc.ServicerContext) -> Call:
+        limits = self._limits
+        role = self._primaries().get(context.peer())
+        call = Call(context, client_of(context), role, self._slots[2 if role is None else 1 if role else 0])
+        with self._changed:
+            counted, name = self._counter(call)
+            most = limits.calls_per_client if role is None else limits.calls_per_primary
+            if counted[name] >= most:
+                del call
+                raise P4Error(
+                    Code.RESOURCE_EXHAUSTED, f"this client has {most} calls already; wait for one to end"
+                )
+            if role is None and sum(self._by_client.values()) >= limits.calls:
+                raise P4Error(Code.RESOURCE_EXHAUSTED, f"there are {limits.calls} calls already; try again")
+            counted[name] += 1
+            self._calls.add(call)
+        return call
+
+    def _counter(self, call: Call) -> tuple[Counter[str], str]:
+        return (self._by_client, call.client) if call.role is None else (self._by_primary, call.peer)
+
+    def _look(self) -> None:
+        while not self._stopping.wait(LOOK_S):
+            self._each()
+            now = time.monotonic()
+            with self._changed:
+                late = [call for call in self._calls if self._is_late(call, now)]
+            for call in late:
+                # Its thread waits in gRPC, and goes on when the call is ended.
+                call.context.cancel()
+
+    def _is_late(self, call: Call, now: float) -> bool:
+        limits = self._limits
+        return (
+            now - call.began > limits.call_s
+            or (not call.requested and now - call.began > limits.request_s)
+            or (call.sending is not None and now - call.sending > limits.stalled_s)
+        )

@@ -1,0 +1,108 @@
+"""Programs that clients push are compiled in a process of their own first, so that none of them can end the switch or hold it up.
+
+That process has limits of memory and time, and ends with this one. Only a program that it could compile, with its native code and its
+state, is compiled here too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tidegate import _core
+from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.limits import Limits
+
+CHILD = str(Path(__file__).resolve().with_name("compile_child.py"))
+NO_MEMORY = 3
+"""The child's exit code."""
+MOST_ANSWER = 16 << 20
+"""Bytes of a program's P4Info as text."""
+MOST_MESSAGES = 16_384
+"""Characters of the compiler's messages."""
+
+
+class Compiler:
+    """Says what a program's P4Info is, or why it cannot be run. For any thread."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._turns = threading.BoundedSemaphore(limits.compilations)
+        self._places = threading.BoundedSemaphore(2 * limits.compilations)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """The right to compile, here and in a process; waited for if others have it, and refused if many wait."""
+        if not self._places.acquire(blocking=False):
+            raise self._busy()
+        try:
+            # Those before it take twice its time at most: in the process, and here.
+            if not self._turns.acquire(timeout=2 * self._limits.compile_s):
+                raise self._busy()
+            try:
+                yield
+            finally:
+                self._turns.release()
+        finally:
+            self._places.release()
+
+    @staticmethod
+    def _busy() -> P4Error:
+        return P4Error(Code.RESOURCE_EXHAUSTED, "other programs are being compiled; try again later")
+
+    def p4info(self, text: str) -> str:
+        """P4Info of a program as text, once a process of its own has compiled it and made its native code and state."""
+        limits = self._limits
+        # -I and -S: nothing of the environment, and no site packages; it starts in less time, too.
+        extension = str(Path(str(_core.__file__)).resolve())
+        words = [sys.executable, "-I", "-S", CHILD, extension, str(os.getpid())]
+        words += [str(limits.compile_cpu_s), str(limits.compile_bytes), str(MOST_ANSWER)]
+        began = time.monotonic()
+        with subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            env={},
+        ) as child:
+            try:
+                out, wrong = child.communicate(text.encode(), timeout=limits.compile_s)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.communicate()
+                raise exhausted(f"the program takes more than {limits.compile_s} s to compile") from None
+        if child.returncode:
+            raise self._ended(child.returncode, wrong, time.monotonic() - began)
+        kind, said = out[:1], out[1:].decode(errors="replace")
+        if kind == b"+":
+            return said
+        if kind == b"-":
+            raise invalid(said[:MOST_MESSAGES])
+        raise P4Error(Code.INTERNAL, "the process that compiles programs gave no answer")
+
+    def _ended(self, code: int, said: bytes, took: float) -> P4Error:
+        """Why a process was ended before it had an answer."""
+        limits = self._limits
+        if code == -signal.SIGXCPU:
+            return exhausted(
+                f"the program takes more than {limits.compile_cpu_s} s of processor time to compile"
+            )
+        if code == NO_MEMORY or b"memory allocation" in said:
+            return exhausted(
+                f"the program takes more than {limits.compile_bytes >> 20} MiB of memory to compile"
+            )
+        name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return invalid(f"the program cannot be compiled: the compiler ended after {took:.1f} s by {name}")
+
+
+def exhausted(why: str) -> P4Error:
+    """RESOURCE_EXHAUSTED, for a program."""
+    return P4Error(Code.RESOURCE_EXHAUSTED, f"{why}; make it smaller, or raise the limit (--grpc-limit)")

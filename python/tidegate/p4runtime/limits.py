@@ -1,0 +1,91 @@
+"""What a P4Runtime server grants to its clients: sizes in bytes, times in seconds, and numbers of things.
+
+A client is a certificate's name where clients show one (`--grpc-ca`), and else the host that it connects from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+from tidegate._core import TidegateError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Each is an option `--grpc-limit NAME=VALUE` of `tidegate switch`."""
+
+    message_bytes: int = 4 << 20
+    """A message to the server."""
+    source_bytes: int = 1 << 20
+    """A program that is pushed."""
+    compile_cpu_s: int = 5
+    """Processor time to compile a program."""
+    compile_s: int = 25
+    """Time to compile a program, by the clock."""
+    compile_bytes: int = 2 << 30
+    """Address space of the process that compiles; 512 MiB of it are its stack."""
+    compilations: int = 1
+    """Compiled at the same time; as many again wait."""
+    calls: int = 64
+    """Calls at a time, beside streams and those of primaries."""
+    calls_per_client: int = 32
+    """Of these, one client's."""
+    calls_per_primary: int = 8
+    """Calls at a time on a connection that a primary's stream is on; they have room of their own."""
+    call_s: int = 120
+    """A call."""
+    request_s: int = 5
+    """From the start of a call to its request, and of a stream to its first arbitration update."""
+    stalled_s: int = 15
+    """A client may leave a part of an answer unread for so long."""
+    streams: int = 32
+    """Streams at a time."""
+    streams_per_client: int = 16
+    """Of these, one client's."""
+    roles: int = 64
+    """Roles, of which those without streams make way for new ones."""
+    messages_per_stream: int = 1024
+    """Packets, digests and notifications that wait for a controller."""
+    updates: int = 16_384
+    """Updates of a `Write`."""
+    updates_at_once: int = 4096
+    """Updates of a `Write` that is done whole or not at all; the engine takes no more."""
+    requests: int = 65_536
+    """Requests of a `Read`."""
+    entities: int = 1 << 20
+    """Entities of the answer to a `Read`."""
+    connections: int = 128
+    """Connections at a time."""
+    calls_per_connection: int = 100
+    """Calls and streams at a time that gRPC takes on a connection."""
+    idle_s: int = 300
+    """A connection without calls and streams is closed."""
+    keepalive_s: int = 10
+    """A connection is asked so often whether its client is there, which has half of it to answer."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not 1 <= value < 1 << 40:
+                raise TidegateError(
+                    f"{field.name}={value}: a limit is a whole number from 1 to 1099511627775"
+                )
+        if self.updates_at_once > 4096:
+            raise TidegateError(f"updates_at_once={self.updates_at_once}: the engine takes 4096 at most")
+
+    @classmethod
+    def parse(cls, given: Sequence[str]) -> Limits:
+        """The limits, with those changed that `NAME=VALUE` texts give. Raises `TidegateError`."""
+        names = [field.name for field in fields(cls)]
+        changed: dict[str, int] = {}
+        for text in given:
+            name, equals, value = text.partition("=")
+            if not equals or name not in names:
+                raise TidegateError(f"{text!r} is not NAME=VALUE with a name of {', '.join(names)}")
+            if not (value.isascii() and value.isdecimal() and len(value) <= 20):
+                raise TidegateError(f"{text!r}: give a whole number")
+            if name in changed:
+                raise TidegateError(f"{name} is given twice")
+            changed[name] = int(value)
+        return replace(cls(), **changed)

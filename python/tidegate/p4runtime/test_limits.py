@@ -1,0 +1,502 @@
+"""What the server grants, and that a client who goes beyond it locks nobody out."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields
+from typing import Any
+
+import grpc
+import pytest
+
+from tidegate import TidegateError
+from tidegate import p4 as programs
+from tidegate.control.delivery import Turn
+from tidegate.p4runtime import Connection, Limits, Server
+from tidegate.p4runtime.arbitration import Arbitration, Stream
+from tidegate.p4runtime.conftest import LOOPBACK, VRFS, Ids, exact
+from tidegate.p4runtime.connection import Refused
+from tidegate.p4runtime.errors import P4Error
+from tidegate.p4runtime.messages import p4, parse_p4info
+
+PATIENCE_S = 20.0
+
+
+class Served:
+    """A server with some limits, and its primary."""
+
+    def __init__(self, server: Server, primary: Connection, ids: Ids) -> None:
+        self.server, self.primary, self.ids = server, primary, ids
+
+    def entry(self, key: int) -> Any:
+        entry = p4.TableEntry(table_id=self.ids("exact_table"))
+        entry.match.add(field_id=1, **exact(key.to_bytes(6)))
+        entry.action.action.action_id = self.ids("drop")
+        return p4.Entity(table_entry=entry)
+
+    def is_well(self) -> None:
+        """The primary writes and reads."""
+        self.primary.write(("INSERT", self.entry(77)))
+        self.primary.write(("DELETE", self.entry(77)))
+        assert self.primary.read(p4.Entity(counter_entry={}))
+
+
+@contextmanager
+def served(program: programs.Program, **given: int) -> Iterator[Served]:
+    limits = Limits(**given)
+    with (
+        Server(program.pipeline(), program, address=LOOPBACK, translations=VRFS, limits=limits) as server,
+        Connection(server.address) as primary,
+    ):
+        assert primary.next("arbitration").status.code == 0
+        yield Served(server, primary, Ids(parse_p4info(program.p4info)))
+
+
+def until(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not what():
+        assert time.monotonic() < end, "it has not come"
+        time.sleep(0.01)
+
+
+def channel(address: str) -> grpc.Channel:
+    """A connection of its own."""
+    options = [
+        ("grpc.use_local_subchannel_pool", 1),
+        # It takes no more than 64 KiB in advance.
+        ("grpc.http2.bdp_probe", 0),
+        ("grpc.http2.lookahead_bytes", 65_536),
+    ]
+    return grpc.insecure_channel(address, options=options)
+
+
+def call(over: grpc.Channel, name: str, kind: str = "stream_stream") -> Any:
+    """A call of which bytes are sent and received."""
+    return getattr(over, kind)(f"/p4.v1.P4Runtime/{name}")
+
+
+def refused(call: Any) -> tuple[str, str]:
+    with pytest.raises(grpc.RpcError) as caught:
+        for _ in call:
+            pass
+    return caught.value.code().name, caught.value.details() or ""
+
+
+def ended(calls: list[Any]) -> int:
+    return sum(not one.is_active() for one in calls)
+
+
+ALL_CELLS = p4.ReadRequest(device_id=1, entities=[{"register_entry": {}}]).SerializeToString()
+
+
+# Settings.
+
+
+def test_settings_as_text() -> None:
+    assert Limits.parse([]) == Limits()
+    assert Limits.parse(["calls=7", "idle_s=9"]) == Limits(calls=7, idle_s=9)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("calls", "NAME=VALUE"),
+        ("cals=3", "with a name of message_bytes, "),
+        ("calls=x", "whole number"),
+        ("calls=-1", "whole number"),
+        ("calls=0", "from 1 to"),
+        (f"calls={1 << 40}", "from 1 to"),
+        ("updates_at_once=4097", "4096 at most"),
+    ],
+)
+def test_settings_that_make_no_sense(text: str, said: str) -> None:
+    with pytest.raises(TidegateError, match=said):
+        Limits.parse([text])
+    with pytest.raises(TidegateError, match="twice"):
+        Limits.parse(["calls=1", "calls=2"])
+
+
+def test_the_documentation_lists_all_settings() -> None:
+    from pathlib import Path
+
+    text = (Path(__file__).resolve().parents[3] / "docs" / "security.md").read_text()
+    section = text.partition("## P4Runtime")[2].partition("\n## ")[0]
+    for field in fields(Limits):
+        rows = [line for line in section.splitlines() if f"`{field.name}`" in line]
+        assert len(rows) == 1, f"docs/security.md has {field.name} in one row"
+
+
+# Sizes.
+
+
+def test_a_message_has_a_size(everything: programs.Program) -> None:
+    with served(everything, message_bytes=10_000) as made:
+        request = p4.WriteRequest(device_id=1)
+        request.updates.add(type=1).entity.table_entry.metadata = bytes(10_000)
+        with pytest.raises(Refused) as caught:
+            made.primary.call("Write", request)
+        assert caught.value.code == "RESOURCE_EXHAUSTED"
+        made.is_well()
+
+
+def test_a_write_has_so_many_updates(everything: programs.Program) -> None:
+    with served(everything, updates=10, updates_at_once=5) as made:
+        made.primary.write(*[("INSERT", made.entry(key)) for key in range(1, 11)])
+        updates = [("DELETE", made.entry(key)) for key in range(1, 12)]
+        with pytest.raises(Refused, match="11 updates are too many; give 10 at most") as caught:
+            made.primary.write(*updates)
+        assert caught.value.code == "RESOURCE_EXHAUSTED"
+        number = p4.Update.Type.Value("DELETE")
+        with pytest.raises(Refused, match="give 5 at most, or CONTINUE_ON_ERROR") as caught:
+            made.primary.write_updates([(number, one) for _, one in updates[:6]], "DATAPLANE_ATOMIC")
+        assert caught.value.code == "UNIMPLEMENTED"
+        made.is_well()
+
+
+def test_a_read_has_so_many_requests_and_entities(everything: programs.Program) -> None:
+    with served(everything, requests=3, entities=10) as made:
+        asked = p4.Entity(table_entry=p4.TableEntry(table_id=made.ids("exact_table")))
+        made.primary.write(*[("INSERT", made.entry(key)) for key in range(1, 11)])
+        assert len(made.primary.read(asked)) == 10
+        with pytest.raises(Refused, match="4 requests are too many; give 3 at most"):
+            made.primary.read(*[asked] * 4)
+        made.primary.write(("INSERT", made.entry(11)))
+        with pytest.raises(Refused, match="more than 10 entities; read fewer") as caught:
+            made.primary.read(asked)
+        assert caught.value.code == "RESOURCE_EXHAUSTED"
+        made.is_well()
+
+
+def test_messages_that_wait_for_a_controller(everything: programs.Program) -> None:
+    stream = Stream(Limits(messages_per_stream=3).messages_per_stream)
+    assert [stream.send(p4.StreamMessageResponse(), "packet_ins") for _ in range(5)] == [True] * 3 + [
+        False
+    ] * 2
+    assert stream.dropped == {"packet_ins": 2}
+
+
+# Calls.
+
+
+def test_half_open_calls_are_ended_and_meanwhile_others_are_served(everything: programs.Program) -> None:
+    """Calls that send no request, over connections of their own, more than the server takes at a time."""
+    with served(everything, calls=4, calls_per_client=4, request_s=1) as made, ExitStack() as stack:
+        stop = threading.Event()
+        stack.callback(stop.set)
+
+        def silent() -> Iterator[bytes]:
+            stop.wait(PATIENCE_S)
+            yield from ()
+
+        calls = []
+        for name in ("Write", "Read", "Write", "Read", "SetForwardingPipelineConfig", "Capabilities"):
+            over = stack.enter_context(channel(made.server.address))
+            calls.append(call(over, name)(silent()))
+        began = time.monotonic()
+        made.is_well()
+        codes = [refused(one)[0] for one in calls]
+        assert sorted(codes) == ["CANCELLED"] * 4 + ["RESOURCE_EXHAUSTED"] * 2
+        assert time.monotonic() - began < PATIENCE_S
+        with Connection(made.server.address, election_id=None) as other:
+            assert other.read(p4.Entity(counter_entry={})), "there is room again"
+
+
+def test_unread_answers_are_ended_and_meanwhile_the_primary_is_served(everything: programs.Program) -> None:
+    with (
+        served(everything, calls=4, calls_per_client=4, stalled_s=1) as made,
+        channel(made.server.address) as over,
+    ):
+        # More than gRPC takes in advance.
+        reads = [call(over, "Read", "unary_stream")(ALL_CELLS * 10) for _ in range(4)]
+        for read in reads:
+            next(read)
+        counters = p4.ReadRequest(device_id=1, entities=[{"counter_entry": {}}]).SerializeToString()
+        code, said = refused(call(over, "Read", "unary_stream")(counters))
+        assert (code, said) == ("RESOURCE_EXHAUSTED", "this client has 4 calls already; wait for one to end")
+        made.is_well()
+
+        def room() -> bool:
+            try:
+                return bool(list(call(over, "Read", "unary_stream")(counters)))
+            except grpc.RpcError:
+                return False
+
+        until(room)
+        del reads
+
+
+def test_a_call_takes_so_long(everything: programs.Program) -> None:
+    with served(everything, call_s=1) as made, channel(made.server.address) as over:
+        assert refused(call(over, "Read", "unary_stream")(ALL_CELLS * 3000))[0] == "CANCELLED"
+        made.is_well()
+
+
+def test_one_client_does_not_have_all_calls(everything: programs.Program) -> None:
+    with served(everything, calls=5, calls_per_client=2, request_s=60) as made, ExitStack() as stack:
+        over = stack.enter_context(channel(made.server.address))
+        stop = threading.Event()
+        stack.callback(stop.set)
+
+        def silent() -> Iterator[bytes]:
+            stop.wait(PATIENCE_S)
+            yield from ()
+
+        calls = [call(over, "Read")(silent()) for _ in range(3)]
+        until(lambda: ended(calls) == 1)
+        made.is_well()
+        for one in calls:
+            one.cancel()
+
+
+def test_calls_of_a_primary_s_connection_are_counted_too(everything: programs.Program) -> None:
+    """Those of its connection beyond its room are refused: it has no more than that."""
+    with served(everything, calls_per_primary=2, request_s=60) as made:
+        stop = threading.Event()
+
+        def silent() -> Iterator[bytes]:
+            stop.wait(PATIENCE_S)
+            yield from ()
+
+        calls = [call(made.primary._channel, "Read")(silent()) for _ in range(3)]
+        until(lambda: ended(calls) == 1)
+        stop.set()
+        until(lambda: ended(calls) == 3)
+        made.is_well()
+
+
+# Streams and roles.
+
+
+def test_streams_without_arbitration_are_ended(everything: programs.Program) -> None:
+    with served(everything, streams=4, streams_per_client=4, request_s=1) as made:
+        silent = [Connection(made.server.address, take_part=False) for _ in range(3)]
+        until(lambda: made.server.statistics["streams"] == 4)
+        with Connection(made.server.address, election_id=5) as other:
+            with pytest.raises(Refused, match="4 streams already") as caught:
+                other.next("arbitration")
+            assert caught.value.code == "RESOURCE_EXHAUSTED"
+        for one in silent:
+            with pytest.raises(Refused, match="none came within 1 s") as caught:
+                one.next("arbitration")
+            assert caught.value.code == "FAILED_PRECONDITION"
+            one.close()
+        with Connection(made.server.address, election_id=5) as other:
+            assert other.next("arbitration").status.code == 0
+
+
+def test_one_client_does_not_have_all_streams(everything: programs.Program) -> None:
+    with (
+        served(everything, streams=4, streams_per_client=2) as made,
+        Connection(made.server.address, election_id=5) as two,
+    ):
+        two.next("arbitration")
+        three = Connection(made.server.address, election_id=6)
+        with pytest.raises(Refused, match="this client has 2 streams already"):
+            three.next("arbitration")
+        three.close()
+    arbitration = Arbitration(1, Limits(streams=3, streams_per_client=2))
+    for client in ("a", "a", "b"):
+        arbitration.join(Stream(client=client))
+    with pytest.raises(P4Error, match="there are 3 streams"):
+        arbitration.join(Stream(client="b"))
+
+
+def arbitrate(arbitration: Arbitration, role: str, election: int | None) -> Stream:
+    stream = Stream(client=role)
+    arbitration.join(stream)
+    update = p4.MasterArbitrationUpdate(device_id=1, role={"name": role})
+    if election is not None:
+        update.election_id.low = election
+    arbitration.update(stream, update)
+    return stream
+
+
+def test_roles_without_streams_make_way() -> None:
+    arbitration = Arbitration(1, Limits(roles=3))
+    first = arbitrate(arbitration, "first", 5)
+    second = arbitrate(arbitration, "second", 6)
+    with pytest.raises(P4Error, match="3 roles already, and all have streams"):
+        arbitrate(arbitration, "third", 1)
+    arbitration.leave(second)
+    arbitration.leave(first)
+    # What a role knows stays as long as there is room.
+    again = arbitrate(arbitration, "first", 4)
+    assert arbitration.primary_rules(again) is None, "5 is the highest that there was"
+    for number in range(5):
+        stream = arbitrate(arbitration, f"r{number}", 1)
+        assert arbitration.primary_rules(stream) is not None
+        arbitration.leave(stream)
+    assert arbitration.rules("first"), "it has a stream"
+    # A role that never had a primary is forgotten at once.
+    arbitration.leave(arbitrate(arbitration, "none", None))
+    with pytest.raises(P4Error, match="no role 'none'"):
+        arbitration.rules("none")
+
+
+def test_an_operator_resets_elections(everything: programs.Program) -> None:
+    top = (2**64 - 1, 2**64 - 1)
+    with served(everything) as made:
+        with Connection(made.server.address, election_id=top) as greedy:
+            assert greedy.next("arbitration").status.code == 0
+        with Connection(made.server.address, election_id=9) as late:
+            advice = late.next("arbitration")
+            assert advice.status.code != 0, "as the specification has it"
+            assert (advice.election_id.high, advice.election_id.low) == top
+            made.server.reset_elections()
+            for one in (late, made.primary):
+                with pytest.raises(Refused, match="an operator has reset the elections") as caught:
+                    one.next("nothing")
+                assert caught.value.code == "ABORTED"
+        with Connection(made.server.address, election_id=9) as anew:
+            assert anew.next("arbitration").status.code == 0
+
+
+# Connections.
+
+
+def closed(raw: socket.socket) -> bool:
+    raw.settimeout(PATIENCE_S)
+    try:
+        while raw.recv(4096):
+            pass
+    except ConnectionResetError:
+        return True
+    except TimeoutError:
+        return False
+    return True
+
+
+def test_connections_that_say_nothing_are_closed(
+    everything: programs.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tidegate.p4runtime import listening
+
+    monkeypatch.setattr(listening, "HANDSHAKE_MS", 500)
+    with served(everything) as made:
+        host, _, port = made.server.address.rpartition(":")
+        with socket.create_connection((host, int(port))) as raw:
+            assert closed(raw)
+        made.is_well()
+
+
+def test_connections_have_a_number_and_idle_ones_are_closed(everything: programs.Program) -> None:
+    with (
+        served(everything, connections=3, idle_s=1) as made,
+        channel(made.server.address) as one,
+        channel(made.server.address) as two,
+    ):
+        for over in (one, two):
+            grpc.channel_ready_future(over).result(PATIENCE_S)
+        with channel(made.server.address) as three:
+            capabilities = call(three, "Capabilities", "unary_unary")
+            with pytest.raises(grpc.RpcError) as caught:
+                capabilities(b"", timeout=0.5)
+            assert caught.value.code().name in ("DEADLINE_EXCEEDED", "UNAVAILABLE")
+            made.is_well()
+            # The others, which are idle, make way.
+            until(lambda: answers(capabilities))
+
+
+def answers(capabilities: Any) -> bool:
+    try:
+        capabilities(b"", timeout=1)
+    except grpc.RpcError:
+        return False
+    return True
+
+
+# Large answers and batches.
+
+
+def test_a_client_that_is_gone_costs_nothing_more(everything: programs.Program) -> None:
+    """A read of all cells ends with its client: the server asks the engine for no more of them."""
+    with served(everything) as made:
+        asked: list[Any] = []
+        running = made.server._config.committed
+        assert running is not None
+        act = running.device.act
+        running.device.act = lambda operation: asked.append(operation) or act(operation)  # type: ignore[method-assign, func-returns-value]
+        with channel(made.server.address) as over:
+            read = call(over, "Read", "unary_stream")(ALL_CELLS * 500)
+            next(read)
+            read.cancel()
+        until(lambda: made.server._clients.count == 0)
+        assert len(asked) < 500
+        made.is_well()
+
+
+def test_others_write_while_a_large_answer_is_made(everything: programs.Program) -> None:
+    with served(everything) as made, channel(made.server.address) as over:
+        read = call(over, "Read", "unary_stream")(ALL_CELLS * 3)
+        first = p4.ReadResponse.FromString(next(read))
+        made.is_well()
+        cells = len(first.entities) + sum(len(p4.ReadResponse.FromString(data).entities) for data in read)
+        assert cells % 3 == 0
+        assert cells >= 3 * 65_536
+
+
+def test_a_large_write_gives_way_and_stops_when_another_is_primary(everything: programs.Program) -> None:
+    with served(everything) as made, Connection(made.server.address, election_id=None) as other:
+        other.next("arbitration")
+        running = made.server._config.committed
+        assert running is not None
+        write, slices = running.device.write, list[int]()
+
+        def watched(operations: Any) -> Any:
+            slices.append(len(operations))
+            if len(slices) == 2:
+                other.arbitrate(9)
+                # Its election waits for its turn, and has it before the next slice.
+                until(lambda: bool(made.server._busy._waiting))
+            return write(operations)
+
+        running.device.write = watched  # type: ignore[method-assign]
+        with pytest.raises(Refused) as caught:
+            made.primary.write(*[("INSERT", made.entry(key)) for key in range(1, 301)])
+        codes = [error.canonical_code for error in caught.value.errors]
+        assert slices == [128, 128]
+        assert codes == [0] * 256 + [10] * 44
+        assert "not primary any more" in caught.value.errors[-1].message
+        assert other.next("arbitration").status.code == 0
+        assert len(other.read(p4.Entity(table_entry={"table_id": made.ids("exact_table")}))) == 256
+
+
+def test_a_read_stops_when_another_program_is_set(everything: programs.Program) -> None:
+    with served(everything) as made:
+        running = made.server._config.committed
+        assert running is not None
+        errors: list[Any] = []
+        answers = running.read([p4.Entity(register_entry={})], lambda _: True, errors)
+        next(answers)
+        made.primary.set_config("VERIFY_AND_COMMIT", made.primary.get_config("P4INFO_AND_COOKIE"))
+        with pytest.raises(P4Error, match="another program was set meanwhile") as caught:
+            list(answers)
+        assert caught.value.code.name == "ABORTED"
+
+
+# Whose turn it is.
+
+
+def test_turns_go_in_order_of_asking() -> None:
+    turn, order = Turn(), list[int]()
+
+    def take(number: int) -> None:
+        with turn, turn:
+            order.append(number)
+
+    threads = []
+    with turn:
+        for number in range(5):
+            threads.append(threading.Thread(target=take, args=(number,)))
+            threads[-1].start()
+            until(lambda: len(turn._waiting) == number + 1)  # noqa: B023
+    # The thread that gave it back does not get before those who wait.
+    with turn:
+        order.append(99)
+    for thread in threads:
+        thread.join()
+    assert order == [0, 1, 2, 3, 4, 99]
