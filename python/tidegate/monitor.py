@@ -20,9 +20,9 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
-from tidegate import _core
+from tidegate import _core, addresses
 from tidegate._core import TidegateError
-from tidegate.options import Json
+from tidegate.options import Insecure, Json
 from tidegate.web import serve_metrics
 
 if TYPE_CHECKING:
@@ -344,6 +344,7 @@ def monitor(
         str | None,
         typer.Option(metavar="HOST:PORT", help="Serve what is shown of interfaces to Prometheus."),
     ] = None,
+    insecure: Insecure = False,
     rtt_rule: Annotated[RttRule, typer.Option(help="Which round-trip times are taken.")] = RttRule.EXACT,
     sort: Annotated[Sort, typer.Option(help="What flows are sorted by.")] = Sort.BYTES,
     top: Annotated[int, typer.Option(metavar="N", min=1, help="Show so many flows.")] = 20,
@@ -383,6 +384,8 @@ def monitor(
         raise typer.BadParameter(
             "--duration and --metrics-addr are for interfaces; leave them out with captures"
         )
+    if metrics_addr is not None:
+        addresses.demand_local_metrics(metrics_addr, insecure)
     if captures.count("-") > 1:
         raise TidegateError("standard input (-) is given twice; give it once")
     if len(set(interfaces)) < len(interfaces):
@@ -392,7 +395,9 @@ def monitor(
     else:
         with Interfaces(interfaces, rtt_rule=rtt_rule.value, max_flows=max_flows, samples=samples) as watched:
             choose = partial(chosen, sort=sort.value, match=match)
-            answer = _of_interfaces(watched, duration, interval, metrics_addr, choose, top, quiet=as_json)
+            answer = _of_interfaces(
+                watched, duration, interval, metrics_addr, choose, top, insecure=insecure, quiet=as_json
+            )
     flows = chosen(answer, sort.value, match)
     answer["flows"] = flows
     if parquet is not None:
@@ -447,6 +452,7 @@ def _of_interfaces(
     choose: Callable[[dict[str, Any]], list[dict[str, Any]]],
     top: int,
     *,
+    insecure: bool,
     quiet: bool,
 ) -> dict[str, Any]:
     """Watch until the end, with a table on a terminal; give the answer of all flows."""
@@ -455,7 +461,7 @@ def _of_interfaces(
         if metrics_addr is not None:
             registry = CollectorRegistry(auto_describe=False)
             registry.register(metrics)
-            server = serve_metrics(registry, metrics_addr)
+            server = serve_metrics(registry, metrics_addr, insecure)
             stack.callback(server.stop)
             sys.stderr.write(f"metrics at http://{server.address}/metrics\n")
         live: Live | None = None

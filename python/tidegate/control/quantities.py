@@ -147,7 +147,18 @@ GROUPS = (
         ALL,
         (
             Quantity("register", "gauge", "Cells that are not zero.", ("register", "index")),
-            Quantity("register_cells_not_zero", "gauge", "How many cells are not zero.", ("register",)),
+            Quantity(
+                "register_cells_not_zero",
+                "gauge",
+                "How many cells are not zero, of those that were looked at.",
+                ("register",),
+            ),
+            Quantity(
+                "register_cells_left_out",
+                "gauge",
+                "Cells that were not looked at, and those not zero that have no series of their own.",
+                ("register",),
+            ),
         ),
         readings.registers,
     ),
@@ -158,23 +169,31 @@ GROUPS = (
                 "counter_packets", "counter", "Packets in cells that are not zero.", ("counter", "index")
             ),
             Quantity("counter_bytes", "counter", "Bytes in cells that are not zero.", ("counter", "index")),
+            Quantity(
+                "counter_cells_left_out", "gauge", "As `register_cells_left_out`, of a counter.", ("counter",)
+            ),
         ),
         readings.counters,
     ),
     Group(
         ALL,
-        tuple(
-            Quantity(name, "gauge", text, ("meter", "index"))
-            for name, text in zip(
-                METERS,
-                (
-                    "Committed rate of cells that are set: bytes or packets per second.",
-                    "Committed burst: bytes or packets.",
-                    "Peak rate: bytes or packets per second.",
-                    "Peak burst: bytes or packets.",
-                ),
-                strict=True,
-            )
+        (
+            *(
+                Quantity(name, "gauge", text, ("meter", "index"))
+                for name, text in zip(
+                    METERS,
+                    (
+                        "Committed rate of cells that are set: bytes or packets per second.",
+                        "Committed burst: bytes or packets.",
+                        "Peak rate: bytes or packets per second.",
+                        "Peak burst: bytes or packets.",
+                    ),
+                    strict=True,
+                )
+            ),
+            Quantity(
+                "meter_cells_left_out", "gauge", "As `register_cells_left_out`, of a meter.", ("meter",)
+            ),
         ),
         readings.meters,
     ),

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tidegate import units
 from tidegate.control import operations as op
+from tidegate.control.objects import Words
 
 if TYPE_CHECKING:
     from tidegate.control.api import SwitchApi
@@ -20,6 +22,14 @@ if TYPE_CHECKING:
 
 MAX_CELLS = 64
 """Cells of a register, counter or meter that are shown if none is asked for: the first that are not zero."""
+MAX_BYTES = 32 << 20
+"""Bytes of all registers that are looked at for this, and of all counters; so much takes some milliseconds."""
+MAX_METERS = 65_536
+"""Cells of all meters that are looked at."""
+SLICE = 64 << 10
+"""Bytes that are read at a time: packets wait meanwhile."""
+METERS_SLICE = 1024
+"""Cells of a meter that are read at a time."""
 
 INTERFACE = {
     "truncated": "longer than a port can take",
@@ -150,45 +160,97 @@ def _index(only: Labels) -> int | None:
     return int(only[1]) if only[1:] and only[1].isascii() and only[1].isdecimal() else None
 
 
+def _shown(
+    size: int, cell_bytes: int, room: int, read: Callable[[int, int], Words]
+) -> tuple[list[tuple[int, Words]], int, int]:
+    """The first cells that are not zero with their values, how many there are, and how many cells were looked at.
+
+    Read slice by slice, no more than there is room for.
+    """
+    looked = min(size, room // cell_bytes)
+    step = max(1, SLICE // cell_bytes)
+    shown: list[tuple[int, Words]] = []
+    there = 0
+    for start in range(0, looked, step):
+        cells = read(start, min(step, looked - start))
+        (found,) = np.nonzero(cells if cells.ndim == 1 else cells.any(axis=1))
+        there += len(found)
+        shown += [(start + int(at), cells[at]) for at in found[: MAX_CELLS - len(shown)]]
+    return shown, there, looked
+
+
+def _sizes(subject: Subject, kind: str) -> dict[str, dict[str, Any]]:
+    return {item["name"]: item for item in subject.program().summary[kind]}
+
+
+def _number(cell: Words) -> float:
+    """A cell of a register; its least significant word comes first."""
+    return float(sum(int(word) << 64 * at for at, word in enumerate(np.atleast_1d(cell))))
+
+
 def registers(subject: Subject, only: Labels) -> Iterator[Value]:
     """Cells of registers."""
     index = _index(only)
+    declared = _sizes(subject, "registers")
+    room = MAX_BYTES
     for name in _declared(subject, "registers", only):
-        start, count = (0, None) if index is None else (index, 1)
-        cells = subject.api.register_read(name, start, count)
-        values = cells if cells.ndim == 1 else cells @ (2.0 ** (64 * np.arange(cells.shape[1])))
-        (found,) = np.nonzero(values)
-        if index is None:
-            yield "register_cells_not_zero", (name,), len(found)
-        for cell in found[:MAX_CELLS] if index is None else (0,):
-            yield "register", (name, start + int(cell)), values[cell]
+        if index is not None:
+            yield "register", (name, index), _number(subject.api.register_read(name, index, 1)[0])
+            continue
+        size, width = declared[name]["size"], declared[name]["bits"]
+        cell_bytes = 8 * max(1, -(-width // 64))
+        shown, there, looked = _shown(size, cell_bytes, room, partial(subject.api.register_read, name))
+        room -= looked * cell_bytes
+        yield "register_cells_not_zero", (name,), there
+        yield "register_cells_left_out", (name,), size - looked + there - len(shown)
+        for cell, value in shown:
+            yield "register", (name, cell), _number(value)
 
 
 def counters(subject: Subject, only: Labels) -> Iterator[Value]:
     """Cells of counters."""
     index = _index(only)
+    declared = _sizes(subject, "counters")
+    room = MAX_BYTES
     for name in _declared(subject, "counters", only):
-        start, count = (0, None) if index is None else (index, 1)
-        cells = subject.api.counter_read(name, start, count)
-        (found,) = np.nonzero(cells.any(axis=1))
-        for cell in found[:MAX_CELLS] if index is None else (0,):
-            yield "counter_packets", (name, start + int(cell)), cells[cell][0]
-            yield "counter_bytes", (name, start + int(cell)), cells[cell][1]
+        if index is not None:
+            shown = [(index, subject.api.counter_read(name, index, 1)[0])]
+        else:
+            size = declared[name]["size"]
+            shown, there, looked = _shown(size, 16, room, partial(subject.api.counter_read, name))
+            room -= looked * 16
+            yield "counter_cells_left_out", (name,), size - looked + there - len(shown)
+        for cell, counts in shown:
+            yield "counter_packets", (name, cell), counts[0]
+            yield "counter_bytes", (name, cell), counts[1]
 
 
 def meters(subject: Subject, only: Labels) -> Iterator[Value]:
     """Rates of meters."""
     index = _index(only)
+    declared = _sizes(subject, "meters")
+    room = MAX_METERS
     for name in _declared(subject, "meters", only):
-        shown = 0
-        for cell, rates in enumerate(subject.core.act(op.MeterRead(name, 0))):
-            if rates is None or shown == MAX_CELLS or index not in (None, cell):
-                continue
-            shown += 1
-            committed, burst, peak, peak_burst = rates
-            values = (committed // 1000, burst, peak // 1000, peak_burst)
-            for quantity, value in zip(METERS, values, strict=True):
-                yield quantity, (name, cell), value
+        size = declared[name]["size"]
+        looked = min(size, room)
+        first, end = (0, looked) if index is None else (index, index + 1)
+        shown = there = 0
+        for start in range(first, end, METERS_SLICE):
+            count = min(METERS_SLICE, end - start)
+            for cell, rates in enumerate(subject.core.act(op.MeterRead(name, start, count)), start):
+                if rates is None:
+                    continue
+                there += 1
+                if shown == MAX_CELLS:
+                    continue
+                shown += 1
+                committed, burst, peak, peak_burst = rates
+                values = (committed // 1000, burst, peak // 1000, peak_burst)
+                for quantity, value in zip(METERS, values, strict=True):
+                    yield quantity, (name, cell), value
+        if index is None:
+            room -= looked
+            yield "meter_cells_left_out", (name,), size - looked + there - shown
 
 
 def planes(subject: Subject, _: Labels) -> Iterator[Value]:

@@ -141,6 +141,10 @@ def run(
     metrics_addr: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Expose Prometheus metrics.", show_default=False)
     ] = None,
+    insecure: Annotated[
+        bool | None,
+        typer.Option("--insecure", help="Expose metrics at an address that other machines reach."),
+    ] = None,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log one JSON object a line.")] = False,
 ) -> None:
     """Pace this host's TCP flows at the rates that pacing switches tell, until Ctrl-C or SIGTERM.
@@ -166,6 +170,7 @@ def run(
         "key_file": key_file,
         "most_flows": most_flows,
         "metrics_addr": metrics_addr,
+        "insecure": insecure,
         "interfaces": None if interfaces is None else tuple(interfaces),
         "cgroups": None if cgroups is None else tuple(cgroups),
         "ports": None if ports is None else tuple(ports),

@@ -33,8 +33,8 @@ class _Collector(Collector):
             yield CounterMetricFamily(f"tidegate_agent_{name}", help_text, value=said["counts"][name])
 
 
-def serve(address: str, status: Callable[[], dict[str, Any]]) -> Server:
-    """Serve the metrics at `HOST:PORT`, in threads of its own."""
+def serve(address: str, status: Callable[[], dict[str, Any]], insecure: bool = False) -> Server:
+    """Serve the metrics at `HOST:PORT`, in a thread of its own; `insecure` permits addresses that other machines reach."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(status))
-    return serve_metrics(registry, address)
+    return serve_metrics(registry, address, insecure)

@@ -154,7 +154,7 @@ class Service:
             keeper = Keeper(pacer, before)
             try:
                 if self._settings.metrics_addr is not None:
-                    page = metrics.serve(self._settings.metrics_addr, self.status)
+                    page = metrics.serve(self._settings.metrics_addr, self.status, self._settings.insecure)
                     stack.callback(page.stop)
                     log.info("metrics at http://%s/metrics", page.address)
                 log.info("paces flows at %s", ", ".join(self._settings.interfaces))
@@ -214,7 +214,7 @@ class Service:
             settings = self._reread()
             if settings.most_flows != self._settings.most_flows:
                 raise TidegateError("most_flows cannot change while the agent runs; restart it")
-            for name in ("metrics_addr", "pace_by"):
+            for name in ("metrics_addr", "insecure", "pace_by"):
                 if getattr(settings, name) != getattr(self._settings, name):
                     raise TidegateError(f"{name} cannot change while the agent runs; restart it")
             if settings.pace_by != "socket" and settings.interfaces != self._settings.interfaces:

@@ -56,6 +56,8 @@ class Settings:
     key_file: str | None = None
     most_flows: int = 65_536
     metrics_addr: str | None = None
+    insecure: bool = False
+    """Metrics at an address that other machines reach."""
 
     keys: Keys | None = field(default=None, compare=False, repr=False)
     """From the key file."""
@@ -116,7 +118,7 @@ class Settings:
                 f"timeout {self.timeout} is shorter than refresh, {self.refresh}; give a longer one"
             )
         if self.metrics_addr is not None:
-            addresses.parse(self.metrics_addr)
+            addresses.demand_local_metrics(self.metrics_addr, self.insecure)
         keys = None if self.key_file is None else read_keys(Path(self.key_file))
         return replace(self, keys=keys)
 
@@ -151,7 +153,7 @@ def read(path: Path | None, given: Mapping[str, Any]) -> Settings:
             wanted = list
         elif name in _NUMBERS:
             wanted = int
-        elif name in ("existing", "lend"):
+        elif name in ("existing", "lend", "insecure"):
             wanted = bool
         elif name in ("least_rate", "most_rate"):
             wanted = (str, int)
