@@ -533,7 +533,8 @@ def _listening(pid: int, made: Net) -> int:
         (["--cgroup", "/nowhere"], "cgroup /nowhere: there is no such folder"),
         (["--cgroup", "/tmp"], "cgroup /tmp: it is in no file system of cgroups of version 2"),
         (["-i", "tun0"], "interface tun0 has no Ethernet header (kind 65534)"),
-        (["--metrics-addr", "192.0.2.1:80"], "Cannot assign requested address"),
+        (["--metrics-addr", "192.0.2.1:80", "--insecure"], "Cannot assign requested address"),
+        (["--metrics-addr", "0.0.0.0:80"], "or --insecure if this is meant"),
     ],
 )
 def test_what_is_not_there(words: list[str], why: str) -> None:

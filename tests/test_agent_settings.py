@@ -36,6 +36,8 @@ KEYS = Keys((0x0123456789ABCDEF, 0x1122334455667788))
         ('interfaces = ["e0"]\ntimeout = "1 s"', "timeout 1 s is shorter than refresh, 10 s"),
         ('interfaces = ["e0"]\ntimeout = "1 parsec"', "parsec"),
         ('interfaces = ["e0"]\nmetrics_addr = "x"', "'x' is not an address"),
+        ('interfaces = ["e0"]\nmetrics_addr = "[::]:9101"', "or --insecure if this is meant"),
+        ('interfaces = ["e0"]\ninsecure = 1', "insecure cannot be 1"),
         ('interfaces = ["e0"]\nkey_file = "/nowhere"', "key file /nowhere: No such file"),
         ("interfaces = [", "configuration .*agent.toml: "),
     ],

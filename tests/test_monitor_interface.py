@@ -188,6 +188,7 @@ def test_an_interface_that_goes_away(pair: tuple[str, str]) -> None:
         ([], 2, "captures, or interfaces"),
         (["some.pcap", "--duration", "3"], 2, "are for interfaces"),
         (["-i", "lo", "--metrics-addr", "nowhere"], 1, "nowhere"),
+        (["-i", "lo", "--metrics-addr", "0.0.0.0:0"], 1, "or --insecure if this is meant"),
         (["-i", "a name with spaces"], 1, "is not the name of an interface"),
     ],
 )

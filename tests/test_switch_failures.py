@@ -189,11 +189,25 @@ def test_a_tap_device_of_somebody_else_is_left_as_it_was(two: Place) -> None:
             "--grpc-addr '127.0.0.1:99999' is not an address; write HOST:PORT, as 127.0.0.1:9559",
         ),
         (
-            ["-i", "1@p1", "--grpc-addr", "192.0.2.1:1"],
+            ["-i", "1@p1", "--grpc-addr", "0.0.0.0:1"],
+            "cannot serve P4Runtime on 0.0.0.0:1: without TLS, anyone who reaches this address controls the switch; "
+            "give a certificate and a key, or say that this is meant: --grpc-cert and --grpc-key, or --insecure",
+        ),
+        (
+            ["-i", "1@p1", "--metrics-addr", "[::]:1"],
+            "--metrics-addr [::]:1: anyone who reaches this address reads the metrics; "
+            "give a loopback address, as 127.0.0.1:9100, or --insecure if this is meant",
+        ),
+        (
+            ["-i", "1@p1", "--grpc-addr", ":1", "--grpc-limit", "calls=0"],
+            "--grpc-limit calls=0: a limit is a whole number from 1 to 1099511627775",
+        ),
+        (
+            ["-i", "1@p1", "--grpc-addr", "192.0.2.1:1", "--insecure"],
             "cannot serve P4Runtime on 192.0.2.1:1: Cannot assign requested address; give another address",
         ),
         (
-            ["-i", "1@p1", "--metrics-addr", "192.0.2.1:1"],
+            ["-i", "1@p1", "--metrics-addr", "192.0.2.1:1", "--insecure"],
             "--metrics-addr 192.0.2.1:1: Cannot assign requested address; give another address",
         ),
         (["-i", "1@p1", "--commands", "none"], "none: cannot be read: no such file or directory"),

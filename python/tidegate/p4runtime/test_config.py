@@ -192,6 +192,14 @@ def test_capabilities_and_the_switch_s_clock(bench: Bench) -> None:
 )
 def test_addresses_that_cannot_be_served(everything: programs.Program, address: str) -> None:
     with pytest.raises(TidegateError, match="address"):
+        Server(everything.pipeline(), everything, address=address, insecure=True)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "192.0.2.1:9559", "box:9559"])
+def test_addresses_that_others_reach_need_tls(everything: programs.Program, address: str) -> None:
+    with pytest.raises(
+        TidegateError, match="without TLS, anyone who reaches this address controls the switch"
+    ):
         Server(everything.pipeline(), everything, address=address)
 
 
@@ -202,18 +210,20 @@ def test_a_port_that_is_taken(bench: Bench, everything: programs.Program) -> Non
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority, and what it has signed: a server and a client."""
+    """An authority, and what it has signed: a server and a client; a stranger of another authority."""
     where = tmp_path_factory.mktemp("tls")
 
     def openssl(*words: str) -> None:
         subprocess.run(["openssl", *words], cwd=where, check=True, capture_output=True)
 
     key = ["-newkey", "rsa:2048", "-nodes"]
-    openssl(
-        "req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority", "-days", "2"
-    )
+    for authority in ("ca", "other"):
+        openssl(
+            *("req", "-x509", *key, "-keyout", f"{authority}.key", "-out", f"{authority}.pem"),
+            *("-subj", f"/CN={authority}", "-days", "2"),
+        )
     (where / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
-    for name in ("server", "client"):
+    for name, authority in (("server", "ca"), ("client", "ca"), ("stranger", "other")):
         openssl("req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
         openssl(
             "x509",
@@ -221,9 +231,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "-in",
             f"{name}.csr",
             "-CA",
-            "ca.pem",
+            f"{authority}.pem",
             "-CAkey",
-            "ca.key",
+            f"{authority}.key",
             "-CAcreateserial",
             "-out",
             f"{name}.pem",
@@ -250,10 +260,14 @@ def test_tls_with_and_without_certificates_of_clients(
         known = ClientTls(authority, certificates / "client.pem", certificates / "client.key")
         with Connection(served.address, tls=known) as controller:
             assert controller.next("arbitration").status.code == 0
-        unknown = Connection(served.address, tls=ClientTls(authority))
-        with pytest.raises(Refused, match="UNAVAILABLE"):
-            unknown.next("arbitration")
-        unknown.close()
+            (stream,) = served._arbitration.streams
+            assert stream.client.startswith("certificate ")
+        of_another = ClientTls(authority, certificates / "stranger.pem", certificates / "stranger.key")
+        for unknown in (ClientTls(authority), of_another):
+            other = Connection(served.address, tls=unknown)
+            with pytest.raises(Refused, match="UNAVAILABLE"):
+                other.next("arbitration")
+            other.close()
 
 
 def test_certificates_that_are_not_there(everything: programs.Program, tmp_path: Path) -> None:
