@@ -3,9 +3,9 @@
 # make test   all tests            make dev    debug build and fast tests, for the time between two edits
 # make lint   formatters, linters  make t S=NAME   the tests of one system, crate or test file
 # make bench  the performance figures in the README
-# make setup  .venv with the `tidegate` command
+# make setup  .venv with the `tidegate` command; its steps' output is in .venv/setup.log
 #
-# Needs Python 3.11 or newer, a Rust toolchain (1.88 or newer), and the package registries.
+# Needs Python 3.11 or newer, a Rust toolchain (1.88 or newer), a C compiler, and the package registries: tools/needs.sh says what is missing.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -18,24 +18,30 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.p4' -o -name Cargo.
 INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(1)/bin/python --require-hashes -r $(2) || \
 	$(BIN)/python -m pip --python $(1)/bin/python install --quiet --disable-pip-version-check --require-hashes -r $(2)
 
+# A step of the set-up: shows that it goes on, and keeps its output in .venv/setup.log.
+STEP = @$(PYTHON) tools/step.py
+NEEDS = @tools/needs.sh $(PYTHON)
+
 .PHONY: demo test dev t setup rust-tests bench lint clippy clean
 .DELETE_ON_ERROR:
 
 demo: setup
-	$(BIN)/python -m tidegate.systems.meter.demo runs/demo
+	@$(BIN)/python -m tidegate.systems.meter runs/demo
 
 setup: .venv/.built
 
 .venv/.packages: requirements.lock requirements-uv.lock
-	@$(PYTHON) -c 'import sys; sys.exit("Tidegate needs Python 3.11 or newer; set PYTHON=python3.x" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
-	$(call INSTALL,.venv,requirements.lock)
-	touch $@
+	$(NEEDS)
+	$(STEP) "1/4 Python environment in .venv" -- $(PYTHON) -m venv .venv
+	$(STEP) "2/4 installer" -- $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+	$(STEP) "3/4 Python packages" -- sh -c '$(call INSTALL,.venv,requirements.lock)'
+	@touch $@
 
 .venv/.built: .venv/.packages pyproject.toml $(RUST_SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --profile $(or $(PROFILE),release) --quiet
-	touch $@ .venv/.extension
+	$(NEEDS)
+	$(STEP) "4/4 Rust extension (the first time five minutes or more)" -- \
+		env VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --profile $(or $(PROFILE),release)
+	@touch $@ .venv/.extension
 
 # The extension in either profile: a change in Rust makes a debug build of it, which the next `make setup` replaces.
 .venv/.extension: .venv/.packages pyproject.toml $(RUST_SOURCES)
