@@ -22,7 +22,7 @@ KEYS = Keys((0x0123456789ABCDEF, 0x1122334455667788))
     ("text", "why"),
     [
         ("interfaces = []", "no interface is given"),
-        ('interfaces = ["e0"]\nport = [1]', "there is no 'port'; known: interfaces,"),
+        ('interfaces = ["e0"]\nport = [1]', r"there is no 'port'; did you mean 'ports'\? known: interfaces,"),
         ('interfaces = "e0"', "interfaces cannot be 'e0'"),
         ('interfaces = ["e0"]\nports = ["http"]', "ports cannot be"),
         ('interfaces = ["e0"]\nports = [70000]', "70000 is not a TCP port"),

@@ -180,7 +180,10 @@ def test_a_network_records_them_of_all_switches_without_a_controller(punt: p4.Pr
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        (("queue_length",), "there is no quantity 'queue_length'; there are port_packets, "),
+        (
+            ("queue_length",),
+            r"there is no quantity 'queue_length'; did you mean 'queue_packets'\? there are port_packets, ",
+        ),
         (("port_packets",), "s has no port_packets; there is one here: `tidegate switch`"),
         (("queue_packets", 1, 0, 2), "queue_packets: 3 labels are too many; it has port, queue"),
     ],

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -32,8 +32,12 @@ from tidegate.options import (
     Program,
     Seed,
 )
+from tidegate.suggest import did_you_mean
 from tidegate.switch.command import switch
 from tidegate.systems.pacing.service.command import agent
+
+if TYPE_CHECKING:
+    from tidegate.experiments import Experiment
 
 app = typer.Typer(
     name="tidegate",
@@ -274,11 +278,21 @@ app.add_typer(agent)
 
 
 @app.command(name="list")
-def list_experiments(as_json: Json = False) -> None:
-    """List the experiments and their parameters."""
-    from tidegate.experiments import all_experiments
+def list_experiments(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="An experiment, to see all of it, or a system.  [default: all]",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the experiments and their parameters; of one, what it shows, and each parameter's type, unit and values."""
+    from tidegate.experiments import all_experiments, of_system
 
-    found = all_experiments()
+    found = list(all_experiments().values()) if name is None else of_system(name)
     if as_json:
         _print_json(
             {
@@ -290,18 +304,48 @@ def list_experiments(as_json: Json = False) -> None:
                         "backends": list(e.backends),
                         "parameters": e.parameters(),
                         "live": dict(e.live),
+                        "quick": dict(e.quick),
+                        "about": e.about(),
                     }
-                    for e in found.values()
+                    for e in found
                 ]
             }
         )
         return
-    for one in found.values():
+    if len(found) == 1:
+        _print_experiment(found[0])
+        return
+    for one in found:
         also = f", {one.also}" if one.also else ""
         print(f"{one.name}{also}  ({', '.join(one.backends)})\n    {one.summary}")
         for name, default in one.parameters().items():
             live = f" (live: {_shown(one.live[name])})" if name in one.live else ""
             print(f"      {name}={_shown(default)}{live}")
+
+
+def _print_experiment(one: Experiment) -> None:
+    """All of an experiment."""
+    from tidegate.experiments import MOST
+
+    also = f", {one.also}" if one.also else ""
+    print(f"{one.name}{also}  ({', '.join(one.backends)})\n\n{one.text}\n")
+    for name, about in one.about().items():
+        unit = f", {about['unit']}" if about["unit"] else ""
+        print(f"{name}: {about['type']}{unit}")
+        if "known" in about:
+            print(f"    of {', '.join(map(str, about['known']))}")
+        if "least" in about:
+            most = f" to {about['most']:g}" if about["most"] < MOST else " on"
+            print(f"    from {about['least']:g}{most}")
+        print(f"    default: {_shown(one.parameters()[name])}")
+        for text, others in (
+            ("--quick", one.quick),
+            ("--backend live", one.live),
+            ("--backend live --quick", one.live_quick),
+        ):
+            if name in others:
+                print(f"    {text}: {_shown(others[name])}")
+    print(f"\ntidegate run {one.name} --quick")
 
 
 def _shown(value: object) -> str:
@@ -343,10 +387,14 @@ def run(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from tidegate import backends, experiments
+    from tidegate.progress import Estimate
 
     if backend not in backends.NAMES:
         known = ", ".join(backends.NAMES)
-        raise typer.BadParameter(f"there is no backend {backend!r}; known: {known}", param_hint="--backend")
+        raise typer.BadParameter(
+            f"there is no backend {backend!r}; {did_you_mean(backend, backends.NAMES)}known: {known}",
+            param_hint="--backend",
+        )
     one = experiments.find(experiment)
     parameters = experiments.with_settings(one, settings or [], quick, backend)
     experiments.demand_backend(one, backend)
@@ -355,6 +403,19 @@ def run(
         sys.stderr.write(f"live runs take real time, one case after another: at least {length}\n")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
+    say = Estimate(lambda text: sys.stderr.write(f"{experiment}: {text}\n"))
+    if not quick and backend == "sim":
+        cases, simulated = experiments.size(one, parameters, repeat)
+        sys.stderr.write(
+            f"{experiment}: {cases} runs of {simulated} of simulated time in all, on {os.cpu_count()} processors; "
+            "--quick has fewer and shorter ones\n"
+        )
+
+    def progress(done: float, total: int) -> None:
+        bar.update(task, completed=done, total=total)
+        if not quick and backend == "sim":
+            say(done, total)
+
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(experiment, total=None)
         try:
@@ -365,7 +426,7 @@ def run(
                 seeds=list(range(seed, seed + repeat)),
                 quick=quick,
                 out=out if out is not None else Path("runs") / experiment,
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
+                progress=progress,
                 processes=os.cpu_count() or 1,
                 resume=resume,
             )

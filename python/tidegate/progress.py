@@ -1,8 +1,9 @@
-"""A progress bar for long runs: simulated time, speed, and time left."""
+"""Progress of long runs, on standard error: of one network simulated time, speed and time left; of an experiment its cases."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
@@ -18,6 +19,74 @@ class _Speed(ProgressColumn):
     def render(self, task: Task) -> Text:
         spent = task.elapsed or 0.0
         return Text(f"{task.completed / PS_PER_S / spent:.3g} s/s" if spent > 0 else "")
+
+
+def clock(seconds: float) -> str:
+    """`0:07`, `1:02:30`.
+
+    >>> clock(7.2), clock(3750)
+    ('0:07', '1:02:30')
+    """
+    whole = max(0, round(seconds))
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
+class Pace:
+    """Time left, from how long what is done has taken."""
+
+    LEAST_S = 2.0
+    """Before that nothing is said: the first cases are still being set up."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._begun = now()
+        self._first: float | None = None
+
+    @property
+    def spent_s(self) -> float:
+        """Since the beginning."""
+        return self._now() - self._begun
+
+    def left_s(self, done: float, total: int) -> float | None:
+        """Seconds that the rest takes, if it goes on so; `None` while it is too early to say.
+
+        What was done before the first call, in an earlier run, took none of this time.
+        """
+        if self._first is None:
+            self._first = done
+        fresh = done - self._first
+        if self.spent_s < self.LEAST_S or fresh <= 0:
+            return None
+        return self.spent_s / fresh * (total - done)
+
+
+class Estimate:
+    """Says once, soon after the start, how long an experiment will take: from what its first seconds have got done."""
+
+    ENOUGH = 0.005
+    """Of all: from less nothing is said before the second deadline."""
+    AT_S = (3.0, 30.0)
+    """When it is said if so much is done, and when it is said anyway."""
+    WORTH_S = 10.0
+    """Nothing is said of less."""
+
+    def __init__(self, say: Callable[[str], object], now: Callable[[], float] = time.monotonic) -> None:
+        self._pace = Pace(now)
+        self._say = say
+        self._said = False
+
+    def __call__(self, done: float, total: int) -> None:
+        """Hear of how many runs are done, with parts, of how many."""
+        left = self._pace.left_s(done, total)
+        spent = self._pace.spent_s
+        if self._said or left is None or spent < self.AT_S[0]:
+            return
+        if spent < self.AT_S[1] and done < self.ENOUGH * total:
+            return
+        self._said = True
+        if spent + left >= self.WORTH_S:
+            self._say(f"about {clock(spent + left)} in all, by what the first {spent:.0f} s have got done")
 
 
 class Bar:

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tidegate._core import TidegateError
+from tidegate.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from tidegate.network import Network
@@ -21,6 +22,8 @@ Run = Callable[["Network", int, int, Callable[[int, int], None] | None], "Result
 def find(name: str) -> Run:
     """What runs a network on the backend of that name. Only the one that is asked for is loaded."""
     if name not in NAMES:
-        raise TidegateError(f"there is no backend {name!r}; known: {', '.join(NAMES)}")
+        raise TidegateError(
+            f"there is no backend {name!r}; {did_you_mean(name, NAMES)}known: {', '.join(NAMES)}"
+        )
     run: Run = import_module(f"tidegate.backends.{name}").run
     return run

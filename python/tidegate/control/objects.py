@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from tidegate import units
 from tidegate._core import TidegateError
+from tidegate.suggest import did_you_mean
 
 Value = int | str
 """A number, or what the reference switch's command line takes: `10.0.0.1`, `10.0.0.0/8`, `0x0a&&&0xff`, `1->9`."""
@@ -168,3 +169,13 @@ def port_spec(port: Port) -> PortSpec:
         for queue in port.queues
     ]
     return (port.scheduler, units.size(port.quantum), shaper(port.shaper), queues)
+
+
+def demand_port(port: Port) -> None:
+    """Refuse settings that no port can have, where they are written. Raises `TidegateError`."""
+    port_spec(port)
+    known = get_args(Scheduler)
+    if port.scheduler not in known:
+        raise TidegateError(
+            f"there is no scheduler `{port.scheduler}`; {did_you_mean(port.scheduler, known)}known: {', '.join(known)}"
+        )

@@ -16,6 +16,7 @@ from typing import Literal
 from tidegate._core import TidegateError
 from tidegate.control import readings
 from tidegate.control.readings import METERS, Labels, Subject, Value, is_of
+from tidegate.suggest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -256,17 +257,25 @@ def families(subject: Subject) -> list[Family]:
     return found
 
 
-def demand(subject: Subject, name: str, labels: Sequence[object]) -> Quantity:
-    """The quantity of a name, if the switch has it. Raises `TidegateError` for one that it does not have."""
-    quantity = QUANTITIES.get(name)
+def demand_known(name: object = "", *labels: object) -> Quantity:
+    """The quantity of a name. Raises `TidegateError` if there is none, or none with so many labels."""
+    quantity = QUANTITIES.get(name) if isinstance(name, str) else None
     if quantity is None:
-        raise TidegateError(f"there is no quantity {name!r}; there are {', '.join(QUANTITIES)}")
-    group = _group(name)
-    if not group.there(subject):
-        raise TidegateError(f"{subject.api.name} has no {name}; there is one here: {group.where}")
+        raise TidegateError(
+            f"there is no quantity {name!r}; {did_you_mean(name, QUANTITIES)}there are {', '.join(QUANTITIES)}"
+        )
     if len(labels) > len(quantity.labels):
         has = ", ".join(quantity.labels) or "none"
         raise TidegateError(f"{name}: {len(labels)} labels are too many; it has {has}")
+    return quantity
+
+
+def demand(subject: Subject, name: str, labels: Sequence[object]) -> Quantity:
+    """The quantity of a name, if the switch has it. Raises `TidegateError` for one that it does not have."""
+    quantity = demand_known(name, *labels)
+    group = _group(name)
+    if not group.there(subject):
+        raise TidegateError(f"{subject.api.name} has no {name}; there is one here: {group.where}")
     return quantity
 
 

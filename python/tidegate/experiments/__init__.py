@@ -29,9 +29,11 @@ from tidegate.experiments.registry import (
     demand_backend,
     experiment,
     find,
+    of_system,
+    size,
     with_settings,
 )
-from tidegate.experiments.running import Interrupted, run
+from tidegate.experiments.running import Interrupted, Status, run
 
 __all__ = [
     "FIGURE",
@@ -51,6 +53,7 @@ __all__ = [
     "Plan",
     "Row",
     "Run",
+    "Status",
     "all_experiments",
     "clock_time",
     "demand_backend",
@@ -59,9 +62,11 @@ __all__ = [
     "find",
     "median",
     "medians",
+    "of_system",
     "redraw",
     "replot",
     "run",
+    "size",
     "spread",
     "with_settings",
 ]

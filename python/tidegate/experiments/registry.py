@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 from tidegate import backends, systems, units
 from tidegate._core import TidegateError
 from tidegate.experiments.plan import MOST, AtLeast, MayRepeat, OneOf, Plan
+from tidegate.suggest import did_you_mean, nearest
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,30 @@ class Experiment:
             defaults.update(self.live_quick if quick else {})
         return defaults
 
+    def no_parameter(self, name: str) -> str:
+        """What to say of a parameter that it does not have."""
+        known = self.parameters()
+        return (
+            f"{self.name} has no parameter {name!r}; {did_you_mean(name, known)}it has {', '.join(known)} "
+            f"(`tidegate list {self.name}` says what each is)"
+        )
+
+    def about(self) -> dict[str, dict[str, Any]]:
+        """Of each parameter its type and unit in words, and its known values or its bounds."""
+        annotations = get_type_hints(self.plan, include_extras=True)
+        return {name: _about(name, default, annotations[name]) for name, default in self.parameters().items()}
+
+    @property
+    def text(self) -> str:
+        """What it shows: its whole docstring."""
+        return inspect.cleandoc(self.plan.__doc__ or "")
+
     def check(self, parameters: dict[str, Any]) -> None:
         """Raise `TidegateError` for invalid values."""
         annotations = get_type_hints(self.plan, include_extras=True)
         for name, value in parameters.items():
+            if name not in annotations or name == "return":
+                raise TidegateError(self.no_parameter(name))
             values = value if isinstance(value, tuple) else (value,)
             if not values:
                 raise TidegateError(f"{self.name}: {name} has nothing in it; give a value or several")
@@ -68,7 +89,7 @@ def _wrong(value: Any, bounds: Collection[OneOf | AtLeast | MayRepeat]) -> str |
     for bound in bounds:
         if isinstance(bound, OneOf):
             known = ", ".join(map(str, bound.names))
-            return None if value in bound.names else f"known are {known}"
+            return None if value in bound.names else f"{did_you_mean(value, bound.names)}known are {known}"
         if isinstance(bound, MayRepeat):
             continue
         right = bound.least <= value <= bound.most
@@ -76,6 +97,40 @@ def _wrong(value: Any, bounds: Collection[OneOf | AtLeast | MayRepeat]) -> str |
     if isinstance(value, int | float) and not isinstance(value, bool) and not 0 < value <= MOST:
         return f"give a number above 0 and up to {MOST:g}"
     return None
+
+
+UNITS = {
+    "s": "s",
+    "ms": "ms",
+    "us": "us",
+    "ns": "ns",
+    "gbps": "Gbit/s",
+    "mbps": "Mbit/s",
+    "kbps": "kbit/s",
+    "bdp": "BDP",
+    "bytes": "bytes",
+    "packets": "packets",
+    "percent": "%",
+    "rtts": "RTTs",
+}
+"""Units by the ends of parameters' names."""
+
+
+def _about(name: str, default: Any, annotation: Any) -> dict[str, Any]:
+    """Type, unit and values of a parameter."""
+    several = isinstance(default, tuple)
+    one = default[0] if several and default else default
+    kind = {bool: "true or false", int: "whole number", float: "number", str: "name"}[type(one)]
+    about: dict[str, Any] = {
+        "type": f"list of {kind}s" if several else kind,
+        "unit": UNITS.get(name.rpartition("_")[2]) if "_" in name else None,
+    }
+    for bound in getattr(annotation, "__metadata__", ()):
+        if isinstance(bound, OneOf):
+            about["known"] = list(bound.names)
+        elif isinstance(bound, AtLeast):
+            about |= {"least": bound.least, "most": bound.most}
+    return about
 
 
 _registry: dict[str, Experiment] = {}
@@ -133,7 +188,30 @@ def find(name: str) -> Experiment:
     for one in known.values():
         if name in (one.name, one.also):
             return one
-    raise TidegateError(f"there is no experiment {name!r}; known: {', '.join(known)}")
+    raise TidegateError(f"there is no experiment {name!r}; {_instead(name, known.values())}")
+
+
+def _instead(name: str, known: Collection[Experiment]) -> str:
+    """What may have been meant: the nearest experiment, those of the system, or all."""
+    names = [one.name for one in known]
+    both = [*names, *(one.also for one in known if one.also is not None)]
+    system = nearest(name.partition(".")[0], {one.partition(".")[0] for one in names})
+    own = [one.removeprefix(f"{system}.") for one in both if one.startswith(f"{system}.")]
+    # A system that two names share does not make them alike.
+    near = nearest(name.partition(".")[2], own)
+    meant = did_you_mean(name, names) if near is None and not own else ""
+    if near is not None or meant:
+        full = f"{system}.{near}"
+        return f"{meant or f'did you mean {full!r}? '}`tidegate list` shows all"
+    listed = [one for one in names if one.startswith(f"{system}.")]
+    return f"{f'{system} has' if listed else 'known:'} {', '.join(listed or names)}"
+
+
+def of_system(name: str) -> list[Experiment]:
+    """The experiments that `tidegate list NAME` shows: one by its name, or those of a system."""
+    known = all_experiments()
+    own = [one for one in known.values() if one.name.startswith(f"{name}.")]
+    return own or [find(name)]
 
 
 def with_settings(
@@ -147,7 +225,7 @@ def with_settings(
         if not sign:
             raise TidegateError(f"--set {setting}: write it as name=value")
         if name not in parameters:
-            raise TidegateError(f"{one.name} has no parameter {name!r}; it has {', '.join(parameters)}")
+            raise TidegateError(one.no_parameter(name))
         if names.count(name) > 1:
             raise TidegateError(f"--set {setting}: {name} is set twice; a list is written as {name}=1,2")
         parameters[name] = _convert(name, text, parameters[name])
@@ -179,13 +257,21 @@ def _convert(name: str, text: str, default: Any) -> Any:
 
 def clock_time(one: Experiment, parameters: dict[str, Any], repeat: int) -> str:
     """Duration of its cases in real time, one after another: `2 h 5 min`, `40 s`."""
+    return size(one, parameters, repeat)[1]
+
+
+def size(one: Experiment, parameters: dict[str, Any], repeat: int) -> tuple[int, str]:
+    """The number of its runs, and their simulated time in all: `2 h 5 min`, `40 s`, `0.12 s`."""
     one.check(parameters)
     cases = one.plan(**parameters).cases
-    seconds = repeat * sum(units.time(case.until) for case in cases) // units.PS_PER_S
+    runs, whole = repeat * len(cases), repeat * sum(units.time(case.until) for case in cases)
+    if whole < units.PS_PER_S:
+        return runs, f"{whole / units.PS_PER_S:.2g} s"
+    seconds = whole // units.PS_PER_S
     minutes = -(-seconds // 60)
     if seconds < 120:
-        return f"{seconds} s"
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+        return runs, f"{seconds} s"
+    return runs, f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def demand_backend(one: Experiment, backend: str) -> None:

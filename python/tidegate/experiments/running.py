@@ -6,7 +6,7 @@ import multiprocessing
 import signal
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from multiprocessing.synchronize import Event as EventType
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,19 @@ from tidegate.results import TABLES
 
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C; the results so far are saved, and the text says where."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far an experiment is."""
+
+    done: float
+    """Runs that are done, with the parts of those that are under way."""
+    total: int
+    running: tuple[str, ...]
+    """The cases under way."""
+    finished: tuple[Run, ...]
+    """The runs that have ended since the last call."""
 
 
 # Set in a worker process when it is to end early.
@@ -71,20 +84,21 @@ def _run_case(
 
 
 def _run_all(
-    jobs: list[tuple[Any, ...]], processes: int, progress: Callable[[float, int], None] | None
+    jobs: list[tuple[Any, ...]],
+    processes: int,
+    tell: Callable[[float, list[int], list[Run]], None],
 ) -> tuple[list[Run], bool]:
-    """The runs, and whether they were interrupted: then those that had begun, up to where they were."""
-    runs: list[Run] = []
+    """The runs, and whether they were interrupted: then those that had begun, up to where they were.
 
-    def tell(more: float) -> None:
-        if progress is not None:
-            progress(more, len(jobs))
+    `tell` hears of the runs done with parts of those under way, of the jobs under way, and of the runs that have ended.
+    """
+    runs: list[Run] = []
 
     if processes == 1 or len(jobs) == 1:
         for number, job in enumerate(jobs):
 
             def part(done: int, total: int, before: int = number) -> None:
-                tell(before + done / total)
+                tell(before + done / total, [before], [])
                 _look_up(done, total)
 
             try:
@@ -94,7 +108,7 @@ def _run_all(
                 return runs, True
             if runs[-1].rows is None:
                 return runs, True
-            tell(len(runs))
+            tell(len(runs), [], runs[-1:])
         return runs, False
     stop = multiprocessing.Event()
     # Each process writes numbers of its own, which are read whole.
@@ -106,8 +120,10 @@ def _run_all(
             try:
                 # Looks up now and then: a library's signal handler may restart the wait when Ctrl-C comes.
                 done, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
-                runs.extend(future.result() for future in done)
-                tell(max(len(runs), sum(parts)))
+                ended = [future.result() for future in done]
+                runs.extend(ended)
+                under_way = [number for number, part in enumerate(parts) if 0 < part < 1]
+                tell(max(len(runs), sum(parts)), under_way, ended)
             except KeyboardInterrupt:
                 interrupted = True
                 stop.set()
@@ -128,6 +144,7 @@ def run(
     quick: bool = False,
     out: Path,
     progress: Callable[[float, int], None] | None = None,
+    watch: Callable[[Status], None] | None = None,
     processes: int = 1,
     resume: bool = False,
 ) -> dict[str, Any]:
@@ -142,7 +159,8 @@ def run(
     has `.interrupted` at its end.
 
     `resume` takes the complete runs of an interrupted one there, which has to have the same parameters and version, and does the
-    others. `progress` hears of how many runs are done, with the part of those that are under way, and of how many there are.
+    others. `progress` hears of how many runs are done, with the part of those that are under way, and of how many there are;
+    `watch` also hears of which cases run and of the runs that have ended.
     """
     one = find(name)
     name = one.name
@@ -172,9 +190,13 @@ def run(
         if (case.name, seed) not in had
     ]
 
-    def tell(done: float, total: int) -> None:
+    def tell(done: float, under_way: list[int], ended: list[Run]) -> None:
+        done, total = len(earlier) + done, len(earlier) + len(jobs)
         if progress is not None:
-            progress(len(earlier) + done, len(earlier) + total)
+            progress(done, total)
+        if watch is not None:
+            running = (plan.cases[jobs[number][2]].name for number in under_way)
+            watch(Status(done, total, tuple(running), tuple(ended)))
 
     # By the real clock, one at a time: they would take time from each other.
     runs, interrupted = _run_all(jobs, processes if backend == "sim" else 1, tell)

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 
 from tidegate._core import Sizes, TidegateError
+from tidegate.suggest import did_you_mean
 
 FOLDER = Path(__file__).parent
 
@@ -28,7 +29,7 @@ def sizes(which: str | PathLike[str] | Sizes) -> Sizes:
         text = path.read_text(encoding="utf-8")
     except OSError:
         raise TidegateError(
-            f"there is no distribution of flow sizes {str(which)!r}; known: {', '.join(known())}, or a file"
+            f"there is no distribution of flow sizes {str(which)!r}; {did_you_mean(which, known())}known: {', '.join(known())}, or a file"
         ) from None
     except ValueError:
         raise TidegateError(f"{path}: is not text") from None

@@ -11,6 +11,7 @@ from typing import Any
 
 from tidegate import addresses, units
 from tidegate._core import TidegateError
+from tidegate.suggest import did_you_mean
 from tidegate.systems.pacing.format import MOST_WEIGHT, Keys
 
 DIRECTIONS = {"opened": 1, "accepted": 2, "both": 3}
@@ -147,7 +148,9 @@ def read(path: Path | None, given: Mapping[str, Any]) -> Settings:
     values: dict[str, Any] = {}
     for name, value in (_toml(path, "configuration") if path is not None else {}).items():
         if name not in NAMES:
-            raise TidegateError(f"configuration {path}: there is no {name!r}; known: {', '.join(NAMES)}")
+            raise TidegateError(
+                f"configuration {path}: there is no {name!r}; {did_you_mean(name, NAMES)}known: {', '.join(NAMES)}"
+            )
         wanted: type | tuple[type, ...] = str
         if name in _LISTS:
             wanted = list
