@@ -1,24 +1,30 @@
 """`make demo`: flows that share a meter, behind a plain one, BC-PQP and the fair one, simulated and, where that can be, between Linux hosts.
 
 All three have the same burst in bytes, BC-PQP for each flow's queue. Writes `sim`, `live` and `figure.png` into a folder (`runs/demo`), and prints both results
-beside each other.
+beside each other. While it runs, the table fills: on a terminal in place, elsewhere with a line for each case.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from tidegate import experiments
 from tidegate._core import TidegateError
 from tidegate.claims import Row
+from tidegate.experiments import Status
 from tidegate.lab import kernel
+from tidegate.progress import Pace, clock
 from tidegate.systems.meter.experiments.contenders import CONTENDERS
 from tidegate.systems.meter.experiments.fair_sharing import CELLS, LOSS_FREE_S, WINDOW_S
 
@@ -55,17 +61,28 @@ def why_not_live() -> str | None:
     return kernel.missing_program("iperf3")
 
 
-def run(backend: str, settings: dict[str, Any], out: Path) -> Results:
+def run(backend: str, settings: dict[str, Any], out: Path, watch: Callable[[Status], None]) -> Results:
     """What the experiment finds, by cell and contender."""
     one = experiments.find(NAME)
     parameters = {**one.parameters(), **settings}
     answer = experiments.run(
-        NAME, parameters, backend=backend, seeds=[1], out=out / backend, processes=os.cpu_count() or 1
+        NAME,
+        parameters,
+        backend=backend,
+        seeds=[1],
+        out=out / backend,
+        processes=os.cpu_count() or 1,
+        watch=watch,
     )
     for warning in answer["warnings"]:
         sys.stderr.write(f"warning: {warning}\n")
+    return results_of(answer["rows"])
+
+
+def results_of(all_rows: list[Row]) -> Results:
+    """The rows of the experiment, by cell and contender."""
     rows: dict[Key, list[Row]] = {}
-    for row in answer["rows"]:
+    for row in all_rows:
         rows.setdefault((row["cell"], row["scheme"]), []).append(row)
     return {
         key: (min(row["worst_10_s"] for row in own), sum(row["retransmits"] or 0 for row in own))
@@ -73,30 +90,108 @@ def run(backend: str, settings: dict[str, Any], out: Path) -> Results:
     }
 
 
-def table(simulated: Results, live: Results) -> Table:
-    """Both results beside each other."""
+def shown(result: tuple[float, int] | None) -> str:
+    """`0.85      0`, or that it is still to come."""
+    return "..." if result is None else f"{result[0]:.2f}  {result[1]:6d}"
+
+
+def keys(settings: dict[str, Any]) -> list[Key]:
+    """The cells and contenders of a backend, in the order in which they run."""
+    return [(cell, scheme) for cell in settings["cells"] for scheme in settings["schemes"]]
+
+
+def table(simulated: Results, live: Results, *, with_live: bool) -> Table:
+    """Both results beside each other; what is still to come has dots."""
     made = Table(
-        title=f"Worst {WINDOW_S} s of the worst flow, as a part of its fair share (1: fair, 0: starved); retransmissions after {LOSS_FREE_S} s",
-        caption=f"60 Mbit/s of IP, 20 ms; burst: 1.05 s of the rate (BC-PQP: each queue); {SIMULATED['duration_s']} s simulated, {LIVE['duration_s']} s live",
+        title="Rate of IP packets (layer 3) in the worst "
+        f"{WINDOW_S} s of the worst flow, as a part of its fair share (1: fair, 0: starved); "
+        f"retransmissions after {LOSS_FREE_S} s",
+        caption=f"{WHERE['target_mbps']:g} Mbit/s of IP, {WHERE['base_rtt_ms']:g} ms; burst: 1.05 s of the rate "
+        f"(BC-PQP: each queue); {SIMULATED['duration_s']} s simulated, {LIVE['duration_s']} s live",
     )
     made.add_column("flows in the meter")
     made.add_column("")
     for scheme in SCHEMES:
         made.add_column(CONTENDERS[scheme].text, justify="right")
+    backends = [("simulated", SIMULATED, simulated)] + ([("real Linux", LIVE, live)] if with_live else [])
     for cell in SIMULATED["cells"]:
-        for text, results in (("simulated", simulated), ("real Linux", live)):
-            if any(of == cell for of, _ in results):
-                made.add_row(
-                    CELLS[cell].text,
-                    text,
-                    *(
-                        f"{results[cell, scheme][0]:.2f}  {results[cell, scheme][1]:6d}"
-                        if (cell, scheme) in results
-                        else ""
-                        for scheme in SCHEMES
-                    ),
+        for text, settings, results in backends:
+            if cell in settings["cells"]:
+                cells = (
+                    shown(results.get((cell, scheme))) if scheme in settings["schemes"] else ""
+                    for scheme in SCHEMES
                 )
+                made.add_row(CELLS[cell].text, text, *cells)
     return made
+
+
+class Board:
+    """Shows what is found and what runs, while it runs: the table on a terminal, a line for each case elsewhere."""
+
+    AGAIN_S = 4.0
+    """So long nothing happens before a line says what is still going on."""
+
+    def __init__(
+        self, console: Console, *, with_live: bool, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._console = console
+        self._with_live = with_live
+        self._now = now
+        self._results: dict[str, Results] = {"sim": {}, "live": {}}
+        self._said = now()
+        self._line = "starting"
+        # Drawn by calls alone: a thread would be in the way of the processes that run the cases.
+        self._live = (
+            Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        )
+
+    def __enter__(self) -> Board:
+        if self._live is not None:
+            self._live.start()
+        self._show()
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def watch(self, backend: str) -> Callable[[Status], None]:
+        """What hears of the runs of a backend."""
+        pace = Pace(self._now)
+        what = "simulated" if backend == "sim" else "real Linux"
+
+        def hear(status: Status) -> None:
+            found = results_of([row for run in status.finished for row in run.rows or ()])
+            self._results[backend].update(found)
+            left = pace.left_s(status.done, status.total)
+            done = len(self._results[backend])
+            running = ", ".join(
+                f"{CELLS[cell].text} / {CONTENDERS[scheme].text}" for cell, scheme in self._keys(status)
+            )
+            soon = "" if left is None else f", about {clock(left)} left"
+            self._line = f"{what}: {done} of {status.total} cases done{soon}; {f'running: {running}' if running else 'ending'}"
+            for (cell, scheme), result in found.items():
+                self._say(f"{what}: {CELLS[cell].text} / {CONTENDERS[scheme].text}: {shown(result)}")
+            self._show()
+
+        return hear
+
+    @staticmethod
+    def _keys(status: Status) -> list[Key]:
+        names = {f"{scheme}-{cell}": (cell, scheme) for cell, scheme in keys(SIMULATED) + keys(LIVE)}
+        return [names[name] for name in status.running]
+
+    def _say(self, line: str) -> None:
+        if self._live is None:
+            self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+            self._said = self._now()
+
+    def _show(self) -> None:
+        if self._live is not None:
+            made = table(self._results["sim"], self._results["live"], with_live=self._with_live)
+            self._live.update(Group(made, Text(self._line)), refresh=True)
+        elif self._now() - self._said >= self.AGAIN_S:
+            self._say(self._line)
 
 
 def draw(simulated: Results, live: Results) -> Figure:
@@ -154,16 +249,12 @@ def main(out: Path) -> None:
         )
     else:
         sys.stderr.write(f"simulated only: {reason}\n")
-    simulated = run("sim", SIMULATED, out)
-    live = {} if reason is not None else run("live", LIVE, out)
+    with_live = reason is None
+    with Board(Console(stderr=True), with_live=with_live) as board:
+        simulated = run("sim", SIMULATED, out, board.watch("sim"))
+        live = run("live", LIVE, out, board.watch("live")) if with_live else {}
     # A file or a pipe has no width to fit into.
-    (Console() if sys.stdout.isatty() else Console(width=120)).print(table(simulated, live))
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    console.print(table(simulated, live, with_live=with_live))
     draw(simulated, live).savefig(out / "figure.png", dpi=150)
     print(f"{out}/figure.png")
-
-
-if __name__ == "__main__":
-    try:
-        main(Path(sys.argv[1] if len(sys.argv) > 1 else "runs/demo"))
-    except TidegateError as error:
-        sys.exit(f"tidegate: error: {error}")

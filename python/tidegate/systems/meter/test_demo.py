@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
-from tidegate.systems.meter.demo import LIVE, SCHEMES, SIMULATED, Results, draw, table
+from tidegate.experiments import Run, Status
+from tidegate.systems.meter.demo import LIVE, SCHEMES, SIMULATED, Board, Results, draw, keys, table
+
+SIMULATED_KEYS = keys(SIMULATED)
 
 
 def results(share: float, retransmits: int, *schemes: str, cells: tuple[str, ...]) -> Results:
     return {(cell, scheme): (share, retransmits) for cell in cells for scheme in schemes}
 
 
-def shown(simulated: Results, live: Results) -> list[str]:
+def text_of(simulated: Results, live: Results, *, with_live: bool) -> list[str]:
     console = Console(width=120, record=True, file=io.StringIO())
-    console.print(table(simulated, live))
+    console.print(table(simulated, live, with_live=with_live))
     return console.export_text().splitlines()
 
 
 def test_both_results_stand_beside_each_other(tmp_path: Path) -> None:
     simulated = results(0.25, 1234, *SCHEMES, cells=SIMULATED["cells"])
     live = results(0.75, 0, *LIVE["schemes"], cells=LIVE["cells"])
-    lines = shown(simulated, live)
+    lines = text_of(simulated, live, with_live=True)
     assert sum(line.count("0.25") == 3 and "1234" in line and "simulated" in line for line in lines) == 6
     assert sum(line.count("0.75") == 2 and "real Linux" in line for line in lines) == 2
     figure = draw(simulated, live)
@@ -34,6 +44,91 @@ def test_both_results_stand_beside_each_other(tmp_path: Path) -> None:
 
 
 def test_without_a_lab_there_is_the_simulation_alone() -> None:
-    lines = shown(results(0.25, 1, "fair", cells=("cubic+bbr",)), {})
+    lines = text_of(results(0.25, 1, "fair", cells=("cubic+bbr",)), {}, with_live=False)
     assert not any("real Linux" in line for line in lines)
     assert sum("0.25" in line for line in lines) == 1
+
+
+def test_the_head_says_the_layer() -> None:
+    said = " ".join(" ".join(text_of({}, {}, with_live=False)).split())
+    assert "Rate of IP packets (layer 3)" in said
+    assert "60 Mbit/s of IP, 20 ms" in said
+
+
+def test_what_is_still_to_come_has_dots() -> None:
+    lines = text_of(results(0.25, 1, "fair", cells=("cubic+bbr",)), {}, with_live=True)
+    assert "\n".join(lines).count("...") == len(SIMULATED_KEYS) + len(keys(LIVE)) - 1
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def ran(cell: str, scheme: str) -> Run:
+    row = {"cell": cell, "scheme": scheme, "worst_10_s": 0.5, "retransmits": 7}
+    return Run(f"{scheme}-{cell}", 1, [row], {})
+
+
+def test_a_line_for_each_case_and_when_nothing_ends() -> None:
+    out, now = io.StringIO(), Clock()
+    cell, scheme = SIMULATED_KEYS[0]
+    running = (f"{scheme}-{cell}",)
+    with Board(Console(file=out), with_live=False, now=now) as board:
+        hear = board.watch("sim")
+        for tick in range(60):
+            now.now += 0.1
+            hear(Status(0.1 + tick / 60, 18, running, ()))
+        hear(Status(1.0, 18, (), (ran(cell, scheme),)))
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 2
+    said = (
+        r"simulated: 0 of 18 cases done, about [0-9:]+ left; running: CUBIC with and without ECN / plain, 1 s"
+    )
+    assert re.fullmatch(said, lines[0])
+    assert lines[1] == "simulated: CUBIC with and without ECN / plain, 1 s: 0.50       7"
+
+
+def test_on_a_terminal_the_table_is_there_from_the_beginning() -> None:
+    out, now = io.StringIO(), Clock()
+    cell, scheme = SIMULATED_KEYS[0]
+    console = Console(file=out, force_terminal=True, width=120, height=60)
+    with Board(console, with_live=False, now=now) as board:
+        assert "flows in the meter" in out.getvalue()
+        assert "0.50" not in out.getvalue()
+        board.watch("sim")(Status(1.0, 18, (f"fair-{cell}",), (ran(cell, scheme),)))
+        assert "0.50" in out.getvalue()
+        assert "1 of 18 cases done" in out.getvalue()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wait_for", ["", "running: "])
+def test_an_interrupt_ends_it_with_one_line(tmp_path: Path, wait_for: str) -> None:
+    """While modules are loaded, and while cases run."""
+    command = [sys.executable, "-m", "tidegate.systems.meter", str(tmp_path / "demo")]
+    running = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert running.stderr is not None
+    begin = []
+    if wait_for:
+        while wait_for not in (line := running.stderr.readline()):
+            assert line
+            begin.append(line)
+    else:
+        # Its handler stands before it has loaded what takes time.
+        status = Path(f"/proc/{running.pid}/status")
+        while not int(re.search(r"SigCgt:\s*(\w+)", status.read_text())[1], 16) & 1 << (signal.SIGTERM - 1):  # type: ignore[index]
+            time.sleep(0.005)
+    os.killpg(running.pid, signal.SIGINT)
+    out, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert out == ""
+    lines = [line for line in said.splitlines() if "simulated" not in line]
+    assert lines == ["interrupted; the demo can be begun again with `make demo`"]
+    assert not list(tmp_path.rglob("run.json"))
