@@ -138,7 +138,7 @@ def test_distributions_from_files(tmp_path: Path) -> None:
         (lambda net, a, b: net.page(a, b, objects=0), "the page a0 -> b0 has 0 objects"),
         (lambda net, a, b: net.page(a, b, response="0 B"), "a page asks for nothing"),
         (lambda net, a, b: net.page(a, b, congestion_control="best"), "no congestion control `best`"),
-        (lambda net, a, b: net.transfers([("0 s", "0 B", a, b)]), "flow 0 has the size 0"),
+        (lambda net, a, b: net.transfers([("0 s", "0 B", a, b)]), "the TCP flow a0 -> b0 has the size 0"),
         (lambda net, a, b: net.transfers([(0, 1, a, b), (0, 1, a, net.nodes[0])]), "left is a router"),
         (lambda net, a, b: net.workload([a], load=1, rate="1 Gbit/s", stop="1 s"), "needs two hosts or more"),
         (
@@ -184,7 +184,7 @@ def test_distributions_from_files(tmp_path: Path) -> None:
         ),
         (
             lambda net, a, b: net.workload([a, b], load=1, rate="1 Gbit/s", stop="1 s", sizes="search"),
-            "no distribution of flow sizes 'search'; known: data-mining, web-search, or a file",
+            "no distribution of flow sizes 'search'; did you mean 'web-search'? known: data-mining, web-search, or a file",
         ),
     ],
 )

@@ -79,7 +79,7 @@ def test_the_message_says_what_to_give(tmp_path: Path) -> None:
         "a warm-up of 120 s leaves nothing of 120 s; give less, or a longer run"
     )
     assert said("reference.dumbbell", ecn="much", flows=(1, 2)) == (
-        "there is no ECN mode `much`; known: off, passive, on, accurate"
+        "the TCP flow a0 -> b0: there is no ECN mode `much`; known: off, passive, on, accurate"
     )
 
 

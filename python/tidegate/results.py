@@ -13,6 +13,7 @@ were, and what went through the hosts' interfaces.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from tidegate import _core
+from tidegate import _core, html
 from tidegate.control import operations as op
 from tidegate.units import PS_PER_S
 
@@ -116,8 +117,49 @@ class Result:
     malformed_options: int = 0
     """Packets that simulated hosts with agents dropped for an option, or a header between Ethernet and IP, of a wrong length."""
 
-    def save(self, folder: Path) -> None:
-        """Write the tables as Parquet, each completely or not at all."""
+    def __repr__(self) -> str:
+        return f"<Result: {self._summary()}>"
+
+    def _summary(self) -> str:
+        flows = self.flows.height
+        goodput = self.flows["goodput_mbps"].sum()
+        resent = self.flows["retransmits"].sum()
+        said = f"{self.end_s:g} s, seed {self.seed}{', interrupted' if self.interrupted else ''}; "
+        said += html.counted(flows, "flow")
+        if flows:
+            said += f", {goodput:.3g} Mbit/s in all, {html.counted(int(resent), 'retransmission')}"
+        return said
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the flows, and the names of the other tables that have rows."""
+        columns = ("flow", "label", "start_s", "finish_s", "goodput_mbps", "retransmits", "timeouts")
+        others = [name for name in TABLES if name != "flows" and not getattr(self, name).is_empty()]
+        rows = [
+            tuple(
+                "" if value is None else f"{value:.4g}" if isinstance(value, float) else value
+                for value in row
+            )
+            for row in self.flows.select(columns).head(html.MOST_ROWS + 1).rows()
+        ]
+        also = (
+            f"<p>Tables with more: {', '.join(f'<code>{name}</code>' for name in others)}</p>"
+            if others
+            else ""
+        )
+        return (
+            html.paragraph(f"Result: {self._summary()}") + html.table(columns, rows, self.flows.height) + also
+        )
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the tables as Parquet, each completely or not at all.
+
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> tidegate.Network().run("1 s").save(folder)
+        >>> pl.read_parquet(f"{folder}/flows.parquet").height
+        0
+        """
+        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for name in TABLES:
             table: pl.DataFrame = getattr(self, name)
@@ -126,7 +168,16 @@ class Result:
             part.rename(folder / f"{name}.parquet")
 
     def goodput_mbps(self, since_s: float = 0.0) -> pl.DataFrame:
-        """Goodput of each TCP flow from a time to the end of the run, from its samples."""
+        """Goodput of each TCP flow from a time to the end of the run, from its samples.
+
+        >>> net = tidegate.Network()
+        >>> a, b = net.host("a"), net.host("b")
+        >>> link = net.link(a, b, rate="100 Mbit/s", delay="5 ms")
+        >>> flow = net.tcp(a, b)
+        >>> net.record("100 ms")
+        >>> net.run("3 s").goodput_mbps(since_s=1.0)["goodput_mbps"].round(1).to_list()
+        [95.6]
+        """
         samples = self.flow_samples.filter(pl.col("time_s") >= since_s)
         spent = pl.col("time_s").last() - pl.col("time_s").first()
         received = pl.col("bytes_received").last() - pl.col("bytes_received").first()
@@ -139,6 +190,13 @@ class Result:
     def page_times(self) -> pl.DataFrame:
         """Of each page that was begun: when its first question was asked, its answers so far, and the time from the first
         question to the last answer.
+
+        >>> net = tidegate.Network()
+        >>> a, b = net.host("a"), net.host("b")
+        >>> link = net.link(a, b, rate="100 Mbit/s", delay="5 ms")
+        >>> page = net.request_response(a, b, response="50 kB", objects=3)
+        >>> net.run("3 s").page_times().select("label", "answers").rows()
+        [('page a -> b', 3)]
         """
         return (
             self.pages.group_by("page", "label", maintain_order=True)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
+from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from tidegate import _core
 from tidegate._core import TidegateError
 
 Count = Annotated[int, 2**32]
@@ -142,3 +144,45 @@ def demand(spec: Wire | TcpSpec | UdpSpec, where: str) -> None:
         value = getattr(spec, name)
         if not any(_is(value, one, end) for one in types):
             raise TidegateError(f"{where}: {name} is {value!r}; give {words}")
+
+
+def demand_possible(spec: Wire | TcpSpec | UdpSpec | PageSpec, where: str, ends: tuple[str, str]) -> None:
+    """Refuse what the simulator refuses, where it is written: it is asked with a network of two hosts of these names.
+
+    Flows have their ends at the nodes 0 and 1, and links have to be possible between hosts.
+    """
+    if not _possible(spec):
+        try:
+            _attempt(spec, ends)
+        except TidegateError as error:
+            said = str(error)
+            raise TidegateError(
+                f"{where}{said.removeprefix('flow 0')}"
+                if said.startswith("flow 0")
+                else said
+                if said.startswith(where)
+                else f"{where}: {said}"
+            ) from None
+
+
+@lru_cache(maxsize=1024)
+def _possible(spec: Wire | TcpSpec | UdpSpec | PageSpec) -> bool:
+    """Whether the simulator takes it: most networks have many of a kind."""
+    try:
+        _attempt(spec, ("a", "b"))
+    except TidegateError:
+        return False
+    return True
+
+
+def _attempt(spec: Wire | TcpSpec | UdpSpec | PageSpec, ends: tuple[str, str]) -> None:
+    trial = _core.Simulation(0)
+    a, b = (trial.host(name) for name in ends)
+    if isinstance(spec, Wire):
+        trial.link(a, b, spec, spec)
+    elif isinstance(spec, TcpSpec):
+        trial.tcp(spec)
+    elif isinstance(spec, UdpSpec):
+        trial.udp(spec)
+    else:
+        trial.page(spec)

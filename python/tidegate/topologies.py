@@ -27,6 +27,7 @@ from typing import TypedDict, cast
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.network import Link, Network, Node
+from tidegate.suggest import did_you_mean
 
 MakeSwitch = Callable[[Network, str], Node]
 
@@ -58,7 +59,9 @@ def _options(topology: str, what: str, given: LinkOptions | None, default: LinkO
     known = LinkOptions.__annotations__
     for name in given:
         if name not in known:
-            raise TidegateError(f"{topology}: {what} has no option {name!r}; known: {', '.join(known)}")
+            raise TidegateError(
+                f"{topology}: {what} has no option {name!r}; {did_you_mean(name, known)}known: {', '.join(known)}"
+            )
     return cast("LinkOptions", {**default, **given})
 
 
@@ -108,6 +111,12 @@ def dumbbell(
 
     Defaults: a bottleneck of 1 Gbit/s and 8 ms with 1000 packets; access links of 10 Gbit/s and 1 ms with 100 000 packets,
     which makes a base RTT of 20 ms.
+
+    >>> net = Network()
+    >>> dumbbell(net, 2).bottleneck
+    <link left - right: 1 Gbit/s, 8 ms, queue of 1000 packets>
+    >>> net
+    <Network: 4 hosts, 2 routers, 5 links>
     """
     _counts("dumbbell", pairs=pairs)
     middle = _options("dumbbell", "bottleneck", bottleneck, {"rate": "1 Gbit/s", "delay": "8 ms"})
@@ -154,6 +163,9 @@ def parking_lot(
     """`hops` bottlenecks between routers `r0`, `r1`, ...; long pairs `a0`, `b0`, ...; pairs `a0.1`, `b0.1` over bottleneck 0.
 
     Defaults: bottlenecks of 100 Mbit/s and 5 ms with 1000 packets, access links of 1 Gbit/s and 1 ms with 100 000.
+
+    >>> parking_lot(Network(), 2).cross
+    (((<host a0.1>, <host b0.1>),), ((<host a1.1>, <host b1.1>),))
     """
     _counts("parking lot", hops=hops, long_pairs=long_pairs, cross_pairs=cross_pairs)
     middle = _options("parking lot", "bottleneck", bottleneck, {"rate": "100 Mbit/s", "delay": "5 ms"})
@@ -212,6 +224,9 @@ def leaf_spine(
 
     With `port` a host's own port is a switch, `nic0`, ..., which can do what switches do; the link from host to port takes no time.
     Defaults: access links of 10 Gbit/s and 2 us, fabric links of 40 Gbit/s and 2 us, each with 1000 packets.
+
+    >>> leaf_spine(Network(), leaves=2, spines=2, hosts_per_leaf=2).under(1)
+    (<host h2>, <host h3>)
     """
     _counts("leaf-spine", leaves=leaves, spines=spines, hosts_per_leaf=hosts_per_leaf)
     edge = _options("leaf-spine", "access", access, {"rate": "10 Gbit/s", "delay": "2 us"})
@@ -268,6 +283,11 @@ def clos(
     aggregation switch d mod A and core (d div A) mod C, for A aggregation switches and C cores (plain routers only).
 
     Defaults: 192 hosts at 1 Gbit/s, 10 Gbit/s within a pod, 40 Gbit/s to the cores, 5 us and 200 packets everywhere.
+
+    >>> net = Network()
+    >>> made = clos(net)
+    >>> net
+    <Network: 192 hosts, 22 routers, 232 links>
     """
     _counts(
         "clos",

@@ -2,6 +2,16 @@
 
 Throughout Tidegate a quantity is text with its unit (`"20 ms"`, `"500 Mbit/s"`, `"128 KiB"`), or as a whole
 number of the base unit: picoseconds, bit/s, bytes.
+
+>>> time("20 ms"), rate("500 Mbit/s"), size("128 KiB")
+(20000000000, 500000000, 131072)
+
+A number that cannot be meant so is refused:
+
+>>> given_time(1)
+Traceback (most recent call last):
+...
+tidegate._core.TidegateError: 1 what? say '1 s'; a whole number alone is a time in picoseconds
 """
 
 from __future__ import annotations
@@ -16,6 +26,9 @@ Size = str | int
 
 PS_PER_S = 1_000_000_000_000
 
+LEAST_GIVEN = 1000
+"""Below it a bare number is not meant in picoseconds or bit/s, but somebody has left out the unit."""
+
 
 def below(value: int, least: int, end: int, what: str) -> int:
     """Check a whole number from `least` to `end` - 1; raises `TidegateError` for anything else."""
@@ -28,7 +41,11 @@ def below(value: int, least: int, end: int, what: str) -> int:
     return number
 
 
-def _whole(value: int, what: str) -> int:
+def _whole(value: int, what: str, unit: str, least: int = 0) -> int:
+    """`unit` is for the message to somebody who has left it out."""
+    bare = isinstance(value, int) and not isinstance(value, bool) and 0 < value < least
+    if bare or isinstance(value, float):
+        raise _core.TidegateError(f"{value} what? say '{value} {unit}'; a whole number alone is {what}")
     return below(value, 0, 2**63, f"{what}, nor text with a unit")
 
 
@@ -39,20 +56,41 @@ def seed(value: int) -> int:
 
 def time(value: Time) -> int:
     """Convert a time to picoseconds; raises `TidegateError` for anything else."""
-    parsed = _core.parse_time(value) if isinstance(value, str) else value
-    return _whole(parsed, "a time in picoseconds")
+    return _time(value, 0)
+
+
+def given_time(value: Time, least: int = LEAST_GIVEN) -> int:
+    """As `time`, of what a user writes: a bare number above 0 and below `least` has no unit, and is refused."""
+    return _time(value, least)
+
+
+def _time(value: Time, least: int) -> int:
+    if isinstance(value, str):
+        return _core.parse_time(value)
+    return _whole(value, "a time in picoseconds", "s", least)
 
 
 def rate(value: Rate) -> int:
     """Convert a rate to bit/s; raises `TidegateError` for anything else."""
-    parsed = _core.parse_rate(value) if isinstance(value, str) else value
-    return _whole(parsed, "a rate in bit/s")
+    return _rate(value, 0)
+
+
+def given_rate(value: Rate) -> int:
+    """As `rate`, of what a user writes: a bare number below 1000 has no unit, and is refused."""
+    return _rate(value, LEAST_GIVEN)
+
+
+def _rate(value: Rate, least: int) -> int:
+    if isinstance(value, str):
+        return _core.parse_rate(value)
+    return _whole(value, "a rate in bit/s", "Mbit/s", least)
 
 
 def size(value: Size) -> int:
     """Convert a size to bytes; raises `TidegateError` for anything else."""
-    parsed = _core.parse_size(value) if isinstance(value, str) else value
-    return _whole(parsed, "a size in bytes")
+    if isinstance(value, str):
+        return _core.parse_size(value)
+    return _whole(value, "a size in bytes", "kB")
 
 
 def show_time(ps: int) -> str:

@@ -41,7 +41,6 @@ MOST_OWN_DATAGRAMS_PER_S = 200_000
 NEUTRAL_CONGESTION_CONTROL = "reno"
 
 NO_CONTROLS = Controls(())
-ECN_MODES = ("off", "passive", "on", "accurate")
 
 
 def _tool(spec: object) -> str:
@@ -104,8 +103,6 @@ class _Planner:
         for link in network.links:
             for end in (link.a, link.b):
                 if end.kind == "host":
-                    if end in self._links:
-                        self._refuse(f"the host {end.name} has more than one link; a host of the lab has one")
                     self._links[end] = link
 
     def _refuse(self, why: str) -> None:
@@ -235,10 +232,6 @@ class _Planner:
             (spec.extra_delay, "extra_delay: a real host cannot hold back one flow; give it a longer link"),
             (spec.delayed_ack != DELAYED_ACK, "delayed_ack: the kernel's 40 ms cannot be changed"),
             (
-                spec.ecn not in ECN_MODES,
-                f"there is no ECN mode {spec.ecn!r}; known: {', '.join(ECN_MODES)}",
-            ),
-            (
                 spec.ecn == "accurate" and control not in ACCURATE_ECN,
                 f"ecn 'accurate': {control} has off, passive and on (RFC 3168) in a kernel; "
                 f"{', '.join(sorted(ACCURATE_ECN))} asks for accurate ECN",
@@ -282,10 +275,6 @@ class _Planner:
             self._refuse(
                 f"{flow.label}: datagrams of {spec.payload} bytes leave no room for {room} bytes of IP options in the "
                 f"MTU of {self._mtu(flow)}; give them at most {self._mtu(flow) - room - iperf.IP_UDP_BYTES} bytes"
-            )
-        if spec.rate == 0 or spec.payload == 0:
-            self._refuse(
-                f"{flow.label}: a rate of {spec.rate} and a payload of {spec.payload}; give more than 0"
             )
         # Below what iperf3 needs for its own numbers.
         own = spec.pattern != "constant" or spec.payload < iperf.LEAST_PAYLOAD

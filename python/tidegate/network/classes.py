@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tidegate import control, units
 from tidegate._core import TidegateError
-from tidegate.control.objects import QueueState, port_spec
+from tidegate.control.objects import QueueState, demand_port
 
 if TYPE_CHECKING:
     from tidegate.network.flows import FiveTuple
@@ -43,7 +43,7 @@ class Classes:
         """Queues of flows at the start of a run."""
         self.running: RunningPort | None = None
         """While a run lasts, the port."""
-        port_spec(port)
+        demand_port(port)
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class Classes:
 
     def set(self, port: control.Port) -> None:
         """Set queues, scheduler and shapers anew. What waits in a queue that is taken away goes to the last that is left."""
-        port_spec(port)
+        demand_port(port)
         if self.running is None:
             self.port = port
         else:

@@ -15,6 +15,7 @@ from tidegate._core import TidegateError
 from tidegate.network.nodes import Node
 from tidegate.network.routing import Routing
 from tidegate.specs import PageSpec, TcpSpec, UdpSpec
+from tidegate.suggest import did_you_mean
 
 
 class FiveTuple(NamedTuple):
@@ -38,6 +39,23 @@ class Flow:
     label: str
     spec: TcpSpec | UdpSpec | PageSpec = field(repr=False)
 
+    def __repr__(self) -> str:
+        return f"<{self.kind} flow {self.number}: {self.label}, {self.about}>"
+
+    @property
+    def about(self) -> str:
+        """`5 MB from 0 s`: how much, and when."""
+        spec = self.spec
+        if isinstance(spec, PageSpec):
+            return (
+                f"{spec.objects} objects of {spec.response} B from {units.show_time(spec.connection.start)}"
+            )
+        much = f"{units.show_rate(spec.rate)} " if isinstance(spec, UdpSpec) else ""
+        if isinstance(spec, TcpSpec) and spec.size is not None:
+            much = f"{spec.size} B "
+        until = "" if spec.stop is None else f" to {units.show_time(spec.stop)}"
+        return f"{much}from {units.show_time(spec.start)}{until}"
+
 
 @dataclass(frozen=True)
 class RequestResponse:
@@ -47,6 +65,9 @@ class RequestResponse:
     label: str
     flows: tuple[Flow, ...]
     """Its connections."""
+
+    def __repr__(self) -> str:
+        return f"<{self.label}: {self.flows[0].about}>"
 
 
 class TcpOptions(TypedDict, total=False):
@@ -148,6 +169,12 @@ class Flows(Routing):
         which CUBIC goes: 250 in the simulator if it is not given. `extra_delay` makes the round trip of this flow
         longer: what the source sends waits so long in it. With `quick_ack` the receiver acknowledges each packet at once, as with
         `ip route ... quickack 1`. The other names are Linux's.
+
+        >>> net = Network()
+        >>> a, b = net.host("a"), net.host("b")
+        >>> link = net.link(a, b, rate="100 Mbit/s", delay="5 ms")
+        >>> net.tcp(a, b, congestion_control="bbr", start="1 s", size="5 MB")
+        <tcp flow 0: bbr a -> b, 5000000 B from 1 s>
         """
         name = self._ends(source, target, "TCP")
         parameters = tuple((key, str(value)) for key, value in (control_options or {}).items())
@@ -159,15 +186,15 @@ class Flows(Routing):
             units.below(ticks_per_second, 1, 10_001, f"the kernel's ticks_per_second (the TCP flow {name})")
         if ends is not None and ends not in _ENDS:
             raise TidegateError(
-                f"the TCP flow {name} ends by {ends!r}, which there is not; known: {', '.join(_ENDS)}"
+                f"the TCP flow {name} ends by {ends!r}, which there is not; {did_you_mean(ends, _ENDS)}known: {', '.join(_ENDS)}"
             )
         if ends is not None and stop is None:
             raise TidegateError(f"the TCP flow {name} ends by {ends!r}, but never; give a stop")
         spec = TcpSpec(
             source=source.number,
             target=target.number,
-            start=units.time(start),
-            stop=None if stop is None else units.time(stop),
+            start=units.given_time(start),
+            stop=None if stop is None else units.given_time(stop),
             ends=ends,
             size=None if size is None else units.size(size),
             congestion_control=congestion_control,
@@ -188,6 +215,7 @@ class Flows(Routing):
             extra_delay=units.time(extra_delay),
         )
         specs.demand(spec, f"the TCP flow {name}")
+        self._demand_possible(spec, f"the TCP flow {name}", source, target)
         return self._flow("tcp", source, target, label or f"{congestion_control} {name}", spec)
 
     def transfers(
@@ -200,6 +228,12 @@ class Flows(Routing):
         """TCP flows from a list of start, size, source, target and, for a longer RTT, extra delay.
 
         `options` are those of `tcp`, for all of them.
+
+        >>> net = Network()
+        >>> a, b = net.host("a"), net.host("b")
+        >>> link = net.link(a, b, rate="100 Mbit/s", delay="5 ms")
+        >>> net.transfers([(0, "10 kB", a, b), ("1 ms", "20 kB", a, b)], congestion_control="reno")
+        [<tcp flow 0: reno a -> b, 10000 B from 0 s>, <tcp flow 1: reno a -> b, 20000 B from 1 ms>]
         """
         made: list[Flow] = []
         template: TcpSpec | None = None
@@ -211,13 +245,17 @@ class Flows(Routing):
                 self.flows.pop()
                 assert isinstance(spec, TcpSpec)
                 template = spec
-            label = f"{template.congestion_control} {self._ends(source, target, 'TCP')}"
+            name = self._ends(source, target, "TCP")
+            label = f"{template.congestion_control} {name}"
+            length = units.size(size)
+            if length == 0:
+                raise TidegateError(f"the TCP flow {name} has the size 0; give it a size above 0")
             spec = replace(
                 template,
                 source=source.number,
                 target=target.number,
                 start=units.time(start),
-                size=units.size(size),
+                size=length,
                 extra_delay=units.time(more[0]) if more else extra,
             )
             made.append(self._flow("tcp", source, target, label, spec))
@@ -241,12 +279,19 @@ class Flows(Routing):
         bytes make `load` of `rate`, on average and in total: for a load of hosts' links, give the sum of their rates.
         `sizes` is `web-search`, `data-mining`, or a file (see `tidegate.workloads`). The flows depend on `seed` alone, not
         on that of the run. `options` are those of `tcp`.
+
+        >>> net = Network()
+        >>> a, b = net.host("a"), net.host("b")
+        >>> link = net.link(a, b, rate="100 Mbit/s", delay="5 ms")
+        >>> flows = net.workload([(a, b)], load=0.5, rate="100 Mbit/s", stop="1 s")
+        >>> len(flows), flows[0]
+        (2, <tcp flow 0: cubic a -> b, 1431847 B from 444764518.29 ns>)
         """
         pairs = [end for end in ends if not isinstance(end, Node)]
         hosts = [end for end in ends if isinstance(end, Node)]
         if (pairs and hosts) or not (pairs or len(hosts) > 1):
             raise TidegateError("a workload needs two hosts or more, or pairs of hosts (and not both)")
-        bits, first, last = units.rate(rate), units.time(start), units.time(stop)
+        bits, first, last = units.given_rate(rate), units.given_time(start), units.given_time(stop)
         if not (isinstance(load, int | float | np.number) and 0 < load < math.inf and bits > 0):
             raise TidegateError(
                 f"a workload with a load of {load} of {units.show_rate(bits)} makes no flows; give numbers above 0"
@@ -293,6 +338,12 @@ class Flows(Routing):
 
         `connections` is `persistent`, one for all, or `new`, one for each. `Result.pages` has the times. In `Result.flows` the
         bytes and retransmissions are those of the responses. `options` are those of `tcp`.
+
+        >>> net = Network()
+        >>> a, b = net.host("a"), net.host("b")
+        >>> link = net.link(a, b, rate="100 Mbit/s", delay="5 ms")
+        >>> net.request_response(a, b, response="50 kB", objects=3, think_time="10 ms")
+        <page a -> b: 3 objects of 50000 B from 0 s>
         """
         name = label or f"page {self._ends(client, server, 'page')}"
         if connections not in ("persistent", "new"):
@@ -308,9 +359,10 @@ class Flows(Routing):
             request=units.size(request),
             response=units.size(response),
             objects=objects,
-            think=units.time(think_time),
+            think=units.given_time(think_time),
             persistent=connections == "persistent",
         )
+        self._demand_possible(spec, f"the {name}", client, server)
         flows = tuple(
             self._flow("page", client, server, name, spec) for _ in range(1 if spec.persistent else objects)
         )
@@ -341,30 +393,50 @@ class Flows(Routing):
 
         `pattern` is `constant`, `poisson`, `on-off` or `on-off exponential`, with times `on` and `off` (means, if
         exponential). `ecn` is `not-ect`, `ect0`, `ect1` or `ce`: marked by its sender already, which RFC 3168 allows nobody to do.
+
+        >>> net = Network()
+        >>> a, b = net.host("a"), net.host("b")
+        >>> link = net.link(a, b, rate="100 Mbit/s", delay="5 ms")
+        >>> net.udp(a, b, rate="20 Mbit/s", stop="3 s")
+        <udp flow 0: udp a -> b, 20 Mbit/s from 0 s to 3 s>
         """
         name = self._ends(source, target, "UDP")
         if not isinstance(ecn, str) or ecn not in _ECN:
             raise TidegateError(
-                f"the UDP flow {name}: there is no ECN code point {ecn!r}; known: {', '.join(_ECN)}"
+                f"the UDP flow {name}: there is no ECN code point {ecn!r}; {did_you_mean(ecn, _ECN)}known: {', '.join(_ECN)}"
             )
         if pattern not in _PATTERNS:
             raise TidegateError(
-                f"the UDP flow {name}: there is no pattern {pattern!r}; known: {', '.join(_PATTERNS)}"
+                f"the UDP flow {name}: there is no pattern {pattern!r}; {did_you_mean(pattern, _PATTERNS)}known: {', '.join(_PATTERNS)}"
             )
         spec = UdpSpec(
             source=source.number,
             target=target.number,
-            start=units.time(start),
-            stop=None if stop is None else units.time(stop),
-            rate=units.rate(rate),
+            start=units.given_time(start),
+            stop=None if stop is None else units.given_time(stop),
+            rate=units.given_rate(rate),
             payload=payload,
             pattern=pattern,
-            on=units.time(on),
-            off=units.time(off),
+            on=units.given_time(on),
+            off=units.given_time(off),
             ecn=_ECN[ecn],
         )
         specs.demand(spec, f"the UDP flow {name}")
+        self._demand_possible(spec, f"the UDP flow {name}", source, target)
         return self._flow("udp", source, target, label or f"udp {name}", spec)
+
+    def _demand_possible(
+        self, spec: TcpSpec | UdpSpec | PageSpec, where: str, source: Node, target: Node
+    ) -> None:
+        """Refuse what the simulator would refuse at the start of a run."""
+        if isinstance(spec, PageSpec):
+            between: TcpSpec | UdpSpec | PageSpec = replace(
+                spec, connection=replace(spec.connection, source=0, target=1)
+            )
+        else:
+            # Where there is no end that could be before it, the start does not matter.
+            between = replace(spec, source=0, target=1, start=0 if spec.stop is None else spec.start)
+        specs.demand_possible(between, where, (source.name, target.name))
 
     def _flow(
         self, kind: str, source: Node, target: Node, label: str, spec: TcpSpec | UdpSpec | PageSpec

@@ -30,6 +30,10 @@ class Link:
     """From `a` to `b`."""
     reverse: Wire
 
+    def __repr__(self) -> str:
+        text = f"<link {self.name}: {_wire(self.forward)}"
+        return f"{text}>" if self.forward == self.reverse else f"{text}; back {_wire(self.reverse)}>"
+
     @property
     def name(self) -> str:
         """`a - b`."""
@@ -65,19 +69,23 @@ class Link:
         """Change the link at a time; settings that are not given stay.
 
         `direction` is `both`, `forward` (from `a` to `b`) or `reverse`.
+
+        >>> net = Network()
+        >>> link = net.link(net.host("a"), net.router("r"), rate="1 Gbit/s", delay="2 ms")
+        >>> link.set("5 s", rate="100 Mbit/s", direction="forward")
         """
         if isinstance(direction, str):
             direction = _FORMER_DIRECTIONS.get(direction, direction)
         if direction not in ("both", "forward", "reverse"):
             raise TidegateError(f"{self.name}: a direction is both, forward or reverse, not {direction!r}")
-        when = units.time(at)
+        when = units.given_time(at)
         for side in ("forward", "reverse"):
             if direction not in ("both", side):
                 continue
             wire = self.network.wire_at(self, side, when)
             changes: dict[str, Any] = {
-                "rate": None if rate is None else units.rate(rate),
-                "delay": None if delay is None else units.time(delay),
+                "rate": None if rate is None else units.given_rate(rate),
+                "delay": None if delay is None else units.given_time(delay),
                 "mark_above": mark_above,
                 "loss": loss,
                 "burst_loss": burst_loss,
@@ -92,9 +100,19 @@ class Link:
                 packets, size = queue_limit(queue, new.rate, 2 * new.delay, self.name)
                 new = replace(new, packets=packets, bytes=size)
             specs.demand(new, self.name)
+            specs.demand_possible(new, f"the link {self.name}", (self.a.name, self.b.name))
             self.network.changes.append((when, self, side, new))
             if self.network.running is not None:
                 self.network.running(when, self, side, new)
+
+
+def _wire(wire: Wire) -> str:
+    """Rate, delay and queue."""
+    limits = [f"{wire.packets} packets"] if wire.packets is not None else []
+    limits += [f"{wire.bytes} B"] if wire.bytes is not None else []
+    rest = f", loss {wire.loss:g}" if wire.loss else ""
+    queue = " and ".join(limits) or "any length"
+    return f"{units.show_rate(wire.rate)}, {units.show_time(wire.delay)}, queue of {queue}{rest}"
 
 
 def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None, int | None]:

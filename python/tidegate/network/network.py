@@ -8,8 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegate import control, units
+from tidegate import control, html, units
 from tidegate._core import TidegateError
+from tidegate.control.quantities import demand_known
 from tidegate.hosts.agents import Agent, Attached
 from tidegate.network.flows import Flows
 from tidegate.network.links import Link
@@ -22,7 +23,17 @@ Action = Callable[[], None]
 
 
 class Network(Flows):
-    """A network, its controllers, actions, records and captures."""
+    """A network, its controllers, actions, records and captures.
+
+    >>> net = Network()
+    >>> a, b = net.host("a"), net.host("b")
+    >>> link = net.link(a, b, rate="100 Mbit/s", delay="5 ms")
+    >>> flow = net.tcp(a, b)
+    >>> net
+    <Network: 2 hosts, 1 link, 1 flow>
+    >>> net.run("1 s")
+    <Result: 1 s, seed 1; 1 flow, 91.8 Mbit/s in all, 0 retransmissions>
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,6 +48,33 @@ class Network(Flows):
         self.agents: list[Attached] = []
         self.taps: list[tuple[Link, Switch, int | None, int | None]] = []
 
+    def __repr__(self) -> str:
+        return f"<Network: {self._counted()}>"
+
+    def _counted(self) -> str:
+        kinds = [node.kind for node in self.nodes]
+        counts = {
+            "host": kinds.count("host"),
+            "router": kinds.count("router"),
+            "switch": kinds.count("switch"),
+            "link": len(self.links),
+            "flow": len(self.flows),
+        }
+        return ", ".join(html.counted(count, what) for what, count in counts.items() if count) or "empty"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: nodes, links and flows."""
+        links = [
+            (link.name, units.show_rate(link.forward.rate), units.show_time(link.forward.delay))
+            for link in self.links
+        ]
+        flows = [(flow.number, flow.kind, flow.label, flow.about) for flow in self.flows]
+        return (
+            html.paragraph(f"Network: {self._counted()}")
+            + html.table(("link", "rate", "delay"), links)
+            + html.table(("flow", "kind", "label", ""), flows)
+        )
+
     def restart(self, controller: control.Controller, at: units.Time, down: units.Time = 0) -> None:
         """Stop a controller at a time of the run, and start it again `down` later: it dies and comes back.
 
@@ -44,7 +82,7 @@ class Network(Flows):
         """
         if not any(controller is known for known, _ in self.controllers):
             raise TidegateError(f"{controller!r} controls nothing here; call net.control first")
-        self.restarts.append((units.time(at), controller, units.time(down)))
+        self.restarts.append((units.given_time(at), controller, units.given_time(down)))
 
     def control(self, controller: control.Controller, *switches: Switch) -> None:
         """Attach a controller to switches; to all of the network if none is given."""
@@ -57,10 +95,16 @@ class Network(Flows):
         self.controllers.append((controller, switches))
 
     def at(self, when: units.Time, action: Action) -> None:
-        """Call `action` at a time of the run. Its changes of links (`Link.set`) apply to that run only."""
+        """Call `action` at a time of the run. Its changes of links (`Link.set`) apply to that run only.
+
+        >>> net = Network()
+        >>> net.at("1 s", lambda: print("one second has passed"))
+        >>> result = net.run("2 s")
+        one second has passed
+        """
         if not callable(action):
             raise TidegateError(f"an action at a time of the run is something to call, not {action!r}")
-        self.actions.append((units.time(when), action))
+        self.actions.append((units.given_time(when), action))
 
     def record(
         self,
@@ -71,17 +115,30 @@ class Network(Flows):
         """Sample all TCP flows, and the queues of these links in both directions, on a period.
 
         `quantities` of all P4 switches come to `Result.notes`: names (`tidegate.control.quantities`), or tuples of a name and labels.
+
+        >>> net = Network()
+        >>> a, b = net.host("a"), net.host("b")
+        >>> link = net.link(a, b, rate="100 Mbit/s", delay="5 ms")
+        >>> flow = net.tcp(a, b)
+        >>> net.record("100 ms", queues=[link])
+        >>> net.run("1 s").flow_samples.select("time_s", "cwnd_packets").head(2).rows()
+        [(0.0, 10), (0.1, ...)]
         """
-        self.sampling = units.time(period)
-        if self.sampling == 0:
+        sampling = units.given_time(period)
+        if sampling == 0:
             raise TidegateError("the period of recording is 0; give one above 0")
         links = [queues] if isinstance(queues, Link) else list(queues)
         for link in links:
             self._demand_link(link, "a link whose queues are recorded")
+        names = [
+            (quantity,) if isinstance(quantity, str) else tuple(quantity)
+            for quantity in ([quantities] if isinstance(quantities, str) else quantities)
+        ]
+        for name in names:
+            demand_known(*name)
+        self.sampling = sampling
         self.watched.extend(links)
-        for quantity in [quantities] if isinstance(quantities, str) else quantities:
-            name = (quantity,) if isinstance(quantity, str) else tuple(quantity)
-            self.quantities.append((self.sampling, *name))
+        self.quantities.extend((sampling, *name) for name in names)
 
     def capture(
         self, link: Link, node: Node, path: str | PathLike[str], *, snap: units.Size = "256 KiB"
@@ -91,6 +148,15 @@ class Network(Flows):
         A sent packet has the time of its first bit on the wire, after the queue; a received packet that of its last. `snap`
         cuts packets to a length: headers need at most 94 bytes, and payload is zero bytes anyway. The file is there when
         the run has ended, and takes the place of one of that name.
+
+        >>> import tempfile
+        >>> net = Network()
+        >>> a, b = net.host("a"), net.host("b")
+        >>> link = net.link(a, b, rate="100 Mbit/s", delay="5 ms")
+        >>> flow = net.tcp(a, b, size="10 kB")
+        >>> net.capture(link, a, f"{tempfile.mkdtemp()}/a.pcap", snap="96 B")
+        >>> net.run("1 s").flows["bytes_received"].item()
+        10000
         """
         self._demand_link(link, f"the link of the capture {path}")
         if node not in (link.a, link.b):
@@ -146,11 +212,18 @@ class Network(Flows):
         and then with the picoseconds done and to do. If it is not given and standard error is a terminal, a bar shows
         simulated time, speed and estimate when a run takes longer than two seconds; `False`: never, `True`: always. An interrupt (Ctrl-C) ends the run; the result holds what was recorded until then, and says so in
         `Result.interrupted`.
+
+        >>> Network().run(1)
+        Traceback (most recent call last):
+        ...
+        tidegate._core.TidegateError: 1 what? say '1 s'; a whole number alone is a time in picoseconds
         """
         from tidegate import backends
         from tidegate.progress import Bar
 
         chosen = backends.find(backend)
+        # Nobody means a microsecond by a bare number.
+        end = units.given_time(until, least=units.PS_PER_S // 1_000_000)
         units.seed(seed)
         if progress is None:
             progress = sys.stderr.isatty()
@@ -163,4 +236,4 @@ class Network(Flows):
             )
         else:
             told = progress
-        return chosen(self, units.time(until), seed, told)
+        return chosen(self, end, seed, told)

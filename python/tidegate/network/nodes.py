@@ -39,4 +39,6 @@ class Switch(Node):
     ports: list[tuple[Link, control.Port]] = field(default_factory=list, repr=False)
 
     def __repr__(self) -> str:
-        return f"<switch {self.name}>"
+        queues = f", {self.queues} queues a port" if self.queues > 1 else ""
+        cpu = "" if self.cpu_port is None else f", CPU port {self.cpu_port}"
+        return f"<switch {self.name}{queues}{cpu}>"

@@ -7,6 +7,7 @@ from os import PathLike
 
 from tidegate import control, specs, units
 from tidegate._core import TidegateError
+from tidegate.control.objects import demand_port
 from tidegate.network.classes import Classes
 from tidegate.network.links import Link, queue_limit
 from tidegate.network.nodes import Node, Switch
@@ -28,12 +29,15 @@ class Topology:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self._names: set[str] = set()
+        self._linked: set[int] = set()
         self.links: list[Link] = []
         self.class_ports: list[Classes] = []
         self.changes: list[tuple[int, Link, str, Wire]] = []
         self.running: Callable[[int, Link, str, Wire], None] | None = None
 
     def _take(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise TidegateError(f"a node's name is text, not {name!r}")
         if name in self._names:
             raise TidegateError(f"there is a node {name!r} already; give this one another name")
         self._names.add(name)
@@ -45,7 +49,11 @@ class Topology:
         return node
 
     def host(self, name: str) -> Node:
-        """An end host: one link, TCP that follows Linux."""
+        """An end host: one link, TCP that follows Linux.
+
+        >>> Network().host("a")
+        <host a>
+        """
         return self._node(name, "host")
 
     def router(self, name: str, *, linux: bool = False) -> Node:
@@ -53,6 +61,9 @@ class Topology:
 
         With `linux` it is the kernel's own forwarding where hosts are real, with HTB for its queues (docs/live.md); in the simulator
         it is as all others.
+
+        >>> Network().router("r")
+        <router r>
         """
         return self._node(name, "router", linux)
 
@@ -74,6 +85,9 @@ class Topology:
         controller (`control`). `clock` is the unit of the program's timestamps, which v1model leaves to the target: `1 us` as in the
         reference switch, or `1 ns`. `commands` set the switch up before the run, in the language of `simple_switch_CLI`; more can
         be appended to `Switch.commands`. Hosts have the addresses that `address` and `mac` give.
+
+        >>> Network().switch("s", tidegate.program("meter"), queues=2)
+        <switch s, 2 queues a port>
         """
         if not isinstance(queues, int) or queues < 1:
             raise TidegateError(f"the switch {name} has {queues!r} queues; give it at least one")
@@ -95,6 +109,7 @@ class Topology:
     def configure(self, switch: Switch, link: Link, port: control.Port) -> None:
         """Configure queues, scheduler and shaper of a switch's port at a link, from the start of the run on."""
         self.port(switch, link)
+        demand_port(port)
         switch.ports.append((link, port))
 
     def classes(self, router: Node, link: Link, port: control.Port) -> Classes:
@@ -146,12 +161,26 @@ class Topology:
         `pie`, `drr` (a queue for each flow) or `fq_codel`; they drop. Both are for queues of hosts and plain routers. `framing`: bytes that the
         link adds to an IP packet. `burst_loss`: shares (good to bad, bad to good, lost in good, lost in bad), after
         Gilbert and Elliott. `reorder`: the share of packets that comes `reorder_by` later.
+
+        >>> net = Network()
+        >>> net.link(net.host("a"), net.router("r"), rate="1 Gbit/s", delay="2 ms", queue="1 BDP")
+        <link a - r: 1 Gbit/s, 2 ms, queue of 500000 B>
         """
         for node in (a, b):
             self._demand_node(node, "an end of the link")
         name = f"{a.name} - {b.name}"
-        bits, wait = units.rate(rate), units.time(delay)
-        packets, size = queue_limit(queue, bits, 2 * wait if rtt is None else units.time(rtt), name)
+        if a is b:
+            raise TidegateError(f"the link {name} connects a node to itself")
+        for node in (a, b):
+            if node.kind == "host" and node.number in self._linked:
+                raise TidegateError(f"host {node.name} has a link already; connect it to a router")
+            if isinstance(node, Switch) and (aqm is not None or mark_above is not None):
+                what = "mark_above" if aqm is None else "aqm"
+                raise TidegateError(
+                    f"the link {name}: the queues of the P4 switch {node.name} are managed by its program; leave `{what}` out"
+                )
+        bits, wait = units.given_rate(rate), units.given_time(delay)
+        packets, size = queue_limit(queue, bits, 2 * wait if rtt is None else units.given_time(rtt), name)
         wire = Wire(
             rate=bits,
             delay=wait,
@@ -169,6 +198,8 @@ class Topology:
             mtu=mtu,
         )
         specs.demand(wire, f"the link {name}")
+        specs.demand_possible(wire, f"the link {name}", (a.name, b.name))
+        self._linked |= {a.number, b.number}
         link = Link(self, len(self.links), a, b, wire, wire)
         self.links.append(link)
         return link

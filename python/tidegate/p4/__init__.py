@@ -1,11 +1,14 @@
 """P4 programs in Python: compile one, run packets through it, read and write its state.
 
+    >>> import tidegate
     >>> from tidegate import p4
-    >>> switch = p4.compile("router.p4").pipeline()
-    >>> switch.table_add("routes", ["10.0.0.0/8"], "next_hop", [2, "02:00:00:00:00:01", "02:00:00:00:00:02"])
-    0
-    >>> switch.process(now=0, port=1, packet=frame)
-    [(2, b'...')]
+    >>> switch = p4.compile(tidegate.program("policer")).pipeline()
+    >>> switch.register_write("rate", [100])
+    >>> switch.process(now=0, port=0, packet=bytes(60))
+    []
+    >>> switch.register_write("burst", [8000])
+    >>> switch.process(now=1_000_000_000, port=0, packet=bytes(60))
+    [(1, b'...')]
 
 The caller gives the time, in picoseconds. A refused call raises `TidegateError` and changes nothing.
 """
@@ -24,7 +27,12 @@ from tidegate.control.operations import DigestsTake
 
 
 class Pipeline(PipelineApi):
-    """One switch that runs a program, without queues."""
+    """One switch that runs a program, without queues.
+
+    >>> switch = compile(tidegate.program("policer")).pipeline()
+    >>> [port for port, packet in switch.process(now=0, port=2, packet=bytes(60))]
+    [3]
+    """
 
     def __init__(self, core: _core.Pipeline) -> None:
         self.engine = core
@@ -68,7 +76,12 @@ def _demand_arrival(now: int, port: int, packet: bytes) -> None:
 
 
 class Program:
-    """A compiled program."""
+    """A compiled program.
+
+    >>> program = compile(tidegate.program("meter"))
+    >>> program.summary["architecture"], program.summary["parser"]["name"]
+    ('v1model', 'MeterParser')
+    """
 
     def __init__(self, core: _core.Program) -> None:
         self.core = core
