@@ -95,6 +95,10 @@ def shown(result: tuple[float, int] | None) -> str:
     return "..." if result is None else f"{result[0]:.2f}  {result[1]:6d}"
 
 
+def _named(cell: str, scheme: str) -> str:
+    return f"{CELLS[cell].text} / {CONTENDERS[scheme].text}"
+
+
 def keys(settings: dict[str, Any]) -> list[Key]:
     """The cells and contenders of a backend, in the order in which they run."""
     return [(cell, scheme) for cell in settings["cells"] for scheme in settings["schemes"]]
@@ -165,13 +169,12 @@ class Board:
             self._results[backend].update(found)
             left = pace.left_s(status.done, status.total)
             done = len(self._results[backend])
-            running = ", ".join(
-                f"{CELLS[cell].text} / {CONTENDERS[scheme].text}" for cell, scheme in self._keys(status)
-            )
+            running = " and ".join(_named(*key) for key in self._keys(status))
             soon = "" if left is None else f", about {clock(left)} left"
-            self._line = f"{what}: {done} of {status.total} cases done{soon}; {f'running: {running}' if running else 'ending'}"
+            now = f"running: {running}" if running else "starting" if done == 0 else "ending"
+            self._line = f"{what}: {done} of {status.total} cases done{soon}; {now}"
             for (cell, scheme), result in found.items():
-                self._say(f"{what}: {CELLS[cell].text} / {CONTENDERS[scheme].text}: {shown(result)}")
+                self._say(f"{what}: {_named(cell, scheme)}: {shown(result)}")
             self._show()
 
         return hear

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import re
 import signal
@@ -15,7 +16,20 @@ import pytest
 from rich.console import Console
 
 from tidegate.experiments import Run, Status
-from tidegate.systems.meter.demo import LIVE, SCHEMES, SIMULATED, Board, Results, draw, keys, table
+from tidegate.systems.meter.demo import (
+    CELLS,
+    CONTENDERS,
+    LIVE,
+    SCHEMES,
+    SIMULATED,
+    Board,
+    Results,
+    draw,
+    keys,
+    run,
+    shown,
+    table,
+)
 
 SIMULATED_KEYS = keys(SIMULATED)
 
@@ -53,6 +67,27 @@ def test_the_head_says_the_layer() -> None:
     said = " ".join(" ".join(text_of({}, {}, with_live=False)).split())
     assert "Rate of IP packets (layer 3)" in said
     assert "60 Mbit/s of IP, 20 ms" in said
+
+
+def readme() -> list[list[str]]:
+    """The rows of the table in the README, head first."""
+    lines = (Path(__file__).resolve().parents[4] / "README.md").read_text().splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("| flows in the meter"))
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines[begin:])
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def test_the_readme_has_the_cases_of_the_demo() -> None:
+    head, _, *rows = readme()
+    assert head[1:] == [CONTENDERS[scheme].text for scheme in SCHEMES]
+    assert [row[0] for row in rows] == [CELLS[cell].text for cell in SIMULATED["cells"]]
+
+
+@pytest.mark.soak
+def test_the_readme_has_the_figures_that_the_demo_prints(tmp_path: Path) -> None:
+    found = run("sim", SIMULATED, tmp_path, lambda status: None)
+    for cell, row in zip(SIMULATED["cells"], readme()[2:], strict=True):
+        assert row[1:] == [", ".join(shown(found[cell, scheme]).split()) for scheme in SCHEMES]
 
 
 def test_what_is_still_to_come_has_dots() -> None:
