@@ -6,12 +6,19 @@ import threading
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from tidegate.control.runner import DigestFields, Packet
 
 MOST_WAITING = 65_536
 """Messages that wait for controllers which take long; more are dropped, and counted."""
+
+MOST_PACKETS = 256
+"""Packets that are handed over at a time."""
+MOST_DIGESTS = 1024
+"""Digests that are handed over at a time."""
+MOST_TURNS = 256
+"""How often a poll takes messages: as many packets as wait for controllers, and no end of those that come meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +55,68 @@ class Giver(Protocol):
         ...
 
 
+class Turn:
+    """A lock that a thread may take again, and that others get in the order in which they asked for it.
+
+    A thread that gives it back and wants it again at once does not get before those who wait, as with `threading.RLock`.
+    """
+
+    def __init__(self) -> None:
+        self._state = threading.Lock()
+        # A thread; 0: it is handed over to one that has not noticed yet.
+        self._owner: int | None = None
+        self._depth = 0
+        self._waiting: deque[threading.Lock] = deque()
+
+    def __enter__(self) -> Self:
+        me = threading.get_ident()
+        with self._state:
+            if self._owner == me:
+                self._depth += 1
+                return self
+            if self._owner is None:
+                self._owner, self._depth = me, 1
+                return self
+            mine = threading.Lock()
+            mine.acquire()
+            self._waiting.append(mine)
+        try:
+            mine.acquire()
+        except BaseException:
+            # An interrupt: what was handed over meanwhile goes on to the next.
+            with self._state:
+                if mine in self._waiting:
+                    self._waiting.remove(mine)
+                else:
+                    self._hand_over()
+            raise
+        self._owner, self._depth = me, 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._state:
+            self._depth -= 1
+            if not self._depth:
+                self._hand_over()
+
+    def _hand_over(self) -> None:
+        if self._waiting:
+            self._owner = 0
+            self._waiting.popleft().release()
+        else:
+            self._owner = None
+
+
 class Distributor:
     """Takes what a switch has and hands it to its control planes. For any thread."""
 
     def __init__(self, switch: Giver) -> None:
         self._switch = switch
         self._listeners: list[Listener] = []
-        self.turn = threading.RLock()
-        """Held while messages are taken and handed over. Who changes the program holds it too, so that each message reaches those
-        who know the program that sent it."""
+        self.turn = Turn()
+        """Held while messages are taken and handed over. Who changes the program holds it too and calls `forget`, so that each
+        message reaches those who know the program that sent it."""
+        self._digests: deque[DigestFields] = deque()
 
     def listen(self, listener: Listener) -> None:
         """Hand messages to one more from now on."""
@@ -70,15 +130,28 @@ class Distributor:
                 self._listeners.remove(listener)
 
     def poll(self) -> None:
-        """Take what there is. To be called when the switch has messages, and now and then for what timeouts bring."""
-        with self.turn:
-            packets = []
-            digests = self._switch.take_digests()
-            while (packet := self._switch.take_packet_in()) is not None:
-                packets.append(packet)
-            messages = Messages(digests, packets, self._switch.take_idle())
-            for listener in self._listeners:
-                listener.deliver(messages)
+        """Take what there is. To be called when the switch has messages, and now and then for what timeouts bring.
+
+        Others have their turn now and then, however fast messages come.
+        """
+        for _ in range(MOST_TURNS):
+            with self.turn:
+                packets: list[Packet] = []
+                if not self._digests:
+                    self._digests.extend(self._switch.take_digests())
+                digests = [self._digests.popleft() for _ in range(min(MOST_DIGESTS, len(self._digests)))]
+                while len(packets) < MOST_PACKETS and (packet := self._switch.take_packet_in()) is not None:
+                    packets.append(packet)
+                messages = Messages(digests, packets, self._switch.take_idle())
+                for listener in self._listeners:
+                    listener.deliver(messages)
+                waiting = len(packets) == MOST_PACKETS or self._digests
+            if not waiting:
+                return
+
+    def forget(self) -> None:
+        """Leave out what has been taken of a program that is replaced."""
+        self._digests.clear()
 
 
 class Mailbox:
