@@ -12,7 +12,8 @@ from namespaces import needs_root, place
 from switches import LEARNING, frame, ports
 from test_control import Routes, punt, star
 from tidegate import TidegateError, p4, p4runtime
-from tidegate.control import Controller, SwitchApi, quantities
+from tidegate.control import Controller, SwitchApi, quantities, readings
+from tidegate.control import operations as op
 from tidegate.control.quantities import GROUPS, QUANTITIES
 from tidegate.control.readings import Subject
 from tidegate.replay import replay
@@ -150,6 +151,89 @@ class Records(Controller):
     def start(self, switch: SwitchApi) -> None:
         for quantity, *labels in self.what:
             switch.record(quantity, *labels, period=self.every)  # type: ignore[arg-type]
+
+
+ARRAYS = """
+#include <core.p4>
+#include <v1model.p4>
+header h_t { bit<8> a; }
+struct H { h_t h; }
+struct M { bit<8> x; }
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) { state start { transition accept; } }
+control V(inout H h, inout M m) { apply {} }
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply {} }
+control D(packet_out p, in H h) { apply {} }
+control I(inout H h, inout M m, inout standard_metadata_t s) {
+    register<bit<48>>(100000) r;
+    register<bit<130>>(3000) wide;
+    counter(100000, CounterType.packets) c;
+    meter(3000, MeterType.bytes) m1;
+    apply {
+        bit<48> a; bit<130> b;
+        r.read(a, 0); wide.read(b, 0); c.count(0); m1.execute_meter(0, m.x);
+    }
+}
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+"""
+
+
+def test_large_arrays_are_read_in_slices_and_what_is_left_out_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = p4.Program.from_text(ARRAYS)
+    pipeline = program.pipeline()
+    core, asked = pipeline._core, list[tuple[str, int, int]]()
+
+    class Watched:
+        """The engine's surface, and what cells it is asked for."""
+
+        def act(self, operation: op.Operation) -> object:
+            if isinstance(operation, op.RegisterRead | op.CounterRead | op.MeterRead):
+                assert operation.count is not None
+                asked.append((operation.op, operation.start, operation.count))
+            return core.act(operation)
+
+    for cell in range(0, 100_000, 1000):
+        pipeline.act(op.RegisterSet("I.r", cell, 5))
+        pipeline.act(op.CounterSet("I.c", cell, 7, 8))
+    pipeline.act(op.RegisterSet("I.wide", 2999, 1 << 129))
+    for cell in range(0, 3000, 10):
+        pipeline.act(op.MeterSet("I.m1", cell, [8000, 9, 8000, 9]))
+    pipeline._core = Watched()  # type: ignore[assignment]
+    subject = Subject(pipeline, pipeline._core, lambda: program)  # type: ignore[arg-type]
+
+    def values(name: str) -> dict[tuple[str, ...], float]:
+        return quantities.read(subject, name)
+
+    assert values("register_cells_not_zero") == {("I.r",): 100, ("I.wide",): 1}
+    assert values("register_cells_left_out") == {("I.r",): 36, ("I.wide",): 0}
+    shown = values("register")
+    assert {at for name, at in shown if name == "I.r"} == {str(cell) for cell in range(0, 64_000, 1000)}
+    assert shown["I.wide", "2999"] == 2.0**129
+    assert values("counter_cells_left_out") == {("I.c",): 36}
+    assert values("counter_bytes")["I.c", "63000"] == 8
+    assert values("meter_cells_left_out") == {("I.m1",): 236}
+    assert len(values("meter_committed_rate")) == 64
+    sizes = {"register_read": 8192, "counter_read": 4096, "meter_read": 1024}
+    assert all(count <= sizes[kind] for kind, _, count in asked)
+    assert max(start for kind, start, _ in asked if kind == "register_read") == 98_304, "and to the end"
+
+    # With less room some are not looked at.
+    monkeypatch.setattr(readings, "MAX_BYTES", 80_000)
+    monkeypatch.setattr(readings, "MAX_METERS", 1000)
+    asked.clear()
+    assert values("register_cells_not_zero") == {("I.r",): 10, ("I.wide",): 0}
+    assert values("register_cells_left_out") == {("I.r",): 90_000, ("I.wide",): 3000}
+    assert values("counter_cells_left_out") == {("I.c",): 95_000}
+    assert values("meter_cells_left_out") == {("I.m1",): 2000 + 36}
+    assert sum(count for kind, _, count in asked if kind == "register_read") == 2 * 10_000
+
+    # One cell is read as one.
+    asked.clear()
+    assert quantities.read(subject, "register", "I.r", 99_000) == {("I.r", "99000"): 5}
+    assert quantities.read(subject, "counter_packets", "I.c", 99_000) == {("I.c", "99000"): 7}
+    assert quantities.read(subject, "meter_peak_burst", "I.m1", 2990) == {("I.m1", "2990"): 9}
+    assert [count for _, _, count in asked] == [1, 1, 1]
 
 
 def test_what_is_recorded_is_in_the_notes(punt: p4.Program) -> None:

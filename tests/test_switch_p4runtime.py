@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -214,3 +215,35 @@ def test_what_the_command_refuses(two: Place, words: list[str], said: str) -> No
     _, refused = process.communicate(timeout=60)
     assert process.returncode == 1
     assert said in refused
+
+
+@needs_root
+def test_an_operator_resets_elections(two: Place) -> None:
+    process = run(two, str(LEARNING), "-i", "1@p1", "-i", "2@p2", "--grpc-addr", ":0")
+    address = until_running(process).partition("P4Runtime on ")[2].partition(",")[0]
+    client = [*("ip", "netns", "exec", two.name, sys.executable, "-c", GREEDY), address]
+    greedy = subprocess.Popen(client, stdout=subprocess.PIPE, text=True)
+    assert greedy.stdout is not None
+    assert greedy.stdout.readline() == "primary\n"
+    process.send_signal(signal.SIGUSR1)
+    said, _ = greedy.communicate(timeout=60)
+    assert said == "an operator has reset the elections; open another stream\n0\n"
+    process.terminate()
+    _, rest = process.communicate(timeout=60)
+    assert "P4Runtime elections are reset" in rest
+    assert process.returncode == 0, rest
+
+
+GREEDY = """
+import sys
+from tidegate.p4runtime.connection import Connection, Refused
+top = 2**64 - 1
+greedy = Connection(sys.argv[1], election_id=(top, top))
+if greedy.next("arbitration").status.code == 0:
+    print("primary", flush=True)
+try:
+    greedy.next("nothing")
+except Refused as refused:
+    print(refused.reason)
+print(Connection(sys.argv[1], election_id=1).next("arbitration").status.code)
+"""
