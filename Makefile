@@ -22,7 +22,7 @@ INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(1)/bin/pyt
 STEP = @$(PYTHON) tools/step.py
 NEEDS = @tools/needs.sh $(PYTHON)
 
-.PHONY: demo test dev t setup rust-tests bench lint clippy clean
+.PHONY: demo test dev t setup rust-tests soak bench lint clippy clean
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -72,6 +72,10 @@ dev: .venv/.extension .venv/.rust-tested
 
 t: .venv/.extension
 	@$(BIN)/python tests/run.py only "$(S)"
+
+# Hostile clients of a live switch, for SECONDS; as root.
+soak: setup
+	$(BIN)/python tests/soak.py --seconds $(or $(SECONDS),120)
 
 bench: setup
 	cargo bench --locked --package dataplane --bench packets

@@ -149,6 +149,9 @@ def switch(
         if grpc_addr is not None:
             from tidegate.switch import remote
 
+            # Seconds after which a busy thread lets another one have the interpreter: calls that are short wait for less.
+            sys.setswitchinterval(0.001)
+
             secret = remote.tls(*certificates)
             limits = remote.limits(grpc_limit or [])
             server = stack.enter_context(remote.served(live, grpc_addr, device_id, secret, limits, insecure))

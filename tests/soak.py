@@ -1,0 +1,425 @@
+"""A switch between two veth interfaces, with traffic, a controller, and hostile clients: for minutes, or for an hour.
+
+    .venv/bin/python tests/soak.py [--seconds 120] [--frames-per-second 2000] [--slow 1.0]
+
+It needs root. Hostile clients push programs that are too much for the compiler, read everything and leave it unread, open calls
+and streams and say nothing, send bytes that are no messages, write a lot, scrape slowly, and cut connections. Meanwhile frames are
+sent from one host to the other, and a primary writes entries and reads. It prints figures, and ends with 1 if
+
+- a frame was lost in the switch,
+- an answer to the primary took longer than `--slow` seconds, or was an error,
+- the switch's memory has grown, or it did not end as it should,
+- an entry that the primary wrote is missing at the end, or another one is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from namespaces import Place, place
+from switches import MACS, frame, run, until_running
+from tidegate import TidegateError, p4runtime
+from tidegate.p4runtime import Connection
+from tidegate.p4runtime.conftest import Ids
+from tidegate.p4runtime.messages import p4
+
+PROGRAM = Path(p4runtime.__file__).with_name("everything.p4")
+WARM_S = 0.25
+"""Share of the time after which memory is looked at for the first time."""
+GROWTH = 1.2
+"""Memory may grow by this factor from the second quarter to the last, or by `GROWTH_MIB`."""
+GROWTH_MIB = 64
+CPU = 100
+
+BOMBS = (
+    "#define F(x) x x\n" + "F(" * 20_000 + "a" + ")" * 20_000,
+    "enum E { " + ", ".join(f"m{number}" for number in range(60_000)) + " }\n",
+    "#define J(a,b) J2(a,b)\n#define J2(a,b) a##b\n#define X0 aaaaaaaaaaaaaaaa\n"
+    + "".join(f"#define X{i} J(X{i - 1},X{i - 1})\n" for i in range(1, 40))
+    + "const bit<8> X39 = 1;\n",
+    "(" * 500_000,
+    "/*" + "x" * 1_000_000,
+    PROGRAM.read_text().replace("(65536) cells", "(268435456) cells"),
+)
+
+
+def entry(ids: Ids, key: int, port: int) -> Any:
+    """An entry that forwards frames to an address."""
+    made = p4.TableEntry(table_id=ids("exact_table"))
+    made.match.add(field_id=1, exact={"value": key.to_bytes(6).lstrip(b"\0")})
+    made.action.action.action_id = ids("forward")
+    made.action.action.params.add(param_id=1, value=bytes([port]))
+    return p4.Entity(table_entry=made)
+
+
+# The primary, in a process of its own.
+
+
+def primary(address: str, seconds: float) -> dict[str, Any]:
+    """Writes, deletes and reads until the time is up; gives what came of it."""
+    controller = Connection(address, election_id=1000)
+    assert controller.next("arbitration").status.code == 0
+    ids = Ids(controller.get_config().p4info)
+    controller.write(("INSERT", entry(ids, int.from_bytes(MACS[2]), 2)))
+    print("ready", flush=True)
+    kept = {int.from_bytes(MACS[2])}
+    slowest: Counter[str] = Counter()
+    took: list[float] = []
+    errors: list[str] = []
+    table = p4.Entity(table_entry={"table_id": ids("exact_table")})
+
+    def timed(what: str, act: Callable[[], Any]) -> None:
+        began = time.monotonic()
+        try:
+            act()
+        except TidegateError as error:
+            errors.append(f"{what}: {error}")
+        spent = time.monotonic() - began
+        took.append(spent)
+        slowest[what] = max(slowest[what], spent)  # type: ignore[assignment]
+
+    until, batch = time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        batch += 1
+        keys = [0x0400_0000_0000 + batch * 20 + number for number in range(20)]
+        timed("insert", lambda: controller.write(*[("INSERT", entry(ids, key, 1)) for key in keys]))  # noqa: B023
+        if len(kept) < 20_000:
+            kept.update(keys[:2])
+            keys = keys[2:]
+        timed("delete", lambda: controller.write(*[("DELETE", entry(ids, key, 1)) for key in keys]))  # noqa: B023
+        timed("read", lambda: controller.read(p4.Entity(counter_entry={})))
+        time.sleep(0.05)
+    found = {int.from_bytes(one.table_entry.match[0].exact.value) for one in controller.read(table)}
+    took.sort()
+    controller.close()
+    return {
+        "primary's calls": len(took),
+        "slowest, in s": {what: round(value, 3) for what, value in slowest.items()},
+        "p50 and p99, in s": [round(took[len(took) * share // 100], 4) for share in (50, 99)],
+        "errors": errors[:5],
+        "kept": len(kept),
+        "missing": len(kept - found),
+        "unexpected": len(found - kept),
+    }
+
+
+# Hostile clients, in a process of their own.
+
+
+class Hostile:
+    """Threads that do one thing each, over and over, until the time is up."""
+
+    def __init__(self, address: str, page: str, seconds: float) -> None:
+        self.address, self.page = address, page
+        self.until = time.monotonic() + seconds
+        self.done: Counter[str] = Counter()
+
+    def run(self) -> dict[str, int]:
+        """All of them; how often each was done."""
+        threads = [
+            threading.Thread(target=self._repeat, args=(act,), daemon=True)
+            for act in (
+                self.push_bombs,
+                self.read_all,
+                self.read_all_and_leave_it,
+                self.read_all_and_go,
+                self.open_calls,
+                self.open_streams,
+                self.take_roles,
+                self.send_nonsense,
+                self.write_much,
+                self.scrape,
+                self.scrape_slowly,
+                self.cut_connections,
+            )
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.1, self.until + 10 - time.monotonic()))
+        return dict(self.done)
+
+    def _repeat(self, act: Callable[[random.Random], None]) -> None:
+        chance = random.Random(act.__name__)
+        while time.monotonic() < self.until:
+            # What a client like this is told is no matter.
+            with contextlib.suppress(TidegateError, grpc.RpcError, OSError, ValueError):
+                act(chance)
+            self.done[act.__name__] += 1
+            time.sleep(0.01)
+
+    @contextlib.contextmanager
+    def _channel(self) -> Iterator[grpc.Channel]:
+        with grpc.insecure_channel(self.address, options=[("grpc.use_local_subchannel_pool", 1)]) as made:
+            yield made
+
+    def _role(self, name: str, election: int = 1) -> Connection:
+        return Connection(self.address, role=name, election_id=election)
+
+    def push_bombs(self, chance: random.Random) -> None:
+        with self._role("bombs") as controller:
+            controller.next("arbitration")
+            config = p4.ForwardingPipelineConfig(
+                p4info=p4.P4Info(), p4_device_config=chance.choice(BOMBS).encode()
+            )
+            controller.set_config("VERIFY_AND_COMMIT", config)
+
+    def _read(self, over: grpc.Channel, seconds: float) -> Any:
+        asked = p4.ReadRequest(device_id=1)
+        for kind in ("table_entry", "counter_entry", "register_entry", "meter_entry"):
+            getattr(asked.entities.add(), kind).SetInParent()
+        return over.unary_stream("/p4.v1.P4Runtime/Read")(asked.SerializeToString() * 5, timeout=seconds)
+
+    def read_all(self, chance: random.Random) -> None:
+        with self._channel() as over:
+            for _ in self._read(over, 60):
+                pass
+
+    def read_all_and_leave_it(self, chance: random.Random) -> None:
+        with self._channel() as over:
+            reads = [self._read(over, 20) for _ in range(chance.randint(1, 40))]
+            next(reads[0])
+            time.sleep(chance.uniform(0, 5))
+
+    def read_all_and_go(self, chance: random.Random) -> None:
+        with self._channel() as over:
+            read = self._read(over, 20)
+            next(read)
+            read.cancel()
+
+    def open_calls(self, chance: random.Random) -> None:
+        stop = threading.Event()
+
+        def silent() -> Iterator[bytes]:
+            stop.wait(8)
+            yield from ()
+
+        with self._channel() as over:
+            names = ("Write", "Read", "SetForwardingPipelineConfig", "GetForwardingPipelineConfig")
+            calls = [
+                over.stream_stream(f"/p4.v1.P4Runtime/{chance.choice(names)}")(silent()) for _ in range(60)
+            ]
+            time.sleep(chance.uniform(0, 7))
+            for call in calls:
+                call.cancel()
+            stop.set()
+
+    def open_streams(self, chance: random.Random) -> None:
+        streams = [Connection(self.address, take_part=False) for _ in range(20)]
+        time.sleep(chance.uniform(0, 7))
+        for stream in streams:
+            stream.close()
+
+    def take_roles(self, chance: random.Random) -> None:
+        with self._role(f"role {chance.randint(0, 999)}", 2**64 - 1) as controller:
+            controller.next("arbitration", 5)
+
+    def send_nonsense(self, chance: random.Random) -> None:
+        with self._channel() as over:
+            for name in ("Write", "Read", "SetForwardingPipelineConfig", "Capabilities", "StreamChannel"):
+                data = chance.randbytes(chance.choice((0, 1, 100, 100_000, 5_000_000)))
+                with contextlib.suppress(grpc.RpcError):
+                    for _ in over.stream_stream(f"/p4.v1.P4Runtime/{name}")(iter([data] * 3), timeout=5):
+                        pass
+
+    def write_much(self, chance: random.Random) -> None:
+        with self._role("writes") as controller:
+            controller.next("arbitration")
+            ids = Ids(controller.get_config().p4info)
+            cell = p4.Entity(register_entry={"register_id": ids("cells"), "data": {"bitstring": b"\x05"}})
+            one = p4.Entity(register_entry=cell.register_entry)
+            one.register_entry.index.index = 7
+            controller.write(*[("MODIFY", one)] * 16_384)
+            controller.write(*[("MODIFY", cell)] * 200)
+            controller.write(*[("INSERT", one)] * 16_000)
+
+    def scrape(self, chance: random.Random) -> None:
+        with urllib.request.urlopen(f"http://{self.page}/metrics", timeout=10) as answer:
+            answer.read()
+
+    def _page(self) -> socket.socket:
+        host, _, port = self.page.rpartition(":")
+        return socket.create_connection((host, int(port)), timeout=5)
+
+    def scrape_slowly(self, chance: random.Random) -> None:
+        opened = [self._page() for _ in range(chance.randint(1, 90))]
+        for one in opened:
+            with contextlib.suppress(OSError):
+                one.sendall(chance.choice((b"G", b"GET / HTTP/1.1\r\n", b"A: b\r\n" * 5000, b"\r\n\r\n")))
+        time.sleep(chance.uniform(0, 4))
+        for one in opened:
+            one.close()
+
+    def cut_connections(self, chance: random.Random) -> None:
+        host, _, port = self.address.rpartition(":")
+        for _ in range(30):
+            with socket.create_connection((host, int(port)), timeout=5) as raw:
+                raw.sendall(chance.choice((b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", chance.randbytes(5000))))
+                if chance.random() < 0.3:
+                    time.sleep(0.2)
+
+
+# All together.
+
+
+def memory_mib(pid: int) -> float:
+    """Resident memory of a process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def ports(page: str, netns: str) -> dict[str, int]:
+    """What the switch's ports have counted."""
+    code = (
+        f"import urllib.request as u; print(u.urlopen('http://{page}/metrics', timeout=30).read().decode())"
+    )
+    words = ["ip", "netns", "exec", netns, sys.executable, "-c", code]
+    text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    found: Counter[str] = Counter()
+    for line in text.splitlines():
+        for key, has in (
+            ("received", ("port_packets_total", 'port="1"', 'way="received"')),
+            ("sent", ("port_packets_total", 'port="2"', 'way="sent"')),
+            ("lost at ports", ("port_dropped_total",)),
+            ("dropped", ("tidegate_dropped_total",)),
+        ):
+            if not line.startswith("#") and all(part in line for part in has):
+                found[key] += int(float(line.rpartition(" ")[2]))
+    return found
+
+
+class Traffic:
+    """Frames from one host to the other."""
+
+    def __init__(self, at: Place, rate: int) -> None:
+        self.sent = 0
+        self._host, self._rate = at.hosts[0], rate
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._send)
+
+    def _send(self) -> None:
+        data, began = frame(1, 2), time.monotonic()
+        while not self._stopping.wait(0.002):
+            due = int((time.monotonic() - began) * self._rate)
+            # Not all that a busy machine has made wait.
+            for _ in range(min(due - self.sent, 64)):
+                self._host.send(data)
+                self.sent += 1
+            if due - self.sent > 1000:
+                began += (due - self.sent) / self._rate
+
+    def __enter__(self) -> Traffic:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+
+def started(at: Place, *words: str) -> subprocess.Popen[str]:
+    """This file in the switch's namespace."""
+    command = ["ip", "netns", "exec", at.name, sys.executable, __file__, *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def soak(seconds: float, rate: int, slow: float) -> int:
+    """All of it; the exit code."""
+    with place(2) as at:
+        words = [str(PROGRAM), "-i", "1@p1", "-i", "2@p2", "--cpu-port", str(CPU), "--mode", "packet"]
+        switch = run(at, *words, "--grpc-addr", ":0", "--metrics-addr", "127.0.0.1:0")
+        said = until_running(switch)
+        address = said.partition("P4Runtime on ")[2].partition(",")[0]
+        page = said.partition("http://")[2].partition("/")[0]
+        # `ip netns exec` becomes the command.
+        pid = switch.pid
+        sizes: list[tuple[float, float]] = []
+        try:
+            first = started(at, "primary", address, str(seconds))
+            assert first.stdout is not None
+            assert first.stdout.readline() == "ready\n"
+            with Traffic(at, rate) as traffic:
+                hostile = started(at, "hostile", address, page, str(seconds - 5))
+                began = time.monotonic()
+                while first.poll() is None:
+                    sizes.append((time.monotonic() - began, memory_mib(pid)))
+                    time.sleep(1)
+                    if switch.poll() is not None:
+                        raise SystemExit(f"the switch has ended with {switch.returncode}")
+                figures: dict[str, Any] = json.loads(first.stdout.read())
+                figures["hostile"] = json.loads(hostile.communicate(timeout=60)[0])
+            until = time.monotonic() + 30
+            while (counted := ports(page, at.name))["sent"] < traffic.sent and time.monotonic() < until:
+                time.sleep(1.1)
+            figures["frames"] = {"sent by the host": traffic.sent, **counted}
+        finally:
+            switch.send_signal(signal.SIGTERM)
+            _, rest = switch.communicate(timeout=60)
+        parts = [
+            [size for at_s, size in sizes if low <= at_s / seconds < low + WARM_S]
+            for low in (WARM_S, 1 - WARM_S)
+        ]
+        before, after = (sum(part) / max(len(part), 1) for part in parts)
+        figures["memory in MiB"] = {
+            "second quarter": round(before),
+            "last quarter": round(after),
+            "most": round(max(size for _, size in sizes)),
+        }
+        figures["exit code"] = switch.returncode
+    print(json.dumps(figures, indent=2))
+    wrong = {
+        "frames were lost": counted["received"] != traffic.sent or counted["sent"] != traffic.sent,
+        "an answer was slow": max(figures["slowest, in s"].values()) > slow,
+        "the primary had errors": bool(figures["errors"]),
+        "entries are not as written": bool(figures["missing"] or figures["unexpected"]),
+        "memory has grown": after > max(before * GROWTH, before + GROWTH_MIB),
+        "the switch did not end well": switch.returncode != 0 or "Traceback" in rest,
+    }
+    for what in (what for what, holds in wrong.items() if holds):
+        print(f"wrong: {what}")
+    if "Traceback" in rest:
+        print(rest[-3000:])
+    return int(any(wrong.values()))
+
+
+def main() -> int:
+    """By what is asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--frames-per-second", type=int, default=2000)
+    parser.add_argument("--slow", type=float, default=1.0, help="longest time of an answer, in seconds")
+    parser.add_argument("part", nargs="*", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if not given.part:
+        return soak(given.seconds, given.frames_per_second, given.slow)
+    kind, address, *more = given.part
+    if kind == "primary":
+        print(json.dumps(primary(address, float(more[0]))))
+    else:
+        print(json.dumps(Hostile(address, more[0], float(more[1])).run()), flush=True)
+        # Threads that still wait do not hold it up.
+        os._exit(0)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
