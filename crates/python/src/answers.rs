@@ -174,8 +174,11 @@ pub fn into_python(py: Python<'_>, answer: Answer) -> PyOut<'_> {
             Ok((PyBytes::new(py, &words.0), words_per_cell).into_pyobject(py)?.into_any())
         }
         Answer::Counts(counts) => {
-            let words = counts.into_iter().flat_map(|(packets, bytes)| [packets, bytes]);
-            let words: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+            let mut words = Vec::with_capacity(16 * counts.len());
+            for (packets, bytes) in counts {
+                words.extend_from_slice(&packets.to_le_bytes());
+                words.extend_from_slice(&bytes.to_le_bytes());
+            }
             Ok(PyBytes::new(py, &words).into_any())
         }
         Answer::Rates(rates) => {

@@ -198,7 +198,8 @@ impl Target {
 
     /// Runs a pipeline's program from now on, with its state, or with this one's if that is to be kept.
     fn install(&self, py: Python<'_>, next: &Pipeline, keep_state: bool) -> PyResult<()> {
-        let next = next.take();
+        // It makes a state to take the place of the one that is taken, which may be large.
+        let next = py.detach(|| next.take());
         self.with(py, |held| match held {
             Held::Switch(network, node) => {
                 let done = network.control(node, |switch, _| switch.replace_program(next, keep_state));

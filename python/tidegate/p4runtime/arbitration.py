@@ -18,7 +18,9 @@ from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.messages import p4
 
 MOST_NAME = 256
-"""Characters of a role's name."""
+"""Characters of a role's name, or of a name in its configuration."""
+MOST_OBJECTS = 256
+"""Names in a role's configuration."""
 RULES_TYPE = "google.protobuf.Struct"
 
 Election = tuple[int, int]
@@ -90,10 +92,16 @@ class Rules:
     packet_in: bool = True
     packet_out: bool = True
     pipeline: bool = True
+    _known: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def allows(self, name: str) -> bool:
         """Whether the object of a name is the role's."""
-        return self.objects == ("*",) or any(fnmatch.fnmatchcase(name, p) for p in self.objects)
+        if self.objects == ("*",):
+            return True
+        # Names are those of programs' objects, and asked for over and over.
+        if name not in self._known:
+            self._known[name] = any(fnmatch.fnmatchcase(name, p) for p in self.objects)
+        return self._known[name]
 
     @classmethod
     def of(cls, config: Any) -> Rules:
@@ -107,7 +115,14 @@ class Rules:
         rules: dict[str, Any] = {}
         for key, value in found.items():
             if key == "objects" and isinstance(value, struct_pb2.ListValue):
-                rules[key] = tuple(str(name) for name in value)
+                names = tuple(str(name) for name in value)
+                if len(names) > MOST_OBJECTS or any(len(name) > MOST_NAME for name in names):
+                    raise P4Error(
+                        Code.RESOURCE_EXHAUSTED,
+                        f"a role's configuration has {MOST_OBJECTS} objects at most, "
+                        f"and their names have {MOST_NAME} characters at most",
+                    )
+                rules[key] = names
             elif key in ("packet_in", "packet_out", "pipeline") and isinstance(value, bool):
                 rules[key] = value
             else:

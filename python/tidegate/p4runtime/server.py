@@ -204,37 +204,32 @@ class Server:
         }
         handlers = {}
         for method in methods():
-            # All are streams of bytes for gRPC: so it begins with a call before its request has come, and can be told to end it.
+            # All are streams of bytes for gRPC: so a call begins before its request has come, and lasts until its answer is taken.
             if method.name == "StreamChannel":
                 made = grpc.stream_stream_rpc_method_handler(
                     self._stream, None, p4.StreamMessageResponse.SerializeToString
                 )
             elif method.name == "Read":
-                made = grpc.stream_stream_rpc_method_handler(self._guarded_read(), None, None)
+                made = grpc.stream_stream_rpc_method_handler(self._guarded(self._read, p4.ReadRequest))
             else:
-                made = grpc.stream_unary_rpc_method_handler(
-                    self._guarded(served[method.name], getattr(p4, method.input_type.name)),
-                    None,
-                    getattr(p4, method.output_type.name).SerializeToString,
+                request = getattr(p4, method.input_type.name)
+                made = grpc.stream_stream_rpc_method_handler(
+                    self._guarded(_one(served[method.name]), request)
                 )
             handlers[method.name] = made
         return grpc.method_handlers_generic_handler(SERVICE, handlers)
 
-    def _guarded(self, served: Callable[..., Any], message: Any) -> Callable[..., Any]:
-        def guarded(requests: Iterator[bytes], context: grpc.ServicerContext) -> Any:
-            try:
-                with self._clients.call(context) as call:
-                    return served(_request(requests, call, message), call)
-            except Exception as error:
-                abort(context, _as_error(error))
-
-        return guarded
-
-    def _guarded_read(self) -> Callable[..., Iterator[bytes]]:
+    def _guarded(
+        self, served: Callable[..., Iterator[bytes]], message: Any
+    ) -> Callable[..., Iterator[bytes]]:
         def guarded(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             try:
                 with self._clients.call(context) as call:
-                    yield from self._read(_request(requests, call, p4.ReadRequest), call)
+                    for answer in served(_request(requests, call, message), call):
+                        # gRPC takes it when the client has taken what was there before.
+                        call.sending = time.monotonic()
+                        yield answer
+                        call.sending = None
             except Exception as error:
                 abort(context, _as_error(error))
 
@@ -287,9 +282,7 @@ class Server:
                 answer = next(answers, None)
             if answer is None:
                 break
-            call.sending = time.monotonic()
             yield answer
-            call.sending = None
         if any(error is not None for error in errors):
             abort_batch(call.context, "requests", errors)
 
@@ -393,6 +386,15 @@ class Server:
             running.digests.acknowledge(request.digest_ack)
         else:
             raise invalid("this kind of stream message is not supported")
+
+
+def _one(served: Callable[..., Any]) -> Callable[..., Iterator[bytes]]:
+    """A call with one answer as one with several."""
+
+    def answers(request: Any, call: Call) -> Iterator[bytes]:
+        yield served(request, call).SerializeToString()
+
+    return answers
 
 
 def _as_error(error: Exception) -> P4Error:

@@ -208,6 +208,14 @@ def test_configurations_of_roles_that_make_no_sense(bench: Bench, config: any_pb
         assert caught.value.code == "INVALID_ARGUMENT"
 
 
+@pytest.mark.parametrize("objects", [["a"] * 257, ["a" * 257]])
+def test_configurations_of_roles_have_a_size(bench: Bench, objects: list[str]) -> None:
+    with Connection(bench.server.address, role="r", role_config=rules(objects=objects)) as other:
+        with pytest.raises(Refused, match="256 objects at most, and their names have 256") as caught:
+            other.next("arbitration")
+        assert caught.value.code == "RESOURCE_EXHAUSTED"
+
+
 # Digests.
 
 

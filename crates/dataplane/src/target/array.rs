@@ -117,8 +117,10 @@ impl Pipeline {
                 let per_cell = cells.words_per_cell;
                 let asked = check::range("register", register.as_str(), cells.len(), *start, *count)?;
                 let words = &cells.cells[asked.start * per_cell..asked.end * per_cell];
-                let words = Words(words.iter().flat_map(|word| word.to_le_bytes()).collect());
-                return Ok(Answer::Words { words, words_per_cell: per_cell as u32 });
+                // Room for all at once: this becomes a copy of memory, and packets wait for it.
+                let mut bytes = Vec::with_capacity(8 * words.len());
+                words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+                return Ok(Answer::Words { words: Words(bytes), words_per_cell: per_cell as u32 });
             }
             ArrayOp::WriteRegister { register, start, words } => {
                 self.write_words(register, register.register(&program)?, *start, words)?;

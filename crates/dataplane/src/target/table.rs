@@ -274,12 +274,14 @@ impl Pipeline {
         let tables = program.tables.iter().zip(&self.state.tables);
         let totals = tables.map(|(declared, table)| {
             let sum = |(packets, bytes), entry: &Entry| (packets + entry.packets, bytes + entry.bytes);
-            let counts = table.iter().map(|(_, entry)| entry).fold((0, 0), sum);
+            // Entries are gone through only where they count.
+            let counted = declared.direct_counter.is_some();
+            let counts = counted.then(|| table.iter().map(|(_, entry)| entry).fold((0, 0), sum));
             TableTotals {
                 table: declared.info.name.clone(),
                 size: declared.size,
                 entries: table.len() as u64,
-                counts: declared.direct_counter.is_some().then_some(counts),
+                counts,
             }
         });
         totals.collect()
