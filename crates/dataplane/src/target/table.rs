@@ -145,7 +145,7 @@ impl Pipeline {
 }
 
 /// Entries that are read at a time.
-const PAGE: usize = 1024;
+const PAGE: usize = 256;
 
 impl Pipeline {
     pub(super) fn act_on_table(&mut self, now: Time, op: &TableOp) -> Result<Answer> {
