@@ -1,14 +1,90 @@
-"""Shared parts of the experiments' figures."""
+"""Shared parts of the experiments' figures: colours, and what is drawn of several seeds.
+
+One scheme or congestion control has one colour in all figures (`colour`). The colours can be told apart with each of the common kinds
+of colour blindness, the first eight best (Okabe and Ito, Color Universal Design, 2008). Matplotlib's `C0`, `C1`, ... are those of
+`CYCLE` wherever an experiment draws.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
 
 from tidegate.claims import Row
 
 if TYPE_CHECKING:
     from tidegate.experiments import Run
+
+CYCLE = (
+    "#0072b2",  # blue
+    "#e69f00",  # orange
+    "#009e73",  # green
+    "#d55e00",  # vermilion
+    "#cc79a7",  # pink
+    "#56b4e9",  # sky
+    "#6b3d00",  # brown
+    "#484848",  # grey
+    "#b5a300",  # olive
+    "#332288",  # indigo
+)
+COLOURS = {
+    # Congestion controls.
+    "cubic": CYCLE[0],
+    "reno": CYCLE[5],
+    "bbr": CYCLE[3],
+    "bbr3": CYCLE[1],
+    "htcp": CYCLE[4],
+    "dctcp": CYCLE[2],
+    "prague": CYCLE[6],
+    "vegas": CYCLE[9],
+    "swift": CYCLE[8],
+    "hpcc": "#aa4499",
+    "hpcc_free": "#d9a3cf",
+    "powertcp": "#882255",
+    "stamp": "#000000",
+    "stamp4": "#999999",
+    "dctcp-stamp": "#117733",
+    # TIMELY, by what it follows.
+    "rtt": "#44aa99",
+    "rtt_less_hops": "#7fc8bc",
+    "sum": "#999933",
+    "sum_squ": "#ddaa33",
+    "max": "#4477aa",
+    "ind": "#663333",
+    # Schedulers and queues.
+    "fifo": CYCLE[7],
+    "one-queue": CYCLE[7],
+    "droptail": CYCLE[7],
+    "codel": CYCLE[3],
+    "fq_codel": CYCLE[9],
+    "drr": CYCLE[2],
+    "fq": CYCLE[2],
+    "hash": CYCLE[4],
+    "rcp": CYCLE[8],
+    "htb": CYCLE[6],
+    "manual": CYCLE[4],
+    "tcp": CYCLE[0],
+}
+
+mpl.rcParams["axes.prop_cycle"] = f"cycler(color={list(CYCLE)})"
+
+
+def colour(name: str) -> str:
+    """The colour of a scheme or congestion control, whatever stands behind its name (`cubic+ECN`, `timely-max`, `hash-4`).
+
+    >>> colour("cubic+ECN") == colour("cubic"), colour("timely-rtt") == colour("rtt")
+    (True, True)
+
+    A name that has none gets the same one of the cycle each time.
+    """
+    base = name.removeprefix("timely-").partition("+")[0].partition(" ")[0]
+    for known in (base, base.partition("-")[0]):
+        if known in COLOURS:
+            return COLOURS[known]
+    return CYCLE[sum(name.encode()) % len(CYCLE)]
 
 
 def all_rows(runs: Iterable[Run]) -> list[Row]:
@@ -19,3 +95,16 @@ def all_rows(runs: Iterable[Run]) -> list[Row]:
 def of_first_seed(runs: list[Run]) -> list[Run]:
     """The runs with the first seed, which time series show."""
     return [run for run in runs if run.seed == runs[0].seed]
+
+
+def by_seed(
+    panel: Any, values: Mapping[float, Sequence[float]], *, label: str, colour: str, style: str = "o-"
+) -> None:
+    """Draw a line through the medians of all seeds, and behind it from the smallest value to the largest."""
+    places = sorted(values)
+    if not places:
+        return
+    middle, low, high = ([float(of(values[place])) for place in places] for of in (np.median, np.min, np.max))
+    panel.plot(places, middle, style, color=colour, markersize=4, label=label)
+    if low != high:
+        panel.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)

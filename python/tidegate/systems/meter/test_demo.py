@@ -17,8 +17,6 @@ from rich.console import Console
 
 from tidegate.experiments import Run, Status
 from tidegate.systems.meter.demo import (
-    CELLS,
-    CONTENDERS,
     LIVE,
     SCHEMES,
     SIMULATED,
@@ -30,6 +28,8 @@ from tidegate.systems.meter.demo import (
     shown,
     table,
 )
+from tidegate.systems.meter.experiments.contenders import CONTENDERS
+from tidegate.systems.meter.experiments.fair_sharing import CELLS
 
 SIMULATED_KEYS = keys(SIMULATED)
 

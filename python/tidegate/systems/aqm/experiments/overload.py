@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, colour
 from tidegate.results import Result
 from tidegate.specs import UdpSpec
 from tidegate.systems.aqm.experiments.measuring import QueueNotes, rows_of
@@ -186,15 +186,18 @@ def _draw_overload(
             def line(column: str, own: list[Row] = own) -> list[float]:
                 return list(medians(own, column, _load).values())
 
-            for column, colour, name in (
-                ("cubic_mbps", "C0", "a CUBIC flow"),
-                ("prague_mbps", "C1", "a Prague flow"),
+            for column, shade, name in (
+                ("cubic_mbps", colour("cubic"), "a CUBIC flow"),
+                ("prague_mbps", colour("prague"), "a Prague flow"),
                 ("udp_mbps", "0.3", "all datagrams"),
             ):
-                upper.plot(at, line(column), style, color=colour, label=f"{name}, {SENT[ecn]}", marker=".")
-            for column, colour, name in (("c_delay_ms_mean", "C0", "C"), ("l_delay_ms_mean", "C1", "L")):
+                upper.plot(at, line(column), style, color=shade, label=f"{name}, {SENT[ecn]}", marker=".")
+            for column, shade, name in (
+                ("c_delay_ms_mean", colour("cubic"), "C"),
+                ("l_delay_ms_mean", colour("prague"), "L"),
+            ):
                 lower.plot(
-                    at, line(column), style, color=colour, label=f"{name} queue, {SENT[ecn]}", marker="."
+                    at, line(column), style, color=shade, label=f"{name} queue, {SENT[ecn]}", marker="."
                 )
         upper.set(title=WAYS[way].text, yscale="log")
         lower.set(xlabel="load of the datagrams (% of the link)")

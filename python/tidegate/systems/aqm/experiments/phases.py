@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import Case, Plan, Run, experiment
 from tidegate.papers import of_run
+from tidegate.plots import colour
 from tidegate.results import Result
 from tidegate.systems.aqm.claims import CLAIMS
 from tidegate.systems.aqm.controller import FRAMING
@@ -45,7 +46,7 @@ TABLE = (
     "p_mean",
     "utilisation",
 )
-COLOURS = {"cubic": "C0", "prague": "C1"}
+COLOURS = {control: colour(control) for control in ("cubic", "prague")}
 PHASES = (1, 2, 10, 25)
 
 

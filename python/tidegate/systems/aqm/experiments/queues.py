@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import Case, OneOf, OrZero, Plan, Run, demand_warm_up, experiment
 from tidegate.papers import of_run
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, colour
 from tidegate.systems.aqm.claims import CLAIMS
 from tidegate.systems.aqm.experiments.judging import late, of, where
 from tidegate.systems.aqm.experiments.measuring import WHOLE
@@ -153,15 +153,12 @@ def _draw(ways: Sequence[str], runs: list[Run]) -> Figure:
                 for a, b in zip(line("cubic", "goodput_mbps"), line("prague", "goodput_mbps"), strict=True)
             ]
             upper.plot(at, ratio, marker, color="0.2", fillstyle="none" if number else "full", label=label)
-            for control, colour, name, shift in (
-                ("cubic", "C0", "CUBIC", -0.15),
-                ("prague", "C1", "Prague", 0.15),
-            ):
+            for control, name, shift in (("cubic", "CUBIC", -0.15), ("prague", "Prague", 0.15)):
                 lower.plot(
                     [place + shift for place in at],
                     line(control, "delay_ms_p99"),
                     marker,
-                    color=colour,
+                    color=colour(control),
                     fillstyle="none" if number else "full",
                     label=f"{name}, {label}",
                 )
@@ -176,6 +173,8 @@ def _draw(ways: Sequence[str], runs: list[Run]) -> Figure:
             panel.grid(alpha=0.3)
     panels[0][0].set_ylabel("goodput of a CUBIC flow over a Prague flow's")
     panels[1][0].set_ylabel("p99 of the queue delay (ms)")
-    for panel in (panels[0][0], panels[1][0]):
-        panel.legend(fontsize="x-small")
+    both = [panel.get_legend_handles_labels() for panel in (panels[0][0], panels[1][0])]
+    lines = [line for of in both for line in of[0]]
+    labels = [label for of in both for label in of[1]]
+    figure.legend(lines, labels, fontsize="small", loc="outside lower center", ncols=6)
     return figure

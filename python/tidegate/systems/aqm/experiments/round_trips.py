@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import Case, Number, Plan, Run, experiment
 from tidegate.measures import goodputs_mbps
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, colour
 from tidegate.results import Result
 from tidegate.systems.aqm.experiments.measuring import rows_of
 from tidegate.systems.aqm.experiments.testbed import (
@@ -125,10 +125,12 @@ def _draw_rtts(ways: Sequence[str], runs: list[Run]) -> Figure:
     panels = figure.subplots(1, len(ways), squeeze=False, sharey=True)[0]
     ticks = sorted({row["base_rtt_ms"] for row in rows})
     for way, panel in zip(ways, panels, strict=True):
-        for control, colour, name in (("cubic", "C0", "CUBIC"), ("prague", "C1", "Prague")):
+        for control, name in (("cubic", "CUBIC"), ("prague", "Prague")):
             own = [row for row in rows if row["way"] == way and row["control"] == control]
             values = medians(own, "of_fair", lambda row: str(row["base_rtt_ms"]))
-            panel.plot([float(at) for at in values], list(values.values()), "o-", color=colour, label=name)
+            panel.plot(
+                [float(at) for at in values], list(values.values()), "o-", color=colour(control), label=name
+            )
         panel.axhline(1, color="0.5", linestyle=":")
         panel.set(title=WAYS[way].text, xlabel="base RTT (ms)", xscale="log", ylim=(0, None))
         panel.set_xticks(ticks, [f"{rtt:g}" for rtt in ticks])

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, mean_below, medians
 from tidegate.experiments import Case, Numbers, OrZero, Plan, Run, demand_warm_up, experiment
 from tidegate.papers import of_run
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, colour
 from tidegate.results import Result
 from tidegate.systems.aqm.claims import CLAIMS
 from tidegate.systems.aqm.experiments.judging import (
@@ -50,7 +50,7 @@ RTTS = (5.0, 10.0, 20.0, 50.0, 100.0)
 BOTH = ("pi2", "dualpi2")
 QUICK = {"duration_s": 12, "warm_up_s": 4, "capacities_mbps": CAPACITIES[:1], "base_rtts_ms": RTTS[:4]}
 WHY_SLOW = "at long RTTs flows have not converged within the run: Prague takes minutes to reach its share"
-COLOURS = {"cubic": "C0", "prague": "C1"}
+COLOURS = {control: colour(control) for control in ("cubic", "prague")}
 NAMES = {"cubic": "CUBIC", "prague": "Prague"}
 
 

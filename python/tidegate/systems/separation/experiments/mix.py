@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, Unit, between
 from tidegate.experiments import AtLeast, Case, Numbers, OneOf, Plan, Run, demand_warm_up, experiment
 from tidegate.network import FiveTuple
-from tidegate.plots import of_first_seed
+from tidegate.plots import colour, of_first_seed
 from tidegate.results import Result
 from tidegate.systems.separation.experiments.testbed import STEP_S, Testbed, busy, goodputs, jain
 
@@ -200,13 +200,13 @@ def _draw(runs: list[Run]) -> Figure:
                 values = [
                     r / mean for r, kind in zip(row["rates_mbps"], row["kinds"], strict=True) if kind == label
                 ]
-                colour = f"C{CONTROLS.index(control)}"
+                shade = colour(control)
                 marker = "osD"[RTTS_MS.index(float(rtt.split()[0]))]
                 panel.plot(
                     [place] * len(values),
                     values,
                     marker,
-                    color=colour,
+                    color=shade,
                     markersize=5,
                     alpha=0.7,
                     label=label if place == 0 else None,

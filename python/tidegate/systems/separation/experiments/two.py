@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, demand_warm_up, experiment
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, by_seed, colour
 from tidegate.results import Result
 from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.experiments.testbed import SCHEMES, STEP_S, Testbed, busy, goodputs
@@ -94,14 +94,12 @@ def _draw(schemes: tuple[str, ...], controls: tuple[str, ...], runs: list[Run]) 
     figure = Figure(figsize=(4.6 * len(schemes), 3.8), layout="constrained")
     panels = figure.subplots(1, len(schemes), squeeze=False, sharey=True)[0]
     for panel, scheme in zip(panels, schemes, strict=True):
-        for number, control in enumerate(controls):
+        for control in controls:
             own = [row for row in rows if (row["scheme"], row["control"]) == (scheme, control)]
-            buffers = sorted({row["buffer_bdp"] for row in own})
-            ratios = [
-                np.median([row["short_over_long"] for row in own if row["buffer_bdp"] == buffer])
-                for buffer in buffers
-            ]
-            panel.plot(buffers, ratios, marker="o", markersize=4, color=f"C{number}", label=CONTROLS[control])
+            ratios: dict[float, list[float]] = {}
+            for row in own:
+                ratios.setdefault(row["buffer_bdp"], []).append(row["short_over_long"])
+            by_seed(panel, ratios, label=CONTROLS[control], colour=colour(control))
         panel.axhline(1, color="0.5", linestyle=":")
         panel.set(title=SCHEMES[scheme], xscale="log", yscale="log", xlabel="buffer of the one queue (BDP)")
         ticks = sorted({row["buffer_bdp"] for row in rows})
@@ -114,5 +112,6 @@ def _draw(schemes: tuple[str, ...], controls: tuple[str, ...], runs: list[Run]) 
         )
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("goodput, 10 ms over 100 ms")
-    panels[-1].legend(fontsize="small")
+    handles = panels[-1].get_legend_handles_labels()
+    figure.legend(*handles, fontsize="small", loc="outside lower center", ncols=len(controls))
     return figure

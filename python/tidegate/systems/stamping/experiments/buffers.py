@@ -24,7 +24,7 @@ from tidegate.claims import Claim, Row, between
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
 from tidegate.network import Link, Network, Node
 from tidegate.papers import of_run
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, colour
 from tidegate.results import Result
 from tidegate.systems.stamping.claims import CLAIMS
 from tidegate.systems.stamping.experiments.contenders import (
@@ -272,13 +272,13 @@ def _draw(contenders: tuple[str, ...], scenes: list[tuple[int, int]], runs: list
     panels = figure.subplots(2, 2, sharey=True)
     for line, (column, said) in zip(panels, SEARCHES.items(), strict=True):
         for panel, (places, cells, label, title) in zip(line, columns, strict=True):
-            for number, name in enumerate(contenders):
+            for name in contenders:
                 found = needed(rows, name, column)
                 values = np.array([found.get(cell, np.inf) for cell in cells])
                 style = {"stamp": "-", "dctcp": "-."}.get(name, "--")
                 text = CONTENDERS[name].text + (", best threshold" if name == "dctcp" else "")
                 shown = np.where(np.isfinite(values), values, np.nan)
-                panel.plot(places, shown, style, marker="o", markersize=4, color=f"C{number}", label=text)
+                panel.plot(places, shown, style, marker="o", markersize=4, color=colour(name), label=text)
             panel.set(xlabel=label, title=f"{title}, {said}", xscale="log", yscale="log")
             panel.set_xticks(places, [str(place) for place in places])
             panel.xaxis.set_minor_locator(NullLocator())

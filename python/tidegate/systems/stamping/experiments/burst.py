@@ -21,7 +21,7 @@ from tidegate.claims import Claim, Row, medians
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
 from tidegate.network import Network, Node
 from tidegate.papers import of_run
-from tidegate.plots import all_rows, of_first_seed
+from tidegate.plots import all_rows, colour, of_first_seed
 from tidegate.results import Result
 from tidegate.systems.stamping.claims import CLAIMS
 from tidegate.systems.stamping.experiments.parking_lot import (
@@ -254,7 +254,7 @@ def _draw(networks: list[Disturbed], runs: list[Run]) -> Figure:
     first = {run.case: run for run in of_first_seed(runs)}
     figure = Figure(figsize=(11, 4.4), layout="constrained")
     step, change = figure.subplots(1, 2)
-    for number, one in enumerate(networks):
+    for one in networks:
         queue = one.queue_us(first[one.control].tables["queue_samples"], 1)
         clock = np.arange(1, len(queue) + 1) * SAMPLE_US / 1e3
         around = [
@@ -263,7 +263,7 @@ def _draw(networks: list[Disturbed], runs: list[Run]) -> Figure:
         ]
         shown = np.mean(around, axis=0)
         at = np.arange(-0.5, STEP_MS + 0.5, SAMPLE_US / 1e3)[: len(shown)]
-        step.plot(at, shown, color=f"C{number}", linewidth=1.1, label=CONTROLS[one.control])
+        step.plot(at, shown, color=colour(one.control), linewidth=1.1, label=CONTROLS[one.control])
     step.set(xlabel="time since the step (ms)", ylabel="bottleneck's queue (us)", title="step, mean of all")
     handles = step.get_legend_handles_labels()
     figure.legend(*handles, fontsize="small", loc="outside lower center", ncols=len(networks))

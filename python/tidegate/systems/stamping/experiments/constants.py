@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import Case, Number, OneOf, Plan, Run, demand_warm_up, experiment
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, colour
 from tidegate.systems.stamping.experiments.parking_lot import (
     CrossFlows,
     Lot,
@@ -171,9 +171,9 @@ def _draw_each(values: Values, fair: float, runs: list[Run]) -> Figure:
     for panel, (name, listed) in zip(panels, values.items(), strict=True):
         at = [replace(Setting(), **{name: value}) for value in listed]
         places = range(len(at))
-        for number, signal in enumerate(("rtt", "max")):
+        for signal in ("rtt", "max"):
             shown = [rates[signal][setting] for setting in at]
-            panel.plot(places, shown, "o-", color=f"C{number}", label=SIGNALS[signal])
+            panel.plot(places, shown, "o-", color=colour(signal), label=SIGNALS[signal])
         for place, setting in zip(places, at, strict=True):
             ratio = rates["max"][setting] / rates["rtt"][setting]
             panel.annotate(

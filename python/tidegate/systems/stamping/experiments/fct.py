@@ -16,7 +16,7 @@ from tidegate.claims import Claim, Percents, Row, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.network import Network
 from tidegate.papers import of_run
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, colour
 from tidegate.results import Result
 from tidegate.systems.stamping.claims import CLAIMS
 from tidegate.systems.stamping.experiments.contenders import (
@@ -298,11 +298,11 @@ def _draw(contenders: tuple[str, ...], loads: tuple[float, ...], runs: list[Run]
         own = [row for row in rows if row["load"] == load]
         for panel, column in zip(line, QUANTILES, strict=True):
             values = medians(own, f"slowdown_{column}", lambda row: f"{row['contender']}|{row['size']}")
-            for number, name in enumerate(contenders):
+            for name in contenders:
                 heights = [values[f"{name}|{size}"] for size in CLASSES]
                 style = "-" if name.startswith("stamp") else ":" if name.startswith("timely") else "--"
                 text = KNOWN[name].text
-                panel.plot(places, heights, style, marker="o", markersize=3, color=f"C{number}", label=text)
+                panel.plot(places, heights, style, marker="o", markersize=3, color=colour(name), label=text)
             title = {"p50": "p50", "p99": "p99", "p999": "p99.9"}[column]
             panel.set(title=f"{title} at {load:.0%} load", yscale="log")
             panel.set_xticks(places, list(CLASSES), fontsize="small")

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, demand_warm_up, experiment
 from tidegate.papers import of_run
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, colour
 from tidegate.results import Result
 from tidegate.systems.stamping.claims import CLAIMS
 from tidegate.systems.stamping.experiments.parking_lot import (
@@ -23,7 +23,7 @@ from tidegate.systems.stamping.experiments.parking_lot import (
 )
 from tidegate.systems.stamping.experiments.testbed import SIGNALS, WHY_CONSTANTS
 
-NOISES = {"sum": "C2", "sum_squ": "C3", "max": "C4"}
+NOISES = ("sum", "sum_squ", "max")
 
 
 @experiment(
@@ -80,9 +80,9 @@ def _draw(signals: tuple[str, ...], last_cross_flows: int, runs: list[Run]) -> F
     figure = Figure(figsize=(10, 3.8), layout="constrained")
     noise, rate = figure.subplots(1, 2)
     driver = "max" if "max" in signals else signals[0]
-    for name, colour in NOISES.items():
+    for name in NOISES:
         values = _by_hops(rows, driver, f"noise_us_{name}")
-        noise.plot(list(values), list(values.values()), "o-", color=colour, label=SIGNALS[name])
+        noise.plot(list(values), list(values.values()), "o-", color=colour(name), label=SIGNALS[name])
     sums = _by_hops(rows, driver, "noise_us_sum")
     if 2 in sums:
         at = np.array(sorted(sums))
@@ -96,9 +96,9 @@ def _draw(signals: tuple[str, ...], last_cross_flows: int, runs: list[Run]) -> F
         ylim=(0, None),
     )
     noise.legend(fontsize="small")
-    for number, signal in enumerate(signals):
+    for signal in signals:
         values = _by_hops(rows, signal, "throughput_gbps")
-        rate.plot(list(values), list(values.values()), "o-", color=f"C{number}", label=SIGNALS[signal])
+        rate.plot(list(values), list(values.values()), "o-", color=colour(signal), label=SIGNALS[signal])
     rate.axhline(10 / (last_cross_flows + 1), color="0.4", linestyle=":", label="fair share")
     rate.set(
         xlabel="shared queues",

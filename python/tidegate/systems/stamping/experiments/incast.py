@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
 from tidegate.network import Network
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, colour
 from tidegate.results import Result
 from tidegate.systems.stamping.experiments.contenders import (
     ACK_US,
@@ -224,7 +224,7 @@ def _draw(contenders: tuple[str, ...], runs: list[Run]) -> Figure:
     )
     counts = sorted({row["senders"] for row in rows})
     for panel, (column, label, scale) in zip(panels.flat, shown, strict=True):
-        for number, name in enumerate(contenders):
+        for name in contenders:
             values = list(_by(rows, name, column).values())
             style = "-" if name == "stamp" else "--"
             panel.plot(
@@ -233,7 +233,7 @@ def _draw(contenders: tuple[str, ...], runs: list[Run]) -> Figure:
                 style,
                 marker="o",
                 markersize=3,
-                color=f"C{number}",
+                color=colour(name),
                 label=CONTENDERS[name].text,
             )
         panel.set(xlabel="senders", ylabel=label, xscale="log", yscale=scale)

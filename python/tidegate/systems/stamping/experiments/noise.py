@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row
 from tidegate.experiments import Case, Number, OneOf, Plan, Run, demand_warm_up, experiment
 from tidegate.papers import of_run
-from tidegate.plots import of_first_seed
+from tidegate.plots import colour, of_first_seed
 from tidegate.systems.stamping.claims import CLAIMS
 from tidegate.systems.stamping.experiments.parking_lot import (
     MIN_RTT_US,
@@ -150,14 +150,14 @@ def _draw_primary(
     lots: list[Lot], first: Mapping[str, Run], warm_up_ms: float, spread: Any, rate: Any
 ) -> None:
     scale, unit = lots[0].scale, Shown.of(lots[0].rate_gbps)
-    for column, lot in enumerate(lots):
+    for lot in lots:
         tables, name = first[lot.signal].tables, SIGNALS[lot.signal]
         style = "-" if is_stamp(lot.signal) else ("--" if lot.signal == "rtt" else ":")
         rtts = np.sort(
             MIN_RTT_US * lot.scale + lot.delays_us(tables["queue_samples"], warm_up_ms).sum(axis=0)
         )
         share = np.arange(1, len(rtts) + 1) / len(rtts)
-        spread.plot(rtts * unit.per_us, share, style, color=f"C{column}", label=name)
+        spread.plot(rtts * unit.per_us, share, style, color=colour(lot.signal), label=name)
         flow = tables["flow_samples"].filter(pl.col("flow") == 0).sort("time_s")
         every = AVERAGED_MS * 1000 // SAMPLE_US
         times, got = flow["time_s"].to_numpy()[::every], flow["bytes_received"].to_numpy()[::every]
@@ -167,7 +167,7 @@ def _draw_primary(
             times[1:][shown] * 1e3 * unit.per_ms,
             gbps[shown] * unit.per_gbps,
             style,
-            color=f"C{column}",
+            color=colour(lot.signal),
             linewidth=1.0,
             label=name,
         )

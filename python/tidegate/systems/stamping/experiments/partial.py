@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, demand_warm_up, experiment
 from tidegate.network import Network, Node
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, colour
 from tidegate.results import Result
 from tidegate.systems.stamping.controller import StampController
 from tidegate.systems.stamping.experiments.contenders import (
@@ -243,7 +243,7 @@ def _draw(contenders: tuple[str, ...], runs: list[Run]) -> Figure:
                 + (0.5 if style != "-o" else 0.0)
             )
             panel.errorbar(
-                at, values, spread, fmt=style, markersize=4, color=f"C{number}", capsize=2, label=label
+                at, values, spread, fmt=style, markersize=4, color=colour(name), capsize=2, label=label
             )
     for panel, label in zip(
         panels, ("goodput of all flows (Gbit/s)", "RTT (us)", "queue, p99 (us)"), strict=True

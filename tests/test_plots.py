@@ -1,0 +1,88 @@
+"""Colours of figures: one for each scheme, and apart for those who do not see all colours."""
+
+from __future__ import annotations
+
+import itertools
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from tidegate.plots import COLOURS, CYCLE, by_seed, colour
+
+# Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB.
+BLINDNESS = {
+    "none": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+WHITE = TO_XYZ.sum(axis=1)
+
+
+def lab(name: str, blindness: str) -> np.ndarray:
+    """CIELAB of a colour as it is seen."""
+    rgb = np.array(to_rgb(name))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    x, y, z = np.cbrt(
+        np.maximum(TO_XYZ @ np.clip(np.array(BLINDNESS[blindness]) @ linear, 0, 1) / WHITE, 1e-6)
+    )
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("blindness", BLINDNESS)
+def test_colours_can_be_told_apart(blindness: str) -> None:
+    seen = {name: lab(name, blindness) for name in CYCLE}
+    for one, other in itertools.combinations(CYCLE[:8], 2):
+        assert np.linalg.norm(seen[one] - seen[other]) > 15, (one, other)
+    controls = ("cubic", "reno", "bbr", "bbr3", "htcp", "dctcp", "prague")
+    for one, other in itertools.combinations(controls, 2):
+        apart = np.linalg.norm(lab(COLOURS[one], blindness) - lab(COLOURS[other], blindness))
+        assert apart > 15, (one, other, apart)
+
+
+def test_a_scheme_has_one_colour_whatever_stands_behind_its_name() -> None:
+    assert colour("cubic+ECN") == colour("cubic without ECN") == colour("cubic") == CYCLE[0]
+    assert colour("hash-4") == colour("hash")
+    assert colour("timely-max") == colour("max")
+    assert colour("timely-rtt") != colour("timely-max")
+    assert colour("hpcc_free") != colour("hpcc")
+    assert colour("something new") == colour("something new")
+    assert colour("something new") in CYCLE
+
+
+def test_figures_use_the_cycle() -> None:
+    assert tuple(entry["color"] for entry in mpl.rcParams["axes.prop_cycle"]) == CYCLE
+    (line,) = Figure().subplots().plot([1], [2])
+    assert line.get_color() == CYCLE[0]
+
+
+def test_several_seeds_have_a_median_and_a_range() -> None:
+    panel = Figure().subplots()
+    by_seed(panel, {2.0: [1, 5, 3], 1.0: [4, 4, 4]}, label="x", colour="C0")
+    assert panel.lines[0].get_xydata().tolist() == [[1, 4], [2, 3]]
+    assert {tuple(point) for point in panel.collections[0].get_paths()[0].vertices.tolist()} >= {
+        (2, 1),
+        (2, 5),
+        (1, 4),
+    }
+    one = Figure().subplots()
+    by_seed(one, {1.0: [4], 2.0: [5]}, label="x", colour="C0")
+    assert not one.collections
+    by_seed(one, {}, label="y", colour="C1")
+    assert len(one.lines) == 1
