@@ -189,6 +189,13 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
         hdr.ipv6.ecn = CE;
     }
 
+    // A window of a round trip: when it begins, the least level in it, and what passes in it.
+    action begin_window(in us_t now, in us_t level, out us_t begin, out us_t least, out us_t sum) {
+        begin = now;
+        least = level;
+        sum = 0;
+    }
+
     apply {
         bool goes;
         bool metered;
@@ -297,17 +304,13 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
                     rtt = elapsed < LEAST_RTT ? LEAST_RTT : elapsed > MOST_RTT ? MOST_RTT : elapsed;
                 }
                 opening = syn;
-                begin = now_32;
-                least = level;
                 before = level;
-                sum = 0;
+                begin_window(now_32, level, begin, least, sum);
             } else if (phase == STALLED) {
                 if (own < meta.most |-| STALL) {
                     phase = WATCHING;
-                    begin = now_32;
-                    least = level;
                     before = level;
-                    sum = 0;
+                    begin_window(now_32, level, begin, least, sum);
                 }
             } else {
                 bool long = trip > LONG_RTT;
@@ -341,9 +344,7 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
                     } else {
                         before = before - ((before - reached) >> 1);
                     }
-                    least = level;
-                    begin = now_32;
-                    sum = 0;
+                    begin_window(now_32, level, begin, least, sum);
                 }
                 sum = sum |+| charge_us;
                 if (phase == WATCHING) {
