@@ -13,7 +13,7 @@
 // queue is above `most` is dropped. The round trip is the time from a SYN to the next packet of the same direction.
 //
 // Where two packets in a round trip are more than a flow's share, TCP can slow down by a timeout alone. Such a flow is stalled at `most`:
-// it is dropped until its queue has fallen by 150 ms, so that it loses one window, not a part of each.
+// it is dropped until its queue has fallen by 150 ms or is empty, so that it loses one window, not a part of each.
 //
 // Times are us or, of 64 bits, 1/65536 us. Flows of a meter share a queue when the hashes of their addresses and ports are equal.
 //
@@ -307,7 +307,7 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
                 before = level;
                 begin_window(now_32, level, begin, least, sum);
             } else if (phase == STALLED) {
-                if (own < meta.most |-| STALL) {
+                if (own <= meta.most |-| STALL) {
                     phase = WATCHING;
                     before = level;
                     begin_window(now_32, level, begin, least, sum);

@@ -258,6 +258,20 @@ def test_where_two_packets_in_a_round_trip_are_too_many_a_flow_is_stalled_for_15
     assert 6_000 <= len(passed) <= 6_000 + 1_050
 
 
+def test_a_burst_of_less_than_150_ms_stalls_a_flow_until_its_queue_is_empty() -> None:
+    meter = Fair("12 Mbit/s", burst="30 ms")
+    meter.send(0, segment(0, 60, NOT_ECT, "S"))
+    passed = []
+    for number in range(12_000):
+        at = 300 * US + number * 500 * US
+        if meter.send(at, segment(0, 1500)) is not None:
+            passed.append(at)
+    stalls = [later - at for at, later in itertools.pairwise(passed) if later - at > 20 * MS]
+    assert len(stalls) >= 50
+    # The queue holds 0.95 of 32.8 ms.
+    assert all(30 * MS <= stall <= 32 * MS for stall in stalls)
+
+
 def queue_of(source: bytes, port: int, queues: int) -> int:
     """The queue of a datagram's flow in a meter of so many: CRC-32 of addresses, protocol and ports."""
     return zlib.crc32(source + bytes([10, 0, 0, 1, 17]) + struct.pack("!HH", port, 9)) % queues

@@ -257,7 +257,7 @@ fn decide(
         flow.begin = now_32;
         (flow.lowest, flow.reference, flow.amount) = (level, level, 0);
     } else if flow.phase == STALLED {
-        if own < config.most.saturating_sub(STALL) {
+        if own <= config.most.saturating_sub(STALL) {
             flow.phase = WATCHING;
             flow.begin = now_32;
             (flow.lowest, flow.reference, flow.amount) = (level, level, 0);
