@@ -250,7 +250,7 @@ def test_experiments_say_where_they_run() -> None:
     listed = json.loads(subprocess.run([*command, "list", "--json"], capture_output=True, text=True).stdout)
     by_name = {one["name"]: one for one in listed["experiments"]}
     assert by_name["meter.rates"]["backends"] == ["sim", "live"]
-    assert by_name["meter.matrix"]["backends"] == ["sim"]
+    assert by_name["meter.longrtt"]["backends"] == ["sim"]
 
 
 @needs_namespaces

@@ -94,7 +94,7 @@ def test_values_and_settings_are_given_once() -> None:
 def test_how_long_cases_take_by_the_clock() -> None:
     one = find("meter.step")
     parameters = one.parameters(quick=True)
-    few = {**parameters, "base_rtts_ms": (0.5,), "schemes": ("friendly",)}
+    few = {**parameters, "base_rtts_ms": (0.5,), "schemes": ("fair",)}
     assert clock_time(one, few, 1) == "60 s"
     assert clock_time(one, parameters, 1) == "6 min"
     assert clock_time(one, parameters, 25) == "2 h 30 min"

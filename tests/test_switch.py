@@ -236,7 +236,7 @@ def test_a_control_plane_that_is_busy_costs_no_packet(two: Place, kind: str) -> 
         sender.start()
         calls = 0
         while calls < 20 or not done.is_set():
-            live.api.register_read("account")
+            live.api.register_read("average")
             live.api.register_write("rate", [1, 2, 3], start=calls % 1000)
             calls += 1
         sender.join()

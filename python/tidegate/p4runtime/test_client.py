@@ -18,7 +18,7 @@ from tidegate.control import operations as op
 from tidegate.network import Network
 from tidegate.p4runtime import Connection, RemoteSwitch, Server, connect
 from tidegate.p4runtime.conftest import CPU, LOOPBACK, VRFS, Simulated, frame, lldp, wait_for
-from tidegate.systems.meter.controller import Bucket, IngressPort, Meter, MeterController, Prefix
+from tidegate.systems.meter.controller import IngressPort, Meter, MeterController, Prefix
 
 METER = Path(units.__file__).with_name("systems") / "meter" / "meter.p4"
 
@@ -286,7 +286,7 @@ def drive(core: Any, switch: SwitchApi) -> None:
         Meter(7, "1 Mbit/s", (Prefix("10.1.0.0/16"), Prefix("fd00::/8", "to"))),
     ]
     ports = {"02:00:00:00:00:01": 0, "02:00:00:00:00:02": 1}
-    controller = MeterController(meters, ports=ports, bucket=Bucket())
+    controller = MeterController(meters, ports=ports)
     controller.start(switch)
     for second in range(1, 5):
         core.run_until(second * units.PS_PER_S)
@@ -295,7 +295,7 @@ def drive(core: Any, switch: SwitchApi) -> None:
             controller.retarget(switch, 5, "15 Mbit/s")
             controller.remove(switch, 7)
     # One that comes later finds what is there.
-    again = MeterController([], ports=ports, bucket=Bucket())
+    again = MeterController([], ports=ports)
     again.start(switch)
     core.run_until(5 * units.PS_PER_S)
     again.tick(switch.now, switch)
@@ -313,7 +313,7 @@ def test_the_meter_s_controller_does_the_same_to_the_last_bit() -> None:
         drive(other, remote)
     assert said == notes
     assert len(said) >= 5
-    for name in ("level", "account", "updated", "rate", "peak", "target"):
+    for name in ("level", "average", "updated", "rate", "target"):
         assert (api.register_read(name) == local.register_read(name)).all(), name
     for name in ("passed", "dropped", "marked"):
         assert (api.counter_read(name) == local.counter_read(name)).all(), name

@@ -1,1 +1,1 @@
-"""The TCP-friendly meter (Wang, Hu, Lin 2020) and what comes after it."""
+"""Meters: the fair one, the TCP-friendly one of Wang, Hu and Lin (2020), and their peers."""

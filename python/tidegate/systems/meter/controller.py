@@ -1,9 +1,9 @@
-"""The slow loop of the TCP-friendly meter: one object for all meters of a switch.
+"""The controller of the paper's meter and of the plain bucket (`meter.p4`): one object for all meters of a switch.
 
 Each period it reads how many bytes of IP every meter let pass, and sets how fast tokens come. Two laws are there:
 
 - `Pid`, the paper's (section IV-C): rate = target + Kp e + Ki (sum of e) + Kd (change of e).
-- `Trim`, ours: the account in the data plane does the work, and the law takes out what is left of the error, by a slow factor.
+- `Fixed`: the rate is the target.
 
 Meters are kept as arrays, so that ten thousand of them cost one read and one write a period.
 """
@@ -47,27 +47,17 @@ LEAST_BPS = 1 / BPS_TO_RATE
 
 @dataclass(frozen=True)
 class Bucket:
-    """Settings of the data plane's bucket. The defaults are those of the friendly meter."""
+    """Settings of the data plane's bucket. The defaults are those of the paper's meter with RED_ECN."""
 
     burst: units.Size = "128 KiB"
-    burst_time: units.Time = "50 ms"
-    """The bucket holds at least the target rate times this time, so that a whole window in one burst passes."""
-    refill: Literal["account", "lazy", "timer"] = "account"
-    depth: units.Time = "400 ms"
-    """Depth of the account: the target rate times this time. It limits the excess over the target of packets without CE."""
-    peak: float = 4.0
-    peak_least: units.Rate = "2500 Mbit/s"
-    """How fast the account may fill the bucket: so many targets, and at least that. TCP sends no less than two packets in a
-    round trip: 2400 Mbit/s, if that is 0.01 ms."""
+    burst_time: units.Time = 0
+    """The bucket holds at least the target rate times this time."""
+    refill: Literal["lazy", "timer"] = "lazy"
     marks: bool = True
     threshold: float = 0.5
     """R: packets are marked while the bucket is filled to less than this share."""
     probability: float = 0.2
     """P_M: probability of a mark there."""
-    step: float = 0.16
-    """A packet is marked whenever the account has fallen by this share of its depth since its maximum or the last mark."""
-    saved_threshold: float = 0.5
-    """Below this share of its depth the marking probability of the account rises, up to `probability` when it is empty."""
     second_chance: bool = True
     averages: bool = False
     """Whether a moving average of the level is compared with the threshold, with weight 2^-`average_shift`."""
@@ -79,29 +69,22 @@ class Bucket:
         """Size of the bucket in bytes, for a target in bit/s."""
         return max(units.size(self.burst), round(target / 8 * units.time(self.burst_time) / units.PS_PER_S))
 
-    def saved_bytes(self, target: float) -> int:
-        """Size of the account in bytes, for a target in bit/s."""
-        return round(target / 8 * units.time(self.depth) / units.PS_PER_S)
-
     def check(self) -> None:
         """Raise `TidegateError` if a value makes no sense."""
-        shares = ("threshold", "saved_threshold", "step", "probability")
-        for name, value in ((name, getattr(self, name)) for name in shares):
+        for name, value in (("threshold", self.threshold), ("probability", self.probability)):
             if not 0 <= value <= 1:
                 raise TidegateError(f"the bucket's {name} is {value}; give a share from 0 to 1")
         if units.size(self.burst) == 0:
             raise TidegateError(f"the bucket's burst is {self.burst}; give it at least a packet")
-        if self.refill not in ("account", "lazy", "timer"):
-            raise TidegateError(f"there is no refill {self.refill!r}; known: account, lazy, timer")
-        if self.peak < 1:
-            raise TidegateError(f"the bucket's peak is {self.peak} targets; give at least 1")
+        if self.refill not in ("lazy", "timer"):
+            raise TidegateError(f"there is no refill {self.refill!r}; known: lazy, timer")
         if not 0 <= self.average_shift < 64 or self.tokens < 1:
             raise TidegateError("the bucket's average_shift must be 0 to 63, its tokens at least 1")
 
 
-PLAIN = Bucket(burst_time=0, refill="lazy", marks=False, second_chance=False)
-"""The paper's plain two-colour meter (Fig. 2)."""
-PAPER = Bucket(burst_time=0, refill="lazy")
+PLAIN = Bucket(marks=False, second_chance=False)
+"""The paper's plain two-colour meter (Fig. 2): a token bucket."""
+PAPER = Bucket()
 """The paper's meter with RED_ECN."""
 
 
@@ -183,53 +166,11 @@ class Pid:
         return np.clip(rate(integral), low, high)
 
 
+BOUNDED = Pid()
+"""The paper's controller, with our bounds and anti-windup."""
 UNBOUNDED = Pid(least=0.0, most=math.inf, anti_windup=False)
 """The paper's controller as published. R + u of 0 and less, where equation (7) gives no period, is the least rate that the data plane
 has; the largest is what its register holds (524 Gbit/s)."""
-
-
-@dataclass(frozen=True)
-class Trim:
-    """A factor on the target, for windows that take longer to grow again than the account is deep.
-
-    The factor moves slowly with the logarithm of what the mean over the last `window` periods lacks, so it behaves alike at
-    every rate. It is not used in full when that would bring the mean over `window` periods beyond the target by more than
-    `excess`: the peaks of a slow sawtooth are cut, without a step that would cost the flow a whole window.
-    """
-
-    window: int = 10
-    """Periods."""
-    up: float = 0.1
-    down: float = 0.2
-    """Shares of the (logarithmic) error that the factor corrects in a period."""
-    pause: float = 0.2
-    """Limit of the error that counts, so that a flow that stalled for a while does not get all of it back at once."""
-    most: float = 1.35
-    """Upper bound of the factor. Its lower bound is 1."""
-    excess: float = 0.03
-    """Excess as a share of the target, in addition to the account (4 % of ten seconds with the default depth)."""
-    descent: float = 0.08
-    """Largest decrease of the rate in a period. A new target is set at once."""
-
-    def begin(self, target: float, rate: float) -> dict[str, Any]:
-        """The present factor, without a history."""
-        rate = float(np.clip(rate, target, self.most * target))
-        return {"factor": rate / target, "rate": rate, "past": np.full(self.window - 1, target)}
-
-    def rates(self, state: dict[str, Floats], seen: Seen) -> Floats:
-        """The targets times their factors, or less."""
-        # A meter that is not limiting counts as on target.
-        passed = np.where(seen.limited, seen.achieved, np.maximum(seen.achieved, seen.target))
-        last = np.concatenate((state["past"], passed[:, np.newaxis]), axis=1)
-        lack = np.log(seen.target / np.maximum(last.mean(axis=1), 0.01 * seen.target))
-        lack = np.clip(lack, -self.pause, self.pause)
-        step = np.exp(np.where(lack > 0, self.up, self.down) * lack)
-        state["factor"] = np.clip(state["factor"] * step, 1, self.most)
-        state["past"] = last[:, 1:]
-        room = self.window * (1 + self.excess) * seen.target - state["past"].sum(axis=1)
-        low = np.maximum(seen.target, (1 - self.descent) * state["rate"])
-        state["rate"] = np.clip(room, low, np.maximum(low, state["factor"] * seen.target))
-        return state["rate"]
 
 
 class MeterController(MeterTables):
@@ -241,8 +182,8 @@ class MeterController(MeterTables):
         *,
         ports: Mapping[str, int] | Callable[[], Mapping[str, int]] | None = None,
         wires: Mapping[int, int] | None = None,
-        bucket: Bucket = Bucket(),
-        law: Law | None = None,
+        bucket: Bucket = PAPER,
+        law: Law = BOUNDED,
         period: units.Time = "1 s",
         patience: units.Time = "30 s",
         generator_port: int = 500,
@@ -251,7 +192,7 @@ class MeterController(MeterTables):
         bucket.check()
         self.period = period
         self._bucket = bucket
-        self._law: Law = Trim() if law is None else law
+        self._law = law
         self._patience_s = units.time(patience) / units.PS_PER_S
         self._generator_port = generator_port
 
@@ -280,21 +221,16 @@ class MeterController(MeterTables):
         self._quiet[number] = np.inf
 
     def _check(self, meter: Meter, target: int) -> None:
-        most = MOST_BPS / self._bucket.peak
-        if not 0 < target <= most:
+        if not 0 < target <= MOST_BPS:
             raise TidegateError(
-                f"the target of meter {meter.number} is {meter.target}; give one above 0 and up to {units.show_rate(int(most))}"
+                f"the target of meter {meter.number} is {meter.target}; give one above 0 and up to {units.show_rate(int(MOST_BPS))}"
             )
 
     def _set_up(self, switch: SwitchApi, number: int, target: int) -> None:
-        bucket = self._bucket
-        burst = bucket.bytes(target) * SCALE
+        burst = self._bucket.bytes(target) * SCALE
         switch.register_write("level", [burst], number)
         switch.register_write("average", [burst], number)
         switch.register_write("updated", [switch.now // 1_000_000], number)
-        for register in ("account", "lowest"):
-            switch.register_write(register, [bucket.saved_bytes(target) * SCALE], number)
-        switch.register_write("step_mark", [0], number)
         self._change(switch, number, target)
 
     def _change(self, switch: SwitchApi, number: int, target: int) -> None:
@@ -312,8 +248,6 @@ class MeterController(MeterTables):
         rate = round(target * BPS_TO_RATE)
         switch.register_write("target", [rate], number)
         switch.register_write("rate", [rate], number)
-        peak = max(target * self._bucket.peak, units.rate(self._bucket.peak_least))
-        switch.register_write("peak", [min(round(peak * BPS_TO_RATE), 0xFFFF_FFFF)], number)
 
     def _set_timer(self, switch: SwitchApi, number: int, rate: float) -> None:
         """The packet generator: `tokens` each period, equation (1) of the paper."""
@@ -324,20 +258,16 @@ class MeterController(MeterTables):
 
     def _configuration(self, number: int, target: float) -> list[int]:
         bucket = self._bucket
-        burst, depth = bucket.bytes(target) * SCALE, bucket.saved_bytes(target) * SCALE
+        burst = bucket.bytes(target) * SCALE
         return [
             burst,
-            depth,
             round(bucket.threshold * burst),
-            round(bucket.saved_threshold * depth),
-            round(bucket.step * depth),
             round(bucket.probability * 65_536),
             bucket.average_shift,
             int(bucket.marks),
             int(bucket.second_chance),
             int(bucket.averages),
             int(bucket.refill == "timer"),
-            int(bucket.refill == "account"),
         ]
 
     def _note_counts(self, switch: SwitchApi) -> Any:

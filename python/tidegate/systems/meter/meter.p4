@@ -1,15 +1,14 @@
-// A TCP-friendly meter: holds flows, prefixes or ports to a rate in IP bytes, without starving TCP.
+// The paper's TCP-friendly meter, and a plain token bucket: holds flows, prefixes or ports to a rate in IP bytes.
 //
 // Source: S.-Y. Wang, H.-W. Hu, Y.-B. Lin, "Design and Implementation of TCP-Friendly Meters in P4 Switches", IEEE/ACM
 // Transactions on Networking 28(4), 2020: the token bucket (Fig. 2), early marking (Fig. 5), the second chance (Fig. 6).
-// Ours: refill computed from the arrival time, an averaged level, and the account behind the bucket.
+// Ours: refill computed from the arrival time, and an averaged level. Our own meter is `fair.p4`.
 //
 // A meter has a bucket of tokens; a token lets a byte of IP pass. Tokens come
 //   - lazily: rate times the time since the last packet, or
-//   - by timer: from packets of the switch's packet generator, which carry the meter's number and how many; or
-//   - from an account, which is filled at `rate` up to `depth`: the bucket then takes from the account, at `peak` at most.
-// The account saves what TCP leaves unused while it recovers, and gives it out afterwards. So the mean rate reaches `rate`
-// and never goes beyond it by more than `depth`, while a burst stays as small as the bucket. Packets are marked while it falls.
+//   - by timer: from packets of the switch's packet generator, which carry the meter's number and how many.
+// Without marks and second chance it is a plain bucket, which passes at most rate x T + burst in any time T. With the second chance a
+// packet may pay for half of its length, and up to twice as much passes.
 //
 // Levels are in 1/65536 byte, rates in 1/65536 byte a microsecond. A packet costs all that follows its Ethernet header and VLAN tag.
 //
@@ -24,17 +23,13 @@ struct metadata_t {
     bit<2>   ecn;
     // The meter's configuration.
     level_t  burst;
-    level_t  depth;
     level_t  mark_below;
-    level_t  mark_saved;
-    level_t  mark_step;
     bit<17>  mark_probability;
     bit<6>   average_shift;
     bit<1>   marks;
     bit<1>   second_chance;
     bit<1>   averages;
     bit<1>   timer;
-    bit<1>   account;
 }
 
 parser MeterParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
@@ -51,20 +46,13 @@ control MeterVerify(inout headers_t hdr, inout metadata_t meta) {
 }
 
 control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    // Tokens in the bucket, and in the account behind it; a moving average of the bucket's level.
+    // Tokens in the bucket, and a moving average of their level.
     register<level_t>(METERS) level;
-    register<level_t>(METERS) account;
     register<level_t>(METERS) average;
-    // The account's level at which a packet is marked.
-    register<level_t>(METERS) step_mark;
-    // The account's lowest level, but at most a step below the present one: it falls while it is at its lowest.
-    register<level_t>(METERS) lowest;
     // Microseconds of the last refill.
     register<bit<48>>(METERS) updated;
-    // What the controller sets each period: tokens a microsecond into the account (or the bucket, without account), and from the
-    // account into the bucket.
+    // What the controller sets each period: tokens a microsecond.
     register<bit<32>>(METERS) rate;
-    register<bit<32>>(METERS) peak;
     // What is asked of the meter. The controller keeps it here, to find it again after a restart.
     register<bit<32>>(METERS) target;
 
@@ -82,21 +70,16 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
 
     action pass() { }
 
-    action configure(level_t burst, level_t depth, level_t mark_below, level_t mark_saved, level_t mark_step, bit<17> mark_probability,
-                     bit<6> average_shift, bit<1> marks, bit<1> second_chance, bit<1> averages, bit<1> timer,
-                     bit<1> with_account) {
+    action configure(level_t burst, level_t mark_below, bit<17> mark_probability, bit<6> average_shift, bit<1> marks, bit<1> second_chance,
+                     bit<1> averages, bit<1> timer) {
         meta.burst = burst;
-        meta.depth = depth;
         meta.mark_below = mark_below;
-        meta.mark_saved = mark_saved;
-        meta.mark_step = mark_step;
         meta.mark_probability = mark_probability;
         meta.average_shift = average_shift;
         meta.marks = marks;
         meta.second_chance = second_chance;
         meta.averages = averages;
         meta.timer = timer;
-        meta.account = with_account;
     }
 
     // A meter without an entry lets everything pass.
@@ -152,7 +135,6 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
             level_t tokens;
             level.read(tokens, meter);
             level_t more = 0;
-            level_t saved = 0;
             if (refill) {
                 more = meta.timer == 1 ? (level_t) hdr.refill.tokens << 16 : 0;
             } else if (meta.timer == 0) {
@@ -166,21 +148,6 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
                 // Longer than half an hour is as good as half an hour, and no sum below overflows.
                 elapsed = elapsed > 0x7fffffff ? 48w0x7fffffff : elapsed;
                 more = (level_t) elapsed * (level_t) per_us;
-                if (meta.account == 1) {
-                    bit<32> most_per_us;
-                    peak.read(most_per_us, meter);
-                    account.read(saved, meter);
-                    saved = saved + more;
-                    more = (level_t) elapsed * (level_t) most_per_us;
-                    more = more > saved ? saved : more;
-                    // Nothing, where the controller has just made the bucket smaller than its level.
-                    level_t room = meta.burst |-| tokens;
-                    more = more > room ? room : more;
-                    // What the bucket takes leaves the account before it can overflow.
-                    saved = saved - more;
-                    saved = saved > meta.depth ? meta.depth : saved;
-                    account.write(meter, saved);
-                }
             }
             tokens = tokens + more;
             tokens = tokens > meta.burst ? meta.burst : tokens;
@@ -202,44 +169,9 @@ control MeterIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
                     average.write(meter, seen);
                 }
                 if (meta.ecn == 1 || meta.ecn == 2) {
-                    bit<17> dice;
-                    bool with_account = meta.account == 1 && meta.timer == 0;
-                    random(dice, 17w0, 17w65535);
-                    // What an account will fill again need not be marked for.
-                    bool lacks = true;
-                    if (with_account) {
-                        // A sender that is below its rate by now need not hear of it again: marks are for an account that falls.
-                        level_t low;
-                        level_t step_below = saved |-| meta.mark_step;
-                        lowest.read(low, meter);
-                        low = low < step_below ? step_below : low;
-                        low = saved < low ? saved : low;
-                        lowest.write(meter, low);
-                        lacks = saved < meta.mark_saved && saved == low;
-                        // In its last part the more the emptier it is, with the third power of what is lacking: three dice.
-                        if (lacks && dice < meta.mark_probability) {
-                            bit<17> first;
-                            bit<17> second;
-                            bit<17> third;
-                            random(first, 17w0, 17w65535);
-                            random(second, 17w0, 17w65535);
-                            random(third, 17w0, 17w65535);
-                            first = second > first ? second : first;
-                            first = third > first ? third : first;
-                            marks = (level_t) first * (meta.mark_saved >> 16) < meta.mark_saved - saved;
-                        }
-                        // One packet for each step that it falls, counted from where it was highest or last marked: a sender
-                        // with a large window is told once, and not again while it recovers.
-                        level_t mark_at;
-                        step_mark.read(mark_at, meter);
-                        mark_at = mark_at < step_below ? step_below : mark_at;
-                        if (saved < mark_at) {
-                            marks = true;
-                            mark_at = step_below;
-                        }
-                        step_mark.write(meter, mark_at);
-                    }
-                    marks = marks || (lacks && seen < meta.mark_below && dice < meta.mark_probability);
+                    bit<17> drawn;
+                    random(drawn, 17w0, 17w65535);
+                    marks = seen < meta.mark_below && drawn < meta.mark_probability;
                 }
                 if (marks) {
                     if (hdr.ipv4.isValid()) {

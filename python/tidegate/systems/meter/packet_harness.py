@@ -61,34 +61,23 @@ class Config:
 
     rate: int = 0
     burst: int = 128_000
-    depth: int = 0
-    peak: int = 0
     mark_below: Fraction = Fraction(0)
-    mark_saved: int = 0
-    # So large that the account never falls by it.
-    mark_step: int = 2**40
     probability: int = UNIT
     shift: int = 0
     marks: bool = False
     second_chance: bool = False
     averages: bool = False
     timer: bool = False
-    account: bool = False
 
     @property
     def values(self) -> list[int]:
         """What the action `configure` takes."""
-        sizes = [
+        return [
             self.burst * UNIT,
-            self.depth * UNIT,
             int(self.mark_below * UNIT),
-            self.mark_saved * UNIT,
-            self.mark_step * UNIT,
             self.probability,
             self.shift,
-        ]
-        return sizes + [
-            int(flag) for flag in (self.marks, self.second_chance, self.averages, self.timer, self.account)
+            *(int(flag) for flag in (self.marks, self.second_chance, self.averages, self.timer)),
         ]
 
 
@@ -96,7 +85,7 @@ class Meter:
     """A meter of its own in a switch that forwards to port 1, for everything sent to 10.0.0.0/8 and fd00::/8."""
 
     def __init__(
-        self, config: Config, engine: Engine = "jit", *, level: Fraction | int | None = None, saved: int = 0
+        self, config: Config, engine: Engine = "jit", *, level: Fraction | int | None = None
     ) -> None:
         self.index = next(METERS)
         self.switch = SWITCHES[engine]
@@ -109,10 +98,7 @@ class Meter:
         self.handle = self.switch.table_add("meters", [self.index], "configure", config.values)
         self.write("level", config.burst if level is None else level)
         self.write("average", config.burst if level is None else level)
-        self.write("account", saved)
-        self.write("lowest", saved)
         self.switch.register_write("rate", [config.rate], self.index)
-        self.switch.register_write("peak", [config.peak], self.index)
 
     def write(self, register: str, size: Fraction | int) -> None:
         """Set a size, in bytes."""
@@ -174,22 +160,17 @@ def folded(header: bytes | bytearray) -> int:
 
 
 class Ideal:
-    """A token bucket of exact fractions that is filled all the time, behind an account or not; times are microseconds."""
+    """A token bucket of exact fractions that is filled all the time; times are microseconds."""
 
-    def __init__(self, config: Config, saved: int = 0) -> None:
+    def __init__(self, config: Config) -> None:
         self.config = config
-        self.rate, self.peak = Fraction(config.rate, UNIT), Fraction(config.peak, UNIT)
-        self.level, self.saved = Fraction(config.burst), Fraction(saved)
+        self.rate, self.level = Fraction(config.rate, UNIT), Fraction(config.burst)
         self.then = 0
 
     def passes(self, now: int, length: int, ecn: int = NOT_ECT) -> bool:
         """Whether a packet passes."""
-        left, self.then = Fraction(now - self.then), now
-        if not self.config.account:
-            self.level = min(self.level + left * self.rate, Fraction(self.config.burst))
-            left = Fraction(0)
-        while left:
-            left -= self.flow(left)
+        self.level = min(self.level + (now - self.then) * self.rate, Fraction(self.config.burst))
+        self.then = now
         if length <= self.level:
             self.level -= length
             return True
@@ -198,31 +179,14 @@ class Ideal:
             return True
         return False
 
-    def flow(self, left: Fraction) -> Fraction:
-        """Let tokens flow at even rates until something is full or empty, or the time is over; return the time of that."""
-        room = self.config.burst - self.level
-        give = Fraction(0) if room == 0 else self.peak if self.saved else min(self.rate, self.peak)
-        gain = self.rate - give
-        if gain > 0 and self.saved == self.config.depth:
-            gain = Fraction(0)
-        ends = [left]
-        if give:
-            ends.append(room / give)
-        if gain > 0:
-            ends.append((self.config.depth - self.saved) / gain)
-        if gain < 0:
-            ends.append(self.saved / -gain)
-        time = min(ends)
-        self.level += give * time
-        self.saved += gain * time
-        return time
-
 
 # From 15 B/s to 17 Gbit/s, and up to 64 packets with gaps of up to some milliseconds, rarely of minutes.
 RATES = st.integers(1, 2**27)
 LENGTHS = st.integers(28, 9000)
 GAPS = st.integers(0, 5 * US) | st.integers(0, 5_000 * US) | st.integers(0, 10**9 * US)
-ARRIVALS = st.lists(st.tuples(GAPS, LENGTHS, st.sampled_from([NOT_ECT, CE])), min_size=1, max_size=64)
+ARRIVALS = st.lists(
+    st.tuples(GAPS, LENGTHS, st.sampled_from([NOT_ECT, ECT1, ECT0, CE])), min_size=1, max_size=64
+)
 
 
 def timed(arrivals: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

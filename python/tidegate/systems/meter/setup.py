@@ -10,11 +10,8 @@ from typing import Any
 from tidegate.network import Network, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
-from tidegate.systems.meter.controller import Bucket, Law, Meter, MeterController
+from tidegate.systems.meter.controller import BOUNDED, PAPER, Bucket, Law, Meter, MeterController
 from tidegate.systems.meter.fair import FairMeters
-
-BUCKET = Bucket()
-"""The defaults: an account, and a burst of the account's time."""
 
 
 @cache
@@ -28,14 +25,14 @@ def meter(
     switch: Switch,
     meters: Iterable[Meter],
     *,
-    bucket: Bucket = BUCKET,
-    law: Law | None = None,
+    bucket: Bucket = PAPER,
+    law: Law = BOUNDED,
     **options: Any,
 ) -> MeterController:
     """Meter what passes a switch that runs `meter.p4`: gives the network a controller, which forwards to its hosts as well.
 
-    `bucket` and `law` say how (`PAPER` and `Pid()`: as the paper); `options` are those of `MeterController`. Hosts may be linked
-    to the switch after this.
+    `bucket` and `law` say how: by default as the paper, with `PLAIN` and `Fixed()` as a token bucket. `options` are those of
+    `MeterController`. Hosts may be linked to the switch after this.
     """
     ports = partial(network.forwarding, switch)
     controller = MeterController(meters, ports=ports, bucket=bucket, law=law, **options)

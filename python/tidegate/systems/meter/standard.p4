@@ -1,4 +1,4 @@
-// The meters that the friendly one is compared with: RFC 2697, RFC 2698 (by two ways), and a shaped queue.
+// Meters to compare with: RFC 2697, RFC 2698 (by two ways), and a shaped queue.
 //
 // Sources: RFC 2697 (single rate three color marker) and RFC 2698 (two rate three color marker), both colour-blind, in bytes of IP as
 // they say; names are theirs. Red packets are dropped, green and yellow ones pass.

@@ -36,30 +36,30 @@ def fair_row(scheme: str, flow: int = 0, **given: Any) -> Row:
     ("ours", "broken"),
     [
         ({}, set()),
-        ({"worst_10_s": 0.49}, {"default-half", "default-bcpqp-share"}),
-        ({"worst_10_s": 0.87}, {"default-bcpqp-share"}),
-        ({"total_error": -0.021}, {"default-rate"}),
-        ({"total_error": 0.021}, {"default-rate"}),
-        ({"retransmits": 11}, {"default-bcpqp-loss"}),
-        ({"retransmits": 1, "spared": True}, {"default-loss"}),
+        ({"worst_10_s": 0.49}, {"fair-half", "fair-bcpqp-share"}),
+        ({"worst_10_s": 0.87}, {"fair-bcpqp-share"}),
+        ({"total_error": -0.021}, {"fair-rate"}),
+        ({"total_error": 0.021}, {"fair-rate"}),
+        ({"retransmits": 11}, {"fair-bcpqp-loss"}),
+        ({"retransmits": 1, "spared": True}, {"fair-loss"}),
         # Of UDP.
         ({"retransmits": None}, set()),
     ],
 )
 def test_the_claims_of_fair(ours: dict[str, Any], broken: set[str]) -> None:
     rows = [
-        fair_row("default", total_error=ours.get("total_error", 0.0)),
-        fair_row("default", 1, **ours),
+        fair_row("fair", total_error=ours.get("total_error", 0.0)),
+        fair_row("fair", 1, **ours),
         *(fair_row("bcpqp", flow, retransmits=10) for flow in (0, 1)),
     ]
     judged = holds(fair_sharing.claims_of(rows))
     assert {id for id, held in judged.items() if not held} == broken
-    assert {"default-half", "default-rate", "bcpqp-half"} <= judged.keys()
+    assert {"fair-half", "fair-rate", "bcpqp-half"} <= judged.keys()
 
 
 def test_one_seed_of_three_breaks_the_claim_about_any_ten_seconds() -> None:
-    rows = [fair_row("default", worst_10_s=value) for value in (0.9, 0.4, 0.9)]
-    assert not holds(fair_sharing.claims_of(rows))["default-half"]
+    rows = [fair_row("fair", worst_10_s=value) for value in (0.9, 0.4, 0.9)]
+    assert not holds(fair_sharing.claims_of(rows))["fair-half"]
 
 
 def test_a_peer_that_starves_a_flow_is_said_to() -> None:
@@ -93,16 +93,15 @@ def test_fair_shows_who_starves_cubic_beside_udp(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("scheme", "given", "held"),
     [
-        ("bcpqp", {"of_burst": 1.0, "of_ten_s": 1.1}, True),
-        ("bcpqp", {"of_burst": 1.001, "of_ten_s": 0.9}, False),
-        # Its controller moves the rate: ten seconds count.
-        ("default", {"of_burst": 5.0, "of_ten_s": 1.02}, True),
-        ("default", {"of_burst": 0.5, "of_ten_s": 1.03}, False),
+        ("bcpqp", {"of_burst": 1.0}, True),
+        ("bcpqp", {"of_burst": 1.001}, False),
+        ("fair", {"of_burst": 1.0}, True),
+        ("fair", {"of_burst": 1.001}, False),
     ],
 )
 def test_the_claims_of_cheat(scheme: str, given: dict[str, float], held: bool) -> None:
     rows: list[Row] = [
-        {"scheme": scheme, "cell": "ce", "of_burst": 0.5, "of_ten_s": 0.5},
+        {"scheme": scheme, "cell": "ce", "of_burst": 0.5},
         {"scheme": scheme, "cell": "ce", **given},
     ]
     assert holds(cheating.claims_of(rows)) == {f"{scheme}-bound": held}
@@ -154,12 +153,12 @@ def test_pulses_get_more_than_its_queue_past_bcpqp(tmp_path: Path) -> None:
     [
         # A packet of 1500 bytes is 0.12 ms.
         (300.1, 310.1, set()),
-        (300.2, 310.1, {"default-start-burst"}),
-        (300.1, 310.2, {"default-burst-10-ms"}),
+        (300.2, 310.1, {"fair-start-burst"}),
+        (300.1, 310.2, {"fair-burst-10-ms"}),
     ],
 )
 def test_the_claims_of_burst(start_ms: float, ten_ms: float, broken: set[str]) -> None:
-    row: Row = {"scheme": "default", "sender": "cubic", "base_rtt_ms": 1.0, "target_mbps": 100.0}
+    row: Row = {"scheme": "fair", "sender": "cubic", "base_rtt_ms": 1.0, "target_mbps": 100.0}
     rows = [
         {**row, "start_burst_ms": start_ms, "burst_10_ms_ms": 10.0},
         {**row, "start_burst_ms": 1.0, "burst_10_ms_ms": ten_ms},
@@ -233,18 +232,18 @@ def test_the_cells_that_cannot(control: str, mbps: float, rtt_ms: float, hard: b
     ("given", "broken"),
     [
         ({}, set()),
-        ({"error": -0.021}, {"default-rate", "default-bcpqp"}),
-        ({"error": 0.021}, {"default-rate", "default-bcpqp"}),
-        ({"error": 0.016}, {"default-bcpqp"}),
-        ({"cannot": True, "error": -0.24}, {"default-bcpqp"}),
-        ({"cannot": True, "error": -0.26}, {"default-bcpqp", "default-reno"}),
+        ({"error": -0.021}, {"fair-rate", "fair-bcpqp"}),
+        ({"error": 0.021}, {"fair-rate", "fair-bcpqp"}),
+        ({"error": 0.016}, {"fair-bcpqp"}),
+        ({"cannot": True, "error": -0.24}, {"fair-bcpqp"}),
+        ({"cannot": True, "error": -0.26}, {"fair-bcpqp", "fair-reno"}),
     ],
 )
 def test_the_claims_of_longrtt(given: dict[str, Any], broken: set[str]) -> None:
     row: Row = {"control": "reno", "target_mbps": 10.0, "base_rtt_ms": 50.0, "cannot": False}
     rows = [
-        {**row, "scheme": "default", "error": 0.0, "base_rtt_ms": 100.0},
-        {**row, "scheme": "default", "error": 0.0, **given},
+        {**row, "scheme": "fair", "error": 0.0, "base_rtt_ms": 100.0},
+        {**row, "scheme": "fair", "error": 0.0, **given},
         *({**row, "scheme": "bcpqp", "error": -0.0075, "base_rtt_ms": rtt} for rtt in (50.0, 100.0)),
     ]
     judged = holds(long_rtts.claims_of(rows))
@@ -274,11 +273,11 @@ def test_longrtt_states_its_window_and_both_layers(tmp_path: Path) -> None:
     [
         ({}, set()),
         ({"small_ms_p50": 20.3}, set()),
-        ({"small_ms_p50": 20.5}, {"default-bcpqp-small-p50"}),
-        ({"small_ms_p99": 51.1}, {"default-bcpqp-small-p99"}),
-        ({"all_ms_p99": 920.0}, {"default-bcpqp-all-p99"}),
+        ({"small_ms_p50": 20.5}, {"fair-bcpqp-small-p50"}),
+        ({"small_ms_p99": 51.1}, {"fair-bcpqp-small-p99"}),
+        ({"all_ms_p99": 920.0}, {"fair-bcpqp-all-p99"}),
         ({"bulk_least_mbps": 29.5}, set()),
-        ({"bulk_least_mbps": 29.3}, {"default-bcpqp-bulk"}),
+        ({"bulk_least_mbps": 29.3}, {"fair-bcpqp-bulk"}),
     ],
 )
 def test_the_claims_of_mix(given: dict[str, float], broken: set[str]) -> None:
@@ -289,7 +288,7 @@ def test_the_claims_of_mix(given: dict[str, float], broken: set[str]) -> None:
         "all_ms_p99": 900.0,
         "bulk_least_mbps": 30.0,
     }
-    judged = holds(web_mix.claims_of([{"scheme": "bcpqp", **row}, {"scheme": "default", **row, **given}]))
+    judged = holds(web_mix.claims_of([{"scheme": "bcpqp", **row}, {"scheme": "fair", **row, **given}]))
     assert {id for id, held in judged.items() if not held} == broken
     assert len(judged) == 4
 

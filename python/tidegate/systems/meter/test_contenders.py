@@ -29,8 +29,6 @@ from tidegate.systems.meter.experiments.customer import (
         ("rfc2697-1s", 100, 10, 13_107_200),
         ("rfc2698-1s", 100, 10, 13_107_200),
         ("paper", 100, 10, 131_072),
-        # The bucket's 50 ms, and the account's 400 ms.
-        ("default", 100, 10, 5_625_000),
         # 10 M and M, of CUBIC: 7.2 x 125 000^(4/3).
         ("bcpqp", 100, 10, 450_000_000),
         ("bcpqp-1s", 100, 10, 13_107_200),

@@ -23,20 +23,15 @@ CONFIGS = st.builds(
     Config,
     rate=st.integers(0, 2**32 - 1),
     burst=st.integers(0, 2**47),
-    depth=st.integers(0, 2**47),
-    peak=st.integers(0, 2**32 - 1),
     mark_below=st.fractions(0, 10_000),
-    mark_saved=st.integers(0, 2**47),
-    mark_step=st.integers(0, 2**47),
     probability=st.integers(0, 2**17 - 1),
     shift=st.integers(0, 63),
     marks=st.booleans(),
     second_chance=st.booleans(),
     averages=st.booleans(),
     timer=st.booleans(),
-    account=st.booleans(),
 )
-CELLS = st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 2**64 - 1), min_size=5, max_size=5)
+CELLS = st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 2**64 - 1), min_size=2, max_size=2)
 
 
 @pytest.mark.slow
@@ -61,19 +56,15 @@ def test_both_engines_agree(
         switch.table_add("targets6", ["::/0"], "use", [index])
         switch.table_add("generators", [GENERATOR], "pass")
         switch.table_add("meters", [index], "configure", config.values)
-        for register, cell in zip(("level", "account", "average", "step_mark", "lowest"), cells, strict=True):
+        for register, cell in zip(("level", "average"), cells, strict=True):
             switch.register_write(register, [cell], index)
         switch.register_write("rate", [config.rate], index)
-        switch.register_write("peak", [config.peak], index)
         outputs, now = [], 0
         for gap, length, ecn, kind in packets:
             now += gap
             packet = (udp(length, ecn), udp6(length, ecn), tokens(index, length))[kind]
             outputs.append(switch.process(now, GENERATOR if kind == 2 else 0, packet))
-        state = [
-            int(switch.register_read(name, index, 1)[0])
-            for name in ("level", "account", "average", "step_mark", "lowest", "updated")
-        ]
+        state = [int(switch.register_read(name, index, 1)[0]) for name in ("level", "average", "updated")]
         counts = [
             switch.counter_read(name, index, 1).tolist() for name in ("passed", "dropped", "marked", "spared")
         ]

@@ -1,8 +1,7 @@
-"""`meter.p4`: early marking by the level, the account and an average; the checksum after a mark; the second chance."""
+"""`meter.p4`: early marking by the level and by an average of it; the checksum after a mark; the second chance."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import struct
 from dataclasses import replace
@@ -69,116 +68,6 @@ def test_the_probability_of_a_mark(probability: int) -> None:
     assert (marks == packets) == (chance == 1)
     # Five standard deviations.
     assert abs(marks - packets * chance) <= 5 * math.sqrt(packets * chance * (1 - chance))
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("probability", [UNIT // 4, UNIT])
-@pytest.mark.parametrize("saved", [0, 1_000, 50_000, 99_000, 100_000, 200_000])
-def test_the_emptier_the_account_the_more_marks(engine: Engine, probability: int, saved: int) -> None:
-    # Nothing comes, and the bucket takes nothing: the account stays as it is.
-    config = Config(
-        burst=10**9,
-        depth=200_000,
-        marks=True,
-        account=True,
-        mark_saved=100_000,
-        probability=probability,
-    )
-    meter, packets = Meter(config, engine, saved=saved), 20_000
-    for _ in range(packets):
-        meter.send(0, udp(100, ECT1))
-    assert meter.read("account") == saved
-    chance = probability / UNIT * max(0.0, 1 - saved / 100_000) ** 3
-    marks = meter.counts()[2]
-    assert abs(marks - packets * chance) <= 5 * math.sqrt(packets * chance * (1 - chance))
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_one_mark_for_each_step_that_the_account_falls(engine: Engine) -> None:
-    # 1000 bytes a millisecond come; the bucket is so small that each packet comes out of the account.
-    config = Config(
-        rate=UNIT, peak=2**32 - 1, burst=1_000, depth=100_000, marks=True, account=True, mark_step=10_000
-    )
-    meter = Meter(config, engine, level=1_000, saved=100_000)
-    now = 0
-
-    def marks(packets: int, gap: int) -> list[int]:
-        """Which of the packets are marked that come every so many microseconds."""
-        nonlocal now
-        marked = []
-        for number in range(packets):
-            now += gap * 1_000_000
-            if meter.send(now, udp(1_000, ECT0)) == udp(1_000, CE):
-                marked.append(number)
-        return marked
-
-    # At the rate the account stays full; at twice the rate it falls by 500 bytes a packet, by more than 10 000 in 21.
-    assert marks(50, 1_000) == []
-    falling = marks(70, 500)
-    assert [after - before for before, after in itertools.pairwise(falling)] == [21, 21]
-    # While it rises nothing is marked, wherever it is; when it falls again the step counts from where it turned.
-    assert marks(20, 1_500) == []
-    assert len(marks(19, 500)) == 0
-    assert len(marks(4, 500)) == 1
-    # Packets that cannot be marked do not use a step up.
-    meter.switch.register_write("account", [50_000 * UNIT], meter.index)
-    meter.switch.register_write("step_mark", [60_000 * UNIT], meter.index)
-    now += 1_000_000_000
-    assert meter.send(now, udp(1_000)) == udp(1_000)
-    assert marks(1, 1_000) == [0]
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_an_account_that_rises_marks_nothing(engine: Engine) -> None:
-    # Almost empty, with a bucket that is; 2000 bytes a millisecond come.
-    config = Config(
-        rate=2 * UNIT,
-        peak=2**32 - 1,
-        burst=1_000,
-        depth=1_000_000,
-        marks=True,
-        account=True,
-        mark_saved=1_000_000,
-        mark_below=Fraction(1_001),
-        mark_step=100_000,
-        probability=UNIT,
-    )
-    meter = Meter(config, engine, level=1_000, saved=50_000)
-    now = 0
-
-    def marks(packets: int, gap: int) -> int:
-        nonlocal now
-        before = meter.counts()[2]
-        for _ in range(packets):
-            now += gap * 1_000_000
-            meter.send(now, udp(1_000, ECT0))
-        return meter.counts()[2] - before
-
-    assert marks(100, 1_000) == 0
-    # Falls, but not below where it was lowest, which follows it at the distance of a step.
-    assert marks(80, 10) == 0
-    assert marks(60, 10) > 20
-
-
-def test_a_bucket_that_the_account_will_fill_is_not_marked_for() -> None:
-    config = Config(
-        burst=10_000, depth=100_000, marks=True, account=True, mark_below=Fraction(10_000), mark_saved=50_000
-    )
-    assert Meter(config, level=2_000, saved=100_000).send(0, udp(1_000, ECT0)) == udp(1_000, ECT0)
-    # The account alone would mark one in 10^15.
-    assert Meter(config, level=2_000, saved=49_999).send(0, udp(1_000, ECT0)) == udp(1_000, CE)
-
-
-def test_without_account_nothing_is_marked_by_it() -> None:
-    config = Config(marks=True, mark_saved=100_000)
-    for other in (
-        config,
-        replace(config, account=True, timer=True),
-        replace(config, account=True, marks=False),
-    ):
-        assert Meter(other).send(0, udp(1_000, ECT0)) == udp(1_000, ECT0)
-    assert Meter(replace(config, account=True)).send(0, udp(1_000, ECT0)) == udp(1_000, CE)
-    assert Meter(replace(config, account=True)).send(0, udp(1_000)) == udp(1_000)
 
 
 def test_a_mark_that_is_dropped_is_no_mark() -> None:

@@ -134,7 +134,7 @@ def claims_of(rows: list[Row]) -> list[Claim]:
     quick={
         "senders": ("cubic+ECN", "udp"),
         "base_rtts_ms": (1.0, 10.0),
-        "schemes": ("plain-1s", "default", "bcpqp-1s", "fairpolicer-1s", "shaper"),
+        "schemes": ("plain-1s", "fair", "bcpqp-1s", "fairpolicer-1s", "shaper"),
         "duration_s": 10,
     },
 )

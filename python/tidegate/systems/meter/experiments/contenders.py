@@ -8,7 +8,7 @@ bytes of IP; every row of the experiments has it. Each stands with its published
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from tidegate import units
@@ -19,13 +19,10 @@ from tidegate.network import FiveTuple
 from tidegate.systems.meter.controller import (
     PAPER,
     PLAIN,
-    Bucket,
     Fixed,
-    Law,
     Meter,
     MeterController,
     Pid,
-    Trim,
 )
 from tidegate.systems.meter.experiments.peer_meters import (
     QUEUES,
@@ -63,8 +60,6 @@ class Contender:
     control: Control | None = None
     waits: bool = False
     """Whether packets wait in a queue: then `burst` is its buffer."""
-    moves: bool = False
-    """Whether a controller moves its rate: then its bound is one over ten seconds."""
     weakness: str = "not explained"
     """Why a claim about it does not hold."""
 
@@ -84,13 +79,12 @@ def equal(rate_bps: float, rtt_s: float) -> int:
     return fair_burst(rate_bps)
 
 
-def _friendly(bucket: Bucket, law: Law) -> Control:
-    return lambda meters, ports, burst: MeterController(meters, ports=ports, bucket=bucket, law=law)
+def _paper(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
+    return MeterController(meters, ports=ports, bucket=PAPER, law=Pid())
 
 
 def _plain(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
-    bucket = Bucket(burst=burst, burst_time=0, refill=PLAIN.refill, marks=False, second_chance=False)
-    return MeterController(meters, ports=ports, bucket=bucket, law=Fixed())
+    return MeterController(meters, ports=ports, bucket=replace(PLAIN, burst=burst), law=Fixed())
 
 
 def _standard(scheme: str) -> Control:
@@ -110,10 +104,6 @@ def _fairpolicer(meters: Sequence[Meter], ports: Ports, burst: int) -> Controlle
 
 def _fair(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
     return FairMeters(meters, ports=ports)
-
-
-def _bucket_and_account(bucket: Bucket) -> Size:
-    return lambda rate_bps, rtt_s: bucket.bytes(rate_bps) + bucket.saved_bytes(rate_bps)
 
 
 OF_BCPQP = (
@@ -147,23 +137,7 @@ CONTENDERS = {
         "paper",
         "meter",
         lambda rate_bps, rtt_s: PAPER.bytes(rate_bps),
-        _friendly(PAPER, Pid()),
-        moves=True,
-    ),
-    "default": Contender(
-        "friendly",
-        "#31a354",
-        "s",
-        "ours",
-        "meter",
-        _bucket_and_account(Bucket()),
-        _friendly(Bucket(), Trim()),
-        moves=True,
-        weakness=(
-            "one bucket for all flows: who heeds marks yields to who does not, and a packet with CE passes where the bucket holds "
-            "half of it; at long RTTs one mark halves a window that takes longer to grow again than the account lasts; at the start "
-            "the account and the bucket are full: 0.45 s"
-        ),
+        _paper,
     ),
     "fair": Contender(
         "fair meter",

@@ -282,7 +282,7 @@ def _against(rows: list[Row], ours: str, peer: str) -> list[Claim]:
     TABLE,
     quick={
         "cells": ("cubic-e+cubic", "cubic+bbr", "cubic+udp3", "8-cubic-e"),
-        "schemes": ("plain-1s", "default", "bcpqp-1s", "fairpolicer-1s", "drr"),
+        "schemes": ("plain-1s", "fair", "bcpqp-1s", "fairpolicer-1s", "drr"),
         "duration_s": 30,
     },
     backends=("sim", "live"),

@@ -15,7 +15,7 @@ def flows(
     most: Number = 4,
     target_mbps: int = 400,
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),
-    schemes: Schemes = ("plain", "paper", "paper-unbounded", "friendly"),
+    schemes: Schemes = ("plain", "paper", "paper-unbounded", "fair"),
     mtu: Mtu = 1500,
     duration_s: Seconds = 180,
 ) -> Plan:

@@ -181,7 +181,7 @@ def claims_of(rows: list[Row]) -> list[Claim]:
         "controls": ("cubic", "cubic+ECN"),
         "rates_mbps": (10.0, 50.0),
         "base_rtts_ms": (100.0,),
-        "schemes": ("plain-1s", "default", "bcpqp-1s"),
+        "schemes": ("plain-1s", "fair", "bcpqp-1s"),
     },
 )
 def longrtt(
@@ -195,7 +195,7 @@ def longrtt(
     ),
     rates_mbps: Annotated[tuple[float, ...], AtLeast(0.1, 1000)] = (10.0, 100.0, 300.0, 700.0),
     base_rtts_ms: Annotated[tuple[float, ...], AtLeast(0.01, 1000)] = (50.0, 100.0, 150.0, 200.0),
-    schemes: Contenders = ("plain-1s", "default", "fair", "bcpqp", "bcpqp-1s", "fairpolicer-1s", "shaper"),
+    schemes: Contenders = ("plain-1s", "fair", "bcpqp", "bcpqp-1s", "fairpolicer-1s", "shaper"),
 ) -> Plan:
     """One flow at long RTTs: the error of its goodput, over a window that each row states."""
 

@@ -15,7 +15,7 @@ from tidegate.experiments import AtLeast, Case, Plan, Run, experiment
 from tidegate.measures import Floats
 from tidegate.plots import all_rows
 from tidegate.results import Result
-from tidegate.systems.meter.controller import FRAME_BYTES, Meter, MeterController
+from tidegate.systems.meter.controller import FRAME_BYTES, Meter
 from tidegate.systems.meter.experiments.testbed import SCHEMES, SETTLED_S, Ours, star
 
 SECOND = units.PS_PER_S
@@ -55,7 +55,7 @@ def scale(
     meters: Annotated[int, AtLeast(1, 65_536)] = 10_000,
     target_mbps: int = 1,
     base_rtts_ms: tuple[float, ...] = (1.0, 10.0),
-    schemes: Ours = ("plain", "default"),
+    schemes: Ours = ("plain", "fair"),
     duration_s: Annotated[int, AtLeast(SETTLED_S + 1)] = 40,
 ) -> Plan:
     """Ten thousand simultaneous flows, each with its own meter, and one controller."""
@@ -79,23 +79,26 @@ def scale(
         return row
 
     def case(scheme: str, rtt: float) -> Case:
-        lab = star(rtt, link_rate=f"{max(10, 4 * meters * target_mbps // 1000)} Gbit/s")
+        lab = star(
+            rtt,
+            link_rate=f"{max(10, 4 * meters * target_mbps // 1000)} Gbit/s",
+            data_plane=SCHEMES[scheme].data_plane,
+        )
         net, (a, b) = lab.network, lab.hosts
         flows = [net.tcp(a, b, ecn="on", start=i * SECOND // meters) for i in range(meters)]
         asked = [Meter(n, target_mbps * 1_000_000, (net.five_tuple(flow),)) for n, flow in enumerate(flows)]
-        way, ports = SCHEMES[scheme], net.forwarding(lab.switch)
-        net.control(MeterController(asked, ports=ports, bucket=way.bucket, law=way.law))
+        lab.attach(asked, scheme)
         net.control(Spread(target_mbps * 1_000_000, meters))
         return Case(f"{scheme}-{rtt:g}ms", net, f"{duration_s} s", measure(scheme, rtt))
 
     def claims(rows: list[Row]) -> list[Claim]:
-        ours = [row for row in rows if row["scheme"] == "default"]
+        ours = [row for row in rows if row["scheme"] == "fair"]
         got = medians(ours, "within_5_percent", lambda row: f"{row['base_rtt_ms']:g} ms")
         return [
             between(
                 "most",
                 "ours",
-                "friendly: at least 95 % of the flows within 5 %, from the 10th second on",
+                "fair meter: at least 95 % of the flows within 5 %, from the 10th second on",
                 got,
                 0.95,
                 why="not explained",

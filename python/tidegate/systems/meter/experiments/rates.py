@@ -15,7 +15,7 @@ from tidegate.systems.meter.claims import CLAIMS
 from tidegate.systems.meter.experiments.scheme_grid import (
     QUICK_S,
     TABLE,
-    WHY_FRIENDLY,
+    WHY_FAIR,
     draw_rates,
     grid,
     rows_of,
@@ -31,7 +31,7 @@ LEAST_FLIGHT_PACKETS = 2
 def rates(
     rates_mbps: tuple[int, ...] = (100, 200, 300, 400, 500, 600, 700, 800),
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),
-    schemes: Schemes = ("plain", "rfc2697", "rfc2698", "paper", "paper-unbounded", "friendly", "shaper"),
+    schemes: Schemes = ("plain", "rfc2697", "rfc2698", "paper", "paper-unbounded", "fair", "shaper"),
     congestion_control: str = "cubic",
     ecn: str = "on",
     mtu: Mtu = 1500,
@@ -66,8 +66,7 @@ def _rate_claims(rows: list[Row], scheme: str, rtt: float, mtu: int) -> list[Cla
     where, id = f"{SCHEMES[scheme].text}, {rtt:g} ms", f"{scheme}-{rtt:g}ms"
     if scheme in ("plain", "rfc2697", "rfc2698"):
         return _plain_claims(rows, where, id, rtt, mtu)
-    if scheme == "friendly":
-        why = "the account saves tokens while the sender recovers from a loss, and passes them in one burst"
+    if scheme == "fair":
         return [
             between(
                 f"{id}-settled",
@@ -76,7 +75,7 @@ def _rate_claims(rows: list[Row], scheme: str, rtt: float, mtu: int) -> list[Cla
                 medians(rows, "settled_error", target_label),
                 -0.05,
                 0.05,
-                why=WHY_FRIENDLY,
+                why=WHY_FAIR,
                 form=Percents(),
             ),
             between(
@@ -86,7 +85,7 @@ def _rate_claims(rows: list[Row], scheme: str, rtt: float, mtu: int) -> list[Cla
                 medians(rows, "settled_excess_10_s", target_label),
                 -1,
                 0.05,
-                why=why,
+                why=WHY_FAIR,
                 form=Percents(),
             ),
         ]

@@ -26,10 +26,7 @@ TABLE = (
     "ce_marks",
     "timeouts",
 )
-WHY_FRIENDLY = (
-    "known limits: where two packets per RTT exceed the rate, bursts empty the bucket at any token rate; at RTTs of 100 ms and more "
-    "the rate is missed by far (README, What holds, and what does not); other causes are not explained"
-)
+WHY_FAIR = "not explained"
 
 
 def target_label(row: Row) -> str:

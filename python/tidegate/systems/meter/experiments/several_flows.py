@@ -11,31 +11,31 @@ from tidegate.experiments import Run
 from tidegate.papers import of_run
 from tidegate.plots import all_rows
 from tidegate.systems.meter.claims import CLAIMS
-from tidegate.systems.meter.experiments.scheme_grid import WHY_FRIENDLY, rows_of
+from tidegate.systems.meter.experiments.scheme_grid import WHY_FAIR, rows_of
 from tidegate.systems.meter.experiments.testbed import SCHEMES
 
 
 def flow_claims(
     experiment: str, rows: list[Row], schemes: Sequence[str], base_rtts_ms: Sequence[float], duration_s: int
 ) -> list[Claim]:
-    """The paper's claims about this experiment; and ours, that each flow is close to its target behind the friendly meter."""
+    """The paper's claims about this experiment; and ours, that each flow is close to its target behind the fair meter."""
     out = of_run(CLAIMS, experiment, rows, {"duration_s": duration_s})
-    if "friendly" not in schemes:
+    if "fair" not in schemes:
         return out
     for rtt in base_rtts_ms:
         settled = medians(
-            rows_of(rows, "friendly", rtt), "settled_error", lambda row: f"{row['case']}, flow {row['flow']}"
+            rows_of(rows, "fair", rtt), "settled_error", lambda row: f"{row['case']}, flow {row['flow']}"
         )
-        statement = f"{SCHEMES['friendly'].text}, {rtt:g} ms: every flow at most 5 % from its target, from the 10th second on"
+        statement = f"{SCHEMES['fair'].text}, {rtt:g} ms: every flow at most 5 % from its target, from the 10th second on"
         out.append(
             between(
-                f"friendly-{rtt:g}ms",
+                f"fair-{rtt:g}ms",
                 "ours",
                 statement,
                 settled,
                 -0.05,
                 0.05,
-                why=WHY_FRIENDLY,
+                why=WHY_FAIR,
                 form=Percents(),
             )
         )

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate import units
 from tidegate.claims import Claim, Percents, Row, between, medians
-from tidegate.control import SwitchApi
+from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import Case, Plan, Run, experiment
 from tidegate.measures import History
 from tidegate.results import Result
-from tidegate.systems.meter.controller import Meter, MeterController
+from tidegate.systems.meter.controller import Meter
 from tidegate.systems.meter.experiments.testbed import SCHEMES, Ours, Seconds, history, star
+from tidegate.systems.meter.tables import MeterTables
 
 SECOND = units.PS_PER_S
-WHY_CHANGED = (
-    "the account keeps the tokens that it saved at the old target, and a large window takes time to shrink"
-)
+WHY_CHANGED = "a limit is a time: what a queue holds at the old target passes at the new one; a large window takes time to shrink"
+
+
+class Steps(Controller):
+    """Gives meter 0 the next target in time."""
+
+    period = "1 s"
+
+    def __init__(self, meters: MeterTables, targets_mbps: Sequence[int], each_s: int) -> None:
+        self._meters = meters
+        self._targets = [mbps * 1_000_000 for mbps in targets_mbps]
+        self._each = each_s * SECOND
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        """Set the target of this time."""
+        self._meters.retarget(switch, 0, self._targets[min(now // self._each, len(self._targets) - 1)])
 
 
 @experiment("meter.step", backends=("sim", "live"), quick={"each_s": 20}, also="meter.target_changes")
@@ -27,19 +41,10 @@ def step(
     targets_mbps: tuple[int, ...] = (400, 200, 600),
     each_s: Seconds = 30,
     base_rtts_ms: tuple[float, ...] = (0.1, 0.5, 1.0),
-    schemes: Ours = ("paper", "friendly"),
+    schemes: Ours = ("paper", "fair"),
 ) -> Plan:
     """The target changes while a flow runs: time to reach it, and overshoot."""
     duration_s = each_s * len(targets_mbps)
-
-    class Stepped(MeterController):
-        """Gives its meter the next target in time."""
-
-        def tick(self, now: int, switch: SwitchApi) -> None:
-            super().tick(now, switch)
-            self.retarget(
-                switch, 0, targets_mbps[min(now // (each_s * SECOND), len(targets_mbps) - 1)] * 1_000_000
-            )
 
     def measure(scheme: str, rtt: float) -> Callable[[Result], list[Row]]:
         def rows(result: Result) -> list[Row]:
@@ -69,15 +74,17 @@ def step(
         return rows
 
     def case(scheme: str, rtt: float) -> Case:
-        lab = star(rtt)
+        lab = star(rtt, data_plane=SCHEMES[scheme].data_plane)
         net, (a, b) = lab.network, lab.hosts
         flow = net.tcp(a, b, congestion_control="cubic", ecn="on")
         meters = [Meter(0, targets_mbps[0] * 1_000_000, (net.five_tuple(flow),))]
-        lab.meter(meters, scheme, make=Stepped)
+        controller = lab.meter(meters, scheme)
+        assert controller is not None, "meters of `Ours` can change"
+        net.control(Steps(controller, targets_mbps, each_s))
         return Case(f"{scheme}-{rtt:g}ms", net, f"{duration_s} s", measure(scheme, rtt))
 
     def claims(rows: list[Row]) -> list[Claim]:
-        ours = [row for row in rows if row["scheme"] == "friendly"]
+        ours = [row for row in rows if row["scheme"] == "fair"]
         if not ours:
             return []
 
@@ -88,7 +95,7 @@ def step(
             between(
                 "error",
                 "ours",
-                "friendly: at most 5 % from the new target in the second half of its time",
+                "fair meter: at most 5 % from the new target in the second half of its time",
                 medians(ours, "relative_error", label),
                 -0.05,
                 0.05,
@@ -98,7 +105,7 @@ def step(
             between(
                 "overshoot",
                 "ours",
-                "friendly: no second more than 50 % above the new target, after the first",
+                "fair meter: no second more than 50 % above the new target, after the first",
                 medians(ours, "overshoot", label),
                 -1,
                 0.5,

@@ -5,9 +5,9 @@ Rates are of IP bytes, as RFC 2697 and RFC 2698 count; goodput, what an applicat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -30,10 +30,11 @@ from tidegate.systems.meter.controller import (
     Meter,
     MeterController,
     Pid,
-    Trim,
 )
 from tidegate.systems.meter.experiments.standard_meters import StandardMeters, shaped_port
+from tidegate.systems.meter.fair import FairMeters
 from tidegate.systems.meter.setup import program
+from tidegate.systems.meter.tables import MeterTables
 
 # Seconds in which a controller finds its rate; the paper's means over 180 s include them.
 SETTLED_S = 10
@@ -41,34 +42,36 @@ SETTLED_S = 10
 
 @dataclass(frozen=True)
 class Scheme:
-    """A way to meter."""
+    """A way to meter: a data plane, and for `meter.p4` its bucket and law."""
 
     text: str
     colour: str
     marker: str
-    bucket: Bucket
-    law: Law
+    data_plane: Literal["meter", "standard", "fair"] = "meter"
+    bucket: Bucket = PLAIN
+    law: Law = field(default_factory=Fixed)
 
 
 SCHEMES = {
-    "plain": Scheme("plain meter", "C3", "v", PLAIN, Fixed()),
-    "paper": Scheme("the paper's meter, our bounds", "C0", "o", PAPER, Pid()),
-    "paper-unbounded": Scheme("the paper's meter", "C9", "P", PAPER, UNBOUNDED),
-    # With a bucket as large as the paper's.
-    "friendly": Scheme("friendly meter", "C2", "s", Bucket(burst_time=0), Trim()),
-    "default": Scheme("friendly meter, default bucket", "C2", "s", Bucket(), Trim()),
+    "plain": Scheme("plain meter", "C3", "v"),
+    # As many bytes as the fair meter lets through at once: 1.05 s of the rate.
+    "plain-1s": Scheme("plain meter, 1 s", "C1", "<", bucket=replace(PLAIN, burst_time="1048576 us")),
+    "paper": Scheme("the paper's meter, our bounds", "C0", "o", bucket=PAPER, law=Pid()),
+    "paper-unbounded": Scheme("the paper's meter", "C9", "P", bucket=PAPER, law=UNBOUNDED),
+    "fair": Scheme("fair meter, 1 s", "C2", "s", "fair"),
     # Of the ablation, with the controller as published.
-    "red_ecn": Scheme("meter, RED_ECN", "C1", "^", PAPER, Fixed()),
-    "controller": Scheme("meter, controller", "C4", "D", PLAIN, UNBOUNDED),
+    "red_ecn": Scheme("meter, RED_ECN", "C1", "^", bucket=PAPER),
+    "controller": Scheme("meter, controller", "C4", "D", law=UNBOUNDED),
     # Others' meters, of `standard.p4`.
-    "rfc2697": Scheme("RFC 2697", "C5", "<", PLAIN, Fixed()),
-    "rfc2698": Scheme("RFC 2698", "C8", ">", PLAIN, Fixed()),
-    "shaper": Scheme("shaped queue", "0.5", "x", PLAIN, Fixed()),
+    "rfc2697": Scheme("RFC 2697", "C5", "<", "standard"),
+    "rfc2698": Scheme("RFC 2698", "C8", ">", "standard"),
+    "shaper": Scheme("shaped queue", "0.5", "x", "standard"),
 }
-STANDARD = ("rfc2697", "rfc2698", "shaper")
+"""By name. The bucket holds 128 KiB, if it does not say otherwise."""
+STANDARD = tuple(name for name, way in SCHEMES.items() if way.data_plane == "standard")
 Schemes = Annotated[tuple[str, ...], OneOf(SCHEMES)]
 Ours = Annotated[tuple[str, ...], OneOf([name for name in SCHEMES if name not in STANDARD])]
-"""Those of `meter.p4`."""
+"""Those of `meter.p4` and `fair.p4`."""
 
 
 Seconds = Annotated[int, AtLeast(2)]
@@ -106,24 +109,28 @@ class Star:
     switch: Switch
     hosts: list[Node]
 
-    def meter(
-        self,
-        meters: Iterable[Meter],
-        scheme: str,
-        *,
-        make: Callable[..., MeterController] = MeterController,
-        count_period: units.Time = "1 s",
-    ) -> None:
-        """Attach the controller of this scheme, and record the counts."""
+    def attach(self, meters: Iterable[Meter], scheme: str) -> MeterTables | None:
+        """Attach the controller of this scheme; returns it if meters can change while it runs."""
         asked, way = list(meters), SCHEMES[scheme]
         ports = self.network.forwarding(self.switch)
         if scheme in STANDARD:
             burst = units.size(way.bucket.burst)
             self.network.control(StandardMeters(asked, ports=ports, scheme=scheme, burst=burst))
-            self.network.control(Counts(len(asked), count_period, ("passed", "dropped")))
-            return
-        self.network.control(make(asked, ports=ports, bucket=way.bucket, law=way.law))
-        self.network.control(Counts(len(asked), count_period))
+            return None
+        made: MeterTables
+        if way.data_plane == "fair":
+            made = FairMeters(asked, ports=ports)
+        else:
+            made = MeterController(asked, ports=ports, bucket=way.bucket, law=way.law)
+        self.network.control(made)
+        return made
+
+    def meter(self, meters: Sequence[Meter], scheme: str) -> MeterTables | None:
+        """As `attach`, and record the counts of all meters."""
+        made = self.attach(meters, scheme)
+        counters = ("passed", "dropped") if scheme in STANDARD else ()
+        self.network.control(Counts(len(meters), counters=counters))
+        return made
 
 
 def star(
@@ -156,8 +163,7 @@ def metered_flows(
     mtu: int = 1500,
 ) -> Network:
     """TCP flows from a host to another, each through a meter of its own (Fig. 8 of the paper)."""
-    data_plane = "standard" if scheme in STANDARD else "meter"
-    lab = star(base_rtt_ms, link_rate=link_rate, data_plane=data_plane, mtu=mtu)
+    lab = star(base_rtt_ms, link_rate=link_rate, data_plane=SCHEMES[scheme].data_plane, mtu=mtu)
     net, (a, b) = lab.network, lab.hosts
     flows = [
         net.tcp(

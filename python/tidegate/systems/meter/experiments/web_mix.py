@@ -155,7 +155,7 @@ def _ratios(rows: list[Row], ours: str, peer: str, column: str) -> dict[str, flo
     TABLE,
     quick={
         "loads": (0.3,),
-        "schemes": ("plain-1s", "default", "bcpqp-1s", "drr"),
+        "schemes": ("plain-1s", "fair", "bcpqp-1s", "drr"),
         "target_mbps": 50.0,
         "duration_s": 60,
     },

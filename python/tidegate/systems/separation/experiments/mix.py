@@ -1,8 +1,8 @@
 """Reno, CUBIC and BBR together on one link: classes by round-trip time, by congestion control, by hash, and queues by flow.
 
 The paper names classes by congestion control as future work. Here who runs what is given, so that what such classes are worth can be
-told apart from how well congestion controls are recognised (`separation.cca`). Beside them stand DualPI2, and the TCP-friendly meter with
-a meter for each flow at its max-min share.
+told apart from how well congestion controls are recognised (`separation.cca`). Beside them stand DualPI2, and the fair meter: one meter
+at the link's rate for all flows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONTENDERS = {
     "rtt": "classes by RTT",
     "cca": "classes by congestion control",
     "dualpi2": "DualPI2",
-    "meter": "the TCP-friendly meter, one for each flow",
+    "meter": "the fair meter, one for all flows",
 }
 CLASSED = ("hash", "rtt", "cca")
 CONTROLS = ("reno", "cubic", "bbr", "bbr3", "htcp", "vegas")

@@ -17,7 +17,7 @@ from tidegate.network import Flow, Link, Network, Node, Switch
 from tidegate.results import Result
 from tidegate.systems.aqm import setup as aqm
 from tidegate.systems.meter import setup as meters
-from tidegate.systems.meter.controller import Meter
+from tidegate.systems.meter.tables import IngressPort, Meter
 from tidegate.systems.separation.controller import SeparationController
 from tidegate.systems.separation.setup import separation
 from tidegate.systems.separation.shares import max_min
@@ -73,7 +73,7 @@ class Testbed:
         self.s1, r2, self.s2 = (net.router(name) for name in ("s1", "r2", "s2"))
         self.r1 = r1 = self._first_router()
         edge = {"rate": f"{EDGE_GBPS:g} Gbit/s", "delay": f"{EDGE_DELAY_MS} ms", "queue": "100000 packets"}
-        before = net.link(self.s1, r1, **edge)  # type: ignore[arg-type]
+        self.before = before = net.link(self.s1, r1, **edge)  # type: ignore[arg-type]
         size = max(round(self.rate_mbps * 1e6 * self.buffer_ms / 1e3 / 8), 2 * (MTU + FRAMING))
         by_flow = self.scheme if self.scheme in ("drr", "fq_codel", "codel") else None
         limit = f"{size} B" if by_flow != "fq_codel" else "10240 packets"
@@ -92,20 +92,21 @@ class Testbed:
         if self.scheme == "dualpi2":
             return self.network.switch("r1", aqm.program("dualpi2"), queues=2)
         if self.scheme == "meter":
-            return self.network.switch("r1", meters.program())
+            return self.network.switch("r1", meters.program("fair"))
         return self.network.router("r1", linux=self.router == "linux")
 
     def manage(self) -> None:
-        """Give DualPI2 its port, or each flow a meter at its max-min share; when all flows are known."""
+        """Give DualPI2 its port, or all that comes one fair meter at the link's rate; when all flows are known."""
         if isinstance(self.r1, Switch) and self.scheme == "dualpi2":
             aqm.manage(self.network, self.r1, self.bottleneck)
         if isinstance(self.r1, Switch) and self.scheme == "meter":
-            share = self.rate_mbps * 1e6 * MTU / (MTU + FRAMING) / len(self.flows)
-            metered = [
-                Meter(number, round(share), (self.network.five_tuple(flow),))
-                for number, flow in enumerate(self.flows)
-            ]
-            meters.meter(self.network, self.r1, metered)
+            # The link counts frames, the meter bytes of IP.
+            rate = round(self.rate_mbps * 1e6 * MTU / (MTU + FRAMING))
+            meters.fair(
+                self.network,
+                self.r1,
+                [Meter(0, rate, (IngressPort(self.network.port(self.r1, self.before)),))],
+            )
 
     def ends(self, rtt_ms: float, access_mbps: float = 1e3 * EDGE_GBPS) -> tuple[Node, Node]:
         """A sender and a receiver with this round-trip time between them."""
