@@ -15,6 +15,7 @@ from tidegate.backends import common
 from tidegate.backends.build import build, linux_ends, watched_links
 from tidegate.control import Port, Queue
 from tidegate.control.runner import Runner
+from tidegate.hosts import linux_qdisc
 from tidegate.hosts.agents import HostAgents
 from tidegate.hosts.controls import Controls
 from tidegate.hosts.linux_port import LinuxPort
@@ -194,12 +195,16 @@ def _set_up(lab: Lab, hosts: dict[str, HostPlan], routers: dict[str, RouterPlan]
 def _linux_ports(
     network: Network, lab: Lab, routers: dict[str, RouterPlan], kept: ExitStack
 ) -> dict[tuple[Node, Link], RunningPort]:
-    """HTB at each port of Linux routers: the rate of the link and its queue, or the queues by class that it has."""
+    """HTB at each port of Linux routers: the rate of the link and its queue, or the queues by class that it has; or its qdisc."""
     described = {(one.router, one.link): one.port for one in network.class_ports}
     made: dict[tuple[Node, Link], RunningPort] = {}
     for name, router in routers.items():
         for number, link in enumerate(router.links):
             wire = router.wire(link)
+            qdisc = network.qdiscs.get((router.node, link))
+            if qdisc is not None:
+                linux_qdisc.install(qdisc, interface(number), lab.namespace(name))
+                continue
             # Rates of links count frames with `framing`, those of the router IP packets.
             rate = wire.rate * wire.mtu // (wire.mtu + wire.framing)
             queue = Queue(packets=wire.packets, bytes=wire.bytes)

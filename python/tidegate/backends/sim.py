@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidegate import _core
+from tidegate._core import TidegateError
 from tidegate.backends import common
 from tidegate.backends.build import build, watched_links
 from tidegate.hosts.agents import HostAgents
@@ -13,7 +14,15 @@ from tidegate.results import Note, Result
 
 
 def run(network: Network, until: int, seed: int, progress: common.Progress | None = None) -> Result:
-    """Run until `until` picoseconds."""
+    """Run until `until` picoseconds.
+
+    Raises `TidegateError` for a network with qdiscs of Linux.
+    """
+    for (router, link), qdisc in network.qdiscs.items():
+        raise TidegateError(
+            f"{router.name}: {qdisc.kind} at {link.name} is a qdisc of the kernel, which the simulator does not have; run it with "
+            "--backend live"
+        )
     core, ports = build(network, seed, with_flows=True)
     notes: list[Note] = []
     handle = _core.HostAgents(core)

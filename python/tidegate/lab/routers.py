@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from tidegate.hosts import linux_port
+from tidegate.hosts import linux_port, linux_qdisc
 from tidegate.lab.messages import RouterPort, SetUpRouter
 from tidegate.network import Link, Network, Node, Switch
 from tidegate.specs import Wire
@@ -106,6 +106,10 @@ def refusals(network: Network, ways: Ways) -> Iterator[str]:
     for router, _, over in network.routes:
         if router.linux:
             yield f"{router.name}: a route over {over.name}; a Linux router takes the shortest paths"
+    for (router, _), qdisc in network.qdiscs.items():
+        lacking = linux_qdisc.why_not(qdisc.kind)
+        if lacking is not None:
+            yield f"{router.name}: {lacking}"
     for classes in network.class_ports:
         if not classes.router.linux:
             continue

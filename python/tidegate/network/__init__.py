@@ -23,6 +23,7 @@ from tidegate.network.flows import FiveTuple, Flow, RequestResponse, TcpOptions
 from tidegate.network.links import Link, queue_limit
 from tidegate.network.network import Action, Network
 from tidegate.network.nodes import Node, Switch
+from tidegate.network.qdiscs import Qdisc
 
 Page = RequestResponse
 """The former name."""
@@ -36,6 +37,7 @@ __all__ = [
     "Network",
     "Node",
     "Page",
+    "Qdisc",
     "RequestResponse",
     "Switch",
     "TcpOptions",

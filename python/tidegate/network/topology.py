@@ -11,6 +11,7 @@ from tidegate.control.objects import demand_port
 from tidegate.network.classes import Classes
 from tidegate.network.links import Link, queue_limit
 from tidegate.network.nodes import Node, Switch
+from tidegate.network.qdiscs import Qdisc
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
 from tidegate.specs import Wire
@@ -32,6 +33,7 @@ class Topology:
         self._linked: set[int] = set()
         self.links: list[Link] = []
         self.class_ports: list[Classes] = []
+        self.qdiscs: dict[tuple[Node, Link], Qdisc] = {}
         self.changes: list[tuple[int, Link, str, Wire]] = []
         self.running: Callable[[int, Link, str, Wire], None] | None = None
 
@@ -122,11 +124,28 @@ class Topology:
         if router.kind != "router":
             raise TidegateError(f"{router.name} is a {router.kind}; queues by class are for plain routers")
         self.port(router, link)
-        if any(known.router is router and known.link is link for known in self.class_ports):
-            raise TidegateError(f"the port of {router.name} at {link.name} has queues by class already")
+        self._demand_plain_port(router, link)
         made = Classes(router, link, port)
         self.class_ports.append(made)
         return made
+
+    def _demand_plain_port(self, router: Node, link: Link) -> None:
+        if any(known.router is router and known.link is link for known in self.class_ports):
+            raise TidegateError(f"the port of {router.name} at {link.name} has queues by class already")
+        if (router, link) in self.qdiscs:
+            raise TidegateError(f"the port of {router.name} at {link.name} has a qdisc already")
+
+    def qdisc(self, router: Node, link: Link, qdisc: Qdisc) -> None:
+        """Give a Linux router's port at a link a qdisc of the kernel in place of the link's queue and rate; such a network runs live alone."""
+        self._demand_node(router, "the router of a qdisc")
+        self._demand_link(link, "the link of a qdisc")
+        if not router.linux:
+            raise TidegateError(
+                f"{router.name} is not a Linux router (router(linux=True)); qdiscs are for those"
+            )
+        self.port(router, link)
+        self._demand_plain_port(router, link)
+        self.qdiscs[router, link] = qdisc
 
     def port(self, node: Node, link: Link) -> int:
         """The number of a link's port at one of its nodes."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tidegate import TidegateError
 from tidegate.measures import History
-from tidegate.systems.meter.experiments.contenders import CONTENDERS, burst_bytes, burst_columns
+from tidegate.systems.meter.experiments.contenders import CONTENDERS, SIMULATED, burst_bytes, burst_columns
 from tidegate.systems.meter.experiments.customer import (
     PASSED,
     Customer,
@@ -37,6 +38,12 @@ from tidegate.systems.meter.experiments.customer import (
         ("shaper", 100, 10, 125_000),
         ("fair", 100, 10, 13_107_200),
         ("drr", 100, 10, 250_000),
+        ("linux-police", 100, 10, 13_107_200),
+        ("linux-tbf", 100, 10, 125_000),
+        ("linux-tbf", 10, 1, 30_000),
+        ("linux-htb", 100, 10, 125_000),
+        ("linux-fq_codel", 100, 10, 15_140_000),
+        ("linux-cake", 100, 10, 15_140_000),
     ],
 )
 def test_the_bursts(name: str, mbps: float, rtt_ms: float, size: int) -> None:
@@ -77,7 +84,7 @@ def test_excess_is_the_bucket_that_would_pass_all() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CONTENDERS)
+@pytest.mark.parametrize("name", SIMULATED)
 def test_each_holds_datagrams_to_the_rate_and_its_burst(name: str) -> None:
     at = Customer(name, 20, 5)
     at.udp(10, start="10 ms")
@@ -117,3 +124,14 @@ def test_a_flow_that_has_not_begun_has_nothing() -> None:
         assert history.time_s[0] == 0
         assert history.mbps() > 0
         assert history.windows_mbps(1).min() == 0
+
+
+@pytest.mark.parametrize("name", [name for name in CONTENDERS if name not in SIMULATED])
+def test_the_simulator_has_no_qdisc_of_linux(name: str) -> None:
+    at = Customer(name, 20, 5)
+    at.udp(2)
+    with pytest.raises(
+        TidegateError,
+        match="a qdisc of the kernel, which the simulator does not have; run it with --backend live",
+    ):
+        at.attach("1 s").run("1 s")

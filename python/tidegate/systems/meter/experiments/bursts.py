@@ -17,7 +17,7 @@ from tidegate.measures import History
 from tidegate.network import Network
 from tidegate.plots import all_rows
 from tidegate.results import Result
-from tidegate.systems.meter.experiments.contenders import CONTENDERS, Contenders, burst_columns
+from tidegate.systems.meter.experiments.contenders import CONTENDERS, SIMULATED, Contenders, burst_columns
 from tidegate.systems.meter.experiments.customer import PASSED, Customer, sent
 
 SAMPLE = "1 ms"
@@ -141,7 +141,7 @@ def claims_of(rows: list[Row]) -> list[Claim]:
 def burst(
     senders: Annotated[tuple[str, ...], OneOf(SENDERS)] = ("cubic", "cubic+ECN", "bbr", "dctcp+ECN", "udp"),
     base_rtts_ms: tuple[float, ...] = (0.1, 1.0, 10.0, 50.0),
-    schemes: Contenders = tuple(CONTENDERS),
+    schemes: Contenders = SIMULATED,
     target_mbps: float = 100.0,
     duration_s: Annotated[int, AtLeast(START_S + 1)] = 20,
 ) -> Plan:

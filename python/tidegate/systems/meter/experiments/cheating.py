@@ -19,7 +19,13 @@ from tidegate.network import Network
 from tidegate.plots import all_rows
 from tidegate.results import Result
 from tidegate.systems.meter.experiments.contender_grid import Shading, draw_grid
-from tidegate.systems.meter.experiments.contenders import CONTENDERS, Contenders, burst_bytes, burst_columns
+from tidegate.systems.meter.experiments.contenders import (
+    CONTENDERS,
+    SIMULATED,
+    Contenders,
+    burst_bytes,
+    burst_columns,
+)
 from tidegate.systems.meter.experiments.customer import PASSED, Customer, excess, sent
 
 BASE_RTT_MS = 1.0
@@ -135,7 +141,7 @@ def cheat(
     patterns: Annotated[tuple[str, ...], OneOf(PATTERNS)] = tuple(PATTERNS),
     packet_bytes: Annotated[tuple[int, ...], AtLeast(40, 1500)] = (40, 1500),
     senders: Annotated[tuple[int, ...], AtLeast(1, 1000)] = (1, 16),
-    schemes: Contenders = tuple(CONTENDERS),
+    schemes: Contenders = SIMULATED,
     target_mbps: float = 10.0,
     duration_s: Annotated[int, AtLeast(1)] = 20,
 ) -> Plan:

@@ -16,6 +16,7 @@ from tidegate.claims import Row
 from tidegate.control import Controller
 from tidegate.experiments import OneOf
 from tidegate.network import FiveTuple
+from tidegate.network.qdiscs import QdiscKind
 from tidegate.systems.meter.controller import (
     PAPER,
     PLAIN,
@@ -44,6 +45,8 @@ Size = Callable[[float, float], int]
 LEAST_BDP = 3000
 """Two packets: less than that holds nothing."""
 LEAST_SECOND = 30_000
+LINUX_BUFFER = 15_140_000
+"""Bytes of the queues of FQ-CoDel and CAKE together: 10 000 frames, so that their AQM decides and not a limit."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,11 @@ class Contender:
     marker: str
     of: Literal["ours", "standard", "paper", "peer"]
     data_plane: str | None
-    """The P4 program; `None`: a plain router whose queues are by flow."""
+    """The P4 program; `None`: a plain router whose queues are by flow, or a Linux router with `qdisc`."""
     burst: Size
     control: Control | None = None
+    qdisc: QdiscKind | None = None
+    """A qdisc of Linux, at a Linux router: live alone."""
     waits: bool = False
     """Whether packets wait in a queue: then `burst` is its buffer."""
     weakness: str = "not explained"
@@ -72,6 +77,11 @@ def bdp(rate_bps: float, rtt_s: float) -> int:
 def seconds(count: float) -> Size:
     """So many seconds of the rate, at least 30 kB."""
     return lambda rate_bps, rtt_s: max(round(rate_bps / 8 * count), LEAST_SECOND)
+
+
+def buffered(rate_bps: float, rtt_s: float) -> int:
+    """A bandwidth-delay product, at least 30 kB: bytes that wait in a queue of Linux."""
+    return max(round(rate_bps / 8 * rtt_s), LEAST_SECOND)
 
 
 def equal(rate_bps: float, rtt_s: float) -> int:
@@ -190,10 +200,41 @@ CONTENDERS = {
         lambda rate_bps, rtt_s: max(2 * bdp(rate_bps, rtt_s), LEAST_SECOND),
         waits=True,
     ),
+    "linux-police": Contender("Linux police, 1 s", "#e6550d", "^", "standard", None, equal, qdisc="police"),
+    "linux-tbf": Contender(
+        "Linux TBF, 1 BDP", "0.3", "x", "standard", None, buffered, qdisc="tbf", waits=True
+    ),
+    "linux-htb": Contender(
+        "Linux HTB, 1 BDP", "0.45", "+", "standard", None, buffered, qdisc="htb", waits=True
+    ),
+    "linux-fq_codel": Contender(
+        "Linux HTB, FQ-CoDel",
+        "#17becf",
+        "h",
+        "standard",
+        None,
+        lambda rate_bps, rtt_s: LINUX_BUFFER,
+        qdisc="fq_codel",
+        waits=True,
+    ),
+    "linux-cake": Contender(
+        "Linux CAKE",
+        "#1f77b4",
+        "H",
+        "standard",
+        None,
+        lambda rate_bps, rtt_s: LINUX_BUFFER,
+        qdisc="cake",
+        waits=True,
+    ),
 }
 """By name. BC-PQP's Q is 10 M and FairPolicer's B is M, as BC-PQP's authors size them; a shaper's buffer is theirs too for `drr`."""
 
-Contenders = Annotated[tuple[str, ...], OneOf(CONTENDERS)]
+SIMULATED = tuple(name for name, way in CONTENDERS.items() if way.qdisc is None)
+"""Those that the simulator has too."""
+Contenders = Annotated[tuple[str, ...], OneOf(SIMULATED)]
+AnyContenders = Annotated[tuple[str, ...], OneOf(CONTENDERS)]
+"""Those that Linux alone has as well."""
 
 
 def burst_bytes(name: str, rate_mbps: float, rtt_ms: float) -> int:

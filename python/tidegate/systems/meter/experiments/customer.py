@@ -2,7 +2,8 @@
 
     sources -- meter -- far -- sinks
 
-The meter is the contender: a P4 switch, or for `drr` a plain router whose link to `far` has the metered rate. What passes is counted on
+The meter is the contender: a P4 switch, for `drr` a plain router whose link to `far` has the metered rate, or a Linux router with a
+qdisc. What passes is counted on
 that link, in bytes of IP, for all contenders alike. TCP flows go to one sink; a UDP flow has a sink of its own, whose link is counted.
 Goodput is scaled by 1500/1448 (MTU over payload, with timestamps) to compare it with rates of IP.
 """
@@ -20,7 +21,7 @@ import polars as pl
 from tidegate import units
 from tidegate.control import Port, Queue, Shaper
 from tidegate.measures import History
-from tidegate.network import Flow, Link, Network, Node, Switch
+from tidegate.network import Flow, Link, Network, Node, Qdisc, Switch
 from tidegate.results import Result
 from tidegate.systems.meter.controller import FRAME_BYTES, Match, Meter, Prefix
 from tidegate.systems.meter.experiments.contenders import CONTENDERS, burst_bytes, rate_bps
@@ -28,6 +29,7 @@ from tidegate.systems.meter.setup import program
 
 IP_OF_PAYLOAD = 1500 / 1448
 """Bytes of IP for a byte of goodput, in full packets with timestamps."""
+FRAME_OF_IP = (1500 + FRAME_BYTES) / 1500
 SINK = "far -> udp{}"
 PASSED = "meter -> far"
 
@@ -58,14 +60,21 @@ class Customer:
         self._delay = round(self.base_rtt_ms * 1e9 / 4)
         self._source, self._sink = net.host("source"), net.host("sink")
         self.meter = (
-            net.router("meter") if way.data_plane is None else net.switch("meter", program(way.data_plane))
+            net.router("meter", linux=way.qdisc is not None)
+            if way.data_plane is None
+            else net.switch("meter", program(way.data_plane))
         )
         self._far = net.router("far")
         self._join(self._source, self.meter)
-        if isinstance(self.meter, Switch):
+        if isinstance(self.meter, Switch) or way.qdisc is not None:
             self.passed = net.link(
                 self.meter, self._far, rate=self.link_rate, delay=0, queue="10000 packets", framing=0
             )
+            if way.qdisc is not None:
+                # The kernel counts frames; full packets leave at the rate of IP.
+                rate = round(self.rate_mbps * 1e6 * FRAME_OF_IP)
+                size = round(self.burst * FRAME_OF_IP)
+                net.qdisc(self.meter, self.passed, Qdisc(way.qdisc, rate, burst=size, limit=size))
         else:
             self.passed = net.link(
                 self.meter,
@@ -153,8 +162,8 @@ class Customer:
             net.control(way.control(meters, net.forwarding(self.meter), self.burst), self.meter)
             if way.waits:
                 # A shaper counts frames; full packets leave at the rate of IP.
-                rate = round(self.rate_mbps * 1e6 * (1500 + FRAME_BYTES) / 1500)
-                size = round(self.burst * (1500 + FRAME_BYTES) / 1500)
+                rate = round(self.rate_mbps * 1e6 * FRAME_OF_IP)
+                size = round(self.burst * FRAME_OF_IP)
                 queue = Queue(bytes=size, shaper=Shaper(rate, f"{1500 + FRAME_BYTES} B"))
                 net.configure(self.meter, self.passed, Port((queue,)))
         net.record(period, self.watched if sinks else [self.passed])

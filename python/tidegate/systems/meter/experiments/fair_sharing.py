@@ -19,7 +19,7 @@ from tidegate.network import Network
 from tidegate.plots import all_rows
 from tidegate.results import Result, jain
 from tidegate.systems.meter.experiments.contender_grid import Shading, draw_grid
-from tidegate.systems.meter.experiments.contenders import CONTENDERS, Contenders, burst_columns
+from tidegate.systems.meter.experiments.contenders import CONTENDERS, SIMULATED, AnyContenders, burst_columns
 from tidegate.systems.meter.experiments.customer import PASSED, Customer, retransmits_since, sent
 
 SECOND = units.PS_PER_S
@@ -301,7 +301,7 @@ def _against(rows: list[Row], ours: str, peer: str) -> list[Claim]:
 )
 def fair(
     cells: Annotated[tuple[str, ...], OneOf(CELLS)] = tuple(CELLS),
-    schemes: Contenders = tuple(CONTENDERS),
+    schemes: AnyContenders = SIMULATED,
     target_mbps: float = 100.0,
     base_rtt_ms: float = 10.0,
     duration_s: Annotated[int, AtLeast(SETTLED_S + WINDOW_S)] = 60,

@@ -22,7 +22,7 @@ from tidegate.experiments import AtLeast, Case, MayRepeat, OneOf, Plan, Run, exp
 from tidegate.network import Network
 from tidegate.plots import all_rows
 from tidegate.results import Result
-from tidegate.systems.meter.experiments.contenders import CONTENDERS, Contenders, burst_columns
+from tidegate.systems.meter.experiments.contenders import CONTENDERS, SIMULATED, Contenders, burst_columns
 from tidegate.systems.meter.experiments.customer import PASSED, Customer, sent
 
 SETTLED_S = 10
@@ -165,7 +165,7 @@ def mix(
     bulk: Annotated[tuple[str, ...], OneOf(BULK), MayRepeat()] = ("cubic+ECN", "cubic"),
     sizes: Annotated[str, OneOf(workloads.known())] = "web-search",
     ecn: str = "on",
-    schemes: Contenders = tuple(CONTENDERS),
+    schemes: Contenders = SIMULATED,
     target_mbps: float = 100.0,
     base_rtt_ms: float = 10.0,
     duration_s: Annotated[int, AtLeast(SETTLED_S + TAIL_S + 10)] = 140,

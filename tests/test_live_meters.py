@@ -1,0 +1,87 @@
+"""Linux's own meters and shapers as contenders of the fair meter: each holds datagrams to its rate; what a kernel lacks is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from live import again_if_disturbed, needs_iperf3, needs_namespaces
+from tidegate import TidegateError
+from tidegate.hosts import linux_qdisc
+from tidegate.lab.routers import Ways, refusals
+from tidegate.network import Link, Network, Node, Qdisc
+from tidegate.systems.meter.experiments.contenders import CONTENDERS
+from tidegate.systems.meter.experiments.customer import PASSED, Customer, sent
+
+LINUX = [name for name, way in CONTENDERS.items() if way.qdisc is not None]
+
+
+@needs_namespaces
+@needs_iperf3
+@pytest.mark.parametrize("name", LINUX)
+@again_if_disturbed
+def test_each_holds_datagrams_to_its_rate(name: str) -> None:
+    kind = CONTENDERS[name].qdisc
+    assert kind is not None
+    lacking = linux_qdisc.why_not(kind)
+    if lacking is not None:
+        pytest.skip(lacking)
+    at = Customer(name, 10, 5, apart=True)
+    at.udp(2)
+    result = at.attach("100 ms").run("4 s", backend="live")
+    passed = sent(result, PASSED)
+    # The policer's bucket is empty after 1.05 s.
+    assert passed.mbps(2.5) == pytest.approx(10, rel=0.03)
+    if name == "linux-police":
+        assert passed.bytes[-1] == pytest.approx(10e6 / 8 * 4 + at.burst, rel=0.1)
+
+
+def line() -> tuple[Network, Node, Link]:
+    net = Network()
+    a, b, router = net.host("a"), net.host("b"), net.router("r", linux=True)
+    net.link(a, router, rate="1 Gbit/s", delay="1 ms")
+    return net, router, net.link(router, b, rate="1 Gbit/s", delay="1 ms")
+
+
+def test_a_qdisc_that_the_kernel_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, router, out = line()
+    net.qdisc(router, out, Qdisc("cake", "10 Mbit/s"))
+    monkeypatch.setattr(linux_qdisc, "why_not", lambda kind: f"this kernel does not take {kind}")
+    assert list(refusals(net, Ways(net))) == ["r: this kernel does not take cake"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate", "sizes", "why"),
+    [
+        ("sfq", "1 Mbit/s", {}, "there is no qdisc 'sfq' here; known: police, tbf, htb, fq_codel, cake"),
+        ("tbf", "1 kbit/s", {}, "the qdisc's rate is 1 kbit/s; give 8 kbit/s or more"),
+        (
+            "tbf",
+            "1 Mbit/s",
+            {"limit": "1 kB"},
+            "the qdisc's limit is 1 kB; give a frame of 1514 bytes to 4 GB",
+        ),
+        (
+            "police",
+            "1 Mbit/s",
+            {"burst": "5 GB"},
+            "the qdisc's burst is 5 GB; give a frame of 1514 bytes to 4 GB",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(kind: str, rate: str, sizes: dict[str, str], why: str) -> None:
+    with pytest.raises(TidegateError, match=why):
+        Qdisc(kind, rate, **sizes)  # type: ignore[arg-type]
+
+
+def test_a_port_has_one_qdisc_and_a_linux_router() -> None:
+    net, router, out = line()
+    qdisc = Qdisc("tbf", "10 Mbit/s")
+    net.qdisc(router, out, qdisc)
+    with pytest.raises(TidegateError, match="the port of r at r - b has a qdisc already"):
+        net.qdisc(router, out, qdisc)
+    plain = net.router("plain")
+    link = net.link(plain, router, rate="1 Gbit/s", delay="1 ms")
+    with pytest.raises(
+        TidegateError, match=r"plain is not a Linux router \(router\(linux=True\)\); qdiscs are for those"
+    ):
+        net.qdisc(plain, link, qdisc)
