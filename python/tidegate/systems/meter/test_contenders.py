@@ -29,6 +29,7 @@ from tidegate.systems.meter.experiments.customer import (
         ("plain-1s", 0.1, 10, 52_429),
         ("rfc2697-1s", 100, 10, 13_107_200),
         ("rfc2698-1s", 100, 10, 13_107_200),
+        ("v1model-1s", 100, 10, 13_107_200),
         ("paper", 100, 10, 131_072),
         # 10 M and M, of CUBIC: 7.2 x 125 000^(4/3).
         ("bcpqp", 100, 10, 450_000_000),

@@ -140,6 +140,9 @@ CONTENDERS = {
     "rfc2698-1s": Contender(
         "RFC 2698, 1 s", "#bd9e39", "2", "standard", "standard", equal, _standard("rfc2698")
     ),
+    "v1model-1s": Contender(
+        "v1model's meter, 1 s", "#e7ba52", "3", "standard", "standard", equal, _standard("v1model")
+    ),
     "paper": Contender(
         "the paper's",
         "#3182bd",

@@ -1,4 +1,4 @@
-"""The meters to compare with (`standard.p4`): RFC 2697, RFC 2698, or a shaped queue for each flow."""
+"""The meters to compare with (`standard.p4`): RFC 2697, RFC 2698 (in P4, or v1model's own), or a shaped queue for each flow."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from tidegate import units
 from tidegate.control import Controller, Port, Queue, Shaper, SwitchApi
 from tidegate.systems.meter.controller import BPS_TO_RATE, FRAME_BYTES, SCALE, Meter, table_entry
 
+MTU = 1500
+FRAME = MTU + FRAME_BYTES
+
 
 class StandardMeters(Controller):
-    """The meters to compare with (`standard.p4`): RFC 2697, RFC 2698, or a shaped queue for each flow."""
+    """The meters to compare with (`standard.p4`): RFC 2697, RFC 2698 (in P4, or v1model's own), or a shaped queue for each flow."""
 
     def __init__(self, meters: Sequence[Meter], *, ports: dict[str, int], scheme: str, burst: int) -> None:
         self._meters = meters
@@ -34,9 +37,18 @@ class StandardMeters(Controller):
             way, values = {
                 "rfc2697": ("rfc2697", [burst, 0]),
                 "rfc2698": ("rfc2698", [burst, burst]),
+                "v1model": ("v1model_meter", []),
                 "shaper": ("shape", [number]),
             }[self._scheme]
             switch.table_add("meters", [number], way, values)
+            if self._scheme == "v1model":
+                # It counts frames; the rate and the burst are of IP.
+                switch.meter_set(
+                    "frames",
+                    number,
+                    committed_rate=round(units.rate(meter.target) * FRAME / MTU),
+                    committed_burst=round(self._burst * FRAME / MTU),
+                )
             for table, key in map(table_entry, meter.matches):
                 switch.table_add(table, key, "use", [number])
 
