@@ -58,7 +58,7 @@ impl Source {
         let options = p4lang::Options {
             include_dirs: self.includes.clone(),
             defines: self.defines.iter().map(|d| definition(d)).collect::<Result<_>>()?,
-            no_files: false,
+            ..p4lang::Options::default()
         };
         let compiled =
             p4lang::compile_file(&self.path, &options).map_err(|e| Failure(unreadable(&self.path, &e)))?;

@@ -64,6 +64,10 @@ pub fn lex(sources: &SourceMap, file: FileId, diagnostics: &mut Vec<Diagnostic>)
     let newline: Name = Arc::from("\n");
     // Where the tokens of the current line start.
     let mut line = 0;
+    // End of the line with a directive that has strings.
+    let mut line_end = 0;
+    // A string that began before this place does not end.
+    let mut open_until = 0;
     while at < bytes.len() {
         let start = at;
         let byte = bytes[at];
@@ -133,20 +137,35 @@ pub fn lex(sources: &SourceMap, file: FileId, diagnostics: &mut Vec<Diagnostic>)
             }
             b'"' => {
                 // A string may go over several lines, but a directive ends with its line.
-                let whole = match out.get(line) {
-                    Some(first) if first.is("#") => {
-                        text[start..].find('\n').map_or(&text[start..], |end| &text[start..start + end])
+                if matches!(out.get(line), Some(first) if first.is("#")) {
+                    if line_end <= start {
+                        line_end = text[start..].find('\n').map_or(bytes.len(), |end| start + end);
                     }
-                    _ => &text[start..],
-                };
-                match string_end(whole.as_bytes()) {
-                    Some(length) => {
-                        at += length;
-                        TokenKind::Str
+                    match string_end(&bytes[start..line_end]) {
+                        Ok(length) => {
+                            at += length;
+                            TokenKind::Str
+                        }
+                        Err(_) => {
+                            at = line_end;
+                            TokenKind::Unknown
+                        }
                     }
-                    None => {
-                        at += text[start..].find('\n').unwrap_or(text.len() - start);
-                        TokenKind::Unknown
+                } else if start < open_until {
+                    // An escaped quote of a string without an end has none either.
+                    at += text[start..].find('\n').unwrap_or(text.len() - start);
+                    TokenKind::Unknown
+                } else {
+                    match string_end(&bytes[start..]) {
+                        Ok(length) => {
+                            at += length;
+                            TokenKind::Str
+                        }
+                        Err(length) => {
+                            open_until = start + length;
+                            at += text[start..].find('\n').unwrap_or(text.len() - start);
+                            TokenKind::Unknown
+                        }
                     }
                 }
             }
@@ -198,6 +217,11 @@ pub struct Number {
     pub signed: bool,
 }
 
+/// Steps of work that [`number`] takes: decimal digits cost their square.
+pub fn number_cost(text: &str) -> usize {
+    1 + text.len() * text.len() / 10_000
+}
+
 /// Reads `12`, `0x1F`, `0b10_01`, `0o17`, `0d9`, `8w255`, `4s0b1010` (section 6.4.3.2).
 pub fn number(text: &str) -> Result<Number, String> {
     let digits_end = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'_').count();
@@ -236,15 +260,17 @@ pub fn number(text: &str) -> Result<Number, String> {
     Ok(Number { value, width, signed })
 }
 
-/// Length of the string at the start of a text. A line with a directive cannot be part of one.
-fn string_end(text: &[u8]) -> Option<usize> {
+/// Length of the string at the start of a text; or of what was looked at if it does not end. A line with a directive cannot
+/// be part of one.
+fn string_end(text: &[u8]) -> Result<usize, usize> {
     let mut at = 1;
     loop {
-        match text.get(at)? {
-            b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            b'\n' if is_directive(&text[at + 1..]) => return None,
-            _ => at += 1,
+        match text.get(at) {
+            Some(b'"') => return Ok(at + 1),
+            Some(b'\\') => at += 2,
+            Some(b'\n') if is_directive(&text[at + 1..]) => return Err(at),
+            Some(_) => at += 1,
+            None => return Err(text.len()),
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod diag;
 pub mod hir;
 pub mod ir;
 pub mod lex;
+pub mod limits;
 pub mod lower;
 pub mod p4info;
 pub mod parse;
@@ -14,11 +15,13 @@ pub mod render;
 pub mod source;
 
 use std::path::Path;
+use std::rc::Rc;
 
+pub use limits::{Budget, Limits};
 pub use preprocess::Options;
 
 use diag::{Diagnostic, Severity};
-use source::SourceMap;
+use source::{SourceMap, Span};
 
 /// Preprocesses and parses. No tree if there was an error.
 pub fn parse_str(
@@ -27,14 +30,31 @@ pub fn parse_str(
     path: Option<&Path>,
     options: &Options,
 ) -> (SourceMap, Option<ast::Program>, Vec<Diagnostic>) {
+    parse_within(name, text, path, options, &Budget::new(&options.limits))
+}
+
+fn parse_within(
+    name: &str,
+    text: &str,
+    path: Option<&Path>,
+    options: &Options,
+    budget: &Budget,
+) -> (SourceMap, Option<ast::Program>, Vec<Diagnostic>) {
     let mut sources = SourceMap::default();
     let mut diagnostics = Vec::new();
+    if text.len() as u64 > options.limits.source_bytes {
+        let main = sources.add(name, "");
+        let start = Span { file: main, start: 0, end: 0 };
+        diagnostics.push(limits::beyond("too-large", "source_bytes", options.limits.source_bytes, start));
+        return (sources, None, diagnostics);
+    }
     let main = sources.add(name, text);
     let core = ("core.p4", include_str!("builtin/core.p4"));
     let builtin: Vec<_> = std::iter::once(core).chain(lower::declarations()).collect();
-    let preprocessor = preprocess::Preprocessor::new(&mut sources, &mut diagnostics, options, &builtin);
+    let preprocessor =
+        preprocess::Preprocessor::new(&mut sources, &mut diagnostics, options, budget, &builtin);
     let tokens = preprocessor.run(main, path);
-    let (program, found) = parse::parse(tokens);
+    let (program, found) = parse::parse(tokens, budget);
     diagnostics.extend(found);
     let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);
     (sources, (!failed).then_some(program), diagnostics)
@@ -48,10 +68,15 @@ pub struct Compiled {
     pub program: Option<ir::Program>,
     /// In source order within each phase.
     pub diagnostics: Vec<Diagnostic>,
+    /// What was used of each limit, by name ([`Limits`]).
+    pub used: Vec<(&'static str, u64)>,
 }
 
 /// Codes of the warnings that say why a program without errors cannot be run.
 pub const NOTHING_TO_RUN: [&str; 2] = [lower::NO_MAIN, lower::OTHER_ARCHITECTURE];
+
+/// Warnings that are kept.
+const MAX_WARNINGS: usize = 1_000;
 
 /// Stack for a compilation: syntax trees may be deep, and debug builds have large frames.
 const STACK: usize = 1 << 29;
@@ -85,16 +110,27 @@ impl Compiled {
 }
 
 fn compile_here(name: &str, text: &str, path: Option<&Path>, options: &Options) -> Compiled {
-    let (sources, program, mut diagnostics) = parse_str(name, text, path, options);
+    let budget = Rc::new(Budget::new(&options.limits));
+    let (sources, program, mut diagnostics) = parse_within(name, text, path, options, &budget);
     let mut lowered = None;
     if let Some(program) = program {
-        let (hir, found) = check::check(&program);
+        let (hir, found) = check::check(&program, &budget);
         diagnostics.extend(found);
         if let Some(hir) = hir {
-            let (program, found) = lower::lower(&hir, &sources);
+            let (program, found) = lower::lower(&hir, &sources, &budget);
             diagnostics.extend(found);
             lowered = program;
         }
     }
-    Compiled { sources, program: lowered, diagnostics }
+    keep_some(&mut diagnostics);
+    Compiled { sources, program: lowered, diagnostics, used: budget.all_used() }
+}
+
+/// Warnings beyond the first [`MAX_WARNINGS`] are left out; each phase limits its errors itself.
+fn keep_some(diagnostics: &mut Vec<Diagnostic>) {
+    let mut warnings = 0;
+    diagnostics.retain(|d| {
+        warnings += usize::from(d.severity == Severity::Warning);
+        d.severity == Severity::Error || warnings <= MAX_WARNINGS
+    });
 }

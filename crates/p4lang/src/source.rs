@@ -98,6 +98,11 @@ impl SourceMap {
         (line as u32, column as u32 + 1)
     }
 
+    /// Line of a span's start, from 1.
+    pub fn line(&self, span: Span) -> usize {
+        self.file(span.file).line_starts.partition_point(|s| *s <= span.start).max(1)
+    }
+
     /// The source text that a span covers.
     pub fn text(&self, span: Span) -> &str {
         self.file(span.file).text.get(span.start as usize..span.end as usize).unwrap_or("")

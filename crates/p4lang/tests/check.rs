@@ -5,7 +5,7 @@ use p4lang::{Options, check::check, parse_str};
 fn findings(text: &str) -> Vec<(String, u32, &'static str)> {
     let (sources, program, diagnostics) = parse_str("t.p4", text, None, &Options::default());
     let program = program.unwrap_or_else(|| panic!("{diagnostics:?}"));
-    let (_, diagnostics) = check(&program);
+    let (_, diagnostics) = check(&program, &Default::default());
     diagnostics.into_iter().map(|d| (d.message.clone(), sources.line_column(d.span).0, d.code)).collect()
 }
 

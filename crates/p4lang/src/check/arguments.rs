@@ -1,6 +1,6 @@
 //! Arguments against parameters: which overload is meant, what the type arguments are (P4_16 sections 6.8, 8.20).
 
-use super::types::{Subst, substitute};
+use super::types::{Subst, substitute, type_weight};
 use super::{Checker, Place, consts};
 use crate::ast::{self, Direction, Ident};
 use crate::hir::{DefId, DefKind, Expr, ExprKind, ParamDef, SignatureDef, Type, TypeParamId};
@@ -17,13 +17,19 @@ impl Checker {
 
     pub(super) fn param(&self, id: DefId) -> ParamDef {
         match &self.def(id).kind {
-            DefKind::Param(p) => p.clone(),
+            DefKind::Param(p) => {
+                let weight = p.default.as_ref().map_or(0, consts::weight) + type_weight(&p.ty);
+                self.budget.work(weight / 32);
+                self.budget.bytes(weight);
+                p.clone()
+            }
             _ => ParamDef { direction: Direction::None, ty: Type::Unknown, default: None, optional: true },
         }
     }
 
     /// Those of the overloads that take these arguments by number and name.
     pub(super) fn select_overload(&self, ids: &[DefId], args: &[ast::Arg]) -> Vec<DefId> {
+        self.budget.work(ids.len() * 8);
         ids.iter()
             .copied()
             .filter(|id| self.signature(*id).is_some_and(|s| self.arrange(&s.params, args).is_ok()))
@@ -38,6 +44,7 @@ impl Checker {
     ) -> Result<Vec<Option<&'a ast::Expr>>, (Option<Span>, String)> {
         let mut out: Vec<Option<&ast::Expr>> = vec![None; params.len()];
         let named = args.iter().any(|a| a.name.is_some());
+        self.budget.work(if named { args.len() * params.len() } else { params.len() });
         for (index, arg) in args.iter().enumerate() {
             let at = match &arg.name {
                 Some(name) => params
@@ -114,7 +121,7 @@ impl Checker {
                                 values.iter().flatten().all(|v| v.ty != Type::Unknown)
                             })
                             && self.diagnostics.len() == kept;
-                        self.diagnostics.truncate(kept);
+                        self.forget(kept);
                         found
                     })
                     .collect();
@@ -150,6 +157,7 @@ impl Checker {
             }
         };
         let mut subst = outer.clone();
+        self.budget.work(outer.len() + (type_params.len() + 1) * (params.len() + 1));
         if !explicit.is_empty() {
             if explicit.len() != type_params.len() {
                 self.error(

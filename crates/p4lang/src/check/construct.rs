@@ -165,6 +165,7 @@ impl Checker {
                 .filter(|m| self.def(**m).annotations.iter().any(|a| &*a.name.name == "__abstract"))
                 .map(|m| self.def(*m).name.clone())
                 .collect();
+            self.budget.work(wanted.len() * methods.len() + def.methods.len());
             for method in wanted {
                 if !methods.iter().any(|m| self.def(*m).name == method) {
                     self.error(

@@ -42,8 +42,38 @@ pub(crate) fn is_const(expr: &Expr) -> bool {
     }
 }
 
+/// Bytes of a value, about: how much copying it costs.
+pub(crate) fn weight(e: &Expr) -> usize {
+    const NODE: usize = 64;
+    NODE + match &e.kind {
+        ExprKind::Int(value) => value.bits() as usize / 8,
+        ExprKind::Str(text) => text.len(),
+        ExprKind::Struct(items) | ExprKind::List(items) => {
+            items.iter().map(|item| item.as_ref().map_or(NODE, weight)).sum()
+        }
+        ExprKind::Cast(e) | ExprKind::Unary(_, e) | ExprKind::Field(e, _) => weight(e),
+        ExprKind::Binary(_, a, b) => weight(a) + weight(b),
+        ExprKind::Ternary(cond, a, b) => weight(cond) + weight(a) + weight(b),
+        _ => 0,
+    }
+}
+
+/// Steps of work of an operation on two constants.
+pub(crate) fn cost(op: BinaryOp, a: &Expr, b: &Expr) -> usize {
+    let words = |e: &Expr| match &e.kind {
+        ExprKind::Int(value) => value.bits() as usize / 64 + 1,
+        ExprKind::Str(text) => text.len() / 64 + 1,
+        _ => 1,
+    };
+    let (a, b) = (words(a), words(b));
+    match op {
+        BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => a * b / 8 + 1,
+        _ => (a + b) / 8 + 1,
+    }
+}
+
 /// A number for a message, cut if it is long.
-pub(super) fn brief(value: &BigInt) -> String {
+pub(crate) fn brief(value: &BigInt) -> String {
     if value.bits() > 256 { format!("a number of {} bits", value.bits()) } else { value.to_string() }
 }
 
@@ -158,7 +188,7 @@ pub(crate) fn binary(op: BinaryOp, left: &Expr, right: &Expr, ty: &Type) -> Opti
                 _ => MAX_BITS,
             };
             match b.to_u64() {
-                Some(n) if n < limit => a << n,
+                Some(n) if n < limit && a.bits() + n <= MAX_BITS => a << n,
                 _ if a.is_zero() || matches!(ty, Type::Bits { .. }) => BigInt::zero(),
                 _ => return Some(Err("this shift makes a number too large to compute".into())),
             }

@@ -6,6 +6,9 @@ use crate::hir::{
     ActionDef, ControlDef, DefId, DefKind, ExternDef, FunctionDef, ParamDef, SignatureDef, Type,
 };
 
+/// New types made of new types.
+const MAX_NEW_TYPES: usize = 64;
+
 impl Checker {
     pub(super) fn top_level(&mut self, decl: &ast::Decl) -> Option<DefId> {
         match &decl.kind {
@@ -35,6 +38,11 @@ impl Checker {
                 };
                 let ty = self.type_source(ty)?;
                 let serializable = matches!(ty, Type::Enum(id) if self.underlying(id).is_some());
+                if self.new_type_levels(&ty) >= MAX_NEW_TYPES {
+                    self.error("too-large", span, format!("more than {MAX_NEW_TYPES} new types in a row"))
+                        .help = Some("make it from a `bit` type".into());
+                    return None;
+                }
                 if !matches!(
                     ty,
                     Type::Bits { .. }
@@ -52,6 +60,9 @@ impl Checker {
             }
             D::Error { members } => {
                 for member in members {
+                    if self.stop(member.span, self.hir.errors.len() / 4) {
+                        break;
+                    }
                     if self.hir.errors.contains(&member.name) {
                         self.error(
                             "duplicate",
@@ -66,6 +77,9 @@ impl Checker {
             }
             D::MatchKind { members } => {
                 for (member, _) in members {
+                    if self.stop(member.span, self.hir.match_kinds.len() / 4) {
+                        break;
+                    }
                     if self.hir.match_kinds.contains(&member.name) {
                         self.error(
                             "duplicate",
@@ -106,6 +120,17 @@ impl Checker {
                 None
             }
         }
+    }
+
+    /// New types that a type is made of, one below the other.
+    fn new_type_levels(&self, ty: &Type) -> usize {
+        let mut at = ty.clone();
+        let mut levels = 0;
+        while let Type::New(id) = at {
+            levels += 1;
+            at = self.underlying(id).unwrap_or(Type::Unknown);
+        }
+        levels
     }
 
     pub(super) fn named(&mut self, name: &Ident, decl: &ast::Decl, kind: DefKind) -> DefId {

@@ -4,6 +4,7 @@ use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive};
 
 use super::scope::Entry;
+use super::types::type_weight;
 use super::{Checker, Place, consts};
 use crate::ast::{self, Direction, Ident};
 use crate::hir::{DefId, DefKind, Expr, ExprKind, Type};
@@ -17,6 +18,21 @@ impl Checker {
     /// Checks an expression. `expected` guides literals and braces; the result may still have another type (see
     /// [`Checker::coerce`]).
     pub(super) fn expr(&mut self, e: &ast::Expr, expected: Option<&Type>) -> Expr {
+        if self.stop(e.span, 16) {
+            return Self::unknown(e.span);
+        }
+        let made = self.expr_inner(e, expected);
+        let constant = match &made.kind {
+            ExprKind::Int(_) | ExprKind::Str(_) => consts::weight(&made),
+            _ => 0,
+        };
+        let weight = constant + type_weight(&made.ty);
+        self.budget.work(weight / 32);
+        self.budget.bytes(weight);
+        made
+    }
+
+    fn expr_inner(&mut self, e: &ast::Expr, expected: Option<&Type>) -> Expr {
         let span = e.span;
         match &e.kind {
             ast::ExprKind::Int { value, width: None, .. } => {
@@ -115,7 +131,14 @@ impl Checker {
         let id = ids[0];
         let reference = |ty: Type| make(ty, ExprKind::Ref(id), span);
         match &self.def(id).kind {
-            DefKind::Const { value, .. } if consts::is_const(value) => Expr { span, ..value.clone() },
+            DefKind::Const { value, .. } if consts::is_const(value) => {
+                let weight = consts::weight(value);
+                self.budget.work(weight / 8);
+                if !self.budget.bytes(weight) {
+                    return Self::unknown(span);
+                }
+                Expr { span, ..value.clone() }
+            }
             DefKind::Const { ty, .. } | DefKind::Variable { ty, .. } => reference(ty.clone()),
             DefKind::Param(p) => reference(p.ty.clone()),
             DefKind::Instance(i) => reference(i.ty.clone()),
@@ -174,26 +197,22 @@ impl Checker {
         let base = self.expr(base, None);
         match &base.ty {
             Type::Unknown => Self::unknown(span),
-            Type::Struct(..) | Type::Header(..) | Type::Union(..) => {
-                let fields = self.fields(&base.ty).unwrap_or_default();
-                match fields.iter().position(|(n, _)| *n == name.name) {
-                    Some(index) => {
-                        if let ExprKind::Struct(values) = &base.kind
-                            && let Some(Some(value)) = values.get(index)
-                            && consts::is_const(value)
-                        {
-                            return Expr { span, ..value.clone() };
-                        }
-                        let ty = fields[index].1.clone();
-                        make(ty, ExprKind::Field(Box::new(base), index), span)
+            Type::Struct(..) | Type::Header(..) | Type::Union(..) => match self.field(&base.ty, &name.name) {
+                Some((index, ty)) => {
+                    if let ExprKind::Struct(values) = &base.kind
+                        && let Some(Some(value)) = values.get(index)
+                        && consts::is_const(value)
+                    {
+                        return Expr { span, ..value.clone() };
                     }
-                    None => {
-                        let ty = base.ty.clone();
-                        self.no_such_field(&ty, name);
-                        Self::unknown(span)
-                    }
+                    make(ty, ExprKind::Field(Box::new(base), index), span)
                 }
-            }
+                None => {
+                    let ty = base.ty.clone();
+                    self.no_such_field(&ty, name);
+                    Self::unknown(span)
+                }
+            },
             Type::Stack(element, size) => {
                 let (element, size) = ((**element).clone(), *size);
                 let kind = match &*name.name {
@@ -266,6 +285,7 @@ impl Checker {
 
     fn type_member(&mut self, ty: &Type, name: &Ident, span: Span) -> Expr {
         match ty {
+            Type::Error if self.stop(span, self.hir.errors.len() / 4) => Self::unknown(span),
             Type::Error => match self.hir.errors.iter().position(|e| *e == name.name) {
                 Some(code) => make(Type::Error, ExprKind::Error(code), span),
                 None => {
@@ -278,6 +298,7 @@ impl Checker {
             },
             Type::Enum(id) => {
                 let DefKind::Enum(def) = &self.def(*id).kind else { return Self::unknown(span) };
+                self.budget.work(def.members.len() / 4);
                 match def.members.iter().position(|(n, _)| *n == name.name) {
                     Some(index) => make(ty.clone(), ExprKind::EnumMember(*id, index), span),
                     None => {

@@ -105,6 +105,7 @@ impl Checker {
     }
 
     fn coerce_list(&mut self, items: Vec<Option<Expr>>, from: &Type, to: &Type, span: Span) -> Expr {
+        self.budget.work(items.len());
         let targets: Vec<Type> = match to {
             Type::Struct(..) | Type::Header(..) => {
                 self.fields(to).unwrap_or_default().into_iter().map(|(_, t)| t).collect()
@@ -164,6 +165,10 @@ impl Checker {
             let ty = Type::Tuple(items.iter().map(|e| e.ty.clone()).collect());
             return Expr { ty, kind: ExprKind::List(items.into_iter().map(Some).collect()), span };
         };
+        self.budget.work(targets.len());
+        if !self.budget.bytes(targets.len() * 64) {
+            return Self::unknown(span);
+        }
         let ty = expected.cloned().unwrap_or(Type::Unknown);
         let exact = matches!(ty, Type::Stack(..)) || ellipsis;
         if items.len() > targets.len() || (items.len() < targets.len() && !exact) {
@@ -217,10 +222,13 @@ impl Checker {
             return Expr { ty, kind: ExprKind::List(items.into_iter().map(Some).collect()), span };
         };
         let targets = self.fields(ty).unwrap_or_default();
+        if !self.budget.bytes(targets.len() * 64) {
+            return Self::unknown(span);
+        }
         let mut values: Vec<Option<Expr>> = targets.iter().map(|_| None).collect();
         let mut failed = false;
         for (name, value) in fields {
-            let Some(index) = targets.iter().position(|(n, _)| *n == name.name) else {
+            let Some((index, _)) = self.field(ty, &name.name) else {
                 self.no_such_field(ty, name);
                 failed = true;
                 continue;

@@ -200,6 +200,7 @@ impl Checker {
     ) -> Expr {
         let DefKind::Extern(def) = &self.def(id).kind else { return Self::unknown(span) };
         let outer: Subst = def.type_params.iter().copied().zip(types.iter().cloned()).collect();
+        self.budget.work(def.methods.len());
         let methods = def.methods.clone();
         let named: Vec<DefId> = methods.iter().copied().filter(|m| self.def(*m).name == name.name).collect();
         if named.is_empty() {

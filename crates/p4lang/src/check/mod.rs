@@ -24,11 +24,14 @@ mod type_decl;
 mod types;
 mod unset;
 
+use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::ast::{self, Name};
 use crate::diag::{Diagnostic, Severity};
 use crate::hir::{self, Def, DefId, DefKind, Hir, Type};
+use crate::limits::Budget;
 use crate::source::Span;
 
 pub use types::{Subst, display, substitute};
@@ -37,6 +40,8 @@ use scope::Scope;
 
 /// Errors after which checking stops.
 const MAX_ERRORS: usize = 100;
+/// Warnings that are kept.
+const MAX_WARNINGS: usize = 1_000;
 
 /// What surrounds the code being checked; decides what may be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +55,17 @@ enum Place {
 
 struct Checker {
     hir: Hir,
+    budget: Rc<Budget>,
+    /// Where the budget ran out.
+    spent_at: Option<Span>,
     diagnostics: Vec<Diagnostic>,
+    /// Errors and warnings among them.
+    errors: usize,
+    warnings: usize,
+    /// One that is too many.
+    dropped: Diagnostic,
+    /// Fields by name, of structs whose fields have been asked for.
+    field_numbers: HashMap<DefId, HashMap<Name, usize>>,
     scopes: Vec<Scope>,
     place: Place,
     /// Declared return type of the function around.
@@ -63,10 +78,16 @@ struct Checker {
 }
 
 /// Checks a whole program. `None` if there was an error; warnings come either way.
-pub fn check(program: &ast::Program) -> (Option<Hir>, Vec<Diagnostic>) {
+pub fn check(program: &ast::Program, budget: &Rc<Budget>) -> (Option<Hir>, Vec<Diagnostic>) {
     let mut checker = Checker {
         hir: Hir::default(),
+        budget: budget.clone(),
+        spent_at: None,
         diagnostics: Vec::new(),
+        errors: 0,
+        warnings: 0,
+        dropped: Diagnostic::error("", Span::default(), ""),
+        field_numbers: HashMap::new(),
         scopes: vec![Scope::default()],
         place: Place::Top,
         returns: None,
@@ -78,14 +99,17 @@ pub fn check(program: &ast::Program) -> (Option<Hir>, Vec<Diagnostic>) {
         if let Some(id) = checker.top_level(decl) {
             checker.hir.top.push(id);
         }
-        if checker.diagnostics.iter().filter(|d| d.severity == Severity::Error).count() > MAX_ERRORS {
+        if checker.stop(decl.span, 1) {
             break;
         }
+    }
+    if let (Some(span), Some(resource)) = (checker.spent_at, budget.exhausted()) {
+        checker.diagnostics.push(budget.report("too-large", resource, span));
     }
     flow::warn(&checker.hir, &mut checker.diagnostics);
     let failed = checker.diagnostics.iter().any(|d| d.severity == Severity::Error);
     if !failed {
-        unset::warn(&checker.hir, &mut checker.diagnostics);
+        unset::warn(&checker.hir, budget, &mut checker.diagnostics);
     }
     ((!failed).then_some(checker.hir), checker.diagnostics)
 }
@@ -96,9 +120,38 @@ impl Checker {
     }
 
     fn report(&mut self, diagnostic: Diagnostic) -> &mut Diagnostic {
+        let (count, most) = match diagnostic.severity {
+            Severity::Error => (&mut self.errors, MAX_ERRORS),
+            Severity::Warning => (&mut self.warnings, MAX_WARNINGS),
+        };
+        *count += 1;
+        if *count > most + 1 {
+            self.dropped = diagnostic;
+            return &mut self.dropped;
+        }
         self.diagnostics.push(diagnostic);
         let last = self.diagnostics.len() - 1;
         &mut self.diagnostics[last]
+    }
+
+    /// Counts work; whether to stop, because there was too much of it or of errors.
+    fn stop(&mut self, span: Span, work: usize) -> bool {
+        self.budget.work(work);
+        if self.budget.exhausted().is_some() {
+            self.spent_at.get_or_insert(span);
+            return true;
+        }
+        self.errors > MAX_ERRORS
+    }
+
+    /// Forgets what was reported since there were `kept` diagnostics.
+    fn forget(&mut self, kept: usize) {
+        for diagnostic in self.diagnostics.drain(kept..) {
+            match diagnostic.severity {
+                Severity::Error => self.errors -= 1,
+                Severity::Warning => self.warnings -= 1,
+            }
+        }
     }
 
     fn define(&mut self, name: Name, span: Span, annotations: Vec<ast::Annotation>, kind: DefKind) -> DefId {

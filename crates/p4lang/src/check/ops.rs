@@ -194,6 +194,9 @@ impl Checker {
     }
 
     fn fold(&mut self, op: BinaryOp, left: Expr, right: Expr, ty: Type, span: Span) -> Expr {
+        if self.stop(span, consts::cost(op, &left, &right)) {
+            return Self::unknown(span);
+        }
         let kind = match consts::binary(op, &left, &right, &ty) {
             None => ExprKind::Binary(op, Box::new(left), Box::new(right)),
             Some(Ok(kind)) => kind,
@@ -240,7 +243,12 @@ impl Checker {
             let (Type::Bits { width: a, signed }, Type::Bits { width: b, .. }) = (&left.ty, &right.ty) else {
                 return self.mismatch(op, &left, &right, span);
             };
-            let ty = Type::Bits { width: a + b, signed: *signed };
+            let (width, most) = (a + b, super::types::MAX_WIDTH);
+            if width > most {
+                self.error("bad-size", span, format!("this is {width} bits wide; {most} is the most"));
+                return Self::unknown(span);
+            }
+            let ty = Type::Bits { width, signed: *signed };
             return self.fold(op, left, right, ty, span);
         }
         let Some((left, right)) = self.same_width(left, right) else { return Self::unknown(span) };

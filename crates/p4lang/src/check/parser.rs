@@ -1,11 +1,16 @@
 //! Parsers: their states, transitions and value sets (P4_16 section 13).
 
+use std::collections::HashMap;
+
 use num_traits::ToPrimitive;
 
 use super::keyset::{flat_keyset, flatten_key};
 use super::{Checker, Place};
 use crate::ast::{self, DeclKind as D, Ident};
 use crate::hir::{DefId, DefKind, KeysetElem, ParserDef, SignatureDef, State, StateRef, Transition, Type};
+
+/// Numbers of a parser's states by name.
+type States = HashMap<ast::Name, usize>;
 
 impl Checker {
     pub(super) fn parser(&mut self, decl: &ast::Decl, parser: &ast::Parser) -> Option<DefId> {
@@ -25,10 +30,9 @@ impl Checker {
                         _ => c.top_level(local),
                     });
                 }
-                let names: Vec<ast::Name> = parser.states.iter().map(|s| s.name.name.clone()).collect();
-                c.state_names(parser, &names);
+                let names = c.state_names(parser);
                 let states: Vec<State> = parser.states.iter().map(|s| c.state(s, &names)).collect();
-                let start = names.iter().position(|n| &**n == "start").unwrap_or(0);
+                let start = names.get("start").copied().unwrap_or(0);
                 ParserDef { signature, ctor_params, locals, states, start }
             })
         });
@@ -37,7 +41,9 @@ impl Checker {
         Some(self.named(&parser.name, decl, DefKind::Parser(Box::new(def))))
     }
 
-    fn state_names(&mut self, parser: &ast::Parser, names: &[ast::Name]) {
+    /// Numbers of the states by name.
+    fn state_names(&mut self, parser: &ast::Parser) -> States {
+        let mut names = States::new();
         for (index, state) in parser.states.iter().enumerate() {
             if matches!(&*state.name.name, "accept" | "reject") {
                 self.error(
@@ -46,8 +52,8 @@ impl Checker {
                     format!("the state `{}` is built in", state.name.name),
                 );
             }
-            if let Some(first) = names[..index].iter().position(|n| *n == state.name.name) {
-                let span = parser.states[first].name.span;
+            if let Some(first) = names.get(&state.name.name) {
+                let span = parser.states[*first].name.span;
                 self.error(
                     "duplicate",
                     state.name.span,
@@ -55,15 +61,18 @@ impl Checker {
                 )
                 .related
                 .push((span, "first declared here".into()));
+            } else {
+                names.insert(state.name.name.clone(), index);
             }
         }
-        if !names.iter().any(|n| &**n == "start") {
+        if !names.contains_key("start") {
             self.error(
                 "bad-state",
                 parser.name.span,
                 format!("the parser `{}` has no state `start`", parser.name.name),
             );
         }
+        names
     }
 
     fn value_set(
@@ -82,7 +91,7 @@ impl Checker {
         Some(self.named(name, decl, DefKind::ValueSet { ty, size }))
     }
 
-    fn state(&mut self, state: &ast::State, names: &[ast::Name]) -> State {
+    fn state(&mut self, state: &ast::State, names: &States) -> State {
         self.scoped(|c| {
             let body = c.stmts(&state.body);
             let transition = match &state.transition {
@@ -107,14 +116,14 @@ impl Checker {
         })
     }
 
-    fn state_ref(&mut self, name: &Ident, names: &[ast::Name]) -> StateRef {
+    fn state_ref(&mut self, name: &Ident, names: &States) -> StateRef {
         match &*name.name {
             "accept" => StateRef::Accept,
             "reject" => StateRef::Reject,
-            _ => match names.iter().position(|n| *n == name.name) {
-                Some(index) => StateRef::State(index),
+            _ => match names.get(&name.name) {
+                Some(index) => StateRef::State(*index),
                 None => {
-                    let similar = self.similar(&name.name, names.iter());
+                    let similar = self.similar(&name.name, names.keys());
                     let diagnostic =
                         self.error("unknown-name", name.span, format!("there is no state `{}`", name.name));
                     diagnostic.help = similar.map(|s| format!("did you mean `{s}`?"));
@@ -129,7 +138,7 @@ impl Checker {
         keys: &[ast::Expr],
         cases: &[ast::SelectCase],
         span: crate::source::Span,
-        names: &[ast::Name],
+        names: &States,
     ) -> Transition {
         // A tuple among the keys stands for its elements, and so it does in the cases.
         let written = keys;

@@ -7,6 +7,9 @@ use crate::ast::{Ident, Name, Path};
 use crate::diag::Diagnostic;
 use crate::hir::{DefId, DefKind, TypeParamId};
 
+/// Names that are compared with one that is not known.
+const MAX_CANDIDATES: usize = 5_000;
+
 #[derive(Debug, Clone)]
 pub(super) enum Entry {
     /// One definition; several only for overloaded functions.
@@ -60,6 +63,7 @@ impl Checker {
                     .push((other, "first declared here".into()));
                     return;
                 }
+                self.budget.work(ids.len() * 8);
                 ids.push(id);
                 self.insert(ident.name.clone(), Entry::Defs(ids));
             }
@@ -128,7 +132,12 @@ impl Checker {
     /// What a name means here; `None` if nothing.
     pub(super) fn find(&self, path: &Path) -> Option<Entry> {
         let scopes = if path.rooted { &self.scopes[..1] } else { &self.scopes[..] };
-        scopes.iter().rev().find_map(|s| s.names.get(&path.ident.name)).cloned()
+        self.budget.work(scopes.len());
+        let found = scopes.iter().rev().find_map(|s| s.names.get(&path.ident.name)).cloned();
+        if let Some(Entry::Defs(ids)) = &found {
+            self.budget.work(ids.len());
+        }
+        found
     }
 
     /// As [`Checker::find`], reporting what is not there.
@@ -156,6 +165,7 @@ impl Checker {
     pub(super) fn similar<'a>(&self, name: &str, candidates: impl Iterator<Item = &'a Name>) -> Option<Name> {
         let limit = (name.len() / 3).clamp(1, 3);
         candidates
+            .take(MAX_CANDIDATES)
             .map(|c| (distance(name, c), c))
             .filter(|(d, _)| *d <= limit)
             .min_by(|a, b| a.cmp(b))

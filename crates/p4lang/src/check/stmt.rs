@@ -1,5 +1,7 @@
 //! Statements (P4_16 section 12).
 
+use std::collections::HashMap;
+
 use num_bigint::BigInt;
 
 use super::{Checker, Place, consts};
@@ -35,6 +37,9 @@ impl Checker {
 
     fn stmt(&mut self, stmt: &ast::Stmt) -> Option<StmtKind> {
         let span = stmt.span;
+        if self.stop(span, 16) {
+            return None;
+        }
         Some(match &stmt.kind {
             S::Empty => return None,
             S::Block(block) => StmtKind::Block(self.block(block)),
@@ -276,6 +281,7 @@ impl Checker {
         let ExprKind::Call(call) = on.kind else { return None };
         let DefKind::Table(def) = &self.def(table).kind else { return None };
         let actions: Vec<_> = def.actions.iter().map(|a| self.def(a.action).name.clone()).collect();
+        self.budget.work(actions.len() * (cases.len() + 1));
         let mut seen: Vec<usize> = Vec::new();
         let mut out = Vec::new();
         let mut default = None;
@@ -339,7 +345,7 @@ impl Checker {
             self.error("bad-switch", span, format!("a `{shown}` cannot be switched on"));
             return None;
         }
-        let mut seen: Vec<(BigInt, Span)> = Vec::new();
+        let mut seen: HashMap<BigInt, Span> = HashMap::new();
         let mut out = Vec::new();
         let mut default = None;
         let mut pending: Vec<Expr> = Vec::new();
@@ -363,14 +369,14 @@ impl Checker {
                         continue;
                     }
                 };
-                if let Some((_, first)) = seen.iter().find(|(v, _)| *v == value) {
+                if let Some(first) = seen.get(&value) {
                     let first = *first;
                     self.error("bad-switch", label.span, "this label is there twice")
                         .related
                         .push((first, "first here".into()));
                     continue;
                 }
-                seen.push((value, label.span));
+                seen.insert(value, label.span);
                 pending.push(label);
             }
             if let Some(body) = &case.body {

@@ -1,5 +1,7 @@
 //! Tables (P4_16 section 14.2).
 
+use std::collections::HashMap;
+
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
@@ -26,7 +28,7 @@ impl Checker {
             priority_delta: 1,
             properties: Vec::new(),
         };
-        let mut seen: Vec<(&str, Span)> = Vec::new();
+        let mut seen: HashMap<&str, Span> = HashMap::new();
         for property in &table.properties {
             let name = match &property.kind {
                 PropertyKind::Key(_) => "key",
@@ -34,13 +36,12 @@ impl Checker {
                 PropertyKind::Entries(_) => "entries",
                 PropertyKind::Other { name, .. } => &*name.name,
             };
-            if let Some((_, first)) = seen.iter().find(|(n, _)| *n == name) {
-                let first = *first;
+            if let Some(first) = seen.get(name).copied() {
                 self.error("duplicate", property.span, format!("the property `{name}` is given twice"))
                     .related
                     .push((first, "first here".into()));
             }
-            seen.push((name, property.span));
+            seen.entry(name).or_insert(property.span);
         }
         for property in &table.properties {
             match &property.kind {
@@ -55,7 +56,7 @@ impl Checker {
                 _ => {}
             }
         }
-        if !seen.iter().any(|(n, _)| *n == "actions") {
+        if !seen.contains_key("actions") {
             self.error(
                 "bad-table",
                 table.name.span,
@@ -155,6 +156,7 @@ impl Checker {
     fn table_key(&mut self, key: &ast::KeyElement) -> Option<TableKey> {
         let expr = self.expr(&key.expr, None);
         let kind = key.match_kind.name.clone();
+        self.budget.work(self.hir.match_kinds.len());
         if !self.hir.match_kinds.contains(&kind) {
             let similar = self.similar(&kind, self.hir.match_kinds.iter());
             let diagnostic =
@@ -207,6 +209,7 @@ impl Checker {
 
     fn table_action(&mut self, written: &ast::ActionRef, known: &[TableAction]) -> Option<TableAction> {
         let action = self.find_action(&written.path)?;
+        self.budget.work(known.len());
         if let Some(first) = known.iter().find(|a| a.action == action) {
             let span = first.span;
             self.error(
@@ -276,6 +279,7 @@ impl Checker {
         default: bool,
     ) -> Option<EntryAction> {
         let action = self.find_action(path)?;
+        self.budget.work(actions.len());
         let Some(index) = actions.iter().position(|a| a.action == action) else {
             let names: Vec<_> = actions.iter().map(|a| format!("`{}`", self.def(a.action).name)).collect();
             self.error(
@@ -286,7 +290,7 @@ impl Checker {
             .help = Some(format!("the table has {}", names.join(", ")));
             return None;
         };
-        let listed = actions[index].clone();
+        let listed = &actions[index];
         let only = |name: &str| listed.annotations.iter().any(|a| &*a.name.name == name);
         if default && only("tableonly") {
             self.error("bad-table", span, format!("`{}` is marked @tableonly", path.ident.name));

@@ -1,10 +1,13 @@
 //! Declarations of structs, headers, unions and enums (P4_16 section 7.2).
 
+use std::collections::{HashMap, HashSet};
+
 use num_bigint::BigInt;
 
 use super::{Checker, consts};
 use crate::ast::{self, DeclKind as D, Ident};
 use crate::hir::{DefId, DefKind, EnumDef, FieldDef, StructDef, Type};
+use crate::source::Span;
 
 impl Checker {
     pub(super) fn struct_like(
@@ -17,10 +20,10 @@ impl Checker {
         let def = self.scoped(|c| {
             let type_params = c.declare_type_params(&s.type_params);
             let mut fields: Vec<FieldDef> = Vec::new();
+            let mut names: HashMap<ast::Name, Span> = HashMap::new();
             for field in &s.fields {
                 let ty = c.ty(&field.ty);
-                if let Some(first) = fields.iter().find(|f| f.name == field.name.name) {
-                    let span = first.span;
+                if let Some(span) = names.get(&field.name.name).copied() {
                     c.error(
                         "duplicate",
                         field.name.span,
@@ -30,6 +33,7 @@ impl Checker {
                     .push((span, "first declared here".into()));
                     continue;
                 }
+                names.insert(field.name.name.clone(), field.name.span);
                 c.field_rules(&decl.kind, &ty, field);
                 fields.push(FieldDef {
                     name: field.name.name.clone(),
@@ -100,8 +104,9 @@ impl Checker {
             base
         });
         let mut out: Vec<(ast::Name, Option<BigInt>)> = Vec::new();
+        let mut names: HashSet<&ast::Name> = HashSet::new();
         for (member, value, _) in members {
-            if out.iter().any(|(n, _)| *n == member.name) {
+            if !names.insert(&member.name) {
                 self.error("duplicate", member.span, format!("member `{}` is declared twice", member.name));
                 continue;
             }

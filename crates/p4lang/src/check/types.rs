@@ -18,6 +18,10 @@ const MAX_STACK: u32 = 4_096;
 /// Scalars in one value.
 const MAX_SCALARS: u32 = 50_000;
 
+/// Bytes of one type with its arguments, and their levels.
+const MAX_TYPE: usize = 64 * 2_000;
+const MAX_TYPE_DEPTH: usize = 100;
+
 pub type Subst = HashMap<TypeParamId, Type>;
 
 /// A type as a reader would write it.
@@ -64,6 +68,33 @@ pub fn display(hir: &Hir, ty: &Type) -> String {
     }
 }
 
+/// Types that a type is made of.
+fn parts(ty: &Type) -> &[Type] {
+    match ty {
+        Type::Struct(_, args)
+        | Type::Header(_, args)
+        | Type::Union(_, args)
+        | Type::Extern(_, args)
+        | Type::Parser(_, args)
+        | Type::Control(_, args)
+        | Type::Package(_, args)
+        | Type::Tuple(args) => args,
+        Type::Stack(element, _) | Type::List(element) | Type::Set(element) | Type::ValueSet(element) => {
+            std::slice::from_ref(element)
+        }
+        _ => &[],
+    }
+}
+
+/// Bytes of a type with its arguments, about: how much copying it costs.
+pub(crate) fn type_weight(ty: &Type) -> usize {
+    64 * parts(ty).len() + parts(ty).iter().map(type_weight).sum::<usize>()
+}
+
+fn type_depth(ty: &Type) -> usize {
+    1 + parts(ty).iter().map(type_depth).max().unwrap_or(0)
+}
+
 /// Puts type arguments in place of type parameters.
 pub fn substitute(ty: &Type, subst: &Subst) -> Type {
     if subst.is_empty() {
@@ -95,7 +126,18 @@ impl Checker {
 
     /// The type that a written type means; [`Type::Unknown`] after reporting what is wrong.
     pub(super) fn ty(&mut self, written: &TypeRef) -> Type {
+        if self.stop(written.span, 8) {
+            return Type::Unknown;
+        }
         let ty = self.ty_inner(written);
+        let weight = type_weight(&ty);
+        self.budget.work(weight / 16);
+        self.budget.bytes(weight);
+        if weight > MAX_TYPE || type_depth(&ty) > MAX_TYPE_DEPTH {
+            let message = format!("this type has more than {MAX_TYPE_DEPTH} levels or {MAX_TYPE} bytes");
+            self.error("too-large", written.span, message).help = Some("use fewer type arguments".into());
+            return Type::Unknown;
+        }
         let composite = matches!(
             ty,
             Type::Struct(..) | Type::Header(..) | Type::Union(..) | Type::Stack(..) | Type::Tuple(_)
@@ -104,7 +146,7 @@ impl Checker {
             self.error(
                 "too-large",
                 written.span,
-                format!("a value of this type has more than {MAX_SCALARS} fields"),
+                format!("a value of this type has more than {MAX_SCALARS} fields or {MAX_TYPE_DEPTH} levels"),
             );
             return Type::Unknown;
         }
@@ -243,8 +285,28 @@ impl Checker {
         let (DefKind::Struct(def) | DefKind::Header(def) | DefKind::Union(def)) = &self.def(*id).kind else {
             return None;
         };
+        self.budget.work(def.fields.len() + def.type_params.len());
         let subst: Subst = def.type_params.iter().copied().zip(args.iter().cloned()).collect();
         Some(def.fields.iter().map(|f| (f.name.clone(), substitute(&f.ty, &subst))).collect())
+    }
+
+    /// Number and type of one field.
+    pub(super) fn field(&mut self, ty: &Type, name: &ast::Name) -> Option<(usize, Type)> {
+        let (Type::Struct(id, args) | Type::Header(id, args) | Type::Union(id, args)) = ty else {
+            return None;
+        };
+        let (DefKind::Struct(def) | DefKind::Header(def) | DefKind::Union(def)) =
+            &self.hir.defs[id.0 as usize].kind
+        else {
+            return None;
+        };
+        let numbers = self.field_numbers.entry(*id).or_insert_with(|| {
+            def.fields.iter().enumerate().map(|(index, f)| (f.name.clone(), index)).collect()
+        });
+        let index = *numbers.get(name)?;
+        self.budget.work(def.type_params.len());
+        let subst: Subst = def.type_params.iter().copied().zip(args.iter().cloned()).collect();
+        Some((index, substitute(&def.fields[index].ty, &subst)))
     }
 
     /// Whether values of the type exist at run time, in variables and fields.
@@ -268,20 +330,23 @@ impl Checker {
     /// structs that double at each level cost nothing.
     pub(super) fn too_large(&self, ty: &Type) -> bool {
         let mut budget = MAX_SCALARS;
-        !self.count_scalars(ty, &mut budget)
+        let fits = self.count_scalars(ty, &mut budget, 0);
+        self.budget.work(((MAX_SCALARS - budget) * 4) as usize);
+        !fits
     }
 
-    fn count_scalars(&self, ty: &Type, budget: &mut u32) -> bool {
-        if *budget == 0 {
+    fn count_scalars(&self, ty: &Type, budget: &mut u32, depth: usize) -> bool {
+        if *budget == 0 || depth > MAX_TYPE_DEPTH {
             return false;
         }
         *budget -= 1;
+        let depth = depth + 1;
         match ty {
             Type::Struct(..) | Type::Header(..) | Type::Union(..) => {
-                self.fields(ty).unwrap_or_default().iter().all(|(_, t)| self.count_scalars(t, budget))
+                self.fields(ty).unwrap_or_default().iter().all(|(_, t)| self.count_scalars(t, budget, depth))
             }
-            Type::Tuple(items) => items.iter().all(|t| self.count_scalars(t, budget)),
-            Type::Stack(element, size) => (0..*size).all(|_| self.count_scalars(element, budget)),
+            Type::Tuple(items) => items.iter().all(|t| self.count_scalars(t, budget, depth)),
+            Type::Stack(element, size) => (0..*size).all(|_| self.count_scalars(element, budget, depth)),
             _ => true,
         }
     }

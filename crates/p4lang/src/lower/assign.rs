@@ -1,9 +1,12 @@
 //! Assignment of values to stores.
 
+use std::collections::HashSet;
+use std::rc::Rc;
+
 use super::expr::Value;
 use super::store::Store;
 use super::{Lowerer, build};
-use crate::ir::{BinOp, Expr, ExprKind, HeaderRef, Place, Stmt, VarHome};
+use crate::ir::{BinOp, Expr, ExprKind, HeaderRef, Place, Stmt, VarHome, VarId};
 
 /// Where an `out` argument goes back to.
 #[derive(Debug, Clone)]
@@ -69,23 +72,23 @@ impl Lowerer<'_> {
             }
             (Store::Header { header, .. }, _) => self.emit(Stmt::ResetHeader(header.clone())),
             (Store::Struct(items) | Store::Union(items), Value::Default) => {
-                for item in items {
+                for item in &**items {
                     self.assign(item, Value::Default);
                 }
             }
             (Store::Struct(items), Value::Struct(values)) => self.assign_all(items, values),
             (Store::Struct(items), Value::Store(Store::Struct(from))) => {
-                for (item, from) in items.iter().zip(from) {
-                    self.assign(item, Value::Store(from));
+                for (item, from) in items.iter().zip(&*from) {
+                    self.assign(item, Value::Store(from.clone()));
                 }
             }
             (Store::Union(items), Value::Store(Store::Union(from))) => {
                 // As copies of headers, not as assignments to members, which would invalidate one another.
-                for (item, from) in items.iter().zip(from) {
+                for (item, from) in items.iter().zip(&*from) {
                     if let (Store::Header { header: dst, .. }, Store::Header { header: src, .. }) =
                         (item, from)
                     {
-                        self.emit(Stmt::CopyHeader { dst: dst.clone(), src });
+                        self.emit(Stmt::CopyHeader { dst: dst.clone(), src: src.clone() });
                     }
                 }
             }
@@ -93,15 +96,15 @@ impl Lowerer<'_> {
                 let next = Place::Var(self.program[*id].next);
                 match value {
                     Value::Store(Store::Stack { id: from_id, elements: from }) => {
-                        for (item, from) in elements.iter().zip(from) {
-                            self.assign(item, Value::Store(from));
+                        for (item, from) in elements.iter().zip(&*from) {
+                            self.assign(item, Value::Store(from.clone()));
                         }
                         let src = build::read(Place::Var(self.program[from_id].next), 32);
                         self.emit(Stmt::Assign { dst: next, src });
                     }
                     Value::Struct(values) => self.assign_all(elements, values),
                     _ => {
-                        for item in elements {
+                        for item in &**elements {
                             self.assign(item, Value::Default);
                         }
                         self.emit(Stmt::Assign { dst: next, src: build::constant(0u8, 32) });
@@ -116,8 +119,12 @@ impl Lowerer<'_> {
     /// Field by field, as if all values had been read before the first is written.
     fn assign_all(&mut self, items: &[Store], values: Vec<Value>) {
         let mut kept = Vec::with_capacity(values.len());
+        let mut written = Written::default();
         for (index, value) in values.into_iter().enumerate() {
-            let clash = items[..index].iter().any(|earlier| self.reads(&value, earlier));
+            let clash = written.read_by(&value);
+            if let Some(item) = items.get(index) {
+                written.add(item);
+            }
             kept.push(match value {
                 Value::Scalar(e) if clash => Value::Scalar(self.freeze(e)),
                 Value::Store(Store::Scalar(place, width)) if clash => {
@@ -129,16 +136,6 @@ impl Lowerer<'_> {
         }
         for (item, value) in items.iter().zip(kept) {
             self.assign(item, value);
-        }
-    }
-
-    /// Whether evaluating the value reads from the store.
-    fn reads(&self, value: &Value, store: &Store) -> bool {
-        match value {
-            Value::Store(from) => from.overlaps(store),
-            Value::Scalar(e) => reads_expr(e, store),
-            Value::Struct(items) | Value::Header(items) => items.iter().any(|v| self.reads(v, store)),
-            _ => false,
         }
     }
 
@@ -155,8 +152,8 @@ impl Lowerer<'_> {
                 }
                 copy
             }
-            Store::Struct(items) => Store::Struct(items.iter().map(|s| self.copy_of(s)).collect()),
-            Store::Union(items) => Store::Union(items.iter().map(|s| self.copy_of(s)).collect()),
+            Store::Struct(items) => Store::Struct(Rc::new(items.iter().map(|s| self.copy_of(s)).collect())),
+            Store::Union(items) => Store::Union(Rc::new(items.iter().map(|s| self.copy_of(s)).collect())),
             Store::Scalar(place, width) => {
                 let kept = self.temp(*width);
                 self.emit(Stmt::Assign { dst: kept.clone(), src: build::read(place.clone(), *width) });
@@ -168,7 +165,7 @@ impl Lowerer<'_> {
 
     /// A local header laid out as `base`.
     fn clone_header(&mut self, base: crate::ir::HeaderId) -> Store {
-        use crate::ir::{Header, HeaderId, VarId};
+        use crate::ir::{Header, HeaderId};
         let ty = self.program[base].ty;
         let id = HeaderId(self.program.headers.len() as u32);
         let first_field = VarId(self.program.vars.len() as u32);
@@ -202,22 +199,22 @@ impl Lowerer<'_> {
         Store::Header {
             header: HeaderRef::Header(id),
             valid: Place::Var(valid),
-            fields: stores,
-            siblings: Vec::new(),
+            fields: Rc::new(stores),
+            siblings: Rc::default(),
         }
     }
 
     /// Makes a header valid; a union has room for one.
     pub(super) fn set_valid(&mut self, valid: &Place, siblings: &[Place]) {
         self.emit(Stmt::Assign { dst: valid.clone(), src: build::bit(true) });
-        for other in siblings {
+        for other in siblings.iter().filter(|other| *other != valid) {
             self.emit(Stmt::Assign { dst: other.clone(), src: build::bit(false) });
         }
     }
 
     /// After a copy into a member of a union: if it is valid the others are not.
     fn keep_one(&mut self, valid: &Place, siblings: &[Place]) {
-        for other in siblings {
+        for other in siblings.iter().filter(|other| *other != valid) {
             let src = build::binary(
                 BinOp::And,
                 build::read(other.clone(), 1),
@@ -231,28 +228,68 @@ impl Lowerer<'_> {
     fn empty_varbit(&mut self, like: &Place) -> Place {
         let (Place::Var(var) | Place::Elem { var, .. }) = like;
         let width = self.program[*var].width;
-        let name = format!("empty varbit<{width}>");
-        let known = self.program.vars.iter().position(|v| v.name == name);
-        let id = match known {
-            Some(index) => crate::ir::VarId(index as u32),
-            None => self.var(name, width, true, VarHome::Global),
+        let id = match self.empty_varbits.get(&width) {
+            Some(known) => *known,
+            None => self.var(format!("empty varbit<{width}>"), width, true, VarHome::Global),
         };
+        self.empty_varbits.insert(width, id);
         Place::Var(id)
     }
 }
 
-fn reads_expr(e: &Expr, store: &Store) -> bool {
-    let place = |p: &Place| Store::Scalar(p.clone(), 1).overlaps(store);
-    match &e.kind {
-        ExprKind::Const(_) | ExprKind::PacketLength => false,
-        ExprKind::Read(p) => place(p),
-        ExprKind::Not(a)
-        | ExprKind::Neg(a)
-        | ExprKind::ZeroExtend(a)
-        | ExprKind::SignExtend(a)
-        | ExprKind::Slice { base: a, .. } => reads_expr(a, store),
-        ExprKind::Binary(_, a, b) | ExprKind::Concat(a, b) => reads_expr(a, store) || reads_expr(b, store),
-        ExprKind::Select(c, a, b) => reads_expr(c, store) || reads_expr(a, store) || reads_expr(b, store),
-        ExprKind::VarbitEq(a, b) => place(a) || place(b),
+/// Places that are written.
+#[derive(Default)]
+struct Written {
+    vars: HashSet<VarId>,
+    /// One with a run-time index is among them, which may be any element.
+    element: bool,
+}
+
+impl Written {
+    fn add(&mut self, store: &Store) {
+        store.places(&mut |place| match place {
+            Place::Var(var) => {
+                self.vars.insert(*var);
+            }
+            Place::Elem { .. } => self.element = true,
+        });
+    }
+
+    fn has(&self, place: &Place) -> bool {
+        match place {
+            Place::Var(var) => self.element || self.vars.contains(var),
+            Place::Elem { .. } => self.element || !self.vars.is_empty(),
+        }
+    }
+
+    /// Whether evaluating the value reads one of them.
+    fn read_by(&self, value: &Value) -> bool {
+        match value {
+            Value::Store(from) => {
+                let mut found = false;
+                from.places(&mut |place| found |= self.has(place));
+                found
+            }
+            Value::Scalar(e) => self.read_by_expr(e),
+            Value::Struct(items) | Value::Header(items) => items.iter().any(|v| self.read_by(v)),
+            _ => false,
+        }
+    }
+
+    fn read_by_expr(&self, e: &Expr) -> bool {
+        match &e.kind {
+            ExprKind::Const(_) | ExprKind::PacketLength => false,
+            ExprKind::Read(p) => self.has(p),
+            ExprKind::Not(a)
+            | ExprKind::Neg(a)
+            | ExprKind::ZeroExtend(a)
+            | ExprKind::SignExtend(a)
+            | ExprKind::Slice { base: a, .. } => self.read_by_expr(a),
+            ExprKind::Binary(_, a, b) | ExprKind::Concat(a, b) => {
+                self.read_by_expr(a) || self.read_by_expr(b)
+            }
+            ExprKind::Select(c, a, b) => self.read_by_expr(c) || self.read_by_expr(a) || self.read_by_expr(b),
+            ExprKind::VarbitEq(a, b) => self.has(a) || self.has(b),
+        }
     }
 }

@@ -74,6 +74,22 @@ pub(super) fn or(a: Expr, b: Expr) -> Expr {
     binary(BinOp::Or, a, b)
 }
 
+/// All joined by `op`, which is associative, as a tree that is not deeper than it must be; nothing if there are none.
+pub(super) fn balanced(mut all: Vec<Expr>, op: fn(Expr, Expr) -> Expr) -> Option<Expr> {
+    while all.len() > 1 {
+        let mut pairs = Vec::with_capacity(all.len().div_ceil(2));
+        let mut rest = all.into_iter();
+        while let Some(left) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(right) => op(left, right),
+                None => left,
+            });
+        }
+        all = pairs;
+    }
+    all.pop()
+}
+
 pub(super) fn binary(op: BinOp, a: Expr, b: Expr) -> Expr {
     let width = match op {
         BinOp::Eq | BinOp::Ne | BinOp::LtU | BinOp::LeU | BinOp::LtS | BinOp::LeS => 1,

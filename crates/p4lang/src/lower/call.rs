@@ -3,6 +3,8 @@
 //! A parameter stands for its argument itself where nobody can tell the difference: the argument is at a fixed place
 //! that nothing else in the call touches. Otherwise it gets storage of its own.
 
+use std::rc::Rc;
+
 use super::assign::Dest;
 use super::expr::Value;
 use super::store::{Life, Store};
@@ -70,9 +72,10 @@ impl Lowerer<'_> {
         match value {
             Value::Store(Store::Header { valid, .. }) => build::read(valid.clone(), 1),
             Value::Header(_) => build::bit(true),
-            Value::Store(Store::Union(items)) => items
-                .iter()
-                .fold(build::bit(false), |any, s| build::or(any, self.validity(&Value::Store(s.clone())))),
+            Value::Store(Store::Union(items)) => {
+                let bits = items.iter().map(|s| self.validity(&Value::Store(s.clone()))).collect();
+                build::balanced(bits, build::or).unwrap_or(build::bit(false))
+            }
             _ => build::bit(false),
         }
     }
@@ -278,7 +281,7 @@ impl Lowerer<'_> {
         body: impl FnOnce(&mut Self) -> Lowered<()>,
     ) -> Lowered<()> {
         let mut copy_outs = self.flow.copy_outs.clone();
-        copy_outs.push(copies.clone());
+        copy_outs.push(Rc::new(copies.clone()));
         let flow = Flow { ret: Some((label, result)), exit: self.flow.exit, loops: Vec::new(), copy_outs };
         let outer = std::mem::replace(&mut self.flow, flow);
         self.depth += 1;

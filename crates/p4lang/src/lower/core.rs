@@ -126,10 +126,9 @@ impl Lowerer<'_> {
             return self.fail("bad-call", arg.span, "`extract` needs a header");
         };
         self.emit(Stmt::Extract { header, varbit_bits });
-        for other in &siblings {
+        for other in siblings.iter().filter(|other| **other != valid) {
             self.emit(Stmt::Assign { dst: other.clone(), src: build::bit(false) });
         }
-        let _ = valid;
         if let Some(base) = next_of
             && let Store::Stack { id, .. } = self.place(base, false)?
         {
@@ -146,7 +145,7 @@ impl Lowerer<'_> {
             Value::Store(
                 Store::Struct(items) | Store::Union(items) | Store::Stack { elements: items, .. },
             ) => {
-                items.into_iter().for_each(|s| self.emit_value(Value::Store(s)));
+                items.iter().for_each(|s| self.emit_value(Value::Store(s.clone())));
             }
             Value::Struct(items) => items.into_iter().for_each(|v| self.emit_value(v)),
             _ => {}

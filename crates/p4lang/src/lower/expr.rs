@@ -9,7 +9,8 @@ use super::store::{Life, Store};
 use super::{Binding, Failed, Lowered, Lowerer, build};
 use crate::ast::{BinaryOp, UnaryOp};
 use crate::hir::{self, DefKind, ExprKind as K, Type};
-use crate::ir::{BinOp, Expr, ExprKind, Place, Stmt};
+use crate::ir::{self, BinOp, Expr, ExprKind, Place, Stmt};
+use crate::limits::Resource;
 
 /// What an expression comes to.
 #[derive(Debug, Clone)]
@@ -91,6 +92,11 @@ impl Lowerer<'_> {
     }
 
     pub(super) fn value(&mut self, e: &hir::Expr) -> Lowered<Value> {
+        self.budget.work(8);
+        self.budget.spend(Resource::Expressions, 1);
+        if self.budget.exhausted().is_some() {
+            self.bounded(e.span)?;
+        }
         let width = self.scalar_width(&e.ty);
         Ok(match &e.kind {
             K::Int(value) => self.int(value, width),
@@ -356,6 +362,9 @@ impl Lowerer<'_> {
     /// Equality of two values of one type (section 8.? of each type): headers are equal if both are invalid, or both
     /// valid with equal fields.
     fn equal(&mut self, a: Value, b: Value) -> Expr {
+        if !self.budget.spend(Resource::Expressions, 4) {
+            return build::bit(true);
+        }
         if let (Some(x), Some(y)) = (self.value_scalar(a.clone()), self.value_scalar(b.clone())) {
             let width = x.width.max(y.width);
             let (x, y) = (build::resize(x, width, false), build::resize(y, width, false));
@@ -388,16 +397,13 @@ impl Lowerer<'_> {
     }
 
     fn all_equal(&mut self, a: Vec<Value>, b: Vec<Value>) -> Expr {
-        if a.len() != b.len() {
+        let same: Vec<Expr> = if a.len() != b.len() {
             // One side is the invalid value of a union: equal if nothing in the other is valid.
-            let (a, b) =
-                (a.into_iter().map(|v| (v, Value::Default)), b.into_iter().map(|v| (v, Value::Default)));
-            return a.chain(b).fold(build::bit(true), |all, (x, y)| build::and(all, self.equal(x, y)));
-        }
-        a.into_iter().zip(b).fold(build::bit(true), |all, (x, y)| {
-            let same = self.equal(x, y);
-            build::and(all, same)
-        })
+            a.into_iter().chain(b).map(|v| self.equal(v, Value::Default)).collect()
+        } else {
+            a.into_iter().zip(b).map(|(x, y)| self.equal(x, y)).collect()
+        };
+        build::balanced(same, build::and).unwrap_or(build::bit(true))
     }
 
     /// The place that an l-value names. `keep`: run-time indices are kept in temporaries.
@@ -414,8 +420,9 @@ impl Lowerer<'_> {
                 }
             },
             K::Field(base, index) => match self.place(base, keep)? {
-                Store::Struct(mut items) | Store::Union(mut items) => items.swap_remove(*index),
-                Store::Header { mut fields, .. } => fields.swap_remove(*index),
+                Store::Struct(items) | Store::Union(items) | Store::Header { fields: items, .. } => {
+                    items[*index].clone()
+                }
                 _ => Store::Unit,
             },
             K::Index(base, index) => {
@@ -428,7 +435,7 @@ impl Lowerer<'_> {
                     return Ok(element.clone());
                 }
                 let index = if keep { self.freeze(index) } else { index };
-                elements[0].at(id, &index)
+                self.element(id, &elements[0], &index)
             }
             K::StackNext(base) => {
                 let Store::Stack { id, elements } = self.place(base, keep)? else { return Ok(Store::Unit) };
@@ -436,7 +443,7 @@ impl Lowerer<'_> {
                 let len = build::constant(self.program[id].len, 32);
                 self.stack_bound(build::binary(BinOp::LtU, next.clone(), len));
                 let next = if keep { self.freeze(next) } else { next };
-                elements[0].at(id, &next)
+                self.element(id, &elements[0], &next)
             }
             K::StackLast(base) => {
                 let Store::Stack { id, elements } = self.place(base, keep)? else { return Ok(Store::Unit) };
@@ -444,7 +451,7 @@ impl Lowerer<'_> {
                 self.stack_bound(build::binary(BinOp::Ne, next.clone(), build::constant(0u8, 32)));
                 let last = build::binary(BinOp::Sub, next, build::constant(1u8, 32));
                 let last = if keep { self.freeze(last) } else { last };
-                elements[0].at(id, &last)
+                self.element(id, &elements[0], &last)
             }
             _ => match self.value(e)? {
                 Value::Store(store) => store,
@@ -458,6 +465,11 @@ impl Lowerer<'_> {
         })
     }
 
+    fn element(&self, stack: ir::StackId, first: &Store, index: &Expr) -> Store {
+        self.budget.work(4 * first.size());
+        first.at(stack, index)
+    }
+
     fn stack_bound(&mut self, cond: Expr) {
         let code = self.hir.errors.iter().position(|e| &**e == "StackOutOfBounds").unwrap_or(0);
         self.emit(Stmt::Verify { cond, error: build::constant(code as u32, 32) });
@@ -465,6 +477,9 @@ impl Lowerer<'_> {
 
     /// All scalars and varbits of a value in order.
     pub(super) fn flatten(&self, value: Value, out: &mut Vec<Expr>) {
+        if !self.budget.spend(Resource::Expressions, 1) {
+            return;
+        }
         match value {
             Value::Scalar(e) => out.push(e),
             Value::Store(Store::Scalar(place, width)) => out.push(build::read(place, width)),
@@ -488,6 +503,12 @@ impl Lowerer<'_> {
 fn project(value: Value, index: usize) -> Value {
     match value {
         Value::Default => Value::Default,
+        Value::Store(
+            Store::Struct(items)
+            | Store::Union(items)
+            | Store::Stack { elements: items, .. }
+            | Store::Header { fields: items, .. },
+        ) => items.get(index).map_or(Value::Unit, |part| Value::Store(part.clone())),
         other => parts(other).into_iter().nth(index).unwrap_or(Value::Unit),
     }
 }
@@ -501,7 +522,7 @@ fn parts(value: Value) -> Vec<Value> {
             | Store::Union(items)
             | Store::Stack { elements: items, .. }
             | Store::Header { fields: items, .. },
-        ) => items.into_iter().map(Value::Store).collect(),
+        ) => items.iter().cloned().map(Value::Store).collect(),
         _ => Vec::new(),
     }
 }

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 
 use super::{Binding, Lowered, Lowerer};
 use crate::hir::{
-    Block, Call, Callee, Construct, DefId, DefKind, Expr, ExprKind as K, Stmt, StmtKind as S, Type,
-    TypeParamId,
+    Call, Callee, Construct, DefId, DefKind, Expr, ExprKind as K, Stmt, StmtKind as S, Type, TypeParamId,
 };
 use crate::ir;
+use crate::limits::Resource;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct InstanceId(pub usize);
@@ -52,6 +52,7 @@ pub(super) type MeterRead = Option<ir::Place>;
 
 impl Lowerer<'_> {
     fn add_instance(&mut self, instance: Instance) -> InstanceId {
+        self.budget.spend(Resource::Instances, 1);
         self.instances.push(instance);
         InstanceId(self.instances.len() - 1)
     }
@@ -117,17 +118,24 @@ impl Lowerer<'_> {
         ty: &Type,
         info: ir::Info,
     ) -> Lowered<InstanceId> {
+        self.depth += 1;
+        let made = self.instantiate_inner(construct, ty, info);
+        self.depth -= 1;
+        made
+    }
+
+    fn instantiate_inner(&mut self, construct: &Construct, ty: &Type, info: ir::Info) -> Lowered<InstanceId> {
         self.bounded(info.span)?;
         let def = self.def(construct.def);
         let (type_params, ctor_params, locals, uses) = match &def.kind {
             DefKind::Parser(p) => (&p.signature.type_params, &p.ctor_params, &p.locals, {
                 let mut uses = HashMap::new();
-                p.states.iter().for_each(|s| count_stmts(&s.body, &mut uses));
+                p.states.iter().for_each(|s| count_stmts(&s.body, 1, &mut uses));
                 uses
             }),
             DefKind::Control(c) => (&c.signature.type_params, &c.ctor_params, &c.locals, {
                 let mut uses = HashMap::new();
-                count_stmts(&c.body.stmts, &mut uses);
+                count_stmts(&c.body.stmts, 1, &mut uses);
                 uses
             }),
             _ => {
@@ -220,6 +228,7 @@ impl Lowerer<'_> {
         f: impl FnOnce(&mut Self) -> Lowered<T>,
     ) -> Lowered<T> {
         let instance = &self.instances[id.0];
+        self.budget.work(4 * (instance.bindings.len() + instance.types.len()));
         self.env.extend(instance.bindings.iter().cloned());
         self.types.extend(instance.types.iter().cloned());
         let path = std::mem::replace(&mut self.path, instance.path.clone());
@@ -292,6 +301,7 @@ impl Lowerer<'_> {
     ) -> Lowered<Vec<(super::assign::Dest, super::store::Store)>> {
         use super::expr::Value;
         use crate::ast::Direction;
+        self.budget.work(4 * self.instances[id.0].bindings.len());
         let known: HashMap<DefId, Binding> = self.instances[id.0].bindings.iter().cloned().collect();
         let mut copies = Vec::new();
         for (param, arg) in params.iter().zip(&call.args) {
@@ -351,38 +361,35 @@ impl Lowerer<'_> {
     }
 }
 
-/// Counts the applications of each instance.
-fn count_stmts(stmts: &[Stmt], uses: &mut HashMap<DefId, usize>) {
+/// Counts the applications of each instance: `times` for each that is written.
+fn count_stmts(stmts: &[Stmt], times: usize, uses: &mut HashMap<DefId, usize>) {
     for stmt in stmts {
         match &stmt.kind {
-            S::Block(b) => count_stmts(&b.stmts, uses),
-            S::Call(call) => count_call(call, uses),
-            S::If { then, otherwise, .. } => both(then, otherwise, uses),
+            S::Block(b) => count_stmts(&b.stmts, times, uses),
+            S::Call(call) => count_call(call, times, uses),
+            S::If { then, otherwise, .. } => {
+                count_stmts(&then.stmts, times, uses);
+                count_stmts(&otherwise.stmts, times, uses);
+            }
             S::SwitchAction { cases, default, .. } => {
-                cases.iter().for_each(|(_, b)| count_stmts(&b.stmts, uses));
-                default.iter().for_each(|b| count_stmts(&b.stmts, uses));
+                cases.iter().for_each(|(_, b)| count_stmts(&b.stmts, times, uses));
+                default.iter().for_each(|b| count_stmts(&b.stmts, times, uses));
             }
             S::Switch { cases, default, .. } => {
-                cases.iter().for_each(|(_, b)| count_stmts(&b.stmts, uses));
-                default.iter().for_each(|b| count_stmts(&b.stmts, uses));
+                cases.iter().for_each(|(_, b)| count_stmts(&b.stmts, times, uses));
+                default.iter().for_each(|b| count_stmts(&b.stmts, times, uses));
             }
             // A body that is unrolled applies what it applies several times.
             S::For { body, .. } | S::ForRange { body, .. } | S::ForIn { body, .. } => {
-                count_stmts(&body.stmts, uses);
-                count_stmts(&body.stmts, uses);
+                count_stmts(&body.stmts, 2, uses);
             }
             _ => {}
         }
     }
 }
 
-fn both(a: &Block, b: &Block, uses: &mut HashMap<DefId, usize>) {
-    count_stmts(&a.stmts, uses);
-    count_stmts(&b.stmts, uses);
-}
-
-fn count_call(call: &Call, uses: &mut HashMap<DefId, usize>) {
+fn count_call(call: &Call, times: usize, uses: &mut HashMap<DefId, usize>) {
     if let Callee::Apply(Expr { kind: K::Ref(id), .. }) = &call.callee {
-        *uses.entry(*id).or_default() += 1;
+        *uses.entry(*id).or_default() += times;
     }
 }

@@ -23,6 +23,7 @@ mod table;
 pub mod v1model;
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use num_bigint::BigInt;
 
@@ -31,6 +32,7 @@ use crate::check::{Subst, consts, substitute};
 use crate::diag::Diagnostic;
 use crate::hir::{self, DefId, DefKind, Hir, Type};
 use crate::ir::{self, Block, Program, Stmt};
+use crate::limits::{Budget, Resource};
 use crate::source::{SourceMap, Span};
 
 use architecture::Architecture;
@@ -41,10 +43,9 @@ use store::Store;
 pub const NO_MAIN: &str = "no-main";
 pub const OTHER_ARCHITECTURE: &str = "unsupported-architecture";
 
-/// Statements that the whole program may come to after inlining.
-const MAX_STATEMENTS: usize = 300_000;
-/// Variables likewise.
-const MAX_VARS: usize = 200_000;
+/// Calls, instances and blocks within one another.
+const MAX_DEPTH: usize = 200;
+const MAX_BLOCKS: usize = 1_000;
 
 /// Something that cannot be lowered was reported.
 pub(crate) struct Failed;
@@ -72,13 +73,14 @@ struct Flow {
     /// Break and continue of the loops around, innermost last.
     loops: Vec<(ir::LabelId, ir::LabelId)>,
     /// Copies that leaving by `exit` must still make, innermost last (section 12.5).
-    copy_outs: Vec<Vec<(assign::Dest, Store)>>,
+    copy_outs: Vec<Rc<Vec<(assign::Dest, Store)>>>,
 }
 
 struct Lowerer<'a> {
     arch: &'static dyn Architecture,
     hir: &'a Hir,
     sources: &'a SourceMap,
+    budget: &'a Budget,
     program: Program,
     diagnostics: Vec<Diagnostic>,
     env: HashMap<DefId, Binding>,
@@ -92,9 +94,12 @@ struct Lowerer<'a> {
     path: Vec<String>,
     next_label: u32,
     used_labels: std::collections::HashSet<ir::LabelId>,
-    statements: usize,
-    /// Inlined calls around.
+    /// Inlined calls and instances around.
     depth: usize,
+    /// Blocks around.
+    blocks: usize,
+    /// Variables for varbits that are empty, by width.
+    empty_varbits: HashMap<u32, ir::VarId>,
     /// Actions that may exit.
     exiting: std::collections::HashSet<ir::ActionId>,
     /// Actions already lowered in the instance around, by definition; those without bound arguments.
@@ -117,7 +122,7 @@ pub fn declarations() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// Lowers a checked program for its architecture. `None` if there was an error.
-pub fn lower(hir: &Hir, sources: &SourceMap) -> (Option<Program>, Vec<Diagnostic>) {
+pub fn lower(hir: &Hir, sources: &SourceMap, budget: &Budget) -> (Option<Program>, Vec<Diagnostic>) {
     let main = match package::Main::find(hir, sources) {
         Ok(main) => main,
         Err(warning) => return (None, vec![*warning]),
@@ -128,6 +133,7 @@ pub fn lower(hir: &Hir, sources: &SourceMap) -> (Option<Program>, Vec<Diagnostic
         arch: main.arch,
         hir,
         sources,
+        budget,
         program: Program { package, errors, ..Default::default() },
         diagnostics: Vec::new(),
         env: HashMap::new(),
@@ -139,8 +145,9 @@ pub fn lower(hir: &Hir, sources: &SourceMap) -> (Option<Program>, Vec<Diagnostic
         path: Vec::new(),
         next_label: 0,
         used_labels: Default::default(),
-        statements: 0,
         depth: 0,
+        blocks: 0,
+        empty_varbits: HashMap::new(),
         exiting: Default::default(),
         actions: HashMap::new(),
         current: None,
@@ -148,7 +155,8 @@ pub fn lower(hir: &Hir, sources: &SourceMap) -> (Option<Program>, Vec<Diagnostic
         control_types: std::collections::BTreeSet::new(),
         exited: None,
     };
-    let done = lowerer.package(main);
+    let span = main.span();
+    let done = lowerer.package(main).and_then(|()| lowerer.bounded(span));
     let mut program = lowerer.program;
     program.field_lists = lowerer.field_lists.into_values().collect();
     let failed =
@@ -183,22 +191,23 @@ impl<'a> Lowerer<'a> {
     }
 
     fn emit(&mut self, stmt: Stmt) {
-        self.statements += 1;
+        self.budget.spend(Resource::Statements, 1);
         self.out.push(stmt);
     }
 
     /// Whether the program has grown out of bounds; to be asked wherever code is copied.
     fn bounded(&mut self, span: Span) -> Lowered<()> {
-        if self.statements > MAX_STATEMENTS || self.program.vars.len() > MAX_VARS {
-            return self.fail_help(
-                "too-large",
-                span,
-                "the program is too large once everything is inlined",
-                "apply fewer copies of its parsers, controls and functions",
-            );
+        if let Some(resource) = self.budget.exhausted() {
+            self.diagnostics.push(self.budget.report("too-large", resource, span));
+            return Err(Failed);
         }
-        if self.depth > 200 {
-            return self.fail("too-large", span, "calls are nested more than 200 deep");
+        if self.depth > MAX_DEPTH {
+            let what = format!("calls and instances are nested more than {MAX_DEPTH} deep");
+            return self.fail_help("too-large", span, what, "nest them less");
+        }
+        if self.blocks > MAX_BLOCKS {
+            let what = format!("blocks are nested more than {MAX_BLOCKS} deep once everything is inlined");
+            return self.fail_help("too-large", span, what, "nest them less");
         }
         Ok(())
     }
@@ -206,7 +215,9 @@ impl<'a> Lowerer<'a> {
     /// Collects what `f` emits in a block of its own.
     fn in_block(&mut self, f: impl FnOnce(&mut Self) -> Lowered<()>) -> Lowered<Block> {
         let outer = std::mem::take(&mut self.out);
+        self.blocks += 1;
         let result = f(self);
+        self.blocks -= 1;
         let block = std::mem::replace(&mut self.out, outer);
         result.map(|()| block)
     }
@@ -227,7 +238,7 @@ impl<'a> Lowerer<'a> {
         if body.last() == Some(&Stmt::Break(label)) {
             body.pop();
         }
-        if breaks(&body, label) {
+        if self.used_labels.contains(&label) && breaks(&body, label) {
             self.emit(Stmt::Labeled { label, body });
         } else {
             self.out.extend(body);
@@ -250,6 +261,7 @@ impl<'a> Lowerer<'a> {
             K::Unary(op, a) => make(consts::unary(*op, &self.constant(a)?, &e.ty)?),
             K::Binary(op, a, b) => {
                 let (a, b) = (self.constant(a)?, self.constant(b)?);
+                self.budget.work(consts::cost(*op, &a, &b));
                 make(consts::binary(*op, &a, &b, &e.ty)?.ok()?)
             }
             K::Ternary(c, a, b) => match self.constant(c)?.kind {
@@ -281,7 +293,12 @@ impl<'a> Lowerer<'a> {
                 K::Struct(items) | K::List(items) => self.constant(items.get(*index)?.as_ref()?),
                 _ => None,
             },
-            _ if consts::is_const(e) => Some(e.clone()),
+            _ if consts::is_const(e) => {
+                let weight = consts::weight(e);
+                self.budget.work(weight / 16);
+                self.budget.bytes(weight / 8);
+                Some(e.clone())
+            }
             _ => None,
         }
     }
@@ -299,7 +316,8 @@ impl<'a> Lowerer<'a> {
         match u64::try_from(&value) {
             Ok(size) if size <= 1 << 28 => Ok(size),
             _ => {
-                self.fail("bad-size", e.span, format!("the size {value} is out of range (0 to {})", 1 << 28))
+                let shown = consts::brief(&value);
+                self.fail("bad-size", e.span, format!("the size {shown} is out of range (0 to {})", 1 << 28))
             }
         }
     }
@@ -332,6 +350,8 @@ impl<'a> Lowerer<'a> {
 
     /// All but the name.
     fn described(&self, annotations: &[Annotation], span: Span) -> ir::Info {
+        let annotated = annotations.iter().map(|a| (a.span.end - a.span.start) as usize + 64).sum();
+        self.budget.bytes(annotated);
         ir::Info {
             name: String::new(),
             id: id_annotation(annotations),
@@ -351,6 +371,7 @@ impl<'a> Lowerer<'a> {
                     out.push('.');
                 }
                 out.push_str(name);
+                self.budget.bytes(out.len());
                 out
             }
         }

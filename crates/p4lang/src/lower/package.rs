@@ -21,6 +21,10 @@ pub(super) struct Main<'a> {
 }
 
 impl<'a> Main<'a> {
+    pub fn span(&self) -> Span {
+        self.def.span
+    }
+
     /// The program's `main`, or a warning that says why it cannot be run.
     pub fn find(hir: &'a Hir, sources: &SourceMap) -> Result<Main<'a>, Box<Diagnostic>> {
         let Some(main) = hir.main else {
@@ -152,7 +156,7 @@ impl Lowerer<'_> {
                 self.program.package.intrinsic.push((name.to_owned(), *var));
             }
             Store::Struct(items) => {
-                for ((field, ty), item) in self.fields(ty).iter().zip(items) {
+                for ((field, ty), item) in self.fields(ty).iter().zip(&**items) {
                     self.intrinsic(&format!("{name}.{}", field.name), ty, item);
                 }
             }

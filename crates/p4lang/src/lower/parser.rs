@@ -5,6 +5,7 @@ use super::instance::InstanceId;
 use super::{Binding, Flow, Lowered, Lowerer};
 use crate::hir::{self, Call, Callee, DefId, DefKind, KeysetElem, StmtKind as S, Type};
 use crate::ir::{self, Block, Match, MatchKind, SelectCase, StateRef, Transition};
+use crate::limits::Resource;
 
 /// States made so far; `None` while a number is taken but the state is not done.
 #[derive(Default)]
@@ -54,6 +55,8 @@ impl Lowerer<'_> {
         let def = self.def(self.instances[id.0].def);
         let DefKind::Parser(parser) = &def.kind else { return Ok(()) };
         // The start state may be entered again by a loop, so the initial values are set in a state before it.
+        self.budget.spend(Resource::States, parser.states.len() as u64 + 2);
+        self.bounded(def.span)?;
         let numbers: Vec<u32> = parser.states.iter().map(|_| states.reserve()).collect();
         let init = self.in_block(|l| parser.locals.iter().try_for_each(|local| l.init_local(*local)))?;
         let start = StateRef::State(numbers[parser.start]);
@@ -61,6 +64,7 @@ impl Lowerer<'_> {
         for (index, state) in parser.states.iter().enumerate() {
             self.bounded(state.span)?;
             let name = format!("{prefix}{}", state.name);
+            self.budget.bytes(name.len());
             let (at, body) = self.state_body(&state.body, numbers[index], &name, prefix, states)?;
             let name = if at == numbers[index] { name } else { String::new() };
             let outer = std::mem::replace(&mut self.out, body);
@@ -103,6 +107,7 @@ impl Lowerer<'_> {
             if let S::If { cond, then, otherwise } = &stmt.kind
                 && (applies(&then.stmts) || applies(&otherwise.stmts))
             {
+                self.budget.spend(Resource::States, 3);
                 let cond = self.scalar(cond);
                 let before = std::mem::replace(&mut self.out, outer);
                 let paths = [states.reserve(), states.reserve()];
@@ -180,6 +185,7 @@ impl Lowerer<'_> {
         done?;
         // Bindings of the caller may have been hidden by the callee's.
         if let Some(current) = self.current {
+            self.budget.work(4 * self.instances[current.0].bindings.len());
             self.env.extend(self.instances[current.0].bindings.clone());
         }
         let rest = self.in_block(|l| {
@@ -217,9 +223,13 @@ impl Lowerer<'_> {
         }
         let mut out = Vec::new();
         for (keyset, next) in cases {
+            self.budget.bytes(size_of::<SelectCase>());
             let mut matches = Vec::new();
             match (&keyset.elems[..], keys.len()) {
-                ([KeysetElem::Any], n) => matches = vec![Match::Any; n],
+                ([KeysetElem::Any], n) => {
+                    self.budget.bytes(n * size_of::<Match>());
+                    matches = vec![Match::Any; n];
+                }
                 ([KeysetElem::ValueSet(set)], n) => {
                     let set = self.value_set_id(*set, keyset.span)?;
                     matches = (0..n as u32).map(|field| Match::ValueSet { set, field }).collect();

@@ -95,7 +95,7 @@ impl Lowerer<'_> {
         let Some((label, flag)) = self.flow.exit else {
             return self.fail("unsupported", span, "`exit` has nothing to leave here");
         };
-        let copies: Vec<_> = self.flow.copy_outs.iter().rev().flatten().cloned().collect();
+        let copies: Vec<_> = self.flow.copy_outs.iter().rev().flat_map(|c| c.iter()).cloned().collect();
         for (dest, from) in copies {
             self.assign_dest(&dest, Value::Store(from));
         }
@@ -317,8 +317,10 @@ impl Lowerer<'_> {
     fn for_in(&mut self, var: hir::DefId, over: &hir::Expr, body: &hir::Block) -> Lowered<()> {
         let items: Vec<Value> = match self.value(over)? {
             Value::Struct(items) => items,
-            Value::Store(Store::Stack { elements, .. }) => elements.into_iter().map(Value::Store).collect(),
-            Value::Store(Store::Struct(items)) => items.into_iter().map(Value::Store).collect(),
+            Value::Store(Store::Stack { elements, .. }) => {
+                elements.iter().cloned().map(Value::Store).collect()
+            }
+            Value::Store(Store::Struct(items)) => items.iter().cloned().map(Value::Store).collect(),
             _ => Vec::new(),
         };
         let store = self.loop_var(var)?;

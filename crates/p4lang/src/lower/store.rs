@@ -1,5 +1,7 @@
 //! Where values are stored: structs, headers, unions and stacks flattened into scalar variables.
 
+use std::rc::Rc;
+
 use crate::ast::{AnnotationBody, TypeKind, TypeRef};
 use crate::check::{Subst, display, substitute};
 use crate::diag::Diagnostic;
@@ -10,8 +12,9 @@ use crate::ir::{
 };
 
 use super::Lowerer;
+use crate::limits::Resource;
 
-/// The storage of one value.
+/// The storage of one value. Parts are shared, so that copies cost little.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Store {
     /// Nothing: a zero-width field.
@@ -19,18 +22,18 @@ pub(super) enum Store {
     Scalar(Place, u32),
     Varbit(Place),
     /// Struct or tuple.
-    Struct(Vec<Store>),
-    /// `siblings`: validity of the other headers of the union it is in.
+    Struct(Rc<Vec<Store>>),
+    /// `siblings`: validity of all headers of the union it is in, its own among them.
     Header {
         header: HeaderRef,
         valid: Place,
-        fields: Vec<Store>,
-        siblings: Vec<Place>,
+        fields: Rc<Vec<Store>>,
+        siblings: Rc<[Place]>,
     },
-    Union(Vec<Store>),
+    Union(Rc<Vec<Store>>),
     Stack {
         id: StackId,
-        elements: Vec<Store>,
+        elements: Rc<Vec<Store>>,
     },
 }
 
@@ -50,12 +53,17 @@ impl Store {
             // A stack within a stack does not exist.
             Place::Elem { .. } => p.clone(),
         };
+        let all = |items: &[Store]| Rc::new(items.iter().map(|s| s.at(stack, index)).collect());
         match self {
             Store::Unit => Store::Unit,
             Store::Scalar(p, width) => Store::Scalar(place(p), *width),
             Store::Varbit(p) => Store::Varbit(place(p)),
-            Store::Struct(items) => Store::Struct(items.iter().map(|s| s.at(stack, index)).collect()),
-            Store::Union(items) => Store::Union(items.iter().map(|s| s.at(stack, index)).collect()),
+            Store::Struct(items) => Store::Struct(all(items)),
+            Store::Union(items) => {
+                let mut items: Vec<Store> = items.iter().map(|s| s.alone().at(stack, index)).collect();
+                share_validity(&mut items);
+                Store::Union(Rc::new(items))
+            }
             Store::Header { header, valid, fields, siblings } => Store::Header {
                 header: match header {
                     HeaderRef::Header(header) => {
@@ -64,10 +72,36 @@ impl Store {
                     other => other.clone(),
                 },
                 valid: place(valid),
-                fields: fields.iter().map(|s| s.at(stack, index)).collect(),
+                fields: all(fields),
                 siblings: siblings.iter().map(place).collect(),
             },
             Store::Stack { .. } => self.clone(),
+        }
+    }
+
+    /// A header without its siblings.
+    fn alone(&self) -> Store {
+        match self {
+            Store::Header { header, valid, fields, .. } => Store::Header {
+                header: header.clone(),
+                valid: valid.clone(),
+                fields: fields.clone(),
+                siblings: Rc::default(),
+            },
+            other => other.clone(),
+        }
+    }
+
+    /// Parts of it, at all levels.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Store::Struct(items) | Store::Union(items) | Store::Stack { elements: items, .. } => {
+                1 + items.iter().map(Store::size).sum::<usize>()
+            }
+            Store::Header { fields, siblings, .. } => {
+                1 + siblings.len() + fields.iter().map(Store::size).sum::<usize>()
+            }
+            _ => 1,
         }
     }
 
@@ -124,6 +158,22 @@ impl Store {
     }
 }
 
+/// Gives each header of a union the validity of all.
+fn share_validity(items: &mut [Store]) {
+    let bits: Rc<[Place]> = items
+        .iter()
+        .filter_map(|s| match s {
+            Store::Header { valid, .. } => Some(valid.clone()),
+            _ => None,
+        })
+        .collect();
+    for item in items {
+        if let Store::Header { siblings, .. } = item {
+            *siblings = bits.clone();
+        }
+    }
+}
+
 impl Lowerer<'_> {
     /// Fields of a struct, header or union, with type arguments in place.
     pub(super) fn fields(&self, ty: &Type) -> Vec<(FieldDef, Type)> {
@@ -133,6 +183,7 @@ impl Lowerer<'_> {
         let (DefKind::Struct(def) | DefKind::Header(def) | DefKind::Union(def)) = &self.def(*id).kind else {
             return Vec::new();
         };
+        self.budget.work(4 * def.fields.len() + def.type_params.len());
         let subst: Subst = def.type_params.iter().copied().zip(args.iter().cloned()).collect();
         def.fields.iter().map(|f| (f.clone(), self.ty(&substitute(&f.ty, &subst)))).collect()
     }
@@ -179,7 +230,10 @@ impl Lowerer<'_> {
     }
 
     pub(super) fn var(&mut self, name: impl Into<String>, width: u32, varbit: bool, home: VarHome) -> VarId {
-        self.program.vars.push(Var { name: name.into(), width: width.max(1), varbit, home });
+        let name = name.into();
+        self.budget.spend(Resource::Variables, 1);
+        self.budget.bytes(name.len());
+        self.program.vars.push(Var { name, width: width.max(1), varbit, home });
         VarId(self.program.vars.len() as u32 - 1)
     }
 
@@ -208,29 +262,20 @@ impl Lowerer<'_> {
                         store
                     })
                     .collect();
-                Store::Struct(items)
+                Store::Struct(Rc::new(items))
             }
-            Type::Tuple(types) => Store::Struct(
-                types.iter().enumerate().map(|(i, t)| self.alloc(t, &format!("{name}[{i}]"), life)).collect(),
-            ),
+            Type::Tuple(types) => {
+                let each = types.iter().enumerate();
+                let items = each.map(|(i, t)| self.alloc(t, &format!("{name}[{i}]"), life)).collect();
+                Store::Struct(Rc::new(items))
+            }
             Type::Header(..) => self.alloc_header(&ty, name, life),
             Type::Union(..) => {
                 let fields = self.fields(&ty);
                 let mut items: Vec<Store> =
                     fields.iter().map(|(f, t)| self.alloc(t, &format!("{name}.{}", f.name), life)).collect();
-                let bits: Vec<Place> = items
-                    .iter()
-                    .filter_map(|s| match s {
-                        Store::Header { valid, .. } => Some(valid.clone()),
-                        _ => None,
-                    })
-                    .collect();
-                for item in &mut items {
-                    if let Store::Header { valid, siblings, .. } = item {
-                        *siblings = bits.iter().filter(|b| *b != valid).cloned().collect();
-                    }
-                }
-                Store::Union(items)
+                share_validity(&mut items);
+                Store::Union(Rc::new(items))
             }
             Type::Stack(element, size) => {
                 let first_header = HeaderId(self.program.headers.len() as u32);
@@ -256,7 +301,7 @@ impl Lowerer<'_> {
                 }
                 let next = self.var(format!("{name}.nextIndex"), 32, false, VarHome::NextIndex(id));
                 self.program.stacks[id.index()].next = next;
-                Store::Stack { id, elements }
+                Store::Stack { id, elements: Rc::new(elements) }
             }
             _ => match self.scalar_width(&ty) {
                 Some(0) | None => Store::Unit,
@@ -287,6 +332,8 @@ impl Lowerer<'_> {
                     );
                     continue;
                 };
+                self.budget.work(store.size());
+                self.budget.bytes(store.size());
                 let list = self.field_lists.entry(index).or_default();
                 list.index = index;
                 let mut headers = Vec::new();
@@ -303,6 +350,7 @@ impl Lowerer<'_> {
 
     /// The value of a top-level constant.
     fn named_constant(&self, name: &str) -> Option<u32> {
+        self.budget.work(self.hir.top.len());
         self.hir.top.iter().find(|id| &*self.def(**id).name == name).and_then(|id| {
             match &self.def(*id).kind {
                 DefKind::Const { value, .. } => match &self.constant(value)?.kind {
@@ -321,6 +369,7 @@ impl Lowerer<'_> {
         else {
             return None;
         };
+        self.budget.work(self.hir.top.len());
         let id = self.hir.top.iter().find(|id| self.def(**id).name == path.ident.name)?;
         let DefKind::Enum(def) = &self.def(*id).kind else { return None };
         let (_, value) = def.members.iter().find(|(name, _)| &**name == member)?;
@@ -330,6 +379,7 @@ impl Lowerer<'_> {
     fn alloc_header(&mut self, ty: &Type, name: &str, life: Life) -> Store {
         let type_id = self.header_type(ty);
         let id = HeaderId(self.program.headers.len() as u32);
+        self.budget.bytes(name.len());
         self.program.headers.push(Header {
             name: name.to_owned(),
             ty: type_id,
@@ -348,20 +398,19 @@ impl Lowerer<'_> {
         Store::Header {
             header: HeaderRef::Header(id),
             valid: Place::Var(valid),
-            fields,
-            siblings: Vec::new(),
+            fields: Rc::new(fields),
+            siblings: Rc::default(),
         }
     }
 
     fn alloc_field(&mut self, ty: &Type, name: &str, header: HeaderId, index: &mut u32) -> Store {
         if let Type::Struct(..) = ty {
             let fields = self.fields(ty);
-            return Store::Struct(
-                fields
-                    .iter()
-                    .map(|(f, t)| self.alloc_field(t, &format!("{name}.{}", f.name), header, index))
-                    .collect(),
-            );
+            let each = fields.iter();
+            let items = each
+                .map(|(f, t)| self.alloc_field(t, &format!("{name}.{}", f.name), header, index))
+                .collect();
+            return Store::Struct(Rc::new(items));
         }
         let (width, varbit) = match ty {
             Type::Varbit(width) => (*width, true),

@@ -1,5 +1,7 @@
 //! Tables and actions.
 
+use std::rc::Rc;
+
 use super::architecture::KeyUse;
 use super::expr::Value;
 use super::store::{Life, Store};
@@ -43,6 +45,11 @@ impl Lowerer<'_> {
         let DefKind::Table(table) = &def.kind else {
             return self.fail("unsupported", def.span, "this is not a table");
         };
+        self.bounded(def.span)?;
+        let annotated =
+            table.keys.iter().map(|k| &k.annotations).chain(table.actions.iter().map(|a| &a.annotations));
+        let annotated: usize = annotated.flatten().map(|a| (a.span.end - a.span.start) as usize + 64).sum();
+        self.budget.bytes(annotated + 64 * (table.keys.len() + table.actions.len() + table.entries.len()));
         let info = self.info(def);
         let mut out = ir::Table {
             info,
@@ -106,6 +113,7 @@ impl Lowerer<'_> {
     }
 
     fn no_action(&mut self, span: Span) -> Lowered<ActionId> {
+        self.budget.work(self.hir.top.len());
         let found = self.hir.top.iter().copied().find(|id| {
             &*self.def(*id).name == "NoAction" && matches!(self.def(*id).kind, DefKind::Action(_))
         });
@@ -291,7 +299,7 @@ impl Lowerer<'_> {
                 }
                 l.env.insert(*param, Binding::Store(store));
             }
-            l.flow.copy_outs.push(copies.clone());
+            l.flow.copy_outs.push(Rc::new(copies.clone()));
             let inner = l.in_block(|l| l.block(&action.body))?;
             l.flow.copy_outs.pop();
             if exits(&inner, flag) {

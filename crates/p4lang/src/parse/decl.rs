@@ -11,7 +11,7 @@ use crate::preprocess::join;
 
 type Signature = (Ident, Vec<Ident>, Vec<Param>, Option<Vec<Param>>);
 
-impl Parser {
+impl Parser<'_> {
     pub(super) fn top_level(&mut self) -> Parsed<Decl> {
         let start = self.peek().span;
         if self.take(";") {

@@ -2,7 +2,8 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{Arg, BinaryOp, Expr, ExprKind, Path, TypeKind, TypeRef, UnaryOp};
-use crate::lex::{TokenKind, number, unquote};
+use crate::lex::{TokenKind, number, number_cost, unquote};
+use crate::limits::Resource;
 use crate::source::Span;
 
 /// Binary operators with their precedence; bitwise ones bind tighter than comparisons, unlike C.
@@ -28,6 +29,8 @@ const BINARY: &[(&str, BinaryOp, u8)] = &[
     ("/", BinaryOp::Div, 10),
     ("%", BinaryOp::Mod, 10),
 ];
+/// A copied token costs as much as this many that are read.
+const COPY: u64 = 32;
 const SHIFT: u8 = 8;
 const ADDITIVE: u8 = 9;
 
@@ -35,7 +38,7 @@ fn make(kind: ExprKind, span: Span) -> Expr {
     Expr { kind, span }
 }
 
-impl Parser {
+impl Parser<'_> {
     pub(super) fn expr(&mut self) -> Parsed<Expr> {
         self.nested(Self::ternary)
     }
@@ -85,25 +88,16 @@ impl Parser {
 
     fn binary(&mut self, min: u8) -> Parsed<Expr> {
         let mut left = self.unary()?;
-        // A left-leaning chain is as deep a tree as a nested one.
-        let mut chain = 0;
         while let Some((op, level, tokens)) = self.operator() {
             if level < min {
                 break;
-            }
-            chain += 1;
-            if chain > 2000 {
-                let span = self.peek().span;
-                return self.fail_at(
-                    span,
-                    "this expression has more than 2000 operators in a row".into(),
-                    Some("split it up".into()),
-                );
             }
             for _ in 0..tokens {
                 self.advance();
             }
             let right = self.nested(|p| p.binary(level + 1))?;
+            // A left-leaning chain is as deep a tree as a nested one.
+            self.higher()?;
             let span = left.span.to(right.span);
             left = make(ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) }, span);
         }
@@ -164,22 +158,15 @@ impl Parser {
 
     pub(super) fn postfix(&mut self) -> Parsed<Expr> {
         let mut expr = self.primary()?;
-        let mut chain = 0;
         loop {
-            chain += 1;
-            if chain > 500 {
-                return self.fail_at(
-                    expr.span,
-                    "this expression has more than 500 members in a row".into(),
-                    None,
-                );
-            }
+            self.higher()?;
             let start = expr.span;
             if self.take(".") {
                 let name = self.member()?;
                 let span = start.to(name.span);
                 expr = make(ExprKind::Member { base: Box::new(expr), name }, span);
             } else if self.take("[") {
+                let before = self.budget.used(Resource::Work);
                 let first = self.expr()?;
                 let kind = if self.take(":") {
                     let lo = self.expr()?;
@@ -187,6 +174,8 @@ impl Parser {
                 } else if self.at("+") {
                     // e[lo +: width]
                     self.advance();
+                    // The start is copied below, so nested ones double.
+                    self.budget.spend(Resource::Work, COPY * (self.budget.used(Resource::Work) - before));
                     self.expect(":")?;
                     let width = self.expr()?;
                     let span = first.span.to(width.span);
@@ -274,6 +263,8 @@ impl Parser {
         match token.kind {
             TokenKind::Number => {
                 self.advance();
+                self.budget.work(number_cost(&token.text));
+                self.budget.bytes(token.text.len() / 2);
                 match number(&token.text) {
                     Ok(n) => {
                         Ok(make(ExprKind::Int { value: n.value, width: n.width, signed: n.signed }, span))
@@ -283,6 +274,8 @@ impl Parser {
             }
             TokenKind::Str => {
                 self.advance();
+                self.budget.work(token.text.len());
+                self.budget.bytes(token.text.len());
                 Ok(make(ExprKind::Str(unquote(&token.text)), span))
             }
             TokenKind::Ident => match &*token.text {

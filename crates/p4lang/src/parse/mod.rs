@@ -15,6 +15,7 @@ use std::collections::HashSet;
 use crate::ast::{Ident, Name, Program};
 use crate::diag::Diagnostic;
 use crate::lex::{Token, TokenKind};
+use crate::limits::{Budget, beyond};
 use crate::source::Span;
 
 /// Nested expressions, types, blocks and declarations.
@@ -26,23 +27,35 @@ const MAX_ERRORS: usize = 50;
 pub(crate) struct Failed;
 type Parsed<T> = Result<T, Failed>;
 
-pub struct Parser {
+pub struct Parser<'a> {
+    budget: &'a Budget,
     tokens: Vec<Token>,
     at: usize,
     diagnostics: Vec<Diagnostic>,
     types: HashSet<Name>,
     depth: usize,
+    /// Levels of the highest expression or type read in the construct around.
+    height: u64,
     /// Nesting of speculative parses; errors are not reported in one.
     trying: usize,
 }
 
 /// Parses a whole program. A tree comes back even after errors, without what could not be read.
-pub fn parse(tokens: Vec<Token>) -> (Program, Vec<Diagnostic>) {
-    let mut parser =
-        Parser { tokens, at: 0, diagnostics: Vec::new(), types: HashSet::new(), depth: 0, trying: 0 };
+pub fn parse(tokens: Vec<Token>, budget: &Budget) -> (Program, Vec<Diagnostic>) {
+    let mut parser = Parser {
+        budget,
+        tokens,
+        at: 0,
+        diagnostics: Vec::new(),
+        types: HashSet::new(),
+        depth: 0,
+        height: 0,
+        trying: 0,
+    };
     let mut decls = Vec::new();
     while parser.peek().kind != TokenKind::Eof && parser.diagnostics.len() < MAX_ERRORS {
         let before = parser.at;
+        parser.height = 0;
         match parser.top_level() {
             Ok(decl) => decls.push(decl),
             Err(Failed) => parser.skip_declaration(before),
@@ -104,7 +117,7 @@ const RESERVED: &[&str] = &[
 /// Reserved words that still may name things (grammar rule `nonTypeName`; `list` as type name).
 const CONTEXTUAL: &[&str] = &["actions", "entries", "key", "list", "state", "type"];
 
-impl Parser {
+impl Parser<'_> {
     fn peek(&self) -> &Token {
         &self.tokens[self.at]
     }
@@ -117,8 +130,37 @@ impl Parser {
         let token = self.tokens[self.at].clone();
         if self.at + 1 < self.tokens.len() {
             self.at += 1;
+            self.budget.work(2);
+            if let Some(resource) = self.budget.exhausted() {
+                self.give_up(self.budget.report("too-large", resource, token.span));
+            }
         }
         token
+    }
+
+    /// Goes to the end of the text: what follows cannot be read.
+    fn give_up(&mut self, why: Diagnostic) {
+        // Reported even while trying: a retry would only meet it again.
+        if !self.given_up() {
+            self.diagnostics.push(why);
+        }
+        self.at = self.tokens.len() - 1;
+    }
+
+    fn given_up(&self) -> bool {
+        self.diagnostics.last().is_some_and(|d| matches!(d.code, "nesting" | "too-large"))
+    }
+
+    /// One more level on top of what has been read of the construct here.
+    fn higher(&mut self) -> Parsed<()> {
+        self.height += 1;
+        let limit = self.budget.limits.depth;
+        if self.height <= limit {
+            return Ok(());
+        }
+        let span = self.peek().span;
+        self.give_up(beyond("nesting", "depth", limit, span));
+        Err(Failed)
     }
 
     fn at(&self, punct: &str) -> bool {
@@ -182,7 +224,7 @@ impl Parser {
     }
 
     fn fail_at<T>(&mut self, span: Span, message: String, help: Option<String>) -> Parsed<T> {
-        if self.trying == 0 {
+        if self.trying == 0 && !self.given_up() {
             let mut diagnostic = Diagnostic::error("syntax", span, message);
             diagnostic.help = help;
             self.diagnostics.push(diagnostic);
@@ -225,21 +267,17 @@ impl Parser {
     fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= MAX_DEPTH {
             let span = self.peek().span;
-            // Reported even while trying: a retry would only meet it again.
-            if self.diagnostics.last().is_none_or(|d| d.code != "nesting") {
-                self.diagnostics.push(
-                    Diagnostic::error("nesting", span, format!("nested more than {MAX_DEPTH} levels deep"))
-                        .help("split it up"),
-                );
-            }
-            // Nothing that follows can be trusted.
-            self.at = self.tokens.len() - 1;
+            let what = format!("nested more than {MAX_DEPTH} levels deep");
+            self.give_up(Diagnostic::error("nesting", span, what).help("split it up"));
             return Err(Failed);
         }
+        let around = std::mem::take(&mut self.height);
         self.depth += 1;
         let result = f(self);
         self.depth -= 1;
-        result
+        let higher = self.higher();
+        self.height = self.height.max(around);
+        result.and_then(|made| higher.map(|()| made))
     }
 
     /// Runs `f`; if it fails, nothing was read and nothing reported.
@@ -252,7 +290,7 @@ impl Parser {
         self.trying += 1;
         let result = f(self).ok();
         self.trying -= 1;
-        if result.is_none() && self.diagnostics.last().is_none_or(|d| d.code != "nesting") {
+        if result.is_none() && !self.given_up() {
             self.at = start;
         }
         result

@@ -18,7 +18,7 @@ const COMPOUND: &[(&str, BinaryOp)] = &[
     ("|-|=", BinaryOp::SubSat),
 ];
 
-impl Parser {
+impl Parser<'_> {
     /// `{ ... }` with the annotations before it.
     pub(super) fn block(&mut self, annotations: Vec<Annotation>) -> Parsed<Block> {
         let start = self.expect("{")?;
@@ -92,7 +92,7 @@ impl Parser {
         if let Some(decl) = self.local_declaration(&annotations)? {
             return Ok(StmtKind::Decl(Box::new(decl)));
         }
-        let left = self.unary()?;
+        let left = self.nested(Self::unary)?;
         if self.at("=") {
             self.advance();
             let right = self.expr()?;

@@ -4,7 +4,7 @@ use super::{Parsed, Parser};
 use crate::ast::Annotation;
 use crate::ast::{ActionRef, Decl, DeclKind, Entry, KeyElement, Property, PropertyKind, Table};
 
-impl Parser {
+impl Parser<'_> {
     pub(super) fn table(&mut self, annotations: Vec<Annotation>) -> Parsed<Decl> {
         let start = self.expect_word("table")?;
         let name = self.ident()?;

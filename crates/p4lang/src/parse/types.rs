@@ -4,7 +4,7 @@ use super::{Parsed, Parser};
 use crate::ast::{Direction, Ident, Param, Path, TypeKind, TypeRef};
 use crate::lex::TokenKind;
 
-impl Parser {
+impl Parser<'_> {
     /// Whether a type may start here, going by keywords alone.
     pub(super) fn at_type_keyword(&self, ahead: usize) -> bool {
         let token = self.peek_at(ahead);
@@ -63,6 +63,7 @@ impl Parser {
             self.advance();
             let size = self.expr()?;
             self.expect("]")?;
+            self.higher()?;
             ty = TypeRef {
                 span: start.to(self.before()),
                 kind: TypeKind::Stack { element: Box::new(ty), size: Box::new(size) },

@@ -3,7 +3,8 @@
 use num_traits::ToPrimitive;
 
 use super::Preprocessor;
-use crate::lex::{Token, TokenKind, number};
+use crate::lex::{Token, TokenKind, number, number_cost};
+use crate::limits::Resource;
 use crate::source::Span;
 
 struct Reader<'a> {
@@ -31,6 +32,12 @@ impl Preprocessor<'_> {
             at += if paren { 4 } else { 2 };
         }
         let tokens = self.expand(text);
+        for token in tokens.iter().filter(|t| t.kind == TokenKind::Number) {
+            self.spend("too-large", Resource::Work, number_cost(&token.text), whole);
+        }
+        if self.stopped {
+            return false;
+        }
         let mut reader = Reader { tokens: &tokens, at: 0, depth: 0 };
         match reader.ternary() {
             Some(value) if reader.at == tokens.len() => value != 0,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Macro, Preprocessor, join};
 use crate::ast::Name;
 use crate::lex::{Token, TokenKind, is_punct};
+use crate::limits::Resource;
 use crate::source::Span;
 
 /// What is still to be read: tokens in reverse, with marks where a macro's expansion ends (until then that macro
@@ -19,11 +20,10 @@ impl Preprocessor<'_> {
     pub(super) fn expand(&mut self, tokens: Vec<Token>) -> Vec<Token> {
         let mut out = Vec::with_capacity(tokens.len());
         let mut todo: Vec<Item> = tokens.into_iter().rev().map(Item::Token).collect();
-        let mut active: Vec<Name> = Vec::new();
         while let Some(item) = todo.pop() {
             let token = match item {
                 Item::End(name) => {
-                    active.retain(|n| *n != name);
+                    self.active.remove(&name);
                     continue;
                 }
                 Item::Token(token) => token,
@@ -31,11 +31,12 @@ impl Preprocessor<'_> {
             if self.stopped {
                 break;
             }
-            if token.kind != TokenKind::Ident || active.contains(&token.text) {
+            if token.kind != TokenKind::Ident || self.active.contains(&token.text) {
                 out.push(token);
                 continue;
             }
             if let Some(text) = self.predefined(&token) {
+                self.made(text.text.len(), token.span);
                 out.push(text);
                 continue;
             }
@@ -46,7 +47,9 @@ impl Preprocessor<'_> {
             let args = match &found.params {
                 None => Vec::new(),
                 Some(params) => {
-                    let next = todo.iter().rev().find_map(|i| match i {
+                    let ends = todo.iter().rev().take_while(|i| matches!(i, Item::End(_))).count();
+                    self.made(ends, token.span);
+                    let next = todo.len().checked_sub(ends + 1).and_then(|at| match &todo[at] {
                         Item::Token(t) => Some(t),
                         Item::End(_) => None,
                     });
@@ -54,28 +57,17 @@ impl Preprocessor<'_> {
                         out.push(token);
                         continue;
                     }
-                    let Some(args) =
-                        self.arguments(&token, params.len(), found.variadic, &mut todo, &mut active)
-                    else {
+                    let Some(args) = self.arguments(&token, params.len(), found.variadic, &mut todo) else {
                         continue;
                     };
                     args
                 }
             };
             let body = self.substitute(&found, args, token.span);
-            if body.len() >= self.budget && !self.stopped {
-                self.error(
-                    "macro-limit",
-                    token.span,
-                    format!("expanding macro `{}` takes too much work", token.text),
-                );
-                self.stopped = true;
-            }
             if self.stopped {
                 break;
             }
-            self.budget -= 1 + body.len();
-            active.push(token.text.clone());
+            self.active.insert(token.text.clone());
             todo.push(Item::End(token.text.clone()));
             for (index, mut t) in body.into_iter().enumerate().rev() {
                 t.span = token.span;
@@ -88,10 +80,15 @@ impl Preprocessor<'_> {
         out
     }
 
+    /// Counts tokens and bytes that macros make.
+    fn made(&mut self, amount: usize, span: Span) -> bool {
+        self.spend("macro-limit", Resource::Macros, amount, span)
+    }
+
     fn predefined(&self, token: &Token) -> Option<Token> {
         let make = |kind, text: String| Token { kind, text: Arc::from(text), ..token.clone() };
         match &*token.text {
-            "__LINE__" => Some(make(TokenKind::Number, self.sources.line_column(token.span).0.to_string())),
+            "__LINE__" => Some(make(TokenKind::Number, self.sources.line(token.span).to_string())),
             "__FILE__" => {
                 Some(make(TokenKind::Str, format!("{:?}", self.sources.file(token.span.file).name)))
             }
@@ -106,7 +103,6 @@ impl Preprocessor<'_> {
         arity: usize,
         variadic: bool,
         todo: &mut Vec<Item>,
-        active: &mut Vec<Name>,
     ) -> Option<Vec<Vec<Token>>> {
         let mut args: Vec<Vec<Token>> = vec![Vec::new()];
         let mut depth = 0;
@@ -114,7 +110,7 @@ impl Preprocessor<'_> {
             let token = match todo.pop() {
                 Some(Item::Token(token)) => token,
                 Some(Item::End(name)) => {
-                    active.retain(|n| *n != name);
+                    self.active.remove(&name);
                     continue;
                 }
                 None => {
@@ -159,11 +155,14 @@ impl Preprocessor<'_> {
         Some(args)
     }
 
-    /// The body with its parameters replaced, `#` and `##` done.
+    /// The body with its parameters replaced, `#` and `##` done. What it makes is counted as it is made.
     fn substitute(&mut self, found: &Macro, args: Vec<Vec<Token>>, span: Span) -> Vec<Token> {
+        self.made(1 + found.body.len(), span);
         let Some(params) = &found.params else {
-            return paste(found.body.clone());
+            return self.paste(found.body.clone(), span);
         };
+        // Few macros have so many parameters that looking for them takes long.
+        let look_up = params.len() / 16;
         let index = |t: &Token| {
             (t.kind == TokenKind::Ident).then(|| params.iter().position(|p| *p == t.text)).flatten()
         };
@@ -171,12 +170,17 @@ impl Preprocessor<'_> {
         let mut out = Vec::new();
         let body = &found.body;
         let mut at = 0;
-        // What is too long is refused by the caller.
-        while at < body.len() && out.len() <= self.budget {
+        while at < body.len() && !self.stopped {
             let token = &body[at];
+            self.made(look_up, span);
             if token.is("#")
                 && let Some(param) = body.get(at + 1).and_then(index)
             {
+                // Quotes and backslashes may double.
+                let bytes: usize = args[param].iter().map(|t| t.text.len()).sum();
+                if !self.made(args[param].len() + 2 * bytes, span) {
+                    break;
+                }
                 let text = format!("{:?}", join(&args[param]));
                 out.push(Token { kind: TokenKind::Str, text: Arc::from(text), span, space: token.space });
                 at += 2;
@@ -186,17 +190,21 @@ impl Preprocessor<'_> {
                 Some(param) => {
                     let pasted =
                         body.get(at + 1).is_some_and(|t| t.is("##")) || (at > 0 && body[at - 1].is("##"));
-                    let text = if pasted {
-                        args[param].clone()
-                    } else {
-                        if expanded[param].is_none() {
-                            let value = self.expand(args[param].clone());
-                            expanded[param] = Some(value);
+                    if !pasted && expanded[param].is_none() {
+                        if !self.made(args[param].len(), span) || !self.deeper(span) {
+                            break;
                         }
-                        expanded[param].clone().unwrap_or_default()
-                    };
+                        let value = self.expand(args[param].clone());
+                        self.depth -= 1;
+                        expanded[param] = Some(value);
+                    }
+                    let text =
+                        if pasted { &args[param] } else { expanded[param].as_ref().unwrap_or(&args[param]) };
+                    if !self.made(text.len(), span) {
+                        break;
+                    }
                     let first = out.len();
-                    out.extend(text);
+                    out.extend(text.iter().cloned());
                     if let Some(t) = out.get_mut(first) {
                         t.space = token.space;
                     } else if pasted && &*params[param] == "__VA_ARGS__" && ends_with_comma(&out) {
@@ -210,47 +218,50 @@ impl Preprocessor<'_> {
             }
             at += 1;
         }
-        paste(out)
+        self.paste(out, span)
+    }
+
+    /// Joins the neighbours of every `##`. Two that do not make one token stay two, side by side, as in the reference
+    /// compiler's preprocessor. An argument without tokens stands as a token without text, which goes in the end.
+    fn paste(&mut self, tokens: Vec<Token>, span: Span) -> Vec<Token> {
+        if !tokens.iter().any(|t| t.is("##") || t.text.is_empty()) {
+            return tokens;
+        }
+        let mut out: Vec<Token> = Vec::with_capacity(tokens.len());
+        let mut iter = tokens.into_iter();
+        while let Some(token) = iter.next() {
+            if !token.is("##") {
+                out.push(token);
+                continue;
+            }
+            let Some(right) = iter.next() else { break };
+            let Some(left) = out.pop() else {
+                out.push(right);
+                continue;
+            };
+            if left.text.is_empty() {
+                out.push(Token { space: left.space, ..right });
+            } else if right.text.is_empty() {
+                out.push(left);
+            } else if let Some(kind) = pasted_kind(&left, &right) {
+                if !self.made(left.text.len() + right.text.len(), span) {
+                    break;
+                }
+                let text = format!("{}{}", left.text, right.text);
+                out.push(Token { kind, text: Arc::from(text), ..left });
+            } else {
+                out.push(left);
+                out.push(Token { space: false, ..right });
+            }
+        }
+        out.retain(|t| !t.text.is_empty());
+        out
     }
 }
 
 /// `, ##` at the end.
 fn ends_with_comma(tokens: &[Token]) -> bool {
     matches!(tokens, [.., comma, paste] if comma.is(",") && paste.is("##"))
-}
-
-/// Joins the neighbours of every `##`. Two that do not make one token stay two, side by side, as in the reference
-/// compiler's preprocessor. An argument without tokens stands as a token without text, which goes in the end.
-fn paste(tokens: Vec<Token>) -> Vec<Token> {
-    if !tokens.iter().any(|t| t.is("##") || t.text.is_empty()) {
-        return tokens;
-    }
-    let mut out: Vec<Token> = Vec::with_capacity(tokens.len());
-    let mut iter = tokens.into_iter();
-    while let Some(token) = iter.next() {
-        if !token.is("##") {
-            out.push(token);
-            continue;
-        }
-        let Some(right) = iter.next() else { break };
-        let Some(left) = out.pop() else {
-            out.push(right);
-            continue;
-        };
-        if left.text.is_empty() {
-            out.push(Token { space: left.space, ..right });
-        } else if right.text.is_empty() {
-            out.push(left);
-        } else if let Some(kind) = pasted_kind(&left, &right) {
-            let text = format!("{}{}", left.text, right.text);
-            out.push(Token { kind, text: Arc::from(text), ..left });
-        } else {
-            out.push(left);
-            out.push(Token { space: false, ..right });
-        }
-    }
-    out.retain(|t| !t.text.is_empty());
-    out
 }
 
 /// What two tokens make together, if they make one.

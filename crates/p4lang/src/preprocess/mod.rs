@@ -7,13 +7,15 @@
 mod condition;
 mod expand;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::ast::Name;
 use crate::diag::Diagnostic;
 use crate::lex::{Token, TokenKind, lex, unquote};
+use crate::limits::{Budget, Limits, Resource, beyond};
 use crate::source::{self, FileId, SourceMap, Span};
 
 /// How to read a program.
@@ -25,10 +27,15 @@ pub struct Options {
     pub defines: Vec<(String, String)>,
     /// For text from a stranger: nothing but the built-in files can be included.
     pub no_files: bool,
+    /// What the compilation may use.
+    pub limits: Limits,
 }
 
 const MAX_INCLUDE_DEPTH: usize = 64;
-const MAX_TOKENS: usize = 4_000_000;
+/// Errors after which reading stops.
+const MAX_ERRORS: usize = 100;
+/// What an include costs beside its bytes, however short the file.
+const INCLUDE_COST: usize = 256;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Macro {
@@ -44,11 +51,15 @@ pub struct Preprocessor<'a> {
     options: &'a Options,
     /// Files that can always be included: name and text.
     builtin: &'a [(&'static str, &'static str)],
-    macros: HashMap<Name, Macro>,
-    once: Vec<PathBuf>,
+    macros: HashMap<Name, Rc<Macro>>,
+    once: HashSet<PathBuf>,
     out: Vec<Token>,
-    /// Tokens that macro expansion may still make.
-    budget: usize,
+    budget: &'a Budget,
+    /// Macros that are being expanded, and are not expanded again until that is done.
+    active: HashSet<Name>,
+    /// Macro calls in arguments of macro calls, here.
+    depth: u64,
+    errors: usize,
     stopped: bool,
 }
 
@@ -68,6 +79,7 @@ impl<'a> Preprocessor<'a> {
         sources: &'a mut SourceMap,
         diagnostics: &'a mut Vec<Diagnostic>,
         options: &'a Options,
+        budget: &'a Budget,
         builtin: &'a [(&'static str, &'static str)],
     ) -> Self {
         let mut this = Preprocessor {
@@ -76,9 +88,12 @@ impl<'a> Preprocessor<'a> {
             options,
             builtin,
             macros: HashMap::new(),
-            once: Vec::new(),
+            once: HashSet::new(),
             out: Vec::new(),
-            budget: 2_000_000,
+            budget,
+            active: HashSet::new(),
+            depth: 0,
+            errors: 0,
             stopped: false,
         };
         let predefined =
@@ -88,7 +103,8 @@ impl<'a> Preprocessor<'a> {
             let file = this.sources.add(format!("<define {name}>"), value.as_str());
             let mut body = lex(this.sources, file, this.diagnostics);
             body.retain(|t| !matches!(t.kind, TokenKind::Eof | TokenKind::Newline));
-            this.macros.insert(Arc::from(name.as_str()), Macro { params: None, variadic: false, body });
+            let made = Macro { params: None, variadic: false, body };
+            this.macros.insert(Arc::from(name.as_str()), Rc::new(made));
         }
         this
     }
@@ -107,9 +123,21 @@ impl<'a> Preprocessor<'a> {
     }
 
     fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+        self.errors += 1;
+        self.stopped |= self.errors >= MAX_ERRORS;
         self.diagnostics.push(Diagnostic::error(code, span, message));
         let last = self.diagnostics.len() - 1;
         &mut self.diagnostics[last]
+    }
+
+    /// Counts what is used; reports once what runs out, and stops.
+    fn spend(&mut self, code: &'static str, resource: Resource, amount: usize, span: Span) -> bool {
+        let fits = self.budget.spend(resource, amount as u64);
+        if !fits && !self.stopped {
+            self.diagnostics.push(self.budget.report(code, resource, span));
+            self.stopped = true;
+        }
+        fits
     }
 
     fn file(&mut self, file: FileId, path: Option<&Path>, depth: usize) {
@@ -171,18 +199,14 @@ impl<'a> Preprocessor<'a> {
         }
         let text = std::mem::take(chunk);
         let expanded = self.expand(text);
-        self.out.extend(expanded);
-        if self.out.len() > MAX_TOKENS && !self.stopped {
-            let span = self.out[MAX_TOKENS].span;
-            self.error(
-                "too-large",
-                span,
-                format!("the program has more than {MAX_TOKENS} tokens after includes and macros"),
-            );
-            self.stopped = true;
+        let room = self.budget.limits.tokens.saturating_sub(self.budget.used(Resource::Tokens)) as usize;
+        if let Some(first) = expanded.get(room) {
+            self.spend("too-large", Resource::Tokens, expanded.len(), first.span);
+        } else {
+            self.spend("too-large", Resource::Tokens, expanded.len(), Span::default());
         }
-        if self.stopped {
-            self.out.truncate(MAX_TOKENS);
+        if !self.stopped {
+            self.out.extend(expanded);
         }
     }
 
@@ -271,7 +295,7 @@ impl<'a> Preprocessor<'a> {
                 if rest.first().is_some_and(|t| &*t.text == "once")
                     && let Some(path) = path
                 {
-                    self.once.push(path.to_path_buf());
+                    self.once.insert(path.to_path_buf());
                 }
             }
             "line" => {}
@@ -318,7 +342,8 @@ impl<'a> Preprocessor<'a> {
             at += 1;
             params = Some(names);
         }
-        self.macros.insert(name.text.clone(), Macro { params, variadic, body: rest[at..].to_vec() });
+        let made = Macro { params, variadic, body: rest[at..].to_vec() };
+        self.macros.insert(name.text.clone(), Rc::new(made));
     }
 
     fn include(&mut self, rest: &[Token], whole: Span, from: Option<&Path>, depth: usize) {
@@ -369,8 +394,10 @@ impl<'a> Preprocessor<'a> {
                 }
                 match source::read(&path) {
                     Ok(text) => {
-                        let file = self.sources.add(path.display().to_string(), text);
-                        self.file(file, Some(&path), depth + 1);
+                        if self.counted(&text, whole) {
+                            let file = self.sources.add(path.display().to_string(), text);
+                            self.file(file, Some(&path), depth + 1);
+                        }
                     }
                     Err(error) => {
                         self.error("include", whole, format!("cannot read `{}`: {error}", path.display()));
@@ -381,8 +408,10 @@ impl<'a> Preprocessor<'a> {
             tried.push(if dir.as_os_str().is_empty() { ".".to_owned() } else { dir.display().to_string() });
         }
         if let Some((name, text)) = self.builtin.iter().find(|(n, _)| *n == name) {
-            let file = self.sources.add(format!("<{name}>"), *text);
-            self.file(file, None, depth + 1);
+            if self.counted(text, whole) {
+                let file = self.sources.add(format!("<{name}>"), *text);
+                self.file(file, None, depth + 1);
+            }
             return;
         }
         let names: Vec<&str> = self.builtin.iter().map(|(name, _)| *name).collect();
@@ -392,6 +421,24 @@ impl<'a> Preprocessor<'a> {
         } else {
             format!("this program can include only {}; preprocess it first", names.join(", "))
         });
+    }
+}
+
+impl Preprocessor<'_> {
+    /// Whether there is room for an included file.
+    fn counted(&mut self, text: &str, span: Span) -> bool {
+        self.spend("too-large", Resource::Included, text.len() + INCLUDE_COST, span)
+    }
+
+    /// One level deeper into arguments of macro calls, unless that is too deep.
+    fn deeper(&mut self, span: Span) -> bool {
+        let limit = self.budget.limits.macro_depth;
+        if self.depth >= limit && !self.stopped {
+            self.diagnostics.push(beyond("macro-limit", "macro_depth", limit, span));
+            self.stopped = true;
+        }
+        self.depth += 1;
+        !self.stopped
     }
 }
 
@@ -416,7 +463,9 @@ mod tests {
         let mut diagnostics = Vec::new();
         let options = Options::default();
         let main = sources.add("t.p4", text);
-        let tokens = Preprocessor::new(&mut sources, &mut diagnostics, &options, &[]).run(main, None);
+        let budget = Budget::new(&options.limits);
+        let tokens =
+            Preprocessor::new(&mut sources, &mut diagnostics, &options, &budget, &[]).run(main, None);
         let text: Vec<_> = tokens.iter().map(|t| &*t.text).collect();
         (text.join(" ").trim().to_owned(), diagnostics.iter().map(|d| d.message.clone()).collect())
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{Pass, Paths};
 use crate::ast::Direction;
 use crate::hir::{Block, Call, Callee, DefId, DefKind, Expr, ExprKind, StmtKind, Type};
+use crate::limits::Resource;
 
 impl Pass<'_> {
     pub(super) fn call(&mut self, call: &Call, paths: &mut Paths) {
@@ -95,6 +96,10 @@ impl Pass<'_> {
     /// Variables from outside that an action may set.
     fn effects_of(&mut self, id: DefId) -> BTreeSet<DefId> {
         if let Some(known) = self.effects.get(&id) {
+            self.spent |= !self.budget.spend(Resource::Analysis, known.len() as u64);
+            if self.spent {
+                return BTreeSet::new();
+            }
             return known.clone();
         }
         let mut set = BTreeSet::new();
@@ -107,6 +112,10 @@ impl Pass<'_> {
     }
 
     fn effects_of_block(&mut self, block: &Block, set: &mut BTreeSet<DefId>) {
+        self.spent |= !self.budget.spend(Resource::Analysis, block.stmts.len() as u64);
+        if self.spent {
+            return;
+        }
         for stmt in &block.stmts {
             match &stmt.kind {
                 StmtKind::Block(b) => self.effects_of_block(b, set),

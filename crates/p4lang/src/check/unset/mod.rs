@@ -14,6 +14,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use crate::ast::Direction;
 use crate::diag::Diagnostic;
 use crate::hir::{Block, ControlDef, DefId, DefKind, Hir, ParserDef, StateRef, Transition};
+use crate::limits::{Budget, Resource};
 use crate::source::Span;
 
 /// A variable and the fields that lead to a part of it.
@@ -40,9 +41,14 @@ impl Paths {
 
     fn set(&mut self, place: &Place) {
         let (var, path) = place;
-        let below = |p: &Place| p.0 == *var && p.1.starts_with(path);
-        self.unset.retain(|p| !below(p));
-        self.invalid.retain(|p| !below(p));
+        // They stand side by side: a path's extensions follow it.
+        let below = |p: &&Place| p.0 == *var && p.1.starts_with(path);
+        for set in [&mut self.unset, &mut self.invalid] {
+            let found: Vec<Place> = set.range(place..).take_while(below).cloned().collect();
+            for place in found {
+                set.remove(&place);
+            }
+        }
     }
 }
 
@@ -55,6 +61,9 @@ struct Exits {
 
 struct Pass<'a> {
     hir: &'a Hir,
+    budget: &'a Budget,
+    /// There is no budget left for it.
+    spent: bool,
     diagnostics: &'a mut Vec<Diagnostic>,
     /// Off while a loop is being settled.
     reporting: bool,
@@ -67,10 +76,12 @@ struct Pass<'a> {
     effects: HashMap<DefId, BTreeSet<DefId>>,
 }
 
-pub(super) fn warn(hir: &Hir, diagnostics: &mut Vec<Diagnostic>) {
+pub(super) fn warn(hir: &Hir, budget: &Budget, diagnostics: &mut Vec<Diagnostic>) {
     for (index, def) in hir.defs.iter().enumerate() {
         let mut pass = Pass {
             hir,
+            budget,
+            spent: false,
             diagnostics,
             reporting: true,
             reported: HashSet::new(),
@@ -85,10 +96,25 @@ pub(super) fn warn(hir: &Hir, diagnostics: &mut Vec<Diagnostic>) {
             DefKind::Parser(p) => pass.parser(p, DefId(index as u32)),
             _ => {}
         }
+        if pass.spent {
+            let limit = budget.limits.analysis;
+            let message = format!("`{}` takes more than {limit} steps to analyse", def.name);
+            let help = "values that are read before they are set were not looked for from here on; make it \
+                        smaller, or raise the limit `analysis`";
+            diagnostics.push(Diagnostic::warning("not-analysed", def.span, message).help(help));
+            return;
+        }
     }
 }
 
 impl Pass<'_> {
+    /// Counts steps; whether to stop, because there were too many.
+    fn stop(&mut self, paths: &Paths) -> bool {
+        let steps = 2 + (paths.unset.len() + paths.invalid.len()) as u64;
+        self.spent |= !self.budget.spend(Resource::Analysis, steps);
+        self.spent
+    }
+
     fn enter(&mut self, params: &[DefId]) -> Paths {
         let mut paths = Paths::default();
         for id in params {
@@ -132,9 +158,15 @@ impl Pass<'_> {
         let mut todo = vec![parser.start];
         self.reporting = false;
         while let Some(index) = todo.pop() {
+            if self.spent {
+                break;
+            }
             let (out, targets) = self.state(parser, index, entries[index].clone());
             for target in targets {
                 let StateRef::State(next) = target else { continue };
+                if out.as_ref().is_some_and(|paths| self.stop(paths)) {
+                    break;
+                }
                 let joined = Paths::join(entries[next].clone(), out.clone());
                 if joined != entries[next] {
                     entries[next] = joined;
@@ -144,7 +176,7 @@ impl Pass<'_> {
         }
         self.reporting = true;
         for (index, entry) in entries.into_iter().enumerate() {
-            if entry.is_some() {
+            if entry.is_some() && !self.spent {
                 let (out, targets) = self.state(parser, index, entry);
                 if targets.iter().any(|t| matches!(t, StateRef::Accept)) {
                     accepted = Paths::join(accepted, out);

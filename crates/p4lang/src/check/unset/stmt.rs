@@ -18,6 +18,9 @@ impl Pass<'_> {
 
     pub(super) fn stmt(&mut self, stmt: &Stmt, paths: Option<Paths>, exits: &mut Exits) -> Option<Paths> {
         let mut paths = paths?;
+        if self.stop(&paths) {
+            return None;
+        }
         match &stmt.kind {
             StmtKind::Block(block) => return self.block(block, Some(paths), exits),
             StmtKind::Decl(id) => return Some(self.declare(*id, paths)),
@@ -99,7 +102,10 @@ impl Pass<'_> {
     }
 
     /// What a condition tells: behind `h.isValid()` the header is valid.
-    pub(super) fn decide(&self, cond: &Expr, paths: &Paths) -> (Paths, Paths) {
+    pub(super) fn decide(&mut self, cond: &Expr, paths: &Paths) -> (Paths, Paths) {
+        if self.stop(paths) {
+            return (Paths::default(), Paths::default());
+        }
         let mut yes = paths.clone();
         let mut no = paths.clone();
         match &cond.kind {
@@ -114,10 +120,12 @@ impl Pass<'_> {
                 (no, yes) = self.decide(inner, paths);
             }
             ExprKind::Binary(crate::ast::BinaryOp::And, a, b) => {
-                yes = self.decide(b, &self.decide(a, paths).0).0;
+                let first = self.decide(a, paths).0;
+                yes = self.decide(b, &first).0;
             }
             ExprKind::Binary(crate::ast::BinaryOp::Or, a, b) => {
-                no = self.decide(b, &self.decide(a, paths).1).1;
+                let first = self.decide(a, paths).1;
+                no = self.decide(b, &first).1;
             }
             _ => {}
         }

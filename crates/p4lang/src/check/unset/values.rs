@@ -126,6 +126,9 @@ impl Pass<'_> {
     }
 
     pub(super) fn read(&mut self, e: &Expr, paths: &mut Paths) {
+        if self.spent {
+            return;
+        }
         match &e.kind {
             ExprKind::Ref(_) | ExprKind::Field(..) => match self.place(e) {
                 Some(place) => self.use_of(&place, e, paths),
@@ -173,6 +176,9 @@ impl Pass<'_> {
     }
 
     fn use_of(&mut self, place: &Place, e: &Expr, paths: &Paths) {
+        if !self.leaves.contains_key(&place.0) || self.stop(paths) {
+            return;
+        }
         let Some((scalars, _)) = self.leaves.get(&place.0) else { return };
         let below = |p: &Place| p.0 == place.0 && p.1.starts_with(&place.1);
         let all = scalars.iter().filter(|p| below(p)).count();

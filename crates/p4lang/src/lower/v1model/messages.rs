@@ -29,6 +29,7 @@ impl Lowerer<'_> {
             }
         }
         out += rest;
+        self.budget.bytes(out.len());
         if signs.len() != args.len() {
             return (format.to_owned(), args.into_iter().map(|arg| (arg, false)).collect());
         }
@@ -66,6 +67,8 @@ impl Lowerer<'_> {
         let type_name = self.type_def(&ty).map(|id| self.def(id).name.to_string());
         let mut names = Vec::new();
         self.digest_names(&ty, "", &mut names);
+        self.budget.bytes(names.iter().map(|(name, _)| name.len() + 32).sum());
+        self.budget.work(4 * (self.program.digests.len() + self.program.p4_types.len()));
         if names.len() != fields.len() {
             names = fields.iter().enumerate().map(|(i, f)| (format!("f{i}"), f.width)).collect();
         }
