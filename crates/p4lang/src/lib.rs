@@ -12,6 +12,7 @@ pub mod p4info;
 pub mod parse;
 pub mod preprocess;
 pub mod render;
+pub mod sizes;
 pub mod source;
 
 use std::path::Path;

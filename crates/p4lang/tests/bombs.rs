@@ -178,6 +178,13 @@ fn expressions() -> Vec<Bomb> {
                 &format!("bit<65535> w = 0; bool b = {} == {0};", format!("w{}", " ++ w".repeat(900))),
             )
         }),
+        bomb("arithmetic on wide numbers", "frame-limit", {
+            ingress(
+                "",
+                "",
+                &each(4_000, |i| format!("bit<65535> w{i} = (bit<65535>)m.x; m.x = (bit<8>)w{i};\n")),
+            )
+        }),
         bomb("overloads, nested", "bad-call", {
             let calls = format!("{}1{}", "f(".repeat(100), ")".repeat(100));
             format!(
@@ -451,8 +458,61 @@ fn inlining() -> Vec<Bomb> {
     ]
 }
 
+fn sizes() -> Vec<Bomb> {
+    let register = |n: u64, width: u32| {
+        ingress(
+            "",
+            &format!("register<bit<{width}>>({n}) r;"),
+            &format!("bit<{width}> v; r.read(v, 0); m.x = (bit<8>)v;"),
+        )
+    };
+    vec![
+        bomb("a large register", "state-limit", register(1 << 28, 64)),
+        bomb("a large register of wide cells", "state-limit", register(1 << 28, 65_535)),
+        bomb(
+            "a large meter",
+            "state-limit",
+            ingress("", "meter(1 << 28, MeterType.bytes) t;", "t.execute_meter(0, m.x);"),
+        ),
+        bomb(
+            "a large counter",
+            "state-limit",
+            ingress("", "counter(1 << 28, CounterType.bytes) t;", "t.count(0);"),
+        ),
+        bomb("a large table", "state-limit", {
+            ingress(
+                "",
+                "action a() {} table t { key = { m.x: exact; } actions = { a; } size = 0x4000000000000000; }",
+                "t.apply();",
+            )
+        }),
+        bomb("many registers", "state-limit", {
+            ingress(
+                "",
+                &each(40, |i| format!("register<bit<64>>(1 << 22) r{i};")),
+                &each(40, |i| format!("r{i}.write(0, 1);")),
+            )
+        }),
+        bomb("a large digest", "state-limit", {
+            let types = format!(
+                "struct H {{}} struct M {{ bit<8> x; {} }}",
+                each(2_000, |i| format!("bit<64> f{i};"))
+            );
+            ingress(&types, "", "digest(1, m);")
+        }),
+        bomb("a large frame", "frame-limit", {
+            let types = format!(
+                "struct H {{}} struct M {{ bit<8> x; {} }}",
+                each(10_000, |i| format!("bit<65535> f{i};"))
+            );
+            ingress(&types, "", "")
+        }),
+        bomb("a register that fits", None, register(1 << 24, 64)),
+    ]
+}
+
 fn all() -> Vec<Bomb> {
-    [preprocessing(), expressions(), declarations(), inlining()].into_iter().flatten().collect()
+    [preprocessing(), expressions(), declarations(), inlining(), sizes()].into_iter().flatten().collect()
 }
 
 #[test]

@@ -159,6 +159,9 @@ pub fn lower(hir: &Hir, sources: &SourceMap, budget: &Budget) -> (Option<Program
     let done = lowerer.package(main).and_then(|()| lowerer.bounded(span));
     let mut program = lowerer.program;
     program.field_lists = lowerer.field_lists.into_values().collect();
+    if done.is_ok() {
+        lowerer.diagnostics.extend(crate::sizes::check(&program, &budget.limits, span));
+    }
     let failed =
         done.is_err() || lowerer.diagnostics.iter().any(|d| d.severity == crate::diag::Severity::Error);
     ((!failed).then_some(program), lowerer.diagnostics)

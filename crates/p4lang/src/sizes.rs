@@ -1,0 +1,163 @@
+//! How much memory a program asks for: the state of a switch that runs it, and the frame of one packet.
+//!
+//! Sizes are those of the data plane's own forms (crates/dataplane: `state`, `layout`). They are checked before anything is
+//! allocated, in `u128`, so that no declared size can wrap.
+
+use crate::diag::Diagnostic;
+use crate::ir::{Action, ActionId, Info, MatchKind, Program, VarHome};
+use crate::limits::{Limits, beyond};
+use crate::source::Span;
+
+/// Bytes of one cell of a counter: packets and bytes.
+const COUNTER: u128 = 16;
+/// Bytes of one cell of a meter.
+const METER: u128 = 80;
+/// Bytes of an entry beside its key and data: its place in the index, priority, age.
+const ENTRY: u128 = 64;
+/// Digests that wait for the controller at most, and bytes of one of their fields beside its words.
+const DIGESTS: u128 = 65_536;
+const DIGEST_FIELD: u128 = 32;
+/// Unused bytes at the end of a frame.
+const SLACK: u128 = 16;
+
+/// Bytes that one object of a program needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Demand {
+    /// `register`, `table` and so on.
+    pub kind: &'static str,
+    pub name: String,
+    /// What it is made of: `4096 cells of 8 bytes`.
+    pub shape: String,
+    pub bytes: u128,
+    pub span: Span,
+}
+
+/// What the state of a program needs, object by object. `main`: where the program's package is.
+pub fn state(program: &Program, limits: &Limits, main: Span) -> Vec<Demand> {
+    let mut out = Vec::new();
+    let mut add = |kind, info: &Info, count: u64, what: &str, each: u128| {
+        out.push(Demand {
+            kind,
+            name: info.name.clone(),
+            shape: format!("{count} {what} of {each} bytes"),
+            bytes: u128::from(count).saturating_mul(each),
+            span: info.span,
+        });
+    };
+    for register in &program.registers {
+        add("register", &register.info, register.size, "cells", words(register.width));
+    }
+    for counter in &program.counters {
+        add("counter", &counter.info, counter.size, "cells", COUNTER);
+    }
+    for meter in &program.meters {
+        add("meter", &meter.info, meter.size, "cells", METER);
+    }
+    for table in &program.tables {
+        let key: u128 = table.keys.iter().map(|key| matched(key.expr.width, key.kind)).sum();
+        let data = most_data(program, table.actions.iter().map(|a| a.action));
+        let counter = if table.direct_counter.is_some() { COUNTER } else { 0 };
+        let meter = if table.direct_meter.is_some() { METER } else { 0 };
+        add("table", &table.info, table.size, "entries", ENTRY + key + data + counter + meter);
+    }
+    for (index, profile) in program.profiles.iter().enumerate() {
+        let users = program.tables.iter().filter(|t| t.implementation.is_some_and(|p| p.index() == index));
+        let data = most_data(program, users.flat_map(|t| t.actions.iter().map(|a| a.action)));
+        add("action profile", &profile.info, profile.size, "members", ENTRY + data);
+    }
+    for set in &program.value_sets {
+        let member: u128 = set.fields.iter().map(|(_, width, kind)| matched(*width, *kind)).sum();
+        add("value set", &set.info, set.size, "members", ENTRY + member);
+    }
+    for digest in &program.digests {
+        let fields: u128 = digest.fields.iter().map(|(_, width)| DIGEST_FIELD + words(*width)).sum();
+        add("digest", &digest.info, DIGESTS as u64, "waiting messages", ENTRY + fields);
+    }
+    let frames = Info { name: "all queues".into(), span: main, ..Info::default() };
+    add("packets of", &frames, limits.queued_packets, "frames", frame(program));
+    out
+}
+
+/// Bytes of the frame that holds all of one packet's variables. As `Layout::new` in the data plane places them.
+pub fn frame(program: &Program) -> u128 {
+    let mut at: u128 = 0;
+    for home in [VarHome::Global, VarHome::Local] {
+        at = align(at, 8);
+        for var in program.vars.iter().filter(|var| var.home == home) {
+            at += if var.varbit { align(4 + bytes(var.width), 8) } else { words(var.width) };
+        }
+    }
+    at += 4 * program.vars.iter().filter(|var| matches!(var.home, VarHome::NextIndex(_))).count() as u128;
+    for header in &program.headers {
+        let ty = &program[header.ty];
+        at = align(at, 8) + bytes(ty.fixed_bits) + 1;
+        if let Some(field) = ty.varbit {
+            at = align(at, 4) + 4 + bytes(ty.fields[field as usize].width);
+        }
+    }
+    align(at, 8) + SLACK
+}
+
+/// What is too large, if anything is. `main`: where the program's package is.
+pub(crate) fn check(program: &Program, limits: &Limits, main: Span) -> Option<Diagnostic> {
+    let frame = frame(program);
+    if frame > u128::from(limits.frame_bytes) {
+        return Some(too_large_frame(program, frame, limits, main));
+    }
+    let mut demands = state(program, limits, main);
+    let sum = demands.iter().fold(0u128, |sum, demand| sum.saturating_add(demand.bytes));
+    if sum <= u128::from(limits.state_bytes) {
+        return None;
+    }
+    demands.sort_by_key(|demand| std::cmp::Reverse(demand.bytes));
+    let first = &demands[0];
+    let mut found = beyond("state-limit", "state_bytes", limits.state_bytes, first.span);
+    found.message = format!(
+        "the program's state needs {sum} bytes, more than {}: the {} `{}` alone {} ({})",
+        limits.state_bytes, first.kind, first.name, first.bytes, first.shape
+    );
+    found.label = format!("{} bytes", first.bytes);
+    for demand in demands.iter().skip(1).take(4).filter(|demand| demand.bytes * 100 > sum) {
+        found.related.push((
+            demand.span,
+            format!("the {} `{}` needs {} bytes ({})", demand.kind, demand.name, demand.bytes, demand.shape),
+        ));
+    }
+    Some(found)
+}
+
+fn too_large_frame(program: &Program, frame: u128, limits: &Limits, main: Span) -> Diagnostic {
+    let mut found = beyond("frame-limit", "frame_bytes", limits.frame_bytes, main);
+    let widest = program.vars.iter().max_by_key(|var| var.width);
+    let widest =
+        widest.map_or(String::new(), |var| format!("; the widest is `{}`, {} bits", var.name, var.width));
+    found.message = format!(
+        "a packet's headers, metadata and variables need {frame} bytes, more than {}{widest}",
+        limits.frame_bytes
+    );
+    found
+}
+
+fn most_data(program: &Program, actions: impl Iterator<Item = ActionId>) -> u128 {
+    let data =
+        |action: &Action| -> u128 { action.params.iter().map(|param| words(program[param.var].width)).sum() };
+    8 + actions.map(|action| data(&program[action])).max().unwrap_or(0)
+}
+
+/// What one key of one entry is matched with: a value, and for all but exact keys a mask or bound.
+fn matched(width: u32, kind: MatchKind) -> u128 {
+    words(width) * if kind == MatchKind::Exact { 1 } else { 2 }
+}
+
+fn bytes(bits: u32) -> u128 {
+    u128::from(bits.div_ceil(8))
+}
+
+/// Bytes of the 64-bit words that hold a value.
+fn words(bits: u32) -> u128 {
+    u128::from(bits.div_ceil(64)) * 8
+}
+
+fn align(at: u128, to: u128) -> u128 {
+    at.div_ceil(to) * to
+}
