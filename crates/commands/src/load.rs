@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dataplane::pipeline::Pipeline;
+use p4lang::Limits;
 use p4lang::diag::{Diagnostic, Severity};
 use p4lang::ir::Program;
 use p4lang::render::render;
@@ -44,6 +45,8 @@ pub struct Source {
     pub includes: Vec<PathBuf>,
     /// `NAME` or `NAME=TEXT`.
     pub defines: Vec<String>,
+    /// What compiling it may use.
+    pub limits: Limits,
 }
 
 /// A compiled file with everything that the compiler said.
@@ -58,7 +61,8 @@ impl Source {
         let options = p4lang::Options {
             include_dirs: self.includes.clone(),
             defines: self.defines.iter().map(|d| definition(d)).collect::<Result<_>>()?,
-            ..p4lang::Options::default()
+            limits: self.limits.clone(),
+            no_files: false,
         };
         let compiled =
             p4lang::compile_file(&self.path, &options).map_err(|e| Failure(unreadable(&self.path, &e)))?;
@@ -93,6 +97,18 @@ impl Compiled {
         }
         fail(render(&self.sources, &diagnostics, false).trim_end().to_owned())
     }
+}
+
+/// The default limits of compiling a program, but for these.
+pub fn limits(given: impl IntoIterator<Item = (String, u64)>) -> Result<Limits> {
+    let mut limits = Limits::default();
+    for (name, value) in given {
+        if !limits.set(&name, value) {
+            let all: Vec<&str> = limits.all().into_iter().map(|(name, _)| name).collect();
+            return fail(format!("there is no limit {name:?}; there are {}", all.join(", ")));
+        }
+    }
+    Ok(limits)
 }
 
 /// Name and text of `NAME` or `NAME=TEXT`.

@@ -1,5 +1,6 @@
 //! Programs and pipelines as Python objects.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,8 +21,15 @@ pub struct Program(pub(crate) Arc<ir::Program>);
 #[pymethods]
 impl Program {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf, includes: Vec<PathBuf>, defines: Vec<String>) -> PyResult<Program> {
-        let source = Source { path, includes, defines };
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        includes: Vec<PathBuf>,
+        defines: Vec<String>,
+        limits: HashMap<String, u64>,
+    ) -> PyResult<Program> {
+        let limits = commands::load::limits(limits).map_err(raise)?;
+        let source = Source { path, includes, defines, limits };
         py.detach(|| source.program()).map(Program).map_err(raise)
     }
 

@@ -42,7 +42,7 @@ pub fn check(
     p4info: Option<PathBuf>,
     color: bool,
 ) -> PyResult<String> {
-    let source = Source { path, includes, defines };
+    let source = Source { path, includes, defines, ..Source::default() };
     let answer = py.detach(|| commands::check::check(&source, p4info.as_deref(), color)).map_err(raise)?;
     Ok(answer.to_string())
 }
@@ -60,7 +60,7 @@ pub fn stf(
     trace: bool,
     seed: u64,
 ) -> PyResult<String> {
-    let source = Source { path, includes, defines };
+    let source = Source { path, includes, defines, ..Source::default() };
     let options = testing::Options { engine: self::engine(engine)?, trace, seed };
     let answer = interruptible(py, |interrupt| testing::run(source.program()?, &test, options, interrupt))?;
     Ok(answer.to_string())

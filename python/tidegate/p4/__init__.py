@@ -16,7 +16,7 @@ The caller gives the time, in picoseconds. A refused call raises `TidegateError`
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal
 
@@ -108,11 +108,19 @@ class Program:
 
 
 def compile(
-    path: str | PathLike[str], *, includes: Sequence[str] = (), defines: Sequence[str] = ()
+    path: str | PathLike[str],
+    *,
+    includes: Sequence[str] = (),
+    defines: Sequence[str] = (),
+    limits: Mapping[str, int] | None = None,
 ) -> Program:
     """Compile the program in a file. Raises `TidegateError` with all of the compiler's messages.
 
     Files are looked for beside the program, in `includes`, and last in `tidegate.INCLUDE`, which has `tidegate/p4/headers.p4` and the other
-    files that systems share.
+    files that systems share. `limits` replaces default limits of the compiler by name, `limits={"state_bytes": 4 << 30}`;
+    docs/security.md lists them.
     """
-    return Program(_core.Program(path, [*includes, INCLUDE], list(defines)))
+    given = {
+        name: units.below(value, 0, 2**64, f"the limit {name}") for name, value in (limits or {}).items()
+    }
+    return Program(_core.Program(path, [*includes, INCLUDE], list(defines), given))
