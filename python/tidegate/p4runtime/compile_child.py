@@ -27,6 +27,9 @@ def confine(parent: int, cpu_s: int, memory: int) -> None:
     # The soft limit ends it by SIGXCPU, which tells it from other ends.
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    # If memory is short in all, this is the process that can be spared.
+    with open("/proc/self/oom_score_adj", "w") as score:
+        score.write("1000")
     # It writes to pipes alone.
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     # Packets come first.

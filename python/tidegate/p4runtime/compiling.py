@@ -36,6 +36,16 @@ class Compiler:
         self._limits = limits
         self._turns = threading.BoundedSemaphore(limits.compilations)
         self._places = threading.BoundedSemaphore(2 * limits.compilations)
+        self._changed = threading.Lock()
+        self._children: set[subprocess.Popen[bytes]] = set()
+        self._closed = False
+
+    def close(self) -> None:
+        """End what is being compiled."""
+        with self._changed:
+            self._closed = True
+            for child in self._children:
+                child.kill()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -65,20 +75,15 @@ class Compiler:
         words = [sys.executable, "-I", "-S", CHILD, extension, str(os.getpid())]
         words += [str(limits.compile_cpu_s), str(limits.compile_bytes), str(MOST_ANSWER)]
         began = time.monotonic()
-        with subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd="/",
-            env={},
-        ) as child:
+        with self._started(words) as child:
             try:
                 out, wrong = child.communicate(text.encode(), timeout=limits.compile_s)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.communicate()
                 raise exhausted(f"the program takes more than {limits.compile_s} s to compile") from None
+        if self._closed:
+            raise going_down()
         if child.returncode:
             raise self._ended(child.returncode, wrong, time.monotonic() - began)
         kind, said = out[:1], out[1:].decode(errors="replace")
@@ -87,6 +92,27 @@ class Compiler:
         if kind == b"-":
             raise invalid(said[:MOST_MESSAGES])
         raise P4Error(Code.INTERNAL, "the process that compiles programs gave no answer")
+
+    @contextmanager
+    def _started(self, words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+        with self._changed:
+            if self._closed:
+                raise going_down()
+            child = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd="/",
+                env={},
+            )
+            self._children.add(child)
+        try:
+            with child:
+                yield child
+        finally:
+            with self._changed:
+                self._children.discard(child)
 
     def _ended(self, code: int, said: bytes, took: float) -> P4Error:
         """Why a process was ended before it had an answer."""
@@ -99,8 +125,15 @@ class Compiler:
             return exhausted(
                 f"the program takes more than {limits.compile_bytes >> 20} MiB of memory to compile"
             )
+        if code == -signal.SIGKILL:
+            return exhausted("the system has ended the compiler at this program; memory may be short")
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return invalid(f"the program cannot be compiled: the compiler ended after {took:.1f} s by {name}")
+
+
+def going_down() -> P4Error:
+    """UNAVAILABLE."""
+    return P4Error(Code.UNAVAILABLE, "the switch is going down")
 
 
 def exhausted(why: str) -> P4Error:

@@ -47,6 +47,10 @@ class Configuration:
     def _running(self, program: Program, device: Device, config: Any) -> Running:
         return Running(program, device, config, self._translations, self._busy, self._limits)
 
+    def close(self) -> None:
+        """Set no more programs."""
+        self._compiler.close()
+
     def current(self) -> Running:
         """The program that reads and writes are of."""
         found = self._saved or self.committed

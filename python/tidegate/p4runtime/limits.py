@@ -59,7 +59,7 @@ class Limits:
     """Connections at a time."""
     calls_per_connection: int = 100
     """Calls and streams at a time that gRPC takes on a connection."""
-    idle_s: int = 300
+    idle_s: int = 60
     """A connection without calls and streams is closed."""
     keepalive_s: int = 10
     """A connection is asked so often whether its client is there, which has half of it to answer."""

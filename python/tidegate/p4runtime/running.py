@@ -248,16 +248,22 @@ class Running:
     ) -> Iterator[bytes]:
         """Answers, as bytes of `p4.ReadResponse`; what came of each request is added to `errors`.
 
-        Made as they are asked for, by one thread. Between parts of an answer others may write (specification 1.5, "Parallelism of Read
+        Made as they are asked for. Between parts of an answer others may write (specification 1.5, "Parallelism of Read
         and Write Requests"). It ends early when `alive` says that nobody waits.
         """
-        self._reading.alive = alive
-        try:
-            yield from self._answers(entities, allowed, errors, alive)
-        except Nobody:
-            return
-        finally:
-            self._reading.alive = None
+        answers = self._answers(entities, allowed, errors, alive)
+        while True:
+            # Of this thread, and only while it is here: it has other calls later.
+            self._reading.alive = alive
+            try:
+                answer = next(answers, None)
+            except Nobody:
+                return
+            finally:
+                self._reading.alive = None
+            if answer is None:
+                return
+            yield answer
 
     def _answers(
         self,

@@ -112,6 +112,7 @@ class Server:
         if self._poller is not None:
             self._poller.join()
         self._clients.stop()
+        self._config.close()
         self._messages.leave(self)
         with self._busy:
             for stream in list(self._arbitration.streams):

@@ -93,6 +93,7 @@ CHILDREN = {
     "import time; time.sleep(60)": ("RESOURCE_EXHAUSTED", "more than 1 s to compile"),
     "import os; os.abort()": ("INVALID_ARGUMENT", "SIGABRT"),
     "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)": ("INVALID_ARGUMENT", "SIGSEGV"),
+    "import os, signal; os.kill(os.getpid(), signal.SIGKILL)": ("RESOURCE_EXHAUSTED", "memory may be short"),
     "raise SystemExit(3)": ("RESOURCE_EXHAUSTED", "2048 MiB of memory"),
     "import os; os.write(2, b'memory allocation of 9 bytes failed'); os.abort()": (
         "RESOURCE_EXHAUSTED",
@@ -189,6 +190,37 @@ def test_others_are_served_while_a_program_is_compiled(
         for push_thread in pushes:
             push_thread.join()
     assert sorted(said)[:2] == ["no", "no"]
+
+
+def test_the_server_ends_while_a_program_is_compiled(
+    everything: programs.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "child.py"
+    script.write_text(
+        f"import os, time\nopen({str(tmp_path / 'began')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+    monkeypatch.setattr(compiling, "CHILD", str(script))
+    limits = Limits(compile_s=600)
+    with Server(everything.pipeline(), everything, address=LOOPBACK, limits=limits) as server:
+        controller = Connection(server.address)
+        controller.next("arbitration")
+
+        def push() -> None:
+            with pytest.raises(Refused):
+                controller.set_config("VERIFY", config(TEXT))
+
+        pushing = threading.Thread(target=push)
+        pushing.start()
+        until = time.monotonic() + 10
+        while not (tmp_path / "began").exists() or not (tmp_path / "began").read_text():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    pushing.join(20)
+    assert not pushing.is_alive()
+    child = int((tmp_path / "began").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+    controller.close()
 
 
 def test_who_is_not_primary_any_more_sets_no_program(
