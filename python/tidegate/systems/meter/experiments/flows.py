@@ -9,7 +9,10 @@ from tidegate.systems.meter.experiments.testbed import Mtu, Schemes, Seconds
 
 
 @experiment(
-    "meter.flows", ("case", "flow", *TABLE[2:]), backends=("sim", "live"), quick={"duration_s": QUICK_S}
+    "meter.flows",
+    ("case", "flow", *TABLE[2:]),
+    backends=("sim", "live"),
+    quick={"duration_s": QUICK_S, "most": 2, "base_rtts_ms": (0.1, 1.0)},
 )
 def flows(
     most: Number = 4,

@@ -27,7 +27,12 @@ from tidegate.systems.meter.experiments.testbed import SCHEMES, Mtu, Schemes, Se
 LEAST_FLIGHT_PACKETS = 2
 
 
-@experiment("meter.rates", TABLE, backends=("sim", "live"), quick={"duration_s": QUICK_S})
+@experiment(
+    "meter.rates",
+    TABLE,
+    backends=("sim", "live"),
+    quick={"duration_s": QUICK_S, "rates_mbps": (100, 400), "base_rtts_ms": (0.1, 1.0)},
+)
 def rates(
     rates_mbps: tuple[int, ...] = (100, 200, 300, 400, 500, 600, 700, 800),
     base_rtts_ms: tuple[float, ...] = (0.012, 0.1, 0.5, 1.0),

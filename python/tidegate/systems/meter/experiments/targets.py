@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from tidegate.experiments import Plan, experiment
-from tidegate.systems.meter.experiments.scheme_grid import QUICK_S, TABLE, grid
+from tidegate.systems.meter.experiments.scheme_grid import TABLE, grid
 from tidegate.systems.meter.experiments.several_flows import draw_flows, flow_claims
 from tidegate.systems.meter.experiments.testbed import Mtu, Schemes, Seconds
 
 
 @experiment(
-    "meter.targets", ("case", "flow", *TABLE[2:]), backends=("sim", "live"), quick={"duration_s": QUICK_S}
+    "meter.targets",
+    ("case", "flow", *TABLE[2:]),
+    backends=("sim", "live"),
+    quick={"duration_s": 30, "base_rtts_ms": (0.1,)},
 )
 def targets(
     low_mbps: tuple[int, ...] = (100, 200, 300, 400),
