@@ -1,6 +1,7 @@
 # make demo   builds everything and runs the main job: flows that share a meter, behind a plain one, BC-PQP and the fair one; simulated, and
 #             as root on Linux (with iperf3) between real hosts too
 # make test   all tests            make dev    debug build and fast tests, for the time between two edits
+# make wheel       a wheel in dist, which needs no Rust where it is installed
 # make test-docs   runs the commands and the Python of the pages
 # make lint   formatters, linters  make t S=NAME   the tests of one system, crate or test file
 # make bench  the performance figures in the README
@@ -23,7 +24,7 @@ INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(1)/bin/pyt
 STEP = @$(PYTHON) tools/step.py
 NEEDS = @tools/needs.sh $(PYTHON)
 
-.PHONY: demo test test-docs dev t setup rust-tests soak bench lint clippy clean
+.PHONY: demo test test-docs dev t setup wheel rust-tests soak bench lint clippy clean
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -65,6 +66,12 @@ test:
 	+$(MAKE) -j2 setup rust-tests .venv/shell/.packages
 	$(BIN)/python tests/run.py all
 
+# In dist: stripped, without tests; its tag is the oldest manylinux that this system's C library allows.
+wheel: .venv/.packages
+	$(NEEDS)
+	$(STEP) "wheel in dist" -- $(BIN)/maturin build --profile $(or $(PROFILE),release) --strip --compatibility pypi --out dist
+	@ls -l dist/*.whl
+
 # The commands, Python and examples of the pages and docstrings.
 test-docs: setup
 	$(BIN)/pytest tests/test_page_commands.py tests/test_pages.py tests/test_docstrings.py
@@ -100,4 +107,4 @@ lint: setup clippy
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv target python/tidegate/_core*.so
+	rm -rf .venv target dist python/tidegate/_core*.so

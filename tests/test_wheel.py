@@ -1,0 +1,57 @@
+"""The wheel of `make wheel`, where it has been built: what is in it, and that it runs without Rust."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_BYTES = 15_000_000
+
+pytestmark = pytest.mark.soak
+
+
+@pytest.fixture
+def wheel() -> Path:
+    built = sorted((ROOT / "dist").glob("tidegate-*.whl"), key=lambda path: path.stat().st_mtime)
+    if not built:
+        pytest.skip("there is no wheel; make wheel builds it")
+    return built[-1]
+
+
+def test_it_has_what_is_needed_and_no_more(wheel: Path) -> None:
+    assert wheel.stat().st_size < MOST_BYTES
+    assert "-cp311-abi3-manylinux_2_" in wheel.name
+    with zipfile.ZipFile(wheel) as packed:
+        names = packed.namelist()
+        tests = [name for name in names if Path(name).name.startswith(("test_", "conftest"))]
+        assert [name for name in tests if "/templates/" not in name] == []
+        # Everything else of the package is there: programs, C sources, distributions, the template.
+        listed = subprocess.run(
+            ["git", "ls-files", "python/tidegate"], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.split()
+        wanted = {name.removeprefix("python/") for name in listed}
+        wanted = {name for name in wanted if not Path(name).name.startswith(("test_", "conftest"))}
+        assert wanted <= set(names)
+        (core,) = [name for name in names if name.startswith("tidegate/_core") and name.endswith(".so")]
+        data = packed.read(core)
+    assert b".debug_line" not in data
+    assert b".symtab" not in data
+
+
+def test_it_installs_and_runs_without_rust(wheel: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    # Nothing of this tree, and no cargo.
+    clean = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/")}
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel]
+    subprocess.run(install, cwd=tmp_path, env=clean, check=True)
+    command = [tmp_path / "venv" / "bin" / "tidegate", "run", "meter.rates", "--quick"]
+    done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs" / "meter.rates" / "figure.png").exists()
