@@ -139,10 +139,9 @@ impl Run<'_, '_> {
                 self.note(|| format!("random {lo:#x}..{hi:#x} = {value:#x}"));
             }
             ExternCall::Hash { dst, algorithm, base, data, max } => {
-                let hash = self.hash(*algorithm, data, false);
+                // The remainder is the whole hash's; only what is stored is cut to the result's width.
+                let hash = BigUint::from(self.hash(*algorithm, data, false));
                 let (base, limit) = (self.eval(base), self.eval(max));
-                let width = self.width(dst).max(max.width);
-                let hash = BigUint::from(hash) & ((BigUint::one() << width) - 1u8);
                 let value = if limit.is_zero() { base } else { base + hash % limit };
                 let value = value & ((BigUint::one() << self.width(dst)) - 1u8);
                 self.write(dst, &value);

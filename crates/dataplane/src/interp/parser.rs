@@ -145,17 +145,18 @@ impl Run<'_, '_> {
         let program = self.program;
         let ty = &program[program[*id].ty];
         let varbit = varbit_bits.map_or(0, |e| self.index(e));
-        if let Some(index) = ty.varbit {
-            if varbit > u64::from(ty.fields[index as usize].width) {
-                return self.fail("HeaderTooShort");
-            }
-            if !(u64::from(ty.fixed_bits) + varbit).is_multiple_of(8) {
-                return self.fail("ParserInvalidArgument");
-            }
+        // In the reference switch's order: whole bytes, then what the packet has, then what the field holds.
+        if ty.varbit.is_some() && !(u64::from(ty.fixed_bits) + varbit).is_multiple_of(8) {
+            return self.fail("ParserInvalidArgument");
         }
         let total = ty.fixed_bits as usize + if ty.varbit.is_some() { varbit as usize } else { 0 };
         if total > self.available() {
             return self.fail("PacketTooShort");
+        }
+        if let Some(index) = ty.varbit
+            && varbit > u64::from(ty.fields[index as usize].width)
+        {
+            return self.fail("HeaderTooShort");
         }
         let mut at = self.ctx.cursor;
         let first = program[*id].first_field;

@@ -210,12 +210,11 @@ impl Gen<'_, '_> {
     fn hash(&mut self, dst: &Place, algorithm: HashAlgorithm, base: &Expr, data: &[Expr], max: &Expr) {
         let (Place::Var(var) | Place::Elem { var, .. }) = dst;
         let dst_width = self.program[*var].width;
-        let width = dst_width.max(max.width);
+        let width = dst_width.max(max.width).max(base.width);
         let hash = self.checksum(algorithm, data, false);
-        if width <= 64 && base.width <= 64 {
+        if width <= 64 {
             let base = self.narrow(base);
             let max = self.narrow(max);
-            let hash = self.truncate(hash, width);
             let none = self.is_zero(max);
             let one = self.iconst(1);
             let by = self.b.ins().select(none, one, max);
@@ -226,7 +225,6 @@ impl Gen<'_, '_> {
             self.write(dst, &[value]);
             return;
         }
-        let width = width.max(base.width);
         let base = self.limbs(base);
         let base = self.resized(base, width);
         let max = self.limbs(max);

@@ -23,19 +23,20 @@ pub unsafe extern "C" fn extract(native: *mut Native, place: *mut u8, header: u6
         let slot = compiled.layout.header_slot(id);
         let packet = std::slice::from_raw_parts(native.packet, native.packet_len as usize);
         let left = native.packet_len * 8 - native.cursor;
-        if let Some((_, max)) = slot.varbit
-            && varbit_bits > u64::from(max)
-        {
-            return compiled.errors.header_too_short;
-        }
         // A length for a header without a varbit field has no meaning.
         let varbit_bits = if slot.varbit.is_some() { varbit_bits } else { 0 };
+        // The length is at most 2^32 - 1, so this cannot overflow.
         let total = u64::from(ty.fixed_bits) + varbit_bits;
         if slot.varbit.is_some() && total % 8 != 0 {
             return compiled.errors.invalid_argument;
         }
         if total > left {
             return compiled.errors.too_short;
+        }
+        if let Some((_, max)) = slot.varbit
+            && varbit_bits > u64::from(max)
+        {
+            return compiled.errors.header_too_short;
         }
         if place.is_null() {
             native.cursor += total;
