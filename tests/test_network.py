@@ -280,7 +280,13 @@ def test_an_experiment_leaves_a_folder_that_can_be_drawn_again(tmp_path: Path) -
         out=out,
     )
     assert sorted(p.name for p in (out / "tables").iterdir()) == ["n2-1"]
-    assert sorted(p.name for p in out.iterdir()) == ["figure.png", "run.json", "tables", "thoughts.md"]
+    assert sorted(p.name for p in out.iterdir()) == [
+        ".tidegate-run",
+        "figure.png",
+        "run.json",
+        "tables",
+        "thoughts.md",
+    ]
     assert [p.name for p in tmp_path.iterdir()] == [out.name]
     other = tmp_path / "mine"
     other.mkdir()

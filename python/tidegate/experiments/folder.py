@@ -1,11 +1,22 @@
-"""The folder of a run: written completely or not at all, read, redrawn."""
+"""The folder of a run: written beside its place while the run lasts, put there when it is done; read, redrawn.
+
+A folder of ours has a file by which it is known (`MARKER`); of what is in it, only what a run writes is ever replaced or removed. The
+folder beside it, `.NAME.RANDOM.part`, is locked by the process that writes it. What a killed process has left there is taken up by
+`--resume`.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import platform
+import re
 import shutil
+import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +25,9 @@ import polars as pl
 
 from tidegate import _core
 from tidegate._core import TidegateError
-from tidegate.experiments.plan import Plan, Run
+from tidegate.experiments.plan import Run
 from tidegate.experiments.registry import find
+from tidegate.files import NEW, replacing, why
 from tidegate.results import TABLES
 
 if TYPE_CHECKING:
@@ -31,61 +43,298 @@ FIGURE = "figure.png"
 TABLES_FOLDER = "tables"
 
 
-def demand(out: Path) -> None:
-    """Refuse a folder that cannot be written or that holds something other than a run."""
-    try:
-        if out.exists() and not (out / RECORD).exists() and any(out.iterdir()):
-            raise TidegateError(
-                f"{out} exists and does not hold an earlier run; give another folder with --out"
-            )
-        there = next(folder for folder in out.absolute().parents if folder.exists())
-        with tempfile.TemporaryDirectory(dir=there, prefix=f".{out.name}."):
-            pass
-    except OSError as error:
-        raise TidegateError(
-            f"{out}: a run cannot be written there: {error.strerror}; give another folder with --out"
-        ) from None
+MARKER = ".tidegate-run"
 
 
-def write(out: Path, answer: dict[str, Any], runs: list[Run], plan: Plan | None) -> None:
-    """Without a plan, for runs that were interrupted, there is no figure."""
-    part = out.with_name(f".{out.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    try:
-        part.mkdir(parents=True)
-        versions = {"tidegate": _core.__version__, "python": platform.python_version()}
-        about = {**answer, "interrupted": plan is None, "versions": versions}
-        (part / RECORD).write_text(json.dumps(about, indent=1) + "\n")
-        for one in runs:
-            folder = part / TABLES_FOLDER / f"{one.case}-{one.seed}"
-            folder.mkdir(parents=True)
-            for table, frame in one.tables.items():
-                frame.write_parquet(folder / f"{table}.parquet")
-        if plan is not None:
-            plan.draw(runs).savefig(part / FIGURE, dpi=150)
-        if not out.exists():
-            part.rename(out)
+OURS = (MARKER, TABLES_FOLDER, FIGURE, RECORD)
+"""In the order in which they are put in place: the record is there only while the rest is."""
+MARKED = "Tidegate has made this folder. The next run there replaces run.json, figure.png and tables.\n"
+JOURNAL = "runs.jsonl"
+LOCK = "lock"
+LEAST_FREE = 16 << 20
+"""Bytes that a file system has to have left for a run to begin."""
+PARQUET = b"PAR1"
+
+
+class Work:
+    """Where a run is written while it lasts: a folder beside its place, which other users cannot enter."""
+
+    def __init__(self, out: Path) -> None:
+        """Raises `TidegateError` unless a run can be put there."""
+        self.out = out
+        self._made: list[Path] = []
+        try:
+            self.place = _resolved(out)
+            _demand_ours(out, self.place)
+            _demand_no_other(out, self.place)
+            try:
+                self._make_parents()
+                self._base = Path(
+                    tempfile.mkdtemp(dir=self.place.parent, prefix=f".{self.place.name}.", suffix=".part")
+                )
+                try:
+                    self._lock = os.open(self._base / LOCK, NEW | os.O_RDWR, 0o600)
+                    fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self.folder = self._base / "run"
+                    self.folder.mkdir()
+                    (self.folder / MARKER).write_text(MARKED)
+                    (self.folder / TABLES_FOLDER).mkdir()
+                    self._demand_room()
+                except BaseException:
+                    shutil.rmtree(self._base, ignore_errors=True)
+                    raise
+            except BaseException:
+                self._remove_parents()
+                raise
+        except OSError as error:
+            raise _refused(out, why(error)) from None
+
+    def _make_parents(self) -> None:
+        missing = []
+        for parent in self.place.parents:
+            if parent.exists():
+                break
+            missing.append(parent)
+        for parent in reversed(missing):
+            parent.mkdir()
+            self._made.append(parent)
+
+    def _remove_parents(self) -> None:
+        """As long as they are empty."""
+        with suppress(OSError):
+            for parent in reversed(self._made):
+                parent.rmdir()
+
+    def _demand_room(self) -> None:
+        if self.place.exists():
+            # Another file system is mounted there, or the folder cannot be written: better to learn that now.
+            probe = self.place / self._base.name
+            (self.folder / MARKER).rename(probe)
+            probe.rename(self.folder / MARKER)
+        free = shutil.disk_usage(self._base).free
+        if free < LEAST_FREE:
+            raise _refused(self.out, f"its file system has {free >> 10} KiB left")
+
+    def begin(self, about: dict[str, Any]) -> None:
+        """Write what is run, so that what is done can be found again however this process ends."""
+        with _writing(self.out):
+            self._record({**about, "rows": [], "claims": [], "warnings": []}, interrupted=True)
+
+    def add(self, run: Run) -> None:
+        """Note a run whose tables are written: it is not lost from now on."""
+        if run.rows is None:
             return
-        # What is ours alone is replaced; the record is there only while the rest is.
-        (out / RECORD).unlink(missing_ok=True)
-        (out / FIGURE).unlink(missing_ok=True)
-        shutil.rmtree(out / TABLES_FOLDER, ignore_errors=True)
-        for name in (TABLES_FOLDER, FIGURE, RECORD):
-            if (part / name).exists():
-                (part / name).rename(out / name)
-    except OSError as error:
-        raise TidegateError(f"{out}: the run could not be written: {error.strerror or error}") from None
+        line = {"case": run.case, "seed": run.seed, "rows": run.rows, "warnings": run.warnings}
+        with _writing(self.out), (self._base / JOURNAL).open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def write_tables(self, run: Run) -> None:
+        """Write the tables of a run. This is done in the process that has run it."""
+        with _writing(self.out):
+            folder = self.folder / TABLES_FOLDER / f"{run.case}-{run.seed}"
+            folder.mkdir()
+            for table, frame in run.tables.items():
+                with (folder / f"{table}.parquet").open("xb") as file:
+                    frame.write_parquet(file)
+
+    def take_over(self, there: Path, runs: list[Run]) -> None:
+        """Copy runs of an interrupted one."""
+        for run in runs:
+            name = f"{run.case}-{run.seed}"
+            with _writing(self.out):
+                shutil.copytree(there / TABLES_FOLDER / name, self.folder / TABLES_FOLDER / name)
+            self.add(run)
+
+    def read_tables(self, runs: list[Run]) -> list[Run]:
+        """The same runs, with their tables."""
+        return [
+            Run(one.case, one.seed, one.rows, _tables(self.folder, one.case, one.seed), one.warnings)
+            for one in runs
+        ]
+
+    def finish(self, answer: dict[str, Any], figure: Figure | None) -> Path:
+        """Put the run in its place. Without a figure it is one that was interrupted, and does not take a complete one's place."""
+        with _writing(self.out, f"; what is done is in {self.folder}"):
+            place = self.place
+            if figure is None and is_whole(place):
+                place = place.with_name(f"{place.name}.interrupted")
+            shown = self.out if place == self.place else place
+            try:
+                _demand_ours(shown, place)
+            except TidegateError as error:
+                raise TidegateError(f"{error}; what is done is in {self.folder}") from None
+            self._record({**answer, "out": str(shown)}, interrupted=figure is None)
+            if figure is not None:
+                figure.savefig(self.folder / FIGURE, dpi=150)
+            if place.exists():
+                self._exchange(place)
+            else:
+                self.folder.rename(place)
+            self.discard()
+            return shown
+
+    def _record(self, answer: dict[str, Any], *, interrupted: bool) -> None:
+        versions = {"tidegate": _core.__version__, "python": platform.python_version()}
+        about = {**answer, "interrupted": interrupted, "versions": versions}
+        with replacing(self.folder / RECORD) as file:
+            file.write((json.dumps(about, indent=1) + "\n").encode())
+
+    def _exchange(self, place: Path) -> None:
+        """What is ours goes, what has come takes its place, and what is not ours stays. If it fails, all is as it was."""
+        old = self._base / "old"
+        old.mkdir()
+        moved: list[tuple[Path, Path]] = []
+        try:
+            for name in reversed(OURS):
+                if (place / name).exists():
+                    (place / name).rename(old / name)
+                    moved.append((old / name, place / name))
+            for name in OURS:
+                if (self.folder / name).exists():
+                    (self.folder / name).rename(place / name)
+                    moved.append((place / name, self.folder / name))
+        except BaseException:
+            for at, before in reversed(moved):
+                at.rename(before)
+            raise
+
+    def discard(self) -> None:
+        """Remove what is beside the run's place."""
+        shutil.rmtree(self._base, ignore_errors=True)
+        os.close(self._lock)
+        self._remove_parents()
+
+
+def _refused(out: Path, reason: str) -> TidegateError:
+    return TidegateError(f"{out}: a run cannot be written there: {reason}; give another folder with --out")
+
+
+@contextmanager
+def _writing(out: Path, left: str = "") -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = why(error) if isinstance(error, OSError) else str(error)
+        raise TidegateError(f"{out}: the run could not be written: {reason}{left}") from None
+
+
+def _resolved(out: Path) -> Path:
+    """Where a folder is in the end."""
+    try:
+        place = out.resolve()
+    except RuntimeError:
+        raise _refused(out, "its symbolic links lead in a circle") from None
+    if place == place.parent or place.is_mount():
+        raise _refused(out, "it is the root of a file system, and a run is written beside its folder first")
+    return place
+
+
+def _demand_ours(out: Path, place: Path) -> None:
+    """Refuse what a run does not replace."""
+    if not place.exists():
+        return
+    if not place.is_dir():
+        raise _refused(out, "it is not a folder")
+    if not any(place.iterdir()):
+        return
+    if not _is_kind(place / MARKER, stat.S_ISREG) and not _is_of_earlier_version(place):
+        raise TidegateError(
+            f"{out} exists and does not hold an earlier run: it has no {MARKER}; give another folder with --out"
+        )
+    for name in (RECORD, FIGURE):
+        if os.path.lexists(place / name) and not _is_kind(place / name, stat.S_ISREG):
+            raise _refused(out, f"{place / name} is not a file of a run's")
+    if os.path.lexists(place / TABLES_FOLDER):
+        for foreign in _foreign(place / TABLES_FOLDER):
+            raise _refused(out, f"{foreign} is not of a run, which would replace it")
+
+
+def _is_of_earlier_version(place: Path) -> bool:
+    """Whether a folder is of a version that made no marker: `run.json` has what only Tidegate writes."""
+    try:
+        about = read_record(place)
+    except TidegateError:
+        return False
+    versions = about.get("versions")
+    return isinstance(versions, dict) and isinstance(versions.get("tidegate"), str) and "interrupted" in about
+
+
+def _is_kind(path: Path, kind: Any) -> bool:
+    """Whether a path is of a kind itself; a symbolic link is of none."""
+    try:
+        return bool(kind(path.lstat().st_mode))
+    except OSError:
+        return False
+
+
+def _foreign(tables: Path) -> Iterator[Path]:
+    """What a run does not write, in the folder of its tables."""
+    if not _is_kind(tables, stat.S_ISDIR):
+        yield tables
+        return
+    for folder in tables.iterdir():
+        if not _is_kind(folder, stat.S_ISDIR):
+            yield folder
+            continue
+        for file in folder.iterdir():
+            if file.suffix != ".parquet" or file.stem not in TABLES or not _is_kind(file, stat.S_ISREG):
+                yield file
+
+
+def _parts(place: Path) -> list[Path]:
+    """Folders beside a run's place that this user's processes have made for runs there."""
+    name = re.compile(rf"\.{re.escape(place.name)}\.[a-z0-9_]{{8}}\.part")
+    try:
+        found = [one for one in place.parent.iterdir() if name.fullmatch(one.name)]
+    except OSError:
+        return []
+    return sorted(one for one in found if _is_kind(one, stat.S_ISDIR) and one.lstat().st_uid == os.geteuid())
+
+
+def _is_locked(part: Path) -> bool:
+    """Whether the process that made it is there; one that is not has left it."""
+    try:
+        file = os.open(part / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        os.close(file)
+    return False
 
 
-def remove(out: Path) -> None:
+def _demand_no_other(out: Path, place: Path) -> None:
+    if any(_is_locked(part) for part in _parts(place)):
+        raise _refused(out, "another run is being written there")
+
+
+def remove(folder: Path) -> None:
     """Remove a run: what is ours of its folder, and the folder if nothing else is in it."""
-    (out / RECORD).unlink(missing_ok=True)
-    (out / FIGURE).unlink(missing_ok=True)
-    shutil.rmtree(out / TABLES_FOLDER, ignore_errors=True)
-    if not any(out.iterdir()):
-        out.rmdir()
+    if _is_left(folder):
+        shutil.rmtree(folder.parent, ignore_errors=True)
+        return
+    for name in (RECORD, FIGURE):
+        (folder / name).unlink(missing_ok=True)
+    if not any(_foreign(folder / TABLES_FOLDER)):
+        shutil.rmtree(folder / TABLES_FOLDER, ignore_errors=True)
+    (folder / MARKER).unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _is_left(folder: Path) -> bool:
+    """Whether a folder is one that a killed process has left."""
+    return folder.name == "run" and folder.parent.name.endswith(".part")
+
+
+def remove_left(out: Path) -> None:
+    """Remove what killed processes have left beside a run's place."""
+    for part in _parts(_resolved(out)):
+        if not _is_locked(part):
+            shutil.rmtree(part, ignore_errors=True)
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -98,6 +347,14 @@ def read_record(folder: Path) -> dict[str, Any]:
             raise ValueError(f"{RECORD} has no {', '.join(sorted(missing))}")
     except (OSError, ValueError) as error:
         raise TidegateError(f"{folder} does not hold a run: {error}") from None
+    if _is_left(folder) and record.get("interrupted") and (folder.parent / JOURNAL).exists():
+        # Of a process that was killed: what it had done is in its journal.
+        for line in (folder.parent / JOURNAL).read_text().splitlines():
+            with suppress(ValueError, KeyError, TypeError):
+                done = json.loads(line)
+                about = f"{done['case']}, seed {done['seed']}: "
+                record["rows"] += done["rows"]
+                record["warnings"] += [f"{about}{warning}" for warning in done["warnings"]]
     return record
 
 
@@ -109,39 +366,69 @@ def is_whole(folder: Path) -> bool:
         return False
 
 
-def runs_of(folder: Path, answer: dict[str, Any]) -> list[Run]:
-    """The complete runs of a folder, with their tables."""
+def _tables(folder: Path, case: str, seed: int) -> dict[str, pl.DataFrame]:
+    try:
+        tables = folder / TABLES_FOLDER / f"{case}-{seed}"
+        return {table: pl.read_parquet(tables / f"{table}.parquet") for table in TABLES}
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise _unreadable(folder, case, seed, error) from None
+
+
+def _unreadable(folder: Path, case: str, seed: int, error: object) -> TidegateError:
+    return TidegateError(f"{folder}: the tables of {case}, seed {seed}, cannot be read: {error}")
+
+
+def _demand_tables(folder: Path, case: str, seed: int) -> None:
+    """Refuse tables that are not there or were cut off. They are not read: worker processes are forked after this, which cannot
+    use the threads that Polars has then.
+    """
+    try:
+        for table in TABLES:
+            with (folder / TABLES_FOLDER / f"{case}-{seed}" / f"{table}.parquet").open("rb") as file:
+                begin = file.read(len(PARQUET))
+                file.seek(-len(PARQUET), os.SEEK_END)
+                if (begin, file.read()) != (PARQUET, PARQUET):
+                    raise OSError(f"{table}.parquet is cut off")
+    except OSError as error:
+        raise _unreadable(folder, case, seed, error) from None
+
+
+def _complete(folder: Path, answer: dict[str, Any]) -> list[Run]:
+    """The complete runs of a folder, without their tables."""
     runs = []
     for (case, seed), rows in groupby(answer["rows"], key=lambda row: (row["case"], row["seed"])):
-        tables = folder / TABLES_FOLDER / f"{case}-{seed}"
-        try:
-            frames = {table: pl.read_parquet(tables / f"{table}.parquet") for table in TABLES}
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise TidegateError(
-                f"{folder}: the tables of {case}, seed {seed}, cannot be read: {error}"
-            ) from None
         about = f"{case}, seed {seed}: "
         warnings = [one for one in answer.get("warnings", []) if one.startswith(about)]
         said = tuple(one.removeprefix(about) for one in warnings)
-        runs.append(Run(case, seed, list(rows), frames, said))
+        runs.append(Run(case, seed, list(rows), {}, said))
     return runs
+
+
+def runs_of(folder: Path, answer: dict[str, Any]) -> list[Run]:
+    """The complete runs of a folder, with their tables."""
+    return [
+        Run(one.case, one.seed, one.rows, _tables(folder, one.case, one.seed), one.warnings)
+        for one in _complete(folder, answer)
+    ]
 
 
 def interrupted(out: Path) -> Path:
     """Where an interrupted run is that was to be in `out`. Raises `TidegateError` if there is none."""
-    beside = out.with_name(f"{out.name}.interrupted")
-    for folder in (beside, out):
+    place = _resolved(out)
+    beside = place.with_name(f"{place.name}.interrupted")
+    left = [part / "run" for part in _parts(place) if not _is_locked(part)]
+    for folder in (beside, place, *left):
         if (folder / RECORD).exists() and not is_whole(folder):
-            return folder
+            return out if folder == place else folder
     raise TidegateError(f"{out} and {beside} hold no interrupted run; leave out --resume")
 
 
-def resumed(out: Path, answer: dict[str, Any]) -> list[Run]:
-    """The runs that an interrupted run has done already, of the experiment, backend, parameters and seeds of `answer`.
+def resumed(folder: Path, answer: dict[str, Any]) -> list[Run]:
+    """The runs that an interrupted run has done already, of the experiment, backend, parameters and seeds of `answer`; without their
+    tables.
 
     Raises `TidegateError` if it is a run of something else, or of another version.
     """
-    folder = interrupted(out)
     there = read_record(folder)
     version = there.get("versions", {}).get("tidegate")
     if version != _core.__version__:
@@ -154,7 +441,10 @@ def resumed(out: Path, answer: dict[str, Any]) -> list[Run]:
             raise TidegateError(
                 f"{folder} is a run with another {what}: {there.get(what)}; give the same, or leave out --resume to begin again"
             )
-    return [one for one in runs_of(folder, there) if one.seed in answer["seeds"]]
+    found = [one for one in _complete(folder, there) if one.seed in answer["seeds"]]
+    for one in found:
+        _demand_tables(folder, one.case, one.seed)
+    return found
 
 
 def redraw(folder: Path) -> Figure:
@@ -171,7 +461,9 @@ def redraw(folder: Path) -> Figure:
 def replot(folder: Path) -> Path:
     """Redraw the figure of a run's folder from its tables."""
     figure = folder / FIGURE
-    redraw(folder).savefig(figure, dpi=150)
+    drawn = redraw(folder)
+    with replacing(figure) as file:
+        drawn.savefig(file, dpi=150)
     return figure
 
 

@@ -1,21 +1,40 @@
-"""Runs experiments: every case with every seed, in parallel processes; saves partial results on Ctrl-C."""
+"""Runs experiments: every case with every seed, each in a process of its own; keeps what is done, however it ends.
+
+A process that dies loses its own run. Ctrl-C, SIGTERM and SIGHUP end a run early, and what is done is saved. If this process is killed,
+the kernel kills the others, and `--resume` finds what they had done.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
+import pickle
+import re
 import signal
-from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from dataclasses import asdict, dataclass
-from multiprocessing.synchronize import Event as EventType
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from tidegate._core import TidegateError
 from tidegate.experiments import folder
-from tidegate.experiments.plan import Run
+from tidegate.experiments.plan import Plan, Run
 from tidegate.experiments.registry import demand_backend, find
+from tidegate.lab.death import die_with
 from tidegate.results import TABLES
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+AGAIN_S = 2.0
+"""A signal so long after the first is another one: `timeout` and terminals send one twice."""
+LOOK_S = 0.1
+"""How often the parent of the processes looks whether it is to end."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -32,35 +51,19 @@ class Status:
     running: tuple[str, ...]
     """The cases under way."""
     finished: tuple[Run, ...]
-    """The runs that have ended since the last call."""
+    """The runs that have ended since the last call, without their tables."""
 
 
-# Set in a worker process when it is to end early.
-_stop: EventType | None = None
-# How far each job is, from 0 to 1, for the parent.
-_parts: Any = None
+Tell = Callable[[float, list[int], list[Run]], None]
+"""Hears of the runs done with parts of those under way, of the jobs under way, and of the runs that have ended."""
 
-
-def _begin(stop: EventType, parts: Any) -> None:
-    """In a worker process, ignore Ctrl-C: the parent handles it and sets `stop`."""
-    global _stop, _parts
-    _stop, _parts = stop, parts
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+# In the process of a run: whether it is to end early (a byte, without a lock that a killed process could hold).
+_stop: Any = None
 
 
 def _look_up(done: int, total: int) -> None:
-    if _stop is not None and _stop.is_set():
+    if _stop is not None and _stop.value:
         raise KeyboardInterrupt
-
-
-def _run_job(job: int, *about: Any) -> Run:
-    """A job in a worker process."""
-
-    def tell(done: int, total: int) -> None:
-        _parts[job] = done / total
-        _look_up(done, total)
-
-    return _run_case(tell, *about)
 
 
 def _run_case(
@@ -83,56 +86,215 @@ def _run_case(
     return Run(case.name, seed, rows, tables, result.warnings)
 
 
-def _run_all(
-    jobs: list[tuple[Any, ...]],
-    processes: int,
-    tell: Callable[[float, list[int], list[Run]], None],
-) -> tuple[list[Run], bool]:
-    """The runs, and whether they were interrupted: then those that had begun, up to where they were.
+def _written(work: folder.Work, progress: Callable[[int, int], None], *job: Any) -> Run:
+    """Run a case and write its tables; give the rest."""
+    run = _run_case(progress, *job)
+    work.write_tables(run)
+    return replace(run, tables={})
 
-    `tell` hears of the runs done with parts of those under way, of the jobs under way, and of the runs that have ended.
-    """
-    runs: list[Run] = []
 
-    if processes == 1 or len(jobs) == 1:
-        for number, job in enumerate(jobs):
+@dataclass
+class _Ended:
+    """What has come of the runs."""
 
-            def part(done: int, total: int, before: int = number) -> None:
-                tell(before + done / total, [before], [])
+    runs: list[Run] = field(default_factory=list)
+    """Without their tables; those that were interrupted have no rows."""
+    interrupted: bool = False
+    lost: list[str] = field(default_factory=list)
+    """Why others have not come to their end."""
+    error: BaseException | None = None
+    """What has ended the rest."""
+
+
+def _run_here(jobs: list[tuple[Any, ...]], work: folder.Work, tell: Tell) -> _Ended:
+    """One run after the other, in this process."""
+    ended = _Ended()
+    for number, job in enumerate(jobs):
+
+        def part(done: int, total: int, before: int = number) -> None:
+            tell(before + done / total, [before], [])
+            _look_up(done, total)
+
+        try:
+            ended.runs.append(_written(work, part, *job))
+            work.add(ended.runs[-1])
+            if ended.runs[-1].rows is None:
+                ended.interrupted = True
+                return ended
+            tell(len(ended.runs), [], ended.runs[-1:])
+        except KeyboardInterrupt:
+            # It came while the case was being set up or taken down.
+            ended.interrupted = True
+            return ended
+        except Exception as error:
+            ended.error = error
+            return ended
+    return ended
+
+
+class _Processes:
+    """Runs in processes of their own, so many at once."""
+
+    def __init__(self, jobs: list[tuple[Any, ...]], work: folder.Work) -> None:
+        # Forked: a process starts at once, with all that is imported here.
+        self._context = multiprocessing.get_context("fork")
+        self._jobs = jobs
+        self._work = work
+        self._waiting = deque(range(len(jobs)))
+        self._running: dict[Connection, tuple[Any, int]] = {}
+        self._stop = self._context.Value("b", 0, lock=False)
+        # Each process writes numbers of its own, which are read whole.
+        self._parts = self._context.Array("d", len(jobs), lock=False)
+        self.ended = _Ended()
+
+    def run(self, most: int, tell: Tell) -> _Ended:
+        """Run all; fewer if something ends it."""
+        with _told() as told:
+            try:
+                while self._running or (self._waiting and not self._stop.value):
+                    if told and told[-1] - told[0] > AGAIN_S:
+                        # Who asks twice does not wait.
+                        break
+                    if told or self.ended.error is not None:
+                        self._stop.value = 1
+                        self.ended.interrupted = bool(told)
+                    while self._waiting and len(self._running) < most and not self._stop.value:
+                        self._start(self._waiting.popleft())
+                    before = len(self.ended.runs)
+                    for pipe in wait(list(self._running), timeout=LOOK_S):
+                        assert isinstance(pipe, Connection)
+                        self._hear(pipe)
+                    under_way = sorted(number for _, number in self._running.values())
+                    done = max(float(len(self.ended.runs)), sum(self._parts))
+                    tell(done, under_way, self.ended.runs[before:])
+            except KeyboardInterrupt:
+                self.ended.interrupted = True
+            finally:
+                for process, _ in self._running.values():
+                    process.kill()
+                    process.join()
+        return self.ended
+
+    def _start(self, number: int) -> None:
+        mine, theirs = self._context.Pipe(duplex=False)
+        process = self._context.Process(target=self._child, args=(number, theirs, os.getpid()))
+        process.start()
+        theirs.close()
+        self._running[mine] = (process, number)
+
+    def _child(self, number: int, pipe: Connection, parent: int) -> None:
+        """A run, in its process; never returns."""
+        global _stop
+        status = 1
+        try:
+            die_with(parent)
+            # The parent hears them, and tells this process by `_stop`.
+            for each in ENDING:
+                signal.signal(each, signal.SIG_IGN)
+            # Somebody may have put something in their place that has locks.
+            sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+            _stop = self._stop
+
+            def tell(done: int, total: int) -> None:
+                self._parts[number] = done / total
                 _look_up(done, total)
 
             try:
-                runs.append(_run_case(part, *job))
+                said: Any = _written(self._work, tell, *self._jobs[number])
             except KeyboardInterrupt:
-                # It came while the case was being set up or taken down.
-                return runs, True
-            if runs[-1].rows is None:
-                return runs, True
-            tell(len(runs), [], runs[-1:])
-        return runs, False
-    stop = multiprocessing.Event()
-    # Each process writes numbers of its own, which are read whole.
-    parts = multiprocessing.Array("d", len(jobs), lock=False)
-    interrupted = False
-    with ProcessPoolExecutor(min(processes, len(jobs)), initializer=_begin, initargs=(stop, parts)) as pool:
-        pending = {pool.submit(_run_job, number, *job) for number, job in enumerate(jobs)}
-        while pending:
-            try:
-                # Looks up now and then: a library's signal handler may restart the wait when Ctrl-C comes.
-                done, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
-                ended = [future.result() for future in done]
-                runs.extend(ended)
-                under_way = [number for number, part in enumerate(parts) if 0 < part < 1]
-                tell(max(len(runs), sum(parts)), under_way, ended)
-            except KeyboardInterrupt:
-                interrupted = True
-                stop.set()
-                pending = {future for future in pending if not future.cancel()}
-            except BaseException:
-                stop.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-    return runs, interrupted
+                said = None
+            except BaseException as error:
+                said = _sendable(error)
+            pipe.send(said)
+            status = 0
+        finally:
+            os._exit(status)
+
+    def _hear(self, pipe: Connection) -> None:
+        process, number = self._running.pop(pipe)
+        try:
+            said = pipe.recv()
+        except (EOFError, OSError):
+            said = None
+            process.join()
+            if process.exitcode != 0:
+                self._lose(number, process.exitcode)
+        finally:
+            pipe.close()
+        process.join()
+        if isinstance(said, Run):
+            self.ended.runs.append(said)
+            self._work.add(said)
+        elif said is not None and self.ended.error is None:
+            self.ended.error = said
+
+    def _lose(self, number: int, code: int) -> None:
+        name, parameters, index, seed, _ = self._jobs[number]
+        case = find(name).plan(**parameters).cases[index].name
+        how = f"has ended with status {code}"
+        if code < 0:
+            with suppress(ValueError):
+                how = f"was killed by {signal.Signals(-code).name}"
+        if code == -signal.SIGKILL:
+            how += ", as the kernel does when memory runs out"
+        self.ended.lost.append(f"{case}, seed {seed}: its process {how}")
+
+
+def _has_polars_threads() -> bool:
+    """Whether Polars has been at work in this process: one that is forked from it would wait for those threads for ever."""
+    for thread in Path("/proc/self/task").glob("*/comm"):
+        with suppress(OSError):
+            if re.fullmatch(r"polars-\d+", thread.read_text().strip()):
+                return True
+    return False
+
+
+def _sendable(error: BaseException) -> BaseException:
+    """An error that can be sent to another process."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+@contextmanager
+def _handled(
+    handler: Callable[[int, FrameType | None], None], numbers: tuple[signal.Signals, ...]
+) -> Iterator[None]:
+    """Handle signals so, but those that are ignored; on the main thread, which alone can."""
+    kept: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in numbers:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                kept[number] = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, before in kept.items():
+            signal.signal(number, before)
+
+
+@contextmanager
+def _told() -> Iterator[list[float]]:
+    """When signals have come. An exception could come in the middle of what belongs together."""
+    came: list[float] = []
+    with _handled(lambda number, _: came.append(time.monotonic()), ENDING):
+        yield came
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """What ends this process waits until this is done."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def run(
@@ -154,13 +316,15 @@ def run(
 
     The folder holds `run.json` (parameters, seeds, versions, rows, claims), the tables of every run, and the figure. It
     appears when all is done. A run that is there is replaced, and what else is in its folder stays; a folder of something
-    else is refused, as is one that cannot be written, before anything runs. On Ctrl-C the folder holds the tables up to then,
-    `run.json` says `"interrupted": true`, and `Interrupted` is raised; a whole run that is there stays, and the folder's name
-    has `.interrupted` at its end.
+    else is refused, as is one that cannot be written, before anything runs. On Ctrl-C, SIGTERM and SIGHUP the folder holds the
+    tables up to then, `run.json` says `"interrupted": true`, and `Interrupted` is raised; a whole run that is there stays, and the
+    folder's name has `.interrupted` at its end. The same holds where a run fails, or its process dies: the error says where the
+    complete runs are.
 
     `resume` takes the complete runs of an interrupted one there, which has to have the same parameters and version, and does the
-    others. `progress` hears of how many runs are done, with the part of those that are under way, and of how many there are;
-    `watch` also hears of which cases run and of the runs that have ended.
+    others. `processes` is how many run at once; where this process has worked with Polars already, it is one. `progress` hears of
+    how many runs are done, with the part of those that are under way, and of how many there are; `watch` also hears of which cases
+    run and of the runs that have ended.
     """
     one = find(name)
     name = one.name
@@ -174,54 +338,101 @@ def run(
     if len(order) < len(plan.cases):
         twice = next(case.name for index, case in enumerate(plan.cases) if order[case.name] != index)
         raise TidegateError(f"{name}: two cases are {twice}; give each value once")
-    folder.demand(out)
     about: dict[str, Any] = {
         "experiment": name,
         "backend": backend,
         "parameters": {**parameters, "quick": quick},
         "seeds": seeds,
     }
-    earlier = folder.resumed(out, about) if resume else []
-    had = {(one.case, one.seed) for one in earlier}
-    jobs = [
-        (name, parameters, index, seed, backend)
-        for seed in seeds
-        for index, case in enumerate(plan.cases)
-        if (case.name, seed) not in had
-    ]
+    work = folder.Work(out)
+    try:
+        source = folder.interrupted(out) if resume else None
+        earlier = folder.resumed(source, about) if source is not None else []
+        work.begin(about)
+        if source is not None:
+            work.take_over(source, earlier)
+        had = {(one.case, one.seed) for one in earlier}
+        jobs = [
+            (name, parameters, index, seed, backend)
+            for seed in seeds
+            for index, case in enumerate(plan.cases)
+            if (case.name, seed) not in had
+        ]
+        total = len(earlier) + len(jobs)
 
-    def tell(done: float, under_way: list[int], ended: list[Run]) -> None:
-        done, total = len(earlier) + done, len(earlier) + len(jobs)
-        if progress is not None:
-            progress(done, total)
-        if watch is not None:
-            running = (plan.cases[jobs[number][2]].name for number in under_way)
-            watch(Status(done, total, tuple(running), tuple(ended)))
+        def tell(done: float, under_way: list[int], ended: list[Run]) -> None:
+            done += len(earlier)
+            if progress is not None:
+                progress(done, total)
+            if watch is not None:
+                running = (plan.cases[jobs[number][2]].name for number in under_way)
+                watch(Status(done, total, tuple(running), tuple(ended)))
 
-    # By the real clock, one at a time: they would take time from each other.
-    runs, interrupted = _run_all(jobs, processes if backend == "sim" else 1, tell)
-    runs += earlier
-    runs.sort(key=lambda r: (r.seed, order[r.case]))
+        # By the real clock, one at a time: they would take time from each other.
+        if processes == 1 or len(jobs) == 1 or backend != "sim" or _has_polars_threads():
+            with _handled(_interrupt, (signal.SIGTERM, signal.SIGHUP)):
+                ended = _run_here(jobs, work, tell)
+        else:
+            ended = _Processes(jobs, work).run(processes, tell)
+    except BaseException:
+        work.discard()
+        raise
+    with _undisturbed():
+        return _kept(plan, about, order, earlier, ended, work, source, total)
+
+
+def _kept(
+    plan: Plan,
+    about: dict[str, Any],
+    order: dict[str, int],
+    earlier: list[Run],
+    ended: _Ended,
+    work: folder.Work,
+    source: Path | None,
+    total: int,
+) -> dict[str, Any]:
+    """Write what there is, and return it or raise why it is not all."""
+    runs = sorted((*earlier, *ended.runs), key=lambda r: (r.seed, order[r.case]))
     rows = [row for r in runs if r.rows is not None for row in r.rows]
     done = sum(r.rows is not None for r in runs)
-    if interrupted and not runs:
-        raise Interrupted(f"interrupted with 0 of {len(jobs)} runs done; nothing is saved")
-    source = folder.interrupted(out) if resume else None
-    if interrupted and folder.is_whole(out):
-        out = out.with_name(f"{out.name}.interrupted")
+    figure, claims = None, []
+    if done == total:
+        # Whatever has come in the meantime: all is done.
+        ended.interrupted = False
+        try:
+            claims = [asdict(claim) for claim in plan.claims(rows)]
+            figure = plan.draw(work.read_tables(runs))
+        except Exception as error:
+            ended.error = error
+    new = [r for r in ended.runs if ended.interrupted or r.rows is not None]
+    if figure is None and not new:
+        work.discard()
+        if ended.error is not None:
+            raise ended.error
+        if ended.lost:
+            raise TidegateError(f"{'; '.join(ended.lost)}; no run was done, and nothing is saved")
+        raise Interrupted(f"interrupted with 0 of {total - len(earlier)} runs done; nothing is saved")
     answer = {
         **about,
         "rows": rows,
-        "claims": [] if interrupted else [asdict(claim) for claim in plan.claims(rows)],
+        "claims": claims if figure is not None else [],
         "warnings": [f"{r.case}, seed {r.seed}: {warning}" for r in runs for warning in r.warnings],
-        "out": str(out),
     }
-    folder.write(out, answer, runs, None if interrupted else plan)
-    if source is not None and source != out:
+    shown = work.finish(answer, figure)
+    if source is not None and source != shown:
         folder.remove(source)
-    if interrupted:
-        raise Interrupted(
-            f"interrupted with {done} of {len(earlier) + len(jobs)} runs done; tables up to then are in {out}; "
-            "the same command with --resume goes on"
-        )
-    return answer
+    if figure is not None:
+        folder.remove_left(work.out)
+        return {**answer, "out": str(shown)}
+    there = f"{done} of {total} runs are done and in {shown}; the same command with --resume does the others"
+    if isinstance(ended.error, TidegateError):
+        raise TidegateError(f"{ended.error}; {there}")
+    if ended.error is not None:
+        ended.error.add_note(there)
+        raise ended.error
+    if ended.lost:
+        raise TidegateError(f"{'; '.join(ended.lost)}; {there}")
+    raise Interrupted(
+        f"interrupted with {done} of {total} runs done; tables up to then are in {shown}; "
+        "the same command with --resume goes on"
+    )

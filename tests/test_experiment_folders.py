@@ -1,0 +1,355 @@
+"""Folders of runs: what a run replaces, what it leaves alone, and what there is when it ends early."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tidegate import TidegateError, experiments
+from tidegate.experiments import folder
+from tidegate.experiments import run as run_experiment
+
+QUICK: dict[str, Any] = {"flows": (1,), "duration_s": 2.1}
+NAME = "reference.dumbbell"
+
+
+def run_at(out: Path, **given: Any) -> dict[str, Any]:
+    parameters = {**QUICK, **given.pop("parameters", {})}
+    return run_experiment(NAME, parameters, **{"seeds": [1], "quick": True, "out": out, **given})
+
+
+def written(out: Path) -> list[str]:
+    return sorted(one.name for one in out.iterdir())
+
+
+WHOLE = [".tidegate-run", "figure.png", "run.json", "tables"]
+
+
+@pytest.mark.parametrize("text", ["{}", '{"experiment": "mine", "parameters": {}, "rows": []}'])
+def test_a_file_called_run_json_does_not_make_a_folder_a_run_s(tmp_path: Path, text: str) -> None:
+    out = tmp_path / "mine"
+    (out / "tables").mkdir(parents=True)
+    (out / "tables" / "thesis.csv").write_text("...")
+    (out / "run.json").write_text(text)
+    with pytest.raises(TidegateError, match=r"does not hold an earlier run: it has no \.tidegate-run; give"):
+        run_at(out)
+    assert (out / "run.json").read_text() == text
+    assert (out / "tables" / "thesis.csv").exists()
+    assert written(tmp_path) == ["mine"]
+
+
+def test_runs_of_versions_without_the_marker_are_replaced(tmp_path: Path) -> None:
+    run_at(tmp_path / "run")
+    (tmp_path / "run" / folder.MARKER).unlink()
+    run_at(tmp_path / "run")
+    assert written(tmp_path / "run") == WHOLE
+
+
+@pytest.mark.parametrize("name", ["tables/mine.csv", "tables/n1-1/mine.parquet", "figure.png", "tables"])
+def test_what_is_not_of_a_run_is_never_replaced(tmp_path: Path, name: str) -> None:
+    out, precious = tmp_path / "run", tmp_path / "precious"
+    run_at(out)
+    precious.mkdir()
+    (precious / "data").write_text("...")
+    if name == "figure.png":
+        (out / name).unlink()
+        (out / name).symlink_to(precious / "data")
+    elif name == "tables":
+        shutil.rmtree(out / name)
+        (out / name).symlink_to(precious)
+    else:
+        (out / name).write_text("mine")
+    asked: list[float] = []
+    with pytest.raises(
+        TidegateError, match=r"a run cannot be written there: .* is not .*; give another folder"
+    ):
+        run_at(out, progress=lambda done, _: asked.append(done))
+    assert asked == []
+    assert (precious / "data").read_text() == "..."
+    assert os.path.lexists(out / name)
+    assert written(tmp_path) == ["precious", "run"]
+
+
+def test_names_that_somebody_has_prepared_lead_nowhere(tmp_path: Path) -> None:
+    """Before, `.run.part` was removed, or written to."""
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "mine").write_text("...")
+    (tmp_path / ".run.part").symlink_to(target)
+    other = tmp_path / ".other.part"
+    other.mkdir()
+    (other / "mine").write_text("...")
+    run_at(tmp_path / "run")
+    run_at(tmp_path / "other")
+    assert written(tmp_path / "run") == written(tmp_path / "other") == WHOLE
+    assert (target / "mine").exists()
+    assert (other / "mine").exists()
+
+
+def test_the_folder_one_is_in_and_one_that_a_link_leads_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "elsewhere" / "there"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    for _ in range(2):
+        assert run_at(Path("."))["out"] == "."
+        assert written(here) == WHOLE == sorted(os.listdir("."))
+    there.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(there)
+    for _ in range(2):
+        run_at(tmp_path / "link")
+        assert written(there) == WHOLE
+    assert (tmp_path / "link").is_symlink()
+    assert written(there.parent) == ["there"]
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_mount(), reason="needs another file system")
+def test_another_file_system(tmp_path: Path) -> None:
+    with pytest.raises(TidegateError, match="it is the root of a file system"):
+        run_at(Path("/dev/shm"))
+    there = Path("/dev/shm") / f"tidegate-test-{os.getpid()}"
+    (tmp_path / "link").symlink_to(there / "run")
+    try:
+        there.mkdir()
+        for _ in range(2):
+            run_at(tmp_path / "link")
+            assert written(there / "run") == WHOLE
+    finally:
+        shutil.rmtree(there)
+
+
+def test_no_space_is_noticed_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1 << 30, 1 << 30, 1 << 20))
+    with pytest.raises(TidegateError, match="its file system has 1024 KiB left; give another folder"):
+        run_at(tmp_path / "a" / "run")
+    assert written(tmp_path) == []
+
+
+def test_no_space_on_the_way_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = folder.Work.write_tables
+
+    def full(work: folder.Work, run: experiments.Run) -> None:
+        if run.seed == 2:
+            with folder._writing(work.out):
+                raise OSError(errno.ENOSPC, "No space left on device")
+        write(work, run)
+
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(folder.Work, "write_tables", full)
+        with pytest.raises(
+            TidegateError, match=r"No space left on device; 1 of 3 runs are done and in .*--resume"
+        ):
+            run_at(out, seeds=[1, 2, 3])
+    assert written(tmp_path) == ["run"]
+    assert [row["seed"] for row in run_at(out, seeds=[1, 2, 3], resume=True)["rows"]] == [1, 2, 3]
+
+
+def test_a_place_that_cannot_be_taken_at_the_end_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    run_at(out)
+    before = (out / "run.json").read_bytes()
+    rename = Path.rename
+
+    def fails(path: Path, to: Path) -> Path:
+        if path.name == "run.json" and Path(to).parent == out and "old" not in path.parts:
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(path, to)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", fails)
+        with pytest.raises(TidegateError, match=r"Input/output error; what is done is in (.*)") as told:
+            run_at(out, seeds=[2])
+    assert (out / "run.json").read_bytes() == before
+    assert written(out) == WHOLE
+    left = Path(str(told.value).rpartition(" is in ")[2])
+    assert json.loads((left / "run.json").read_text())["seeds"] == [2]
+
+
+def test_two_runs_do_not_write_one_folder(tmp_path: Path) -> None:
+    work = folder.Work(tmp_path / "run")
+    with pytest.raises(TidegateError, match="another run is being written there"):
+        run_at(tmp_path / "run")
+    work.discard()
+    run_at(tmp_path / "run")
+    assert written(tmp_path) == ["run"]
+
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts the command with two processes at once, and ends it with the test."""
+    begun: list[subprocess.Popen[str]] = []
+    code = (
+        "import os, runpy, sys; os.cpu_count = lambda: 2; sys.argv = sys.argv[1:]; "
+        "runpy.run_module('tidegate.cli', run_name='__main__')"
+    )
+
+    def start(out: Path, *more: str) -> subprocess.Popen[str]:
+        words = [sys.executable, "-c", code, "tidegate", "run", NAME, "--out", str(out), *more]
+        begun.append(subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        return begun[-1]
+
+    yield start
+    for one in begun:
+        one.kill()
+        one.communicate()
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def wait_until(condition: Any, seconds: float = 100.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def done_in(tmp_path: Path) -> int:
+    """Runs that are noted beside the folder."""
+    return sum(len(one.read_text().splitlines()) for one in tmp_path.glob(".run.*.part/runs.jsonl"))
+
+
+MANY = ["--set", "flows=1", "--set", "duration_s=20", "--repeat", "400"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signals_save_what_is_done_and_leave_no_process(
+    tmp_path: Path, start: Start, how: signal.Signals
+) -> None:
+    out = tmp_path / "run"
+    parent = start(out, *MANY)
+    wait_until(lambda: done_in(tmp_path) >= 1 or parent.poll() is not None)
+    workers = children(parent.pid)
+    assert workers
+    parent.send_signal(how)
+    _, said = parent.communicate(timeout=60)
+    assert (parent.returncode, len(said.splitlines())) == (130, 1), said
+    assert "of 400 runs done" in said
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+    about = json.loads((out / "run.json").read_text())
+    assert about["interrupted"] is True
+    assert len(about["rows"]) >= 1
+    assert written(tmp_path) == ["run"]
+
+
+@pytest.mark.slow
+def test_a_killed_parent_takes_its_workers_along_and_resume_finds_what_was_done(
+    tmp_path: Path, start: Start
+) -> None:
+    out = tmp_path / "run"
+    parent = start(out, *MANY)
+    wait_until(lambda: done_in(tmp_path) >= 2)
+    workers = children(parent.pid)
+    parent.kill()
+    parent.communicate(timeout=60)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 10)
+    assert not out.exists()
+    done = done_in(tmp_path)
+    few = [*MANY[:-1], str(done + 1)]
+    again = start(out, *few, "--resume", "--json")
+    answer, said = again.communicate(timeout=100)
+    assert again.returncode == 0, said
+    assert done >= 2
+    assert [row["seed"] for row in json.loads(answer)["rows"]] == list(range(1, done + 2))
+    assert pl.read_parquet(out / "tables" / "n1-1" / "flows.parquet").height == 1
+    assert written(tmp_path) == ["run"]
+
+
+BREAKING = """
+import json, os, signal, sys
+from pathlib import Path
+from tidegate import TidegateError, experiments
+from tidegate.experiments import running
+
+run_case = running._run_case
+out, how = Path(sys.argv[1]), sys.argv[2]
+
+
+def breaking(progress, name, parameters, index, seed, backend):
+    if seed == 3 and how == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if seed == 3 and how == "fails":
+        raise TidegateError("there is no way")
+    return run_case(progress, name, parameters, index, seed, backend)
+
+
+def again(out, seeds, processes, resume=False):
+    given = {"flows": (1,), "duration_s": 2.1}
+    try:
+        answer = experiments.run(
+            "reference.dumbbell", given, seeds=seeds, quick=True, out=out, processes=processes, resume=resume
+        )
+        print(json.dumps([row["seed"] for row in answer["rows"]]))
+    except TidegateError as error:
+        print(json.dumps(str(error)))
+
+
+running._run_case = breaking
+again(out, [1, 2, 3, 4], int(sys.argv[3]))
+again(out.with_name("nothing"), [3, 5][: 1 if how == "fails" else 2], int(sys.argv[3]))
+how = ""
+again(out, [1, 2, 3, 4], 2, resume=True)
+"""
+
+
+def broken(out: Path, how: str, processes: int) -> list[Any]:
+    """What is said of four runs of which the third breaks, of others elsewhere, and of the four when they go on."""
+    command = [sys.executable, "-c", BREAKING, str(out), how, str(processes)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_loses_its_own_run_alone(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    why = "n1, seed 3: its process was killed by SIGKILL, as the kernel does when memory runs out; "
+    there = "{} runs are done and in {}; the same command with --resume does the others"
+    first, second, last = broken(out, "dies", 2)
+    assert first == why + there.format("3 of 4", out)
+    assert second == why + there.format("1 of 2", tmp_path / "nothing")
+    assert last == [1, 2, 3, 4]
+    assert written(tmp_path) == ["nothing", "run"]
+    assert written(out) == WHOLE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_run_that_fails_keeps_the_others(tmp_path: Path, processes: int) -> None:
+    first, second, last = broken(tmp_path / "run", "fails", processes)
+    assert re.fullmatch(r"there is no way; [123] of 4 runs are done and in .*--resume does the others", first)
+    assert second == "there is no way"
+    assert last == [1, 2, 3, 4]
+    assert written(tmp_path) == ["run"]
+
+
+@pytest.mark.slow
+def test_one_after_the_other_where_polars_has_worked(tmp_path: Path) -> None:
+    """A process that is forked then would wait for Polars' threads for ever."""
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "x.parquet")
+    assert len(run_at(tmp_path / "run", seeds=[1, 2], processes=2)["rows"]) == 2
