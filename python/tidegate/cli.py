@@ -1,17 +1,24 @@
 """The command `tidegate`.
 
 Results go to standard output, progress and messages to standard error. With `--json`, standard output holds
-exactly one JSON object. Exit codes: 0 success, 1 the input or the run is at fault, 2 wrong usage, 3 a bug in
-Tidegate, 130 interrupted.
+exactly one JSON object, of an error too: `{"error": {"message": ..., "place": ...}}`. Exit codes: 0 success, 1 the
+input, the run or the machine is at fault, 2 wrong usage, 3 a bug in Tidegate, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -57,6 +64,57 @@ def _include_dirs(given: list[str] | None) -> list[str]:
 FAILED = 1
 BUG = 3
 INTERRUPTED = 130
+OF_THE_MACHINE = {
+    getattr(errno, name)
+    for name in (
+        *(
+            "ENOSPC",
+            "EDQUOT",
+            "EROFS",
+            "EFBIG",
+            "EIO",
+            "EACCES",
+            "EPERM",
+            "ENOENT",
+            "ENOTDIR",
+            "EISDIR",
+            "EEXIST",
+        ),
+        *(
+            "ENOTEMPTY",
+            "ELOOP",
+            "ENAMETOOLONG",
+            "EXDEV",
+            "ETXTBSY",
+            "EBUSY",
+            "EMFILE",
+            "ENFILE",
+            "ENOMEM",
+            "EAGAIN",
+        ),
+        *(
+            "ENOSYS",
+            "EOPNOTSUPP",
+            "EPROTONOSUPPORT",
+            "EAFNOSUPPORT",
+            "ENODEV",
+            "ENXIO",
+            "EADDRINUSE",
+            "ENETDOWN",
+        ),
+        *(
+            "EADDRNOTAVAIL",
+            "ENOBUFS",
+            "ETIMEDOUT",
+            "ECONNREFUSED",
+            "ECONNRESET",
+            "ENETUNREACH",
+            "EHOSTUNREACH",
+        ),
+    )
+}
+"""Errors of the system that say something of the machine; others are of wrong calls."""
+PLACE = re.compile(r"([^\s:]+:\d+(?::\d+)?): ")
 
 
 class _Told(SystemExit):
@@ -433,7 +491,7 @@ def run(
         except experiments.Interrupted as stopped:
             # The command line's parser turns the exception into an exit without its text.
             bar.stop()
-            sys.stderr.write(f"{stopped}\n")
+            _report(str(stopped))
             raise _Told(INTERRUPTED) from None
     for warning in answer["warnings"]:
         sys.stderr.write(f"warning: {warning}\n")
@@ -503,33 +561,126 @@ def _print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
 
 
 def _report_bug(error: BaseException) -> None:
-    sys.stderr.write(
+    _report(
         f"tidegate: this is a bug in Tidegate: {type(error).__name__}: {error}\n"
-        f"Please report it with the command, its input files, and this version: {_core.__version__}.\n"
+        f"Please report it with the command, its input files, and this version: {_core.__version__}."
     )
+    for note in getattr(error, "__notes__", ()):
+        sys.stderr.write(f"{note}\n")
+
+
+def _report(text: str) -> None:
+    """Say what went wrong: to standard error, and with `--json` as the one object."""
+    sys.stderr.write(f"{text}\n")
+    if "--json" in sys.argv[1:]:
+        place = PLACE.match(text)
+        found: dict[str, Any] = {"message": text}
+        if place is not None:
+            found["place"] = place[1]
+        with suppress(OSError):
+            _print_json({"error": found})
+            sys.stdout.flush()
+
+
+def _machine_s(error: OSError) -> str:
+    """What to say of an error that the machine gives, and not a mistake in Tidegate."""
+    what = error.strerror or str(error)
+    return what if error.filename is None else f"{error.filename}: {what}"
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a command as Ctrl-C does, so that nothing half-made is left. Some have their own way."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    kept: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) == signal.SIG_DFL:
+                kept[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, before in kept.items():
+            signal.signal(number, before)
+
+
+def _run_app() -> None:
+    if "--json" not in sys.argv[1:]:
+        app()
+        return
+    try:
+        code = app(standalone_mode=False)
+    except Exception as error:
+        # Wrong usage, of which the parser has a class of its own.
+        if not hasattr(error, "format_message"):
+            raise
+        error.show()  # type: ignore[attr-defined]
+        with suppress(OSError):
+            _print_json({"error": {"message": error.format_message()}})
+        sys.exit(error.exit_code)  # type: ignore[attr-defined]
+    if isinstance(code, int) and code:
+        sys.exit(code)
 
 
 def main() -> None:
     """Entry point; never shows a traceback."""
     try:
-        app()
+        with _terminated_as_interrupted():
+            _run_app()
+        _leave(0)
     except _core.TidegateError as error:
-        sys.stderr.write(f"{error}\n")
-        sys.exit(FAILED)
+        _report(str(error))
+        _leave(FAILED)
     except KeyboardInterrupt as stopped:
-        sys.stderr.write(f"{stopped or 'interrupted'}\n")
-        sys.exit(INTERRUPTED)
+        _report(str(stopped) or "interrupted")
+        _leave(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has closed the pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
         sys.exit(FAILED)
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED and not isinstance(leaving, _Told):
-            sys.stderr.write("interrupted\n")
-        raise
+            _report("interrupted")
+        _leave(leaving.code)
+    except OSError as error:
+        if error.errno not in OF_THE_MACHINE:
+            _report_bug(error)
+            _leave(BUG)
+        _report(_machine_s(error))
+        _leave(FAILED)
+    except MemoryError:
+        _report("there is not enough memory")
+        _leave(FAILED)
     except BaseException as error:
         _report_bug(error)
-        sys.exit(BUG)
+        _leave(BUG)
+
+
+def _silence() -> None:
+    """What is still to be written to standard output goes nowhere."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+def _leave(code: Any) -> NoReturn:
+    """Exit, after what is still to be written; where that fails, with one message."""
+    sys.exit((code or FAILED) if _output_fails() else code)
+
+
+def _output_fails() -> bool:
+    """Whether standard output does not take what is to be written there; says so."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(f"standard output: {_machine_s(error)}\n")
+        _silence()
+        return True
+    return False
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from tidegate import _core
 from tidegate._core import TidegateError
@@ -15,7 +15,8 @@ from tidegate.control import Controller, Port, SwitchApi
 from tidegate.control import operations as op
 from tidegate.control.objects import QueueState, port_spec
 from tidegate.control.readings import Subject
-from tidegate.control.runner import Clock, Managed, Runner
+from tidegate.control.runner import Clock, Managed, Runner, failure
+from tidegate.files import beside
 from tidegate.network import FiveTuple, Link, Network, Node, Switch
 from tidegate.network.classes import RunningPort
 from tidegate.results import Note
@@ -62,7 +63,7 @@ def runner(
             flows=_flows(network, core, with_flows),
         )
         managed.append(Managed(api, surface, given, subject))
-    made = Runner(managed, clock)
+    made = Runner(managed, clock, _failed)
     for when, action in network.actions:
         made.at(when, action)
     for when, controller, down in network.restarts:
@@ -73,6 +74,13 @@ def runner(
             if one.subject is not None:
                 made.record(one.subject, quantity, tuple(labels), period)
     return made
+
+
+def _failed(controller: Controller, method: str, error: BaseException) -> NoReturn:
+    """An error in a controller ends the run, and is told as one of the controller."""
+    if isinstance(error, TidegateError):
+        raise error
+    raise failure(controller, method, error)
 
 
 def _flows(
@@ -130,7 +138,7 @@ def _neighbours(network: Network, switch: Switch) -> list[str]:
 @contextmanager
 def captures(network: Network, core: _core.Simulation, ports: Ports) -> Iterator[None]:
     """Captures to files under other names, which get their own when the run has ended, however it has."""
-    files = [(path, path.with_name(f".{path.name}.part")) for _, _, path, _ in network.captures]
+    files = [(path, beside(path)) for _, _, path, _ in network.captures]
     try:
         for (link, node, path, snap), (_, part) in zip(network.captures, files, strict=True):
             try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import runpy
+import stat
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +22,7 @@ def load(path: Path) -> list[Controller]:
     """
     if not path.is_file():
         raise TidegateError(f"{path}: there is no such file")
+    _demand_own(path)
     try:
         made = runpy.run_path(str(path)).get(NAME)
     except TidegateError as error:
@@ -41,3 +44,28 @@ def load(path: Path) -> list[Controller]:
             f"{path}: makes no controller; give the name `{NAME}` to a tidegate.control.Controller, or to a list of them"
         )
     return list(controllers)
+
+
+def _demand_own(path: Path) -> None:
+    """As root, refuse to run what others can change: the file, or the folder that has its name."""
+    if os.geteuid() != 0:
+        return
+    there = path.resolve()
+    for one in (there, there.parent):
+        about = one.stat()
+        sticky = one != there and about.st_mode & stat.S_ISVTX
+        if about.st_uid not in (0, _invoker()):
+            raise TidegateError(
+                f"{path}: {one} is of user {about.st_uid}, who decides what root would run; chown root {one}, or copy the file "
+                "to a folder of root's"
+            )
+        if about.st_mode & 0o022 and not sticky:
+            raise TidegateError(
+                f"{path}: {one} can be written by others (mode {about.st_mode & 0o7777:o}), who would decide what root runs; "
+                f"chmod go-w {one}"
+            )
+
+
+def _invoker() -> int:
+    """The user who has become root by sudo: he may do all that root may."""
+    return int(os.environ.get("SUDO_UID", "0")) if os.environ.get("SUDO_UID", "0").isdecimal() else 0
