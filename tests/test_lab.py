@@ -91,18 +91,47 @@ def test_names_of_dead_labs_are_recognised(monkeypatch: pytest.MonkeyPatch, tmp_
     mine = names.new_run()
     names.link(f"{mine}-a", os.getpid())
     # The number of a process that is there, but began at another time; and one that is not there.
-    pid, begun, _ = mine.removeprefix("tidegate-").split("-")
-    reused, gone = f"tidegate-{pid}-{int(begun) + 1}-abcdef-a", "tidegate-4194305-17-abcdef-switch"
+    pid, begun, space, _ = mine.removeprefix("tidegate-").split("-")
+    reused, gone = (
+        f"tidegate-{pid}-{int(begun) + 1}-{space}-abcdef-a",
+        f"tidegate-4194305-17-{space}-abcdef-switch",
+    )
     for name in (reused, gone):
         names.link(name, os.getpid())
-    for other in ("tidegate", "tidegate-mine", "blue"):
+    for other in ("tidegate", "tidegate-mine", "blue", "tidegate-4194305-17-abcdef-of-before"):
         (tmp_path / other).symlink_to("/proc/self/ns/net")
-    (tmp_path / "tidegate-4194305-17-abcdef-file").touch()
+    (tmp_path / f"tidegate-4194305-17-{space}-abcdef-file").touch()
+    # One that leads elsewhere, and one of another user.
+    (tmp_path / f"tidegate-4194305-17-{space}-abcdef-elsewhere").symlink_to("/etc/passwd")
+    if os.geteuid() == 0:
+        theirs = f"tidegate-4194305-17-{space}-abcdef-theirs"
+        names.link(theirs, os.getpid())
+        os.lchown(tmp_path / theirs, 65534, 65534)
+    left = set(os.listdir(tmp_path)) - {reused, gone, f"{mine}-a"}
     assert names.remove_dead() == sorted([reused, gone])
-    left = {"tidegate", "tidegate-mine", "blue", "tidegate-4194305-17-abcdef-file"}
     assert set(os.listdir(tmp_path)) == left | {f"{mine}-a"}
     names.unlink(mine)
     assert set(os.listdir(tmp_path)) == left
+
+
+def test_labs_of_another_pid_namespace_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Their processes cannot be seen from here, unless this is the first namespace; then none are left where none are seen."""
+    monkeypatch.setattr(names, "FOLDER", tmp_path)
+    mine, elsewhere = names._space(), 4_000_000_001
+    there = f"tidegate-4194305-17-{elsewhere}-abcdef-a"
+    names.link(there, os.getpid())
+    monkeypatch.setattr(names, "FIRST_SPACE", 1)
+    assert names.remove_dead() == []
+    assert [one.name for one in names.sort()[0]] == [there]
+    # From the first namespace they are seen.
+    monkeypatch.setattr(names, "FIRST_SPACE", mine)
+    of = {"1": mine, "7": elsewhere}
+    monkeypatch.setattr(names, "_spaces", lambda: of.values())
+    assert names.remove_dead() == []
+    del of["7"]
+    assert names.remove_dead() == [there]
 
 
 def refusals() -> dict[str, tuple[Callable[[Network, Node, Node], Any], str]]:
@@ -560,7 +589,7 @@ def test_a_host_s_kernel_is_set_up_for_speed(name: str, value: int, base: int) -
 @untimed
 def test_clean_removes_what_a_killed_keeper_left() -> None:
     with Lab(["a"]) as lab:
-        dead = "tidegate-4194305-17-abcdef-a"
+        dead = f"tidegate-4194305-17-{names._space()}-abcdef-a"
         names.link(dead, os.getpid())
         command = [sys.executable, "-m", "tidegate.cli", "clean"]
         answer = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True).stdout)

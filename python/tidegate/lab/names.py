@@ -1,7 +1,8 @@
 """Names of labs' namespaces, for `ip netns`: links in /run/netns to the processes that hold them.
 
-A name is `tidegate-PID-START-RANDOM-HOST`, with the process that runs the lab and when it started (both as /proc has them), so
-that names of ended labs are recognised even if their PID is reused.
+A name is `tidegate-PID-START-SPACE-RANDOM-HOST`, with the process that runs the lab, when it started (both as /proc has them), and the
+PID namespace that these are of, so that names of ended labs are recognised even if their PID is reused, and nobody takes a lab for
+dead whose processes he cannot see. Links that are not of this form, or of another user than root and oneself, are somebody else's.
 """
 
 from __future__ import annotations
@@ -13,7 +14,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 FOLDER = Path("/run/netns")
-_NAME = re.compile(r"tidegate-(\d+)-(\d+)-[0-9a-f]{6}-.+")
+_NAME = re.compile(r"tidegate-(\d+)-(\d+)-(\d+)-[0-9a-f]{6}-[A-Za-z0-9._-]+")
+_TARGET = re.compile(r"/proc/\d+/ns/net")
+FIRST_SPACE = 0xEFFFFFFC
+"""The number of the first PID namespace, whose processes see all others (PROC_PID_INIT_INO)."""
+
+
+def _space(pid: int | str = "self") -> int | None:
+    """The PID namespace of a process, by the kernel's number."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/pid").st_ino
+    except OSError:
+        return None
 
 
 def _started(pid: int) -> int | None:
@@ -29,7 +41,7 @@ def _started(pid: int) -> int | None:
 def new_run() -> str:
     """A unique name for a lab of this process."""
     pid = os.getpid()
-    return f"tidegate-{pid}-{_started(pid)}-{secrets.token_hex(3)}"
+    return f"tidegate-{pid}-{_started(pid)}-{_space()}-{secrets.token_hex(3)}"
 
 
 def host_names(hosts: Iterable[str]) -> list[str]:
@@ -54,11 +66,41 @@ def unlink(run: str) -> None:
             path.unlink(missing_ok=True)
 
 
+def _is_ours(path: Path) -> bool:
+    """Whether a lab has made this name, and not just anybody."""
+    if _NAME.fullmatch(path.name) is None:
+        return False
+    try:
+        return path.lstat().st_uid in (0, os.geteuid()) and _TARGET.fullmatch(os.readlink(path)) is not None
+    except OSError:
+        return False
+
+
 def _links() -> list[Path]:
     try:
-        return [path for path in FOLDER.iterdir() if path.is_symlink() and _NAME.fullmatch(path.name)]
+        return [path for path in FOLDER.iterdir() if _is_ours(path)]
     except FileNotFoundError:
         return []
+
+
+def _spaces() -> Iterable[int | None]:
+    """The PID namespaces of all processes; `None`: one that may not be known."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            space = _space(entry.name)
+            if space is not None or entry.exists():
+                yield space
+
+
+def _lives(pid: int, started: int, space: int) -> bool:
+    """Whether a lab's process runs; yes, where that cannot be seen from here."""
+    own = _space()
+    if space == own:
+        return _started(pid) == started
+    if own != FIRST_SPACE:
+        return True
+    # From here all processes are seen, so a namespace without any is gone.
+    return any(one in (space, None) for one in _spaces())
 
 
 def sort() -> tuple[list[Path], list[Path]]:
@@ -68,7 +110,7 @@ def sort() -> tuple[list[Path], list[Path]]:
     for path in sorted(_links()):
         match = _NAME.fullmatch(path.name)
         assert match is not None
-        (alive if _started(int(match[1])) == int(match[2]) else dead).append(path)
+        (alive if _lives(*map(int, match.groups())) else dead).append(path)
     return alive, dead
 
 
