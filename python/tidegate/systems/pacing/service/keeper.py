@@ -63,6 +63,7 @@ def _keep(pacer: Pacer, before: Mapping[str, str], theirs: int, mine: int) -> No
             with suppress(TidegateError, OSError):
                 pacer.lift()
             left.put_back(before)
+            left.remove_lock_name()
         status = 0
     finally:
         os._exit(status)

@@ -12,7 +12,7 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
 from tidegate._core import TidegateError
@@ -60,28 +60,39 @@ WHY = {
 log = logging.getLogger("tidegate.agent")
 
 
-def claim(patience_s: float = KEEPER_S) -> socket.socket:
-    """The status socket; only one service of a network namespace can have it. Raises TidegateError.
+class Claim:
+    """What one service of a network namespace can have at a time, and where it answers.
 
     The keeper has it, too, so that no other service begins before it has done its work.
     """
-    here = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    end = time.monotonic() + patience_s
-    while True:
+
+    def __init__(self, patience_s: float = KEEPER_S) -> None:
+        """Raises TidegateError."""
+        end = time.monotonic() + patience_s
+        while (lock := left.lock()) is None:
+            if time.monotonic() > end:
+                raise TidegateError(
+                    "an agent runs already in this network namespace; see tidegate agent status"
+                )
+            time.sleep(0.02)
+        self._lock = lock
+        self.socket: socket.socket | None = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            here.bind(ADDRESS)
-            break
+            self.socket.bind(ADDRESS)
         except OSError:
-            if time.monotonic() < end:
-                time.sleep(0.02)
-                continue
-            here.close()
-            raise TidegateError(
-                "an agent runs already in this network namespace; see tidegate agent status"
-            ) from None
-    here.listen()
-    here.setblocking(False)
-    return here
+            # Anybody can take a name in the abstract namespace. The agent works without.
+            log.warning("the agent has no status: another process has taken the name tidegate-agent")
+            self.socket.close()
+            self.socket = None
+        else:
+            self.socket.listen()
+            self.socket.setblocking(False)
+
+    def close(self) -> None:
+        """Give it back."""
+        if self.socket is not None:
+            self.socket.close()
+        left.unlock(self._lock)
 
 
 def clean() -> list[str]:
@@ -90,10 +101,10 @@ def clean() -> list[str]:
     if before is None:
         return []
     try:
-        here = claim()
+        here = Claim()
     except TidegateError:
         return []
-    with here:
+    with closing(here):
         lift_left()
         left.put_back(before)
     return ["limits of sockets", *(f"{name} = {value}" for name, value in before.items())]
@@ -105,6 +116,7 @@ def ask() -> dict[str, Any]:
         there.settimeout(10)
         try:
             there.connect(ADDRESS)
+            _demand_agent(there)
             parts = list(iter(lambda: there.recv(1 << 16), b""))
         except OSError:
             raise TidegateError(
@@ -115,6 +127,21 @@ def ask() -> dict[str, Any]:
         raise TidegateError("the agent belongs to another user; ask as that user, or as root")
     answer: dict[str, Any] = json.loads(text)
     return answer
+
+
+def _peer(there: socket.socket) -> tuple[int, int]:
+    """Process and user at the other end."""
+    process, user, _ = struct.unpack("=iII", there.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return process, user
+
+
+def _demand_agent(there: socket.socket) -> None:
+    """Anybody can take the name in the abstract namespace: what another user says is not the agent's word."""
+    process, user = _peer(there)
+    if user not in (0, os.geteuid(), left.owner()):
+        raise TidegateError(
+            f"process {process} of user {user} has taken the name of the agent's status, and is no agent of this machine's; end it"
+        )
 
 
 class Service:
@@ -135,8 +162,8 @@ class Service:
         """Raises TidegateError where this machine cannot."""
         demand_capabilities()
         with ExitStack() as stack:
-            here = claim()
-            stack.callback(here.close)
+            claim = Claim()
+            stack.callback(claim.close)
             before = left.found()
             if before is not None:
                 log.warning("an agent has ended without its keeper: its limits are lifted")
@@ -162,17 +189,18 @@ class Service:
                     log.info(
                         "net.ipv4.tcp_tso_rtt_log is 0 while it runs, so that paced sockets send small bursts"
                     )
-                keeper = self._loop(pacer, keeper, here, woken, before)
+                keeper = self._loop(pacer, keeper, claim.socket, woken, before)
             finally:
                 with suppress(OSError):
                     keeper.dismiss()
 
     def _loop(
-        self, pacer: Pacer, keeper: Keeper, here: socket.socket, woken: int, before: dict[str, str]
+        self, pacer: Pacer, keeper: Keeper, here: socket.socket | None, woken: int, before: dict[str, str]
     ) -> Keeper:
         with selectors.DefaultSelector() as ready:
             ready.register(pacer.descriptor, selectors.EVENT_READ, "visit")
-            ready.register(here, selectors.EVENT_READ, "status")
+            if here is not None:
+                ready.register(here, selectors.EVENT_READ, "status")
             ready.register(woken, selectors.EVENT_READ, "signal")
             ready.register(keeper.descriptor, selectors.EVENT_READ, "keeper")
             tick = free = time.monotonic()
@@ -195,7 +223,7 @@ class Service:
                     keeper.forget()
                     keeper = Keeper(pacer, before)
                     ready.register(keeper.descriptor, selectors.EVENT_READ, "keeper")
-                if "status" in events:
+                if here is not None and "status" in events:
                     self._answer(here)
                 due = time.monotonic() >= tick
                 if due or (wanted and time.monotonic() >= free):
@@ -255,9 +283,7 @@ class Service:
             client, _ = here.accept()
             with client:
                 client.settimeout(ANSWER_S)
-                told = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-                _, user, _ = struct.unpack("=iII", told)
-                if user in (0, os.geteuid()):
+                if _peer(client)[1] in (0, os.geteuid()):
                     client.sendall(json.dumps(self.status()).encode())
 
     def status(self) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tidegate import addresses, units
 from tidegate._core import TidegateError
@@ -132,9 +133,13 @@ _NUMBERS = ("weight", "changes_per_second", "most_flows")
 def _toml(path: Path, what: str) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+            return _read_toml(file, path, what)
     except OSError as error:
         raise TidegateError(f"{what} {path}: {error.strerror}") from None
+
+
+def _read_toml(file: BinaryIO, path: Path, what: str) -> dict[str, Any]:
+    data = file.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
         raise TidegateError(f"{what} {path} has more than {LARGEST_FILE} bytes")
     try:
@@ -174,14 +179,19 @@ def read(path: Path | None, given: Mapping[str, Any]) -> Settings:
 def read_keys(path: Path) -> Keys:
     """Keys of a file (TOML): `keys`, two texts of 16 hexadecimal digits, and `signing`, 0 or 1. Nobody else may read it."""
     try:
-        mode = path.stat().st_mode
+        with path.open("rb") as file:
+            about = os.fstat(file.fileno())
+            if about.st_mode & 0o077:
+                raise TidegateError(
+                    f"key file {path} can be read by others (mode {about.st_mode & 0o777:o}): chmod 600 {path}"
+                )
+            if about.st_uid not in (0, os.geteuid()):
+                raise TidegateError(
+                    f"key file {path} is of user {about.st_uid}, who knows the keys: chown {os.geteuid()} {path}"
+                )
+            values = _read_toml(file, path, "key file")
     except OSError as error:
         raise TidegateError(f"key file {path}: {error.strerror}") from None
-    if mode & 0o077:
-        raise TidegateError(
-            f"key file {path} can be read by others (mode {mode & 0o777:o}): chmod 600 {path}"
-        )
-    values = _toml(path, "key file")
     texts, signing = values.get("keys"), values.get("signing", 0)
     good = (
         isinstance(texts, list)
