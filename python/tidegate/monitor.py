@@ -22,6 +22,7 @@ from rich.table import Table
 
 from tidegate import _core, addresses
 from tidegate._core import TidegateError
+from tidegate.files import replacing
 from tidegate.options import Insecure, Json
 from tidegate.web import serve_metrics
 
@@ -307,12 +308,14 @@ def _watch_interfaces(
     return False
 
 
-def _written(path: Path, suffixes: tuple[str, ...], what: str) -> Path:
+def _written(path: Path, suffixes: tuple[str, ...], what: str, captures: Sequence[str]) -> None:
+    """Refuse a file that cannot be written, or that is read."""
     if path.suffix not in suffixes:
         raise TidegateError(f"{path}: a {what} has a name with {' or '.join(suffixes)}; give such a name")
     if not path.parent.is_dir():
         raise TidegateError(f"{path}: there is no folder {path.parent}; make it first")
-    return path
+    if any(path.exists() and Path(one).exists() and path.samefile(one) for one in captures if one != "-"):
+        raise TidegateError(f"{path}: is one of the captures, which it would replace; give another name")
 
 
 def monitor(
@@ -376,7 +379,7 @@ def monitor(
         (figure, (".png", ".svg", ".pdf"), "figure"),
     ):
         if path is not None:
-            _written(path, suffixes, what)
+            _written(path, suffixes, what, files or [])
     captures, interfaces = files or [], interface or []
     if bool(captures) == bool(interfaces):
         raise typer.BadParameter("give captures, or interfaces with -i; `tidegate monitor --help` shows how")
@@ -401,9 +404,12 @@ def monitor(
     flows = chosen(answer, sort.value, match)
     answer["flows"] = flows
     if parquet is not None:
-        frame(answer).write_parquet(parquet)
+        with replacing(parquet) as file:
+            frame(answer).write_parquet(file)
     if figure is not None:
-        draw(flows).savefig(figure, dpi=150)
+        drawn = draw(flows)
+        with replacing(figure) as file:
+            drawn.savefig(file, dpi=150, format=figure.suffix[1:])
     for warning in answer["warnings"]:
         sys.stderr.write(f"warning: {warning}\n")
     if as_json:

@@ -23,6 +23,7 @@ from tidegate.control import Controller
 from tidegate.control.fixed import WithoutFixedParts
 from tidegate.control.readings import Subject
 from tidegate.control.runner import Managed, Runner, failure
+from tidegate.files import replacing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -143,10 +144,8 @@ def replay(
     ]
     file = Path(out) / NOTES
     if controllers:
-        try:
-            done.notes.write_parquet(file)
-        except OSError as error:
-            raise TidegateError(f"{file}: cannot be written: {error.strerror or error}") from None
+        with replacing(file) as to:
+            done.notes.write_parquet(to)
         done.answer["notes_file"] = str(file)
     elif file.exists():
         done.answer["notes"].append(f"{file}: is from an earlier run; this one had no controller")

@@ -23,6 +23,7 @@ import polars as pl
 
 from tidegate import _core, html
 from tidegate.control import operations as op
+from tidegate.files import replacing
 from tidegate.units import PS_PER_S
 
 if TYPE_CHECKING:
@@ -163,9 +164,8 @@ class Result:
         folder.mkdir(parents=True, exist_ok=True)
         for name in TABLES:
             table: pl.DataFrame = getattr(self, name)
-            part = folder / f".{name}.part"
-            table.write_parquet(part)
-            part.rename(folder / f"{name}.parquet")
+            with replacing(folder / f"{name}.parquet") as file:
+                table.write_parquet(file)
 
     def goodput_mbps(self, since_s: float = 0.0) -> pl.DataFrame:
         """Goodput of each TCP flow from a time to the end of the run, from its samples.

@@ -23,6 +23,7 @@ from tidegate import experiments
 from tidegate._core import TidegateError
 from tidegate.claims import Row
 from tidegate.experiments import Status
+from tidegate.files import replacing
 from tidegate.lab import kernel
 from tidegate.progress import Pace, clock
 from tidegate.systems.meter.experiments.contenders import CONTENDERS
@@ -259,5 +260,7 @@ def main(out: Path) -> None:
     # A file or a pipe has no width to fit into.
     console = Console() if sys.stdout.isatty() else Console(width=120)
     console.print(table(simulated, live, with_live=with_live))
-    draw(simulated, live).savefig(out / "figure.png", dpi=150)
+    drawn = draw(simulated, live)
+    with replacing(out / "figure.png") as file:
+        drawn.savefig(file, dpi=150)
     print(f"{out}/figure.png")
