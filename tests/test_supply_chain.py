@@ -1,0 +1,78 @@
+"""What is installed and built in: pinned, from the public registries alone, under licences that are allowed."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("requirements*.lock")), ids=lambda path: path.name)
+def test_python_packages_are_pinned_with_hashes_and_come_from_no_folder(path: Path) -> None:
+    text = re.sub(r"\\\n\s*", " ", path.read_text())
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    assert len(lines) > 1 or "uv" in path.name
+    for line in lines:
+        assert re.match(r"[A-Za-z0-9._-]+==[^ ]+ ", line), line
+        assert "--hash=sha256:" in line, line
+    options = re.findall(r"^\s*(?:-[-a-z]+|.*(?:file:|://|@ /).*)$", path.read_text(), re.M)
+    assert [option for option in options if "--hash" not in option and "#" not in option] == []
+    commands = [line for line in path.read_text().splitlines() if "pip-compile" in line or "uv pip" in line]
+    assert all("--find-links" not in line.replace("--no-emit-find-links", "") for line in commands)
+
+
+@pytest.mark.parametrize("name", ["Cargo.lock", "fuzz/Cargo.lock"])
+def test_crates_come_from_the_registry_with_checksums(name: str) -> None:
+    packages = tomllib.loads((ROOT / name).read_text())["package"]
+    others = [one for one in packages if "source" in one]
+    assert len(others) > 50
+    assert {one["source"] for one in others} == {REGISTRY}
+    assert all(re.fullmatch(r"[0-9a-f]{64}", one["checksum"]) for one in others)
+    # What has no source is of this repository.
+    names = {one["name"] for one in packages} - {one["name"] for one in others}
+    there = [
+        tomllib.loads(path.read_text())
+        for path in [*ROOT.glob("crates/*/Cargo.toml"), ROOT / "fuzz/Cargo.toml"]
+    ]
+    assert names <= {one["package"]["name"] for one in there}
+    assert not [one["package"]["name"] for one in there if one["package"].get("publish") is not False]
+
+
+def test_no_dependency_is_open_to_every_version() -> None:
+    def open_ones(table: dict[str, Any]) -> list[str]:
+        return [
+            name
+            for name, wanted in table.items()
+            if wanted == "*"
+            or (
+                isinstance(wanted, dict)
+                and ("git" in wanted or not wanted.keys() & {"version", "path", "workspace"})
+            )
+        ]
+
+    for path in [ROOT / "Cargo.toml", *ROOT.glob("crates/*/Cargo.toml")]:
+        manifest = tomllib.loads(path.read_text())
+        for table in ("dependencies", "dev-dependencies", "build-dependencies"):
+            assert open_ones(manifest.get(table, {})) == [], path
+        assert open_ones(manifest.get("workspace", {}).get("dependencies", {})) == []
+
+
+def test_the_toolchain_is_pinned_and_new_enough() -> None:
+    toolchain = tomllib.loads((ROOT / "rust-toolchain.toml").read_text())["toolchain"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", toolchain["channel"])
+    assert toolchain["components"] == ["clippy", "rustfmt"]
+    least = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
+    numbers = [[int(part) for part in text.split(".")] for text in (toolchain["channel"], least)]
+    assert numbers[0] >= numbers[1]
+
+
+def test_sources_that_cargo_deny_allows() -> None:
+    sources = tomllib.loads((ROOT / "deny.toml").read_text())["sources"]
+    assert sources["unknown-registry"] == sources["unknown-git"] == "deny"
+    assert sources["allow-git"] == []
