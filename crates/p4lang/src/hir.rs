@@ -300,7 +300,8 @@ pub struct TableDef {
     pub const_default: bool,
     pub entries: Vec<TableEntry>,
     pub const_entries: bool,
-    pub size: Option<u64>,
+    /// Known at compile time, once constructor arguments are.
+    pub size: Option<Expr>,
     /// Default true; `largest_priority_wins = false` reverses.
     pub largest_priority_wins: bool,
     /// Default 1.

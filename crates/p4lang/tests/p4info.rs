@@ -74,11 +74,11 @@ fn objects_made_in_properties_have_the_names_of_their_annotations() {
     let text = p4info(&program);
     let keys = [Some("\"m.x\""), Some("\"m.y & 0xff0\""), Some("\"m.y[7:4]\""), Some("\"m.x\"")];
     assert_eq!(values(&text, "match_fields", "name"), keys, "{text}");
-    for name in ["I.hits", "colour", "I.members", "I.u.counters"] {
+    for name in ["hits", "colour", "members", "I.u.counters"] {
         assert!(text.contains(&format!("    name: \"{name}\"\n")), "{name}: {text}");
     }
     // 0x13 is the type of a direct counter.
-    assert!(text.contains("    id: 318767181\n    name: \"I.hits\"\n"), "{text}");
+    assert!(text.contains("    id: 318767181\n    name: \"hits\"\n"), "{text}");
 }
 
 #[test]
@@ -143,4 +143,186 @@ fn what_annotations_and_types_add() {
         assert!(text.contains(expected), "{expected} is not in {text}");
     }
     assert!(!text.contains("Unused"), "a type that the control plane does not meet");
+}
+
+/// P4Info of a v1model program of these declarations, parts of the ingress control and statements, its white space
+/// reduced to single spaces.
+fn shown(declarations: &str, locals: &str, apply: &str) -> String {
+    let source = format!(
+        r#"
+        #include <core.p4>
+        #include <v1model.p4>
+        header h_t {{ bit<8> a; bit<8> b; }}
+        {declarations}
+        struct H {{ h_t h; @name("zz") h_t y; @name(".top") h_t t; }}
+        struct M {{ bit<8> x; }}
+        parser P(packet_in p, out H hdr, inout M m, inout standard_metadata_t sm) {{
+            state start {{ p.extract(hdr.h); p.extract(hdr.y); p.extract(hdr.t); transition accept; }}
+        }}
+        control V(inout H hdr, inout M m) {{ apply {{}} }}
+        control I(inout H hdr, inout M m, inout standard_metadata_t sm) {{ {locals} apply {{ {apply} }} }}
+        control E(inout H hdr, inout M m, inout standard_metadata_t sm) {{ apply {{}} }}
+        control D(packet_out p, in H hdr) {{ apply {{ p.emit(hdr); }} }}
+        V1Switch(P(), V(), I(), E(), V(), D()) main;
+        "#
+    );
+    let compiled = compile_str("shown.p4", &source, None, &Options::default());
+    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    p4info(&program).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The names of all objects of a kind, in order.
+fn names<'a>(text: &'a str, kind: &str) -> Vec<&'a str> {
+    let start = format!(" {kind} {{ preamble {{ ");
+    let mut found: Vec<&str> = text
+        .split(start.as_str())
+        .skip(1)
+        .filter_map(|part| part.split_once("name: \"")?.1.split_once('"').map(|(name, _)| name))
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn actions_that_are_called_are_listed_without_parameters() {
+    let text = shown(
+        "action top(in bit<8> x) {} action below(inout bit<8> x) { x = 1; } action unused() {}",
+        r#"
+        action called(in bit<8> x) { hdr.h.a = x; below(hdr.h.a); }
+        @hidden action hidden() {}
+        action both(bit<8> x) { hdr.h.b = x; }
+        action unreachable() {}
+        table t { key = { m.x : exact; } actions = { both; NoAction; } }
+        "#,
+        "called(1); hidden(); top(2); top(3); both(4); t.apply(); if (false) { unreachable(); }",
+    );
+    assert_eq!(names(&text, "actions"), ["I.both", "I.called", "NoAction", "top"], "{text}");
+    assert!(text.contains(r#"name: "I.called" alias: "called" } }"#), "{text}");
+    assert!(
+        text.contains(r#"name: "I.both" alias: "both" } params { id: 1 name: "x" bitwidth: 8 } }"#),
+        "{text}"
+    );
+}
+
+#[test]
+fn tables_that_nothing_applies_are_left_out_with_their_actions() {
+    let text = shown(
+        "",
+        r#"
+        action only() {}
+        table folded { key = { m.x : exact; } actions = { only; } default_action = only; }
+        table unused { key = { m.x : exact; } actions = { only; } default_action = only; }
+        table t { actions = { NoAction; } default_action = NoAction; }
+        "#,
+        "t.apply(); if (1 == 2) { folded.apply(); }",
+    );
+    assert_eq!(names(&text, "tables"), ["I.t"], "{text}");
+    assert_eq!(names(&text, "actions"), ["NoAction"], "{text}");
+}
+
+#[test]
+fn sizes_keys_and_selectors() {
+    let text = shown(
+        "",
+        r#"
+        @selector_size_semantics("sum_of_weights") action_selector(HashAlgorithm.crc16, 32w8, 32w8) told;
+        action_selector(HashAlgorithm.crc16, 32w8, 32w8) untold;
+        table t {
+            key = { hdr.y.a : exact; hdr.t.a : exact; hdr.t.isValid() : exact; sm.parser_error : exact; }
+            actions = { NoAction; }
+            const entries = { (1, 2, true, error.NoError) : NoAction(); }
+        }
+        table u { key = { m.x : exact; m.x : selector; } actions = { NoAction; } implementation = told; size = 0; }
+        table v { key = { m.x : exact; m.x : selector; } actions = { NoAction; } implementation = untold; }
+        "#,
+        "t.apply(); u.apply(); v.apply();",
+    );
+    assert_eq!(text.matches("size: 1024").count(), 3, "{text}");
+    for expected in [
+        r#"name: "hdr.zz.a" bitwidth: 8"#,
+        r#"name: "top.a" bitwidth: 8"#,
+        r#"name: "top.$valid$" bitwidth: 1"#,
+        r#"name: "sm.parser_error" match_type: EXACT"#,
+        r#"error { members: "NoError" members: "PacketTooShort""#,
+    ] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+    assert_eq!(text.matches("sum_of_weights { }").count(), 1, "{text}");
+}
+
+#[test]
+fn types_of_cells_digests_and_parameters() {
+    let text = shown(
+        r#"
+        enum bit<12> Kind { a = 1, b = 0x800 }
+        enum Plain { one, two }
+        @p4runtime_translation("u", bit<32>) type bit<9> Wide;
+        @said(1) type bit<9> Port;
+        struct inner_t { bit<4> c; bit<4> d; }
+        @controller_header("packet_in") header in_t { bit<8> x; inner_t y; }
+        struct told_t { Plain plain; error e; }
+        "#,
+        r#"
+        register<bool>(4) flags;
+        register<Port>(4) ports;
+        register<Kind>(4) kinds;
+        register<int<8>>(4) signed;
+        action set(Plain p, Wide w) { if (p == Plain.one) { m.x = 1; } }
+        table t { key = { m.x : exact; } actions = { set; NoAction; } }
+        "#,
+        r#"
+        t.apply();
+        digest<told_t>(1, { Plain.two, sm.parser_error });
+        digest<bit<8>>(1, m.x);
+        digest(1, { (int<8>) 1, m.x });
+        "#,
+    );
+    for expected in [
+        r#"alias: "flags" } type_spec { bool { } } size: 4"#,
+        r#"alias: "ports" } type_spec { new_type { name: "Port" } } size: 4"#,
+        r#"alias: "kinds" } type_spec { serializable_enum { name: "Kind" } } size: 4"#,
+        r#"alias: "signed" } type_spec { bitstring { int { bitwidth: 8 } } } size: 4"#,
+        r#"params { id: 1 name: "p" type_name { name: "Plain" } }"#,
+        r#"params { id: 2 name: "w" bitwidth: 32 type_name { name: "Wide" } }"#,
+        r#"metadata { id: 1 name: "x" bitwidth: 8 } metadata { id: 2 name: "y.c" bitwidth: 4 } metadata { id: 3 name: "y.d" bitwidth: 4 }"#,
+        r#"type_spec { bitstring { bit { bitwidth: 8 } } }"#,
+        r#"type_spec { tuple { members { bitstring { int { bitwidth: 8 } } } members { bitstring { bit { bitwidth: 8 } } } } }"#,
+        r#"members { name: "plain" type_spec { enum { name: "Plain" } } } members { name: "e" type_spec { error { } } }"#,
+        r#"members { name: "a" value: "\000\001" } members { name: "b" value: "\010\000" }"#,
+        r#"enums { key: "Plain" value { members { name: "one" } members { name: "two" } } }"#,
+        r#"new_types { key: "Wide" value { translated_type { uri: "u" sdn_bitwidth: 32 } } }"#,
+        r#"new_types { key: "Port" value { original_type { bitstring { bit { bitwidth: 9 } } } annotations: "@said(1)" } }"#,
+    ] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+}
+
+#[test]
+fn fields_of_value_sets_have_their_ids_and_names() {
+    let source = r#"
+        #include <core.p4>
+        #include <v1model.p4>
+        header h_t { bit<8> a; }
+        struct one_t { @id(7) @match(ternary) @said bit<8> only; }
+        struct H { h_t h; }
+        struct M {}
+        parser P(packet_in p, out H hdr, inout M m, inout standard_metadata_t sm) {
+            value_set<one_t>(4) one;
+            value_set<bit<8>>(4) bare;
+            state start { p.extract(hdr.h); transition select(hdr.h.a) { one: accept; bare: accept; _: reject; } }
+        }
+        control V(inout H hdr, inout M m) { apply {} }
+        control I(inout H hdr, inout M m, inout standard_metadata_t sm) { apply {} }
+        control D(packet_out p, in H hdr) { apply {} }
+        V1Switch(P(), V(), I(), I(), V(), D()) main;
+    "#;
+    let compiled = compile_str("sets.p4", source, None, &Options::default());
+    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    let text = p4info(&program).split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        r#"match { id: 7 name: "only" annotations: "@said" bitwidth: 8 match_type: TERNARY } size: 4"#,
+        r#"match { id: 1 bitwidth: 8 match_type: EXACT } size: 4"#,
+    ] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
 }

@@ -277,8 +277,7 @@ def difference(ours: Any, theirs: Any) -> str | None:
         "registers",
         "digests",
     ):
-        mine = {item.preamble.name: item for item in getattr(ours, name)}
-        other = {item.preamble.name: item for item in getattr(theirs, name)}
+        mine, other = (_by_name(info, name) for info in (ours, theirs))
         what = name.replace("_", " ").removesuffix("s")
         for key in mine.keys() | other.keys():
             if key not in other:
@@ -291,6 +290,13 @@ def difference(ours: Any, theirs: Any) -> str | None:
     if len(theirs.externs):
         return "it has externs, which this switch does not support"
     return None
+
+
+def _by_name(info: Any, name: str) -> dict[str, Any]:
+    """Objects of a kind. Of actions only those of tables: no message names one that is called only directly."""
+    listed = {ref.id for table in info.tables for ref in table.action_refs}
+    found = getattr(info, name)
+    return {i.preamble.name: i for i in found if name != "actions" or i.preamble.id in listed}
 
 
 def essence(message: Any) -> Any:

@@ -115,11 +115,17 @@ impl Checker {
                 }
             }
             "size" => {
-                if let Some(size) = self.const_int(value) {
-                    def.size = size.to_u64();
-                    if def.size.is_none() {
-                        self.error("bad-size", value.span, "the size of a table must not be negative");
-                    }
+                let size = self.expr(value, None);
+                let number = matches!(size.ty, Type::Int | Type::Bits { .. });
+                if size.ty == Type::Unknown {
+                    return;
+                }
+                if !number || !self.compile_time(&size) {
+                    self.error("not-constant", value.span, "this must be an integer known at compile time");
+                } else if consts::int_value(&size).is_some_and(|size| size.to_u64().is_none()) {
+                    self.error("bad-size", value.span, "the size of a table must not be negative");
+                } else {
+                    def.size = Some(size);
                 }
             }
             "largest_priority_wins" => {

@@ -23,6 +23,8 @@ pub struct Info {
 #[derive(Debug, Clone)]
 pub struct Table {
     pub info: Info,
+    /// Whether any code applies it. A table that none applies is not in P4Info.
+    pub applied: bool,
     /// Runs before the keys are evaluated (calls hoisted out of key expressions).
     pub prelude: Block,
     pub keys: Vec<Key>,
@@ -56,6 +58,8 @@ pub struct Key {
     pub annotations: Vec<String>,
     /// Name of the `type` (new type) of the key, if it has one.
     pub type_name: Option<String>,
+    /// Bits of its values in the control plane before translation; 0 where they are names (`error`).
+    pub shown_width: u32,
     /// From `@id`.
     pub id: Option<u32>,
 }
@@ -131,6 +135,8 @@ pub struct ActionParam {
     pub var: VarId,
     pub annotations: Vec<String>,
     pub type_name: Option<String>,
+    /// As [`Key::shown_width`]; 0 for an enum without a representation.
+    pub shown_width: u32,
     pub id: Option<u32>,
 }
 
@@ -143,17 +149,26 @@ pub struct ActionProfile {
 }
 
 impl ActionProfile {
+    /// What stands between the parentheses of an annotation, `name` being its beginning with the parenthesis.
+    fn annotation(&self, name: &str) -> Option<&str> {
+        let found = self.info.annotations.iter().find_map(|a| a.strip_prefix(name)?.strip_suffix(')'));
+        found.map(|text| text.trim().trim_matches('"'))
+    }
+
+    /// Whether the program says that a group's size is the sum of its members' weights, which holds as well if it says
+    /// nothing (`@selector_size_semantics("sum_of_weights")`).
+    pub fn says_sum_of_weights(&self) -> bool {
+        self.annotation("@selector_size_semantics(")
+            .is_some_and(|said| said.eq_ignore_ascii_case("sum_of_weights"))
+    }
+
     /// Whether a group's size is the number of its members (`@selector_size_semantics("sum_of_members")`), not their
     /// weights; and then how much a member may weigh at most, 0 for as much as it likes.
     pub fn sum_of_members(&self) -> Option<u32> {
-        let inside = |name: &str| {
-            let found = self.info.annotations.iter().find_map(|a| a.strip_prefix(name)?.strip_suffix(')'));
-            found.map(|text| text.trim().trim_matches('"'))
-        };
-        if inside("@selector_size_semantics(") != Some("sum_of_members") {
+        if !self.annotation("@selector_size_semantics(")?.eq_ignore_ascii_case("sum_of_members") {
             return None;
         }
-        Some(inside("@max_member_weight(").and_then(|weight| weight.parse().ok()).unwrap_or(0))
+        Some(self.annotation("@max_member_weight(").and_then(|weight| weight.parse().ok()).unwrap_or(0))
     }
 }
 
@@ -216,7 +231,8 @@ pub struct Register {
     pub size: u64,
     /// Bits per element.
     pub width: u32,
-    pub signed: bool,
+    /// What a cell is to the control plane.
+    pub data: DataType,
     pub index_type_name: Option<String>,
 }
 
@@ -225,6 +241,8 @@ pub struct Digest {
     pub info: Info,
     /// Name of the struct, if the digest's type is one.
     pub type_name: Option<String>,
+    /// What the control plane gets.
+    pub data: DataType,
     /// Field names and widths.
     pub fields: Vec<(String, u32)>,
 }
@@ -235,6 +253,16 @@ pub struct ValueSet {
     pub size: u64,
     /// Name, width and match kind of each field.
     pub fields: Vec<(String, u32, MatchKind)>,
+    /// What the program says of each field of a struct; nothing for other types, whose fields have no names.
+    pub described: Vec<FieldInfo>,
+}
+
+/// What the control plane sees of a struct's field beside its name and type.
+#[derive(Debug, Clone, Default)]
+pub struct FieldInfo {
+    /// From `@id`.
+    pub id: Option<u32>,
+    pub annotations: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -266,9 +294,28 @@ pub struct ControllerField {
 /// A type that P4Info's type_info mentions.
 #[derive(Debug, Clone)]
 pub enum P4Type {
-    SerializableEnum { name: String, width: u32, members: Vec<(String, BigUint)> },
-    NewType { name: String, width: u32, translation: Option<Translation> },
-    Struct { name: String, fields: Vec<(String, DataType)> },
+    SerializableEnum {
+        name: String,
+        width: u32,
+        members: Vec<(String, BigUint)>,
+    },
+    NewType {
+        name: String,
+        original: DataType,
+        annotations: Vec<String>,
+        translation: Option<Translation>,
+    },
+    Struct {
+        name: String,
+        fields: Vec<(String, DataType)>,
+    },
+    /// Without a representation: the control plane uses the members' names.
+    Enum {
+        name: String,
+        members: Vec<String>,
+    },
+    /// `error`, with [`super::Program::errors`] as members.
+    Error,
 }
 
 /// The type of a member, as P4Info has it (`P4DataTypeSpec`).
@@ -281,8 +328,10 @@ pub enum DataType {
     Varbit(u32),
     Bool,
     Error,
+    Tuple(Vec<DataType>),
     /// By name.
     NewType(String),
+    Enum(String),
     SerializableEnum(String),
     Struct(String),
 }

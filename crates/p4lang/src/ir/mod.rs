@@ -93,6 +93,9 @@ pub struct Program {
     pub parsers: Vec<Parser>,
     pub controls: Vec<Control>,
     pub actions: Vec<Action>,
+    /// Actions that controls call directly, of which each name is here once. They are inlined where they are called;
+    /// P4Info lists them, without parameters.
+    pub direct_actions: Vec<Info>,
     pub tables: Vec<Table>,
     pub profiles: Vec<ActionProfile>,
     pub counters: Vec<Counter>,
@@ -363,8 +366,9 @@ pub enum Stmt {
 
     // In parsers only. Each can fail: the parser error is set and the parser goes to reject.
     /// Reads the header from the packet and makes it valid. `varbit_bits` gives the length of its varbit field in
-    /// bits, which must be a multiple of 8 minus the fixed part, at most the maximum (else
-    /// `error.HeaderTooShort`; a length that leaves the header not byte aligned: `error.ParserInvalidArgument`).
+    /// bits. The first of these that fails gives the error: the header is whole bytes
+    /// (`error.ParserInvalidArgument`), the packet has them (`error.PacketTooShort`), and the length is at most the
+    /// field's maximum (`error.HeaderTooShort`).
     Extract {
         header: HeaderRef,
         varbit_bits: Option<Expr>,
@@ -418,8 +422,8 @@ pub enum ExternCall {
         lo: Expr,
         hi: Expr,
     },
-    /// base + (hash(data) mod max), all of it in the width of `dst`'s or `max`'s value, whichever is wider; `base`
-    /// if max is 0. Data items are concatenated and padded with zero bits at the end to whole bytes.
+    /// base + (hash(data) mod max), of which `dst` gets as many low bits as it has; `base` if max is 0. The hash is
+    /// the algorithm's whole output, whatever the widths of the operands. Data items are concatenated and padded with zero bits at the end to whole bytes.
     Hash {
         dst: Place,
         algorithm: HashAlgorithm,

@@ -266,10 +266,19 @@ impl Lowerer<'_> {
 
     fn direct_action(&mut self, id: DefId, call: &Call) -> Lowered<Value> {
         let DefKind::Action(action) = &self.def(id).kind else { return Ok(Value::Unit) };
+        // What another action calls is part of that one.
+        if !self.in_action {
+            let info = self.action_info(id);
+            if !self.program.direct_actions.iter().any(|known| known.name == info.name) {
+                self.program.direct_actions.push(info);
+            }
+        }
         let copies = self.bind_params(&action.params, &call.args, true, call.span)?;
         let label = self.label();
-        self.inlined(label, None, copies, |l| l.block(&action.body))?;
-        Ok(Value::Unit)
+        let outer = std::mem::replace(&mut self.in_action, true);
+        let done = self.inlined(label, None, copies, |l| l.block(&action.body));
+        self.in_action = outer;
+        done.map(|()| Value::Unit)
     }
 
     /// Inlines a body that `return` leaves at `label`, then copies out.

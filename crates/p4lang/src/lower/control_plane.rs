@@ -1,103 +1,211 @@
 //! What only the control plane sees of a program: headers of its packets, and types that P4Info names.
 
-use super::Lowerer;
-use crate::ast::AnnotationBody;
-use crate::hir::DefKind;
+use super::{Lowerer, id_annotation, written};
+use crate::ast::{Annotation, AnnotationBody, ExprKind as Ast};
+use crate::hir::{DefId, DefKind, FieldDef, Type};
 use crate::ir;
 
 impl Lowerer<'_> {
     /// Header types with `@controller_header`.
     pub(super) fn controller_headers(&mut self) {
-        let mut found = Vec::new();
         let hir = self.hir;
         for def in &hir.defs {
-            let DefKind::Header(_) = &def.kind else { continue };
+            let DefKind::Header(header) = &def.kind else { continue };
             let Some(annotation) = def.annotations.iter().find(|a| &*a.name.name == "controller_header")
             else {
                 continue;
             };
-            let direction = match &annotation.body {
-                AnnotationBody::Free { exprs: Some(exprs), .. } => match exprs.first().map(|e| &e.kind) {
-                    Some(crate::ast::ExprKind::Str(text)) => text.clone(),
-                    _ => continue,
-                },
-                _ => continue,
-            };
-            let DefKind::Header(header) = &def.kind else { continue };
-            let fields = header
-                .fields
-                .iter()
-                .map(|f| ir::ControllerField {
-                    name: f.name.to_string(),
-                    width: self.scalar_width(&f.ty).unwrap_or(0),
-                    annotations: super::written(&f.annotations, self.sources),
-                    type_name: self.control_type(&f.ty),
-                    id: super::id_annotation(&f.annotations),
-                })
-                .collect();
+            let Some(direction) = string_annotation(annotation) else { continue };
             let info = ir::Info {
                 name: def.name.to_string(),
-                id: super::id_annotation(&def.annotations),
+                id: id_annotation(&def.annotations),
                 span: def.span,
                 ..Default::default()
             };
-            found.push(ir::ControllerHeader { info, direction, fields });
+            let nested = header.fields.iter().any(|f| matches!(self.ty(&f.ty), Type::Struct(..)));
+            let mut fields = Vec::new();
+            for field in &header.fields {
+                // As the reference compiler has it: once a header is flattened, `@name` counts for none of its fields.
+                let name = match crate::check::name_annotation(&field.annotations) {
+                    Some(given) if !nested => given.trim_start_matches('.').to_owned(),
+                    _ => field.name.to_string(),
+                };
+                let ty = self.ty(&field.ty);
+                self.controller_field(name, field, &ty, &mut fields);
+            }
+            self.program.controller_headers.push(ir::ControllerHeader { info, direction, fields });
         }
-        self.program.controller_headers = found;
     }
 
-    /// New types and serializable enums that the control plane meets.
-    pub(super) fn type_info(&mut self) {
-        let mut types = Vec::new();
-        for id in &self.control_types {
-            let def = self.hir.def(*id);
-            match &def.kind {
-                DefKind::Enum(e) => {
-                    let Some(width) = e.underlying.as_ref().and_then(|u| self.scalar_width(u)) else {
-                        continue;
-                    };
-                    let members = e
-                        .members
-                        .iter()
-                        .map(|(name, value)| {
-                            let value = value.clone().unwrap_or_default();
-                            let bits = super::build::signed_constant(&value, width.max(1));
-                            let value = match bits.kind {
-                                ir::ExprKind::Const(value) => value,
-                                _ => Default::default(),
-                            };
-                            (name.to_string(), value)
-                        })
-                        .collect();
-                    types.push(ir::P4Type::SerializableEnum { name: def.name.to_string(), width, members });
-                }
-                DefKind::NewType { ty } => {
-                    let Some(width) = self.scalar_width(ty) else { continue };
-                    let translation =
-                        def.annotations.iter().find(|a| &*a.name.name == "p4runtime_translation").and_then(
-                            |a| match &a.body {
-                                AnnotationBody::Free { exprs: Some(exprs), .. } => {
-                                    match exprs.first().map(|e| &e.kind) {
-                                        Some(crate::ast::ExprKind::Str(uri)) => {
-                                            let sdn_width = match exprs.get(1).map(|e| &e.kind) {
-                                                Some(crate::ast::ExprKind::Int { value, .. }) => {
-                                                    u32::try_from(value).ok()
-                                                }
-                                                _ => None,
-                                            };
-                                            Some(ir::Translation { uri: uri.clone(), sdn_width })
-                                        }
-                                        _ => None,
-                                    }
-                                }
-                                _ => None,
-                            },
-                        );
-                    types.push(ir::P4Type::NewType { name: def.name.to_string(), width, translation });
-                }
-                _ => {}
+    /// A field of a controller header; a struct's fields are named after it and have its annotations too.
+    fn controller_field(
+        &mut self,
+        name: String,
+        field: &FieldDef,
+        ty: &Type,
+        out: &mut Vec<ir::ControllerField>,
+    ) {
+        if let Type::Struct(..) = ty {
+            for (inner, ty) in self.fields(ty) {
+                let own = |a: &&Annotation| !inner.annotations.iter().any(|b| b.name.name == a.name.name);
+                let annotations =
+                    inner.annotations.iter().chain(field.annotations.iter().filter(own)).cloned().collect();
+                let described = FieldDef { annotations, ..inner.clone() };
+                self.controller_field(format!("{name}.{}", inner.name), &described, &ty, out);
             }
+            return;
         }
-        self.program.p4_types.extend(types);
+        out.push(ir::ControllerField {
+            name,
+            width: self.scalar_width(ty).unwrap_or(0),
+            annotations: written(&field.annotations, self.sources),
+            type_name: self.control_type(ty),
+            id: id_annotation(&field.annotations),
+        });
     }
+
+    /// Bits of a type's values in the control plane, before `@p4runtime_translation`; 0 where they are names.
+    pub(super) fn shown_width(&self, ty: &Type) -> u32 {
+        match ty {
+            Type::Error => 0,
+            other => self.scalar_width(other).unwrap_or(0),
+        }
+    }
+
+    pub(super) fn is_plain_enum(&self, ty: &Type) -> bool {
+        let Type::Enum(id) = ty else { return false };
+        matches!(&self.def(*id).kind, DefKind::Enum(def) if def.underlying.is_none())
+    }
+
+    /// The type of a digest, of a register's cells or of a member of one; types with names are noted for P4Info.
+    pub(super) fn data_type(&mut self, ty: &Type) -> ir::DataType {
+        self.control_type(ty);
+        match ty {
+            Type::Bool => ir::DataType::Bool,
+            Type::Error => ir::DataType::Error,
+            Type::Varbit(width) => ir::DataType::Varbit(*width),
+            Type::New(id) => ir::DataType::NewType(self.def(*id).name.to_string()),
+            Type::Enum(id) if self.is_plain_enum(ty) => ir::DataType::Enum(self.def(*id).name.to_string()),
+            Type::Enum(id) => ir::DataType::SerializableEnum(self.def(*id).name.to_string()),
+            Type::Tuple(types) => ir::DataType::Tuple(types.iter().map(|ty| self.data_type(ty)).collect()),
+            Type::Struct(id, _) => {
+                let name = self.def(*id).name.to_string();
+                let known = |t: &ir::P4Type| matches!(t, ir::P4Type::Struct { name: n, .. } if *n == name);
+                if !self.program.p4_types.iter().any(known) {
+                    let fields = self.fields(ty);
+                    let fields = fields
+                        .iter()
+                        .map(|(field, ty)| (field.name.to_string(), self.data_type(ty)))
+                        .collect();
+                    self.program.p4_types.push(ir::P4Type::Struct { name: name.clone(), fields });
+                }
+                ir::DataType::Struct(name)
+            }
+            other => ir::DataType::Bits {
+                width: self.scalar_width(other).unwrap_or(0),
+                signed: self.is_signed(other),
+            },
+        }
+    }
+
+    /// The control plane meets a value of this type; gives its name, if it is a new type.
+    pub(super) fn control_type(&mut self, ty: &Type) -> Option<String> {
+        match ty {
+            Type::Error => {
+                let known = |t: &ir::P4Type| matches!(t, ir::P4Type::Error);
+                if !self.program.p4_types.iter().any(known) {
+                    self.program.p4_types.push(ir::P4Type::Error);
+                }
+                None
+            }
+            Type::Enum(id) => {
+                self.control_types.insert(*id);
+                None
+            }
+            Type::New(id) => {
+                if self.control_types.insert(*id)
+                    && let DefKind::NewType { ty } = &self.def(*id).kind
+                {
+                    self.control_type(ty);
+                }
+                Some(self.def(*id).name.to_string())
+            }
+            _ => None,
+        }
+    }
+
+    /// Enums and new types that the control plane meets.
+    pub(super) fn type_info(&mut self) {
+        for id in self.control_types.clone() {
+            let made = self.named_type(id);
+            self.program.p4_types.extend(made);
+        }
+    }
+
+    fn named_type(&mut self, id: DefId) -> Option<ir::P4Type> {
+        let def = self.def(id);
+        let name = def.name.to_string();
+        Some(match &def.kind {
+            DefKind::Enum(e) => {
+                let Some(underlying) = &e.underlying else {
+                    let members = e.members.iter().map(|(name, _)| name.to_string()).collect();
+                    return Some(ir::P4Type::Enum { name, members });
+                };
+                let width = self.scalar_width(underlying)?;
+                let members = e
+                    .members
+                    .iter()
+                    .map(|(name, value)| {
+                        let value = value.clone().unwrap_or_default();
+                        let bits = super::build::signed_constant(&value, width.max(1));
+                        let value = match bits.kind {
+                            ir::ExprKind::Const(value) => value,
+                            _ => Default::default(),
+                        };
+                        (name.to_string(), value)
+                    })
+                    .collect();
+                ir::P4Type::SerializableEnum { name, width, members }
+            }
+            DefKind::NewType { ty } => {
+                // A new type of a new type is one of what that is made of.
+                let mut ty = ty;
+                while let Type::New(inner) = ty
+                    && let DefKind::NewType { ty: below } = &self.def(*inner).kind
+                {
+                    ty = below;
+                }
+                let translation = def.annotations.iter().find(|a| &*a.name.name == TRANSLATION);
+                let others: Vec<Annotation> =
+                    def.annotations.iter().filter(|a| &*a.name.name != TRANSLATION).cloned().collect();
+                ir::P4Type::NewType {
+                    name,
+                    original: self.data_type(ty),
+                    annotations: written(&others, self.sources),
+                    translation: translation.and_then(|a| translated(&a.body)),
+                }
+            }
+            _ => return None,
+        })
+    }
+}
+
+const TRANSLATION: &str = "p4runtime_translation";
+
+/// The one string of an annotation.
+fn string_annotation(annotation: &Annotation) -> Option<String> {
+    let AnnotationBody::Free { exprs: Some(exprs), .. } = &annotation.body else { return None };
+    match &exprs.first()?.kind {
+        Ast::Str(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+/// `"uri", string`, `"uri", 32` or `"uri", bit<32>`. The last is a type and no expression, so the text counts.
+fn translated(body: &AnnotationBody) -> Option<ir::Translation> {
+    let AnnotationBody::Free { text, .. } = body else { return None };
+    let (uri, rest) = text.trim().strip_prefix('"')?.split_once('"')?;
+    let shown: String = rest.trim_start().strip_prefix(',')?.split_whitespace().collect();
+    let bits = shown.strip_prefix("bit<").and_then(|bits| bits.strip_suffix('>')).unwrap_or(&shown);
+    Some(ir::Translation { uri: uri.to_owned(), sdn_width: bits.parse().ok() })
 }

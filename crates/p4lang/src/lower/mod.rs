@@ -109,6 +109,8 @@ struct Lowerer<'a> {
     /// New types and serializable enums that the control plane meets.
     control_types: std::collections::BTreeSet<DefId>,
     exited: Option<ir::VarId>,
+    /// Whether an action's body is being lowered.
+    in_action: bool,
 }
 
 /// Names of all architectures, as [`ir::Package::architecture`] has them.
@@ -154,6 +156,7 @@ pub fn lower(hir: &Hir, sources: &SourceMap, budget: &Budget) -> (Option<Program
         field_lists: BTreeMap::new(),
         control_types: std::collections::BTreeSet::new(),
         exited: None,
+        in_action: false,
     };
     let span = main.span();
     let done = lowerer.package(main).and_then(|()| lowerer.bounded(span));
@@ -322,25 +325,6 @@ impl<'a> Lowerer<'a> {
                 let shown = consts::brief(&value);
                 self.fail("bad-size", e.span, format!("the size {shown} is out of range (0 to {})", 1 << 28))
             }
-        }
-    }
-
-    /// The control plane meets a value of this type; gives its name, if it is a new type.
-    fn control_type(&mut self, ty: &Type) -> Option<String> {
-        match ty {
-            Type::Enum(id) => {
-                self.control_types.insert(*id);
-                None
-            }
-            Type::New(id) => {
-                if self.control_types.insert(*id)
-                    && let hir::DefKind::NewType { ty } = &self.def(*id).kind
-                {
-                    self.control_type(ty);
-                }
-                Some(self.def(*id).name.to_string())
-            }
-            _ => None,
         }
     }
 

@@ -278,9 +278,16 @@ impl Lowerer<'_> {
         let info = self.info(def);
         let ty = self.ty(ty);
         let mut fields = Vec::new();
+        let mut described = Vec::new();
         match &ty {
             Type::Struct(..) => {
                 for (field, ty) in self.fields(&ty) {
+                    let rest: Vec<_> =
+                        field.annotations.iter().filter(|a| &*a.name.name != "match").cloned().collect();
+                    described.push(ir::FieldInfo {
+                        id: super::id_annotation(&field.annotations),
+                        annotations: super::written(&rest, self.sources),
+                    });
                     let kind = field.annotations.iter().find(|a| &*a.name.name == "match").and_then(|a| {
                         match &a.body {
                             crate::ast::AnnotationBody::Free { text, .. } => self.match_kind(text.trim()),
@@ -309,7 +316,7 @@ impl Lowerer<'_> {
                 }
             },
         }
-        self.program.value_sets.push(ir::ValueSet { info, size, fields });
+        self.program.value_sets.push(ir::ValueSet { info, size, fields, described });
         Ok(ir::ValueSetId(self.program.value_sets.len() as u32 - 1))
     }
 

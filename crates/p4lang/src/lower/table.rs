@@ -2,14 +2,19 @@
 
 use std::rc::Rc;
 
+use num_traits::ToPrimitive;
+
 use super::architecture::KeyUse;
 use super::expr::Value;
 use super::store::{Life, Store};
 use super::{Binding, Flow, Lowered, Lowerer, build, has_annotation, written};
 use crate::ast::Direction;
-use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, TableDef, TableProperty};
+use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, TableDef, TableProperty, Type};
 use crate::ir::{self, ActionId, Place, Stmt, TableId};
 use crate::source::Span;
+
+/// Entries that a table may have unless the program says so (v1model's default).
+const DEFAULT_SIZE: u64 = 1024;
 
 impl Lowerer<'_> {
     /// `t.apply()`.
@@ -27,6 +32,7 @@ impl Lowerer<'_> {
         let var = |p: &Place| match p {
             Place::Var(var) | Place::Elem { var, .. } => *var,
         };
+        self.program.tables[table.index()].applied = true;
         let exits = self.program[table].actions.iter().any(|a| self.exiting.contains(&a.action));
         let flag = if exits { self.exited } else { None };
         if let Some(flag) = flag {
@@ -51,8 +57,18 @@ impl Lowerer<'_> {
         let annotated: usize = annotated.flatten().map(|a| (a.span.end - a.span.start) as usize + 64).sum();
         self.budget.bytes(annotated + 64 * (table.keys.len() + table.actions.len() + table.entries.len()));
         let info = self.info(def);
+        let size = match &table.size {
+            Some(size) => match self.const_int(size)?.to_u64() {
+                Some(number) => number,
+                None => return self.fail("bad-size", size.span, "the size of a table must not be negative"),
+            },
+            None => 0,
+        };
+        // As in the reference compiler, 0 is no size at all.
+        let size = if size == 0 { DEFAULT_SIZE } else { size };
         let mut out = ir::Table {
             info,
+            applied: false,
             prelude: Vec::new(),
             keys: Vec::new(),
             selector: Vec::new(),
@@ -62,15 +78,12 @@ impl Lowerer<'_> {
             entries: Vec::new(),
             const_entries: table.const_entries,
             largest_priority_wins: table.largest_priority_wins,
-            size: table.size.filter(|s| *s > 0).unwrap_or(1024),
+            size,
             implementation: None,
             direct_counter: None,
             direct_meter: None,
             support_timeout: false,
         };
-        if table.size.is_none() && table.const_entries {
-            out.size = (table.entries.len() as u64).max(1);
-        }
         out.size = out.size.max(table.entries.len() as u64);
         self.keys(table, &mut out)?;
         for action in &table.actions {
@@ -163,13 +176,15 @@ impl Lowerer<'_> {
                     None => self.sources.text(key.span).split_whitespace().collect::<Vec<_>>().join(" "),
                 },
             };
-            let type_name = self.control_type(&key.expr.ty);
+            let ty = self.ty(&key.expr.ty);
+            let type_name = self.control_type(&ty);
             out.keys.push(ir::Key {
                 name,
                 expr,
                 kind,
                 annotations: written(&key.annotations, self.sources),
                 type_name,
+                shown_width: self.shown_width(&ty),
                 id: super::id_annotation(&key.annotations),
             });
         }
@@ -182,7 +197,12 @@ impl Lowerer<'_> {
             K::Ref(id) => self.def(*id).name.to_string(),
             K::Field(base, index) => {
                 let fields = self.fields(&self.ty(&base.ty));
-                format!("{}.{}", self.key_name(base)?, fields.get(*index)?.0.name)
+                let field = &fields.get(*index)?.0;
+                let given = crate::check::name_annotation(&field.annotations);
+                match given.as_ref().unwrap_or(&field.name).strip_prefix('.') {
+                    Some(complete) => complete.to_owned(),
+                    None => format!("{}.{}", self.key_name(base)?, given.as_ref().unwrap_or(&field.name)),
+                }
             }
             K::Index(base, index) => match &index.kind {
                 K::Int(value) => format!("{}[{value}]", self.key_name(base)?),
@@ -215,11 +235,12 @@ impl Lowerer<'_> {
         arch.table(self, table, out)
     }
 
-    /// What an object is called that is made in the property itself: by its annotations, else after the property.
+    /// What an object is called that is made in the property itself: as its `@name` says, which as in the reference
+    /// compiler is not below the control, else after the property.
     pub(super) fn made_in_place(&self, property: &TableProperty, table: &ir::Table) -> Option<ir::Info> {
         let K::Construct(_) = property.value.kind else { return None };
         let name = match crate::check::name_annotation(&property.annotations) {
-            Some(name) => self.qualified(&name),
+            Some(name) => name.trim_start_matches('.').to_owned(),
             None => format!("{}.{}", table.info.name, property.name),
         };
         Some(ir::Info { name, ..self.described(&property.annotations, property.span) })
@@ -236,12 +257,7 @@ impl Lowerer<'_> {
         let DefKind::Action(action) = &def.kind else {
             return self.fail("unsupported", def.span, "this is not an action");
         };
-        let path = if owner.is_none() { std::mem::take(&mut self.path) } else { self.path.clone() };
-        let mut info = self.info(def);
-        if owner.is_none() {
-            self.path = path;
-        }
-        info.hidden |= false;
+        let info = self.action_info(id);
         let label = self.label();
         let flag = match self.exited {
             Some(flag) => flag,
@@ -258,6 +274,7 @@ impl Lowerer<'_> {
             copy_outs: Vec::new(),
         };
         let outer = std::mem::replace(&mut self.flow, flow);
+        let outer_action = std::mem::replace(&mut self.in_action, true);
         let mut params = Vec::new();
         let lowered = self.in_block(|l| {
             // Directed parameters are bound by the list, the others come from the control plane.
@@ -280,6 +297,13 @@ impl Lowerer<'_> {
                     only.annotations = written(&l.def(*param).annotations, l.sources);
                     only.id = super::id_annotation(&l.def(*param).annotations);
                     only.type_name = l.control_type(&ty);
+                    only.shown_width = l.shown_width(&ty);
+                    if l.is_plain_enum(&ty)
+                        && let Type::Enum(id) = ty
+                    {
+                        only.type_name = Some(l.def(id).name.to_string());
+                        only.shown_width = 0;
+                    }
                 }
                 // A header given by the control plane is valid.
                 let mut headers = Vec::new();
@@ -321,6 +345,7 @@ impl Lowerer<'_> {
             Ok(())
         });
         self.flow = outer;
+        self.in_action = outer_action;
         let body = lowered?;
         let out = ActionId(self.program.actions.len() as u32);
         if exits(&body, flag) {
@@ -331,6 +356,18 @@ impl Lowerer<'_> {
             self.actions.insert((owner, id), out);
         }
         Ok(out)
+    }
+
+    /// Name and annotations of an action for the control plane; one at top level has no path.
+    pub(super) fn action_info(&mut self, id: DefId) -> ir::Info {
+        let def = self.def(id);
+        if self.is_local(id) {
+            return self.info(def);
+        }
+        let path = std::mem::take(&mut self.path);
+        let info = self.info(def);
+        self.path = path;
+        info
     }
 
     /// Whether an action is declared in the control around rather than at top level.
@@ -393,6 +430,7 @@ fn control_params(store: &Store, name: &str, out: &mut Vec<ir::ActionParam>, l: 
                 var: *var,
                 annotations: Vec::new(),
                 type_name: None,
+                shown_width: l.program[*var].width,
                 id: None,
             });
         }

@@ -3,11 +3,11 @@
 pub mod ids;
 mod text;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use num_bigint::BigUint;
 
-use crate::ir::{CounterUnit, DataType, Info, MatchKind, MeterUnit, P4Type, Program};
+use crate::ir::{ActionParam, CounterUnit, DataType, Info, MatchKind, MeterUnit, P4Type, Program, Table};
 use ids::{Ids, Kind, aliases, part_ids};
 use text::Text;
 
@@ -44,13 +44,9 @@ pub fn p4info(program: &Program) -> String {
 /// Everything with an id, once, in the order of P4Info.
 fn objects(program: &Program) -> Vec<(Kind, &Info)> {
     let mut all: Vec<(Kind, &Info)> = Vec::new();
-    let tables = || program.tables.iter().filter(|t| !t.info.hidden);
+    let tables = || shown_tables(program);
     all.extend(tables().map(|t| (Kind::Table, &t.info)));
-    for action in program.actions.iter().filter(|a| !a.info.hidden) {
-        if !all.iter().any(|(kind, info)| *kind == Kind::Action && info.name == action.info.name) {
-            all.push((Kind::Action, &action.info));
-        }
-    }
+    all.extend(shown_actions(program).map(|(info, _)| (Kind::Action, info)));
     all.extend(program.profiles.iter().map(|p| (Kind::ActionProfile, &p.info)));
     all.extend(program.counters.iter().map(|c| (Kind::Counter, &c.info)));
     all.extend(tables().filter_map(|t| t.direct_counter.as_ref()).map(|c| (Kind::DirectCounter, &c.info)));
@@ -61,6 +57,25 @@ fn objects(program: &Program) -> Vec<(Kind, &Info)> {
     all.extend(program.registers.iter().map(|r| (Kind::Register, &r.info)));
     all.extend(program.digests.iter().map(|d| (Kind::Digest, &d.info)));
     all
+}
+
+/// Tables that code applies and that are not `@hidden`.
+fn shown_tables(program: &Program) -> impl Iterator<Item = &Table> {
+    program.tables.iter().filter(|t| t.applied && !t.info.hidden)
+}
+
+/// Each action once, with its parameters: those of tables that are applied, then those that are only called directly,
+/// which have none.
+fn shown_actions(program: &Program) -> impl Iterator<Item = (&Info, &[ActionParam])> {
+    let tables = program.tables.iter().filter(|t| t.applied);
+    let listed: BTreeSet<_> = tables.flat_map(|t| &t.actions).map(|a| a.action.index()).collect();
+    let of_tables = listed.into_iter().map(|index| {
+        let action = &program.actions[index];
+        (&action.info, action.params.as_slice())
+    });
+    let called = program.direct_actions.iter().map(|info| (info, &[][..]));
+    let mut seen = HashSet::new();
+    of_tables.chain(called).filter(move |(info, _)| !info.hidden && seen.insert(info.name.as_str()))
 }
 
 fn match_type(kind: MatchKind) -> &'static str {
@@ -147,7 +162,13 @@ fn data_type(out: &mut Text, ty: &DataType) {
         }
         DataType::Bool => out.message("bool", |_| {}),
         DataType::Error => out.message("error", |_| {}),
+        DataType::Tuple(members) => out.message("tuple", |out| {
+            for member in members {
+                out.message("members", |out| data_type(out, member));
+            }
+        }),
         DataType::NewType(name) => named(out, "new_type", name),
+        DataType::Enum(name) => named(out, "enum", name),
         DataType::SerializableEnum(name) => named(out, "serializable_enum", name),
         DataType::Struct(name) => named(out, "struct", name),
     }
@@ -240,7 +261,7 @@ impl Writer<'_> {
 
     fn tables(&mut self) {
         let program = self.program;
-        for table in program.tables.iter().filter(|t| !t.info.hidden) {
+        for table in shown_tables(program) {
             self.object("tables", Kind::Table, &table.info, |out, ids| {
                 let key_ids = part_ids(table.keys.iter().map(|k| k.id));
                 for (key, id) in table.keys.iter().zip(key_ids) {
@@ -248,7 +269,7 @@ impl Writer<'_> {
                         out.field("id", id);
                         out.string("name", &key.name);
                         annotations(out, &key.annotations);
-                        let width = control_width(program, key.type_name.as_deref(), key.expr.width);
+                        let width = control_width(program, key.type_name.as_deref(), key.shown_width);
                         out.number("bitwidth", u64::from(width));
                         out.field("match_type", match_type(key.kind));
                         type_name(out, "type_name", key.type_name.as_ref());
@@ -313,21 +334,15 @@ impl Writer<'_> {
 
     fn actions(&mut self) {
         let program = self.program;
-        let mut seen: Vec<&str> = Vec::new();
-        for action in program.actions.iter().filter(|a| !a.info.hidden) {
-            if seen.contains(&action.info.name.as_str()) {
-                continue;
-            }
-            seen.push(&action.info.name);
-            self.object("actions", Kind::Action, &action.info, |out, _| {
-                let param_ids = part_ids(action.params.iter().map(|p| p.id));
-                for (param, id) in action.params.iter().zip(param_ids) {
+        for (info, params) in shown_actions(program) {
+            self.object("actions", Kind::Action, info, |out, _| {
+                let param_ids = part_ids(params.iter().map(|p| p.id));
+                for (param, id) in params.iter().zip(param_ids) {
                     out.message("params", |out| {
                         out.field("id", id);
                         out.string("name", &param.name);
                         annotations(out, &param.annotations);
-                        let width =
-                            control_width(program, param.type_name.as_deref(), program[param.var].width);
+                        let width = control_width(program, param.type_name.as_deref(), param.shown_width);
                         out.number("bitwidth", u64::from(width));
                         type_name(out, "type_name", param.type_name.as_ref());
                     });
@@ -340,7 +355,7 @@ impl Writer<'_> {
         let program = self.program;
         for (index, profile) in program.profiles.iter().enumerate() {
             self.object("action_profiles", Kind::ActionProfile, &profile.info, |out, ids| {
-                for table in &program.tables {
+                for table in shown_tables(program) {
                     if table.implementation.is_some_and(|p| p.index() == index) {
                         out.field("table_ids", ids.get(Kind::Table, &table.info.name));
                     }
@@ -355,7 +370,7 @@ impl Writer<'_> {
                         out.message("sum_of_members", |out| {
                             out.number("max_member_weight", u64::from(weight))
                         });
-                    } else {
+                    } else if profile.says_sum_of_weights() {
                         out.message("sum_of_weights", |_| {});
                     }
                 }
@@ -372,7 +387,7 @@ impl Writer<'_> {
                 type_name(out, "index_type_name", counter.index_type_name.as_ref());
             });
         }
-        for table in program.tables.iter().filter(|t| !t.info.hidden) {
+        for table in shown_tables(program) {
             let Some(counter) = &table.direct_counter else { continue };
             self.object("direct_counters", Kind::DirectCounter, &counter.info, |out, ids| {
                 out.message("spec", |out| out.field("unit", counter_unit(counter.unit)));
@@ -390,7 +405,7 @@ impl Writer<'_> {
                 type_name(out, "index_type_name", meter.index_type_name.as_ref());
             });
         }
-        for table in program.tables.iter().filter(|t| !t.info.hidden) {
+        for table in shown_tables(program) {
             let Some(meter) = &table.direct_meter else { continue };
             self.object("direct_meters", Kind::DirectMeter, &meter.info, |out, ids| {
                 out.message("spec", |out| out.field("unit", meter_unit(meter.unit)));
@@ -431,11 +446,16 @@ impl Writer<'_> {
         let program = self.program;
         for set in &program.value_sets {
             self.object("value_sets", Kind::ValueSet, &set.info, |out, _| {
+                let ids = part_ids((0..set.fields.len()).map(|i| set.described.get(i).and_then(|f| f.id)));
                 for (index, (name, width, kind)) in set.fields.iter().enumerate() {
+                    let described = set.described.get(index);
                     out.message("match", |out| {
-                        out.field("id", index + 1);
-                        if set.fields.len() > 1 {
+                        out.field("id", ids[index]);
+                        if described.is_some() || set.fields.len() > 1 {
                             out.string("name", name);
+                        }
+                        if let Some(described) = described {
+                            annotations(out, &described.annotations);
                         }
                         out.field("bitwidth", width);
                         out.field("match_type", match_type(*kind));
@@ -450,7 +470,7 @@ impl Writer<'_> {
         let program = self.program;
         for register in &program.registers {
             self.object("registers", Kind::Register, &register.info, |out, _| {
-                out.message("type_spec", |out| bits(out, register.width, register.signed));
+                out.message("type_spec", |out| data_type(out, &register.data));
                 out.number("size", register.size);
                 type_name(out, "index_type_name", register.index_type_name.as_ref());
             });
@@ -461,14 +481,7 @@ impl Writer<'_> {
         let program = self.program;
         for digest in &program.digests {
             self.object("digests", Kind::Digest, &digest.info, |out, _| {
-                out.message("type_spec", |out| match &digest.type_name {
-                    Some(name) => out.message("struct", |out| out.string("name", name)),
-                    None => out.message("tuple", |out| {
-                        for (_, width) in &digest.fields {
-                            out.message("members", |out| bits(out, *width, false));
-                        }
-                    }),
-                });
+                out.message("type_spec", |out| data_type(out, &digest.data));
             });
         }
     }
@@ -499,7 +512,7 @@ impl Writer<'_> {
                             for (member, value) in members {
                                 out.message("members", |out| {
                                     out.string("name", member);
-                                    out.bytes("value", &value.to_bytes_be());
+                                    out.bytes("value", &padded(value, *width));
                                 });
                             }
                         });
@@ -507,18 +520,36 @@ impl Writer<'_> {
                 }
             }
             for ty in &program.p4_types {
-                if let P4Type::NewType { name, width, translation } = ty {
+                if let P4Type::Enum { name, members } = ty {
+                    out.message("enums", |out| {
+                        out.string("key", name);
+                        out.message("value", |out| {
+                            for member in members {
+                                out.message("members", |out| out.string("name", member));
+                            }
+                        });
+                    });
+                }
+            }
+            if program.p4_types.iter().any(|ty| matches!(ty, P4Type::Error)) {
+                out.message("error", |out| program.errors.iter().for_each(|e| out.string("members", e)));
+            }
+            for ty in &program.p4_types {
+                if let P4Type::NewType { name, original, annotations: said, translation } = ty {
                     out.message("new_types", |out| {
                         out.string("key", name);
-                        out.message("value", |out| match translation {
-                            Some(translation) => out.message("translated_type", |out| {
-                                out.string("uri", &translation.uri);
-                                match translation.sdn_width {
-                                    Some(width) => out.field("sdn_bitwidth", width),
-                                    None => out.message("sdn_string", |_| {}),
-                                }
-                            }),
-                            None => out.message("original_type", |out| bits(out, *width, false)),
+                        out.message("value", |out| {
+                            match translation {
+                                Some(translation) => out.message("translated_type", |out| {
+                                    out.string("uri", &translation.uri);
+                                    match translation.sdn_width {
+                                        Some(width) => out.field("sdn_bitwidth", width),
+                                        None => out.message("sdn_string", |_| {}),
+                                    }
+                                }),
+                                None => out.message("original_type", |out| data_type(out, original)),
+                            }
+                            annotations(out, said);
                         });
                     });
                 }

@@ -11,14 +11,13 @@ from tidegate.control import operations as op
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Array, Schema, known, named
-from tidegate.p4runtime.translate import fields
+from tidegate.p4runtime.translate import data, fields
 from tidegate.p4runtime.translate.base import MODIFY, Act, Look, Translation, Updates
 from tidegate.p4runtime.translate.entries import Op, colours
 from tidegate.p4runtime.translate.handles import Handles
 from tidegate.p4runtime.translate.matches import counts
 from tidegate.p4runtime.translate.meters import config_message, config_of, meter_rates, rates_of
 from tidegate.p4runtime.translate.tables import Tables, counter_entity, meter_entity
-from tidegate.p4runtime.values import canonical, checked
 
 SLICE = 4096
 """Cells that are read from the engine at a time: packets wait meanwhile."""
@@ -84,22 +83,13 @@ class Arrays(Translation):
         array = known(self._schema.registers, entry.register_id, "register")
         self._modify(kind, "register")
         index = cell(array, entry)
-        if entry.data.WhichOneof("data") != "bitstring":
-            raise invalid(f"a cell of register {array.name} is a bitstring")
-        width, signed = self.width(array)
-        return op.RegisterSet(array.name, index, unsigned(entry.data.bitstring, width, signed, array.name))
+        value = data.cell(self._schema, array.spec, entry.data, array.name)
+        return op.RegisterSet(array.name, index, value)
 
     @staticmethod
     def _modify(kind: int, what: str) -> None:
         if kind != MODIFY:
             raise invalid(f"a {what} can only be modified")
-
-    @staticmethod
-    def width(array: Array) -> tuple[int, bool]:
-        """Bits of a register's cell, and whether they are a signed number."""
-        bits = array.spec.bitstring
-        signed = bits.WhichOneof("type_spec") == "int"
-        return (bits.int.bitwidth, True) if signed else (bits.bit.bitwidth, False)
 
     def read_counters(self, entry: Any) -> Iterator[Any]:
         """The counters that a request asks for."""
@@ -133,23 +123,22 @@ class Arrays(Translation):
     def read_registers(self, entry: Any) -> Iterator[Any]:
         """The cells that a request asks for."""
         for array, start, count in asked(self._schema.registers, entry.register_id, entry, "register"):
-            for first, some in slices(start, count, -(-self.width(array)[0] // 64)):
+            for first, some in slices(start, count, -(-data.bits(self._schema, array.spec)[0] // 64)):
                 yield from self._cells(array, first, some)
 
     def _cells(self, array: Array, start: int, count: int) -> Iterator[Any]:
-        data, words = self._act(op.RegisterRead(array.name, start, count))
-        width, signed = self.width(array)
+        found, words = self._act(op.RegisterRead(array.name, start, count))
         numbers: list[int]
         if words == 1:
-            numbers = np.frombuffer(data, dtype="<u8").tolist()
+            numbers = np.frombuffer(found, dtype="<u8").tolist()
         else:
             size = 8 * words
-            numbers = [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
+            numbers = [int.from_bytes(found[at : at + size], "little") for at in range(0, len(found), size)]
+        write = data.writer(self._schema, array.spec)
         for index, number in enumerate(numbers, start):
-            value = canonical_signed(number, width) if signed else canonical(number)
             yield p4.Entity(
                 register_entry=p4.RegisterEntry(
-                    register_id=array.id, index=p4.Index(index=index), data=p4.P4Data(bitstring=value)
+                    register_id=array.id, index=p4.Index(index=index), data=write(number)
                 )
             )
 
@@ -192,31 +181,29 @@ class Arrays(Translation):
     def register_read(self, operation: op.RegisterRead) -> Any:
         """Words of cells, and words of each."""
         array = self._register(operation.register)
-        width, signed = self.width(array)
+        width, _ = data.bits(self._schema, array.spec)
         words = -(-width // 64)
         span = self._span("register", array, operation.register, operation.start, operation.count)
         cells = self._read("register_entry", "register_id", array, span)
-        mask = (1 << width) - 1
-        numbers = [int.from_bytes(cell.data.bitstring, signed=signed) & mask for cell in cells]
+        numbers = [data.number(self._schema, array.spec, cell.data) for cell in cells]
         if words == 1:
             return np.array(numbers, dtype="<u8").tobytes(), words
         return b"".join(number.to_bytes(8 * words, "little") for number in numbers), words
 
     def _register_entity(self, array: Array, at: int | None, number: int) -> Any:
-        width, signed = self.width(array)
-        value = canonical_signed(number, width) if signed else canonical(number)
-        entry = p4.RegisterEntry(register_id=array.id, data=p4.P4Data(bitstring=value))
+        value = data.writer(self._schema, array.spec)(number)
+        entry = p4.RegisterEntry(register_id=array.id, data=value)
         self._cell(entry, "register", array, at)
         return p4.Entity(register_entry=entry)
 
     def register_write(self, operation: op.RegisterWrite) -> Updates:
         """A `MODIFY` of each cell."""
-        array, data = self._register(operation.register), operation.words
-        width, owner = self.width(array)[0], f"register `{operation.register}`"
+        array, words = self._register(operation.register), operation.words
+        width, owner = data.bits(self._schema, array.spec)[0], f"register `{operation.register}`"
         size = 8 * -(-width // 64)
-        if len(data) % size:
+        if len(words) % size:
             raise invalid(f"a cell of {owner} has {size // 8} words of 64 bits")
-        numbers = [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
+        numbers = [int.from_bytes(words[at : at + size], "little") for at in range(0, len(words), size)]
         if any(number >> width for number in numbers):
             raise P4Error(Code.OUT_OF_RANGE, f"a value does not fit in the {width} bits of {owner}")
         span = self._span("register", array, operation.register, operation.start, len(numbers))
@@ -226,7 +213,7 @@ class Arrays(Translation):
     def register_set(self, operation: op.RegisterSet) -> Updates:
         """A `MODIFY` of a cell, or of all."""
         array = self._register(operation.register)
-        width, owner = self.width(array)[0], f"register `{array.name}`"
+        width, owner = data.bits(self._schema, array.spec)[0], f"register `{array.name}`"
         number = int.from_bytes(fields.bits(operation.value, width, "`value`"))
         if number >> width:
             why = f"{number:#x} does not fit in the {width} bits of {owner}"
@@ -313,23 +300,3 @@ def no_entry(what: str, name: str, handle: int) -> P4Error:
     """Of a direct counter or meter, asked for by this name."""
     kind = "direct counter" if what == "counter" else what
     return P4Error(Code.NOT_FOUND, f"the table of {kind} `{name}` has no entry {handle}")
-
-
-def unsigned(value: bytes, width: int, signed: bool, name: str) -> bytes:
-    """A cell's value as the switch keeps it: a signed one in two's complement of the cell's bits."""
-    if not signed:
-        return checked(value, width, f"register {name}")
-    if not value:
-        raise P4Error(Code.OUT_OF_RANGE, f"a value of register {name} is empty")
-    number = int.from_bytes(value, signed=True)
-    if not -(1 << (width - 1)) <= number < 1 << (width - 1):
-        raise P4Error(Code.OUT_OF_RANGE, f"the value does not fit in the {width} bits of register {name}")
-    return canonical(number & ((1 << width) - 1))
-
-
-def canonical_signed(number: int, width: int) -> bytes:
-    """The shortest two's complement of a number whose highest of `width` bits is its sign."""
-    if number >> (width - 1):
-        number -= 1 << width
-    bits = (number if number >= 0 else ~number).bit_length() + 1
-    return number.to_bytes((bits + 7) // 8, signed=True)

@@ -6,7 +6,8 @@ from typing import Any
 
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Schema
-from tidegate.p4runtime.values import canonical
+from tidegate.p4runtime.translate.data import number as one_number
+from tidegate.p4runtime.translate.data import writer
 
 
 def data_message(schema: Schema, spec: Any, values: list[int]) -> Any:
@@ -20,14 +21,7 @@ def data_message(schema: Schema, spec: Any, values: list[int]) -> Any:
             if kind == "struct":
                 members = [m.type_spec for m in schema.p4info.type_info.structs[spec.struct.name].members]
             return p4.P4Data(**{kind: p4.P4StructLike(members=[one(member) for member in members])})
-        number = rest.pop()
-        if kind == "bool":
-            return p4.P4Data(bool=bool(number))
-        if kind == "serializable_enum":
-            return p4.P4Data(enum_value=canonical(number))
-        if kind == "new_type":
-            return p4.P4Data(bitstring=schema.codec(spec.new_type.name, 0).to_client(canonical(number)))
-        return p4.P4Data(bitstring=canonical(number))
+        return writer(schema, spec)(rest.pop())
 
     return one(spec)
 
@@ -35,15 +29,15 @@ def data_message(schema: Schema, spec: Any, values: list[int]) -> Any:
 def data_fields(schema: Schema, number: int, data: Any) -> tuple[str, list[tuple[str, int]]]:
     """Name and fields of a digest, as switches give them."""
     name, spec = schema.digests[number]
-    if spec.WhichOneof("type_spec") == "struct":
-        members = schema.p4info.type_info.structs[spec.struct.name].members
-        names, values = [member.name for member in members], data.struct.members
-    else:
-        values = data.tuple.members
-        names = [f"f{index}" for index in range(len(values))]
-    return name, [(key, _number(value)) for key, value in zip(names, values, strict=True)]
-
-
-def _number(data: Any) -> int:
-    kind = data.WhichOneof("data")
-    return int(data.bool) if kind == "bool" else int.from_bytes(getattr(data, kind))
+    match spec.WhichOneof("type_spec"):
+        case "struct":
+            members = schema.p4info.type_info.structs[spec.struct.name].members
+            names, specs = [member.name for member in members], [member.type_spec for member in members]
+            values = data.struct.members
+        case "tuple":
+            specs, values = spec.tuple.members, data.tuple.members
+            names = [f"f{index}" for index in range(len(values))]
+        case _:
+            names, specs, values = ["f0"], [spec], [data]
+    parts = zip(names, specs, values, strict=True)
+    return name, [(key, one_number(schema, part, value)) for key, part, value in parts]

@@ -79,42 +79,13 @@ impl Lowerer<'_> {
             Some(index) => index,
             None => {
                 let info = ir::Info { name, span: call.span, ..Default::default() };
-                self.data_type(&ty);
-                self.program.digests.push(ir::Digest { info, type_name, fields: names });
+                let data = self.data_type(&ty);
+                self.program.digests.push(ir::Digest { info, type_name, data, fields: names });
                 self.program.digests.len() - 1
             }
         };
         self.emit(Stmt::Extern(ExternCall::Digest { digest: ir::DigestId(index as u32), receiver, fields }));
         Ok(Value::Unit)
-    }
-
-    /// The type of a digest or of a member of one; structs are noted for P4Info.
-    fn data_type(&mut self, ty: &Type) -> ir::DataType {
-        self.control_type(ty);
-        match ty {
-            Type::Bool => ir::DataType::Bool,
-            Type::Error => ir::DataType::Error,
-            Type::Varbit(width) => ir::DataType::Varbit(*width),
-            Type::New(id) => ir::DataType::NewType(self.def(*id).name.to_string()),
-            Type::Enum(id) => ir::DataType::SerializableEnum(self.def(*id).name.to_string()),
-            Type::Struct(id, _) => {
-                let name = self.def(*id).name.to_string();
-                let known = |t: &ir::P4Type| matches!(t, ir::P4Type::Struct { name: n, .. } if *n == name);
-                if !self.program.p4_types.iter().any(known) {
-                    let fields = self.fields(ty);
-                    let fields = fields
-                        .iter()
-                        .map(|(field, ty)| (field.name.to_string(), self.data_type(ty)))
-                        .collect();
-                    self.program.p4_types.push(ir::P4Type::Struct { name: name.clone(), fields });
-                }
-                ir::DataType::Struct(name)
-            }
-            other => ir::DataType::Bits {
-                width: self.scalar_width(other).unwrap_or(0),
-                signed: self.is_signed(other),
-            },
-        }
     }
 
     fn digest_names(&self, ty: &Type, prefix: &str, out: &mut Vec<(String, u32)>) {

@@ -52,8 +52,8 @@ impl Lowerer<'_> {
                     );
                 };
                 let index_type_name = type_name(self, types.get(1));
-                let signed = self.is_signed(&element);
-                self.program.registers.push(ir::Register { info, size, width, signed, index_type_name });
+                let data = self.data_type(&element);
+                self.program.registers.push(ir::Register { info, size, width, data, index_type_name });
                 Object::Register(ir::RegisterId(self.program.registers.len() as u32 - 1))
             }
             "action_profile" => {
