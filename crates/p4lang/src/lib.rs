@@ -50,6 +50,11 @@ fn parse_within(
         return (sources, None, diagnostics);
     }
     let main = sources.add(name, text);
+    if let Some((what, at)) = other_format(text) {
+        let span = source::Span { file: main, start: at, end: at + 1 };
+        let help = "give the P4_16 source (.p4) that it was made from";
+        return (sources, None, vec![Diagnostic::error("not-p4", span, what).help(help)]);
+    }
     let core = ("core.p4", include_str!("builtin/core.p4"));
     let builtin: Vec<_> = std::iter::once(core).chain(lower::declarations()).collect();
     let preprocessor =
@@ -59,6 +64,24 @@ fn parse_within(
     diagnostics.extend(found);
     let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);
     (sources, (!failed).then_some(program), diagnostics)
+}
+
+/// What a text is that is no P4_16 but comes from a P4 compiler, and where it starts.
+fn other_format(text: &str) -> Option<(&'static str, u32)> {
+    let start = text.trim_start();
+    let at = u32::try_from(text.len() - start.len()).ok()?;
+    // Neither a brace nor a lower-case name before a brace can start a P4_16 program.
+    let what = if start.starts_with('{') && start.contains("\"header_types\"") {
+        "this is a program compiled for the reference switch (BMv2 JSON), not P4_16 source"
+    } else if start.starts_with('{') {
+        "this is JSON, not P4_16 source"
+    } else if start.starts_with("# proto-file: p4/config/v1/p4info.proto") || start.starts_with("pkg_info {")
+    {
+        "this is a P4Info, not P4_16 source"
+    } else {
+        return None;
+    };
+    Some((what, at))
 }
 
 /// What came of compiling a program.
@@ -74,7 +97,7 @@ pub struct Compiled {
 }
 
 /// Codes of the warnings that say why a program without errors cannot be run.
-pub const NOTHING_TO_RUN: [&str; 2] = [lower::NO_MAIN, lower::OTHER_ARCHITECTURE];
+pub const NOTHING_TO_RUN: [&str; 3] = [lower::NO_MAIN, lower::OTHER_ARCHITECTURE, lower::OWN_EXTERN];
 
 /// Warnings that are kept.
 const MAX_WARNINGS: usize = 1_000;

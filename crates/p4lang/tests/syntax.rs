@@ -64,6 +64,23 @@ fn faults_are_named_where_they_are() {
 }
 
 #[test]
+fn what_compilers_made_is_named() {
+    for (text, expected) in [
+        ("\n {\"header_types\" : [], \"parsers\" : []}", "compiled for the reference switch (BMv2 JSON)"),
+        ("{ \"a\": 1 }", "this is JSON"),
+        ("pkg_info {\n  arch: \"v1model\"\n}\n", "this is a P4Info"),
+        ("# proto-file: p4/config/v1/p4info.proto\n", "this is a P4Info"),
+    ] {
+        let (sources, program, diagnostics) = parse_str("t.p4", text, None, &Options::default());
+        assert!(program.is_none() && diagnostics.len() == 1, "{text}: {diagnostics:?}");
+        assert!(diagnostics[0].message.contains(expected), "{text}: {}", diagnostics[0].message);
+        assert!(diagnostics[0].help.as_ref().is_some_and(|help| help.contains(".p4")), "{text}");
+        let line = if text.starts_with('\n') { 2 } else { 1 };
+        assert_eq!(sources.line_column(diagnostics[0].span).0, line, "{text}");
+    }
+}
+
+#[test]
 fn one_run_reports_several() {
     let text = "control c() {\n apply {\n x = ;\n y = 1;\n z + 1;\n } }\nstruct s { bit<8> }\nheader h { bit<8> a; }";
     let (sources, _, diagnostics) = parse_str("t.p4", text, None, &Options::default());

@@ -19,10 +19,7 @@ impl Lowerer<'_> {
         let arch = self.arch;
         match arch.function(self, &name, call)? {
             Some(value) => Ok(value),
-            None => {
-                let message = format!("{} has no extern function `{name}`", arch.name());
-                self.fail("unsupported-extern", call.span, message)
-            }
+            None => self.own_extern(call.span, format!("{} has no extern function `{name}`", arch.name())),
         }
     }
 
@@ -37,10 +34,7 @@ impl Lowerer<'_> {
         let (arch, span) = (self.arch, info.span);
         match arch.object(self, &name, (construct, ty), info)? {
             Some(object) => Ok(object),
-            None => {
-                let message = format!("{} has no extern object `{name}`", arch.name());
-                self.fail("unsupported-extern", span, message)
-            }
+            None => self.own_extern(span, format!("{} has no extern object `{name}`", arch.name())),
         }
     }
 
@@ -62,8 +56,7 @@ impl Lowerer<'_> {
         match arch.method(self, instance, &name, call)? {
             Some(value) => Ok(value),
             None => {
-                let message = format!("this object has no method `{name}` in {}", arch.name());
-                self.fail("unsupported-extern", call.span, message)
+                self.own_extern(call.span, format!("this object has no method `{name}` in {}", arch.name()))
             }
         }
     }
@@ -95,7 +88,7 @@ impl Lowerer<'_> {
                 }
                 Ok(Value::Unit)
             }
-            other => self.fail("unsupported-extern", call.span, format!("a packet has no method `{other}`")),
+            other => self.own_extern(call.span, format!("a packet has no method `{other}`")),
         }
     }
 
@@ -156,7 +149,7 @@ impl Lowerer<'_> {
 fn scalars(store: &Store, out: &mut Vec<Place>) {
     match store {
         Store::Scalar(place, _) => out.push(place.clone()),
-        Store::Struct(items) | Store::Header { fields: items, .. } => {
+        Store::Struct(items) | Store::Header { fields: items, .. } | Store::Stack { elements: items, .. } => {
             items.iter().for_each(|s| scalars(s, out))
         }
         _ => {}

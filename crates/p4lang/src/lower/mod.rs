@@ -42,6 +42,7 @@ use store::Store;
 /// Codes of the warnings for programs that are right and cannot be run.
 pub const NO_MAIN: &str = "no-main";
 pub const OTHER_ARCHITECTURE: &str = "unsupported-architecture";
+pub const OWN_EXTERN: &str = "unsupported-extern";
 
 /// Calls, instances and blocks within one another.
 const MAX_DEPTH: usize = 200;
@@ -184,6 +185,14 @@ impl<'a> Lowerer<'a> {
         help: impl Into<String>,
     ) -> Lowered<T> {
         self.diagnostics.push(Diagnostic::error(code, span, message).help(help));
+        Err(Failed)
+    }
+
+    /// An extern that the architecture does not have. The program is right, but nobody can run it here.
+    fn own_extern<T>(&mut self, span: Span, what: String) -> Lowered<T> {
+        let what = format!("{what}; the program can be checked but not run");
+        let help = "take the extern out, or use one that the architecture declares";
+        self.diagnostics.push(Diagnostic::warning(OWN_EXTERN, span, what).help(help));
         Err(Failed)
     }
 
