@@ -421,6 +421,12 @@ pub enum ExprKind {
         hi: Box<Expr>,
         lo: Box<Expr>,
     },
+    /// `base[lo +: width]`.
+    PlusSlice {
+        base: Box<Expr>,
+        lo: Box<Expr>,
+        width: Box<Expr>,
+    },
     Unary {
         op: UnaryOp,
         operand: Box<Expr>,

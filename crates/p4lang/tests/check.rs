@@ -53,7 +53,16 @@ fn rejected() {
         (r#"enum bit<8> E { A, B = 1 }"#, r#"member `A` needs a value"#),
         (r#"struct S { bit<8> a; bit<8> a; }"#, r#"field `a` is declared twice"#),
         (r#"header A { bit<8> a; } header B { A a; }"#, r#"a header cannot have a field of type `A`"#),
-        (r#"struct A { bit<8> a; } struct B { A[3] a; }"#, r#"a stack of `A` is not possible"#),
+        (r#"struct A { varbit<8> a; } struct B { A[3] a; }"#, r#"an array of `A` is not possible"#),
+        (r#"struct B { bit<8> a[3][2]; }"#, r#"an array of `bit<8>[3]` is not possible"#),
+        (
+            r#"control c(inout bit<8>[3] a) { apply { a.push_front(1); } }"#,
+            r#"`bit<8>[3]` has no method `push_front`"#,
+        ),
+        (
+            r#"parser p(inout bit<8>[3] a) { state start { a.next = 1; transition accept; } }"#,
+            r#"an array of `bit<8>` has no `next`"#,
+        ),
         (r#"header_union U { bit<8> a; }"#, r#"a header union cannot have a field of type `bit<8>`"#),
         (r#"struct S { bit<8> a; } control c(inout S s) { apply { s.b = 1; } }"#, r#"`S` has no field `b`"#),
         (r#"void f(in bit<8> a) {} control c() { apply { f(); } }"#, r#"no argument for parameter `a`"#),

@@ -64,6 +64,12 @@ fn faults_are_named_where_they_are() {
 }
 
 #[test]
+fn sizes_after_names_do_not_nest() {
+    let fields: String = (0..3000).map(|i| format!("bit<8> f{i}[2]; ")).collect();
+    assert_eq!(messages(&format!("struct s {{ {fields} }}")), [""; 0]);
+}
+
+#[test]
 fn what_compilers_made_is_named() {
     for (text, expected) in [
         ("\n {\"header_types\" : [], \"parsers\" : []}", "compiled for the reference switch (BMv2 JSON)"),

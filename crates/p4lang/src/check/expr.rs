@@ -51,6 +51,7 @@ impl Checker {
             ast::ExprKind::Member { base, name } => self.member(base, name, span),
             ast::ExprKind::Index { base, index } => self.index(base, index, span),
             ast::ExprKind::Slice { base, hi, lo } => self.slice(base, hi, lo, span),
+            ast::ExprKind::PlusSlice { base, lo, width } => self.plus_slice(base, lo, width, span),
             ast::ExprKind::Unary { op, operand } => self.unary(*op, operand, expected, span),
             ast::ExprKind::Binary { op, left, right } => self.binary(*op, left, right, expected, span),
             ast::ExprKind::Ternary { cond, then, otherwise } => {
@@ -238,6 +239,12 @@ impl Checker {
                         return Self::unknown(span);
                     }
                 };
+                if !super::types::is_header(&element) {
+                    let shown = self.show(&element);
+                    let what = format!("an array of `{shown}` has no `{}`", name.name);
+                    self.error("unknown-field", name.span, what).help = Some("use an index".into());
+                    return Self::unknown(span);
+                }
                 if self.place != Place::Parser && &*name.name != "size" {
                     self.error(
                         "wrong-place",
@@ -390,6 +397,11 @@ impl Checker {
             return Self::unknown(span);
         }
         let (Some(hi), Some(lo)) = (hi, lo) else { return Self::unknown(span) };
+        self.slice_of(base, &hi, &lo, span)
+    }
+
+    /// Bits hi..=lo of a value.
+    pub(super) fn slice_of(&mut self, base: Expr, hi: &BigInt, lo: &BigInt, span: Span) -> Expr {
         let limit = match base.ty {
             Type::Bits { width, .. } => width,
             Type::Int if consts::int_value(&base).is_some() => super::types::MAX_WIDTH,
@@ -402,8 +414,8 @@ impl Checker {
         let (Some(h), Some(l)) = (hi.to_u32().filter(|h| *h < limit), lo.to_u32()) else {
             let message = format!(
                 "the slice [{}:{}] reaches outside of the {limit} bits",
-                consts::brief(&hi),
-                consts::brief(&lo)
+                consts::brief(hi),
+                consts::brief(lo)
             );
             self.error("bad-slice", span, message);
             return Self::unknown(span);
@@ -479,9 +491,6 @@ impl Checker {
     pub(super) fn writable(&self, e: &Expr) -> Result<(), String> {
         match &e.kind {
             ExprKind::Ref(id) => self.writable_def(*id),
-            ExprKind::Field(base, _) if matches!(base.ty, Type::Tuple(_)) => {
-                Err("elements of a tuple cannot be assigned".into())
-            }
             ExprKind::Field(base, _) | ExprKind::Index(base, _) | ExprKind::Slice { base, .. } => {
                 self.writable(base)
             }

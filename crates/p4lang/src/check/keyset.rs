@@ -3,7 +3,7 @@
 use super::scope::Entry;
 use super::{Checker, consts};
 use crate::ast;
-use crate::hir::{DefKind, Keyset, KeysetElem, Type};
+use crate::hir::{DefKind, Expr, Keyset, KeysetElem, Type};
 
 impl Checker {
     /// A keyset against the types of its keys. `select`: value sets and run-time values may stand in it.
@@ -56,39 +56,41 @@ impl Checker {
             }
             Some(v)
         };
+        let base = match ty {
+            Type::Enum(id) | Type::New(id) => self.underlying(*id),
+            _ => None,
+        };
         match &e.kind {
             ast::ExprKind::Default | ast::ExprKind::DontCare => Some(KeysetElem::Any),
             ast::ExprKind::Mask { value: v, mask } => {
-                let base = match ty {
-                    Type::Enum(id) | Type::New(id) => self.underlying(*id),
-                    _ => None,
-                };
                 if !matches!(base.as_ref().unwrap_or(ty), Type::Bits { .. } | Type::Unknown) {
                     let shown = self.show(ty);
                     self.error("bad-keyset", e.span, format!("a `{shown}` cannot be masked"));
                     return None;
                 }
                 let wide = base.unwrap_or_else(|| ty.clone());
-                let masked = |c: &mut Self, e: &ast::Expr| {
-                    let v = c.expr(e, Some(&wide));
-                    let v = c.numeric(v);
-                    let v = c.coerce(v, &wide);
-                    (v.ty != Type::Unknown || wide == Type::Unknown).then_some(v)
-                };
-                Some(KeysetElem::Mask(masked(self, v)?, masked(self, mask)?))
+                let (v, mask) = (self.key_number(v, &wide), self.key_number(mask, &wide));
+                Some(KeysetElem::Mask(v?, mask?))
             }
             ast::ExprKind::Range { lo, hi } => {
-                if !matches!(ty, Type::Bits { .. } | Type::Unknown) {
+                if !matches!(base.as_ref().unwrap_or(ty), Type::Bits { .. } | Type::Unknown) {
                     let shown = self.show(ty);
                     self.error("bad-keyset", e.span, format!("a `{shown}` has no ranges"));
                     return None;
                 }
-                let (lo, hi) = (value(self, lo)?, value(self, hi)?);
+                let (lo, hi) = match &base {
+                    Some(wide) => (self.key_number(lo, wide)?, self.key_number(hi, wide)?),
+                    None => (value(self, lo)?, value(self, hi)?),
+                };
                 if let (Some(a), Some(b)) = (consts::int_value(&lo), consts::int_value(&hi))
                     && a > b
                 {
-                    self.error("bad-keyset", e.span, "this range ends before it starts");
-                    return None;
+                    let what = "this range ends before it starts";
+                    if !select {
+                        self.error("bad-keyset", e.span, what);
+                        return None;
+                    }
+                    self.warn("bad-keyset", e.span, format!("{what}; nothing matches it"));
                 }
                 Some(KeysetElem::Range(lo, hi))
             }
@@ -106,6 +108,14 @@ impl Checker {
             }
             _ => Some(KeysetElem::Value(value(self, e)?)),
         }
+    }
+
+    /// A bound or mask for a key that is an enum or new type: a number of what that is made of.
+    fn key_number(&mut self, e: &ast::Expr, wide: &Type) -> Option<Expr> {
+        let value = self.expr(e, Some(wide));
+        let value = self.numeric(value);
+        let value = self.coerce(value, wide);
+        (value.ty != Type::Unknown || *wide == Type::Unknown).then_some(value)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use num_traits::ToPrimitive;
 
-use super::types::{Subst, substitute};
+use super::types::{Subst, is_header, substitute};
 use super::{Checker, Place};
 use crate::ast::{self, Ident};
 use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind, Type, TypeParamId};
@@ -57,7 +57,7 @@ impl Checker {
                 };
                 simple(callee, Type::Void)
             }
-            (Type::Stack(..), "push_front" | "pop_front") => {
+            (Type::Stack(element, _), "push_front" | "pop_front") if is_header(&element) => {
                 self.require_writable(&object);
                 let [arg] = args else {
                     self.error("bad-call", span, format!("`{}` takes one argument", name.name));

@@ -17,6 +17,7 @@ mod keyset;
 mod method;
 mod ops;
 mod parser;
+mod plus_slice;
 mod scope;
 mod stmt;
 mod table;

@@ -121,7 +121,11 @@ impl Checker {
         right: &ast::Expr,
         span: Span,
     ) -> Option<StmtKind> {
+        let plus_slice = matches!(left.kind, ast::ExprKind::PlusSlice { .. });
         let left = self.expr(left, None);
+        if plus_slice && let Some(place) = super::plus_slice::place(&left) {
+            return self.assign_run_time_slice(place, &left, (op, right), span);
+        }
         self.require_writable(&left);
         let Some(op) = op else {
             let ty = left.ty.clone();

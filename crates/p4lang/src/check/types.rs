@@ -95,6 +95,11 @@ fn type_depth(ty: &Type) -> usize {
     1 + parts(ty).iter().map(type_depth).max().unwrap_or(0)
 }
 
+/// Whether an array of the type is a header stack, with `next` and the like.
+pub(super) fn is_header(ty: &Type) -> bool {
+    matches!(ty, Type::Header(..) | Type::Union(..) | Type::Param(_))
+}
+
 /// Puts type arguments in place of type parameters.
 pub fn substitute(ty: &Type, subst: &Subst) -> Type {
     if subst.is_empty() {
@@ -180,7 +185,7 @@ impl Checker {
                 let size = self.width(size, 1, MAX_STACK);
                 match (&inner, size) {
                     (Type::Unknown, _) | (_, None) => Type::Unknown,
-                    (Type::Header(..) | Type::Union(..) | Type::Param(_), Some(size)) => {
+                    (_, Some(size)) if is_header(&inner) || self.arrayable(&inner) => {
                         Type::Stack(Box::new(inner), size)
                     }
                     _ => {
@@ -188,9 +193,13 @@ impl Checker {
                         self.error(
                             "bad-type",
                             written.span,
-                            format!("a stack of `{shown}` is not possible"),
+                            format!("an array of `{shown}` is not possible"),
                         )
-                        .help = Some("only headers and header unions form stacks".into());
+                        .help = Some(
+                            "elements are headers, header unions, numbers, `bool`, enums, and structs and tuples of \
+                             those"
+                                .into(),
+                        );
                         Type::Unknown
                     }
                 }
@@ -307,6 +316,20 @@ impl Checker {
         self.budget.work(def.type_params.len());
         let subst: Subst = def.type_params.iter().copied().zip(args.iter().cloned()).collect();
         Some((index, substitute(&def.fields[index].ty, &subst)))
+    }
+
+    /// Whether the type can be the element of an array that is no header stack.
+    fn arrayable(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Bool | Type::Bits { .. } | Type::Error | Type::Enum(_) | Type::New(_) | Type::Unknown => {
+                true
+            }
+            Type::Struct(..) => {
+                self.fields(ty).is_some_and(|fields| fields.iter().all(|(_, t)| self.arrayable(t)))
+            }
+            Type::Tuple(items) => items.iter().all(|t| self.arrayable(t)),
+            _ => false,
+        }
     }
 
     /// Whether values of the type exist at run time, in variables and fields.

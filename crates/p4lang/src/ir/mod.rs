@@ -93,8 +93,8 @@ pub struct Program {
     pub parsers: Vec<Parser>,
     pub controls: Vec<Control>,
     pub actions: Vec<Action>,
-    /// Actions that controls call directly, of which each name is here once. They are inlined where they are called;
-    /// P4Info lists them, without parameters.
+    /// Actions that controls call directly. They are inlined where they are called; P4Info lists them, without
+    /// parameters.
     pub direct_actions: Vec<Info>,
     pub tables: Vec<Table>,
     pub profiles: Vec<ActionProfile>,

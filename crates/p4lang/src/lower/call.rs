@@ -267,11 +267,10 @@ impl Lowerer<'_> {
     fn direct_action(&mut self, id: DefId, call: &Call) -> Lowered<Value> {
         let DefKind::Action(action) = &self.def(id).kind else { return Ok(Value::Unit) };
         // What another action calls is part of that one.
-        if !self.in_action {
+        let owner = if self.is_local(id) { self.current } else { None };
+        if !self.in_action && self.called.insert((owner, id)) {
             let info = self.action_info(id);
-            if !self.program.direct_actions.iter().any(|known| known.name == info.name) {
-                self.program.direct_actions.push(info);
-            }
+            self.program.direct_actions.push(info);
         }
         let copies = self.bind_params(&action.params, &call.args, true, call.span)?;
         let label = self.label();

@@ -411,6 +411,9 @@ impl Lowerer<'_> {
         Ok(match &e.kind {
             K::Ref(id) => match self.env.get(id) {
                 Some(Binding::Store(store)) => store.clone(),
+                // An array that is known at compile time, with an index that is not.
+                Some(Binding::Value(_)) => self.stored(e)?,
+                _ if matches!(self.def(*id).kind, DefKind::Const { .. }) => self.stored(e)?,
                 _ => {
                     return self.fail(
                         "unsupported",
@@ -453,15 +456,20 @@ impl Lowerer<'_> {
                 let last = if keep { self.freeze(last) } else { last };
                 self.element(id, &elements[0], &last)
             }
-            _ => match self.value(e)? {
-                Value::Store(store) => store,
-                value => {
-                    let ty = self.ty(&e.ty);
-                    let store = self.alloc(&ty, "value", Life::Local);
-                    self.assign(&store, value);
-                    store
-                }
-            },
+            _ => self.stored(e)?,
+        })
+    }
+
+    /// Where a value is, which is put into storage of its own if it is nowhere.
+    fn stored(&mut self, e: &hir::Expr) -> Lowered<Store> {
+        Ok(match self.value(e)? {
+            Value::Store(store) => store,
+            value => {
+                let ty = self.ty(&e.ty);
+                let store = self.alloc(&ty, "value", Life::Local);
+                self.assign(&store, value);
+                store
+            }
         })
     }
 

@@ -112,6 +112,8 @@ struct Lowerer<'a> {
     exited: Option<ir::VarId>,
     /// Whether an action's body is being lowered.
     in_action: bool,
+    /// Actions that controls call directly, with the instance that they are of.
+    called: std::collections::HashSet<(Option<InstanceId>, DefId)>,
 }
 
 /// Names of all architectures, as [`ir::Package::architecture`] has them.
@@ -158,6 +160,7 @@ pub fn lower(hir: &Hir, sources: &SourceMap, budget: &Budget) -> (Option<Program
         control_types: std::collections::BTreeSet::new(),
         exited: None,
         in_action: false,
+        called: Default::default(),
     };
     let span = main.span();
     let done = lowerer.package(main).and_then(|()| lowerer.bounded(span));

@@ -291,8 +291,14 @@ impl Lowerer<'_> {
                     next: VarId(0),
                 });
                 let mut elements = Vec::new();
+                let headers = matches!(self.ty(element), Type::Header(..) | Type::Union(..));
                 for index in 0..*size {
-                    elements.push(self.alloc(element, &format!("{name}[{index}]"), life));
+                    let name = format!("{name}[{index}]");
+                    elements.push(if headers {
+                        self.alloc(element, &name, life)
+                    } else {
+                        self.alloc_element(element, &name, life)
+                    });
                     if index == 0 {
                         let stack = &mut self.program.stacks[id.index()];
                         stack.header_stride = self.program.headers.len() as u32 - first_header.0;
@@ -403,6 +409,26 @@ impl Lowerer<'_> {
         }
     }
 
+    /// An element of an array that is no header or union. It is kept as a header, whose validity nobody looks at, so that
+    /// executors find it by its index.
+    fn alloc_element(&mut self, ty: &Type, name: &str, life: Life) -> Store {
+        let ty = self.ty(ty);
+        let type_id = self.header_type(&ty);
+        let id = HeaderId(self.program.headers.len() as u32);
+        self.budget.bytes(name.len());
+        self.program.headers.push(Header {
+            name: name.to_owned(),
+            ty: type_id,
+            first_field: VarId(self.program.vars.len() as u32),
+            valid: VarId(0),
+            local: life == Life::Local,
+        });
+        let store = self.alloc_field(&ty, name, id, &mut 0);
+        let valid = self.var(format!("{name}.$valid$"), 1, false, VarHome::Valid(id));
+        self.program.headers[id.index()].valid = valid;
+        store
+    }
+
     fn alloc_field(&mut self, ty: &Type, name: &str, header: HeaderId, index: &mut u32) -> Store {
         if let Type::Struct(..) = ty {
             let fields = self.fields(ty);
@@ -411,6 +437,11 @@ impl Lowerer<'_> {
                 .map(|(f, t)| self.alloc_field(t, &format!("{name}.{}", f.name), header, index))
                 .collect();
             return Store::Struct(Rc::new(items));
+        }
+        if let Type::Tuple(types) = ty {
+            let items = types.iter().enumerate();
+            let items = items.map(|(i, t)| self.alloc_field(t, &format!("{name}[{i}]"), header, index));
+            return Store::Struct(Rc::new(items.collect()));
         }
         let (width, varbit) = match ty {
             Type::Varbit(width) => (*width, true),
@@ -430,7 +461,10 @@ impl Lowerer<'_> {
         }
         let mut out =
             HeaderType { name: display(self.hir, ty), fields: Vec::new(), fixed_bits: 0, varbit: None };
-        self.header_fields(ty, "", &mut out);
+        match ty {
+            Type::Header(..) | Type::Struct(..) => self.header_fields(ty, "", &mut out),
+            other => self.header_field("value".to_owned(), other, &mut out),
+        }
         let id = HeaderTypeId(self.program.header_types.len() as u32);
         self.program.header_types.push(out);
         self.header_types.insert(ty.clone(), id);
@@ -439,30 +473,27 @@ impl Lowerer<'_> {
 
     fn header_fields(&self, ty: &Type, prefix: &str, out: &mut HeaderType) {
         for (field, ty) in self.fields(ty) {
-            let name = format!("{prefix}{}", field.name);
-            match &ty {
-                Type::Struct(..) => self.header_fields(&ty, &format!("{name}."), out),
-                Type::Varbit(0) => {}
-                Type::Varbit(width) => {
-                    out.varbit = Some(out.fields.len() as u32);
-                    out.fields.push(HeaderField {
-                        name,
-                        width: *width,
-                        varbit: true,
-                        bit_offset: out.fixed_bits,
-                    });
-                }
-                _ => {
-                    let width = self.scalar_width(&ty).unwrap_or(0);
-                    if width > 0 {
-                        out.fields.push(HeaderField {
-                            name,
-                            width,
-                            varbit: false,
-                            bit_offset: out.fixed_bits,
-                        });
-                        out.fixed_bits += width;
-                    }
+            self.header_field(format!("{prefix}{}", field.name), &ty, out);
+        }
+    }
+
+    fn header_field(&self, name: String, ty: &Type, out: &mut HeaderType) {
+        match ty {
+            Type::Struct(..) => self.header_fields(ty, &format!("{name}."), out),
+            Type::Tuple(types) => {
+                types.iter().enumerate().for_each(|(i, t)| self.header_field(format!("{name}[{i}]"), t, out));
+            }
+            Type::Varbit(0) => {}
+            Type::Varbit(width) => {
+                out.varbit = Some(out.fields.len() as u32);
+                let bit_offset = out.fixed_bits;
+                out.fields.push(HeaderField { name, width: *width, varbit: true, bit_offset });
+            }
+            _ => {
+                let width = self.scalar_width(ty).unwrap_or(0);
+                if width > 0 {
+                    out.fields.push(HeaderField { name, width, varbit: false, bit_offset: out.fixed_bits });
+                    out.fixed_bits += width;
                 }
             }
         }
@@ -485,7 +516,9 @@ impl Lowerer<'_> {
 fn scalars(store: &Store, out: &mut Vec<VarId>) {
     match store {
         Store::Scalar(Place::Var(var), _) | Store::Varbit(Place::Var(var)) => out.push(*var),
-        Store::Struct(items) => items.iter().for_each(|s| scalars(s, out)),
+        Store::Struct(items) | Store::Stack { elements: items, .. } => {
+            items.iter().for_each(|s| scalars(s, out));
+        }
         _ => {}
     }
 }

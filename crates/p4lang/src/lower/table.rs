@@ -371,7 +371,7 @@ impl Lowerer<'_> {
     }
 
     /// Whether an action is declared in the control around rather than at top level.
-    fn is_local(&self, id: DefId) -> bool {
+    pub(super) fn is_local(&self, id: DefId) -> bool {
         let Some(current) = self.current else { return false };
         match &self.def(self.instances[current.0].def).kind {
             DefKind::Control(c) => c.locals.contains(&id),

@@ -171,11 +171,17 @@ impl Parser<'_> {
         Ok(Decl { annotations, kind: DeclKind::Const { ty, name, value }, span: start.to(self.before()) })
     }
 
+    /// The block of an action, function or control, which may have annotations of its own.
+    fn body(&mut self) -> Parsed<crate::ast::Block> {
+        let annotations = self.annotations()?;
+        self.block(annotations)
+    }
+
     fn action(&mut self, annotations: Vec<Annotation>) -> Parsed<Decl> {
         let start = self.expect_word("action")?;
         let name = self.ident()?;
         let params = self.params()?;
-        let body = self.block(Vec::new())?;
+        let body = self.body()?;
         Ok(Decl { annotations, kind: DeclKind::Action { name, params, body }, span: start.to(self.before()) })
     }
 
@@ -190,6 +196,7 @@ impl Parser<'_> {
             let start = self.peek().span;
             let ty = self.type_ref()?;
             let name = self.ident()?;
+            let ty = self.array_of(ty)?;
             self.expect(";")?;
             fields.push(Field { annotations, ty, name, span: start.to(self.before()) });
         }
@@ -291,7 +298,8 @@ impl Parser<'_> {
 
     fn function_or_instance(&mut self, annotations: Vec<Annotation>) -> Parsed<Decl> {
         let start = self.peek().span;
-        if self.peek().kind == TokenKind::Punct || self.peek().kind == TokenKind::Unknown {
+        let rooted = self.at(".") && self.peek_at(1).kind == TokenKind::Ident;
+        if !rooted && matches!(self.peek().kind, TokenKind::Punct | TokenKind::Unknown) {
             return self.fail("a declaration");
         }
         let ty = self.type_ref()?;
@@ -318,7 +326,7 @@ impl Parser<'_> {
         let type_params = self.type_params()?;
         let params = self.params()?;
         let proto = Prototype { return_type: Some(ty), name, type_params, params };
-        let body = self.block(Vec::new())?;
+        let body = self.body()?;
         Ok(Decl {
             annotations,
             kind: DeclKind::Function(Function { proto, body }),
@@ -430,9 +438,9 @@ impl Parser<'_> {
             }
             let started = self.at;
             let annotations = self.annotations()?;
-            if self.at_word("apply") && self.peek_at(1).is("{") {
+            if self.at_word("apply") && (self.peek_at(1).is("{") || self.peek_at(1).is("@")) {
                 self.advance();
-                break self.block(annotations)?;
+                break self.body()?;
             }
             let local = match &*self.peek().text.clone() {
                 ";" => {

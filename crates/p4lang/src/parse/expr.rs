@@ -3,7 +3,6 @@
 use super::{Parsed, Parser};
 use crate::ast::{Arg, BinaryOp, Expr, ExprKind, Path, TypeKind, TypeRef, UnaryOp};
 use crate::lex::{TokenKind, number, number_cost, unquote};
-use crate::limits::Resource;
 use crate::source::Span;
 
 /// Binary operators with their precedence; bitwise ones bind tighter than comparisons, unlike C.
@@ -29,8 +28,6 @@ const BINARY: &[(&str, BinaryOp, u8)] = &[
     ("/", BinaryOp::Div, 10),
     ("%", BinaryOp::Mod, 10),
 ];
-/// A copied token costs as much as this many that are read.
-const COPY: u64 = 32;
 const SHIFT: u8 = 8;
 const ADDITIVE: u8 = 9;
 
@@ -166,7 +163,6 @@ impl Parser<'_> {
                 let span = start.to(name.span);
                 expr = make(ExprKind::Member { base: Box::new(expr), name }, span);
             } else if self.take("[") {
-                let before = self.budget.used(Resource::Work);
                 let first = self.expr()?;
                 let kind = if self.take(":") {
                     let lo = self.expr()?;
@@ -174,25 +170,9 @@ impl Parser<'_> {
                 } else if self.at("+") {
                     // e[lo +: width]
                     self.advance();
-                    // The start is copied below, so nested ones double.
-                    self.budget.spend(Resource::Work, COPY * (self.budget.used(Resource::Work) - before));
                     self.expect(":")?;
-                    let width = self.expr()?;
-                    let span = first.span.to(width.span);
-                    let one = make(ExprKind::Int { value: 1.into(), width: None, signed: false }, span);
-                    let sum = make(
-                        ExprKind::Binary {
-                            op: BinaryOp::Add,
-                            left: Box::new(first.clone()),
-                            right: Box::new(width),
-                        },
-                        span,
-                    );
-                    let hi = make(
-                        ExprKind::Binary { op: BinaryOp::Sub, left: Box::new(sum), right: Box::new(one) },
-                        span,
-                    );
-                    ExprKind::Slice { base: Box::new(expr), hi: Box::new(hi), lo: Box::new(first) }
+                    let width = Box::new(self.expr()?);
+                    ExprKind::PlusSlice { base: Box::new(expr), lo: Box::new(first), width }
                 } else {
                     ExprKind::Index { base: Box::new(expr), index: Box::new(first) }
                 };

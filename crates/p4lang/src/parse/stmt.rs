@@ -146,6 +146,7 @@ impl Parser<'_> {
         let name = self.ident()?;
         let kind = match args {
             None => {
+                let ty = self.array_of(ty)?;
                 let init = if self.take("=") { Some(self.expr()?) } else { None };
                 DeclKind::Variable { ty, name, init }
             }

@@ -58,9 +58,18 @@ impl Parser<'_> {
                 TypeKind::Named { path, args }
             }
         };
-        let mut ty = TypeRef { kind, span: start.to(self.before()) };
-        while self.at("[") {
-            self.advance();
+        let ty = TypeRef { kind, span: start.to(self.before()) };
+        self.sizes(ty)
+    }
+
+    /// The type with the sizes in brackets that follow a name, as in C, if there are any.
+    pub(super) fn array_of(&mut self, ty: TypeRef) -> Parsed<TypeRef> {
+        if self.at("[") { self.nested(|p| p.sizes(ty)) } else { Ok(ty) }
+    }
+
+    fn sizes(&mut self, mut ty: TypeRef) -> Parsed<TypeRef> {
+        let start = ty.span;
+        while self.take("[") {
             let size = self.expr()?;
             self.expect("]")?;
             self.higher()?;
@@ -154,6 +163,7 @@ impl Parser<'_> {
             }
             let ty = self.type_ref()?;
             let name = self.ident()?;
+            let ty = self.array_of(ty)?;
             let default = if self.take("=") { Some(self.expr()?) } else { None };
             params.push(Param { annotations, direction, ty, name, default, span: start.to(self.before()) });
             if !self.take(",") {
