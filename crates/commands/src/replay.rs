@@ -114,6 +114,7 @@ impl Replay {
     /// Opens the captures, makes a switch, runs the commands.
     pub fn open(program: Arc<Program>, options: Options) -> Result<(Replay, Pipeline)> {
         let script = options.commands.as_deref().map(Script::read).transpose()?;
+        Outputs::demand_apart(&options.out, options.inputs.iter().map(|(_, path)| path.as_path()))?;
         let mut readers = Vec::new();
         for (port, path) in &options.inputs {
             if *port >= 1 << 9 || *port == dataplane::pipeline::DROP_PORT {

@@ -275,7 +275,11 @@ impl Simulation {
     /// Captures what goes over a port, both ways, to a pcap file: of each packet its first `snap` bytes.
     fn capture(&self, py: Python<'_>, port: u32, path: PathBuf, snap: u32) -> PyResult<()> {
         let port = self.port(port)?;
-        let file = File::create(&path)
+        // The name is one that nobody has; a link there is somebody else's.
+        let file = File::options()
+            .write(true)
+            .create_new(true)
+            .open(&path)
             .map_err(|e| refused(format!("{}: cannot be written: {e}", path.display())))?;
         self.with(py, |network| network.capture(port, Box::new(file), snap)).map_err(refused)
     }
@@ -328,6 +332,11 @@ impl Simulation {
     /// What the ports have done, how late frames left, and how often the thread has woken up.
     fn live_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.live.statistics(py)
+    }
+
+    /// What has happened that an operator should know, since the last time: interfaces that have gone and come back.
+    fn live_messages(&self) -> Vec<String> {
+        self.live.shared().map_or_else(Vec::new, |shared| shared.take_messages())
     }
 
     /// Ends what `go_live` began; the network stays as it is.

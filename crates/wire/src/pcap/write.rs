@@ -1,10 +1,15 @@
-//! One pcap file per port (nanoseconds, little-endian), made under another name and renamed when all is written, so that
-//! nobody ever sees half a file.
+//! One pcap file per port (nanoseconds, little-endian), made in a directory that nobody else can enter and moved when all is
+//! written, so that nobody ever sees half a file, and a name that somebody has prepared leads nowhere.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
 
 use super::error::{CaptureError, Result, plain, unwritable};
 use super::format::{WHOLE, file_header, packet_header};
@@ -13,12 +18,15 @@ use super::format::{WHOLE, file_header, packet_header};
 const FLUSH: usize = 16 << 20;
 
 struct Port {
-    temporary: PathBuf,
     buffer: Vec<u8>,
     /// The file is there.
     made: bool,
     packets: u64,
     bytes: u64,
+}
+
+fn file_name(port: u32) -> String {
+    format!("port{port}.pcap")
 }
 
 /// A finished file.
@@ -32,6 +40,11 @@ pub struct Written {
 
 pub struct Outputs {
     dir: PathBuf,
+    /// The directory itself, wherever its name leads to later.
+    place: OwnedFd,
+    /// The one in it for files that are not whole yet, and its name.
+    private: OwnedFd,
+    private_name: String,
     link_type: u32,
     ports: BTreeMap<u32, Port>,
     waiting: usize,
@@ -45,18 +58,42 @@ impl Outputs {
             CaptureError(format!("{}: cannot be made: {why}", dir.display()))
         })?;
         // Better to learn now than after all packets that nothing can be written here.
-        let probe = dir.join(format!(".probe.{}.part", std::process::id()));
-        File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(|e| unwritable(dir, &e))?;
-        Ok(Outputs { dir: dir.to_owned(), link_type, ports: BTreeMap::new(), waiting: 0 })
+        let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let refused = |e: rustix::io::Errno| unwritable(dir, &e.into());
+        let place = openat(CWD, dir, folder, Mode::empty()).map_err(refused)?;
+        // The standard library's random keys, for a name that nobody can know.
+        let private_name = format!(".tidegate-{:016x}", RandomState::new().build_hasher().finish());
+        mkdirat(&place, &private_name, Mode::RWXU).map_err(refused)?;
+        let private =
+            openat(&place, &private_name, folder | OFlags::NOFOLLOW, Mode::empty()).map_err(refused)?;
+        let ports = BTreeMap::new();
+        Ok(Outputs { dir: dir.to_owned(), place, private, private_name, link_type, ports, waiting: 0 })
+    }
+
+    /// Refuses a directory in which a port's file would replace one of the inputs.
+    pub fn demand_apart<'a>(dir: &Path, inputs: impl Iterator<Item = &'a Path>) -> Result<()> {
+        let same = |a: &fs::Metadata, b: &fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+        let there = Outputs::left_over(dir, &[]);
+        for input in inputs {
+            // One that is not there is somebody else's to report.
+            let Ok(read) = fs::metadata(input) else { continue };
+            if there.iter().any(|path| fs::symlink_metadata(path).is_ok_and(|found| same(&found, &read))) {
+                return Err(CaptureError(format!(
+                    "{}: is read, and what leaves by a port could replace it; give another folder than {}",
+                    input.display(),
+                    dir.display()
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// `time` in nanoseconds; `wire_len` at least the number of bytes.
     pub fn write(&mut self, port: u32, time: u64, bytes: &[u8], wire_len: u32) -> Result<()> {
-        let (dir, link_type) = (&self.dir, self.link_type);
+        let link_type = self.link_type;
         let out = self.ports.entry(port).or_insert_with(|| {
-            let temporary = dir.join(format!(".port{port}.{}.part", std::process::id()));
             let buffer = file_header(link_type, WHOLE).to_vec();
-            Port { temporary, buffer, made: false, packets: 0, bytes: 0 }
+            Port { buffer, made: false, packets: 0, bytes: 0 }
         });
         out.buffer.extend_from_slice(&packet_header(time, bytes.len() as u32, wire_len));
         out.buffer.extend_from_slice(bytes);
@@ -70,14 +107,13 @@ impl Outputs {
     }
 
     fn flush(&mut self) -> Result<()> {
-        for port in self.ports.values_mut().filter(|p| !p.buffer.is_empty()) {
-            let mut options = OpenOptions::new();
-            if port.made {
-                options.append(true)
-            } else {
-                options.write(true).create(true).truncate(true)
-            };
-            let mut file = options.open(&port.temporary).map_err(|e| unwritable(&self.dir, &e))?;
+        // There may be more ports than a process may have files open.
+        for (number, port) in self.ports.iter_mut().filter(|(_, p)| !p.buffer.is_empty()) {
+            let how = if port.made { OFlags::APPEND } else { OFlags::CREATE | OFlags::EXCL };
+            let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | how;
+            let mode = Mode::from_raw_mode(0o666);
+            let opened = openat(&self.private, file_name(*number), flags, mode);
+            let mut file = File::from(opened.map_err(|e| unwritable(&self.dir, &e.into()))?);
             port.made = true;
             file.write_all(&port.buffer).map_err(|e| unwritable(&self.dir, &e))?;
             port.buffer.clear();
@@ -91,8 +127,9 @@ impl Outputs {
         self.flush()?;
         let mut written = Vec::new();
         for (port, out) in &mut self.ports {
-            let path = self.dir.join(format!("port{port}.pcap"));
-            fs::rename(&out.temporary, &path).map_err(|e| unwritable(&path, &e))?;
+            let name = file_name(*port);
+            let path = self.dir.join(&name);
+            renameat(&self.private, &name, &self.place, &name).map_err(|e| unwritable(&path, &e.into()))?;
             out.made = false;
             written.push(Written { port: *port, path, packets: out.packets, bytes: out.bytes });
         }
@@ -118,9 +155,10 @@ impl Outputs {
 impl Drop for Outputs {
     /// What has not got its name is half a file.
     fn drop(&mut self) {
-        for port in self.ports.values().filter(|p| p.made) {
-            // Nothing more can be done if it does not go away.
-            let _ = fs::remove_file(&port.temporary);
+        // Nothing more can be done if it does not go away.
+        for (number, _) in self.ports.iter().filter(|(_, p)| p.made) {
+            let _ = unlinkat(&self.private, file_name(*number), AtFlags::empty());
         }
+        let _ = unlinkat(&self.place, &self.private_name, AtFlags::REMOVEDIR);
     }
 }
