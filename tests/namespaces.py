@@ -126,6 +126,13 @@ class Place:
         self.hosts.append(Host(len(self.hosts) + 1, self, mtu))
         return self.hosts[-1]
 
+    def again(self, host: Host) -> Host:
+        """A host of the same number, after its link was taken away: with a new link."""
+        host.socket.close()
+        ip("netns", "del", host.netns)
+        self.names.remove(host.netns)
+        return Host(host.number, self, 1500)
+
 
 def write_within(netns: str, path: str, text: str) -> None:
     """Write a file of `/proc` as a namespace has it."""

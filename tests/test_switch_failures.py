@@ -8,8 +8,9 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -97,6 +98,78 @@ def test_an_interface_that_goes_down_and_away(two: Place, kind: str) -> None:
     assert not after["ports"][1]["up"]
     # It does not keep the thread awake.
     assert after["wakeups"] - before["wakeups"] < 10
+
+
+@needs_root
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interface_that_is_made_anew_is_opened_again(two: Place, kind: str) -> None:
+    """Another one of the same name: what was bound to the old one hears nothing more, and its name says that it is up."""
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, kind))
+    between(live)
+    told: list[str] = []
+
+    def said(what: str) -> bool:
+        told.extend(live.core.live_messages())
+        return any(what in one for one in told)
+
+    with live:
+
+        def up() -> list[bool]:
+            return [port["up"] for port in live.statistics()["ports"]]
+
+        two.hosts[0].send(frame(1, 2))
+        assert two.hosts[1].receive(1) == [frame(1, 2)]
+        sent = live.statistics()["ports"][1]["sent"]
+        ip("-n", two.name, "link", "del", "p2")
+        wait_for(lambda: said("interface p2 is gone; the other ports go on"))
+        assert up() == [True, False]
+        # The others go on; what was to leave there is counted.
+        two.hosts[0].send(frame(1, 2))
+        wait_for(lambda: live.statistics()["ports"][1]["refused"] == 1)
+        two.hosts[1] = two.again(two.hosts[1])
+        wait_for(lambda: said("interface p2 is back: "))
+        wait_for(lambda: up() == [True, True])
+        for number in range(3):
+            two.hosts[0].send(frame(1, 2, number))
+        assert two.hosts[1].receive(3) == [frame(1, 2, number) for number in range(3)]
+        two.hosts[1].send(frame(2, 1))
+        assert two.hosts[0].receive(1) == [frame(2, 1)]
+        assert live.statistics()["ports"][1]["sent"] == sent + 3
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@needs_root
+def test_no_other_user_can_keep_a_switch_from_starting(two: Place) -> None:
+    """Anybody can bind a name in the abstract namespace."""
+    squat = (
+        "import os, socket, sys; held = []; os.setgid(65534); os.setuid(65534)\n"
+        "for number in range(1, 200):\n"
+        "    one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+        "    one.bind(f'\\0tidegate-interface-{number}')\n"
+        "    held.append(one)\n"
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    command = ["ip", "netns", "exec", two.name, sys.executable, "-c", squat]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as squatter:
+        assert squatter.stdout is not None
+        assert squatter.stdout.readline() == "held\n"
+        with LiveSwitch(p4.compile(LEARNING), ports(two, "packet")):
+            pass
+        squatter.communicate("")
+
+
+@needs_root
+def test_the_folder_of_claims_is_root_s_alone(two: Place) -> None:
+    folder = Path("/run/tidegate")
+    with LiveSwitch(p4.compile(LEARNING), ports(two, "packet")):
+        about = folder.stat()
+        assert (about.st_uid, about.st_mode & 0o777) == (0, 0o700)
 
 
 def ip_packet(payload: bytes) -> bytes:

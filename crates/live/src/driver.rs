@@ -16,7 +16,7 @@ use wire::packet::Written;
 
 use crate::clock::monotonic;
 use crate::interface::{Failure, plain};
-use crate::port::{BATCH, Port};
+use crate::port::{BATCH, Counts, Port};
 use crate::priority::Priority;
 use crate::shared::{Lateness, Shared};
 
@@ -27,6 +27,10 @@ pub struct Wired {
     pub going: Vec<Box<Written>>,
     /// How often in a row it has been said to be in error without having anything to give.
     pub errors: u32,
+    /// What was counted there before its interface was opened again.
+    pub before: Counts,
+    /// Its interface is gone: what is to go out by it is refused.
+    pub lost: bool,
 }
 
 /// A port whose interface is gone is in error for ever; one whose interface has gone down, once.
@@ -140,6 +144,7 @@ impl Driver {
                 }
                 self.wait()?;
                 self.turn();
+                self.exchange()?;
                 priority.look();
             }
             Ok(())
@@ -156,6 +161,26 @@ impl Driver {
         self.publish();
         shared.state.lock().failure = failure;
         shared.announce();
+    }
+
+    /// Takes ports out whose interface is gone, and in that have been opened again; to be called when no frame of theirs is in use.
+    fn exchange(&mut self) -> io::Result<()> {
+        for exchange in self.shared.take_exchanges() {
+            let wired = &mut self.ports[exchange.number];
+            // It may be out already.
+            let _ = epoll::delete(&self.epoll, wired.port.fd());
+            let Some((port, status)) = exchange.opened else {
+                wired.lost = true;
+                continue;
+            };
+            wired.before = wired.before.plus(wired.port.counts());
+            wired.port = port;
+            (wired.lost, wired.errors) = (false, 0);
+            let number = EventData::new_u64(exchange.number as u64);
+            epoll::add(&self.epoll, wired.port.fd(), number, EventFlags::IN)?;
+            self.shared.state.lock().ports[exchange.number] = status;
+        }
+        Ok(())
     }
 
     /// Sleeps until something is to be done, and takes in what has come.
@@ -262,7 +287,11 @@ impl Driver {
         }
         for wired in &mut self.ports {
             if !wired.going.is_empty() {
-                wired.port.send(&wired.going);
+                if wired.lost {
+                    wired.before.refused += wired.going.len() as u64;
+                } else {
+                    wired.port.send(&wired.going);
+                }
                 self.spent.append(&mut wired.going);
             }
         }
@@ -293,9 +322,9 @@ impl Driver {
     fn publish(&mut self) {
         let mut state = self.shared.state.lock();
         for (status, wired) in state.ports.iter_mut().zip(&mut self.ports) {
-            status.counts = wired.port.counts();
+            status.counts = wired.before.plus(wired.port.counts());
             status.mtu = wired.port.interface().mtu();
-            status.up = wired.port.interface().is_up();
+            status.up = !wired.lost && wired.port.interface().is_up();
         }
         state.lateness = self.lateness.clone();
         state.wakeups = self.wakeups;

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
+use crate::claim::Claim;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -75,8 +76,7 @@ pub struct Interface {
     pub index: i32,
     /// For questions; it stays in the interface's namespace.
     control: OwnedFd,
-    /// Whoever has this name has the interface; it goes with the process.
-    _claim: OwnedFd,
+    _claim: Claim,
 }
 
 impl Interface {
@@ -85,20 +85,23 @@ impl Interface {
         let refused = |e: io::Error| Failure(format!("interface {name}: {}", plain(&e)));
         let control =
             socket(AddressFamily::INET, SocketType::DGRAM, SocketFlags::empty()).map_err(refused)?;
-        let mut request = request(name)?;
-        if ask(&control, libc::SIOCGIFINDEX, &mut request).is_err() {
+        request(name)?;
+        let Some(index) = index_of(&control, name) else {
             let place = netns.map_or_else(String::new, |n| format!(" in {}", n.display()));
             return fail(format!("there is no interface {name}{place}; `ip link` lists those there are"));
-        }
-        // SAFETY: the call has filled this field in.
-        let index = unsafe { request.ifr_ifru.ifru_ifindex };
-        let interface = Interface { name: name.to_owned(), index, control, _claim: claim(name, index)? };
+        };
+        let interface = Interface { name: name.to_owned(), index, control, _claim: Claim::of(name, index)? };
         Ok(interface)
     }
 
     fn request(&self) -> libc::ifreq {
         // It was a name when the interface was opened.
         request(&self.name).unwrap_or_else(|_| unreachable!("{} was a name", self.name))
+    }
+
+    /// Whether it is there still; another one of the same name is not it.
+    pub fn is_there(&self) -> bool {
+        index_of(&self.control, &self.name) == Some(self.index)
     }
 
     fn flags(&self) -> io::Result<libc::c_short> {
@@ -110,7 +113,7 @@ impl Interface {
 
     /// Whether it is up; one that is gone is not.
     pub fn is_up(&self) -> bool {
-        self.flags().is_ok_and(|flags| i32::from(flags) & libc::IFF_UP != 0)
+        self.is_there() && self.flags().is_ok_and(|flags| i32::from(flags) & libc::IFF_UP != 0)
     }
 
     pub fn bring_up(&self) -> io::Result<()> {
@@ -125,6 +128,9 @@ impl Interface {
 
     /// Makes flags and queue what they were.
     pub fn restore(&self, settings: Settings) -> io::Result<()> {
+        if !self.is_there() {
+            return Ok(());
+        }
         self.set_queue(settings.queue)?;
         self.set_flags(settings.flags)
     }
@@ -153,6 +159,9 @@ impl Interface {
 
     /// Longest packet, from the IP header on.
     pub fn mtu(&self) -> u32 {
+        if !self.is_there() {
+            return 0;
+        }
         let mut request = self.request();
         match ask(&self.control, libc::SIOCGIFMTU, &mut request) {
             // SAFETY: the call has filled this field in.
@@ -161,6 +170,14 @@ impl Interface {
             Err(_) => 0,
         }
     }
+}
+
+/// The number of an interface of this name in a socket's namespace; nothing if there is none.
+pub fn index_of(control: &OwnedFd, name: &str) -> Option<i32> {
+    let mut request = request(name).ok()?;
+    ask(control, libc::SIOCGIFINDEX, &mut request).ok()?;
+    // SAFETY: the call has filled this field in.
+    Some(unsafe { request.ifr_ifru.ifru_ifindex })
 }
 
 /// What a port changes of an interface that somebody else has made.
@@ -234,29 +251,4 @@ pub fn request(name: &str) -> Result<libc::ifreq, Failure> {
 fn ask(control: &OwnedFd, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
     // SAFETY: these requests read and write an ifreq.
     done(unsafe { libc::ioctl(control.as_raw_fd(), what, std::ptr::from_mut(request)) })
-}
-
-/// Claims an interface in the namespace of this thread, by an abstract name: those are per namespace.
-fn claim(name: &str, index: i32) -> Result<OwnedFd, Failure> {
-    let refused = |e: io::Error| Failure(format!("interface {name}: {}", plain(&e)));
-    let claim = socket(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::empty()).map_err(refused)?;
-    // SAFETY: all zeros is a value of this type.
-    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    let text = format!("tidegate-interface-{index}");
-    for (to, from) in address.sun_path[1..].iter_mut().zip(text.bytes()) {
-        *to = from as libc::c_char;
-    }
-    let length = size_of::<libc::sa_family_t>() + 1 + text.len();
-    // SAFETY: the address is as long as is said.
-    let bound = done(unsafe {
-        libc::bind(claim.as_raw_fd(), std::ptr::from_ref(&address).cast(), length as libc::socklen_t)
-    });
-    match bound {
-        Ok(()) => Ok(claim),
-        Err(e) if e.raw_os_error() == Some(libc::EADDRINUSE) => {
-            fail(format!("interface {name} is taken: it is a port of a running Tidegate already"))
-        }
-        Err(e) => Err(refused(e)),
-    }
 }

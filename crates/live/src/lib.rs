@@ -13,13 +13,15 @@
 //! | `packet`, `packet_sender` | ports by AF_PACKET; frames to an interface by it |
 //! | `xdp`, `xdp_socket`, `bpf` | ports by AF_XDP: the port, its sockets, the program in front of them |
 //! | `tap` | ports by a TAP device |
-//! | `interface` | an interface in a namespace: found, claimed, asked |
+//! | `interface`, `claim` | an interface in a namespace: found, claimed, asked |
+//! | `reopening` | interfaces that go away and come back |
 //! | `segment` | packets that the sender left to its hardware to cut up |
 //! | `merge` | packets that are handed to the kernel as one |
 //! | `sniff` | copies of what an interface receives and sends |
 //! | `clock` | the network's time |
 
 mod bpf;
+mod claim;
 mod clock;
 mod driver;
 mod interface;
@@ -29,6 +31,7 @@ mod packet;
 mod packet_sender;
 mod port;
 mod priority;
+mod reopening;
 mod running;
 mod segment;
 mod shared;

@@ -79,6 +79,23 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// These and others.
+    pub fn plus(self, other: Counts) -> Counts {
+        Counts {
+            received: self.received + other.received,
+            received_bytes: self.received_bytes + other.received_bytes,
+            sent: self.sent + other.sent,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            truncated: self.truncated + other.truncated,
+            overrun: self.overrun + other.overrun,
+            wrong_size: self.wrong_size + other.wrong_size,
+            refused: self.refused + other.refused,
+            completed: self.completed + other.completed,
+            segmented: self.segmented + other.segmented,
+            merged: self.merged + other.merged,
+        }
+    }
+
     /// By the names that users see.
     pub fn named(&self) -> [(&'static str, u64); 11] {
         [

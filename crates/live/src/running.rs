@@ -13,12 +13,16 @@ use crate::clock::Clock;
 use crate::driver::{Driver, Wired};
 use crate::interface::{Failure, plain, within};
 use crate::opening::open;
+use crate::port::Counts;
+use crate::reopening::{Watched, watch};
 use crate::shared::{Shared, Wiring};
 
 /// A network that is live; dropping it ends that.
 pub struct Live {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    /// Opens interfaces again.
+    watcher: Option<JoinHandle<()>>,
 }
 
 impl Live {
@@ -30,11 +34,20 @@ impl Live {
     pub fn start(network: Arc<Mutex<Network>>, wirings: Vec<Wiring>, merge: bool) -> Result<Live, Failure> {
         let mut wired = Vec::new();
         let mut ports = Vec::new();
+        let mut watched = Vec::new();
         for wiring in wirings {
             let netns = wiring.netns.as_deref();
             let (port, status) = within(netns, || open(&wiring, merge))?;
             ports.push(status);
-            wired.push(Wired { port, host: wiring.host, going: Vec::new(), errors: 0 });
+            watched.push(Watched::new(wiring.clone(), port.interface().index)?);
+            wired.push(Wired {
+                port,
+                host: wiring.host,
+                going: Vec::new(),
+                errors: 0,
+                before: Counts::default(),
+                lost: false,
+            });
         }
         let failed = |e: io::Error| Failure(format!("the thread of a live network: {}", plain(&e)));
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
@@ -51,7 +64,12 @@ impl Live {
         let shared = Arc::new(Shared::new(network, Clock::starting_at(start), bell, ports));
         let driver = Driver::new(shared.clone(), wired).map_err(failed)?;
         let thread = std::thread::Builder::new().name("tidegate-live".to_owned()).spawn(move || driver.run());
-        Ok(Live { shared, thread: Some(thread.map_err(failed)?) })
+        let mut live = Live { shared, thread: Some(thread.map_err(failed)?), watcher: None };
+        let shared = live.shared.clone();
+        let looks = move || watch(&shared, watched, merge);
+        let watcher = std::thread::Builder::new().name("tidegate-ports".to_owned()).spawn(looks);
+        live.watcher = Some(watcher.map_err(failed)?);
+        Ok(live)
     }
 
     pub fn shared(&self) -> &Arc<Shared> {
@@ -63,6 +81,10 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::Release);
         self.shared.ring();
+        if let Some(watcher) = self.watcher.take() {
+            watcher.thread().unpark();
+            let _ = watcher.join();
+        }
         if let Some(thread) = self.thread.take() {
             // A panic is in the state.
             let _ = thread.join();

@@ -4,6 +4,7 @@
 //! The network stands behind a fair mutex. The thread holds it while it puts packets in and runs the network, a batch at a time, and
 //! not while it reads, writes or sleeps; it hands it over between batches to whoever waits.
 
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use units::Time;
 
 use crate::clock::Clock;
 use crate::interface::Failure;
-use crate::port::{Counts, Kind};
+use crate::port::{Counts, Kind, Port};
 
 /// A host that is outside, and the interface that it is reached by.
 #[derive(Debug, Clone)]
@@ -38,6 +39,13 @@ pub struct PortStatus {
     /// Why it is not the kind that would be better.
     pub notice: Option<String>,
     pub counts: Counts,
+}
+
+/// A port whose interface is gone, or has been opened again.
+pub(crate) struct Exchange {
+    pub(crate) number: usize,
+    /// `None`: the interface is gone.
+    pub(crate) opened: Option<(Box<dyn Port>, PortStatus)>,
 }
 
 /// How much later than they should have frames left.
@@ -63,7 +71,14 @@ pub struct Shared {
     heard: Condvar,
     pub(crate) state: Mutex<State>,
     pub(crate) told: Condvar,
+    /// Ports that the thread is to exchange.
+    exchanges: Mutex<Vec<Exchange>>,
+    /// What an operator should know, until somebody takes it.
+    messages: Mutex<VecDeque<String>>,
 }
+
+/// Messages that wait for somebody; older ones are dropped.
+const MOST_MESSAGES: usize = 256;
 
 #[derive(Default)]
 pub(crate) struct State {
@@ -97,6 +112,8 @@ impl Shared {
             heard: Condvar::new(),
             state: Mutex::new(State { ports, ..State::default() }),
             told: Condvar::new(),
+            exchanges: Mutex::default(),
+            messages: Mutex::default(),
         }
     }
 
@@ -127,6 +144,28 @@ impl Shared {
     pub(crate) fn ring(&self) {
         // It cannot fail but for a full counter, which wakes the thread as well.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    pub(crate) fn exchange(&self, exchange: Exchange) {
+        self.exchanges.lock().push(exchange);
+        self.ring();
+    }
+
+    pub(crate) fn take_exchanges(&self) -> Vec<Exchange> {
+        std::mem::take(&mut *self.exchanges.lock())
+    }
+
+    pub(crate) fn say(&self, message: String) {
+        let mut messages = self.messages.lock();
+        if messages.len() == MOST_MESSAGES {
+            messages.pop_front();
+        }
+        messages.push_back(message);
+    }
+
+    /// What has happened since the last time that an operator should know: interfaces that have gone and come back.
+    pub fn take_messages(&self) -> Vec<String> {
+        self.messages.lock().drain(..).collect()
     }
 
     pub(crate) fn announce(&self) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -110,11 +111,13 @@ class LiveSwitch:
     def wait(
         self, ended: Callable[[], bool], beat: Callable[[], None] | None = None, every_s: float = LOOK_S
     ) -> None:
-        """Hand over messages until `ended` says so; call `beat` now and then."""
+        """Hand over messages until `ended` says so; call `beat` now and then. Says what becomes of interfaces."""
         while not ended():
             end = self.core.now() + int(every_s * units.PS_PER_S)
             while not ended() and self.core.live_until(min(end, self.core.now() + LOOK)) < end:
                 self.messages.poll()
+            for said in self.core.live_messages():
+                sys.stderr.write(f"{said}\n")
             if beat is not None:
                 beat()
 

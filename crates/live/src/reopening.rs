@@ -1,0 +1,84 @@
+//! Interfaces that go away and come back: a thread looks for them now and then and opens them again, while the others go on.
+//!
+//! An interface that is made anew has another number, and what was bound to the old one hears and sends nothing more. A name is not
+//! enough to notice that.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::park_timeout;
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use crate::interface::{Failure, index_of, plain, socket, within};
+use crate::opening::open;
+use crate::shared::{Exchange, Shared, Wiring};
+
+/// How often it looks: some system calls for each port.
+const PERIOD: Duration = Duration::from_millis(200);
+
+/// A port's interface as it was seen last.
+pub struct Watched {
+    wiring: Wiring,
+    /// For questions; it stays in the interface's namespace.
+    control: OwnedFd,
+    index: i32,
+    lost: bool,
+    /// Why it could not be opened again.
+    said: Option<Failure>,
+}
+
+impl Watched {
+    pub fn new(wiring: Wiring, index: i32) -> Result<Watched, Failure> {
+        let asked = || {
+            socket(AddressFamily::INET, SocketType::DGRAM, SocketFlags::empty())
+                .map_err(|e| Failure(format!("interface {}: {}", wiring.interface, plain(&e))))
+        };
+        let control = within(wiring.netns.as_deref(), asked)?;
+        Ok(Watched { wiring, control, index, lost: false, said: None })
+    }
+
+    fn look(&mut self, number: usize, shared: &Shared, merge: bool) {
+        let name = &self.wiring.interface;
+        let there = index_of(&self.control, name);
+        if there == Some(self.index) && !self.lost {
+            return;
+        }
+        if !self.lost {
+            self.lost = true;
+            shared.exchange(Exchange { number, opened: None });
+            shared.say(format!(
+                "interface {name} is gone; the other ports go on, and it is opened again when it is back"
+            ));
+        }
+        // A TAP device that somebody has removed is not made again unasked.
+        if there.is_none() {
+            return;
+        }
+        match within(self.wiring.netns.as_deref(), || open(&self.wiring, merge)) {
+            Ok((port, status)) => {
+                self.index = port.interface().index;
+                (self.lost, self.said) = (false, None);
+                shared.say(format!("interface {name} is back: {}, MTU {}", status.kind, status.mtu));
+                shared.exchange(Exchange { number, opened: Some((port, status)) });
+            }
+            // It is tried again. Once is enough to say why not.
+            Err(why) if self.said.as_ref() != Some(&why) => {
+                shared.say(format!("interface {name} cannot be opened again yet: {why}"));
+                self.said = Some(why);
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Looks until the network is no longer live.
+pub fn watch(shared: &Arc<Shared>, mut ports: Vec<Watched>, merge: bool) {
+    while !shared.stopping.load(Ordering::Acquire) {
+        for (number, port) in ports.iter_mut().enumerate() {
+            port.look(number, shared, merge);
+        }
+        park_timeout(PERIOD);
+    }
+}
