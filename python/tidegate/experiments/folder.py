@@ -63,6 +63,7 @@ class Work:
         """Raises `TidegateError` unless a run can be put there."""
         self.out = out
         self._made: list[Path] = []
+        self._lock: int | None = None
         try:
             self.place = _resolved(out)
             _demand_ours(out, self.place)
@@ -82,6 +83,8 @@ class Work:
                     self._demand_room()
                 except BaseException:
                     shutil.rmtree(self._base, ignore_errors=True)
+                    if self._lock is not None:
+                        os.close(self._lock)
                     raise
             except BaseException:
                 self._remove_parents()
@@ -201,7 +204,9 @@ class Work:
     def discard(self) -> None:
         """Remove what is beside the run's place."""
         shutil.rmtree(self._base, ignore_errors=True)
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
         self._remove_parents()
 
 
@@ -327,7 +332,11 @@ def remove(folder: Path) -> None:
 
 def _is_left(folder: Path) -> bool:
     """Whether a folder is one that a killed process has left."""
-    return folder.name == "run" and folder.parent.name.endswith(".part")
+    return (
+        folder.name == "run"
+        and re.fullmatch(r"\..+\.[a-z0-9_]{8}\.part", folder.parent.name) is not None
+        and _is_kind(folder.parent / LOCK, stat.S_ISREG)
+    )
 
 
 def remove_left(out: Path) -> None:
