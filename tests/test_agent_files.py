@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from tidegate import TidegateError
 from tidegate.lab.interfaces import namespace_cookie
-from tidegate.systems.pacing.service import left
+from tidegate.systems.pacing.service import left, service
+from tidegate.systems.pacing.service.settings import read_keys
 
 GOOD = {"ipv4/tcp_tso_rtt_log": "9"}
 
@@ -82,3 +84,33 @@ def test_a_folder_that_others_can_write_has_no_lock(place: Path) -> None:
     place.with_suffix(".lock").symlink_to("/etc/passwd")
     with pytest.raises(TidegateError, match="cannot be written"):
         left.lock()
+
+
+def test_what_another_user_s_process_says_is_not_the_agent_s_word(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "ADDRESS", f"\0tidegate-test-{os.getpid()}")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as squatter:
+        squatter.bind(service.ADDRESS)
+        squatter.listen()
+        monkeypatch.setattr(service, "_peer", lambda _: (4711, 65533))
+        with pytest.raises(TidegateError, match="process 4711 of user 65533 has taken the name"):
+            service.ask()
+        # The agent works without a status.
+        claim = service.Claim(0.1)
+        assert claim.socket is None
+        with pytest.raises(TidegateError, match="an agent runs already"):
+            service.Claim(0.1)
+        claim.close()
+        assert list(place.parent.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changes owners")
+def test_a_key_file_of_another_user(tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text('keys = ["0123456789abcdef", "fedcba9876543210"]\n')
+    file.chmod(0o600)
+    assert read_keys(file).signing == 0
+    os.chown(file, 65534, 65534)
+    with pytest.raises(TidegateError, match="is of user 65534, who knows the keys: chown 0"):
+        read_keys(file)
