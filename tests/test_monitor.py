@@ -21,6 +21,7 @@ from scapy.layers.l2 import CookedLinux, Dot1Q, Ether
 from scapy.packet import Packet, Raw
 from scapy.utils import PcapNgWriter, PcapWriter, wrpcap
 
+from conftest import Run
 from rtt_tools import compare, compare_timestamps, needs_tcptrace, needs_tshark, ours
 from tidegate import TidegateError
 from tidegate.monitor import chosen, watch
@@ -434,6 +435,30 @@ def test_what_cannot_be_watched(tmp_path: Path) -> None:
         TidegateError, match=r"wifi.pcap: packets of link type 105; the monitor reads Ethernet"
     ):
         watch([wifi])
+
+
+def test_files_that_are_not_written(tidegate: Run, lab: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_text("mine")
+    for name in ("samples.csv", "flows.parquet", "figure.png"):
+        (tmp_path / name).symlink_to(target)
+    ran = tidegate("monitor", lab, "--samples", tmp_path / "samples.csv")
+    assert (ran.code, ran.err) == (
+        1,
+        f"{tmp_path}/samples.csv: it is a symbolic link; give the file itself\n",
+    )
+    words = ["--parquet", tmp_path / "flows.parquet", "--figure", tmp_path / "figure.png"]
+    assert tidegate("monitor", lab, *words).code == 0
+    assert target.read_text() == "mine"
+    assert pl.read_parquet(tmp_path / "flows.parquet").height > 0
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    capture = tmp_path / "capture.csv"
+    capture.write_bytes(lab.read_bytes())
+    before = capture.read_bytes()
+    ran = tidegate("monitor", capture, "--samples", capture)
+    assert ran.code == 1
+    assert "is one of the captures, which it would replace; give another name" in ran.err
+    assert capture.read_bytes() == before
 
 
 def test_more_connections_than_are_watched(tmp_path: Path) -> None:

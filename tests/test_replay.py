@@ -1,5 +1,6 @@
 """`tidegate replay`."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -170,6 +171,45 @@ def test_places_that_cannot_be_read_or_written(tidegate: Run, tmp_path: Path) ->
     assert "it is a directory" in ran.err
     ran = tidegate("replay", ROUTER, "--in", f"600={tmp_path / 'in'}", "--out", tmp_path / "out")
     assert (ran.code, "ports are 0 to 510" in ran.err) == (1, True)
+
+
+def test_names_that_somebody_has_prepared_lead_nowhere(tidegate: Run, tmp_path: Path, commands: Path) -> None:
+    (tmp_path / "in").write_bytes(pcap([(START, PACKET)]))
+    out, target = tmp_path / "out", tmp_path / "target"
+    out.mkdir()
+    target.write_text("mine")
+    for name in (f".probe.{os.getpid()}.part", f".port3.{os.getpid()}.part", "port3.pcap"):
+        (out / name).symlink_to(target)
+    ran = tidegate(
+        "replay", ROUTER, "--in", f"1={tmp_path / 'in'}", "--out", out, "--commands", commands, "--json"
+    )
+    assert (ran.code, ran.err) == (0, "")
+    assert target.read_text() == "mine"
+    assert len(read_pcap(out / "port3.pcap")) == 1
+    assert not (out / "port3.pcap").is_symlink()
+    assert [p.name for p in out.iterdir() if not p.is_symlink()] == ["port3.pcap"]
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_an_input_is_not_replaced_by_an_output(
+    tidegate: Run, tmp_path: Path, commands: Path, linked: bool
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    read = out / "port3.pcap"
+    read.write_bytes(pcap([(START, PACKET)]))
+    before = read.read_bytes()
+    given = read
+    if linked:
+        given = tmp_path / "link"
+        given.symlink_to(read)
+    ran = tidegate("replay", ROUTER, "--in", f"1={given}", "--out", out, "--commands", commands)
+    assert ran.code == 1
+    assert ran.err == (
+        f"{given}: is read, and what leaves by a port could replace it; give another folder than {out}\n"
+    )
+    assert read.read_bytes() == before
+    assert list(out.iterdir()) == [read]
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path, commands: Path) -> None:

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -64,7 +65,14 @@ struct Samples(Option<(PathBuf, BufWriter<File>)>);
 impl Samples {
     fn create(path: Option<&Path>) -> Result<Samples, Failure> {
         let Some(path) = path else { return Ok(Samples(None)) };
-        let file = File::create(path).map_err(|e| unwritable(path, &e))?;
+        // Where others can write, a link would lead to any file of this user's.
+        let nofollow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+        let mut how = File::options();
+        let file = how.write(true).create(true).truncate(true).custom_flags(nofollow).open(path);
+        let file = file.map_err(|e| match path.is_symlink() {
+            true => Failure(format!("{}: it is a symbolic link; give the file itself", path.display())),
+            false => unwritable(path, &e),
+        })?;
         let mut samples = Samples(Some((path.to_owned(), BufWriter::new(file))));
         samples.line("time_s,src,src_port,dst,dst_port,ack,rtt_ms")?;
         Ok(samples)
