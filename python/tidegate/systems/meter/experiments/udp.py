@@ -13,7 +13,15 @@ from tidegate.measures import last
 from tidegate.plots import all_rows
 from tidegate.results import Result
 from tidegate.systems.meter.controller import Meter
-from tidegate.systems.meter.experiments.testbed import SCHEMES, SETTLED_S, Ours, Seconds, history, star
+from tidegate.systems.meter.experiments.testbed import (
+    SCHEMES,
+    SETTLED_S,
+    WHY_TOLD,
+    Ours,
+    Seconds,
+    history,
+    star,
+)
 
 
 @experiment("meter.udp", backends=("sim", "live"), quick={"duration_s": 30})
@@ -76,8 +84,7 @@ def udp(
         if below:
             loss = medians(below, "loss", label)
             statement = "a constant rate below the target passes whole"
-            why = "not explained"
-            out.append(between("whole", "ours", statement, loss, 0.0, 0.0, why=why, form=Percents()))
+            out.append(between("whole", "ours", statement, loss, 0.0, 0.0, why=WHY_TOLD, form=Percents()))
         return out
 
     def draw(runs: list[Run]) -> Figure:
