@@ -28,6 +28,17 @@ def test_quick_runs_hold(name: str, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "figure.png").exists()
 
 
+@pytest.mark.slow
+def test_a_fair_meter_in_the_router_s_place_gives_each_flow_its_share(tmp_path: Path) -> None:
+    settings = {"contenders": ("meter", "fifo"), "flows": (1,), "rate_mbps": 30.0, "duration_s": 30.0}
+    rows = run(
+        "separation.mix", {**find("separation.mix").parameters(), **settings}, seeds=[1], out=tmp_path / "out"
+    )["rows"]
+    jain = {row["contender"]: row["jain"] for row in rows}
+    assert jain["meter"] > 0.97
+    assert jain["fifo"] < 0.8
+
+
 def rows_of_fct(gain: float, *, htcp: float = 1.0, right: float = 1.0) -> list[Row]:
     """Means as the paper tells them, if `gain` is below 1."""
     rows: list[Row] = []
