@@ -13,6 +13,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The Cargo profile of everything, where it is to be one: .ci/run says so.
 PROFILE := $(TIDEGATE_PROFILE)
+TOOLCHAIN := $(shell tools/toolchain.sh)
+ifneq ($(TOOLCHAIN),)
+export RUSTUP_TOOLCHAIN := $(TOOLCHAIN)
+endif
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.p4' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 # Packages of a lock file, into an environment, with their bytecode: by uv, which is quicker, or where it cannot (its settings
