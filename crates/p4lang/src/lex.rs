@@ -217,9 +217,13 @@ pub struct Number {
     pub signed: bool,
 }
 
+/// Digits of a number.
+const MAX_DIGITS: usize = 100_000;
+
 /// Steps of work that [`number`] takes: decimal digits cost their square.
 pub fn number_cost(text: &str) -> usize {
-    1 + text.len() * text.len() / 10_000
+    let digits = text.len().min(MAX_DIGITS);
+    1 + text.len() / 64 + digits * digits / 10_000
 }
 
 /// Reads `12`, `0x1F`, `0b10_01`, `0o17`, `0d9`, `8w255`, `4s0b1010` (section 6.4.3.2).
@@ -252,7 +256,7 @@ pub fn number(text: &str) -> Result<Number, String> {
     if digits.is_empty() {
         return Err(format!("`{text}` has no {base} digits"));
     }
-    if digits.len() > 100_000 {
+    if digits.len() > MAX_DIGITS {
         return Err("this number has too many digits".to_owned());
     }
     let value = BigInt::parse_bytes(&digits, radix)

@@ -48,6 +48,9 @@ impl Checker {
                 PropertyKind::Key(keys) => def.keys = keys.iter().filter_map(|k| self.table_key(k)).collect(),
                 PropertyKind::Actions(actions) => {
                     for action in actions {
+                        if self.stop(action.span, 1) {
+                            break;
+                        }
                         if let Some(action) = self.table_action(action, &def.actions) {
                             def.actions.push(action);
                         }

@@ -152,7 +152,8 @@ impl Checker {
                 "too-large",
                 written.span,
                 format!("a value of this type has more than {MAX_SCALARS} fields or {MAX_TYPE_DEPTH} levels"),
-            );
+            )
+            .help = Some("use smaller stacks, fewer fields, or fewer structs in one another".into());
             return Type::Unknown;
         }
         ty

@@ -1,10 +1,9 @@
 //! Assignment of values to stores.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::expr::Value;
-use super::store::Store;
+use super::store::{Places, Store};
 use super::{Lowerer, build};
 use crate::ir::{BinOp, Expr, ExprKind, HeaderRef, Place, Stmt, VarHome, VarId};
 
@@ -41,6 +40,11 @@ impl Lowerer<'_> {
     }
 
     pub(super) fn assign(&mut self, dst: &Store, value: Value) {
+        if let Store::Struct(items) | Store::Union(items) = dst
+            && !matches!(&value, Value::Store(Store::Struct(from) | Store::Union(from)) if Rc::ptr_eq(items, from))
+        {
+            self.budget.work(items.len());
+        }
         match (dst, value) {
             (Store::Unit, _) | (_, Value::Unit | Value::Str) => {}
             (_, Value::Store(src)) if src == *dst => {}
@@ -119,7 +123,7 @@ impl Lowerer<'_> {
     /// Field by field, as if all values had been read before the first is written.
     fn assign_all(&mut self, items: &[Store], values: Vec<Value>) {
         let mut kept = Vec::with_capacity(values.len());
-        let mut written = Written::default();
+        let mut written = Places::default();
         for (index, value) in values.into_iter().enumerate() {
             let clash = written.read_by(&value);
             if let Some(item) = items.get(index) {
@@ -237,37 +241,13 @@ impl Lowerer<'_> {
     }
 }
 
-/// Places that are written.
-#[derive(Default)]
-struct Written {
-    vars: HashSet<VarId>,
-    /// One with a run-time index is among them, which may be any element.
-    element: bool,
-}
-
-impl Written {
-    fn add(&mut self, store: &Store) {
-        store.places(&mut |place| match place {
-            Place::Var(var) => {
-                self.vars.insert(*var);
-            }
-            Place::Elem { .. } => self.element = true,
-        });
-    }
-
-    fn has(&self, place: &Place) -> bool {
-        match place {
-            Place::Var(var) => self.element || self.vars.contains(var),
-            Place::Elem { .. } => self.element || !self.vars.is_empty(),
-        }
-    }
-
+impl Places {
     /// Whether evaluating the value reads one of them.
     fn read_by(&self, value: &Value) -> bool {
         match value {
             Value::Store(from) => {
                 let mut found = false;
-                from.places(&mut |place| found |= self.has(place));
+                from.places(&mut |place| found |= self.may_have(place));
                 found
             }
             Value::Scalar(e) => self.read_by_expr(e),
@@ -279,7 +259,7 @@ impl Written {
     fn read_by_expr(&self, e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Const(_) | ExprKind::PacketLength => false,
-            ExprKind::Read(p) => self.has(p),
+            ExprKind::Read(p) => self.may_have(p),
             ExprKind::Not(a)
             | ExprKind::Neg(a)
             | ExprKind::ZeroExtend(a)
@@ -289,7 +269,7 @@ impl Written {
                 self.read_by_expr(a) || self.read_by_expr(b)
             }
             ExprKind::Select(c, a, b) => self.read_by_expr(c) || self.read_by_expr(a) || self.read_by_expr(b),
-            ExprKind::VarbitEq(a, b) => self.has(a) || self.has(b),
+            ExprKind::VarbitEq(a, b) => self.may_have(a) || self.may_have(b),
         }
     }
 }

@@ -10,6 +10,7 @@ use super::expr::Value;
 use super::store::{Life, Store};
 use super::{Binding, Flow, Lowered, Lowerer, build};
 use crate::ast::Direction;
+use crate::check::consts;
 use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, ParamDef, Type};
 use crate::ir::{Place, Stmt};
 use crate::source::Span;
@@ -20,7 +21,11 @@ pub(super) type CopyOut = (Dest, Store);
 impl Lowerer<'_> {
     pub(super) fn param(&self, id: DefId) -> ParamDef {
         match &self.def(id).kind {
-            DefKind::Param(p) => p.clone(),
+            DefKind::Param(p) => {
+                let weight = p.default.as_ref().map_or(0, consts::weight);
+                self.budget.work(weight / 32);
+                p.clone()
+            }
             _ => ParamDef { direction: Direction::None, ty: Type::Unknown, default: None, optional: true },
         }
     }
@@ -134,6 +139,8 @@ impl Lowerer<'_> {
                 _ => None,
             });
         }
+        let size: usize = named.iter().flatten().map(Store::size).sum();
+        self.budget.work(size * (named.len() + 1) / 4);
         for (index, (param, arg)) in params.iter().zip(args).enumerate() {
             let def = self.param(*param);
             let ty = self.ty(&def.ty);

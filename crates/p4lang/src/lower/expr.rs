@@ -205,6 +205,9 @@ impl Lowerer<'_> {
 
     /// A number; one without a width gets as many bits as it needs, at least 32.
     fn int(&self, value: &BigInt, width: Option<u32>) -> Value {
+        let bits = width.map_or(value.bits() as usize, |width| width as usize);
+        self.budget.work(bits / 512);
+        self.budget.bytes(bits / 8);
         match width {
             Some(0) => Value::Unit,
             Some(width) => Value::Scalar(build::signed_constant(value, width)),
@@ -321,6 +324,12 @@ impl Lowerer<'_> {
     /// An operation on two scalars; `ty` is the left one's type.
     pub(super) fn combine(&mut self, op: BinaryOp, left: Expr, right: Expr, ty: &Type) -> Expr {
         let sign = self.is_signed(ty);
+        if matches!((&left.kind, &right.kind), (ExprKind::Const(_), ExprKind::Const(_))) {
+            let words = left.width.max(right.width) as usize / 64 + 1;
+            let multiplies = matches!(op, BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod);
+            self.budget.work(if multiplies { words * words } else { words } / 8);
+            self.budget.bytes(8 * words);
+        }
         let op = match (op, sign) {
             (BinaryOp::Concat, _) => return build::concat(left, right),
             (BinaryOp::And, _) => return build::and(left, right),

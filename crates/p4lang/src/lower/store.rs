@@ -1,5 +1,6 @@
 //! Where values are stored: structs, headers, unions and stacks flattened into scalar variables.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use crate::ast::{AnnotationBody, TypeKind, TypeRef};
@@ -15,7 +16,7 @@ use super::Lowerer;
 use crate::limits::Resource;
 
 /// The storage of one value. Parts are shared, so that copies cost little.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(super) enum Store {
     /// Nothing: a zero-width field.
     Unit,
@@ -35,6 +36,23 @@ pub(super) enum Store {
         id: StackId,
         elements: Rc<Vec<Store>>,
     },
+}
+
+/// Whether both are the same place. What belongs to a header follows from the header.
+impl PartialEq for Store {
+    fn eq(&self, other: &Store) -> bool {
+        match (self, other) {
+            (Store::Unit, Store::Unit) => true,
+            (Store::Scalar(a, v), Store::Scalar(b, w)) => a == b && v == w,
+            (Store::Varbit(a), Store::Varbit(b)) => a == b,
+            (Store::Struct(a), Store::Struct(b)) | (Store::Union(a), Store::Union(b)) => {
+                Rc::ptr_eq(a, b) || a == b
+            }
+            (Store::Header { header: a, .. }, Store::Header { header: b, .. }) => a == b,
+            (Store::Stack { id: a, .. }, Store::Stack { id: b, .. }) => a == b,
+            _ => false,
+        }
+    }
 }
 
 /// How scalars of a new store live.
@@ -140,21 +158,37 @@ impl Store {
 
     /// Whether the two may share storage.
     pub(super) fn overlaps(&self, other: &Store) -> bool {
-        let mut mine = Vec::new();
-        self.places(&mut |p| mine.push(p.clone()));
-        if mine.is_empty() {
-            return false;
-        }
+        let mut mine = Places::default();
+        mine.add(self);
         let mut clash = false;
-        other.places(&mut |p| {
-            clash = clash
-                || mine.iter().any(|m| match (m, p) {
-                    (Place::Var(a), Place::Var(b)) => a == b,
-                    // One with a run-time index may be any element.
-                    _ => true,
-                });
-        });
+        other.places(&mut |place| clash |= mine.may_have(place));
         clash
+    }
+}
+
+/// A set of places.
+#[derive(Default)]
+pub(super) struct Places {
+    vars: HashSet<VarId>,
+    /// One with a run-time index is among them, which may be any element.
+    element: bool,
+}
+
+impl Places {
+    pub(super) fn add(&mut self, store: &Store) {
+        store.places(&mut |place| match place {
+            Place::Var(var) => {
+                self.vars.insert(*var);
+            }
+            Place::Elem { .. } => self.element = true,
+        });
+    }
+
+    pub(super) fn may_have(&self, place: &Place) -> bool {
+        match place {
+            Place::Var(var) => self.element || self.vars.contains(var),
+            Place::Elem { .. } => self.element || !self.vars.is_empty(),
+        }
     }
 }
 
