@@ -13,7 +13,7 @@ fn engines() -> Mutex<(Pipeline, Pipeline)> {
     let compiled = p4lang::compile_str("everything.p4", source, None, &p4lang::Options::default());
     let program = Arc::new(compiled.program.expect("the program is part of the tests"));
     let jit = Pipeline::compiled(program.clone(), 1).expect("the program has native code");
-    Mutex::new((Pipeline::interpreted(program, 1), jit))
+    Mutex::new((Pipeline::interpreted(program, 1).unwrap(), jit))
 }
 
 fuzz_target!(|bytes: &[u8]| {

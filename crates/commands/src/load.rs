@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dataplane::pipeline::Pipeline;
+use dataplane::pipeline::{self, Pipeline};
 use p4lang::Limits;
 use p4lang::diag::{Diagnostic, Severity};
 use p4lang::ir::Program;
@@ -132,19 +132,20 @@ pub fn program_from_text(name: &str, text: &str) -> Result<Arc<Program>> {
 /// A switch that runs the program, and a note if it is not run in the usual way.
 pub fn pipeline(program: Arc<Program>, engine: Engine, seed: u64) -> Result<(Pipeline, Option<String>)> {
     match engine {
-        Engine::Interp => Ok((Pipeline::interpreted(program, seed), None)),
+        Engine::Interp => refuse(Pipeline::interpreted(program, seed)).map(|pipeline| (pipeline, None)),
         Engine::Jit => match Pipeline::compiled(program, seed) {
             Ok(pipeline) => Ok((pipeline, None)),
             Err(why) => fail(why.to_string()),
         },
-        Engine::Auto => match Pipeline::compiled(program.clone(), seed) {
-            Ok(pipeline) => Ok((pipeline, None)),
-            Err(why) => {
-                let note = format!("{why}: the interpreter runs it, which is slower");
-                Ok((Pipeline::interpreted(program, seed), Some(note)))
-            }
-        },
+        Engine::Auto => {
+            let (pipeline, why) = refuse(Pipeline::new(program, seed))?;
+            Ok((pipeline, why.map(|why| format!("{why}: the interpreter runs it, which is slower"))))
+        }
     }
+}
+
+fn refuse<T>(made: std::result::Result<T, pipeline::Refused>) -> Result<T> {
+    made.map_err(|why| Failure(why.to_string()))
 }
 
 /// Text of a file that should be text: bytes that are not UTF-8 are refused with their line.

@@ -9,7 +9,7 @@ use dataplane::pipeline::Pipeline;
 fn said(program: &str, commands: &[&str]) -> Vec<Result<String, String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/p4").join(program);
     let source = Source { path, ..Default::default() };
-    let mut pipeline = Pipeline::interpreted(source.program().unwrap(), 0);
+    let mut pipeline = Pipeline::interpreted(source.program().unwrap(), 0).unwrap();
     let mut session = Session { pipeline: &mut pipeline, now: 0 };
     commands.iter().map(|line| session.execute(line).unwrap()).collect()
 }
@@ -148,7 +148,7 @@ fn rates_below_one_a_second() {
 fn a_file_for_a_switch_with_queues() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/p4/ch14_tables/runtime.p4");
     let source = Source { path, ..Default::default() };
-    let mut pipeline = Pipeline::interpreted(source.program().unwrap(), 0);
+    let mut pipeline = Pipeline::interpreted(source.program().unwrap(), 0).unwrap();
     let text = "table_add t put 0x10&&&0xf0 1 => 7 8 3\n\
                 reset_state // from nothing\n\
                 # queues\n\

@@ -142,7 +142,7 @@ proptest! {
         commands in prop::collection::vec(command(), 0..40),
         packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..4),
     ) {
-        let mut pipeline = Pipeline::interpreted(program(), 1);
+        let mut pipeline = Pipeline::interpreted(program(), 1).unwrap();
         let mut outputs = Vec::new();
         for line in &commands {
             let mut session = Session { pipeline: &mut pipeline, now: 0 };

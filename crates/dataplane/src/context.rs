@@ -1,6 +1,6 @@
 //! One pass of one packet through one block: what executors read and write.
 
-use p4lang::ir::{CloneKind, LOOP_BUDGET};
+use p4lang::ir::CloneKind;
 
 use crate::state::State;
 use crate::trace::Trace;
@@ -33,7 +33,8 @@ pub struct Context<'a> {
     pub now: u64,
     /// Bytes on the wire, for counters and meters.
     pub wire_len: u64,
-    pub loop_budget: u32,
+    /// What is left of the work that the packet may cause, in units of [`crate::cost`].
+    pub work: u64,
     pub requests: Requests,
     pub rng: &'a mut SplitMix,
     pub trace: Option<&'a mut Trace>,
@@ -45,8 +46,10 @@ impl Context<'_> {
         self.packet.get(self.cursor.div_ceil(8)..).unwrap_or(&[])
     }
 
-    /// Before each top-level block.
-    pub fn refill(&mut self) {
-        self.loop_budget = LOOP_BUDGET;
+    /// Takes so much of the work that is left; if that is more than there is, the packet is to be dropped.
+    pub fn charge(&mut self, cost: u64) -> Result<(), DropReason> {
+        let left = self.work.checked_sub(cost);
+        self.work = left.unwrap_or(0);
+        left.map(|_| ()).ok_or(DropReason::WorkBudget)
     }
 }

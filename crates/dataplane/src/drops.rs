@@ -8,8 +8,8 @@ pub enum DropReason {
     Ingress,
     /// `egress_spec` was 511 after egress.
     Egress,
-    /// [`p4lang::ir::LOOP_BUDGET`] ran out.
-    LoopBudget,
+    /// More work than [`crate::cost::WORK_BUDGET`].
+    WorkBudget,
     Assertion,
     Assumption,
     /// Resubmitted or recirculated too often.
@@ -28,7 +28,7 @@ impl DropReason {
         match self {
             DropReason::Ingress => "dropped in ingress",
             DropReason::Egress => "dropped in egress",
-            DropReason::LoopBudget => "loop budget",
+            DropReason::WorkBudget => "work budget",
             DropReason::Assertion => "assertion",
             DropReason::Assumption => "assumption",
             DropReason::Recirculation => "recirculation limit",

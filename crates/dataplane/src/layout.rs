@@ -16,9 +16,13 @@ use num_bigint::BigUint;
 use p4lang::ir::{Header, HeaderId, Program, StackId, Var, VarHome, VarId};
 
 use crate::reads::reads;
+use crate::refused::Refused;
 
 /// Unused bytes at the end of the frame.
 pub const SLACK: usize = 16;
+
+/// Bytes that a frame may have: each packet that waits in a queue holds one, and all of it is zeroed for each packet.
+pub const MAX_FRAME: usize = 1 << 16;
 
 /// Where one scalar is. All offsets are bytes from the start of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +73,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    pub fn new(program: &Program) -> Layout {
+    /// # Errors
+    /// A frame of more than [`MAX_FRAME`] bytes.
+    pub fn new(program: &Program) -> Result<Layout, Refused> {
         let mut layout = Layout {
             slots: vec![Slot::Words { base: 0, width: 1 }; program.vars.len()],
             headers: vec![
@@ -80,43 +86,48 @@ impl Layout {
             persistent_len: 0,
             frame_len: 0,
         };
+        // Offsets are 64 bits wide until the frame is known to be small.
         let mut at = 0;
         let read = reads(program);
         layout.words(program, VarHome::Global, &mut at, |var| read.contains(&var));
         layout.words(program, VarHome::Global, &mut at, |var| !read.contains(&var));
         for (slot, var) in layout.slots.iter_mut().zip(&program.vars) {
             if let VarHome::NextIndex(_) = var.home {
-                *slot = Slot::U32 { base: at };
+                *slot = Slot::U32 { base: narrow(at) };
                 at += 4;
             }
         }
         layout.headers(program, false, &mut at);
         at = align(at, 8);
-        layout.persistent_len = at as usize;
+        let persistent_len = at;
         layout.words(program, VarHome::Local, &mut at, |_| true);
         layout.headers(program, true, &mut at);
-        layout.frame_len = align(at, 8) as usize + SLACK;
-        layout
+        let frame_len = align(at, 8) + SLACK as u64;
+        if frame_len > MAX_FRAME as u64 {
+            return Err(Refused::Frame(frame_len));
+        }
+        (layout.persistent_len, layout.frame_len) = (persistent_len as usize, frame_len as usize);
+        Ok(layout)
     }
 
-    fn words(&mut self, program: &Program, home: VarHome, at: &mut u32, which: impl Fn(VarId) -> bool) {
+    fn words(&mut self, program: &Program, home: VarHome, at: &mut u64, which: impl Fn(VarId) -> bool) {
         *at = align(*at, 8);
         for (index, (slot, var)) in self.slots.iter_mut().zip(&program.vars).enumerate() {
             if var.home != home || !which(VarId(index as u32)) {
                 continue;
             }
             if var.varbit {
-                *slot = Slot::Varbit { base: *at, width: var.width };
-                *at += align(4 + var.width.div_ceil(8), 8);
+                *slot = Slot::Varbit { base: narrow(*at), width: var.width };
+                *at += align(4 + u64::from(var.width.div_ceil(8)), 8);
             } else {
-                *slot = Slot::Words { base: *at, width: var.width };
-                *at += var.width.div_ceil(64) * 8;
+                *slot = Slot::Words { base: narrow(*at), width: var.width };
+                *at += u64::from(var.width.div_ceil(64)) * 8;
             }
         }
     }
 
     /// Places the headers that are (or are not) local, those of a stack side by side.
-    fn headers(&mut self, program: &Program, local: bool, at: &mut u32) {
+    fn headers(&mut self, program: &Program, local: bool, at: &mut u64) {
         let mut in_stack = vec![false; program.headers.len()];
         for (index, stack) in program.stacks.iter().enumerate() {
             let first = stack.first_header.index();
@@ -133,7 +144,7 @@ impl Layout {
                 }
                 *at = align(*at, 4);
                 if element == 0 {
-                    self.stacks[index] = StackSlot { len: stack.len, stride: *at - start };
+                    self.stacks[index] = StackSlot { len: stack.len, stride: narrow(*at - start) };
                 }
             }
         }
@@ -144,19 +155,20 @@ impl Layout {
         }
     }
 
-    fn header(&mut self, program: &Program, index: usize, at: &mut u32) {
+    fn header(&mut self, program: &Program, index: usize, at: &mut u64) {
         let header: &Header = &program.headers[index];
         let ty = &program[header.ty];
         *at = align(*at, 4);
-        let base = *at;
-        let len = ty.fixed_bits.div_ceil(8);
-        let valid = base + len;
-        *at = valid + 1;
+        let start = *at;
+        // The type's own sum of them has 32 bits.
+        let bits: u64 = ty.fields.iter().filter(|f| !f.varbit).map(|f| u64::from(f.width)).sum();
+        *at += bits.div_ceil(8) + 1;
+        let (base, len, valid) = (narrow(start), ty.fixed_bits.div_ceil(8), narrow(*at - 1));
         let varbit = ty.varbit.map(|field| {
             let width = ty.fields[field as usize].width;
             let start = align(*at, 4);
-            *at = start + 4 + width.div_ceil(8);
-            (start, width)
+            *at = start + 4 + u64::from(width.div_ceil(8));
+            (narrow(start), width)
         });
         for (k, field) in ty.fields.iter().enumerate() {
             self.slots[header.first_field.index() + k] = match varbit {
@@ -165,7 +177,7 @@ impl Layout {
             };
         }
         self.slots[header.valid.index()] = Slot::Bool { base: valid };
-        self.headers[index] = HeaderSlot { base, len, valid, varbit, extent: *at - base };
+        self.headers[index] = HeaderSlot { base, len, valid, varbit, extent: narrow(*at - start) };
     }
 
     /// A zeroed frame.
@@ -425,8 +437,13 @@ pub fn limbs(var: &Var) -> u32 {
     var.width.div_ceil(64)
 }
 
-fn align(at: u32, to: u32) -> u32 {
+fn align(at: u64, to: u64) -> u64 {
     at.next_multiple_of(to)
+}
+
+/// An offset in a frame; one that is too large is that of a frame that is refused.
+fn narrow(offset: u64) -> u32 {
+    u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
 fn low_bits(value: u64, width: u32) -> u64 {

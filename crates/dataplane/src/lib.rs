@@ -6,8 +6,10 @@
 //! switch's instance of a program, `path` the architectures, [`v1model`] the path of its packets through that architecture's blocks; the effects of [`control::Op`] stand in `target`.
 
 mod bits;
+mod budget;
 pub mod clock;
 pub mod context;
+pub mod cost;
 pub mod drops;
 mod ebpf;
 pub mod executor;
@@ -15,10 +17,12 @@ pub mod hash;
 pub mod interp;
 pub mod jit;
 pub mod layout;
+mod parser_shape;
 mod path;
 pub mod pipeline;
 pub mod prefetch;
 mod reads;
+mod refused;
 pub mod replication;
 pub mod runtime;
 pub mod state;

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use p4lang::ir::{Package, Program};
 
+use crate::cost::WORK_BUDGET;
 use crate::executor::{Executor, View};
 use crate::interp::Interpreter;
 use crate::jit::function::NativePath;
 use crate::jit::{Jit, JitError};
 use crate::layout::Layout;
+use crate::refused::{Refused, check_depth};
 use crate::runtime::{PacketPath, Pipeline};
 use crate::{ebpf, v1model};
 
@@ -30,19 +32,63 @@ fn native(program: &Program) -> Option<(NativePath, View)> {
     Some((path.native()?, view))
 }
 
+/// How much longer the interpreter takes for the same work, about.
+const INTERPRETER_SLOWER: u64 = 32;
+
+/// Stack for generating code: it recurses over expressions, which may be deep.
+const STACK: usize = 1 << 28;
+
+fn layout(program: &Program) -> Result<Arc<Layout>, Refused> {
+    check_depth(program)?;
+    Layout::new(program).map(Arc::new)
+}
+
+fn on_large_stack<T: Send>(work: impl Fn() -> T + Sync) -> T {
+    std::thread::scope(|scope| {
+        match std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, &work) {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // Without room for a thread of its own, what there is must do.
+            Err(_) => work(),
+        }
+    })
+}
+
 impl Pipeline {
     /// A switch that runs the program with the interpreter. `seed` is for `random`.
-    pub fn interpreted(program: Arc<Program>, seed: u64) -> Pipeline {
-        let layout = Arc::new(Layout::new(&program));
+    ///
+    /// # Errors
+    /// A program that nothing is to run.
+    pub fn interpreted(program: Arc<Program>, seed: u64) -> Result<Pipeline, Refused> {
+        let layout = layout(&program)?;
         let executor = Arc::new(Interpreter::new(program.clone(), layout.clone()));
-        Pipeline::with_executor(program, layout, executor, seed)
+        Ok(Pipeline::with_executor(program, layout, executor, seed))
     }
 
     /// A switch that runs the program as native code.
+    ///
+    /// # Errors
+    /// A program that has no native code, or that nothing is to run.
     pub fn compiled(program: Arc<Program>, seed: u64) -> Result<Pipeline, JitError> {
-        let layout = Arc::new(Layout::new(&program));
-        let executor = Arc::new(Jit::with_path(program.clone(), layout.clone(), native(&program))?);
-        Ok(Pipeline::with_executor(program, layout, executor, seed))
+        let layout = layout(&program)?;
+        let jit = on_large_stack(|| Jit::with_path(program.clone(), layout.clone(), native(&program)))?;
+        Ok(Pipeline::with_executor(program, layout, Arc::new(jit), seed))
+    }
+
+    /// A switch that runs the program as native code, or interpreted where there can be none: then the work for one packet is
+    /// limited to as much less as the interpreter is slower. What stands in the way of native code comes with it.
+    ///
+    /// # Errors
+    /// A program that nothing is to run.
+    pub fn new(program: Arc<Program>, seed: u64) -> Result<(Pipeline, Option<JitError>), Refused> {
+        match Pipeline::compiled(program.clone(), seed) {
+            Ok(pipeline) => Ok((pipeline, None)),
+            Err(JitError::Refused(why)) => Err(why),
+            Err(why) => {
+                let mut pipeline = Pipeline::interpreted(program, seed)?;
+                pipeline.set_work_budget(WORK_BUDGET / INTERPRETER_SLOWER);
+                Ok((pipeline, Some(why)))
+            }
+        }
     }
 
     pub fn with_executor(

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use p4lang::ir::{Package, Program};
 use wire::packet::Written;
 
+use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::context::{Context, DropReason, Requests};
+use crate::cost::{Prices, WORK_BUDGET};
 use crate::executor::{Executor, View};
 use crate::interp::Interpreter;
 use crate::jit::function::NativePath;
@@ -24,6 +26,23 @@ use units::SplitMix;
 
 /// Buffers that are kept for packets to come.
 const MAX_BUFFERS: usize = 4096;
+
+/// Bytes of frames that are kept for packets to come.
+const MAX_FRAMES: usize = 1 << 26;
+
+/// What one pass through the blocks before and after a queue costs.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PassCosts {
+    pub ingress: u64,
+    pub egress: u64,
+}
+
+impl PassCosts {
+    /// Both, with the frame, which is zeroed.
+    pub fn pass(self, frame: usize) -> u64 {
+        64 + frame as u64 / 16 + self.ingress.saturating_add(self.egress)
+    }
+}
 
 pub struct Pipeline {
     pub(crate) program: Arc<Program>,
@@ -46,8 +65,14 @@ pub struct Pipeline {
     /// Bytes of a packet that the program can look at.
     pub(crate) reach: usize,
     pub(crate) queue: VecDeque<Next>,
-    pub(crate) copies: u32,
     pub(crate) made: u64,
+    /// What the packets of one call may cost; less than [`WORK_BUDGET`] where they are interpreted.
+    pub(crate) work_budget: u64,
+    pub(crate) costs: PassCosts,
+    /// What is left of the budget when a packet that comes in has paid for one pass; nothing, if it cannot.
+    pub(crate) first: Option<u64>,
+    /// See [`Pipeline::spent`].
+    pub(crate) spent: u64,
     /// Of timestamps in v1model.
     pub(crate) clock: Clock,
 }
@@ -59,6 +84,9 @@ pub(crate) trait PacketPath: Sync {
 
     /// `None` if the package lacks a block or field that the path needs.
     fn view(&self, package: &Package) -> Option<View>;
+
+    /// What a packet pays for a pass through the program's blocks.
+    fn costs(&self, prices: Prices<'_>, view: &View) -> PassCosts;
 
     /// Bytes of a packet, from its start, that the program can look at; `usize::MAX`: all that there are.
     fn reach(&self, program: &Program, view: &View) -> usize {
@@ -112,6 +140,8 @@ impl Pipeline {
         seed: u64,
     ) -> Pipeline {
         let reach = path.reach(&program, &view);
+        let costs = path.costs(Prices { program: &program, layout: &layout }, &view);
+        let first = WORK_BUDGET.checked_sub(costs.pass(layout.frame_len));
         Pipeline {
             path,
             view,
@@ -129,8 +159,11 @@ impl Pipeline {
             headers: Vec::new(),
             reach,
             queue: VecDeque::new(),
-            copies: 0,
             made: 0,
+            work_budget: WORK_BUDGET,
+            costs,
+            first,
+            spent: 0,
             clock: Clock::default(),
         }
     }
@@ -138,7 +171,21 @@ impl Pipeline {
     /// A switch of its own that runs the same program, with the same code.
     pub fn another(&self, seed: u64) -> Pipeline {
         let of = (self.path, self.view.clone());
-        Pipeline::of_path(of, self.program.clone(), self.layout.clone(), self.executor.clone(), seed)
+        let (program, layout) = (self.program.clone(), self.layout.clone());
+        let mut other = Pipeline::of_path(of, program, layout, self.executor.clone(), seed);
+        other.set_work_budget(self.work_budget);
+        other
+    }
+
+    /// How much work, in units of [`crate::cost`], one packet may cause with all of its passes and copies.
+    pub fn set_work_budget(&mut self, budget: u64) {
+        self.work_budget = budget;
+        self.first = budget.checked_sub(self.costs.pass(self.layout.frame_len));
+    }
+
+    /// What the packet that was last dropped in [`Pipeline::depart`] has cost.
+    pub fn spent(&self) -> u64 {
+        self.spent
     }
 
     /// Runs another program from now on: that of `next`, with its state, or with this one's if the control plane sees the same
@@ -272,7 +319,15 @@ impl Pipeline {
         if let Some(packet) = work.packet.take() {
             self.release(packet);
         }
-        self.works.push(work);
+        self.keep_work(work);
+    }
+
+    /// Keeps a frame for packets to come.
+    #[inline]
+    pub(crate) fn keep_work(&mut self, work: Box<Work>) {
+        if self.works.len() * self.layout.frame_len < MAX_FRAMES {
+            self.works.push(work);
+        }
     }
 
     /// A frame to work on, as some packet left it.
@@ -301,6 +356,7 @@ impl Pipeline {
         &mut self,
         now: u64,
         (frame, packet, cursor): (&mut [u8], &Written, usize),
+        budget: &mut Budget,
         trace: Option<&mut Trace>,
         f: impl FnOnce(&dyn Executor, &mut Context<'_>) -> Result<T, DropReason>,
     ) -> (Result<T, DropReason>, Requests, usize) {
@@ -313,12 +369,14 @@ impl Pipeline {
             state: &mut self.state,
             now,
             wire_len: packet.wire_len(),
-            loop_budget: 0,
+            work: budget.left(),
             requests: Requests::default(),
             rng: &mut self.rng,
             trace,
         };
         let result = f(&*self.executor, &mut ctx);
+        self.spent += budget.left().saturating_sub(ctx.work);
+        budget.set(ctx.work);
         (result, ctx.requests, ctx.cursor)
     }
 }

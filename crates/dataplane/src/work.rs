@@ -2,6 +2,7 @@
 
 use wire::packet::Written;
 
+use crate::budget::Budget;
 use crate::prefetch::prefetch;
 
 /// A packet that leaves a switch without queues.
@@ -23,12 +24,13 @@ pub(crate) struct Incoming {
     /// Work on whose frame the listed fields are kept, and the list.
     pub kept: Option<(Box<Work>, u32)>,
     pub passes: u32,
+    pub budget: Budget,
 }
 
 impl Incoming {
     /// One that has come by a port.
-    pub fn new(port: u32, packet: Box<Written>) -> Incoming {
-        Incoming { port, packet, instance: 0, kept: None, passes: 0 }
+    pub fn new(port: u32, packet: Box<Written>, budget: Budget) -> Incoming {
+        Incoming { port, packet, instance: 0, kept: None, passes: 0, budget }
     }
 }
 
@@ -57,6 +59,7 @@ pub struct Work {
     /// `None` in the pool.
     pub(crate) packet: Option<Box<Written>>,
     pub(crate) pass: Pass,
+    pub(crate) budget: Budget,
 }
 
 impl Work {
@@ -70,6 +73,7 @@ impl Work {
             frame,
             packet: None,
             pass: Pass::default(),
+            budget: Budget::default(),
         }
     }
 
@@ -81,7 +85,7 @@ impl Work {
         port: u32,
         now: u64,
         ingress_port: u32,
-        cursor: usize,
+        (cursor, budget): (usize, Budget),
     ) {
         self.port = port;
         self.priority = 0;
@@ -89,6 +93,7 @@ impl Work {
         self.ingress_port = ingress_port;
         self.cursor = cursor;
         self.packet = Some(packet);
+        self.budget = budget;
     }
 
     /// The packet is the next to leave its queue: what egress will read of it is asked for.

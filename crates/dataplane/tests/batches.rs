@@ -88,7 +88,7 @@ proptest! {
         after in prop::collection::vec(any_op(), 0..6),
     ) {
         let program = program();
-        let [mut one, mut other] = [0, 0].map(|seed| Pipeline::interpreted(program.clone(), seed));
+        let [mut one, mut other] = [0, 0].map(|seed| Pipeline::interpreted(program.clone(), seed).unwrap());
         let now = Time::from_ms(1);
         for op in &before {
             prop_assert_eq!(one.act(now, op), other.act(now, op));
@@ -122,7 +122,7 @@ proptest! {
 
 #[test]
 fn what_cannot_be_undone_is_refused() {
-    let mut pipeline = Pipeline::interpreted(program(), 0);
+    let mut pipeline = Pipeline::interpreted(program(), 0).unwrap();
     for op in [FixedOp::TakePacket {}.into(), StateOp::TakeDigests {}.into(), TableOp::TakeIdle {}.into()] {
         let before = seen(&pipeline);
         let (index, error) = pipeline.act_all(Time::ZERO, &[add(1, 255, 1), op]).unwrap_err();

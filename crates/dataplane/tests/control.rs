@@ -72,7 +72,8 @@ fn send(p: &mut Pipeline, now: u64, bytes: &[u8]) -> Vec<u32> {
 
 #[test]
 fn an_entry_is_idle_when_nothing_has_hit_it_for_its_timeout_and_again_after_another() {
-    for mut p in [Pipeline::interpreted(program(""), 0), Pipeline::compiled(program(""), 0).unwrap()] {
+    for mut p in [Pipeline::interpreted(program(""), 0).unwrap(), Pipeline::compiled(program(""), 0).unwrap()]
+    {
         let (first, second) = (add(&mut p, 1, 100, 0), add(&mut p, 2, 250, 0));
         add(&mut p, 3, 0, 0);
         assert!(idle(&mut p, 99).is_empty());
@@ -87,7 +88,7 @@ fn an_entry_is_idle_when_nothing_has_hit_it_for_its_timeout_and_again_after_anot
 
 #[test]
 fn a_timeout_that_is_changed_or_whose_entry_is_gone_is_not_told_of() {
-    let mut p = Pipeline::interpreted(program(""), 0);
+    let mut p = Pipeline::interpreted(program(""), 0).unwrap();
     let table = p.table_id("ages").unwrap();
     let handle = add(&mut p, 1, 100, 0);
     for round in 0..5000 {
@@ -103,7 +104,7 @@ fn a_timeout_that_is_changed_or_whose_entry_is_gone_is_not_told_of() {
 
 #[test]
 fn only_tables_that_say_so_have_timeouts_counters_and_meters() {
-    let mut p = Pipeline::interpreted(program(""), 0);
+    let mut p = Pipeline::interpreted(program(""), 0).unwrap();
     let table = p.table_id("given").unwrap();
     let found = vec![EntryMatch::Ternary { value: 7u8.into(), mask: 255u8.into() }];
     let target = p.action_target(table, 0, &[]).unwrap();
@@ -119,7 +120,7 @@ fn only_tables_that_say_so_have_timeouts_counters_and_meters() {
 
 #[test]
 fn priorities_that_the_program_says_are_those_of_p4runtime() {
-    let p = Pipeline::interpreted(program(""), 0);
+    let p = Pipeline::interpreted(program(""), 0).unwrap();
     let table = p.table_id("given").unwrap();
     let mut said: Vec<u32> =
         p.state.tables[table.index()].iter().map(|(_, e)| TOP_PRIORITY - e.priority).collect();
@@ -151,22 +152,22 @@ fn members_have_the_numbers_that_are_asked_for_and_groups_go_by_weight() {
 
 #[test]
 fn another_program_keeps_the_state_only_if_it_has_the_same_objects() {
-    let mut p = Pipeline::interpreted(program(""), 0);
+    let mut p = Pipeline::interpreted(program(""), 0).unwrap();
     add(&mut p, 1, 0, 0);
     assert_eq!(send(&mut p, 0, &[1, 0]), [1]);
     assert!(send(&mut p, 0, &[77, 0]).is_empty());
     send(&mut p, 0, &[1, 0]);
     let dropped: u64 = p.drops().values().sum();
     assert_eq!(dropped, 1);
-    let same = Pipeline::interpreted(program("if (h.h.b == 9) { s.egress_spec = 4; }"), 0);
+    let same = Pipeline::interpreted(program("if (h.h.b == 9) { s.egress_spec = 4; }"), 0).unwrap();
     p.replace(same, true).unwrap();
     assert_eq!(send(&mut p, 0, &[1, 9]), [4], "the new program");
     assert_eq!(send(&mut p, 0, &[1, 0]), [1], "the old entry");
     assert_eq!(p.register_read(0, 0).unwrap(), BigUint::from(1u8));
-    let fewer = Pipeline::interpreted(without_register(), 0);
+    let fewer = Pipeline::interpreted(without_register(), 0).unwrap();
     assert_eq!(kind(p.replace(fewer, true)), Kind::Invalid);
     assert_eq!(send(&mut p, 0, &[1, 9]), [4], "nothing has changed");
-    p.replace(Pipeline::interpreted(without_register(), 0), false).unwrap();
+    p.replace(Pipeline::interpreted(without_register(), 0).unwrap(), false).unwrap();
     assert_eq!(send(&mut p, 0, &[1, 9]), [0], "no entry is left");
     assert_eq!(p.drops().values().sum::<u64>(), dropped, "counts go on");
 }

@@ -46,7 +46,7 @@ fn what_copies_know() {
     let compiled = p4lang::compile_str("copies.p4", SOURCE, None, &p4lang::Options::default());
     let program = Arc::new(compiled.program.expect("compiles"));
     let compiled = Pipeline::compiled(program.clone(), 1).expect("native code");
-    for mut pipeline in [Pipeline::interpreted(program, 1), compiled] {
+    for mut pipeline in [Pipeline::interpreted(program, 1).unwrap(), compiled] {
         pipeline.replication.set_session(5, Session { port: Some(2), ..Session::default() });
         let mut run = |what: u8| {
             let mut out = Vec::new();

@@ -18,7 +18,7 @@ fn compare(name: &str, program: &Arc<Program>, packets: u32, seed: u64) -> u64 {
     while left > 0 {
         let seed = rng.next_u64();
         let jit = Pipeline::compiled(program.clone(), seed).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut both = [Pipeline::interpreted(program.clone(), seed), jit];
+        let mut both = [Pipeline::interpreted(program.clone(), seed).unwrap(), jit];
         fill(&mut both, &mut rng);
         let [interpreter, jit] = &mut both;
         for round in 0..left.min(200) {

@@ -20,7 +20,10 @@ ebpfFilter(P(), C()) main;";
 fn pipelines() -> [Pipeline; 2] {
     let compiled = compile_str("even.p4", EVEN, None, &Options::default());
     let program = Arc::new(compiled.program.expect("the filter can be run"));
-    [Pipeline::interpreted(program.clone(), 0), Pipeline::compiled(program, 0).expect("the filter compiles")]
+    [
+        Pipeline::interpreted(program.clone(), 0).unwrap(),
+        Pipeline::compiled(program, 0).expect("the filter compiles"),
+    ]
 }
 
 #[test]

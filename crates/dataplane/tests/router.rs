@@ -8,7 +8,7 @@ use p4lang::ir::EntryMatch;
 fn router() -> Pipeline {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4lang/tests/data/router.p4");
     let compiled = p4lang::compile_file(path.as_ref(), &p4lang::Options::default()).unwrap();
-    Pipeline::interpreted(Arc::new(compiled.program.expect("compiles")), 1)
+    Pipeline::interpreted(Arc::new(compiled.program.expect("compiles")), 1).unwrap()
 }
 
 fn packet() -> Vec<u8> {

@@ -17,6 +17,10 @@ use crate::port::Counts;
 use crate::reopening::{Watched, watch};
 use crate::shared::{Shared, Wiring};
 
+/// Stack of the thread that runs the network. Native code of a program takes 256 KiB at most; the interpreter recurses over
+/// expressions, of which the data plane refuses those that are nested too deep for this.
+const STACK: usize = 1 << 24;
+
 /// A network that is live; dropping it ends that.
 pub struct Live {
     shared: Arc<Shared>,
@@ -63,7 +67,8 @@ impl Live {
         };
         let shared = Arc::new(Shared::new(network, Clock::starting_at(start), bell, ports));
         let driver = Driver::new(shared.clone(), wired).map_err(failed)?;
-        let thread = std::thread::Builder::new().name("tidegate-live".to_owned()).spawn(move || driver.run());
+        let thread = std::thread::Builder::new().name("tidegate-live".to_owned()).stack_size(STACK);
+        let thread = thread.spawn(move || driver.run());
         let mut live = Live { shared, thread: Some(thread.map_err(failed)?), watcher: None };
         let shared = live.shared.clone();
         let looks = move || watch(&shared, watched, merge);

@@ -72,10 +72,11 @@ impl Switch {
     /// A switch that runs the program as native code, or interpreted where there can be none.
     ///
     /// # Errors
-    /// A port without a queue, a queue that holds nothing, a shaper without a rate, a weight or quantum of zero.
+    /// A program that asks for too much to be run; a port without a queue, a queue that holds nothing, a shaper without a rate, a
+    /// weight or quantum of zero.
     pub fn new(program: Arc<Program>, config: &Config) -> Result<Switch> {
-        let pipeline = Pipeline::compiled(program.clone(), config.seed)
-            .unwrap_or_else(|_| Pipeline::interpreted(program, config.seed));
+        let (pipeline, _) =
+            Pipeline::new(program, config.seed).map_err(|why| Error::invalid(why.to_string()))?;
         Switch::around(pipeline, config)
     }
 

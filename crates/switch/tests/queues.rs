@@ -553,7 +553,7 @@ fn what_waits_when_another_program_comes_is_dropped_and_counted() {
     }
     assert!(switch.transmit(Time::from_us(30), 1).is_some());
     let program = switch.pipeline().program().clone();
-    let next = dataplane::pipeline::Pipeline::interpreted(program, 0);
+    let next = dataplane::pipeline::Pipeline::interpreted(program, 0).unwrap();
     switch.replace_program(next, true).unwrap();
     let counts = switch.statistics();
     assert_eq!((counts.received, counts.transmitted, counts.held), (3, 1, 0));

@@ -96,7 +96,7 @@ fn router(figures: &mut Vec<Figure>) {
     let packets = setup::packets(&routes);
     let program = setup::program("../../examples/p4/ipv4_router/ipv4_router.p4");
     let mut jit = Pipeline::compiled(program.clone(), 1).expect("the router compiles");
-    let mut interpreter = Pipeline::interpreted(program, 1);
+    let mut interpreter = Pipeline::interpreted(program, 1).unwrap();
     setup::add_routes(&mut jit, &routes);
     setup::add_routes(&mut interpreter, &routes);
     let mut hand = by_hand::Router::new(&routes);

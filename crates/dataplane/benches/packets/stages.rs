@@ -17,7 +17,7 @@ pub fn measure(figures: &mut Vec<Figure>) {
     let routes = setup::routes();
     let packets = setup::packets(&routes);
     let program = setup::program("../../examples/p4/ipv4_router/ipv4_router.p4");
-    let layout = Arc::new(Layout::new(&program));
+    let layout = Arc::new(Layout::new(&program).expect("small"));
     let jit = Jit::new(program.clone(), layout.clone()).expect("the router compiles");
     let mut pipeline = Pipeline::compiled(program.clone(), 1).expect("the router compiles");
     setup::add_routes(&mut pipeline, &routes);
@@ -46,7 +46,7 @@ pub fn measure(figures: &mut Vec<Figure>) {
                 state,
                 now: 0,
                 wire_len: 64,
-                loop_budget: 0,
+                work: u64::MAX,
                 requests: Requests::default(),
                 rng: &mut rng,
                 trace: None,

@@ -7,9 +7,11 @@ use p4lang::ir::Package;
 use p4lang::lower::ebpf::{Filter, NAME};
 use wire::packet::Written;
 
+use crate::budget::Budget;
+use crate::cost::Prices;
 use crate::drops::DropReason;
 use crate::executor::View;
-use crate::runtime::{PacketPath, Pipeline};
+use crate::runtime::{PacketPath, PassCosts, Pipeline};
 use crate::trace::{Event, Trace};
 use crate::work::{Output, QueueInfo, Received, Work};
 
@@ -28,6 +30,11 @@ impl PacketPath for Path {
         Some(Arc::new(Filter::of(package)?))
     }
 
+    fn costs(&self, prices: Prices<'_>, view: &View) -> PassCosts {
+        let of = |filter: &Filter| prices.parser(filter.parser) + prices.control(filter.filter);
+        PassCosts { ingress: view.downcast_ref().map_or(0, of), egress: 0 }
+    }
+
     fn process(
         &self,
         pipeline: &mut Pipeline,
@@ -41,7 +48,7 @@ impl PacketPath for Path {
         let work = accepted(pipeline, now, (port, &packet), trace.as_deref_mut());
         pipeline.release(packet);
         let Some(work) = work else { return };
-        pipeline.works.push(work);
+        pipeline.keep_work(work);
         let mut copy = pipeline.buffer();
         copy.extend_from_slice(bytes);
         if let Some(trace) = trace {
@@ -64,10 +71,10 @@ impl PacketPath for Path {
             return Received::Other;
         };
         if at_once(port, 0) {
-            pipeline.works.push(work);
+            pipeline.keep_work(work);
             return Received::Out(packet);
         }
-        work.take(packet, port, now, port, 0);
+        work.take(packet, port, now, port, (0, Budget::default()));
         Received::Queue(work)
     }
 
@@ -80,7 +87,7 @@ impl PacketPath for Path {
         _pending: &mut Vec<Box<Work>>,
     ) -> Option<Box<Written>> {
         let packet = work.packet.take();
-        pipeline.works.push(work);
+        pipeline.keep_work(work);
         packet
     }
 }
@@ -98,21 +105,31 @@ fn accepted(
         trace.push(Event::Receive { port, bytes: packet.bytes().len(), instance: "normal" });
     }
     let layout = pipeline.layout.clone();
+    let dear = pipeline.first.is_none();
     let mut work = pipeline.empty_work();
-    let (result, ..) =
-        pipeline.pass(now, (&mut work.frame, packet, 0), trace.as_deref_mut(), |executor, ctx| {
+    let mut budget = Budget::new(pipeline.first.unwrap_or(0));
+    let (result, ..) = pipeline.pass(
+        now,
+        (&mut work.frame, packet, 0),
+        &mut budget,
+        trace.as_deref_mut(),
+        |executor, ctx| {
+            if dear {
+                return Err(DropReason::WorkBudget);
+            }
             executor.parse(ctx, filter.parser)?;
             if layout.get_u64(ctx.frame, filter.parsed) == 0 {
                 return Err(REJECTED);
             }
             executor.control(ctx, filter.filter)?;
             if layout.get_u64(ctx.frame, filter.accept) == 0 { Err(NOT_ACCEPTED) } else { Ok(()) }
-        });
+        },
+    );
     match result {
         Ok(()) => Some(work),
         Err(reason) => {
             pipeline.drop_packet(reason, trace);
-            pipeline.works.push(work);
+            pipeline.keep_work(work);
             None
         }
     }

@@ -7,6 +7,7 @@ use p4lang::ir::{Expr, ExprKind, ExternCall, HashAlgorithm, MeterUnit, Place};
 use super::eval::signed;
 use super::{Flow, Run, small};
 use crate::context::DropReason;
+use crate::cost;
 use crate::state::DigestMessage;
 use crate::state::words::{limbs, number};
 use crate::trace::Event;
@@ -70,6 +71,11 @@ impl Run<'_, '_> {
         }
         let rng = &mut *self.ctx.rng;
         self.ctx.state.hashes.sum(algorithm, &bytes, || rng.next_u64())
+    }
+
+    fn charge_payload(&mut self, algorithm: HashAlgorithm, payload: bool) -> Result<(), DropReason> {
+        let bytes = self.ctx.payload().len();
+        if payload { self.ctx.charge(cost::payload(algorithm, bytes)) } else { Ok(()) }
     }
 
     fn is_varbit(&self, place: &Place) -> bool {
@@ -149,6 +155,9 @@ impl Run<'_, '_> {
             }
             ExternCall::VerifyChecksum { flag, cond, data, checksum, algorithm, payload } => {
                 if self.holds(cond) {
+                    if let Err(reason) = self.charge_payload(*algorithm, *payload) {
+                        return Flow::Drop(reason);
+                    }
                     let sum = BigUint::from(self.hash(*algorithm, data, *payload));
                     let sum = sum & ((BigUint::one() << checksum.width) - 1u8);
                     let good = sum == self.eval(checksum);
@@ -160,6 +169,9 @@ impl Run<'_, '_> {
             }
             ExternCall::UpdateChecksum { cond, data, dst, algorithm, payload } => {
                 if self.holds(cond) {
+                    if let Err(reason) = self.charge_payload(*algorithm, *payload) {
+                        return Flow::Drop(reason);
+                    }
                     let sum = self.hash(*algorithm, data, *payload);
                     self.store(dst, sum);
                     self.note(|| format!("checksum = {sum:#x}"));
@@ -192,7 +204,8 @@ impl Run<'_, '_> {
                 self.ctx.requests.truncate = Some(bytes);
                 self.note(|| format!("truncate to {bytes} bytes"));
             }
-            ExternCall::LogMsg { format, args } => {
+            // Numbers of any width take long to write down; nobody reads them without a trace.
+            ExternCall::LogMsg { format, args } if self.ctx.trace.is_some() => {
                 let mut text = format.clone();
                 for (arg, is_signed) in args {
                     let value = self.eval(arg);
@@ -201,6 +214,7 @@ impl Run<'_, '_> {
                 }
                 self.note(|| format!("log: {text}"));
             }
+            ExternCall::LogMsg { .. } => {}
             ExternCall::Assert { cond, text, .. } => {
                 if !self.holds(cond) {
                     self.note(|| format!("failed: {text}"));

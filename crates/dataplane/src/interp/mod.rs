@@ -14,6 +14,7 @@ use num_bigint::BigUint;
 use p4lang::ir::{ControlId, HeaderRef, LabelId, ParserId, Place, Program};
 
 use crate::context::{Context, DropReason};
+use crate::cost::Prices;
 use crate::executor::Executor;
 use crate::layout::{HeaderSlot, Layout, Slot};
 use crate::trace::Event;
@@ -21,6 +22,8 @@ use crate::trace::Event;
 pub struct Interpreter {
     program: Arc<Program>,
     layout: Arc<Layout>,
+    /// By parser, see [`Prices::transitions`].
+    transitions: Vec<Vec<u64>>,
 }
 
 /// How a statement ends.
@@ -42,19 +45,20 @@ struct Run<'r, 'c> {
 
 impl Interpreter {
     pub fn new(program: Arc<Program>, layout: Arc<Layout>) -> Interpreter {
-        Interpreter { program, layout }
+        let prices = Prices { program: &program, layout: &layout };
+        let transitions = program.parsers.iter().map(|parser| prices.transitions(parser)).collect();
+        Interpreter { program, layout, transitions }
     }
 }
 
 impl Executor for Interpreter {
     fn parse(&self, ctx: &mut Context<'_>, parser: ParserId) -> Result<u32, DropReason> {
-        ctx.refill();
         ctx.cursor = 0;
-        Run { program: &self.program, layout: &self.layout, ctx }.parser(&self.program[parser])
+        let costs = &self.transitions[parser.index()];
+        Run { program: &self.program, layout: &self.layout, ctx }.parser(&self.program[parser], costs)
     }
 
     fn control(&self, ctx: &mut Context<'_>, control: ControlId) -> Result<(), DropReason> {
-        ctx.refill();
         let control = &self.program[control];
         if let Some(trace) = &mut ctx.trace {
             trace.push(Event::Block { name: control.name.clone() });
@@ -67,6 +71,10 @@ impl Executor for Interpreter {
 }
 
 impl Run<'_, '_> {
+    fn prices(&self) -> Prices<'_> {
+        Prices { program: self.program, layout: self.layout }
+    }
+
     fn trace(&mut self, event: impl FnOnce(&Self) -> Event) {
         if self.ctx.trace.is_some() {
             let event = event(self);

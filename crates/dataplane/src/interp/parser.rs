@@ -8,12 +8,15 @@ use p4lang::ir::{
 
 use super::{Flow, Run};
 use crate::context::DropReason;
+use crate::cost::value_set;
 use crate::state::words::{limbs, number};
 use crate::trace::{Event, hex};
 
 impl Run<'_, '_> {
     /// Runs a parser; gives the error code, 0 for none.
-    pub(super) fn parser(&mut self, parser: &Parser) -> Result<u32, DropReason> {
+    ///
+    /// `costs`: of transitions to its states, where they are charged.
+    pub(super) fn parser(&mut self, parser: &Parser, costs: &[u64]) -> Result<u32, DropReason> {
         self.trace(|_| Event::Block { name: parser.name.clone() });
         let mut at = parser.start;
         let mut budget = PARSER_BUDGET;
@@ -33,7 +36,10 @@ impl Run<'_, '_> {
                         at = next;
                         None
                     }
-                    Err(code) => Some(code),
+                    Err(Flow::Drop(reason)) => return Err(reason),
+                    Err(Flow::Error(code)) => Some(code),
+                    // A transition ends in no other way.
+                    Err(_) => None,
                 },
             };
             let error = error.or_else(|| {
@@ -49,6 +55,11 @@ impl Run<'_, '_> {
                 });
                 return Ok(code);
             }
+            if let StateRef::State(index) = at
+                && let Some(cost) = costs.get(index as usize)
+            {
+                self.ctx.charge(*cost)?;
+            }
         }
     }
 
@@ -61,13 +72,20 @@ impl Run<'_, '_> {
         Flow::Error(self.error_code(name))
     }
 
-    fn transition(&mut self, parser: &Parser, transition: &Transition) -> Result<StateRef, u32> {
+    fn transition(&mut self, parser: &Parser, transition: &Transition) -> Result<StateRef, Flow> {
         let (keys, cases) = match transition {
             Transition::Direct(next) => return Ok(*next),
             Transition::Select { keys, cases } => (keys, cases),
         };
         let values: Vec<BigUint> = keys.iter().map(|k| self.eval(k)).collect();
-        let found = cases.iter().find(|case| self.case_matches(case, keys, &values)).map(|c| c.next);
+        let mut found = None;
+        for case in cases {
+            self.charge_value_sets(case)?;
+            if self.case_matches(case, keys, &values) {
+                found = Some(case.next);
+                break;
+            }
+        }
         self.trace(|_| {
             let next = match found {
                 Some(StateRef::Accept) => "accept".to_owned(),
@@ -77,11 +95,20 @@ impl Run<'_, '_> {
             };
             Event::Select { keys: values.iter().map(|v| format!("{v:#x}")).collect(), next }
         });
-        found.ok_or_else(|| self.error_code("NoMatch"))
+        found.ok_or_else(|| self.fail("NoMatch"))
+    }
+
+    /// Each value set that a case names is looked through, whatever the other keys are.
+    fn charge_value_sets(&mut self, case: &SelectCase) -> Result<(), Flow> {
+        for set in value_sets(case) {
+            let (members, fields) = (&self.ctx.state.value_sets[set.index()], &self.program[set].fields);
+            let cost = value_set(members.len(), fields.len());
+            self.ctx.charge(cost).map_err(Flow::Drop)?;
+        }
+        Ok(())
     }
 
     fn case_matches(&self, case: &SelectCase, keys: &[Expr], values: &[BigUint]) -> bool {
-        let mut sets: Vec<ValueSetId> = Vec::new();
         for ((m, key), value) in case.matches.iter().zip(keys).zip(values) {
             let holds = match m {
                 Match::Any => true,
@@ -97,18 +124,13 @@ impl Run<'_, '_> {
                     let value = value ^ &flip;
                     lo ^ &flip <= value && value <= hi ^ &flip
                 }
-                Match::ValueSet { set, .. } => {
-                    if !sets.contains(set) {
-                        sets.push(*set);
-                    }
-                    true
-                }
+                Match::ValueSet { .. } => true,
             };
             if !holds {
                 return false;
             }
         }
-        sets.iter().all(|set| self.in_value_set(*set, case, values))
+        value_sets(case).into_iter().all(|set| self.in_value_set(set, case, values))
     }
 
     /// Whether one member of the set matches all keys that name it.
@@ -211,8 +233,8 @@ impl Run<'_, '_> {
                 self.program[*var].width
             })
             .collect();
-        let total: u32 = widths.iter().sum();
-        if total as usize > self.available() {
+        let total: u64 = widths.iter().map(|width| u64::from(*width)).sum();
+        if total > self.available() as u64 {
             return self.fail("PacketTooShort");
         }
         let mut at = self.ctx.cursor;
@@ -223,8 +245,11 @@ impl Run<'_, '_> {
         }
         let cursor = self.ctx.cursor;
         self.trace(|r| Event::Lookahead {
-            bits: total,
-            value: format!("{:#x}", if total == 0 { BigUint::zero() } else { r.read_bits(cursor, total) }),
+            bits: total as u32,
+            value: format!(
+                "{:#x}",
+                if total == 0 { BigUint::zero() } else { r.read_bits(cursor, total as u32) }
+            ),
         });
         Flow::Next
     }
@@ -238,4 +263,17 @@ impl Run<'_, '_> {
         self.trace(|_| Event::Advance { bits });
         Flow::Next
     }
+}
+
+/// The value sets that a case names, each once.
+fn value_sets(case: &SelectCase) -> Vec<ValueSetId> {
+    let mut sets = Vec::new();
+    for matched in &case.matches {
+        if let Match::ValueSet { set, .. } = matched
+            && !sets.contains(set)
+        {
+            sets.push(*set);
+        }
+    }
+    sets
 }

@@ -4,7 +4,6 @@ use num_bigint::BigUint;
 use p4lang::ir::{ActionId, HeaderRef, Stmt, Table, TableId, VarId};
 
 use super::{Flow, Run};
-use crate::context::DropReason;
 use crate::state::table::Target;
 use crate::state::words::{limbs, number, words};
 use crate::trace::{Event, hex};
@@ -60,18 +59,20 @@ impl Run<'_, '_> {
                 Flow::Break(to) if to == *label => Flow::Next,
                 other => other,
             },
-            Stmt::Loop { label, body } => loop {
-                if self.ctx.loop_budget == 0 {
-                    return Flow::Drop(DropReason::LoopBudget);
+            Stmt::Loop { label, body } => {
+                let cost = self.prices().iteration(body);
+                loop {
+                    if let Err(reason) = self.ctx.charge(cost) {
+                        return Flow::Drop(reason);
+                    }
+                    match self.block(body) {
+                        Flow::Next => {}
+                        Flow::Break(to) if to == *label => return Flow::Next,
+                        Flow::Continue(to) if to == *label => {}
+                        other => return other,
+                    }
                 }
-                self.ctx.loop_budget -= 1;
-                match self.block(body) {
-                    Flow::Next => {}
-                    Flow::Break(to) if to == *label => return Flow::Next,
-                    Flow::Continue(to) if to == *label => {}
-                    other => return other,
-                }
-            },
+            }
             Stmt::Break(label) => Flow::Break(*label),
             Stmt::Continue(label) => Flow::Continue(*label),
             Stmt::Apply { table, hit, action_run } => self.apply(*table, *hit, *action_run),
@@ -123,7 +124,10 @@ impl Run<'_, '_> {
         }
         let selector = self.selector_hash(table);
         let found = self.ctx.state.tables[id.index()].lookup(&key);
-        let (entry, target) = (found.entry, found.target.clone());
+        let (entry, target, work) = (found.entry, found.target.clone(), found.work);
+        if let Err(reason) = self.ctx.charge(work) {
+            return Flow::Drop(reason);
+        }
         let (action, args) = self.resolve(id, &target, selector);
         if let Some(handle) = entry {
             let (now, bytes) = (self.ctx.now, self.ctx.wire_len);

@@ -21,6 +21,7 @@ use super::written::written;
 use crate::executor::{Part, View};
 use crate::layout::Layout;
 use crate::reads::reads;
+use crate::refused::{MAX_STACK, Refused};
 use crate::state::words::words;
 
 /// A compiled block.
@@ -152,7 +153,13 @@ impl Compiled {
             context.func.name = UserFuncName::user(0, id.as_u32());
             let result = build((&program, &layout, &shape), &mut context, &mut builder, &module, &source);
             let result = result.and_then(|()| {
-                module.define_function(id, &mut context).map_err(|error| JitError::Codegen(error.to_string()))
+                module
+                    .define_function(id, &mut context)
+                    .map_err(|error| JitError::Codegen(error.to_string()))?;
+                // Slots, and what the register allocator has spilled.
+                let layout = context.compiled_code().and_then(|code| code.buffer.frame_layout());
+                let frame = layout.map_or(0, |layout| u64::from(layout.frame_to_fp_offset));
+                if frame > MAX_STACK { Err(Refused::Stack(frame).into()) } else { Ok(()) }
             });
             module.clear_context(&mut context);
             result.map(|()| id)
@@ -228,6 +235,8 @@ fn module() -> Result<JITModule, JitError> {
         ("use_colocated_libcalls", "false"),
         ("is_pic", "false"),
         ("enable_verifier", verify),
+        // A function with a large frame touches each of its pages in turn, so that a stack that is too small ends at its guard page.
+        ("enable_probestack", "true"),
         ("probestack_strategy", "inline"),
     ] {
         flags.set(name, value).map_err(|error| JitError::Codegen(error.to_string()))?;
@@ -257,6 +266,7 @@ fn build(
         Source::Control(id) => g.stmts(&program[*id].body)?,
         Source::Path(path, view, part) => path(&mut g, view, *part)?,
     }
+    g.small_enough()?;
     if g.alive {
         let out = g.out;
         g.jump(out);

@@ -12,6 +12,7 @@ use super::function::{Gen, Limbs, Region};
 use super::packet;
 use super::{helpers, services};
 use crate::layout::Slot;
+use crate::refused::MAX_STACK;
 
 /// A data list in memory: address and length in bits.
 pub(crate) struct Data {
@@ -45,7 +46,7 @@ impl Gen<'_, '_> {
         };
         let count = item.width.div_ceil(64);
         let (varbit, _) = self.varbit(place);
-        let slot = self.stack(count * 8);
+        let slot = self.stack(u64::from(count) * 8);
         let at = self.stack_addr(slot);
         let words = self.iconst(u64::from(count));
         self.call(packet::varbit_value as *const u8, &[at, varbit, words], false);
@@ -54,10 +55,15 @@ impl Gen<'_, '_> {
 
     /// Puts a data list together, padded with zero bits to whole bytes.
     pub fn data(&mut self, items: &[Expr]) -> Data {
-        let most: u32 = items.iter().map(|item| item.width).sum();
-        let bytes = most.div_ceil(8);
-        let slot = self.stack(bytes + 8);
+        let most = bits_of(items);
+        let slot = self.stack(most.div_ceil(8) + 8);
         let at = self.stack_addr(slot);
+        if self.stack_used > MAX_STACK {
+            // The function is not finished.
+            let bits = self.iconst(0);
+            return Data { at, bits };
+        }
+        let (most, bytes) = (most as u32, most.div_ceil(8) as u32);
         if items.iter().any(|item| self.is_varbit(item).is_some()) {
             return self.data_with_varbits(items, at, bytes);
         }
@@ -117,9 +123,11 @@ impl Gen<'_, '_> {
 
     /// The checksum of RFC 1071 over a list of fixed length (and the packet's payload), 16 bits.
     pub fn csum16(&mut self, items: &[Expr], payload: bool) -> Value {
-        let bits: u32 = items.iter().map(|item| item.width).sum();
+        let bits = bits_of(items);
         let varbits = items.iter().any(|item| self.is_varbit(item).is_some());
-        if varbits || payload && !bits.is_multiple_of(8) {
+        // Places in the list are 32 bits wide below.
+        let long = bits > MAX_STACK * 8;
+        if varbits || long || payload && !bits.is_multiple_of(8) {
             return self.sum_of_list(HashAlgorithm::Csum16, items, payload);
         }
         let mut natural: Option<Value> = None;
@@ -149,6 +157,7 @@ impl Gen<'_, '_> {
             let ctx = self.ctx;
             let odd = self.iconst(u64::from(bit / 8 % 2));
             let sum = self.call_value(services::payload_sum as *const u8, &[ctx, odd]);
+            self.unless_exhausted();
             self.add(&mut natural, sum);
         }
         let natural = natural.map(|sum| self.fold(sum));
@@ -252,7 +261,16 @@ impl Gen<'_, '_> {
         let data = self.data(items);
         let ctx = self.ctx;
         let algorithm = self.iconst(algorithm as u64);
-        let payload = self.iconst(u64::from(payload));
-        self.call_value(services::hash as *const u8, &[ctx, algorithm, data.at, data.bits, payload])
+        let rest = self.iconst(u64::from(payload));
+        let sum = self.call_value(services::hash as *const u8, &[ctx, algorithm, data.at, data.bits, rest]);
+        if payload {
+            self.unless_exhausted();
+        }
+        sum
     }
+}
+
+/// Bits of a list, of varbits as many as they may have.
+fn bits_of(items: &[Expr]) -> u64 {
+    items.iter().map(|item| u64::from(item.width)).sum()
 }

@@ -48,14 +48,15 @@ impl Jit {
             requests: &mut ctx.requests,
             now: ctx.now,
             wire_len: ctx.wire_len,
+            work: ctx.work,
         };
-        let (cursor, error, dropped) =
+        let (cursor, error, dropped, work) =
             self.compiled.enter(on, Arrival::default(), std::ptr::null(), |native| {
                 // SAFETY: `enter` fills the structure in for the program's blocks.
                 unsafe { block(native) };
-                (native.cursor as usize, native.parser_error, native.dropped)
+                (native.cursor as usize, native.parser_error, native.dropped, native.work)
             });
-        ctx.cursor = cursor;
+        (ctx.cursor, ctx.work) = (cursor, work);
         drop_reason(dropped).map(|()| error)
     }
 }

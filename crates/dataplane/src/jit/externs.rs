@@ -232,7 +232,7 @@ impl Gen<'_, '_> {
         let count = width.div_ceil(64);
         let base = self.spill(&base);
         let max = self.spill(&max);
-        let slot = self.stack(count * 8);
+        let slot = self.stack(u64::from(count) * 8);
         let at = self.stack_addr(slot);
         let width = self.iconst(u64::from(width));
         self.call(services::hash_wide as *const u8, &[at, hash, base, max, width], false);

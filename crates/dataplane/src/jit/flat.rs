@@ -1,6 +1,5 @@
 //! The path of ordinary packets as native code: one structure filled in where the packet comes in, and one call.
 
-use p4lang::ir::LOOP_BUDGET;
 use units::SplitMix;
 
 use super::compile::{Compiled, Paths};
@@ -62,6 +61,16 @@ pub struct Passage<'a> {
     pub now: u64,
     /// Bytes on the wire.
     pub wire_len: u64,
+    /// What is left of the packet's work.
+    pub work: u64,
+}
+
+/// What came of a packet: how far it came, how far the parser has read in bits, and what is left of the packet's work.
+#[derive(Debug, Clone, Copy)]
+pub struct Passed {
+    pub came: Through,
+    pub cursor: usize,
+    pub work: u64,
 }
 
 impl Compiled {
@@ -74,7 +83,7 @@ impl Compiled {
         departing: *const Departing,
         blocks: impl FnOnce(&mut Native) -> T,
     ) -> T {
-        let Passage { frame, packet, cursor, out, state, rng, requests, now, wire_len } = on;
+        let Passage { frame, packet, cursor, out, state, rng, requests, now, wire_len, work } = on;
         assert!(state.shape == self.shape, "the state is that of the program");
         debug_assert!(
             state
@@ -91,7 +100,7 @@ impl Compiled {
             cursor: cursor as u64,
             parser_error: 0,
             dropped: 0,
-            loop_budget: u64::from(LOOP_BUDGET),
+            work,
             out: out.as_mut_ptr(),
             out_len: out.len() as u64,
             out_capacity: out.capacity() as u64,
@@ -130,9 +139,9 @@ pub struct Flat<'a> {
 
 impl Flat<'_> {
     /// Runs a packet that comes in through all blocks, with the metadata of a packet that meets no queue, and stops where its
-    /// path leaves that of ordinary packets; with how far the parser has read. The frame need not be zeroed.
+    /// path leaves that of ordinary packets. The frame need not be zeroed.
     #[inline(always)]
-    pub fn through(self, on: Passage<'_>, at: Arrival) -> (Through, usize) {
+    pub fn through(self, on: Passage<'_>, at: Arrival) -> Passed {
         self.compiled.enter(on, at, std::ptr::null(), |native| {
             // SAFETY: `enter` fills the structure in for the program's blocks.
             unsafe { (self.paths.through)(native) };
@@ -143,12 +152,7 @@ impl Flat<'_> {
     /// The first half of [`Flat::through`], up to a queue. If `at_once` says that a packet for this port and of this
     /// priority need not wait, the second half follows, as of a packet that leaves an empty queue when it comes.
     #[inline(always)]
-    pub fn receive(
-        self,
-        on: Passage<'_>,
-        at: Arrival,
-        at_once: &mut dyn FnMut(u32, u32) -> bool,
-    ) -> (Through, usize) {
+    pub fn receive(self, on: Passage<'_>, at: Arrival, at_once: &mut dyn FnMut(u32, u32) -> bool) -> Passed {
         self.compiled.enter(on, at, std::ptr::null(), |native| {
             let departing;
             // SAFETY: `enter` fills the structure in for the program's blocks, and the first half leaves it as the second
@@ -167,7 +171,7 @@ impl Flat<'_> {
 
     /// The second half, from a queue on. The frame is as ingress left it.
     #[inline(always)]
-    pub fn depart(self, on: Passage<'_>, departure: &Departure) -> (Through, usize) {
+    pub fn depart(self, on: Passage<'_>, departure: &Departure) -> Passed {
         let departing = Departing {
             rid: u64::from(departure.rid),
             instance: u64::from(departure.instance),
@@ -185,16 +189,16 @@ impl Flat<'_> {
     }
 }
 
-/// Where the packet left a path, and how far the parser has read.
+/// Where the packet left a path.
 #[inline(always)]
-fn left(native: &Native) -> (Through, usize) {
+fn left(native: &Native) -> Passed {
     let port = native.port as u32;
     if native.requested != 0 && u64::from(native.stage) == stage::OUT {
         // What is asked for behind egress comes too late.
         // SAFETY: `enter` filled the pointer in, of what it borrows.
         unsafe { *native.requests = Requests::default() };
     }
-    let through = match u64::from(native.stage) {
+    let came = match u64::from(native.stage) {
         stage::OUT => Through::Out { port },
         stage::QUEUE => Through::Queue { port, priority: native.priority },
         stage::DECIDED => Through::Dropped,
@@ -203,8 +207,8 @@ fn left(native: &Native) -> (Through, usize) {
         // After egress only a drop ends the path.
         _ => Through::Egress {
             port,
-            result: Err(drop_reason(native.dropped).err().unwrap_or(DropReason::LoopBudget)),
+            result: Err(drop_reason(native.dropped).err().unwrap_or(DropReason::WorkBudget)),
         },
     };
-    (through, native.cursor as usize)
+    Passed { came, cursor: native.cursor as usize, work: native.work }
 }

@@ -23,6 +23,7 @@ use crate::executor::{Part, View};
 use crate::jit::JitError;
 use crate::jit::known::{self, Limits};
 use crate::layout::Layout;
+use crate::refused::MAX_STACK;
 
 /// A value of any width, see the module's comment.
 pub(crate) type Limbs = SmallVec<[Value; 2]>;
@@ -66,7 +67,7 @@ pub(crate) struct Gen<'a, 'f> {
     pub ctx: Value,
     pub frame: Value,
     pub labels: HashMap<LabelId, Target>,
-    /// Where a packet goes whose loop budget has run out.
+    /// Where a packet goes that is dropped.
     pub out: Block,
     locals: HashMap<VarId, SmallVec<[Variable; 1]>>,
     regions: HashMap<Region, AliasRegion>,
@@ -81,6 +82,8 @@ pub(crate) struct Gen<'a, 'f> {
     pub parsing: Option<super::parser::Parsing>,
     /// False after a jump: what follows in the same IR block is dead.
     pub alive: bool,
+    /// Bytes of stack slots. None is used twice.
+    pub stack_used: u64,
 }
 
 impl<'a, 'f> Gen<'a, 'f> {
@@ -115,6 +118,7 @@ impl<'a, 'f> Gen<'a, 'f> {
             signatures: HashMap::new(),
             parsing: None,
             alive: true,
+            stack_used: 0,
         }
     }
 
@@ -277,8 +281,13 @@ impl<'a, 'f> Gen<'a, 'f> {
     }
 
     /// Memory of this call of the function.
-    pub fn stack(&mut self, bytes: u32) -> StackSlot {
-        self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes.max(8), 4))
+    ///
+    /// A function that comes to ask for more than [`MAX_STACK`] in all is not finished, see [`Gen::stack_used`].
+    pub fn stack(&mut self, bytes: u64) -> StackSlot {
+        let bytes = bytes.max(8).next_multiple_of(8);
+        self.stack_used = self.stack_used.saturating_add(bytes);
+        let bytes = if self.stack_used > MAX_STACK { 8 } else { bytes as u32 };
+        self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4))
     }
 
     pub fn stack_addr(&mut self, slot: StackSlot) -> Value {
@@ -287,7 +296,7 @@ impl<'a, 'f> Gen<'a, 'f> {
 
     /// Stores limbs one after the other; gives the address.
     pub fn spill(&mut self, value: &[Value]) -> Value {
-        let slot = self.stack(value.len() as u32 * 8);
+        let slot = self.stack(value.len() as u64 * 8);
         let at = self.stack_addr(slot);
         for (k, limb) in value.iter().enumerate() {
             self.store(Region::Scratch, *limb, at, k as i32 * 8);

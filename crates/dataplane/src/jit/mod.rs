@@ -18,7 +18,6 @@ mod known;
 pub(crate) mod native;
 pub(crate) mod packet;
 mod parser;
-mod parser_shape;
 mod place;
 mod services;
 mod stmt;
@@ -29,6 +28,8 @@ mod wide;
 mod written;
 
 pub use exec::Jit;
+
+use crate::refused::Refused;
 
 /// Why a program has no native code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +43,9 @@ pub enum JitError {
     /// More code than one function may have. The interpreter runs such a program.
     #[error("the program is too large for native code; use the interpreter")]
     TooLarge,
+    /// Nothing is to run the program.
+    #[error(transparent)]
+    Refused(#[from] Refused),
     /// The program breaks a rule of the IR.
     #[error("the lowered program is not well formed: {0}")]
     Malformed(&'static str),

@@ -19,7 +19,8 @@ pub(crate) struct Native {
     pub parser_error: u32,
     /// One of the numbers below, 0 for none.
     pub dropped: u32,
-    pub loop_budget: u64,
+    /// What is left of the packet's work.
+    pub work: u64,
     /// 1 once the program has asked the architecture for something (a clone, another pass, truncation).
     pub requested: u64,
     /// For whole paths: the port that the packet came in by, then the one that it leaves by; the time as
@@ -73,7 +74,7 @@ pub(crate) mod stage {
     pub const DECIDED: u64 = 5;
 }
 
-pub(crate) const LOOP_BUDGET: u64 = 1;
+pub(crate) const WORK_BUDGET: u64 = 1;
 pub(crate) const ASSERTION: u64 = 2;
 pub(crate) const ASSUMPTION: u64 = 3;
 
@@ -83,7 +84,7 @@ pub(crate) fn drop_reason(dropped: u32) -> Result<(), DropReason> {
         0 => Ok(()),
         ASSERTION => Err(DropReason::Assertion),
         ASSUMPTION => Err(DropReason::Assumption),
-        _ => Err(DropReason::LoopBudget),
+        _ => Err(DropReason::WorkBudget),
     }
 }
 

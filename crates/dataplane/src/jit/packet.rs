@@ -151,11 +151,15 @@ pub unsafe extern "C" fn append(list: *mut u8, bit: u64, value: *const u64, widt
         let end = bit + width;
         let list = std::slice::from_raw_parts_mut(list, end.div_ceil(8) as usize);
         let limbs = std::slice::from_raw_parts(value, width.div_ceil(64) as usize);
-        for k in 0..width {
-            if limbs[(k / 64) as usize] >> (k % 64) & 1 != 0 {
-                let at = end - 1 - k;
-                list[(at / 8) as usize] |= 0x80 >> (at % 8);
+        let (mut at, mut left) = (bit, width);
+        for limb in limbs.iter().rev() {
+            // The highest has what is beside whole ones.
+            let count = (left - 1) % 64 + 1;
+            let bits = u128::from(limb << (64 - count)) << 64 >> (at % 8);
+            for (to, from) in list[(at / 8) as usize..].iter_mut().zip(bits.to_be_bytes()) {
+                *to |= from;
             }
+            (at, left) = (at + count, left - count);
         }
         end
     }

@@ -20,7 +20,9 @@ use super::JitError;
 use super::function::{Gen, Limbs, Region};
 use super::native::Native;
 use super::packet;
-use super::parser_shape::{cyclic, whole_bytes};
+use crate::cost::Prices;
+use crate::parser_shape::whole_bytes;
+use crate::refused::MAX_STACK;
 
 /// What the generator knows while it is in a parser.
 pub(crate) struct Parsing {
@@ -42,6 +44,8 @@ struct Budget {
     left: Variable,
     /// In front of each state, and of the end.
     entries: Vec<Block>,
+    /// Work of a transition to each state.
+    costs: Vec<u64>,
 }
 
 impl Gen<'_, '_> {
@@ -55,12 +59,14 @@ impl Gen<'_, '_> {
         let zero = self.iconst(0);
         self.b.def_var(cursor, zero);
         let states: Vec<Block> = parser.states.iter().map(|_| self.block()).collect();
-        let budget = cyclic(parser).then(|| {
+        let costs = Prices { program: self.program, layout: self.layout }.transitions(parser);
+        // Only parsers with a cycle pay for them.
+        let budget = (!costs.is_empty()).then(|| {
             let left = self.b.declare_var(I64);
             let start = self.iconst(u64::from(PARSER_BUDGET));
             self.b.def_var(left, start);
             let entries = (0..=states.len()).map(|_| self.block()).collect();
-            Budget { left, entries }
+            Budget { left, entries, costs }
         });
         let finish = self.block();
         // The start is no transition.
@@ -109,10 +115,10 @@ impl Gen<'_, '_> {
     /// The blocks that take one transition from the budget.
     fn budget_blocks(&mut self) -> Result<(), JitError> {
         let Parsing { finish, .. } = *self.parsing()?;
-        let Some(Budget { left, entries }) = &self.parsing()?.budget else {
+        let Some(Budget { left, entries, costs }) = &self.parsing()?.budget else {
             return Ok(());
         };
-        let (left, entries) = (*left, entries.clone());
+        let (left, entries, costs) = (*left, entries.clone(), costs.clone());
         for (index, entry) in entries.into_iter().enumerate() {
             let to = self.parsing()?.states.get(index).copied().unwrap_or(finish);
             self.start(entry);
@@ -121,6 +127,9 @@ impl Gen<'_, '_> {
             self.require(any, "ParserTimeout")?;
             let count = self.add_const(count, -1);
             self.b.def_var(left, count);
+            if let Some(cost) = costs.get(index) {
+                self.charge(*cost);
+            }
             self.jump(to);
         }
         Ok(())
@@ -346,9 +355,13 @@ impl Gen<'_, '_> {
     pub fn lookahead(&mut self, into: &[Place]) -> Result<(), JitError> {
         let Parsing { cursor, unit, .. } = *self.parsing()?;
         let widths: Vec<u32> = into.iter().map(|place| self.width(place)).collect();
-        let total: u32 = widths.iter().sum();
-        let amount = self.iconst(u64::from(total.div_ceil(unit)));
+        let total: u64 = widths.iter().map(|width| u64::from(*width)).sum();
+        let amount = self.iconst(total.div_ceil(u64::from(unit)));
         self.reserve(amount)?;
+        if total > MAX_STACK * 8 {
+            // Offsets below are 32 bits wide. Frames are smaller, so that no lookahead needs more.
+            return Err(JitError::TooLarge);
+        }
         let mut bit = 0;
         if unit == 8 {
             let at = self.packet_at()?;
@@ -371,7 +384,7 @@ impl Gen<'_, '_> {
         }
         let at = self.b.use_var(cursor);
         for (place, width) in into.iter().zip(&widths) {
-            let slot = self.stack(width.div_ceil(64) * 8);
+            let slot = self.stack(u64::from(width.div_ceil(64)) * 8);
             let dst = self.stack_addr(slot);
             let ctx = self.ctx;
             let from = self.add_const(at, i64::from(bit));

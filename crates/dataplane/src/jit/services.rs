@@ -9,10 +9,21 @@
 use num_bigint::BigUint;
 use p4lang::ir::{ExternCall, HashAlgorithm, MeterUnit, ProfileId, TableId, ValueSetId};
 
-use super::native::{Native, Outcome};
+use super::native::{Native, Outcome, WORK_BUDGET};
+use crate::cost;
 use crate::state::DigestMessage;
 use crate::state::table::{TableState, Target};
 use crate::state::words::{number, words};
+
+/// Takes so much of the packet's work; if that is more than there is, the packet is dropped, and its code has to see to it.
+fn charge(native: &mut Native, cost: u64) -> bool {
+    let left = native.work.checked_sub(cost);
+    native.work = left.unwrap_or(0);
+    if left.is_none() {
+        native.dropped = WORK_BUDGET as u32;
+    }
+    left.is_some()
+}
 
 /// Finds the action for a key, counts and meters the hit. `hash` chooses among the members of a group.
 pub unsafe extern "C" fn lookup(
@@ -30,7 +41,10 @@ pub unsafe extern "C" fn lookup(
         let id = TableId(table as u32);
         let shape = &compiled.tables[table as usize];
         let key = std::slice::from_raw_parts(key, shape.key_words);
-        let (entry, found) = all.tables[table as usize].lookup_action(key);
+        let (entry, found, work) = all.tables[table as usize].lookup_action(key);
+        if !charge(&mut *native, work) {
+            return;
+        }
         let (action, args) = match found {
             Some(found) => found,
             None => {
@@ -61,10 +75,26 @@ pub unsafe extern "C" fn lookup(
     }
 }
 
-/// The row for a key of a table without profile whose hits are not recorded: see [`TableState::row`].
+/// The row for a key of a table without profile whose hits are not recorded: see [`TableState::row`]. What that costs does
+/// not depend on the entries.
 pub unsafe extern "C" fn row(table: *const TableState, key: *const u64, words: usize) -> *const u64 {
     // SAFETY: see the module's comment; the table is one of the state's, the key has as many words as its keys.
-    unsafe { (*table).row(std::slice::from_raw_parts(key, words)).as_ptr() }
+    unsafe { (*table).row(std::slice::from_raw_parts(key, words)).0.as_ptr() }
+}
+
+/// As [`row`], for a table whose entries have priorities.
+pub unsafe extern "C" fn dear_row(
+    native: *mut Native,
+    table: *const TableState,
+    key: *const u64,
+    words: usize,
+) -> *const u64 {
+    // SAFETY: as above.
+    unsafe {
+        let (row, work) = (*table).row(std::slice::from_raw_parts(key, words));
+        charge(&mut *native, work);
+        row.as_ptr()
+    }
 }
 
 /// Whether one member of a value set matches; `key` has the words of all fields, `named` says which fields are asked for.
@@ -74,6 +104,9 @@ pub unsafe extern "C" fn value_set(native: *mut Native, set: u64, key: *const u6
         let compiled = &*(*native).compiled;
         let state = &*(*native).state;
         let fields = &compiled.program[ValueSetId(set as u32)].fields;
+        if !charge(&mut *native, cost::value_set(state.value_sets[set as usize].len(), fields.len())) {
+            return 0;
+        }
         let named = std::slice::from_raw_parts(named, fields.len());
         let matches = |member: &Vec<p4lang::ir::EntryMatch>| {
             let mut at = 0;
@@ -113,7 +146,7 @@ pub unsafe extern "C" fn hash(
 ) -> u64 {
     // SAFETY: see the module's comment; the list has that many bits.
     unsafe {
-        let native = &*native;
+        let native = &mut *native;
         let data = std::slice::from_raw_parts(data, bits.div_ceil(8) as usize);
         let rng = &mut *native.rng;
         let sums = &(*native.state).hashes;
@@ -122,19 +155,25 @@ pub unsafe extern "C" fn hash(
         }
         let packet = std::slice::from_raw_parts(native.packet, native.packet_len as usize);
         let rest = packet.get(native.cursor.div_ceil(8) as usize..).unwrap_or(&[]);
+        if !charge(native, cost::payload(algorithm(kind), rest.len())) {
+            return 0;
+        }
         let whole = [data, rest].concat();
         sums.sum(algorithm(kind), &whole, || rng.next_u64())
     }
 }
 
 /// Sum of the payload's 16-bit words, the first byte being the second of a word if `odd` is not 0.
-pub unsafe extern "C" fn payload_sum(native: *const Native, odd: u64) -> u64 {
+pub unsafe extern "C" fn payload_sum(native: *mut Native, odd: u64) -> u64 {
     // SAFETY: see the module's comment.
     unsafe {
-        let native = &*native;
+        let native = &mut *native;
         let from = native.cursor.div_ceil(8).min(native.packet_len);
         let payload =
             std::slice::from_raw_parts(native.packet.add(from as usize), (native.packet_len - from) as usize);
+        if !charge(native, cost::payload(HashAlgorithm::Csum16, payload.len())) {
+            return 0;
+        }
         let (first, rest) = match payload.split_first() {
             Some((first, rest)) if odd != 0 => (u64::from(*first), rest),
             _ => (0, payload),

@@ -13,6 +13,8 @@ use super::JitError;
 use super::function::{Gen, Target};
 use super::helpers;
 use super::native::{self, Native};
+use crate::cost::Prices;
+use crate::refused::{MAX_STACK, Refused};
 
 /// Values that one function may have, well below what Cranelift can number; it takes seconds for as many.
 const MAX_VALUES: usize = 1 << 18;
@@ -23,12 +25,22 @@ impl Gen<'_, '_> {
             if !self.alive {
                 break;
             }
-            if self.b.func.dfg.num_values() > MAX_VALUES {
-                return Err(JitError::TooLarge);
-            }
             self.stmt(stmt)?;
+            self.small_enough()?;
         }
         Ok(())
+    }
+
+    /// Whether the function has come to have too many values, or slots on the stack. What is generated from then on is not used.
+    pub fn full(&self) -> bool {
+        self.small_enough().is_err()
+    }
+
+    pub fn small_enough(&self) -> Result<(), JitError> {
+        if self.stack_used > MAX_STACK {
+            return Err(Refused::Stack(self.stack_used).into());
+        }
+        if self.b.func.dfg.num_values() > MAX_VALUES { Err(JitError::TooLarge) } else { Ok(()) }
     }
 
     fn stmt(&mut self, stmt: &Stmt) -> Result<(), JitError> {
@@ -154,25 +166,44 @@ impl Gen<'_, '_> {
     fn repeat(&mut self, label: LabelId, body: &[Stmt]) -> Result<(), JitError> {
         let again = self.block();
         let leave = self.block();
-        let run = self.block();
-        let exhausted = self.cold_block();
         self.labels.insert(label, Target { leave, again: Some(again) });
         self.jump(again);
         self.start(again);
-        let budget = self.load_ctx(offset_of!(Native, loop_budget), 8);
-        let any = self.b.ins().icmp_imm_s(IntCC::NotEqual, budget, 0);
-        self.branch(any, run, exhausted);
-        self.start(exhausted);
-        self.drop_packet(native::LOOP_BUDGET);
-        self.start(run);
-        let left = self.add_const(budget, -1);
-        self.store_ctx(offset_of!(Native, loop_budget), 8, left);
+        let prices = Prices { program: self.program, layout: self.layout };
+        self.charge(prices.iteration(body));
         self.stmts(body)?;
         if self.alive {
             self.jump(again);
         }
         self.start(leave);
         Ok(())
+    }
+
+    /// Takes so much of the packet's work, and drops the packet if that is more than there is.
+    pub fn charge(&mut self, cost: u64) {
+        let run = self.block();
+        let exhausted = self.cold_block();
+        let budget = self.load_ctx(offset_of!(Native, work), 8);
+        let cost = self.iconst(cost);
+        let enough = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, budget, cost);
+        self.branch(enough, run, exhausted);
+        self.start(exhausted);
+        let none = self.iconst(0);
+        self.store_ctx(offset_of!(Native, work), 8, none);
+        self.drop_packet(native::WORK_BUDGET);
+        self.start(run);
+        let left = self.b.ins().isub(budget, cost);
+        self.store_ctx(offset_of!(Native, work), 8, left);
+    }
+
+    /// Ends the block if what was called found the work to be more than is left.
+    pub fn unless_exhausted(&mut self) {
+        let dropped = self.load_ctx(offset_of!(Native, dropped), 4);
+        let none = self.is_zero(dropped);
+        let go_on = self.block();
+        let out = self.out;
+        self.branch(none, go_on, out);
+        self.start(go_on);
     }
 
     /// Ends the block for this packet.

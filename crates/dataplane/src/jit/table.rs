@@ -18,7 +18,7 @@ use super::function::{Gen, Limbs, Region};
 use super::native::{Native, Outcome, vec_pointer};
 use super::services;
 use crate::state::slots::{MULTIPLIER, Slot};
-use crate::state::table::{Searched, TableState};
+use crate::state::table::{Searched, TableState, prioritised};
 
 impl Gen<'_, '_> {
     pub fn apply(
@@ -47,7 +47,7 @@ impl Gen<'_, '_> {
             return self.run_action(id, action, args);
         }
         let key = self.spill(&key);
-        let slot = self.stack(size_of::<Outcome>() as u32);
+        let slot = self.stack(size_of::<Outcome>() as u64);
         let outcome = self.stack_addr(slot);
         let ctx = self.ctx;
         let index = self.iconst(u64::from(id.0));
@@ -59,6 +59,9 @@ impl Gen<'_, '_> {
             None => self.iconst(0),
         };
         self.call(services::lookup as *const u8, &[ctx, index, key, outcome, hash], false);
+        if prioritised(table) {
+            self.unless_exhausted();
+        }
         let field = |g: &mut Self, offset: usize| {
             let value = g.load(I32, Region::Scratch, outcome, offset as i32);
             g.extend(value)
@@ -104,6 +107,11 @@ impl Gen<'_, '_> {
         }
         let words = self.iconst(key.len() as u64);
         let key = self.spill(key);
+        if prioritised(&self.program[id]) {
+            let row = self.call_value(services::dear_row as *const u8, &[ctx, table, key, words]);
+            self.unless_exhausted();
+            return row;
+        }
         self.call_value(services::row as *const u8, &[table, key, words])
     }
 
@@ -196,7 +204,7 @@ impl Gen<'_, '_> {
     pub fn value_set(&mut self, set: ValueSetId, fields: &[(u32, &Limbs)]) -> Value {
         let declared = &self.program[set].fields;
         let mut limbs = Limbs::new();
-        let slot = self.stack(declared.len() as u32);
+        let slot = self.stack(declared.len() as u64);
         let named = self.stack_addr(slot);
         for (index, (_, width, _)) in declared.iter().enumerate() {
             let given = fields.iter().find(|(field, _)| *field as usize == index);
@@ -211,6 +219,7 @@ impl Gen<'_, '_> {
         let ctx = self.ctx;
         let set = self.iconst(u64::from(set.0));
         let member = self.call_value(services::value_set as *const u8, &[ctx, set, key, named]);
+        self.unless_exhausted();
         self.b.ins().ireduce(cranelift_codegen::ir::types::I8, member)
     }
 }

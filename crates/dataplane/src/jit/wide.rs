@@ -13,6 +13,10 @@ impl Gen<'_, '_> {
     pub fn wide(&mut self, expr: &Expr) -> Limbs {
         let width = expr.width;
         let count = width.div_ceil(64);
+        if self.full() {
+            let zero = self.iconst(0);
+            return Limbs::from_elem(zero, count as usize);
+        }
         match &expr.kind {
             ExprKind::Const(value) => {
                 let mut digits = value.iter_u64_digits();
@@ -159,7 +163,7 @@ impl Gen<'_, '_> {
             | BinOp::LeS => unreachable!("done in place, or no wider than one bit"),
         };
         let a = self.spill(a);
-        let slot = self.stack(count * 8);
+        let slot = self.stack(u64::from(count) * 8);
         let dst = self.stack_addr(slot);
         let width = self.iconst(u64::from(width));
         self.call(function, &[dst, a, second, width], false);

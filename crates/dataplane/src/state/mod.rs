@@ -10,6 +10,7 @@ pub mod profile;
 pub(crate) mod slots;
 pub mod table;
 mod target;
+mod ternary;
 pub mod words;
 
 use std::collections::VecDeque;

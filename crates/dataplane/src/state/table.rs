@@ -2,11 +2,11 @@
 //!
 //! Keys are words: for each key in order `ceil(width / 64)` words, least significant first. Exact tables are hash maps;
 //! tables with a single lpm key a trie, those that have exact keys
-//! beside it one hash map per prefix length, longest first; everything else a list in the order of priority.
+//! beside it one hash map per prefix length, longest first; everything else is searched by masks ([`super::ternary`]).
 //! A smaller priority number wins, as in the reference switch; of equal ones the entry that was added first.
 
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use std::mem::offset_of;
 
 use num_bigint::BigUint;
@@ -17,7 +17,9 @@ use super::exact::Exact;
 use super::lpm::Lpm;
 use super::meter::{Color, MeterCell};
 use super::slots::Slots;
+use super::ternary::Ternary;
 use super::words::{WordHasher, limbs, number, words};
+use smallvec::SmallVec;
 
 pub use super::target::Target;
 
@@ -60,17 +62,28 @@ enum Index {
         width: u32,
         lengths: Vec<(u32, Map)>,
     },
-    /// Handles by priority.
-    Ordered(Vec<(u32, Vec<Test>)>),
+    /// By priority.
+    Ordered(Ordered),
 }
 
-/// What one key of an ordered entry asks.
-#[derive(Debug, Clone)]
-enum Test {
-    Any,
-    Mask { at: usize, pairs: Box<[(u64, u64)]> },
-    Range { at: usize, lo: Words, hi: Words },
+/// Entries with priorities.
+#[derive(Debug, Clone, Default)]
+struct Ordered {
+    ternary: Ternary,
+    /// Handles by a hash of the match and the priority, in the order of adding.
+    known: HashMap<u64, SmallVec<[u32; 2]>, BuildHasherDefault<WordHasher>>,
 }
+
+impl Ordered {
+    fn number(matches: &[EntryMatch], priority: u32) -> u64 {
+        let mut all = DefaultHasher::new();
+        (matches, priority).hash(&mut all);
+        all.finish()
+    }
+}
+
+/// An action's index, and words of its data.
+pub type Action<'a> = (u32, &'a [u64]);
 
 /// Result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +91,8 @@ pub struct Hit<'a> {
     /// Handle of the entry; `None` on a miss.
     pub entry: Option<u32>,
     pub target: &'a Target,
+    /// What the lookup has cost, where that depends on the entries; see [`TableState::search`].
+    pub work: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -289,41 +304,41 @@ impl TableState {
     /// As [`TableState::lookup`] where that leads to an action: the entry, the action's index, and words of its data,
     /// padded with zeros to those of the action with the most. `None` in place of the action: ask `lookup`.
     #[inline]
-    pub fn lookup_action(&self, key: &[u64]) -> (Option<u32>, Option<(u32, &[u64])>) {
-        let found = self.search(key);
+    pub fn lookup_action(&self, key: &[u64]) -> (Option<u32>, Option<Action<'_>>, u64) {
+        let (found, work) = self.search(key);
         let row = self.rows.get(found.map_or(0, |handle| handle as usize + 1));
         let action = (row[0] != Rows::INDIRECT).then(|| (row[0] as u32, &row[1..]));
-        (found, action)
+        (found, action, work)
     }
 
     /// The row for a key, for tables without members and groups: the action's index, with whether an entry matches as
-    /// bit 32, then words of the action's data, as many as the action with the most has.
+    /// bit 32, then words of the action's data, as many as the action with the most has; and what the lookup has cost.
     #[inline]
-    pub fn row(&self, key: &[u64]) -> &[u64] {
-        self.rows.get(self.search(key).map_or(0, |handle| handle as usize + 1))
+    pub fn row(&self, key: &[u64]) -> (&[u64], u64) {
+        let (found, work) = self.search(key);
+        (self.rows.get(found.map_or(0, |handle| handle as usize + 1)), work)
     }
 
-    /// The handle of the entry that matches.
+    /// The handle of the entry that matches, and what finding it has cost in units of [`crate::cost`]: that is 0 unless entries
+    /// have priorities, else it depends on the entries.
     #[inline]
-    fn search(&self, key: &[u64]) -> Option<u32> {
+    pub fn search(&self, key: &[u64]) -> (Option<u32>, u64) {
         if self.live == 0 {
-            return None;
+            return (None, 0);
         }
         match &self.index {
-            Index::Exact(map) => map.get(key),
-            Index::Trie(trie) => trie.lookup(key),
-            Index::Lpm { at, width, lengths } => lookup_lpm(key, *at, *width, lengths),
-            Index::Ordered(list) => {
-                list.iter().find(|(_, tests)| tests.iter().all(|t| t.holds(key))).map(|(h, _)| *h)
-            }
+            Index::Exact(map) => (map.get(key), 0),
+            Index::Trie(trie) => (trie.lookup(key), 0),
+            Index::Lpm { at, width, lengths } => (lookup_lpm(key, *at, *width, lengths), 0),
+            Index::Ordered(ordered) => ordered.ternary.search(key),
         }
     }
 
     pub fn lookup(&self, key: &[u64]) -> Hit<'_> {
-        let found = self.search(key);
+        let (found, work) = self.search(key);
         match found.and_then(|h| Some((h, self.entry(h)?))) {
-            Some((handle, entry)) => Hit { entry: Some(handle), target: &entry.target },
-            None => Hit { entry: None, target: &self.default },
+            Some((handle, entry)) => Hit { entry: Some(handle), target: &entry.target, work },
+            None => Hit { entry: None, target: &self.default, work },
         }
     }
 
@@ -354,9 +369,10 @@ impl TableState {
                 let map = &lengths.iter().find(|(l, _)| *l == length)?.1;
                 map.get(&key_words(matches, &self.widths)).copied()
             }
-            Index::Ordered(list) => {
-                let same = |h: &u32| self.entry(*h).is_some_and(|e| e.matches == matches);
-                list[ranked(list, &self.entries, priority)].iter().map(|(h, _)| *h).find(same)
+            Index::Ordered(ordered) => {
+                let same = |e: &Entry| e.priority == priority && e.matches == matches;
+                let known = ordered.known.get(&Ordered::number(matches, priority))?;
+                known.iter().copied().find(|handle| self.entry(*handle).is_some_and(same))
             }
         }
     }
@@ -387,13 +403,9 @@ impl TableState {
                 }
                 lengths[at].1.insert(words, handle);
             }
-            Index::Ordered(list) => {
-                let tests = tests(&matches, &self.widths);
-                let entries = &self.entries;
-                let at = list.partition_point(|(h, _)| {
-                    entries[*h as usize].as_ref().is_some_and(|e| e.priority <= priority)
-                });
-                list.insert(at, (handle, tests));
+            Index::Ordered(ordered) => {
+                ordered.ternary.insert(&matches, &self.widths, (priority, self.added), handle);
+                ordered.known.entry(Ordered::number(&matches, priority)).or_default().push(handle);
             }
         }
         self.rows.set(handle as usize + 1, &target);
@@ -442,9 +454,15 @@ impl TableState {
                     }
                 }
             }
-            Index::Ordered(list) => {
-                let at = list.iter().position(|(h, _)| *h == handle);
-                at.map(|at| list.remove(at));
+            Index::Ordered(ordered) => {
+                ordered.ternary.remove(&entry.matches, &self.widths, (entry.priority, entry.order));
+                let number = Ordered::number(&entry.matches, entry.priority);
+                if let Some(known) = ordered.known.get_mut(&number) {
+                    known.retain(|known| *known != handle);
+                    if known.is_empty() {
+                        ordered.known.remove(&number);
+                    }
+                }
             }
         }
         self.free.push(handle);
@@ -491,45 +509,31 @@ impl Entry {
     }
 }
 
-impl Test {
-    fn holds(&self, key: &[u64]) -> bool {
-        match self {
-            Test::Any => true,
-            Test::Mask { at, pairs } => {
-                pairs.iter().zip(&key[*at..]).all(|((value, mask), k)| k & mask == *value)
-            }
-            Test::Range { at, lo, hi } => {
-                let part = &key[*at..*at + lo.len()];
-                part.iter().rev().ge(lo.iter().rev()) && part.iter().rev().le(hi.iter().rev())
-            }
-        }
-    }
+/// Whether priorities decide between entries of a table with such keys.
+pub(crate) fn prioritised(table: &Table) -> bool {
+    by_priority(&table.keys.iter().map(|key| key.kind).collect::<Vec<_>>())
 }
 
-/// Where the entries of a priority are in a list that is in the order of priority.
-fn ranked(list: &[(u32, Vec<Test>)], entries: &[Option<Entry>], priority: u32) -> std::ops::Range<usize> {
-    let rank = |(handle, _): &(u32, Vec<Test>)| entries[*handle as usize].as_ref().map_or(0, |e| e.priority);
-    let first = list.partition_point(|place| rank(place) < priority);
-    let count = list[first..].partition_point(|place| rank(place) == priority);
-    first..first + count
+fn by_priority(kinds: &[MatchKind]) -> bool {
+    // Which of two prefixes is longer has no answer.
+    kinds.iter().any(|k| matches!(k, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional))
+        || kinds.iter().filter(|k| **k == MatchKind::Lpm).count() > 1
 }
 
 fn empty_index(widths: &[u32], kinds: &[MatchKind]) -> Index {
-    if kinds.iter().any(|k| matches!(k, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional)) {
-        return Index::Ordered(Vec::new());
+    if by_priority(kinds) {
+        return Index::Ordered(Ordered::default());
     }
     let lpm: Vec<usize> =
         kinds.iter().enumerate().filter(|(_, k)| **k == MatchKind::Lpm).map(|(i, _)| i).collect();
     match lpm[..] {
-        [] => Index::Exact(Exact::new(widths)),
         [only] if kinds.len() == 1 => Index::Trie(Lpm::new(widths[only])),
         [only] => Index::Lpm {
             at: widths[..only].iter().map(|w| words(*w)).sum(),
             width: widths[only],
             lengths: Vec::new(),
         },
-        // Which of two prefixes is longer has no answer; priorities decide.
-        _ => Index::Ordered(Vec::new()),
+        _ => Index::Exact(Exact::new(widths)),
     }
 }
 
@@ -583,36 +587,6 @@ fn key_words(matches: &[EntryMatch], widths: &[u32]) -> Words {
         }
     }
     out.into()
-}
-
-fn tests(matches: &[EntryMatch], widths: &[u32]) -> Vec<Test> {
-    let mut out = Vec::new();
-    let mut at = 0;
-    for (m, width) in matches.iter().zip(widths) {
-        let ones = (BigUint::from(1u8) << *width) - 1u8;
-        let mask = |value: &BigUint, mask: &BigUint| {
-            let (mut v, mut m) = (Vec::new(), Vec::new());
-            limbs(&(value & mask), *width, &mut v);
-            limbs(mask, *width, &mut m);
-            Test::Mask { at, pairs: v.into_iter().zip(m).collect() }
-        };
-        out.push(match m {
-            EntryMatch::Exact(v) | EntryMatch::Optional(Some(v)) => mask(v, &ones),
-            EntryMatch::Optional(None) => Test::Any,
-            EntryMatch::Lpm { value, prefix_len } => {
-                mask(value, &((&ones >> (width - prefix_len)) << (width - prefix_len)))
-            }
-            EntryMatch::Ternary { value, mask: m } => mask(value, m),
-            EntryMatch::Range { lo, hi } => {
-                let (mut l, mut h) = (Vec::new(), Vec::new());
-                limbs(lo, *width, &mut l);
-                limbs(hi, *width, &mut h);
-                Test::Range { at, lo: l.into(), hi: h.into() }
-            }
-        });
-        at += words(*width);
-    }
-    out
 }
 
 /// Action data as words.

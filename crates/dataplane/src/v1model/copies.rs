@@ -3,27 +3,42 @@
 use wire::packet::Written;
 
 use super::{Instance, MAX_COPIES, MAX_PASSES};
+use crate::budget::Budget;
 use crate::drops::DropReason;
 use crate::replication::Mirror;
 use crate::runtime::Pipeline;
 use crate::trace::{Trace, note};
 use crate::work::{Next, Pass, Work};
 
+/// Work of a copy beside its bytes, its frame and its pass through egress.
+const COPY: u64 = 256;
+
 impl Pipeline {
-    /// Whether the packet may turn into one more; if not, that and the copies after it are counted as one drop.
-    fn may_copy(&mut self, trace: Option<&mut Trace>) -> bool {
+    /// Whether the packet may turn into one more, of so many bytes, and the copy's budget then; if not, that and the copies after
+    /// it are counted as one drop.
+    fn may_copy(&mut self, of: &mut Budget, bytes: u64, trace: Option<&mut Trace>) -> Option<Budget> {
         self.made += 1;
-        if self.copies >= MAX_COPIES {
+        if of.copies() >= MAX_COPIES {
             self.drop_packet(DropReason::Copies, trace);
-            return false;
+            return None;
         }
-        self.copies += 1;
-        true
+        let cost = COPY + bytes / 16 + self.layout.frame_len as u64 / 8 + self.costs.egress;
+        self.spent += cost;
+        if !of.charge(cost) {
+            self.drop_packet(DropReason::WorkBudget, trace);
+            return None;
+        }
+        Some(of.copy())
+    }
+
+    /// Work of forgetting a clone's metadata.
+    fn forgetting(&self) -> u64 {
+        4 * self.program.vars.len() as u64
     }
 
     /// A copy for each member of a group, in the original's place.
-    pub(crate) fn multicast(&mut self, work: Box<Work>, group: u32, mut trace: Option<&mut Trace>) {
-        let Some(packet) = work.packet.as_deref() else { return };
+    pub(crate) fn multicast(&mut self, mut work: Box<Work>, group: u32, mut trace: Option<&mut Trace>) {
+        let Some(packet) = work.packet.take() else { return };
         let copies = self.replication.copies(group);
         note(&mut trace, || format!("multicast group {group}: {} copies", copies.len()));
         if copies.is_empty() {
@@ -31,12 +46,12 @@ impl Pipeline {
         }
         let replaced = u64::from(!copies.is_empty());
         for (rid, to) in copies {
-            if !self.may_copy(trace.as_deref_mut()) {
-                break;
-            }
+            let of = &mut work.budget;
+            let Some(budget) = self.may_copy(of, packet.wire_len(), trace.as_deref_mut()) else { break };
             let mut copy = self.work();
+            copy.budget = budget;
             copy.frame.copy_from_slice(&work.frame);
-            copy.packet = Some(self.copy_of(packet));
+            copy.packet = Some(self.copy_of(&packet));
             (copy.port, copy.priority, copy.cursor) = (to, work.priority, work.cursor);
             (copy.enqueued, copy.ingress_port) = (work.enqueued, work.ingress_port);
             copy.pass = Pass { instance: Instance::Replicated as u32, rid, ..work.pass };
@@ -44,6 +59,7 @@ impl Pipeline {
         }
         // The copies take the original's place.
         self.made -= replaced;
+        work.packet = Some(packet);
         self.discard(work);
     }
 
@@ -52,7 +68,7 @@ impl Pipeline {
         &mut self,
         now: u64,
         packet: &Written,
-        work: &Work,
+        work: &mut Work,
         session: u32,
         list: Option<u32>,
         mut trace: Option<&mut Trace>,
@@ -61,18 +77,23 @@ impl Pipeline {
         let targets = self.replication.mirror(session);
         note(&mut trace, || format!("clone to session {session}: {} copies", targets.len()));
         for Mirror { rid, port: to, priority, truncate } in targets {
-            if !self.may_copy(trace.as_deref_mut()) {
-                return;
-            }
+            let Some(budget) = self.may_copy(&mut work.budget, length, trace.as_deref_mut()) else { return };
             let mut copy = self.empty_work();
+            copy.budget = budget;
             self.set(&mut copy.frame, |s| s.ingress_port, u64::from(port));
             self.set(&mut copy.frame, |s| s.packet_length, length);
+            let Work { frame, budget, .. } = &mut *copy;
+            if !budget.charge(self.costs.ingress + self.forgetting()) {
+                self.drop_packet(DropReason::WorkBudget, trace.as_deref_mut());
+                self.keep_work(copy);
+                return;
+            }
             let (result, _, cursor) =
-                self.pass(now, (&mut copy.frame, packet, 0), None, |e, ctx| e.parse(ctx, parser));
+                self.pass(now, (frame, packet, 0), budget, None, |e, ctx| e.parse(ctx, parser));
             self.forget_metadata(&mut copy.frame, &work.frame, list, length);
             if let Err(reason) = result {
                 self.drop_packet(reason, trace.as_deref_mut());
-                self.works.push(copy);
+                self.keep_work(copy);
                 continue;
             }
             copy.packet = Some(self.copy_of(packet));
@@ -88,32 +109,34 @@ impl Pipeline {
     pub(crate) fn clone_in_egress(
         &mut self,
         now: u64,
-        work: &Work,
+        work: &mut Work,
         session: u32,
         list: Option<u32>,
         trace: &mut Option<&mut Trace>,
     ) {
-        let Some(packet) = work.packet.as_deref() else { return };
+        let Work { packet: Some(packet), budget, frame, pass, cursor, ingress_port, .. } = work else {
+            return;
+        };
         let targets = self.replication.mirror(session);
         note(trace, || format!("clone to session {session}: {} copies", targets.len()));
         for Mirror { rid, port: to, priority, truncate } in targets {
             // A clone that clones itself ends here.
-            if work.pass.passes >= MAX_PASSES {
+            if pass.passes >= MAX_PASSES {
                 self.made += 1;
                 self.drop_packet(DropReason::Recirculation, trace.as_deref_mut());
                 return;
             }
-            if !self.may_copy(trace.as_deref_mut()) {
-                return;
-            }
+            let bytes = packet.wire_len() + 16 * self.forgetting();
+            let Some(of) = self.may_copy(budget, bytes, trace.as_deref_mut()) else { return };
             let mut copy = self.work();
-            copy.frame.copy_from_slice(&work.frame);
-            self.forget_metadata(&mut copy.frame, &work.frame, list, packet.wire_len());
+            copy.budget = of;
+            copy.frame.copy_from_slice(frame);
+            self.forget_metadata(&mut copy.frame, frame, list, packet.wire_len());
             copy.packet = Some(self.copy_of(packet));
-            (copy.port, copy.priority, copy.cursor) = (to, priority, work.cursor);
-            (copy.enqueued, copy.ingress_port) = (now, work.ingress_port);
+            (copy.port, copy.priority, copy.cursor) = (to, priority, *cursor);
+            (copy.enqueued, copy.ingress_port) = (now, *ingress_port);
             copy.pass =
-                Pass { instance: Instance::EgressClone as u32, rid, truncate, passes: work.pass.passes + 1 };
+                Pass { instance: Instance::EgressClone as u32, rid, truncate, passes: pass.passes + 1 };
             self.queue.push_back(Next::Egress(copy));
         }
     }

@@ -47,7 +47,7 @@ impl Pipeline {
         match list {
             Some(list) => Some((work, list)),
             None => {
-                self.works.push(work);
+                self.keep_work(work);
                 None
             }
         }

@@ -22,14 +22,15 @@ mod reach;
 
 use std::sync::Arc;
 
-use p4lang::ir::{Package, Program};
+use p4lang::ir::{ControlId, Package, Program};
 use p4lang::lower::v1model::{NAME, V1Model};
 
 use wire::packet::Written;
 
+use crate::cost::Prices;
 use crate::executor::View;
 use crate::jit::function::NativePath;
-use crate::runtime::{PacketPath, Pipeline};
+use crate::runtime::{PacketPath, PassCosts, Pipeline};
 use crate::trace::Trace;
 use crate::work::{Output, QueueInfo, Received, Work};
 use reach::reach;
@@ -78,6 +79,15 @@ impl PacketPath for Path {
 
     fn view(&self, package: &Package) -> Option<View> {
         Some(Arc::new(V1Model::of(package)?))
+    }
+
+    fn costs(&self, prices: Prices<'_>, view: &View) -> PassCosts {
+        let Some(v1) = view.downcast_ref::<V1Model>() else { return PassCosts::default() };
+        let controls = |ids: &[ControlId]| ids.iter().map(|id| prices.control(*id)).sum::<u64>();
+        PassCosts {
+            ingress: prices.parser(v1.parser) + controls(&[v1.verify_checksum, v1.ingress]),
+            egress: controls(&[v1.egress, v1.compute_checksum, v1.deparser]),
+        }
     }
 
     fn reach(&self, program: &Program, view: &View) -> usize {

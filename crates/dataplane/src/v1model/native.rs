@@ -9,7 +9,7 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
-use p4lang::ir::{ControlId, HeaderId, LOOP_BUDGET, Place, VarHome, VarId};
+use p4lang::ir::{ControlId, HeaderId, Place, VarHome, VarId};
 use p4lang::lower::v1model::{StandardMetadata, V1Model};
 
 use super::DROP_PORT;
@@ -109,7 +109,6 @@ impl Gen<'_, '_> {
         self.set_standard(standard, standard.ingress_port, port);
         self.set_standard(standard, standard.packet_length, length);
         self.set_standard(standard, standard.ingress_global_timestamp, now);
-        self.refill();
         self.parser(&self.program[v1.parser])?;
         let error = self.load_ctx(offset_of!(Native, parser_error), 4);
         self.set_standard(standard, standard.parser_error, error);
@@ -250,17 +249,10 @@ impl Gen<'_, '_> {
         self.read_bits(&Place::Var(var), width - 1, 0)
     }
 
-    /// Fills the loop budget up, as before each block.
-    fn refill(&mut self) {
-        let budget = self.iconst(u64::from(LOOP_BUDGET));
-        self.store_ctx(offset_of!(Native, loop_budget), 8, budget);
-    }
-
     fn control(&mut self, id: ControlId) -> Result<(), JitError> {
         if !self.alive {
             return Ok(());
         }
-        self.refill();
         // Labels are the control's own.
         self.labels.clear();
         self.stmts(&self.program[id].body)

@@ -11,7 +11,17 @@ use crate::work::{Incoming, Next, Pass, QueueInfo, Work};
 
 impl Pipeline {
     pub(crate) fn ingress(&mut self, now: u64, incoming: Incoming, mut trace: Option<&mut Trace>) {
-        let Incoming { port, mut packet, instance, kept, passes } = incoming;
+        let Incoming { port, mut packet, instance, kept, passes, mut budget } = incoming;
+        let cost = self.costs.pass(self.layout.frame_len);
+        self.spent += cost;
+        if !budget.charge(cost) {
+            self.drop_packet(DropReason::WorkBudget, trace);
+            self.release(packet);
+            if let Some((from, _)) = kept {
+                self.keep_work(from);
+            }
+            return;
+        }
         packet.reach(self.reach);
         if let Some(trace) = trace.as_deref_mut() {
             trace.push(Event::Receive {
@@ -24,7 +34,7 @@ impl Pipeline {
         let frame = &mut work.frame;
         if let Some((from, list)) = kept {
             self.keep(&from.frame, frame, list);
-            self.works.push(from);
+            self.keep_work(from);
         }
         self.set(frame, |s| s.ingress_port, u64::from(port));
         self.set(frame, |s| s.instance_type, u64::from(instance));
@@ -33,7 +43,7 @@ impl Pipeline {
         let v1 = *self.v1();
         let layout = self.layout.clone();
         let (result, requests, cursor) =
-            self.pass(now, (frame, &packet, 0), trace.as_deref_mut(), |e, ctx| {
+            self.pass(now, (frame, &packet, 0), &mut budget, trace.as_deref_mut(), |e, ctx| {
                 let error = e.parse(ctx, v1.parser)?;
                 if let Some(var) = v1.standard.parser_error {
                     layout.set_u64(ctx.frame, var, u64::from(error));
@@ -41,7 +51,7 @@ impl Pipeline {
                 e.control(ctx, v1.verify_checksum)?;
                 e.control(ctx, v1.ingress)
             });
-        let incoming = Incoming { port, packet, instance, kept: None, passes };
+        let incoming = Incoming { port, packet, instance, kept: None, passes, budget };
         self.after_ingress(now, incoming, work, (result, requests, cursor), trace);
     }
 
@@ -54,7 +64,8 @@ impl Pipeline {
         (result, requests, cursor): (Result<(), DropReason>, Requests, usize),
         mut trace: Option<&mut Trace>,
     ) {
-        let Incoming { port, packet, passes, .. } = incoming;
+        let Incoming { port, packet, passes, budget, .. } = incoming;
+        work.budget = budget;
         (work.ingress_port, work.enqueued, work.cursor) = (port, now, cursor);
         work.pass = Pass { truncate: requests.truncate, passes, ..Pass::default() };
         if let Err(reason) = result {
@@ -64,7 +75,7 @@ impl Pipeline {
             return;
         }
         if let Some((CloneKind::IngressToEgress, session, list)) = requests.clone {
-            self.clone_to_egress(now, &packet, &work, session, list, trace.as_deref_mut());
+            self.clone_to_egress(now, &packet, &mut work, session, list, trace.as_deref_mut());
         }
         if let Some(list) = requests.resubmit {
             if passes >= MAX_PASSES {
@@ -74,6 +85,7 @@ impl Pipeline {
                 return;
             }
             note(&mut trace, || "resubmitted to ingress".into());
+            let budget = std::mem::take(&mut work.budget);
             let kept = self.kept(work, list);
             self.queue.push_back(Next::Ingress(Incoming {
                 port,
@@ -81,6 +93,7 @@ impl Pipeline {
                 instance: Instance::Resubmitted as u32,
                 kept,
                 passes: passes + 1,
+                budget,
             }));
             return;
         }
@@ -111,7 +124,7 @@ impl Pipeline {
     ) {
         let v1 = *self.v1();
         let Work { port, cursor, enqueued, pass: Pass { instance, rid, .. }, .. } = *work;
-        let Work { frame, packet: Some(packet), .. } = &mut *work else { return };
+        let Work { frame, packet: Some(packet), budget, .. } = &mut *work else { return };
         self.set(frame, |s| s.egress_port, u64::from(port));
         self.set(frame, |s| s.egress_spec, 0);
         self.set(frame, |s| s.egress_rid, u64::from(rid));
@@ -122,7 +135,9 @@ impl Pipeline {
         self.set(frame, |s| s.deq_qdepth, u64::from(queue.deq_qdepth));
         self.set(frame, |s| s.egress_global_timestamp, self.clock.of(now));
         let (result, requests, cursor) =
-            self.pass(now, (frame, packet, cursor), trace.as_deref_mut(), |e, ctx| e.control(ctx, v1.egress));
+            self.pass(now, (frame, packet, cursor), budget, trace.as_deref_mut(), |e, ctx| {
+                e.control(ctx, v1.egress)
+            });
         work.cursor = cursor;
         self.after_egress(now, work, (result, requests), trace);
     }
@@ -141,7 +156,7 @@ impl Pipeline {
             return;
         }
         if let Some((CloneKind::EgressToEgress, session, list)) = requests.clone {
-            self.clone_in_egress(now, &work, session, list, &mut trace);
+            self.clone_in_egress(now, &mut work, session, list, &mut trace);
         }
         if self.get(&work.frame, |s| s.egress_spec) == DROP_PORT {
             self.drop_packet(DropReason::Egress, trace);
@@ -150,11 +165,12 @@ impl Pipeline {
         }
         let v1 = *self.v1();
         let (cursor, truncate) = (work.cursor, requests.truncate.or(work.pass.truncate));
-        let Work { frame, packet: Some(packet), .. } = &mut *work else { return };
-        let (result, _, cursor) = self.pass(now, (frame, packet, cursor), trace.as_deref_mut(), |e, ctx| {
-            e.control(ctx, v1.compute_checksum)?;
-            e.control(ctx, v1.deparser)
-        });
+        let Work { frame, packet: Some(packet), budget, .. } = &mut *work else { return };
+        let (result, _, cursor) =
+            self.pass(now, (frame, packet, cursor), budget, trace.as_deref_mut(), |e, ctx| {
+                e.control(ctx, v1.compute_checksum)?;
+                e.control(ctx, v1.deparser)
+            });
         if let Err(reason) = result {
             self.drop_packet(reason, trace);
             self.discard(work);
@@ -173,6 +189,7 @@ impl Pipeline {
             Some(list) => {
                 note(&mut trace, || "recirculated to ingress".into());
                 let Some(packet) = work.packet.take() else { return };
+                let budget = std::mem::take(&mut work.budget);
                 let kept = self.kept(work, list);
                 self.queue.push_back(Next::Ingress(Incoming {
                     port: ingress_port,
@@ -180,11 +197,12 @@ impl Pipeline {
                     instance: Instance::Recirculated as u32,
                     kept,
                     passes: passes + 1,
+                    budget,
                 }));
             }
             None => {
                 let Some(packet) = work.packet.take() else { return };
-                self.works.push(work);
+                self.keep_work(work);
                 self.queue.push_back(Next::Out(port, packet));
             }
         }

@@ -2,8 +2,9 @@
 
 use wire::packet::Written;
 
+use crate::budget::Budget;
 use crate::drops::DropReason;
-use crate::jit::flat::{Arrival, Departure, Passage, Through};
+use crate::jit::flat::{Arrival, Departure, Passage, Passed, Through};
 use crate::runtime::Pipeline;
 use crate::trace::{Event, Trace};
 use crate::work::{Incoming, Next, Output, Pass, QueueInfo, Received, Work};
@@ -19,12 +20,11 @@ impl Pipeline {
         outputs: &mut Vec<Output>,
         trace: Option<&mut Trace>,
     ) {
-        self.copies = 0;
         if trace.is_none() && self.through(now, port, bytes, outputs) {
             return;
         }
         let packet = self.packet(bytes, 0);
-        let first = Incoming::new(port, packet);
+        let first = Incoming::new(port, packet, Budget::new(self.work_budget));
         self.queue.push_back(Next::Ingress(first));
         self.drain(now, outputs, trace);
     }
@@ -39,11 +39,10 @@ impl Pipeline {
         pending: &mut Vec<Box<Work>>,
         at_once: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Received {
-        self.copies = 0;
         packet.reach(self.reach);
-        let incoming = |packet| Incoming::new(port, packet);
-        let Some(flat) = self.executor.flat() else {
-            self.ingress(now, incoming(packet), None);
+        let (Some(flat), Some(first)) = (self.executor.flat(), self.first) else {
+            let budget = Budget::new(self.work_budget);
+            self.ingress(now, Incoming::new(port, packet, budget), None);
             return self.drain_to_queues(now, pending).map_or(Received::Other, Received::Out);
         };
         let mut work = self.works.pop().unwrap_or_else(|| Box::new(Work::new(self.layout.frame())));
@@ -58,35 +57,38 @@ impl Pipeline {
             requests: &mut self.requests,
             now,
             wire_len: packet.wire_len(),
+            work: first,
         };
-        let (came, cursor) = flat.receive(on, Arrival { port, now: self.clock.of(now) }, at_once);
+        let Passed { came, cursor, work: left } =
+            flat.receive(on, Arrival { port, now: self.clock.of(now) }, at_once);
         match came {
             Through::Out { .. } => {
-                self.works.push(work);
+                self.keep_work(work);
                 packet.replace_front(cursor.div_ceil(8), &self.headers);
                 return Received::Out(packet);
             }
             Through::Dropped => {
                 self.drop_packet(DropReason::Ingress, None);
                 self.release(packet);
-                self.works.push(work);
+                self.keep_work(work);
                 return Received::Other;
             }
             Through::Queue { port: to, priority } => {
-                work.take(packet, to, now, port, cursor);
+                work.take(packet, to, now, port, (cursor, Budget::new(left)));
                 work.pass = Pass::default();
                 work.priority = priority;
                 return Received::Queue(work);
             }
             Through::Egress { port: to, result } => {
-                work.take(packet, to, now, port, cursor);
+                work.take(packet, to, now, port, (cursor, Budget::new(left)));
                 work.pass = Pass::default();
                 let requests = std::mem::take(&mut self.requests);
                 self.after_egress(now, work, (result, requests), None);
             }
             Through::Ingress(result) => {
                 let requests = std::mem::take(&mut self.requests);
-                self.after_ingress(now, incoming(packet), work, (result, requests, cursor), None);
+                let incoming = Incoming::new(port, packet, Budget::new(left));
+                self.after_ingress(now, incoming, work, (result, requests, cursor), None);
             }
         }
         self.drain_to_queues(now, pending).map_or(Received::Other, Received::Out)
@@ -101,7 +103,8 @@ impl Pipeline {
         queue: QueueInfo,
         pending: &mut Vec<Box<Work>>,
     ) -> Option<Box<Written>> {
-        self.copies = 0;
+        let before = work.budget.left();
+        self.spent = self.costs.egress;
         if work.pass.truncate.is_none()
             && let Some(flat) = self.executor.flat()
         {
@@ -117,6 +120,7 @@ impl Pipeline {
                 requests: &mut self.requests,
                 now,
                 wire_len: packet.wire_len(),
+                work: before,
             };
             let departure = Departure {
                 port: work.port,
@@ -128,15 +132,17 @@ impl Pipeline {
                 enq_qdepth: queue.enq_qdepth,
                 deq_qdepth: queue.deq_qdepth,
             };
-            let (came, cursor) = flat.depart(on, &departure);
+            let Passed { came, cursor, work: left } = flat.depart(on, &departure);
             match came {
                 Through::Out { .. } => {
                     let mut packet = work.packet.take()?;
-                    self.works.push(work);
+                    self.keep_work(work);
                     packet.replace_front(cursor.div_ceil(8), &self.headers);
                     return Some(packet);
                 }
                 Through::Egress { result, .. } => {
+                    self.spent += before - left;
+                    work.budget.set(left);
                     let requests = std::mem::take(&mut self.requests);
                     self.after_egress(now, work, (result, requests), None);
                     return self.drain_to_queues(now, pending);
@@ -165,7 +171,7 @@ impl Pipeline {
     /// leaves that path it goes on as any other. False: the executor has no such path.
     #[inline(always)]
     fn through(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) -> bool {
-        let Some(flat) = self.executor.flat() else { return false };
+        let (Some(flat), Some(first)) = (self.executor.flat(), self.first) else { return false };
         if self.works.is_empty() {
             self.works.push(Box::new(Work::new(self.layout.frame())));
         }
@@ -181,8 +187,9 @@ impl Pipeline {
             requests: &mut self.requests,
             now,
             wire_len: bytes.len() as u64,
+            work: first,
         };
-        let (came, cursor) = flat.through(on, Arrival { port, now: self.clock.of(now) });
+        let Passed { came, cursor, work: left } = flat.through(on, Arrival { port, now: self.clock.of(now) });
         if let Through::Out { port } = came {
             outputs.push(Output { port, bytes: out, zero_len: 0 });
             return true;
@@ -192,29 +199,30 @@ impl Pipeline {
             self.drop_packet(DropReason::Ingress, None);
             return true;
         }
-        self.leave(now, (port, bytes), (came, cursor));
+        self.leave(now, (port, bytes), Passed { came, cursor, work: left });
         self.drain(now, outputs, None);
         true
     }
 
     /// A packet has left the path of ordinary packets; its headers are in the work that was last given back.
     #[inline(never)]
-    fn leave(&mut self, now: u64, (port, bytes): (u32, &[u8]), (came, cursor): (Through, usize)) {
+    fn leave(&mut self, now: u64, (port, bytes): (u32, &[u8]), passed: Passed) {
+        let Passed { came, cursor, work: left } = passed;
         let requests = std::mem::take(&mut self.requests);
         let mut work = self.work();
         let packet = self.packet(bytes, 0);
         match came {
             Through::Ingress(result) => {
-                let incoming = Incoming::new(port, packet);
+                let incoming = Incoming::new(port, packet, Budget::new(left));
                 self.after_ingress(now, incoming, work, (result, requests, cursor), None);
             }
             Through::Egress { port: to, result } => {
-                work.take(packet, to, now, port, cursor);
+                work.take(packet, to, now, port, (cursor, Budget::new(left)));
                 work.pass = Pass::default();
                 self.after_egress(now, work, (result, requests), None);
             }
             // The whole path leads to no queue, and its end is no way off it.
-            Through::Dropped | Through::Queue { .. } | Through::Out { .. } => self.works.push(work),
+            Through::Dropped | Through::Queue { .. } | Through::Out { .. } => self.keep_work(work),
         }
     }
 

@@ -55,7 +55,7 @@ fn interpreter_and_jit_agree() {
         };
         let program = Arc::new(program);
         let jit = Pipeline::compiled(program.clone(), seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        let mut both = [Pipeline::interpreted(program.clone(), seed), jit];
+        let mut both = [Pipeline::interpreted(program.clone(), seed).unwrap(), jit];
         common::fill(&mut both, &mut rng);
         let [interp, jit] = &mut both;
         for round in 0..packets {
@@ -142,7 +142,7 @@ fn headers_that_are_not_written_yet_make_no_difference() {
         let compiled = p4lang::compile_str("generated.p4", &source, None, &p4lang::Options::default());
         let program = Arc::new(compiled.program.expect("compiles, as in the other test"));
         let compiled = || Pipeline::compiled(program.clone(), seed).expect("becomes native code");
-        let mut all = [Pipeline::interpreted(program.clone(), seed), compiled(), compiled()];
+        let mut all = [Pipeline::interpreted(program.clone(), seed).unwrap(), compiled(), compiled()];
         common::fill(&mut all, &mut rng);
         for round in 0..40 {
             let (packet, port) = (sent(&mut rng), rng.between(0, 3) as u32);

@@ -17,8 +17,9 @@
 //! - **Element out of range** ([`Place::Elem`], [`HeaderRef::Elem`]): a read gives 0, a write or copy does nothing.
 //! - **Division by zero** gives 0, as does the remainder.
 //! - **Shifts** by the width or more give 0 (or all sign bits for an arithmetic right shift).
-//! - **Loops** share a budget of [`LOOP_BUDGET`] iterations per packet and block; when it runs out the packet is dropped
-//!   with the reason "loop budget". **Parsers** may make [`PARSER_BUDGET`] transitions, then `error.ParserTimeout`.
+//! - **Work** that a packet causes is limited: each start of an iteration of a **loop**, and more, takes from the packet's budget
+//!   (the data plane says how much); when it runs out the packet is dropped with the reason "work budget". **Parsers** may make
+//!   [`PARSER_BUDGET`] transitions, then `error.ParserTimeout`.
 //! - **Order.** Statements run in order; nothing inside an expression has an effect, so its order does not matter.
 //!
 //! Units: widths are bits, lengths are bytes unless named otherwise.
@@ -32,8 +33,6 @@ use num_bigint::BigUint;
 
 use crate::source::Span;
 
-/// Loop iterations that one packet may make in one pass through one top-level block (parser, control).
-pub const LOOP_BUDGET: u32 = 65_536;
 /// Parser transitions that one packet may make in one pass through the parser.
 pub const PARSER_BUDGET: u32 = 65_536;
 
@@ -347,7 +346,7 @@ pub enum Stmt {
         label: LabelId,
         body: Block,
     },
-    /// Repeats until `Break(label)`; each start of an iteration takes one from the loop budget.
+    /// Repeats until `Break(label)`; each start of an iteration takes from the packet's work budget.
     Loop {
         label: LabelId,
         body: Block,

@@ -81,7 +81,7 @@ fn run(bench: &mut Bench, frame: &mut [u8]) {
             state: &mut bench.state,
             now: 0,
             wire_len: 0,
-            loop_budget: 0,
+            work: u64::MAX,
             requests: Requests::default(),
             rng: &mut SplitMix::new(0),
             trace: None,
@@ -93,7 +93,7 @@ fn run(bench: &mut Bench, frame: &mut [u8]) {
 }
 
 fn compile(program: Program) -> Bench {
-    let layout = Arc::new(Layout::new(&program));
+    let layout = Arc::new(Layout::new(&program).unwrap());
     let program = Arc::new(program);
     Bench {
         state: State::new(&program),

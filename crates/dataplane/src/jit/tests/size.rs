@@ -7,6 +7,7 @@ use p4lang::ir::*;
 use super::{Builder, Jit, compile, read, run};
 use crate::jit::JitError;
 use crate::layout::Layout;
+use crate::refused::{MAX_DEPTH, Refused, check_depth};
 use crate::state::State;
 
 /// As many additions to a variable.
@@ -33,7 +34,7 @@ fn thousands_of_statements_compile() {
 #[test]
 fn too_much_is_refused() {
     let (program, _) = additions(1_000_000);
-    let layout = Arc::new(Layout::new(&program));
+    let layout = Arc::new(Layout::new(&program).unwrap());
     let error = Jit::new(Arc::new(program), layout).err().expect("too large");
     assert_eq!(error, JitError::TooLarge);
     assert!(error.to_string().contains("use the interpreter"));
@@ -54,4 +55,36 @@ fn a_state_of_another_program_is_refused() {
     bench.state = State::new(&counting(1));
     let mut frame = bench.layout.frame();
     run(&mut bench, &mut frame);
+}
+
+/// A list whose length in bits does not fit in 32 bits.
+#[test]
+fn a_list_that_wraps_around_is_refused() {
+    let mut builder = Builder::default();
+    let varbit = builder.var(65_528, VarHome::Local);
+    builder.vars[varbit.index()].varbit = true;
+    let dst = Place::Var(builder.var(32, VarHome::Global));
+    let zero = || Expr { width: 32, kind: ExprKind::Const(0u8.into()) };
+    let data = vec![*read(varbit, 65_528); 65_545];
+    let algorithm = HashAlgorithm::Crc32;
+    let call = ExternCall::Hash { dst, algorithm, base: zero(), data, max: zero() };
+    let program = builder.program(Default::default(), vec![Stmt::Extern(call)]);
+    let layout = Arc::new(Layout::new(&program).unwrap());
+    let error = Jit::new(Arc::new(program), layout).err().expect("too large");
+    assert!(matches!(error, JitError::Refused(Refused::Stack(bytes)) if bytes > 1 << 29), "{error}");
+}
+
+/// What is nested is refused before anything recurses over it.
+#[test]
+fn deep_expressions_are_refused() {
+    for (depth, fits) in [(MAX_DEPTH - 10, true), (MAX_DEPTH + 10, false)] {
+        let mut builder = Builder::default();
+        let var = builder.var(32, VarHome::Global);
+        let mut src = *read(var, 32);
+        for _ in 0..depth {
+            src = Expr { width: 32, kind: ExprKind::Neg(Box::new(src)) };
+        }
+        let program = builder.program(Default::default(), vec![Stmt::Assign { dst: Place::Var(var), src }]);
+        assert_eq!(check_depth(&program).is_ok(), fits);
+    }
 }

@@ -4,7 +4,7 @@ use num_traits::ToPrimitive;
 use p4lang::ir::{BinOp, Expr, ExprKind, HeaderRef, Parser, Program, StateRef, Stmt, Transition};
 
 /// Whether the place in the packet is always at a byte.
-pub(super) fn whole_bytes(program: &Program, parser: &Parser) -> bool {
+pub(crate) fn whole_bytes(program: &Program, parser: &Parser) -> bool {
     // A varbit field keeps to whole bytes by itself, else it fails.
     parser.states.iter().all(|state| stmts_whole_bytes(program, &state.body))
 }
@@ -52,7 +52,7 @@ fn multiple_of_8(expr: &Expr) -> bool {
 }
 
 /// Whether a state can follow itself.
-pub(super) fn cyclic(parser: &Parser) -> bool {
+pub(crate) fn cyclic(parser: &Parser) -> bool {
     let successors = |index: usize| -> Vec<usize> {
         let refs: Vec<StateRef> = match &parser.states[index].next {
             Transition::Direct(state) => vec![*state],

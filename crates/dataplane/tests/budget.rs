@@ -1,0 +1,134 @@
+//! What one packet, and one program, may ask for: more is refused, or dropped and counted, with both executors alike.
+
+use std::sync::Arc;
+
+use dataplane::drops::DropReason;
+use dataplane::pipeline::{Pipeline, Refused};
+use dataplane::replication::Session;
+use dataplane::state::table::Target;
+use p4lang::ir::{EntryMatch, Program, TableId};
+
+/// A program whose ingress is `body`, with these declarations in it, and metadata beside the header `h`.
+fn program(metadata: &str, declarations: &str, body: &str) -> Arc<Program> {
+    let source = format!(
+        r#"
+#include <core.p4>
+#include <v1model.p4>
+header h_t {{ bit<8> a; bit<8> b; }}
+header v_t {{ varbit<65528> v; }}
+struct H {{ h_t h; v_t v; h_t[4] s; }}
+struct M {{ bit<32> n; bit<32> i; {metadata} }}
+parser P(packet_in p, out H hdr, inout M m, inout standard_metadata_t sm) {{
+    state start {{ p.extract(hdr.h); transition accept; }}
+}}
+control V(inout H hdr, inout M m) {{ apply {{}} }}
+control I(inout H hdr, inout M m, inout standard_metadata_t sm) {{
+    {declarations}
+    apply {{ sm.egress_spec = 1; {body} }}
+}}
+control E(inout H hdr, inout M m, inout standard_metadata_t sm) {{ apply {{}} }}
+control C(inout H hdr, inout M m) {{ apply {{}} }}
+control D(packet_out p, in H hdr) {{ apply {{ p.emit(hdr.h); }} }}
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"#
+    );
+    // The compiler's own limits are not those that are tested here.
+    let mut options = p4lang::Options::default();
+    (options.limits.frame_bytes, options.limits.state_bytes) = (1 << 40, 1 << 50);
+    let compiled = p4lang::compile_str("budget.p4", &source, None, &options);
+    Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)))
+}
+
+fn both(program: &Arc<Program>) -> [Pipeline; 2] {
+    let compiled = Pipeline::compiled(program.clone(), 1).expect("native code");
+    [Pipeline::interpreted(program.clone(), 1).expect("runs"), compiled]
+}
+
+/// Packets that leave after one has come in, and the reasons for which packets were dropped.
+fn run(pipeline: &mut Pipeline) -> (usize, Vec<(DropReason, u64)>) {
+    let mut out = Vec::new();
+    pipeline.process(0, 0, &[1, 2, 3, 4], &mut out);
+    (out.len(), pipeline.drops().iter().map(|(reason, count)| (*reason, *count)).collect())
+}
+
+const DROPPED: (DropReason, u64) = (DropReason::WorkBudget, 1);
+
+#[test]
+fn cheap_loops_run_and_dear_ones_are_dropped() {
+    let wide = "bit<65528> w; ";
+    for (metadata, body, dropped) in [
+        ("", "for (bit<32> i in 0..50000) { m.n = m.n + i; }", false),
+        ("", "for (bit<32> i in 0..50000000) { m.n = m.n + i; }", true),
+        ("", "for (bit<32> i in 0..3000) { for (bit<32> j in 0..3000) { m.n = m.n + i; } }", true),
+        (wide, "for (bit<32> i in 0..60000) { m.w = m.w * m.w + 1; }", true),
+        (wide, "for (bit<32> i in 0..1) { m.w = m.w * m.w + 1; }", false),
+        (
+            wide,
+            "for (bit<32> i in 0..60000) { hash(m.n, HashAlgorithm.crc32, 32w0, { m.w, m.w }, 32w1000); }",
+            true,
+        ),
+    ] {
+        let program = program(metadata, "", body);
+        for mut pipeline in both(&program) {
+            let expected = if dropped { (0, vec![DROPPED]) } else { (1, Vec::new()) };
+            assert_eq!(run(&mut pipeline), expected, "{body}");
+        }
+    }
+}
+
+/// Each pass and copy takes from the same budget.
+#[test]
+fn passes_and_copies_share_one_budget() {
+    let loops = "for (bit<32> i in 0..100000) { m.n = m.n + i; }";
+    let again = format!("{loops} resubmit_preserving_field_list(1);");
+    for mut pipeline in both(&program("", "", &again)) {
+        assert_eq!(run(&mut pipeline), (0, vec![DROPPED]));
+    }
+    // Not for its work alone.
+    for mut pipeline in both(&program("", "", "resubmit_preserving_field_list(1);")) {
+        assert_eq!(run(&mut pipeline), (0, vec![(DropReason::Recirculation, 1)]));
+    }
+    let clone = "if (sm.instance_type == 0) { clone_preserving_field_list(CloneType.I2E, 5, 1); }";
+    for mut pipeline in both(&program("bit<65528> a; bit<65528> b; bit<65528> c;", "", clone)) {
+        let copies = (0..4000).map(|rid| (rid, 2)).collect();
+        pipeline.replication.set_session(5, Session { copies, ..Session::default() });
+        let (left, drops) = run(&mut pipeline);
+        assert!(left < 3000, "{left} copies of large frames were made");
+        assert_eq!(drops, [DROPPED]);
+    }
+}
+
+#[test]
+fn lookups_pay_for_the_masks_that_they_try() {
+    let table = "action put(bit<8> v) { hdr.h.b = v; }
+        table t { key = { m.n: ternary; } actions = { put; } default_action = put(0); size = 200000; }";
+    let body = "for (bit<32> i in 0..1000) { t.apply(); }";
+    let program = program("", table, body);
+    for mut pipeline in both(&program) {
+        assert_eq!(run(&mut pipeline), (1, Vec::new()));
+        // Each entry has a mask of its own, and none matches.
+        for number in 1..2000u32 {
+            let matched = EntryMatch::Ternary { value: number.into(), mask: number.into() };
+            let to = Target::Action { action: 0, args: [1].into() };
+            pipeline.table_add(TableId(0), vec![matched], 1, to).unwrap();
+        }
+        assert_eq!(run(&mut pipeline), (0, vec![DROPPED]));
+    }
+}
+
+#[test]
+fn large_frames_and_stacks_are_refused() {
+    let many: String = (0..10_000).map(|n| format!("bit<65535> w{n}; ")).collect();
+    let program_of_many = program(&many, "", "");
+    for refused in [
+        Pipeline::interpreted(program_of_many.clone(), 1).err().expect("too large").to_string(),
+        Pipeline::compiled(program_of_many, 1).err().expect("too large").to_string(),
+    ] {
+        assert!(refused.starts_with("the program cannot be run: the headers and variables"), "{refused}");
+    }
+    let list = vec!["hdr.v.v"; 300].join(", ");
+    let body = format!("hash(m.n, HashAlgorithm.crc32, 32w0, {{ {list} }}, 32w1000);");
+    let error = Pipeline::new(program("", "", &body), 1).err().expect("too much stack");
+    assert!(matches!(error, Refused::Stack(_)), "{error}");
+    assert!(error.to_string().starts_with("the program cannot be run: a parser or control needs"), "{error}");
+}
