@@ -1,9 +1,12 @@
 //! What compiled code sees of a pass: one flat structure, filled in before a block runs and read back after it.
 
+use std::alloc::Layout;
+
 use units::SplitMix;
 
 use super::compile::Compiled;
 use crate::context::{DropReason, Requests};
+use crate::state::meter::MeterCell;
 use crate::state::table::TableState;
 use crate::state::{CounterCell, Register, State};
 
@@ -117,4 +120,33 @@ pub(crate) fn vec_pointer<T>() -> usize {
     let found = words.iter().position(|word| *word == pointer);
     // The pointer is one of the three words.
     found.expect("a Vec holds its pointer") * size_of::<usize>()
+}
+
+/// Cells whose fields are all 0 when they are new.
+///
+/// # Safety
+///
+/// A value of zero bytes is a valid one.
+pub(crate) unsafe trait Zero: Sized {}
+
+// SAFETY: two numbers.
+unsafe impl Zero for CounterCell {}
+// SAFETY: numbers, and a flag that is false.
+unsafe impl Zero for MeterCell {}
+
+/// So many new cells. The system zeroes their memory when they are first used: until then large arrays take none.
+pub(crate) fn zeroed<T: Zero>(count: usize) -> Vec<T> {
+    // More than there are addresses is more than a program may declare.
+    let layout = Layout::array::<T>(count).expect("arrays fit in memory");
+    if layout.size() == 0 {
+        return Vec::new();
+    }
+    // SAFETY: the size is not 0; the memory is that of a `Vec` of this capacity, and its zero bytes are as many cells.
+    unsafe {
+        let cells = std::alloc::alloc_zeroed(layout);
+        if cells.is_null() {
+            std::alloc::handle_alloc_error(layout);
+        }
+        Vec::from_raw_parts(cells.cast(), count, count)
+    }
 }

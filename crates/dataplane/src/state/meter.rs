@@ -18,7 +18,9 @@ const SCALE: u128 = 1_000_000_000_000_000;
 /// One cell; without rates everything is green.
 #[derive(Debug, Clone, Default)]
 pub struct MeterCell {
-    rates: Option<MeterRates>,
+    rates: MeterRates,
+    /// Whether there are rates.
+    metered: bool,
     committed: u128,
     peak: u128,
     /// Picoseconds.
@@ -27,12 +29,12 @@ pub struct MeterCell {
 
 impl MeterCell {
     pub fn rates(&self) -> Option<MeterRates> {
-        self.rates
+        self.metered.then_some(self.rates)
     }
 
     /// Sets the rates (or none) and fills the buckets.
     pub fn configure(&mut self, rates: Option<MeterRates>, now: u64) {
-        self.rates = rates;
+        (self.metered, self.rates) = (rates.is_some(), rates.unwrap_or_default());
         self.updated = now;
         if let Some(r) = rates {
             self.committed = u128::from(r.committed_burst) * SCALE;
@@ -42,7 +44,10 @@ impl MeterCell {
 
     /// Meters `amount` bytes or packets at time `now` (picoseconds).
     pub fn execute(&mut self, now: u64, amount: u64) -> Color {
-        let Some(r) = self.rates else { return Color::Green };
+        if !self.metered {
+            return Color::Green;
+        }
+        let r = self.rates;
         let elapsed = u128::from(now.saturating_sub(self.updated));
         self.updated = self.updated.max(now);
         let fill = |tokens: u128, rate: u64, burst: u64| {

@@ -21,6 +21,7 @@ use num_bigint::BigUint;
 use p4lang::ir::{DigestId, EntryMatch, Program, TableId};
 
 use crate::hash::Hashes;
+use crate::jit::native::zeroed;
 use meter::MeterCell;
 use profile::Profile;
 use table::TableState;
@@ -43,6 +44,14 @@ pub struct Register {
 }
 
 impl Register {
+    /// All zero; the system provides the memory as it is used.
+    fn new(declared: &p4lang::ir::Register) -> Register {
+        let words_per_cell = words::words(declared.width);
+        // What does not fit in memory is more than a program may declare.
+        let words = (declared.size as usize).checked_mul(words_per_cell).expect("registers fit in memory");
+        Register { cells: vec![0; words], words_per_cell, width: declared.width }
+    }
+
     pub fn len(&self) -> usize {
         self.cells.len() / self.words_per_cell
     }
@@ -119,29 +128,21 @@ impl State {
             shape: shape(program),
             tables: (0..program.tables.len()).map(|i| TableState::new(program, TableId(i as u32))).collect(),
             profiles: program.profiles.iter().map(|_| Profile::default()).collect(),
-            counters: program
-                .counters
-                .iter()
-                .map(|c| vec![CounterCell::default(); c.size as usize])
-                .collect(),
-            meters: program.meters.iter().map(|m| vec![MeterCell::default(); m.size as usize]).collect(),
-            registers: program
-                .registers
-                .iter()
-                .map(|r| {
-                    let words_per_cell = words::words(r.width);
-                    Register {
-                        cells: vec![0; r.size as usize * words_per_cell],
-                        words_per_cell,
-                        width: r.width,
-                    }
-                })
-                .collect(),
+            counters: program.counters.iter().map(|c| zeroed(c.size as usize)).collect(),
+            meters: program.meters.iter().map(|m| zeroed(m.size as usize)).collect(),
+            registers: program.registers.iter().map(Register::new).collect(),
             value_sets: program.value_sets.iter().map(|_| Vec::new()).collect(),
             digests: VecDeque::new(),
             digests_lost: 0,
             hashes: Hashes::default(),
         }
+    }
+
+    /// As it was at the start. Each part is given up before it is made anew, so that no two are there at a time.
+    pub fn reset(&mut self, program: &Program) {
+        let empty = Program::default();
+        *self = State::new(&empty);
+        *self = State::new(program);
     }
 
     pub fn push_digest(&mut self, message: DigestMessage) {

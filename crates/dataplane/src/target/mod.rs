@@ -29,7 +29,6 @@ use units::Time;
 
 use crate::hash::Crc;
 use crate::pipeline::Pipeline;
-use crate::state::State;
 
 pub(crate) fn refuse<T>(why: impl Into<String>) -> Result<T> {
     Err(Error::invalid(why))
@@ -85,7 +84,8 @@ impl Pipeline {
                 Answer::Done
             }
             StateOp::Reset {} => {
-                self.state = State::new(self.program());
+                let program = self.program().clone();
+                self.state.reset(&program);
                 Answer::Done
             }
         }
