@@ -146,6 +146,11 @@ impl<T: Queued> Port<T> {
         Some(Popped { packet, queue: index, info, waited, bytes, credit })
     }
 
+    /// Sends nothing until then.
+    pub(crate) fn hold(&mut self, until: Time) {
+        self.held_until = Some(until);
+    }
+
     /// A packet that was popped is not sent: it costs the port nothing.
     pub(crate) fn not_sent(&mut self, popped: &Popped<()>) {
         let queue = &mut self.queues[popped.queue];

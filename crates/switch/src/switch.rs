@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use control::{Error, Generator, Kind, PacketIn, PortConfig, QueueState, Result, Statistics};
 use dataplane::clock::Clock;
-use dataplane::pipeline::{Pipeline, QueueInfo, Received, Work};
+use dataplane::pipeline::{Pipeline, QueueInfo, Received, WORK_BUDGET, Work};
 use dataplane::state::DigestMessage;
 use p4lang::ir::Program;
 use units::Time;
@@ -18,6 +18,12 @@ use crate::queue::QueueStatistics;
 
 /// Packets that wait for the controller; more are dropped and counted.
 pub const MAX_PACKET_INS: usize = 4096;
+
+/// Work of a packet that egress drops, beside that of its program.
+const DROPPED: u64 = 128;
+
+/// Packets that all generators of a switch may make in a second.
+pub const MAX_GENERATED: u64 = 10_000_000;
 
 /// A switch's fixed parts.
 #[derive(Debug, Clone, Default)]
@@ -275,15 +281,23 @@ impl Switch {
     }
 
     /// The next packet for a port whose wire is free, if a shaper does not hold it back; it goes back by
-    /// [`Switch::recycle`].
+    /// [`Switch::recycle`]. If egress drops so many that they cost more work than one packet may, the port is held back for as long as that
+    /// took, at a nanosecond for each unit of work.
     pub fn transmit(&mut self, now: Time, number: u32) -> Option<Departure> {
+        let mut spent = 0;
         loop {
             let Popped { packet, queue, info, waited, bytes, credit } = self.port_mut(number)?.pop(now)?;
             let out = self.pipeline.depart(now.as_ps(), packet, info, &mut self.pending);
             self.enqueue_pending(now);
+            let cost = DROPPED + self.pipeline.spent();
             let port = self.port_mut(number)?;
             let Some(out) = out else {
                 port.not_sent(&Popped { packet: (), queue, info, waited, bytes, credit });
+                spent += cost;
+                if spent >= WORK_BUDGET {
+                    port.hold(now.saturating_add(Time::from_ps(spent * 1000)));
+                    return None;
+                }
                 continue;
             };
             port.sent(now, queue, out.wire_len());
@@ -326,7 +340,7 @@ impl Switch {
     /// Starts a generator, changes one while it runs, or stops it.
     ///
     /// # Errors
-    /// A period of zero, an empty template.
+    /// A period of zero, an empty template; more packets than [`MAX_GENERATED`].
     pub fn set_generator(&mut self, now: Time, id: u32, generator: Option<Generator>) -> Result<()> {
         let at = self.generators.iter().position(|(known, _)| *known == id);
         let Some(generator) = generator else {
@@ -336,6 +350,16 @@ impl Switch {
             return Ok(());
         };
         generator.check(id)?;
+        let others = self.generators.iter().filter(|(known, _)| *known != id);
+        let rate = |period: Time| Time::from_secs(1).as_ps().div_ceil(period.as_ps());
+        let all = others.map(|(_, running)| rate(running.generator.period)).sum::<u64>();
+        if all.saturating_add(rate(generator.period)) > MAX_GENERATED {
+            let why = format!("the generators of a switch make at most {MAX_GENERATED} packets a second");
+            return Err(Error::invalid(why)
+                .of(format!("generator {id}"))
+                .field("period")
+                .cure("give it a longer one"));
+        }
         match at {
             Some(at) => self.generators[at].1.change(now, generator),
             None => self.generators.push((id, Running::new(now, generator))),
