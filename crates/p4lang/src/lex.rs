@@ -230,12 +230,12 @@ pub fn number_cost(text: &str) -> usize {
 pub fn number(text: &str) -> Result<Number, String> {
     let digits_end = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'_').count();
     let (width, signed, body) = match text.as_bytes().get(digits_end) {
-        Some(mark @ (b'w' | b's' | b'W' | b'S')) if digits_end > 0 => {
+        Some(mark @ (b'w' | b's')) if digits_end > 0 => {
             let width: u32 = text[..digits_end]
                 .replace('_', "")
                 .parse()
                 .map_err(|_| format!("`{}` is not a width", &text[..digits_end]))?;
-            (Some(width), mark.eq_ignore_ascii_case(&b's'), &text[digits_end + 1..])
+            (Some(width), *mark == b's', &text[digits_end + 1..])
         }
         _ => (None, false, text),
     };
@@ -332,7 +332,7 @@ mod tests {
             let number = number(text).unwrap();
             assert_eq!((number.value, number.width, number.signed), (value.into(), width, signed), "{text}");
         }
-        for text in ["0x", "8w", "0b12", "12abc", "99999999999w1"] {
+        for text in ["0x", "8w", "8W5", "4S1", "0b12", "12abc", "99999999999w1"] {
             assert!(number(text).is_err(), "{text}");
         }
     }

@@ -27,7 +27,7 @@ fn accepted() {
            apply { if (t.apply().hit) { } else if (!t.apply().miss) a = 3; switch (t.apply().action_run) { act: NoAction: { } default: { } } } }",
         "parser p(packet_in b, out h x) { value_set<bit<8>>(4) vs; state start { b.extract(x.s.next); b.extract<h>(_);
            transition select(x.a, b.lookahead<bit<16>>()[7:0]) { (1, 2) : a; (3 &&& 7, _) : b; (1 .. 2, default) : c; (vs, _) : accept; default : reject; } } }",
-        "void f<T>(in T x) { for (bit<8> i = 0; i < 3; i = i + 1) { continue; } for (bit<8> i in 0 .. 3) break; for (x in { 1, 2 }) { } }",
+        "void f<T>(in T x) { for (bit<8> i = 0; i < 3; i = i + 1) { continue; } for (bit<8> i in 0 .. 3) break; for (bit<8> x in { 1, 2 }) { } }",
         "C(3) c; C<bit<8>, bool>({ 1, 2 }, x = _) d; control q() { apply { C.apply(); C<bit<8>>.apply(1); c.apply(); f<bit<8>>(1); g.m<bool, bit<(1+2)>>(a); } }",
         "extern E<T> { E(int x); abstract void m(in T t); T get<U>(out U u); } extern void g<T>(in T x); extern F;",
         "package P<A>(A a, @optional int n); parser T<H>(packet_in b, out H h); control U<H>(in H h);",

@@ -53,7 +53,7 @@ impl Parser<'_> {
                 self.advance();
                 let name = self.type_name()?;
                 let type_params = self.type_params()?;
-                let params = self.params()?;
+                let params = self.ctor_params()?;
                 self.expect(";")?;
                 DeclKind::Package { name, type_params, params }
             }
@@ -73,8 +73,8 @@ impl Parser<'_> {
         self.expect("{")?;
         let mut names = Vec::new();
         while !self.at("}") {
-            names.push(self.member()?);
-            if !self.take(",") {
+            names.push(self.ident()?);
+            if !self.comma("}")? {
                 break;
             }
         }
@@ -92,7 +92,7 @@ impl Parser<'_> {
 
     fn annotation(&mut self) -> Parsed<Annotation> {
         let start = self.expect("@")?;
-        let name = self.member()?;
+        let name = self.word_name()?;
         let body = if self.at("(") {
             self.free_annotation()?
         } else if self.at("[") {
@@ -142,7 +142,7 @@ impl Parser<'_> {
                 let key = self.ident()?;
                 self.expect("=")?;
                 pairs.push((key, self.expr()?));
-                if !self.take(",") {
+                if !self.comma("]")? {
                     break;
                 }
             }
@@ -151,7 +151,7 @@ impl Parser<'_> {
             let mut items = Vec::new();
             while !self.at("]") {
                 items.push(self.expr()?);
-                if !self.take(",") {
+                if !self.comma("]")? {
                     break;
                 }
             }
@@ -216,7 +216,7 @@ impl Parser<'_> {
         let mut members = Vec::new();
         while !self.at("}") {
             let annotations = self.annotations()?;
-            let member = self.member()?;
+            let member = self.ident()?;
             let value = if self.take("=") { Some(self.expr()?) } else { None };
             members.push((member, value, annotations));
             if !self.take(",") {
@@ -277,7 +277,7 @@ impl Parser<'_> {
         let is_abstract = self.take_word("abstract");
         let proto = if *self.peek().text == *object.name && self.peek_at(1).is("(") {
             let name = self.ident()?;
-            Prototype { return_type: None, name, type_params: Vec::new(), params: self.params()? }
+            Prototype { return_type: None, name, type_params: Vec::new(), params: self.ctor_params()? }
         } else {
             self.prototype()?
         };
@@ -343,7 +343,7 @@ impl Parser<'_> {
         if self.take(";") {
             return Ok((name, type_params, params, None));
         }
-        let ctor_params = if self.at("(") { self.params()? } else { Vec::new() };
+        let ctor_params = if self.at("(") { self.ctor_params()? } else { Vec::new() };
         Ok((name, type_params, params, Some(ctor_params)))
     }
 
@@ -359,11 +359,20 @@ impl Parser<'_> {
             let annotations = self.annotations()?;
             if self.at_word("state") {
                 states.push(self.state(annotations)?);
+            } else if self.at(";") {
+                return self.stray_semicolon();
+            } else if !states.is_empty() {
+                let span = self.peek().span;
+                return self.fail_at(
+                    span,
+                    "a parser declares everything else before its states".into(),
+                    Some("move this before the first `state`".into()),
+                );
             } else if self.at_word("const") {
                 locals.push(self.const_decl(annotations)?);
             } else if self.at_word("value_set") {
                 locals.push(self.value_set(annotations)?);
-            } else if !self.take(";") {
+            } else {
                 locals.push(self.declaration_statement(&annotations)?);
             }
         }
@@ -387,9 +396,10 @@ impl Parser<'_> {
 
     fn state(&mut self, annotations: Vec<Annotation>) -> Parsed<State> {
         let start = self.expect_word("state")?;
-        let name = self.member()?;
+        let name = self.ident()?;
         self.expect("{")?;
         let body = self.statements()?;
+        self.state_statements(&body)?;
         let transition = if self.take_word("transition") { Some(self.transition()?) } else { None };
         self.expect("}")?;
         Ok(State { annotations, name, body, transition, span: start.to(self.before()) })
@@ -397,7 +407,7 @@ impl Parser<'_> {
 
     fn transition(&mut self) -> Parsed<Transition> {
         if !self.at_word("select") {
-            let name = self.member()?;
+            let name = self.ident()?;
             self.expect(";")?;
             return Ok(Transition::Direct(name));
         }
@@ -406,7 +416,7 @@ impl Parser<'_> {
         let mut keys = Vec::new();
         while !self.at(")") {
             keys.push(self.expr()?);
-            if !self.take(",") {
+            if !self.comma(")")? {
                 break;
             }
         }
@@ -417,7 +427,7 @@ impl Parser<'_> {
             let start = self.peek().span;
             let keyset = self.keyset()?;
             self.expect(":")?;
-            let next = self.member()?;
+            let next = self.ident()?;
             self.expect(";")?;
             cases.push(SelectCase { keyset, next, span: start.to(self.before()) });
         }
@@ -443,10 +453,7 @@ impl Parser<'_> {
                 break self.body()?;
             }
             let local = match &*self.peek().text.clone() {
-                ";" => {
-                    self.advance();
-                    continue;
-                }
+                ";" => self.stray_semicolon(),
                 "action" => self.action(annotations),
                 "table" => self.table(annotations),
                 "const" => self.const_decl(annotations),

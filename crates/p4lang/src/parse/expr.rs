@@ -159,7 +159,7 @@ impl Parser<'_> {
             self.higher()?;
             let start = expr.span;
             if self.take(".") {
-                let name = self.member()?;
+                let name = self.ident()?;
                 let span = start.to(name.span);
                 expr = make(ExprKind::Member { base: Box::new(expr), name }, span);
             } else if self.take("[") {
@@ -229,7 +229,7 @@ impl Parser<'_> {
                 self.expr()?
             };
             args.push(Arg { name, value });
-            if !self.take(",") {
+            if !self.comma(")")? {
                 break;
             }
         }
@@ -237,7 +237,7 @@ impl Parser<'_> {
         Ok(args)
     }
 
-    fn primary(&mut self) -> Parsed<Expr> {
+    pub(super) fn primary(&mut self) -> Parsed<Expr> {
         let token = self.peek().clone();
         let span = token.span;
         match token.kind {
@@ -349,7 +349,7 @@ impl Parser<'_> {
                 let mut items = Vec::new();
                 while !p.at(")") {
                     items.push(p.simple_keyset()?);
-                    if !p.take(",") {
+                    if !p.comma(")")? {
                         break;
                     }
                 }

@@ -254,13 +254,31 @@ impl Parser<'_> {
         self.fail("a name")
     }
 
-    /// After `.`: any name, `apply` and keywords that are members included.
-    fn member(&mut self) -> Parsed<Ident> {
+    /// The name of an annotation: any word.
+    fn word_name(&mut self) -> Parsed<Ident> {
         if self.peek().kind == TokenKind::Ident {
             let token = self.advance();
             return Ok(Ident { name: token.text, span: token.span });
         }
-        self.fail("a member's name")
+        self.fail("a name")
+    }
+
+    /// Whether a comma stands here, and with it another item of a list that `close` ends.
+    fn comma(&mut self, close: &str) -> Parsed<bool> {
+        let comma = self.peek().span;
+        if !self.take(",") {
+            return Ok(false);
+        }
+        if self.at(close) {
+            return self.fail_at(comma, "nothing follows this comma".into(), Some("remove it".into()));
+        }
+        Ok(true)
+    }
+
+    /// A `;` where the grammar has none.
+    fn stray_semicolon<T>(&mut self) -> Parsed<T> {
+        let span = self.peek().span;
+        self.fail_at(span, "no `;` may stand here".into(), Some("remove it".into()))
     }
 
     /// Runs `f` one level deeper.

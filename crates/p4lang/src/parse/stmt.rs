@@ -53,6 +53,12 @@ impl Parser<'_> {
     fn statement_inner(&mut self) -> Parsed<Stmt> {
         let start = self.peek().span;
         let annotations = self.annotations()?;
+        if !annotations.is_empty()
+            && ["if", "switch", "return", "exit", "break", "continue"].iter().any(|w| self.at_word(w))
+            || !annotations.is_empty() && self.at(";")
+        {
+            return self.stray_annotation(&annotations);
+        }
         let kind = match &*self.peek().text.clone() {
             ";" => {
                 self.advance();
@@ -87,10 +93,46 @@ impl Parser<'_> {
         Ok(Stmt { kind, span: start.to(self.before()) })
     }
 
+    fn stray_annotation<T>(&mut self, annotations: &[Annotation]) -> Parsed<T> {
+        let span = annotations.first().map_or(self.peek().span, |a| a.span);
+        self.fail_at(
+            span,
+            "only declarations, blocks and loops can be annotated here".into(),
+            Some("annotate a block `{ ... }` around the statement, or remove the annotation".into()),
+        )
+    }
+
+    /// A parser's state has neither `switch` nor loops (grammar rule `parserStatement`).
+    pub(super) fn state_statements(&mut self, stmts: &[Stmt]) -> Parsed<()> {
+        for stmt in stmts {
+            let word = match &stmt.kind {
+                StmtKind::Switch { .. } => "switch",
+                StmtKind::For { .. } | StmtKind::ForIn { .. } => "for",
+                StmtKind::Block(block) => {
+                    self.state_statements(&block.stmts)?;
+                    continue;
+                }
+                _ => continue,
+            };
+            let start = stmt.span.start;
+            let span = Span { end: start + word.len() as u32, ..stmt.span };
+            let help = if word == "for" { "loop over states" } else { "use `transition select`" };
+            return self.fail_at(
+                span,
+                format!("`{word}` may not stand in a parser state"),
+                Some(help.into()),
+            );
+        }
+        Ok(())
+    }
+
     /// A declaration, assignment or call, without its `;`.
     fn simple_statement(&mut self, annotations: Vec<Annotation>) -> Parsed<StmtKind> {
         if let Some(decl) = self.local_declaration(&annotations)? {
             return Ok(StmtKind::Decl(Box::new(decl)));
+        }
+        if !annotations.is_empty() {
+            return self.stray_annotation(&annotations);
         }
         let left = self.nested(Self::unary)?;
         if self.at("=") {
@@ -240,6 +282,13 @@ impl Parser<'_> {
             p.expect_word("in")?;
             Ok((ty, name))
         });
+        if let Some((None, name)) = &head {
+            return self.fail_at(
+                name.span,
+                format!("the loop does not say what type `{}` has", name.name),
+                Some(format!("declare it here: `for (bit<8> {} in ...)`", name.name)),
+            );
+        }
         if let Some((ty, name)) = head {
             let over = self.range_expr()?;
             self.expect(")")?;

@@ -3,6 +3,7 @@
 use super::{Parsed, Parser};
 use crate::ast::Annotation;
 use crate::ast::{ActionRef, Decl, DeclKind, Entry, KeyElement, Property, PropertyKind, Table};
+use crate::lex::TokenKind;
 
 impl Parser<'_> {
     pub(super) fn table(&mut self, annotations: Vec<Annotation>) -> Parsed<Decl> {
@@ -21,9 +22,17 @@ impl Parser<'_> {
         let start = self.peek().span;
         let annotations = self.annotations()?;
         let is_const = self.take_word("const");
-        let name = self.member()?;
+        let name = self.ident()?;
         self.expect("=")?;
         let listed = matches!(&*name.name, "key" | "actions" | "entries") && self.at("{");
+        if listed && &*name.name != "entries" && (is_const || !annotations.is_empty()) {
+            let what = if is_const { "`const`" } else { "annotation" };
+            return self.fail_at(
+                start,
+                format!("the property `{}` takes no {what}", name.name),
+                Some("remove it".into()),
+            );
+        }
         let kind = if listed {
             self.expect("{")?;
             let kind = match &*name.name {
@@ -32,7 +41,9 @@ impl Parser<'_> {
                 _ => PropertyKind::Entries(self.listed(Self::entry)?),
             };
             self.expect("}")?;
-            self.take(";");
+            if self.at(";") {
+                return self.stray_semicolon();
+            }
             kind
         } else {
             let value = self.expr()?;
@@ -80,7 +91,10 @@ impl Parser<'_> {
         let priority = if self.at_word("priority") && self.peek_at(1).is("=") {
             self.advance();
             self.advance();
-            let value = self.expr()?;
+            if !self.at("(") && self.peek().kind != TokenKind::Number {
+                return self.fail("a number or `(`");
+            }
+            let value = self.primary()?;
             self.expect(":")?;
             Some(value)
         } else {

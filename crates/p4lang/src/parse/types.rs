@@ -120,7 +120,7 @@ impl Parser<'_> {
         let mut args = Vec::new();
         while !self.at(">") {
             args.push(self.type_ref()?);
-            if !self.take(",") {
+            if !self.comma(">")? {
                 break;
             }
         }
@@ -136,7 +136,7 @@ impl Parser<'_> {
                 let name = self.ident()?;
                 self.types.insert(name.name.clone());
                 names.push(name);
-                if !self.take(",") {
+                if !self.comma(">")? {
                     break;
                 }
             }
@@ -166,11 +166,24 @@ impl Parser<'_> {
             let ty = self.array_of(ty)?;
             let default = if self.take("=") { Some(self.expr()?) } else { None };
             params.push(Param { annotations, direction, ty, name, default, span: start.to(self.before()) });
-            if !self.take(",") {
+            if !self.comma(")")? {
                 break;
             }
         }
         self.expect(")")?;
         Ok(params)
+    }
+
+    /// Parameters of a constructor or package: none has a direction.
+    pub(super) fn ctor_params(&mut self) -> Parsed<Vec<Param>> {
+        let params = self.params()?;
+        match params.iter().find(|p| p.direction != Direction::None) {
+            None => Ok(params),
+            Some(param) => self.fail_at(
+                param.span,
+                format!("the constructor parameter `{}` has a direction", param.name.name),
+                Some("its argument is known at compile time: remove `in`, `out` or `inout`".into()),
+            ),
+        }
     }
 }
