@@ -178,7 +178,10 @@ impl Checker {
         let mut failed = false;
         for (param, arg) in params.iter().zip(&arranged) {
             let def = self.param(*param);
-            let wanted = substitute(&def.ty, &subst);
+            // A number without a width leaves the type open for the arguments after it.
+            let known: Subst =
+                subst.iter().filter(|(_, t)| **t != Type::Int).map(|(p, t)| (*p, t.clone())).collect();
+            let wanted = substitute(&def.ty, &known);
             let Some(arg) = arg else {
                 values.push(def.default.clone());
                 continue;
@@ -191,6 +194,16 @@ impl Checker {
                 continue;
             }
             let open = mentions(&wanted, type_params);
+            if open
+                && matches!(wanted, Type::Param(_))
+                && matches!(arg.kind, ast::ExprKind::StructInit { .. })
+            {
+                self.error("cannot-infer", arg.span, "nothing says what type this structure has").help =
+                    Some("cast it: `(type) { ... }`, or give the type arguments".into());
+                failed = true;
+                values.push(None);
+                continue;
+            }
             let value = self.expr(arg, Some(&wanted).filter(|_| !open));
             if value.ty == Type::Unknown {
                 failed = true;
@@ -204,8 +217,11 @@ impl Checker {
         }
         // A type known only from numbers without a width gets one.
         for param in type_params {
-            if subst.get(param) == Some(&Type::Int) {
-                subst.insert(*param, Type::Bits { width: 32, signed: false });
+            if subst.get(param) == Some(&Type::Int) && !failed {
+                let number = values.iter().flatten().find(|v| v.ty == Type::Int).map_or(span, |v| v.span);
+                self.error("cannot-infer", number, "nothing says what width this number has").help =
+                    Some("give it a width, as in `16w5`, or give the type arguments".into());
+                failed = true;
             }
             if let Some(Type::Tuple(items)) = subst.get(param) {
                 let items = items

@@ -29,7 +29,13 @@ impl Checker {
                     DefKind::Function(_) | DefKind::ExternFn(_) => {
                         self.function(&ids, &path.ident, type_args, args, span)
                     }
-                    DefKind::Action(_) => self.action_call(ids[0], args, span),
+                    DefKind::Action(_) => {
+                        self.require_value_name(path, ids[0]);
+                        if let Some(written) = type_args.first() {
+                            self.error("type-arguments", written.span, "an action takes no type arguments");
+                        }
+                        self.action_call(ids[0], args, span)
+                    }
                     _ => match self.as_type(callee) {
                         Some(_) => {
                             let kind = ast::TypeKind::Named { path: path.clone(), args: type_args.to_vec() };
@@ -89,6 +95,7 @@ impl Checker {
         else {
             return Self::unknown(span);
         };
+        self.argument_rules(&signature.params, &args);
         let subst: Subst = signature.type_params.iter().copied().zip(types.iter().cloned()).collect();
         let ty = substitute(&signature.returns, &subst);
         let callee = match self.def(id).kind {
@@ -129,6 +136,7 @@ impl Checker {
         let Some((_, args)) = self.arguments(&[], &params, &[], args, &Subst::new(), span) else {
             return Self::unknown(span);
         };
+        self.no_table_in_arguments(&args);
         Self::result(Call { callee: Callee::Action(id), type_args: Vec::new(), args, ty: Type::Void, span })
     }
 }

@@ -9,7 +9,14 @@ use crate::source::Span;
 impl Checker {
     pub(super) fn construct_expr(&mut self, ty: &Type, args: &[ast::Arg], span: Span) -> Expr {
         match self.construct(ty, args, span) {
-            Some((ty, construct)) => Expr { ty, kind: ExprKind::Construct(Box::new(construct)), span },
+            Some((ty, construct)) => {
+                if self.action.is_some() {
+                    self.error("wrong-place", span, "no object can be constructed in an action").help =
+                        Some("make an instance in the control".into());
+                }
+                self.no_abstract_methods(&ty, span);
+                Expr { ty, kind: ExprKind::Construct(Box::new(construct)), span }
+            }
             None => Self::unknown(span),
         }
     }
@@ -135,6 +142,10 @@ impl Checker {
         let id = self.define(name.name.clone(), name.span, decl.annotations.clone(), kind);
         self.declare(name, id);
         if place == Place::Top && &*name.name == "main" {
+            if let DefKind::Instance(InstanceDef { ty: Type::Extern(..), .. }) = self.def(id).kind {
+                self.error("bad-main", name.span, "`main` must be a package, this is an extern object")
+                    .help = Some("give the object another name".into());
+            }
             self.hir.main = Some(id);
         }
         Some(id)
@@ -149,6 +160,7 @@ impl Checker {
                 methods.extend(self.top_level(decl));
             }
             self.scopes.pop();
+            self.implementation_rules(ty, body, &methods, name.span);
         }
         if let Type::Extern(id, args) = ty
             && let DefKind::Extern(def) = &self.def(*id).kind

@@ -1,5 +1,6 @@
 //! Declarations (P4_16 sections 7, 10, 11, 14); types and parsers have files of their own.
 
+use super::params::Owner;
 use super::{Checker, Place};
 use crate::ast::{self, DeclKind as D, Direction, Ident};
 use crate::hir::{
@@ -28,33 +29,27 @@ impl Checker {
             D::HeaderUnion(s) => self.struct_like(decl, s, DefKind::Union),
             D::Enum { name, underlying, members } => self.enum_decl(decl, name, underlying.as_ref(), members),
             D::Typedef { name, ty } => {
+                let span = type_span(ty);
                 let ty = self.type_source(ty)?;
+                if matches!(ty, Type::Void | Type::DontCare) || self.lacks_arguments(&ty) {
+                    let shown = self.show(&ty);
+                    self.error("bad-type", span, format!("a typedef cannot name `{shown}`")).help =
+                        Some("name a type with all its type arguments".into());
+                }
                 Some(self.named(name, decl, DefKind::Typedef { ty }))
             }
             D::NewType { name, ty } => {
-                let span = match ty {
-                    ast::TypeSource::Type(ty) => ty.span,
-                    ast::TypeSource::Decl(decl) => decl.span,
-                };
+                let span = type_span(ty);
                 let ty = self.type_source(ty)?;
-                let serializable = matches!(ty, Type::Enum(id) if self.underlying(id).is_some());
                 if self.new_type_levels(&ty) >= MAX_NEW_TYPES {
                     self.error("too-large", span, format!("more than {MAX_NEW_TYPES} new types in a row"))
                         .help = Some("make it from a `bit` type".into());
                     return None;
                 }
-                if !matches!(
-                    ty,
-                    Type::Bits { .. }
-                        | Type::Bool
-                        | Type::New(_)
-                        | Type::Unknown
-                        | Type::Varbit(_)
-                        | Type::Error
-                ) && !serializable
-                {
+                if !matches!(ty, Type::Bits { .. } | Type::Bool | Type::New(_) | Type::Unknown) {
                     let shown = self.show(&ty);
-                    self.error("bad-type", span, format!("a new type cannot be made from `{shown}`"));
+                    self.error("bad-type", span, format!("a new type cannot be made from `{shown}`")).help =
+                        Some("it is made from `bit<W>`, `int<W>`, `bool` or another new type".into());
                 }
                 Some(self.named(name, decl, DefKind::NewType { ty }))
             }
@@ -93,20 +88,20 @@ impl Checker {
                 None
             }
             D::ParserType { name, type_params, params } => {
-                let signature = self.block_params(type_params, params);
+                let signature = self.block_params(Owner::Block, type_params, params);
                 Some(self.named(name, decl, DefKind::ParserType(signature)))
             }
             D::ControlType { name, type_params, params } => {
-                let signature = self.block_params(type_params, params);
+                let signature = self.block_params(Owner::Block, type_params, params);
                 Some(self.named(name, decl, DefKind::ControlType(signature)))
             }
             D::Package { name, type_params, params } => {
-                let signature = self.block_params(type_params, params);
+                let signature = self.block_params(Owner::Package, type_params, params);
                 Some(self.named(name, decl, DefKind::Package(signature)))
             }
             D::Extern { name, type_params, methods } => self.extern_decl(decl, name, type_params, methods),
             D::ExternFunction(proto) => {
-                let signature = self.scoped(|c| c.prototype(proto));
+                let signature = self.scoped(|c| c.prototype(Owner::Extern, proto));
                 Some(self.named(&proto.name, decl, DefKind::ExternFn(signature)))
             }
             D::Parser(parser) => self.parser(decl, parser),
@@ -187,19 +182,21 @@ impl Checker {
             .collect()
     }
 
-    fn block_params(&mut self, type_params: &[Ident], params: &[ast::Param]) -> SignatureDef {
+    fn block_params(&mut self, owner: Owner, type_params: &[Ident], params: &[ast::Param]) -> SignatureDef {
         self.scoped(|c| {
             let type_params = c.declare_type_params(type_params);
-            let params = c.params(params);
-            SignatureDef { type_params, params, returns: Type::Void }
+            let ids = c.params(params);
+            c.param_rules(owner, params, &ids);
+            SignatureDef { type_params, params: ids, returns: Type::Void }
         })
     }
 
     /// In the scope that is open, so that a body sees the parameters.
-    fn prototype(&mut self, proto: &ast::Prototype) -> SignatureDef {
+    fn prototype(&mut self, owner: Owner, proto: &ast::Prototype) -> SignatureDef {
         let type_params = self.declare_type_params(&proto.type_params);
         let returns = proto.return_type.as_ref().map_or(Type::Void, |t| self.ty(t));
         let params = self.params(&proto.params);
+        self.param_rules(owner, &proto.params, &params);
         SignatureDef { type_params, params, returns }
     }
 
@@ -210,7 +207,8 @@ impl Checker {
         type_params: &[Ident],
         methods: &[ast::Method],
     ) -> Option<DefId> {
-        // Its own methods may mention it.
+        self.extern_rules(name, methods);
+        // Known in its own methods, so that what they say of it is not reported twice.
         let id = self.named(
             name,
             decl,
@@ -228,7 +226,9 @@ impl Checker {
             let mut def = ExternDef { type_params, constructors: Vec::new(), methods: Vec::new() };
             let outer = c.parent.replace(id);
             for method in methods {
-                let signature = c.scoped(|c| c.prototype(&method.proto));
+                let constructs = method.proto.return_type.is_none();
+                let owner = if constructs { Owner::Constructor } else { Owner::Extern };
+                let signature = c.scoped(|c| c.prototype(owner, &method.proto));
                 let mut annotations = method.annotations.clone();
                 if method.is_abstract {
                     annotations.push(ast::Annotation {
@@ -262,7 +262,7 @@ impl Checker {
         let place = std::mem::replace(&mut self.place, Place::Function);
         let loops = std::mem::take(&mut self.loops);
         let def = self.scoped(|c| {
-            let signature = c.prototype(&function.proto);
+            let signature = c.prototype(Owner::Function, &function.proto);
             let outer = c.returns.replace(signature.returns.clone());
             let body = c.block(&function.body);
             c.returns = outer;
@@ -291,8 +291,10 @@ impl Checker {
     ) -> Option<DefId> {
         self.declaring.push(name.name.clone());
         let place = std::mem::replace(&mut self.place, Place::Action);
+        let around = self.action.replace(self.scopes.len());
         let def = self.scoped(|c| {
             let ids = c.params(params);
+            c.param_rules(Owner::Action, params, &ids);
             let mut bare = false;
             for (param, id) in params.iter().zip(&ids) {
                 if param.direction == Direction::None {
@@ -326,6 +328,7 @@ impl Checker {
             c.returns = outer;
             ActionDef { params: ids, body }
         });
+        self.action = around;
         self.place = place;
         self.declaring.pop();
         Some(self.named(name, decl, DefKind::Action(def)))
@@ -338,6 +341,8 @@ impl Checker {
             let type_params = c.declare_type_params(&control.type_params);
             let params = c.params(&control.params);
             let ctor_params = c.params(&control.ctor_params);
+            c.param_rules(Owner::Block, &control.params, &params);
+            c.param_rules(Owner::Constructor, &control.ctor_params, &ctor_params);
             let signature = SignatureDef { type_params, params, returns: Type::Void };
             let mut locals = Vec::new();
             c.scoped(|c| {
@@ -365,5 +370,12 @@ impl Checker {
                 None
             }
         }
+    }
+}
+
+fn type_span(ty: &ast::TypeSource) -> crate::source::Span {
+    match ty {
+        ast::TypeSource::Type(ty) => ty.span,
+        ast::TypeSource::Decl(decl) => decl.span,
     }
 }

@@ -130,6 +130,7 @@ impl Checker {
             return Self::unknown(span);
         };
         let id = ids[0];
+        self.require_value_name(path, id);
         let reference = |ty: Type| make(ty, ExprKind::Ref(id), span);
         match &self.def(id).kind {
             DefKind::Const { value, .. } if consts::is_const(value) => {

@@ -283,7 +283,8 @@ impl Checker {
             | (Type::Bits { .. } | Type::Bool, Type::Int) => true,
             (Type::New(_), Type::New(_)) => from == to || self.chain(from, to) || self.chain(to, from),
             (Type::New(id), _) => self.underlying(*id).is_some_and(|u| u == *to || self.castable(&u, to)),
-            (_, Type::New(id)) => self.underlying(*id).is_some_and(|u| u == *from || self.castable(from, &u)),
+            (Type::Int, Type::New(_)) => self.is_number(to),
+            (_, Type::New(id)) => self.underlying(*id).is_some_and(|u| u == *from),
             (Type::Enum(id), Type::Bits { .. } | Type::Int) => {
                 self.underlying(*id).is_some_and(|u| u == *to || self.castable(&u, to))
             }
@@ -320,6 +321,19 @@ impl Checker {
         let to = self.ty(ty);
         let expr = self.expr(operand, Some(&to));
         if expr.ty == Type::Unknown || to == Type::Unknown {
+            return Self::unknown(span);
+        }
+        if matches!(to, Type::MatchKind | Type::Void | Type::DontCare) {
+            let shown = self.show(&to);
+            self.error("bad-cast", span, format!("nothing can be cast to `{shown}`"));
+            return Self::unknown(span);
+        }
+        if to == Type::Bool
+            && expr.ty == Type::Int
+            && consts::int_value(&expr).is_some_and(|v| *v != 0.into() && *v != 1.into())
+        {
+            self.error("bad-cast", span, "only 0 and 1 can be cast to `bool`").help =
+                Some("compare it: `... != 0`".into());
             return Self::unknown(span);
         }
         let braces = matches!(

@@ -1,9 +1,14 @@
 //! Keysets of `select` cases and table entries (P4_16 sections 13.6, 14.2.1.4).
 
 use super::scope::Entry;
-use super::{Checker, consts};
+use super::{Checker, consts, walk};
 use crate::ast;
-use crate::hir::{DefKind, Expr, Keyset, KeysetElem, Type};
+use crate::hir::{Callee, DefKind, Expr, ExprKind, Keyset, KeysetElem, Type};
+
+/// A call, except of `isValid`.
+fn is_call(e: &Expr) -> bool {
+    matches!(&e.kind, ExprKind::Call(call) if !matches!(call.callee, Callee::IsValid(_)))
+}
 
 impl Checker {
     /// A keyset against the types of its keys. `select`: value sets and run-time values may stand in it.
@@ -50,6 +55,12 @@ impl Checker {
             if v.ty == Type::Unknown && *ty != Type::Unknown {
                 return None;
             }
+            if let Some(call) = walk::find(&v, &is_call) {
+                let span = call.span;
+                c.error("bad-keyset", span, "no function or method can be called in a set of keys").help =
+                    Some("call it before, and keep the result in a variable".into());
+                return None;
+            }
             if !select && v.ty != Type::Unknown && !c.compile_time(&v) {
                 c.error("not-constant", v.span, "the keys of an entry must be known at compile time");
                 return None;
@@ -69,8 +80,20 @@ impl Checker {
                     return None;
                 }
                 let wide = base.unwrap_or_else(|| ty.clone());
-                let (v, mask) = (self.key_number(v, &wide), self.key_number(mask, &wide));
-                Some(KeysetElem::Mask(v?, mask?))
+                let (value, mask) = (self.key_number(v, &wide), self.key_number(mask, &wide));
+                let (value, mask) = (value?, mask?);
+                for part in [&value, &mask] {
+                    if part.ty != Type::Unknown && !self.compile_time(part) {
+                        self.error(
+                            "not-constant",
+                            part.span,
+                            "a mask and its value must be known at compile time",
+                        )
+                        .help = Some("mask the key instead: `select(key & mask)`".into());
+                        return None;
+                    }
+                }
+                Some(KeysetElem::Mask(value, mask))
             }
             ast::ExprKind::Range { lo, hi } => {
                 if !matches!(base.as_ref().unwrap_or(ty), Type::Bits { .. } | Type::Unknown) {

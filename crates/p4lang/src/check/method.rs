@@ -59,6 +59,14 @@ impl Checker {
             }
             (Type::Stack(element, _), "push_front" | "pop_front") if is_header(&element) => {
                 self.require_writable(&object);
+                if self.place == Place::Parser {
+                    self.error(
+                        "wrong-place",
+                        span,
+                        format!("`{}` cannot be called in a parser", name.name),
+                    )
+                    .help = Some("use `next` and `last`".into());
+                }
                 let [arg] = args else {
                     self.error("bad-call", span, format!("`{}` takes one argument", name.name));
                     return Self::unknown(span);
@@ -180,6 +188,7 @@ impl Checker {
         let Some((found, args)) = self.arguments(&open, &params, &[], args, &outer, span) else {
             return Self::unknown(span);
         };
+        self.argument_rules(&params, &args);
         let type_args = if types.is_empty() { found } else { types.to_vec() };
         let callee = if matches!(object.kind, ExprKind::DontCare) {
             Callee::DirectApply(id)
@@ -220,6 +229,7 @@ impl Checker {
         else {
             return Self::unknown(span);
         };
+        self.argument_rules(&signature.params, &args);
         let mut subst: Subst = outer;
         subst.extend(signature.type_params.iter().copied().zip(types.iter().cloned()));
         let ty = substitute(&signature.returns, &subst);

@@ -5,25 +5,33 @@
 //! literals their widths and brace lists their types. Something in error gets [`Type::Unknown`], which agrees with
 //! everything, so that one mistake is reported once.
 
+mod annotations;
 mod arguments;
 mod call;
 mod construct;
 pub(crate) mod consts;
+mod control_names;
 mod decl;
 mod expr;
+mod externs;
 mod flow;
 mod init;
 mod keyset;
 mod method;
+mod names;
 mod ops;
+mod params;
 mod parser;
 mod plus_slice;
 mod scope;
 mod stmt;
 mod table;
+mod table_rules;
 mod type_decl;
+mod type_rules;
 mod types;
 mod unset;
+mod walk;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -76,6 +84,8 @@ struct Checker {
     parent: Option<DefId>,
     /// Name of the function, action, parser or control being declared: it may not call itself.
     declaring: Vec<Name>,
+    /// Number of scopes outside of the action around.
+    action: Option<usize>,
 }
 
 /// Checks a whole program. `None` if there was an error; warnings come either way.
@@ -95,7 +105,9 @@ pub fn check(program: &ast::Program, budget: &Rc<Budget>) -> (Option<Hir>, Vec<D
         loops: 0,
         parent: None,
         declaring: Vec::new(),
+        action: None,
     };
+    annotations::check(program, &mut checker.diagnostics);
     for decl in &program.decls {
         if let Some(id) = checker.top_level(decl) {
             checker.hir.top.push(id);
@@ -107,7 +119,8 @@ pub fn check(program: &ast::Program, budget: &Rc<Budget>) -> (Option<Hir>, Vec<D
     if let (Some(span), Some(resource)) = (checker.spent_at, budget.exhausted()) {
         checker.diagnostics.push(budget.report("too-large", resource, span));
     }
-    flow::warn(&checker.hir, &mut checker.diagnostics);
+    control_names::check(&checker.hir, &mut checker.diagnostics);
+    flow::check(&checker.hir, &mut checker.diagnostics);
     let failed = checker.diagnostics.iter().any(|d| d.severity == Severity::Error);
     if !failed {
         unset::warn(&checker.hir, budget, &mut checker.diagnostics);

@@ -142,19 +142,7 @@ impl Checker {
     }
 
     fn shift(&mut self, op: BinaryOp, left: Expr, right: Expr, span: Span) -> Expr {
-        let (left, mut right) = (self.numeric(left), self.numeric(right));
-        // The specification wants a cast here; the reference compiler does not.
-        while let Type::New(id) = right.ty
-            && self.is_number(&right.ty)
-        {
-            let base = self.underlying(id).unwrap_or(Type::Unknown);
-            if matches!(base, Type::Bits { .. }) {
-                let message = "a new type becomes a shift's amount without a cast";
-                let help = format!("cast it: `({}) ...`", self.show(&base));
-                self.report(Diagnostic::warning("implicit-cast", right.span, message).help(help));
-            }
-            right = self.cast_to(right, &base);
-        }
+        let (left, right) = (self.numeric(left), self.numeric(right));
         let amount = match &right.ty {
             Type::Bits { signed: false, .. } => true,
             Type::Bits { signed: true, .. } | Type::Int => match consts::int_value(&right) {
@@ -181,6 +169,11 @@ impl Checker {
                 "a number without a width cannot be shifted by a run-time amount",
             )
             .help = Some("give it a width, as in `8w1 << n`".into());
+            return Self::unknown(span);
+        }
+        if consts::int_value(&right).is_some_and(|n| n.to_i32().is_none()) {
+            self.error("bad-shift", right.span, "this amount is too large for a shift").help =
+                Some("it must be less than 2147483648".into());
             return Self::unknown(span);
         }
         if let (Type::Bits { width, .. }, Some(value)) = (&left.ty, consts::int_value(&right))
@@ -251,6 +244,11 @@ impl Checker {
             let ty = Type::Bits { width, signed: *signed };
             return self.fold(op, left, right, ty, span);
         }
+        if matches!(op, Div | Mod)
+            && [&left, &right].iter().any(|e| consts::int_value(e).is_some_and(Signed::is_negative))
+        {
+            return self.signed_division(op, span);
+        }
         let Some((left, right)) = self.same_width(left, right) else { return Self::unknown(span) };
         let ty = left.ty.clone();
         let numbers = matches!(ty, Type::Bits { .. } | Type::Int) && left.ty == right.ty;
@@ -267,19 +265,17 @@ impl Checker {
                 self.error("bad-constant", right.span, "division by zero");
                 return Self::unknown(span);
             }
-            let signed = matches!(ty, Type::Bits { signed: true, .. })
-                || [&left, &right].iter().any(|e| consts::int_value(e).is_some_and(Signed::is_negative));
-            if signed {
-                self.error(
-                    "bad-operand",
-                    span,
-                    format!("`{}` is not defined for signed numbers", symbol(op)),
-                );
-                return Self::unknown(span);
+            if matches!(ty, Type::Bits { signed: true, .. }) {
+                return self.signed_division(op, span);
             }
         }
         let result = if matches!(op, Lt | Le | Gt | Ge) { Type::Bool } else { ty };
         self.fold(op, left, right, result, span)
+    }
+
+    fn signed_division(&mut self, op: BinaryOp, span: Span) -> Expr {
+        self.error("bad-operand", span, format!("`{}` is not defined for signed numbers", symbol(op)));
+        Self::unknown(span)
     }
 
     /// A number without a width takes the other side's type.
@@ -312,7 +308,7 @@ impl Checker {
         };
         let comparable = left.ty == right.ty
             && (self.storable(&left.ty) || left.ty == Type::Int)
-            && !matches!(left.ty, Type::Unknown);
+            && !matches!(left.ty, Type::Unknown | Type::Param(_));
         if !comparable {
             return self.mismatch(op, &left, &right, span);
         }

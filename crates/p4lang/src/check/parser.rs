@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use num_traits::ToPrimitive;
 
 use super::keyset::{flat_keyset, flatten_key};
+use super::params::Owner;
 use super::{Checker, Place};
 use crate::ast::{self, DeclKind as D, Ident};
 use crate::hir::{DefId, DefKind, KeysetElem, ParserDef, SignatureDef, State, StateRef, Transition, Type};
@@ -20,6 +21,8 @@ impl Checker {
             let type_params = c.declare_type_params(&parser.type_params);
             let params = c.params(&parser.params);
             let ctor_params = c.params(&parser.ctor_params);
+            c.param_rules(Owner::Block, &parser.params, &params);
+            c.param_rules(Owner::Constructor, &parser.ctor_params, &ctor_params);
             let signature = SignatureDef { type_params, params, returns: Type::Void };
             c.scoped(|c| {
                 let mut locals = Vec::new();
@@ -82,7 +85,22 @@ impl Checker {
         size: &ast::Expr,
         name: &Ident,
     ) -> Option<DefId> {
+        let written = ty;
         let ty = self.ty(ty);
+        if !matches!(
+            ty,
+            Type::Bits { .. }
+                | Type::Bool
+                | Type::Enum(_)
+                | Type::New(_)
+                | Type::Struct(..)
+                | Type::Tuple(_)
+                | Type::Unknown
+        ) {
+            let shown = self.show(&ty);
+            self.error("bad-type", written.span, format!("a value set cannot hold a `{shown}`")).help =
+                Some("it holds numbers with a width, Booleans, enums, and structs and tuples of them".into());
+        }
         let size = self.const_int(size)?;
         let Some(size) = size.to_u64().filter(|s| *s > 0) else {
             self.error("bad-size", name.span, "the size of a value set must be positive");

@@ -19,7 +19,7 @@ pub(super) enum Entry {
 
 #[derive(Debug, Default)]
 pub(super) struct Scope {
-    names: HashMap<Name, Entry>,
+    pub(super) names: HashMap<Name, Entry>,
 }
 
 impl Checker {
@@ -80,23 +80,24 @@ impl Checker {
                 diagnostic.related.extend(other.map(|s| (s, "first declared here".to_owned())));
             }
             None => {
-                self.warn_shadowing(ident);
+                self.shadowing(ident, id);
                 self.insert(ident.name.clone(), Entry::Defs(vec![id]));
             }
         }
     }
 
-    fn warn_shadowing(&mut self, ident: &Ident) {
+    fn shadowing(&mut self, ident: &Ident, id: DefId) {
         // Only locals hiding locals: hiding a top-level name is common and harmless.
         let depth = self.scopes.len();
         if depth < 3 {
             return;
         }
-        let outer = self.scopes[1..depth - 1].iter().rev().find_map(|s| s.names.get(&ident.name));
+        let outer = self.scopes[1..depth - 1].iter().rev().find_map(|s| s.names.get(&ident.name)).cloned();
         if let Some(Entry::Defs(ids)) = outer
-            && let Some(first) = ids.first()
+            && let Some(first) = ids.first().copied()
+            && !self.hidden_parameter(ident, id, first)
         {
-            let span = self.def(*first).span;
+            let span = self.def(first).span;
             self.report(
                 Diagnostic::warning(
                     "shadowing",

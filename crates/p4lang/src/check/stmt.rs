@@ -255,6 +255,10 @@ impl Checker {
     }
 
     fn switch(&mut self, on: &ast::Expr, cases: &[ast::SwitchCase], span: Span) -> Option<StmtKind> {
+        if self.place == Place::Action {
+            self.error("wrong-place", span, "`switch` may not stand in an action").help =
+                Some("use `if`, or move it into the control's `apply` block".into());
+        }
         let on = self.expr(on, None);
         if let Some(case) =
             cases.iter().rev().skip(1).find(|c| matches!(c.label.kind, ast::ExprKind::Default))
@@ -338,6 +342,7 @@ impl Checker {
     }
 
     fn switch_value(&mut self, on: Expr, cases: &[ast::SwitchCase], span: Span) -> Option<StmtKind> {
+        self.require_no_action(span, "a `switch` on a value");
         let on = if on.ty == Type::Int {
             self.error("bad-switch", on.span, "a number without a width cannot be switched on");
             return None;
@@ -402,6 +407,11 @@ impl Checker {
             ast::DeclKind::Variable { ty, name, init } => self.variable(decl, ty, name, init.as_ref()),
             ast::DeclKind::Const { ty, name, value } => self.constant(decl, ty, name, value),
             ast::DeclKind::Instantiation { ty, args, name, body } => {
+                if matches!(self.place, Place::Control | Place::Parser) {
+                    let block = if self.place == Place::Control { "`apply`" } else { "the states" };
+                    self.error("wrong-place", decl.span, "an instance cannot be made among statements")
+                        .help = Some(format!("move it before {block}"));
+                }
                 self.instantiation(decl, ty, args, name, body.as_deref())
             }
             _ => {
@@ -445,7 +455,16 @@ impl Checker {
         name: &ast::Ident,
         value: &ast::Expr,
     ) -> Option<crate::hir::DefId> {
+        let written = ty.span;
         let ty = self.ty(ty);
+        if matches!(
+            ty,
+            Type::Extern(..) | Type::Parser(..) | Type::Control(..) | Type::Package(..) | Type::Void
+        ) {
+            let shown = self.show(&ty);
+            self.error("bad-type", written, format!("a constant cannot be a `{shown}`")).help =
+                Some("make an instance: `Type(...) name;`".into());
+        }
         let value = self.expr_as(value, &ty);
         if value.ty != Type::Unknown && !consts::is_const(&value) && !self.compile_time(&value) {
             self.error(

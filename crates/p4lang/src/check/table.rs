@@ -28,6 +28,8 @@ impl Checker {
             priority_delta: 1,
             properties: Vec::new(),
         };
+        self.table_form(table);
+        self.default_action_rule(table);
         let mut seen: HashMap<&str, Span> = HashMap::new();
         for property in &table.properties {
             let name = match &property.kind {
@@ -180,13 +182,7 @@ impl Checker {
         };
         if !matches!(
             expr.ty,
-            Type::Bits { .. }
-                | Type::Bool
-                | Type::Enum(_)
-                | Type::Error
-                | Type::New(_)
-                | Type::Varbit(_)
-                | Type::Unknown
+            Type::Bits { .. } | Type::Bool | Type::Enum(_) | Type::Error | Type::New(_) | Type::Unknown
         ) {
             let shown = self.show(&expr.ty);
             self.error("bad-table", key.expr.span, format!("a `{shown}` cannot be a key")).help =
@@ -196,12 +192,16 @@ impl Checker {
         if expr.ty == Type::Unknown {
             return None;
         }
+        self.key_name_rule(key, &expr);
         Some(TableKey { expr, match_kind: kind, annotations: key.annotations.clone(), span: key.expr.span })
     }
 
     fn find_action(&mut self, path: &ast::Path) -> Option<DefId> {
         match self.lookup(path)? {
-            Entry::Defs(ids) if matches!(self.def(ids[0]).kind, DefKind::Action(_)) => Some(ids[0]),
+            Entry::Defs(ids) if matches!(self.def(ids[0]).kind, DefKind::Action(_)) => {
+                self.require_value_name(path, ids[0]);
+                Some(ids[0])
+            }
             _ => {
                 self.error("bad-table", path.ident.span, format!("`{}` is not an action", path.ident.name));
                 None
@@ -309,8 +309,8 @@ impl Checker {
         let params = self.action_params(action);
         let open: Vec<usize> =
             (0..params.len()).filter(|i| self.param(params[*i]).direction == Direction::None).collect();
-        // Arguments with a direction may be repeated; they must then be those of the list.
-        if default && open.len() < params.len() && args.len() != params.len() {
+        // Arguments with a direction are repeated; they must be those of the list.
+        if open.len() < params.len() && args.len() != params.len() {
             self.error(
                 "bad-call",
                 span,
@@ -320,6 +320,17 @@ impl Checker {
             return None;
         }
         let skip = if args.len() == params.len() { params.len() - open.len() } else { 0 };
+        let mut repeated = vec![None; params.len()];
+        for (index, arg) in args[..skip].iter().enumerate() {
+            let named =
+                arg.name.as_ref().and_then(|n| params.iter().position(|p| self.def(*p).name == n.name));
+            let at = named.unwrap_or(index);
+            let param = self.param(params[at]);
+            let value = self.expr(&arg.value, Some(&param.ty));
+            repeated[at] =
+                Some(if param.direction == Direction::In { self.coerce(value, &param.ty) } else { value });
+        }
+        self.bound_arguments_rule(&listed, &repeated);
         let given = &args[skip..];
         if given.len() != open.len() {
             self.error(
@@ -358,6 +369,7 @@ impl Checker {
             }
             return;
         }
+        self.priority_rules(def, entries, all_const);
         let types: Vec<Type> = def.keys.iter().map(|k| k.expr.ty.clone()).collect();
         // The reference compiler's `@priority(n)`, older than `priority = n`: the smaller number wins, and an entry
         // without it has its position.
@@ -396,6 +408,7 @@ impl Checker {
                 span: entry.span,
             });
         }
+        self.duplicate_entries(def);
     }
 }
 

@@ -91,17 +91,13 @@ impl Checker {
     ) -> Option<DefId> {
         let under = underlying.map(|t| {
             let ty = self.ty(t);
-            let base = match &ty {
-                Type::New(id) => self.underlying(*id).unwrap_or(Type::Unknown),
-                other => other.clone(),
-            };
-            if !matches!(base, Type::Bits { .. } | Type::Unknown) {
+            if !matches!(ty, Type::Bits { .. } | Type::Unknown) {
                 let shown = self.show(&ty);
                 self.error("bad-type", t.span, format!("an enum cannot be represented by `{shown}`")).help =
                     Some("use `bit<W>` or `int<W>`".into());
                 return Type::Unknown;
             }
-            base
+            ty
         });
         let mut out: Vec<(ast::Name, Option<BigInt>)> = Vec::new();
         let mut names: HashSet<&ast::Name> = HashSet::new();
@@ -112,7 +108,18 @@ impl Checker {
             }
             let value = match (&under, value) {
                 (Some(ty), Some(value)) => {
-                    let checked = self.expr_as(value, ty);
+                    let checked = self.expr(value, Some(ty));
+                    if let (Type::Int, Some(number)) = (&checked.ty, consts::int_value(&checked))
+                        && !consts::fits(number, ty)
+                    {
+                        let message =
+                            format!("{} does not fit in `{}`", consts::brief(number), self.show(ty));
+                        self.error("bad-size", value.span, message).help =
+                            Some("give the enum a wider representation".into());
+                        out.push((member.name.clone(), None));
+                        continue;
+                    }
+                    let checked = self.coerce(checked, ty);
                     let known = consts::int_value(&checked).cloned();
                     if known.is_none() && checked.ty != Type::Unknown {
                         self.error(

@@ -205,8 +205,15 @@ impl Checker {
                     }
                 }
             }
-            TypeKind::Tuple(items) => Type::Tuple(items.iter().map(|t| self.ty(t)).collect()),
-            TypeKind::List(element) => Type::List(Box::new(self.ty(element))),
+            TypeKind::Tuple(items) => {
+                let types: Vec<Type> = items.iter().map(|t| self.ty(t)).collect();
+                let good = items.iter().zip(&types).all(|(written, ty)| self.element_rules(written, ty));
+                if good { Type::Tuple(types) } else { Type::Unknown }
+            }
+            TypeKind::List(element) => {
+                let ty = self.ty(element);
+                if self.element_rules(element, &ty) { Type::List(Box::new(ty)) } else { Type::Unknown }
+            }
             TypeKind::Named { path, args } => self.named_type(path, args, written.span),
         }
     }
@@ -242,6 +249,7 @@ impl Checker {
 
     fn named_type(&mut self, path: &ast::Path, args: &[TypeRef], span: Span) -> Type {
         let Some(entry) = self.lookup(path) else { return Type::Unknown };
+        let written = args;
         let args: Vec<Type> = args.iter().map(|t| self.ty(t)).collect();
         let id = match entry {
             Entry::TypeParam(id) => {
@@ -282,6 +290,9 @@ impl Checker {
                 span,
                 format!("`{}` takes {params} type arguments, not {}", path.ident.name, args.len()),
             );
+            return Type::Unknown;
+        }
+        if !self.type_argument_rules(&ty, written, span) {
             return Type::Unknown;
         }
         ty

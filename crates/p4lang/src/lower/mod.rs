@@ -9,6 +9,7 @@ mod architecture;
 mod assign;
 mod build;
 mod call;
+mod control_ids;
 mod control_plane;
 mod core;
 pub mod ebpf;

@@ -98,6 +98,7 @@ impl Lowerer<'_> {
         self.arch.package_end(self);
         self.controller_headers();
         self.type_info();
+        self.control_ids();
         Ok(())
     }
 

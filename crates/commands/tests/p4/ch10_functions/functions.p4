@@ -12,9 +12,9 @@ bit<8> larger(in bit<8> a, in bit<8> b, in bit<8> c) { return larger(larger(a, b
 T second<T, U>(in U first, in T second) { return second; }
 pair_t swapped(in pair_t p) { return { x = p.y, y = p.x }; }
 void bump(inout bit<8> v, out bit<8> old, in bit<8> by = 1) { old = v; v = v + by; }
-bool nothing(bit<8> ignored) { return false; }
+bool nothing(in bit<8> ignored) { return false; }
 const bit<8> TEN = 10;
-bit<16> both(bit<8> high, bit<8> low) { return high ++ low; }
+bit<16> both(in bit<8> high, in bit<8> low) { return high ++ low; }
 
 parser P(packet_in p, out H hdr, inout M m, inout standard_metadata_t sm) {
     state start { p.extract(hdr.h); transition accept; }

@@ -9,6 +9,10 @@
 #define V1MODEL_VERSION 20180101
 #endif
 
+#if V1MODEL_VERSION < 20180101 || V1MODEL_VERSION > 20200408
+#error V1MODEL_VERSION must lie between 20180101 and 20200408
+#endif
+
 #include <core.p4>
 
 const bit<32> __v1model_version = V1MODEL_VERSION;

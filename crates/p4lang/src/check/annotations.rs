@@ -1,0 +1,270 @@
+//! Annotations: what may stand in those that the language defines, and in structured ones (P4_16 section 20).
+
+use std::collections::HashSet;
+
+use crate::ast::{
+    Annotation, AnnotationBody, BinaryOp, Block, Decl, DeclKind, Expr, ExprKind, Name, Param, Program,
+    PropertyKind, Stmt, StmtKind, TypeKind, TypeSource, UnaryOp,
+};
+use crate::diag::Diagnostic;
+use crate::source::Span;
+
+/// Those that take no arguments.
+const BARE: [&str; 12] = [
+    "atomic",
+    "defaultonly",
+    "disable_optimization",
+    "hidden",
+    "likely",
+    "noSideEffects",
+    "nounroll",
+    "optional",
+    "pure",
+    "tableonly",
+    "unlikely",
+    "unroll",
+];
+/// Those whose one argument is a string.
+const STRING: [&str; 3] = ["deprecated", "name", "noWarn"];
+
+pub(super) fn check(program: &Program, diagnostics: &mut Vec<Diagnostic>) {
+    let constants = program.decls.iter().filter_map(|d| match &d.kind {
+        DeclKind::Const { name, .. } => Some(name.name.clone()),
+        _ => None,
+    });
+    let mut checker = Checker { constants: constants.collect(), diagnostics };
+    program.decls.iter().for_each(|d| checker.decl(d));
+}
+
+struct Checker<'a> {
+    /// Names of the constants that structured annotations may mention.
+    constants: HashSet<Name>,
+    diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+impl Checker<'_> {
+    fn decl(&mut self, decl: &Decl) {
+        self.list(&decl.annotations);
+        match &decl.kind {
+            DeclKind::Instantiation { body: Some(decls), .. } => decls.iter().for_each(|d| self.decl(d)),
+            DeclKind::Function(f) => {
+                self.params(&f.proto.params);
+                self.block(&f.body);
+            }
+            DeclKind::Action { params, body, .. } => {
+                self.params(params);
+                self.block(body);
+            }
+            DeclKind::Table(table) => {
+                for property in &table.properties {
+                    self.list(&property.annotations);
+                    match &property.kind {
+                        PropertyKind::Key(keys) => keys.iter().for_each(|k| self.list(&k.annotations)),
+                        PropertyKind::Actions(all) => all.iter().for_each(|a| self.list(&a.annotations)),
+                        PropertyKind::Entries(all) => all.iter().for_each(|e| self.list(&e.annotations)),
+                        PropertyKind::Other { .. } => {}
+                    }
+                }
+            }
+            DeclKind::Parser(parser) => {
+                self.params(&parser.params);
+                self.params(&parser.ctor_params);
+                parser.locals.iter().for_each(|d| self.decl(d));
+                for state in &parser.states {
+                    self.list(&state.annotations);
+                    self.stmts(&state.body);
+                }
+            }
+            DeclKind::Control(control) => {
+                self.params(&control.params);
+                self.params(&control.ctor_params);
+                control.locals.iter().for_each(|d| self.decl(d));
+                self.block(&control.apply);
+            }
+            DeclKind::ParserType { params, .. }
+            | DeclKind::ControlType { params, .. }
+            | DeclKind::Package { params, .. } => self.params(params),
+            DeclKind::Extern { methods, .. } => {
+                for method in methods {
+                    self.list(&method.annotations);
+                    self.params(&method.proto.params);
+                }
+            }
+            DeclKind::ExternFunction(proto) => self.params(&proto.params),
+            DeclKind::Header(s) | DeclKind::HeaderUnion(s) | DeclKind::Struct(s) => {
+                s.fields.iter().for_each(|f| self.list(&f.annotations));
+            }
+            DeclKind::Enum { members, .. } => members.iter().for_each(|(_, _, a)| self.list(a)),
+            DeclKind::Typedef { ty: TypeSource::Decl(decl), .. }
+            | DeclKind::NewType { ty: TypeSource::Decl(decl), .. } => self.decl(decl),
+            _ => {}
+        }
+    }
+
+    fn params(&mut self, params: &[Param]) {
+        params.iter().for_each(|p| self.list(&p.annotations));
+    }
+
+    fn block(&mut self, block: &Block) {
+        self.list(&block.annotations);
+        self.stmts(&block.stmts);
+    }
+
+    fn stmts(&mut self, stmts: &[Stmt]) {
+        stmts.iter().for_each(|s| self.stmt(s));
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Block(block) => self.block(block),
+            StmtKind::Decl(decl) => self.decl(decl),
+            StmtKind::If { then, otherwise, .. } => {
+                self.stmt(then);
+                otherwise.iter().for_each(|s| self.stmt(s));
+            }
+            StmtKind::Switch { cases, .. } => {
+                cases.iter().filter_map(|c| c.body.as_ref()).for_each(|b| self.block(b))
+            }
+            StmtKind::For { annotations, init, update, body, .. } => {
+                self.list(annotations);
+                self.stmts(init);
+                self.stmts(update);
+                self.stmt(body);
+            }
+            StmtKind::ForIn { annotations, body, .. } => {
+                self.list(annotations);
+                self.stmt(body);
+            }
+            _ => {}
+        }
+    }
+
+    /// The annotations of one element.
+    fn list(&mut self, list: &[Annotation]) {
+        for (index, annotation) in list.iter().enumerate() {
+            self.one(annotation);
+            let same = list[..index].iter().find(|a| a.name.name == annotation.name.name);
+            if let Some(first) = same.filter(|first| structured(first) || structured(annotation)) {
+                let message = format!("`@{}` stands here twice, in a structured form", annotation.name.name);
+                self.diagnostics.push(
+                    Diagnostic::error("annotation", annotation.span, message)
+                        .related(first.span, "the first")
+                        .help("put all of it into one annotation"),
+                );
+            }
+        }
+    }
+
+    fn error(&mut self, span: Span, message: String, help: &str) {
+        self.diagnostics.push(Diagnostic::error("annotation", span, message).help(help));
+    }
+
+    fn one(&mut self, annotation: &Annotation) {
+        match &annotation.body {
+            AnnotationBody::List(items) => items.iter().for_each(|e| self.value(e)),
+            AnnotationBody::KeyValue(pairs) => {
+                for (index, (key, value)) in pairs.iter().enumerate() {
+                    if pairs[..index].iter().any(|(k, _)| k.name == key.name) {
+                        self.error(
+                            key.span,
+                            format!("the key `{}` is there twice", key.name),
+                            "give each key once",
+                        );
+                    }
+                    self.value(value);
+                }
+            }
+            AnnotationBody::None => self.free(annotation, "", &[]),
+            AnnotationBody::Free { text, exprs } => {
+                self.free(annotation, text.trim(), exprs.as_deref().unwrap_or_default());
+            }
+        }
+    }
+
+    /// A value in a structured annotation (section 20.1): an `int`, a string or a Boolean.
+    fn value(&mut self, e: &Expr) {
+        let good = match &e.kind {
+            ExprKind::Int { width: None, .. } | ExprKind::Str(_) | ExprKind::Bool(_) => true,
+            ExprKind::Name(path) => self.constants.contains(&path.ident.name),
+            ExprKind::Unary { .. } | ExprKind::Binary { .. } | ExprKind::Ternary { .. } => true,
+            _ => false,
+        };
+        if !good {
+            self.error(
+                e.span,
+                "a structured annotation holds numbers without a width, strings and Booleans".into(),
+                "write anything else in parentheses: `@annotation(...)`",
+            );
+        }
+    }
+
+    /// `@name(...)` or a bare `@name`.
+    fn free(&mut self, annotation: &Annotation, text: &str, exprs: &[Expr]) {
+        let name = &*annotation.name.name;
+        let span = annotation.span;
+        if BARE.contains(&name) && !text.is_empty() {
+            self.error(
+                span,
+                format!("`@{name}` takes no arguments"),
+                "remove the parentheses and what is in them",
+            );
+        } else if STRING.contains(&name) && !matches!(exprs, [e] if is_string(e)) {
+            self.error(span, format!("`@{name}` takes one string"), &format!("write `@{name}(\"...\")`"));
+        } else if name == "id" && !matches!(exprs, [e] if is_number(e)) {
+            self.error(span, "`@id` takes one number".into(), "write `@id(1)`");
+        } else if name == "pkginfo" && text.is_empty() {
+            self.error(
+                span,
+                "`@pkginfo` says nothing".into(),
+                "write `@pkginfo(name=\"...\", version=\"...\")`",
+            );
+        } else if name == "match"
+            && !matches!(exprs, [e] if matches!(e.kind, ExprKind::Name(_) | ExprKind::Member { .. }))
+        {
+            self.error(span, "`@match` takes one match kind".into(), "write `@match(exact)`, for instance");
+        } else if name == "p4runtime_translation" && !is_translation(exprs) {
+            self.error(
+                span,
+                "`@p4runtime_translation` takes a URI and the controller's type".into(),
+                "the type is `string` or `bit<W>`, with a number for W",
+            );
+        }
+    }
+}
+
+fn structured(annotation: &Annotation) -> bool {
+    matches!(annotation.body, AnnotationBody::List(_) | AnnotationBody::KeyValue(_))
+}
+
+fn is_string(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Str(_) => true,
+        ExprKind::Binary { op: BinaryOp::Concat, left, right } => is_string(left) && is_string(right),
+        // A constant's value: looked at where it is used.
+        ExprKind::Name(_) => true,
+        _ => false,
+    }
+}
+
+fn is_number(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Int { .. } | ExprKind::Name(_) => true,
+        ExprKind::Unary { op: UnaryOp::Plus, operand } => is_number(operand),
+        ExprKind::Binary { left, right, .. } => is_number(left) && is_number(right),
+        _ => false,
+    }
+}
+
+fn is_translation(exprs: &[Expr]) -> bool {
+    let [uri, ty] = exprs else { return false };
+    let ty = match &ty.kind {
+        ExprKind::Int { .. } | ExprKind::Str(_) => true,
+        ExprKind::Type(ty) => match &ty.kind {
+            TypeKind::String => true,
+            TypeKind::Bit(Some(width)) => matches!(width.kind, ExprKind::Int { .. }),
+            _ => false,
+        },
+        _ => false,
+    };
+    ty && matches!(uri.kind, ExprKind::Str(_))
+}

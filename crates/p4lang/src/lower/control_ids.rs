@@ -1,0 +1,112 @@
+//! Names and ids that the control plane knows objects by: no two objects share one (P4_16 section 20.3.3; P4Runtime
+//! 1.4, section 6.3).
+
+use std::collections::HashMap;
+
+use super::Lowerer;
+use crate::diag::Diagnostic;
+use crate::ir::Info;
+use crate::p4info::ids::Kind;
+use crate::source::Span;
+
+impl Lowerer<'_> {
+    pub(super) fn control_ids(&mut self) {
+        let mut found = Vec::new();
+        self.names(&mut found);
+        self.ids(&mut found);
+        self.part_ids(&mut found);
+        self.diagnostics.extend(found);
+    }
+
+    fn objects(&self) -> Vec<(Kind, &'static str, &Info)> {
+        let program = &self.program;
+        let mut all = Vec::new();
+        all.extend(program.tables.iter().map(|t| (Kind::Table, "table", &t.info)));
+        all.extend(program.registers.iter().map(|r| (Kind::Register, "register", &r.info)));
+        all.extend(program.counters.iter().map(|c| (Kind::Counter, "counter", &c.info)));
+        all.extend(program.meters.iter().map(|m| (Kind::Meter, "meter", &m.info)));
+        all
+    }
+
+    fn names(&self, found: &mut Vec<Diagnostic>) {
+        let mut seen: HashMap<(Kind, &str), Span> = HashMap::new();
+        for (kind, what, info) in self.objects() {
+            // Objects constructed in place have their type's name, and none of their own.
+            if info.name.rsplit('.').next() == Some(what) {
+                continue;
+            }
+            let Some(first) = seen.insert((kind, &info.name), info.span) else { continue };
+            // A control that is applied directly in several places has one name in all.
+            if first == info.span && !self.has_absolute_name(info.span) {
+                continue;
+            }
+            let message = format!("a second {what} is called `{}` in the control plane", info.name);
+            found.push(
+                Diagnostic::error("duplicate", info.span, message)
+                    .related(first, "the first one")
+                    .help("give one of them another `@name`, or remove the dot at the start of the name"),
+            );
+        }
+    }
+
+    fn has_absolute_name(&self, span: Span) -> bool {
+        let def = self.hir.defs.iter().find(|d| d.span == span);
+        def.and_then(|d| crate::check::name_annotation(&d.annotations)).is_some_and(|n| n.starts_with('.'))
+    }
+
+    fn ids(&self, found: &mut Vec<Diagnostic>) {
+        let mut seen: HashMap<u32, Span> = HashMap::new();
+        let actions = self.program.actions.iter().map(|a| (Kind::Action, "action", &a.info));
+        let others = self.objects();
+        for (kind, what, info) in actions.chain(others) {
+            let Some(wanted) = info.id else { continue };
+            let prefix = kind as u32;
+            let help = format!("leave the high byte 0, or make it 0x{prefix:02x}");
+            let id = match wanted >> 24 {
+                0 => prefix << 24 | wanted,
+                high if high == prefix => wanted,
+                high => {
+                    let message = format!("the id of a {what} cannot begin with the byte 0x{high:02x}");
+                    found.push(Diagnostic::error("bad-id", info.span, message).help(help));
+                    continue;
+                }
+            };
+            // One declaration may have become several objects.
+            if let Some(first) = seen.insert(id, info.span)
+                && first != info.span
+            {
+                let message = format!("a second object has the id {wanted}");
+                found.push(
+                    Diagnostic::error("bad-id", info.span, message)
+                        .related(first, "the first one")
+                        .help("give one of them another `@id`"),
+                );
+            }
+        }
+    }
+
+    /// Ids of keys and parameters.
+    fn part_ids(&self, found: &mut Vec<Diagnostic>) {
+        let mut one = |span: Span, what: &str, ids: &mut dyn Iterator<Item = Option<u32>>| {
+            let mut seen = Vec::new();
+            for id in ids.flatten() {
+                let message = match id {
+                    0 => format!("the id of a {what} cannot be 0"),
+                    _ if seen.contains(&id) => format!("two {what}s have the id {id}"),
+                    _ => {
+                        seen.push(id);
+                        continue;
+                    }
+                };
+                let help = format!("give each {what} an id of its own, from 1 on");
+                found.push(Diagnostic::error("bad-id", span, message).help(help));
+            }
+        };
+        for table in &self.program.tables {
+            one(table.info.span, "key", &mut table.keys.iter().map(|k| k.id));
+        }
+        for action in &self.program.actions {
+            one(action.info.span, "parameter", &mut action.params.iter().map(|p| p.id));
+        }
+    }
+}
