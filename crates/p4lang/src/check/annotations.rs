@@ -210,6 +210,12 @@ impl Checker<'_> {
             );
         } else if STRING.contains(&name) && !matches!(exprs, [e] if is_string(e)) {
             self.error(span, format!("`@{name}` takes one string"), &format!("write `@{name}(\"...\")`"));
+        } else if name == "diagnostic" && !is_diagnostic(exprs) {
+            self.error(
+                span,
+                "`@diagnostic` takes the name of a diagnostic and what becomes of it".into(),
+                "the second string is \"disable\", \"info\", \"warn\" or \"error\"",
+            );
         } else if name == "id" && !matches!(exprs, [e] if is_number(e)) {
             self.error(span, "`@id` takes one number".into(), "write `@id(1)`");
         } else if name == "pkginfo" && text.is_empty() {
@@ -238,12 +244,18 @@ fn structured(annotation: &Annotation) -> bool {
 
 fn is_string(e: &Expr) -> bool {
     match &e.kind {
-        ExprKind::Str(_) => true,
+        ExprKind::Str(text) => !text.is_empty(),
         ExprKind::Binary { op: BinaryOp::Concat, left, right } => is_string(left) && is_string(right),
         // A constant's value: looked at where it is used.
         ExprKind::Name(_) => true,
         _ => false,
     }
+}
+
+fn is_diagnostic(exprs: &[Expr]) -> bool {
+    let [name, level] = exprs else { return false };
+    matches!(name.kind, ExprKind::Str(_))
+        && matches!(&level.kind, ExprKind::Str(level) if ["disable", "info", "warn", "error"].contains(&&**level))
 }
 
 fn is_number(e: &Expr) -> bool {

@@ -226,9 +226,7 @@ impl Checker {
             let mut def = ExternDef { type_params, constructors: Vec::new(), methods: Vec::new() };
             let outer = c.parent.replace(id);
             for method in methods {
-                let constructs = method.proto.return_type.is_none();
-                let owner = if constructs { Owner::Constructor } else { Owner::Extern };
-                let signature = c.scoped(|c| c.prototype(owner, &method.proto));
+                let signature = c.scoped(|c| c.prototype(Owner::Extern, &method.proto));
                 let mut annotations = method.annotations.clone();
                 if method.is_abstract {
                     annotations.push(ast::Annotation {

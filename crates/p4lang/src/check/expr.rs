@@ -72,6 +72,18 @@ impl Checker {
                 }
             },
             ast::ExprKind::Ellipsis => match expected {
+                Some(
+                    ty @ (Type::MatchKind
+                    | Type::Extern(..)
+                    | Type::Parser(..)
+                    | Type::Control(..)
+                    | Type::Package(..)),
+                ) => {
+                    let shown = self.show(ty);
+                    self.error("initializer", span, format!("a `{shown}` has no default value")).help =
+                        Some("write a value".into());
+                    Self::unknown(span)
+                }
                 Some(ty) => make(ty.clone(), ExprKind::Default, span),
                 None => {
                     self.error("initializer", span, "`...` needs a type to take its values from");
@@ -496,7 +508,7 @@ impl Checker {
                 self.writable(base)
             }
             ExprKind::StackNext(base) => self.writable(base),
-            ExprKind::StackLast(base) => self.writable(base),
+            ExprKind::StackLast(_) => Err("`last` of a stack can only be read".into()),
             _ => Err("this is a value, not a place".into()),
         }
     }

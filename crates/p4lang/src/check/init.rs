@@ -170,8 +170,7 @@ impl Checker {
             return Self::unknown(span);
         }
         let ty = expected.cloned().unwrap_or(Type::Unknown);
-        let exact = matches!(ty, Type::Stack(..)) || ellipsis;
-        if items.len() > targets.len() || (items.len() < targets.len() && !exact) {
+        if items.len() > targets.len() || (items.len() < targets.len() && !ellipsis) {
             let shown = self.show(&ty);
             let diagnostic = self.error(
                 "initializer",

@@ -125,6 +125,16 @@ impl Checker {
                         self.error("bad-keyset", e.span, "a value set cannot stand in a table's entries");
                         return None;
                     }
+                    if let DefKind::ValueSet { ty: held, .. } = &self.def(ids[0]).kind
+                        && matches!((held, ty), (Type::Bits { .. }, Type::Bits { .. }))
+                        && held != ty
+                    {
+                        let (held, key) = (self.show(held), self.show(ty));
+                        let message = format!("the value set holds `{held}`, the key is a `{key}`");
+                        self.error("type-mismatch", e.span, message).help =
+                            Some("declare the value set with the type of the key".into());
+                        return None;
+                    }
                     return Some(KeysetElem::ValueSet(ids[0]));
                 }
                 Some(KeysetElem::Value(value(self, e)?))

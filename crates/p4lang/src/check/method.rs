@@ -28,6 +28,11 @@ impl Checker {
         if let Some(result) = self.size_method(&object.ty.clone(), name, args, span) {
             return result;
         }
+        let own = matches!(object.ty, Type::Extern(..) | Type::Parser(..) | Type::Control(..));
+        if let Some(written) = type_args.first().filter(|_| !own) {
+            self.error("type-arguments", written.span, format!("`{}` takes no type arguments", name.name))
+                .help = Some("remove them".into());
+        }
         let simple = |callee, ty: Type| {
             Self::result(Call { callee, type_args: Vec::new(), args: Vec::new(), ty, span })
         };

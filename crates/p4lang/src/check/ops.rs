@@ -141,8 +141,20 @@ impl Checker {
         self.combine(op, left, right, span)
     }
 
-    fn shift(&mut self, op: BinaryOp, left: Expr, right: Expr, span: Span) -> Expr {
-        let (left, right) = (self.numeric(left), self.numeric(right));
+    pub(super) fn shift(&mut self, op: BinaryOp, left: Expr, right: Expr, span: Span) -> Expr {
+        let (left, mut right) = (self.numeric(left), self.numeric(right));
+        // The specification wants a cast here; the reference compiler does not.
+        while let Type::New(id) = right.ty
+            && self.is_number(&right.ty)
+        {
+            let base = self.underlying(id).unwrap_or(Type::Unknown);
+            if matches!(base, Type::Bits { .. }) {
+                let message = "a new type becomes a shift's amount without a cast";
+                let help = format!("cast it: `({}) ...`", self.show(&base));
+                self.report(Diagnostic::warning("implicit-cast", right.span, message).help(help));
+            }
+            right = self.cast_to(right, &base);
+        }
         let amount = match &right.ty {
             Type::Bits { signed: false, .. } => true,
             Type::Bits { signed: true, .. } | Type::Int => match consts::int_value(&right) {

@@ -11,9 +11,9 @@ pub(super) enum Owner {
     Block,
     Action,
     Function,
-    /// An extern function or method.
+    /// An extern function, method or constructor.
     Extern,
-    /// A parser, control or extern.
+    /// A parser's or control's constructor.
     Constructor,
     Package,
 }
@@ -91,6 +91,11 @@ impl Checker {
             ) {
                 let shown = self.show(&arg.ty);
                 self.error("bad-call", arg.span, format!("a `{shown}` cannot be an argument"));
+            } else if matches!(arg.ty, Type::Extern(..)) && self.param(*param).direction != Direction::None {
+                let message = format!("an extern object cannot be the argument for `{name}`");
+                let diagnostic = self.error("bad-call", arg.span, message);
+                diagnostic.related.push((declared, "this parameter has a direction".into()));
+                diagnostic.help = Some("objects are passed without a direction".into());
             } else if self.param(*param).direction == Direction::None && !self.compile_time(arg) {
                 let message = format!("the argument for `{name}` must be known at compile time");
                 let diagnostic = self.error("not-constant", arg.span, message);

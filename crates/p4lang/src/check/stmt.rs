@@ -154,7 +154,7 @@ impl Checker {
         };
         // Checked as the binary operation that it is.
         let probe = if shift {
-            Expr { ty: left.ty.clone(), kind: ExprKind::DontCare, span }
+            self.shift(op, Expr { kind: ExprKind::DontCare, ..left.clone() }, right.clone(), span)
         } else {
             self.combine(op, Expr { kind: ExprKind::DontCare, ..left.clone() }, right.clone(), span)
         };
@@ -255,10 +255,6 @@ impl Checker {
     }
 
     fn switch(&mut self, on: &ast::Expr, cases: &[ast::SwitchCase], span: Span) -> Option<StmtKind> {
-        if self.place == Place::Action {
-            self.error("wrong-place", span, "`switch` may not stand in an action").help =
-                Some("use `if`, or move it into the control's `apply` block".into());
-        }
         let on = self.expr(on, None);
         if let Some(case) =
             cases.iter().rev().skip(1).find(|c| matches!(c.label.kind, ast::ExprKind::Default))

@@ -396,6 +396,7 @@ impl Checker {
                 priority = Some(BigInt::from(index + 1));
             }
             let (Some(mut keyset), Some(action)) = (keyset, action) else { continue };
+            self.entry_kinds(def, &keyset);
             if keyset.elems.len() == 1 && types.len() > 1 {
                 keyset.elems = vec![crate::hir::KeysetElem::Any; types.len()];
             }

@@ -3,7 +3,7 @@
 
 use super::{Checker, walk};
 use crate::ast::{self, PropertyKind};
-use crate::hir::{Callee, DefKind, Expr, ExprKind, KeysetElem, TableAction, TableDef};
+use crate::hir::{Callee, DefKind, Expr, ExprKind, Keyset, KeysetElem, TableAction, TableDef};
 
 fn name_of(property: &ast::Property) -> &str {
     match &property.kind {
@@ -57,7 +57,7 @@ impl Checker {
         use super::scope::Entry;
         let found = match self.scopes[0].names.get("NoAction") {
             Some(Entry::Defs(ids)) => {
-                matches!(&self.def(ids[0]).kind, DefKind::Action(a) if a.params.is_empty())
+                matches!(&self.def(ids[0]).kind, DefKind::Action(a) if a.params.is_empty() && a.body.stmts.is_empty())
             }
             _ => false,
         };
@@ -107,6 +107,24 @@ impl Checker {
             let diagnostic = self.error("bad-table", entry, "the first entry has no priority, others have");
             diagnostic.related.push((span, "a priority".into()));
             diagnostic.help = Some("give the first entry one: `priority = n :`".into());
+        }
+    }
+
+    /// What the core library's match kinds take (section 14.2.1.4); the architecture looks at the others.
+    pub(super) fn entry_kinds(&mut self, def: &TableDef, keyset: &Keyset) {
+        if keyset.elems.len() != def.keys.len() {
+            return;
+        }
+        for (elem, key) in keyset.elems.iter().zip(&def.keys) {
+            let (what, first) = match (elem, &*key.match_kind) {
+                (KeysetElem::Mask(value, _), "exact") => ("a mask", value),
+                (KeysetElem::Range(lo, _), "exact" | "lpm" | "ternary") => ("a range", lo),
+                _ => continue,
+            };
+            let span = first.span;
+            let message = format!("{what} cannot be matched by a key of kind `{}`", key.match_kind);
+            let declared = key.span;
+            self.error("bad-entry", span, message).related.push((declared, "the key".into()));
         }
     }
 

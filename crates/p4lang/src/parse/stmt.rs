@@ -230,6 +230,19 @@ impl Parser<'_> {
         }
     }
 
+    /// A branch, or the body of a loop: no declaration.
+    fn single_statement(&mut self) -> Parsed<Stmt> {
+        let stmt = self.statement()?;
+        match stmt.kind {
+            StmtKind::Decl(_) => self.fail_at(
+                stmt.span,
+                "a declaration cannot be all of a branch or loop".into(),
+                Some("put it into a block: `{ ... }`".into()),
+            ),
+            _ => Ok(stmt),
+        }
+    }
+
     fn if_statement(&mut self) -> Parsed<StmtKind> {
         self.expect_word("if")?;
         self.expect("(")?;
@@ -243,8 +256,8 @@ impl Parser<'_> {
             );
         }
         self.expect(")")?;
-        let then = Box::new(self.statement()?);
-        let otherwise = if self.take_word("else") { Some(Box::new(self.statement()?)) } else { None };
+        let then = Box::new(self.single_statement()?);
+        let otherwise = if self.take_word("else") { Some(Box::new(self.single_statement()?)) } else { None };
         Ok(StmtKind::If { cond, then, otherwise })
     }
 
@@ -292,7 +305,7 @@ impl Parser<'_> {
         if let Some((ty, name)) = head {
             let over = self.range_expr()?;
             self.expect(")")?;
-            let body = Box::new(self.statement()?);
+            let body = Box::new(self.single_statement()?);
             return Ok(StmtKind::ForIn { annotations, ty, name, over, body });
         }
         let init = self.for_list(";")?;
@@ -301,7 +314,7 @@ impl Parser<'_> {
         self.expect(";")?;
         let update = self.for_list(")")?;
         self.expect(")")?;
-        let body = Box::new(self.statement()?);
+        let body = Box::new(self.single_statement()?);
         Ok(StmtKind::For { annotations, init, cond, update, body })
     }
 

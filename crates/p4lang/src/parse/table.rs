@@ -45,6 +45,8 @@ impl Parser<'_> {
                 return self.stray_semicolon();
             }
             kind
+        } else if matches!(&*name.name, "key" | "actions" | "entries") {
+            return self.fail("`{`");
         } else {
             let value = self.expr()?;
             self.expect(";")?;

@@ -25,7 +25,7 @@ control V(inout H h, inout M m) { apply { } }
 control I(inout H h, inout M m, inout standard_metadata_t sm) {
     action set(Id x) { h.h.a = x; h.h.b = all; }
     table t { key = { h.h.a : exact; } actions = { set; NoAction; } const entries = { 1 : set(2); } }
-    apply { t.apply(); m.a = 7; m.x = m.x << (bit<8>)h.h.a; }
+    apply { t.apply(); m.a = 7; m.x = m.x << h.h.a >> h.h.b; }
 }
 control E(inout H h, inout M m, inout standard_metadata_t sm) { apply { } }
 control C(inout H h, inout M m) { apply { } }
