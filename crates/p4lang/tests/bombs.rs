@@ -157,7 +157,7 @@ fn expressions() -> Vec<Bomb> {
             "nesting",
             format!("const {}bit<8>{} x = 0;", "tuple<".repeat(100_000), ">".repeat(100_000)),
         ),
-        bomb("slices by width, nested", "too-large", statement(sliced)),
+        bomb("slices by width, nested", "type-mismatch", statement(sliced)),
         bomb("type arguments that are none", "nesting", statement(compare.repeat(300))),
         bomb("constant multiplications", "too-large", {
             let product = "x*y%".repeat(240);
