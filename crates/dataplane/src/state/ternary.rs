@@ -22,7 +22,8 @@ use super::words::{WordHasher, limbs, words};
 /// A smaller one wins: the priority, and the number of the addition.
 pub type Rank = (u32, u64);
 
-type Words = Box<[u64]>;
+/// Short ones lie beside what they belong to.
+type Words = SmallVec<[u64; 2]>;
 type Map<T> = HashMap<Words, T, BuildHasherDefault<WordHasher>>;
 
 /// Ranges of one entry that are covered by blocks; more of them are only compared.
@@ -38,7 +39,7 @@ const COMPARE: u64 = 4;
 #[derive(Debug, Clone, Default)]
 pub struct Ternary {
     tuples: Vec<Tuple>,
-    by_mask: HashMap<Words, u32>,
+    by_mask: BTreeMap<Words, u32>,
     /// Tuples that have entries, by their best rank.
     order: BTreeMap<Rank, u32>,
     /// Tuples without entries, to be used again.
@@ -222,7 +223,7 @@ impl Place {
                         for (limit, to) in [(lo, &mut range.lo), (hi, &mut range.hi)] {
                             let mut words = Vec::new();
                             limbs(limit, *width, &mut words);
-                            *to = words.into();
+                            *to = Words::from_slice(&words);
                         }
                         ranges.push(range);
                     }
@@ -254,7 +255,8 @@ impl Place {
             }
             debug_assert_eq!(mask.len(), at + words(*width));
         }
-        Place { mask: mask.into(), values: values.into_iter().map(Words::from).collect(), ranges }
+        let values = values.iter().map(|value| Words::from_slice(value)).collect();
+        Place { mask: Words::from_slice(&mask), values, ranges }
     }
 }
 
@@ -314,6 +316,8 @@ impl Ternary {
     }
 
     /// The handle of the best entry that holds a key, and the work of finding it.
+    // A large body, which would burden the quick lookups beside it.
+    #[inline(never)]
     pub fn search(&self, key: &[u64]) -> (Option<u32>, u64) {
         let mut masked: SmallVec<[u64; 8]> = SmallVec::from_elem(0, key.len());
         let mut found: Option<(Rank, u32)> = None;

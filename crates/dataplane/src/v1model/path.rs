@@ -171,7 +171,8 @@ impl Pipeline {
     /// leaves that path it goes on as any other. False: the executor has no such path.
     #[inline(always)]
     fn through(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) -> bool {
-        let (Some(flat), Some(first)) = (self.executor.flat(), self.first) else { return false };
+        let Some(flat) = self.executor.flat() else { return false };
+        let Some(first) = self.first else { return false };
         if self.works.is_empty() {
             self.works.push(Box::new(Work::new(self.layout.frame())));
         }
