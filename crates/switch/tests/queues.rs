@@ -562,3 +562,41 @@ fn what_waits_when_another_program_comes_is_dropped_and_counted() {
     switch.receive(Time::from_us(50), 0, &[1, 0, 0, 0], 996);
     assert!(switch.transmit(Time::from_us(60), 1).is_some());
 }
+
+/// Packets that egress drops after much work are not all tried at once, and none is forgotten.
+#[test]
+fn a_port_whose_packets_are_dropped_in_egress_is_held_back() {
+    let dear = "if (h.order.what == 1) { for (bit<32> i in 0..100000) { h.order.pad = h.order.pad + 1; } mark_to_drop(s); }";
+    let source = PROGRAM.replace("if (h.order.what == 1) { mark_to_drop(s); }", dear);
+    let compiled = compile_str("queues.p4", &source, None, &Options::default());
+    let program = Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)));
+    let ports = vec![Some(PortConfig::new(vec![packets(100)]))];
+    let mut switch = Switch::new(program, &Config { ports, ..Config::default() }).unwrap();
+    for _ in 0..20 {
+        switch.receive(Time::ZERO, 0, &[0, 0, 1, 0], 60);
+    }
+    let mut now = Time::ZERO;
+    let mut asked = 0;
+    while let Some(at) = switch.next_transmit(0) {
+        now = now.max(at);
+        assert!(switch.transmit(now, 0).is_none());
+        asked += 1;
+    }
+    assert!(asked > 3, "20 packets were tried in {asked} turns");
+    assert!(now > Time::from_ms(4), "the port was held back until {now}");
+    assert_eq!(switch.statistics().dropped.iter().map(|(_, count)| count).sum::<u64>(), 20);
+}
+
+#[test]
+fn generators_make_a_limited_number_of_packets() {
+    let mut switch = switch(&[&[packets(10)]]);
+    let make = |period| Some(Generator { port: 0, template: vec![0; 4], period });
+    let refused = switch.set_generator(Time::ZERO, 1, make(Time::from_ps(1))).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("the generators of a switch make at most 10000000 packets a second"),
+        "{refused}"
+    );
+    switch.set_generator(Time::ZERO, 1, make(Time::from_ns(200))).unwrap();
+    switch.set_generator(Time::ZERO, 1, make(Time::from_ns(100))).unwrap();
+    switch.set_generator(Time::ZERO, 2, make(Time::from_ns(100))).unwrap_err();
+}
