@@ -194,7 +194,8 @@ fn actions_that_are_called_are_listed_without_parameters() {
         action unreachable() {}
         table t { key = { m.x : exact; } actions = { both; NoAction; } }
         "#,
-        "called(1); hidden(); top(2); top(3); both(4); t.apply(); if (false) { unreachable(); }",
+        "called(1); hidden(); top(2); top(3); both(4); t.apply(); if (false) { unreachable(); }
+         if (m.x == 1) { exit; unreachable(); } else { return; } unreachable();",
     );
     assert_eq!(names(&text, "actions"), ["I.both", "I.called", "NoAction", "top"], "{text}");
     assert!(text.contains(r#"name: "I.called" alias: "called" } }"#), "{text}");

@@ -16,6 +16,10 @@ impl Lowerer<'_> {
     pub(super) fn stmts(&mut self, stmts: &[hir::Stmt]) -> Lowered<()> {
         for stmt in stmts {
             self.stmt(stmt)?;
+            // What follows never runs; as in the reference compiler, actions and tables there are not the program's.
+            if leaves(stmt) {
+                break;
+            }
         }
         Ok(())
     }
@@ -342,6 +346,17 @@ impl Lowerer<'_> {
         })?;
         self.emit_labeled(out, whole);
         Ok(())
+    }
+}
+
+/// Whether no statement after this one in its block can run.
+fn leaves(stmt: &hir::Stmt) -> bool {
+    let block_leaves = |block: &hir::Block| block.stmts.iter().any(leaves);
+    match &stmt.kind {
+        S::Return(_) | S::Exit | S::Break | S::Continue => true,
+        S::Block(block) => block_leaves(block),
+        S::If { then, otherwise, .. } => block_leaves(then) && block_leaves(otherwise),
+        _ => false,
     }
 }
 
