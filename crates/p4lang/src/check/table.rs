@@ -330,7 +330,7 @@ impl Checker {
             repeated[at] =
                 Some(if param.direction == Direction::In { self.coerce(value, &param.ty) } else { value });
         }
-        self.bound_arguments_rule(&listed, &repeated);
+        self.bound_arguments_rule(listed, &repeated);
         let given = &args[skip..];
         if given.len() != open.len() {
             self.error(
