@@ -248,9 +248,9 @@ class Hostile:
             cell = p4.Entity(register_entry={"register_id": ids("cells"), "data": {"bitstring": b"\x05"}})
             one = p4.Entity(register_entry=cell.register_entry)
             one.register_entry.index.index = 7
-            controller.write(*[("MODIFY", one)] * 16_384)
+            controller.write(*[("MODIFY", one)] * 4096)
             controller.write(*[("MODIFY", cell)] * 200)
-            controller.write(*[("INSERT", one)] * 16_000)
+            controller.write(*[("INSERT", one)] * 4096)
 
     def scrape(self, chance: random.Random) -> None:
         with urllib.request.urlopen(f"http://{self.page}/metrics", timeout=10) as answer:

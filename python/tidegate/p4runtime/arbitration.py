@@ -144,8 +144,6 @@ class Role:
     config: Any = None
     rules: Rules = field(default_factory=Rules)
     streams: list[Stream] = field(default_factory=list)
-    writing: threading.Lock = field(default_factory=threading.Lock)
-    """Held for each `Write`: those of a role come one after another."""
 
 
 class Arbitration:

@@ -17,6 +17,7 @@ import grpc
 
 from tidegate.p4runtime.errors import Code, P4Error
 from tidegate.p4runtime.limits import Limits
+from tidegate.p4runtime.running import Nobody
 
 LOOK_S = 0.25
 """How often calls are looked at."""
@@ -31,6 +32,10 @@ def client_of(context: grpc.ServicerContext) -> str:
         return "certificate " + b", ".join(names).decode(errors="replace")
     peer = unquote(context.peer())
     return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
+
+
+MOST_LARGE = 2
+"""Large answers at a time, beside one of a primary of the default role."""
 
 
 class Call:
@@ -74,6 +79,7 @@ class Clients:
             threading.Semaphore(1),
             threading.Semaphore(MOST_WORK),
         )
+        self._places = (threading.Semaphore(1), threading.Semaphore(MOST_LARGE))
         self._stopping = threading.Event()
         self._watch = threading.Thread(target=self._look, name="p4runtime-watch", daemon=True)
         self._each: Callable[[], None] = lambda: None
@@ -114,6 +120,18 @@ class Clients:
                 counted[name] -= 1
                 if not counted[name]:
                     del counted[name]
+
+    @contextmanager
+    def place(self, call: Call) -> Iterator[None]:
+        """Room for a large answer; waited for as long as the client does. Raises `Nobody`."""
+        places = self._places[0 if call.role == "" else 1]
+        while not places.acquire(timeout=LOOK_S):
+            if not call.alive():
+                raise Nobody
+        try:
+            yield
+        finally:
+            places.release()
 
     def _enter(self, context: grpc.ServicerContext) -> Call:
         limits = self._limits

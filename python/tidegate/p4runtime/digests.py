@@ -10,7 +10,7 @@ from typing import Any
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Schema, known
-from tidegate.p4runtime.translate.base import DELETE, INSERT
+from tidegate.p4runtime.translate.base import DELETE, INSERT, Part
 from tidegate.p4runtime.translate.digests import data_message
 
 # A list is never longer, whatever is asked: a message has at most 4 MB.
@@ -62,15 +62,18 @@ class Digests:
         else:
             self._wanted[number].config = config
 
-    def read(self, entry: Any) -> Iterator[Any]:
+    def read(self, entry: Any) -> Iterator[Part]:
         """The configurations that a request asks for."""
         if entry.digest_id:
             known(self._schema.digests, entry.digest_id, "digest")
             if entry.digest_id not in self._wanted:
                 raise P4Error(Code.NOT_FOUND, "this digest is not configured")
-        for number, digest in list(self._wanted.items()):
-            if entry.digest_id in (0, number):
-                yield p4.Entity(digest_entry=p4.DigestEntry(digest_id=number, config=digest.config))
+        found = [
+            p4.Entity(digest_entry=p4.DigestEntry(digest_id=number, config=digest.config))
+            for number, digest in list(self._wanted.items())
+            if entry.digest_id in (0, number)
+        ]
+        yield Part(len(found), lambda: found)
 
     def offer(self, name: str, fields: list[tuple[str, int]]) -> Iterator[tuple[str, Any]]:
         """Takes a digest of the data plane; gives the lists that are full by it, with their digest's name."""

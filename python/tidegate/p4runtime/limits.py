@@ -47,13 +47,13 @@ class Limits:
     """Roles, of which those without streams make way for new ones."""
     messages_per_stream: int = 1024
     """Packets, digests and notifications that wait for a controller."""
-    updates: int = 16_384
+    updates: int = 4096
     """Updates of a `Write`."""
     updates_at_once: int = 4096
     """Updates of a `Write` that is done whole or not at all; the engine takes no more."""
     requests: int = 65_536
     """Requests of a `Read`."""
-    entities: int = 1 << 20
+    entities: int = 1 << 18
     """Entities of the answer to a `Read`."""
     connections: int = 128
     """Connections at a time."""

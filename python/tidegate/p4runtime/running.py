@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate._core import TidegateError
@@ -17,6 +18,7 @@ from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.messages import p4, parse_p4info
 from tidegate.p4runtime.schema import Schema
 from tidegate.p4runtime.translate.arrays import Arrays
+from tidegate.p4runtime.translate.base import Part
 from tidegate.p4runtime.translate.entries import Op
 from tidegate.p4runtime.translate.packets import Packets
 from tidegate.p4runtime.translate.profiles import Profiles
@@ -33,6 +35,8 @@ MOST_ENTITIES = 1024
 MOST_BYTES = 256 << 10
 SLICE = 128
 """Updates that are done while others wait: some ten milliseconds."""
+MOST_SNAPSHOT = 64 << 20
+"""Bytes of cells that a read holds until its messages are made."""
 LOOK = 64
 """Entities after which it is looked whether the client still waits."""
 
@@ -41,8 +45,23 @@ class Stopped(P4Error):
     """A read or write does not go on, whatever is left of it."""
 
 
+class Large(Exception):
+    """There is more to read than was said."""
+
+
 class Nobody(Exception):
     """The client of a read is gone."""
+
+
+@dataclass
+class Snapshot:
+    """What a read has found, before messages are made of it."""
+
+    errors: list[P4Error | None]
+    """What came of each request."""
+    parts: list[tuple[Part, Allowed | None]] = field(default_factory=list)
+    count: int = 0
+    size: int = 0
 
 
 class Running:
@@ -239,66 +258,65 @@ class Running:
 
     # Reading.
 
-    def read(
+    def snapshot(
         self,
         entities: Sequence[Any],
         allowed: Allowed,
-        errors: list[P4Error | None],
         alive: Callable[[], bool] = lambda: True,
-    ) -> Iterator[bytes]:
-        """Answers, as bytes of `p4.ReadResponse`; what came of each request is added to `errors`.
+        most: int | None = None,
+    ) -> Snapshot:
+        """What requests ask for, as it is now; to be taken while nobody writes. The device is given back now and then.
 
-        Made as they are asked for. Between parts of an answer others may write (specification 1.5, "Parallelism of Read
-        and Write Requests"). It ends early when `alive` says that nobody waits.
+        Raises `Large` if there are more entities than `most`, and `Nobody` when `alive` says that nobody waits.
         """
-        answers = self._answers(entities, allowed, errors, alive)
-        while True:
-            # Of this thread, and only while it is here: it has other calls later.
-            self._reading.alive = alive
-            try:
-                answer = next(answers, None)
-            except Nobody:
-                return
-            finally:
-                self._reading.alive = None
-            if answer is None:
-                return
-            yield answer
+        found = Snapshot([None] * len(entities))
+        self._reading.alive = alive
+        try:
+            for index, entity in enumerate(entities):
+                try:
+                    for part, check in self._read(entity, allowed):
+                        found.count += part.count
+                        found.size += part.size
+                        if most is not None and found.count > most:
+                            raise Large
+                        if found.count > self._limits.entities or found.size > MOST_SNAPSHOT:
+                            why = "the answer has more than {} entities, or {} MiB; read fewer at a time"
+                            why = why.format(self._limits.entities, MOST_SNAPSHOT >> 20)
+                            raise Stopped(Code.RESOURCE_EXHAUSTED, why)
+                        found.parts.append((part, allowed if check else None))
+                except Stopped:
+                    raise
+                except P4Error as error:
+                    found.errors[index] = error
+        finally:
+            self._reading.alive = None
+        return found
 
-    def _answers(
-        self,
-        entities: Sequence[Any],
-        allowed: Allowed,
-        errors: list[P4Error | None],
-        alive: Callable[[], bool],
-    ) -> Iterator[bytes]:
+    def answers(self, snapshot: Snapshot, alive: Callable[[], bool] = lambda: True) -> Iterator[bytes]:
+        """Bytes of each `p4.ReadResponse`, made as they are asked for. It ends early when `alive` says that nobody waits."""
         message = p4.ReadResponse()
         size = count = 0
-        for entity in entities:
-            errors.append(None)
-            try:
-                for found in self._read(entity, allowed):
-                    count += 1
-                    if count > self._limits.entities:
-                        why = (
-                            f"the answer has more than {self._limits.entities} entities; read fewer at a time"
-                        )
-                        raise Stopped(Code.RESOURCE_EXHAUSTED, why)
-                    if count % LOOK == 0 and not alive():
-                        return
-                    message.entities.append(found)
-                    size += found.ByteSize()
-                    if len(message.entities) >= MOST_ENTITIES or size >= MOST_BYTES:
-                        yield message.SerializeToString()
-                        message, size = p4.ReadResponse(), 0
-            except Stopped:
-                raise
-            except P4Error as error:
-                errors[-1] = error
+        for part, allowed in snapshot.parts:
+            for found in part.make():
+                count += 1
+                if count % LOOK == 0 and not alive():
+                    return
+                if allowed is not None and not allowed(self._name(found)):
+                    continue
+                message.entities.append(found)
+                size += found.ByteSize()
+                if len(message.entities) >= MOST_ENTITIES or size >= MOST_BYTES:
+                    yield message.SerializeToString()
+                    message, size = p4.ReadResponse(), 0
         if message.entities:
             yield message.SerializeToString()
 
-    def _read(self, entity: Any, allowed: Allowed) -> Iterator[Any]:
+    def _name(self, entity: Any) -> str:
+        which = entity.WhichOneof("entity")
+        return self.name_of(which, getattr(entity, which))
+
+    def _read(self, entity: Any, allowed: Allowed) -> Iterator[tuple[Part, bool]]:
+        """Parts of what a request asks for; whether each entity of one is still to be checked for the role."""
         which = entity.WhichOneof("entity")
         if which is None:
             raise invalid("a request has no entity, or one that is not known here")
@@ -306,7 +324,7 @@ class Running:
             raise P4Error.unsupported("the program has no externs beyond those of P4Runtime")
         asked = getattr(entity, which)
         tables, profiles, arrays = self.tables, self._profiles, self._arrays
-        found: Iterator[Any] = {
+        found: Iterator[Part] = {
             "table_entry": tables.read,
             "direct_counter_entry": lambda entry: tables.read_direct("counter", entry),
             "direct_meter_entry": lambda entry: tables.read_direct("meter", entry),
@@ -321,13 +339,9 @@ class Running:
         }[which](asked)
         # The role is checked once for one object, and for each object of a wildcard read.
         name = self.name_of(which, asked)
-        if name:
-            if allowed(name):
-                yield from found
-            return
-        for one in found:
-            if allowed(self.name_of(which, getattr(one, which))):
-                yield one
+        if not name or allowed(name):
+            for part in found:
+                yield part, not name
 
     def idle_message(self, table_name: str, row: tuple[Any, ...]) -> Any:
         """`p4.TableEntry` of an entry whose timeout has come; `None` if controllers do not see its table."""

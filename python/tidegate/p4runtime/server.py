@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Self
 
 import grpc
@@ -25,7 +25,7 @@ from google.protobuf.message import DecodeError
 
 from tidegate._core import TidegateError
 from tidegate.control import PipelineApi
-from tidegate.control.delivery import Distributor, Messages
+from tidegate.control.delivery import Distributor, Messages, Turn
 from tidegate.p4 import Program
 from tidegate.p4runtime.arbitration import Arbitration, Role, Stream
 from tidegate.p4runtime.clients import Call, Clients, client_of
@@ -35,13 +35,15 @@ from tidegate.p4runtime.errors import STATUS, Code, P4Error, abort, abort_batch,
 from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.listening import ADDRESS, Tls, listen, options
 from tidegate.p4runtime.messages import SERVICE, methods, p4
-from tidegate.p4runtime.running import Stopped
+from tidegate.p4runtime.running import Large, Nobody, Snapshot, Stopped
 from tidegate.p4runtime.values import Translations
 
 VERSION = "1.5.0"
 """Of P4Runtime's specification."""
 CLOCK = "tidegate-now"
 """Trailing metadata of `Capabilities`: the switch's time in picoseconds."""
+SMALL = 4096
+"""Entities of an answer; one with more has to wait for a place."""
 
 
 class Server:
@@ -76,6 +78,8 @@ class Server:
         self._messages = Distributor(self._device) if messages is None else messages
         # Held while a call uses the switch, for some tens of milliseconds at most; a call that takes longer gives it back now and then.
         self._busy = self._messages.turn
+        # Held by each write, and by each read until it has what it asks for.
+        self._writing = Turn()
         self._on_program = on_program
         self._config = Configuration(
             self._device, program, translations or {}, self._replaced, self._busy, self._limits
@@ -243,16 +247,17 @@ class Server:
             )
 
     def _write(self, request: Any, call: Call) -> Any:
-        if len(request.updates) > self._limits.updates:
-            why = f"{len(request.updates)} updates are too many; give {self._limits.updates} at most in a message"
-            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
         # A batch that is done whole is done between two packets: it is atomic for the data plane too.
         whole = (p4.WriteRequest.ROLLBACK_ON_ERROR, p4.WriteRequest.DATAPLANE_ATOMIC)
         if request.atomicity not in (*whole, p4.WriteRequest.CONTINUE_ON_ERROR):
             raise P4Error(Code.INVALID_ARGUMENT, f"there is no atomicity {request.atomicity}")
+        if request.atomicity not in whole and len(request.updates) > self._limits.updates:
+            why = f"{len(request.updates)} updates are too many; give {self._limits.updates} at most in a message"
+            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
         with self._busy:
-            role = self._arbitration.check(request)
-        with role.writing:
+            self._arbitration.check(request)
+        # One write after another, and no read in the midst of one (specification 1.5, "Parallelism of Read and Write Requests").
+        with self._writing:
             with self._busy:
                 role = self._arbitration.check(request)
                 primary, rules = role.primary, role.rules
@@ -276,16 +281,30 @@ class Server:
         with self._busy:
             rules = self._arbitration.rules(request.role)
             running = self._config.current()
-        errors: list[P4Error | None] = []
-        answers = running.read(request.entities, rules.allows, errors, call.alive)
-        while True:
-            with call.slot:
-                answer = next(answers, None)
-            if answer is None:
-                break
-            yield answer
-        if any(error is not None for error in errors):
-            abort_batch(call.context, "requests", errors)
+
+        def snapshot(most: int | None) -> Snapshot:
+            with self._writing:
+                return running.snapshot(request.entities, rules.allows, call.alive, most)
+
+        try:
+            with ExitStack() as held:
+                try:
+                    found = snapshot(SMALL)
+                except Large:
+                    # It takes memory until the client has it all.
+                    held.enter_context(self._clients.place(call))
+                    found = snapshot(None)
+                answers = running.answers(found, call.alive)
+                while True:
+                    with call.slot:
+                        answer = next(answers, None)
+                    if answer is None:
+                        break
+                    yield answer
+        except Nobody:
+            return
+        if any(error is not None for error in found.errors):
+            abort_batch(call.context, "requests", found.errors)
 
     def _set_config(self, request: Any, _call: Call) -> Any:
         def demand() -> Role:

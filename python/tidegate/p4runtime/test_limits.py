@@ -165,7 +165,7 @@ def test_a_read_has_so_many_requests_and_entities(everything: programs.Program) 
         with pytest.raises(Refused, match="4 requests are too many; give 3 at most"):
             made.primary.read(*[asked] * 4)
         made.primary.write(("INSERT", made.entry(11)))
-        with pytest.raises(Refused, match="more than 10 entities; read fewer") as caught:
+        with pytest.raises(Refused, match="more than 10 entities, or 64 MiB; read fewer") as caught:
             made.primary.read(asked)
         assert caught.value.code == "RESOURCE_EXHAUSTED"
         made.is_well()
@@ -211,9 +211,8 @@ def test_unread_answers_are_ended_and_meanwhile_the_primary_is_served(everything
         channel(made.server.address) as over,
     ):
         # More than gRPC takes in advance.
-        reads = [call(over, "Read", "unary_stream")(ALL_CELLS * 10) for _ in range(4)]
-        for read in reads:
-            next(read)
+        reads = [call(over, "Read", "unary_stream")(ALL_CELLS) for _ in range(4)]
+        until(lambda: made.server._clients.count == 4)
         counters = p4.ReadRequest(device_id=1, entities=[{"counter_entry": {}}]).SerializeToString()
         code, said = refused(call(over, "Read", "unary_stream")(counters))
         assert (code, said) == ("RESOURCE_EXHAUSTED", "this client has 4 calls already; wait for one to end")
@@ -246,7 +245,7 @@ def test_an_answer_of_one_message_lasts_until_it_is_taken(everything: programs.P
 
 def test_a_call_takes_so_long(everything: programs.Program) -> None:
     with served(everything, call_s=1) as made, channel(made.server.address) as over:
-        assert refused(call(over, "Read", "unary_stream")(ALL_CELLS * 3000))[0] == "CANCELLED"
+        assert refused(call(over, "Read", "unary_stream")(ALL_CELLS * 3))[0] == "CANCELLED"
         made.is_well()
 
 
@@ -428,19 +427,24 @@ def answers(capabilities: Any) -> bool:
 
 
 def test_a_client_that_is_gone_costs_nothing_more(everything: programs.Program) -> None:
-    """A read of all cells ends with its client: the server asks the engine for no more of them."""
+    """A read of all cells ends with its client: the server makes no more messages of them."""
     with served(everything) as made:
-        asked: list[Any] = []
         running = made.server._config.committed
         assert running is not None
-        act = running.device.act
-        running.device.act = lambda operation: asked.append(operation) or act(operation)  # type: ignore[method-assign, func-returns-value]
+        answers, produced = running.answers, list[int]()
+
+        def watched(*given: Any) -> Iterator[bytes]:
+            for answer in answers(*given):
+                produced.append(len(answer))
+                yield answer
+
+        running.answers = watched  # type: ignore[method-assign]
         with channel(made.server.address) as over:
-            read = call(over, "Read", "unary_stream")(ALL_CELLS * 500)
+            read = call(over, "Read", "unary_stream")(ALL_CELLS * 3)
             next(read)
             read.cancel()
         until(lambda: made.server._clients.count == 0)
-        assert len(asked) < 500
+        assert len(produced) < 3 * 65_536 / 1024 / 2
         made.is_well()
 
 
@@ -479,17 +483,75 @@ def test_a_large_write_gives_way_and_stops_when_another_is_primary(everything: p
         assert len(other.read(p4.Entity(table_entry={"table_id": made.ids("exact_table")}))) == 256
 
 
-def test_a_read_stops_when_another_program_is_set(everything: programs.Program) -> None:
+def test_a_read_gets_all_of_one_program(everything: programs.Program) -> None:
+    """What is read is held, and messages are made of it later; a read that has not all of it yet is `ABORTED`."""
     with served(everything) as made:
         running = made.server._config.committed
         assert running is not None
-        errors: list[Any] = []
-        answers = running.read([p4.Entity(register_entry={})], lambda _: True, errors)
-        next(answers)
+        everywhere = [p4.Entity(register_entry={})]
+        found = running.snapshot(everywhere, lambda _: True)
         made.primary.set_config("VERIFY_AND_COMMIT", made.primary.get_config("P4INFO_AND_COOKIE"))
+        cells = sum(len(p4.ReadResponse.FromString(data).entities) for data in running.answers(found))
+        assert cells == found.count >= 65_536
         with pytest.raises(P4Error, match="another program was set meanwhile") as caught:
-            list(answers)
+            running.snapshot(everywhere, lambda _: True)
         assert caught.value.code.name == "ABORTED"
+
+
+def test_a_read_is_between_two_writes(everything: programs.Program) -> None:
+    """A write waits until a read has all that it asks for, so that the answer is of one state."""
+    with served(everything) as made, Connection(made.server.address, election_id=None) as other:
+        running = made.server._config.committed
+        assert running is not None
+        snapshot, writing = running.snapshot, list[threading.Thread]()
+        ids = [made.ids("cells"), made.ids("signed_cells")]
+        cells = [
+            p4.Entity(register_entry={"register_id": number, "data": {"bitstring": b"\x07"}})
+            for number in ids
+        ]
+
+        def write() -> None:
+            made.primary.write(*[("MODIFY", cell) for cell in cells])
+
+        def watched(*given: Any) -> Any:
+            writing.append(threading.Thread(target=write))
+            writing[-1].start()
+            until(lambda: bool(made.server._writing._waiting))
+            return snapshot(*given)
+
+        def values() -> set[bytes]:
+            asked = [p4.Entity(register_entry={"register_id": number}) for number in ids]
+            return {one.register_entry.data.bitstring for one in other.read(*asked)}
+
+        running.snapshot = watched  # type: ignore[method-assign]
+        # It is read twice, because it is large: the write comes between, and then all of it is there.
+        assert values() == {b"\x07"}
+        running.snapshot = snapshot  # type: ignore[method-assign]
+        for one in writing:
+            one.join()
+        assert values() == {b"\x07"}
+        small = p4.Entity(register_entry={"register_id": ids[1]})
+        cells = cells[1:]
+        cells[0].register_entry.data.bitstring = b"\x05"
+        running.snapshot = watched  # type: ignore[method-assign]
+        assert {one.register_entry.data.bitstring for one in other.read(small)} == {b"\x07"}
+        writing[-1].join()
+        running.snapshot = snapshot  # type: ignore[method-assign]
+        assert {one.register_entry.data.bitstring for one in other.read(small)} == {b"\x05"}
+
+
+def test_large_answers_have_places(everything: programs.Program) -> None:
+    """Three clients leave a large answer unread, of which two have places; small reads and the primary's are served."""
+    with served(everything, stalled_s=2) as made, channel(made.server.address) as over:
+        counters = p4.ReadRequest(device_id=1, entities=[{"counter_entry": {}}]).SerializeToString()
+        reads = [call(over, "Read", "unary_stream")(ALL_CELLS) for _ in range(3)]
+        until(lambda: sum(one.sending is not None for one in made.server._clients._calls) == 2)
+        assert len(list(call(over, "Read", "unary_stream")(counters))) == 1
+        assert len(made.primary.read(p4.Entity(register_entry={}))) >= 65_536
+        made.is_well()
+        # The third has its place when the others are cut off, and then is cut off too.
+        until(lambda: made.server._clients.count == 0)
+        assert reads
 
 
 # Whose turn it is.

@@ -321,7 +321,7 @@ def test_batches_that_are_done_whole_or_not_at_all(bench: Bench, atomicity: str)
 def test_errors_of_large_batches(bench: Bench) -> None:
     """One code for each update; the words of a few."""
     entry = bench.entry("exact_table", exact(b"\x01"), action=bench.action("drop"))
-    for count in (20, 5000):
+    for count in (20, 4000):
         refused = [("DELETE", entry)] * count
         with pytest.raises(Refused) as caught:
             bench.primary.write(*refused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Array, Schema, known, named
 from tidegate.p4runtime.translate import data, fields
-from tidegate.p4runtime.translate.base import MODIFY, Act, Look, Translation, Updates
+from tidegate.p4runtime.translate.base import MODIFY, Act, Look, Part, Translation, Updates
 from tidegate.p4runtime.translate.entries import Op, colours
 from tidegate.p4runtime.translate.handles import Handles
 from tidegate.p4runtime.translate.matches import counts
@@ -91,14 +92,16 @@ class Arrays(Translation):
         if kind != MODIFY:
             raise invalid(f"a {what} can only be modified")
 
-    def read_counters(self, entry: Any) -> Iterator[Any]:
+    def read_counters(self, entry: Any) -> Iterator[Part]:
         """The counters that a request asks for."""
         for array, start, count in asked(self._schema.counters, entry.counter_id, entry, "counter"):
             for first, some in slices(start, count, 2):
-                yield from self._counts(array, first, some)
+                found = self._act(op.CounterRead(array.name, first, some))
+                yield Part(some, partial(self._counts, array, first, found), len(found))
 
-    def _counts(self, array: Array, start: int, count: int) -> Iterator[Any]:
-        words = np.frombuffer(self._act(op.CounterRead(array.name, start, count)), dtype="<u8")
+    @staticmethod
+    def _counts(array: Array, start: int, found: bytes) -> Iterator[Any]:
+        words = np.frombuffer(found, dtype="<u8")
         for index, (packets, size) in enumerate(words.reshape(-1, 2).tolist(), start):
             yield p4.Entity(
                 counter_entry=p4.CounterEntry(
@@ -108,26 +111,31 @@ class Arrays(Translation):
                 )
             )
 
-    def read_meters(self, entry: Any) -> Iterator[Any]:
+    def read_meters(self, entry: Any) -> Iterator[Part]:
         """The meters that a request asks for."""
         if entry.HasField("counter_data"):
             raise colours()
         for array, start, count in asked(self._schema.meters, entry.meter_id, entry, "meter"):
             for first, some in slices(start, count):
-                for index, rates in enumerate(self._act(op.MeterRead(array.name, first, some)), first):
-                    message = p4.MeterEntry(meter_id=array.id, index=p4.Index(index=index))
-                    if rates is not None:
-                        message.config.CopyFrom(config_message(rates))
-                    yield p4.Entity(meter_entry=message)
+                cells = self._act(op.MeterRead(array.name, first, some))
+                yield Part(some, partial(self._rates, array, first, cells))
 
-    def read_registers(self, entry: Any) -> Iterator[Any]:
+    @staticmethod
+    def _rates(array: Array, start: int, cells: Sequence[Any]) -> Iterator[Any]:
+        for index, rates in enumerate(cells, start):
+            message = p4.MeterEntry(meter_id=array.id, index=p4.Index(index=index))
+            if rates is not None:
+                message.config.CopyFrom(config_message(rates))
+            yield p4.Entity(meter_entry=message)
+
+    def read_registers(self, entry: Any) -> Iterator[Part]:
         """The cells that a request asks for."""
         for array, start, count in asked(self._schema.registers, entry.register_id, entry, "register"):
             for first, some in slices(start, count, -(-data.bits(self._schema, array.spec)[0] // 64)):
-                yield from self._cells(array, first, some)
+                found, words = self._act(op.RegisterRead(array.name, first, some))
+                yield Part(some, partial(self._cells, array, first, found, words), len(found))
 
-    def _cells(self, array: Array, start: int, count: int) -> Iterator[Any]:
-        found, words = self._act(op.RegisterRead(array.name, start, count))
+    def _cells(self, array: Array, start: int, found: bytes, words: int) -> Iterator[Any]:
         numbers: list[int]
         if words == 1:
             numbers = np.frombuffer(found, dtype="<u8").tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,17 @@ Act = Callable[[Operation], Any]
 """Does an operation; gives its answer."""
 Look = Callable[..., list[Any]]
 """Reads entities like those that are given; no entities if there is none of their key."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Entities of an answer: what the engine has said, and how messages are made of it, which takes longer."""
+
+    count: int
+    make: Callable[[], Iterable[Any]]
+    """`p4.Entity` of each."""
+    size: int = 0
+    """Bytes of it, if they are many."""
 
 
 def nothing() -> None:

@@ -6,14 +6,14 @@ Matches of every kind, priorities, actions, direct counters and meters, idle tim
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from tidegate.control import operations as op
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Table, known
-from tidegate.p4runtime.translate.base import DELETE, INSERT, MODIFY, Translation
+from tidegate.p4runtime.translate.base import DELETE, INSERT, MODIFY, Part, Translation
 from tidegate.p4runtime.translate.fields import NS
 from tidegate.p4runtime.translate.matches import (
     add_matches,
@@ -33,6 +33,8 @@ TOP_PRIORITY = (1 << 31) - 1
 """P4Runtime's priority p is this less p in the engine, where the smaller one wins."""
 
 Op = op.Operation
+Row = tuple[Any, ...]
+"""An entry, as the engine gives it."""
 
 
 def misses() -> P4Error:
@@ -48,12 +50,12 @@ def colours() -> P4Error:
 class Entries(Translation):
     """Entries of tables, as a server needs them."""
 
-    def _entries(self, table: Table, only: tuple[list[Any], int] | None = None) -> Iterator[tuple[Any, ...]]:
+    def _pages(self, table: Table, only: tuple[list[Any], int] | None = None) -> Iterator[list[Row]]:
         """Rows of a table, page by page: all, or the one with this match and priority."""
         start: int | None = 0
         while start is not None:
             page, start = self._act(op.TableRead(table.name, start, only))
-            yield from page
+            yield page
 
     # Keys.
 
@@ -72,7 +74,7 @@ class Entries(Translation):
 
     def _const_size(self, table: Table) -> int:
         if self._serves:
-            return sum(1 for _ in self._entries(table))
+            return sum(len(page) for page in self._pages(table))
         return len(self._look(p4.Entity(table_entry={"table_id": table.id})))
 
     def _key(self, entry: Any) -> tuple[Table, list[Any], int]:
@@ -245,7 +247,7 @@ class Entries(Translation):
 
     # Reading.
 
-    def read(self, entry: Any) -> Iterator[Any]:
+    def read(self, entry: Any) -> Iterator[Part]:
         """The entries that a request asks for."""
         if entry.table_id == 0:
             for table in self._schema.tables.values():
@@ -253,15 +255,20 @@ class Entries(Translation):
             return
         yield from self._read_table(self._schema.table(entry.table_id), entry, filtered=True)
 
-    def _read_table(self, table: Table, entry: Any, filtered: bool) -> Iterator[Any]:
+    def _read_table(self, table: Table, entry: Any, filtered: bool) -> Iterator[Part]:
         if filtered and entry.HasField("time_since_last_hit") and not table.timeouts:
             raise invalid(f"table {table.name} has no idle timeouts")
         if entry.HasField("meter_counter_data") and filtered:
             raise colours()
         if entry.is_default_action:
-            yield p4.Entity(table_entry=self._default_message(table))
+            message = p4.Entity(table_entry=self._default_message(table))
+            yield Part(1, lambda: (message,))
             return
-        for row in self._rows(table, entry if filtered else None):
+        for rows in self._rows(table, entry if filtered else None):
+            yield Part(len(rows), partial(self._messages, table, entry, rows))
+
+    def _messages(self, table: Table, entry: Any, rows: list[Row]) -> Iterator[Any]:
+        for row in rows:
             message = self.entry_message(table, row)
             if entry.HasField("counter_data") and table.counter:
                 packets, size = row[4]
@@ -274,24 +281,34 @@ class Entries(Translation):
                 message.time_since_last_hit.SetInParent()
             yield p4.Entity(table_entry=message)
 
-    def _rows(self, table: Table, entry: Any) -> Iterator[tuple[Any, ...]]:
-        """Rows of a table; of those, the ones that an entry asks for."""
+    def _rows(self, table: Table, entry: Any) -> Iterator[list[Row]]:
+        """Rows of a table, page by page; of those, the ones that an entry asks for."""
         if entry is None:
-            return self._entries(table)
+            return self._pages(table)
+        match = wanted = None
         if entry.match and (entry.priority or not table.prioritised):
             _, found, priority = self._key(entry)
-            rows = self._entries(table, (found, priority))
+            pages = self._pages(table, (found, priority))
         else:
             match = matches(table.fields, entry.match, f"table {table.name}") if entry.match else None
             wanted = self._priority(table, entry.priority) if entry.priority else None
-            rows = (
-                row for row in self._entries(table) if match in (None, row[1]) and wanted in (None, row[2])
-            )
+            pages = self._pages(table)
         kept = note(entry)
         name = ""
         if entry.HasField("action") and entry.action.action.action_id:
             name = self._schema.action_of(table, entry.action.action.action_id).name
-        return (row for row in rows if kept in (b"", row[9]) and name in ("", row[3][0]))
+
+        def asked(row: Row) -> bool:
+            return (
+                match in (None, row[1])
+                and wanted in (None, row[2])
+                and kept in (b"", row[9])
+                and name in ("", row[3][0])
+            )
+
+        if match is wanted is None and not kept and not name:
+            return pages
+        return ([row for row in page if asked(row)] for page in pages)
 
     def entry_message(self, table: Table, row: tuple[Any, ...]) -> Any:
         """An entry with its key, action, timeout and metadata."""
@@ -327,7 +344,7 @@ class Entries(Translation):
         fill_note(message, kept)
         return message
 
-    def read_direct(self, what: str, entry: Any) -> Iterator[Any]:
+    def read_direct(self, what: str, entry: Any) -> Iterator[Part]:
         """Direct counters or meters of the entries that a request asks for."""
         asked = entry.table_entry
         if what == "meter" and entry.HasField("counter_data"):
@@ -340,12 +357,16 @@ class Entries(Translation):
                 if asked.table_id:
                     raise invalid(f"table {table.name} has no direct {what}")
                 continue
-            found = False
-            for row in self._rows(table, asked if asked.table_id else None):
-                found = True
-                yield self._direct_message(what, table, row)
+            found = 0
+            for rows in self._rows(table, asked if asked.table_id else None):
+                found += len(rows)
+                yield Part(len(rows), partial(self._direct_messages, what, table, rows))
             if asked.match and not found:
                 raise P4Error(Code.NOT_FOUND, f"table {table.name} has no such entry")
+
+    def _direct_messages(self, what: str, table: Table, rows: list[Row]) -> Iterator[Any]:
+        for row in rows:
+            yield self._direct_message(what, table, row)
 
     def _direct_message(self, what: str, table: Table, row: tuple[Any, ...]) -> Any:
         key = self.entry_message(table, row)

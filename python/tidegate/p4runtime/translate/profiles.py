@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from tidegate.control import operations as op
@@ -10,7 +11,7 @@ from tidegate.control.objects import Call, Put, Share
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Profile, Schema, Table, known, named
-from tidegate.p4runtime.translate.base import DELETE, INSERT, MODIFY, Act, Look, Translation, Updates
+from tidegate.p4runtime.translate.base import DELETE, INSERT, MODIFY, Act, Look, Part, Translation, Updates
 from tidegate.p4runtime.translate.entries import ANYWHERE, Op
 from tidegate.p4runtime.translate.matches import carried, fill_watch, watch_of
 from tidegate.p4runtime.translate.tables import Tables
@@ -68,27 +69,30 @@ class Profiles(Translation):
     def _asked(self, number: int) -> list[Profile]:
         return [self._profile(number)] if number else list(self._schema.profiles.values())
 
-    def read_members(self, member: Any) -> Iterator[Any]:
+    def read_members(self, member: Any) -> Iterator[Part]:
         """The members that a request asks for."""
         for profile in self._asked(member.action_profile_id):
             if not profile.tables:
                 continue
-            table = self._table(profile)
             rows = self._act(op.MembersRead(profile.name))
             if member.member_id:
                 rows = [row for row in rows if row[0] == member.member_id]
                 if not rows:
                     raise P4Error(Code.NOT_FOUND, f"{profile.name} has no member {member.member_id}")
-            for number, call in rows:
-                yield p4.Entity(
-                    action_profile_member=p4.ActionProfileMember(
-                        action_profile_id=profile.id,
-                        member_id=number,
-                        action=self._tables.action_message(call, table),
-                    )
-                )
+            yield Part(len(rows), partial(self._member_messages, profile, rows))
 
-    def read_groups(self, group: Any) -> Iterator[Any]:
+    def _member_messages(self, profile: Profile, rows: Sequence[Any]) -> Iterator[Any]:
+        table = self._table(profile)
+        for number, call in rows:
+            yield p4.Entity(
+                action_profile_member=p4.ActionProfileMember(
+                    action_profile_id=profile.id,
+                    member_id=number,
+                    action=self._tables.action_message(call, table),
+                )
+            )
+
+    def read_groups(self, group: Any) -> Iterator[Part]:
         """The groups that a request asks for."""
         for profile in self._asked(group.action_profile_id):
             if not profile.selector:
@@ -100,11 +104,15 @@ class Profiles(Translation):
                 rows = [row for row in rows if row[0] == group.group_id]
                 if not rows:
                     raise P4Error(Code.NOT_FOUND, f"{profile.name} has no group {group.group_id}")
-            for number, shares, size in rows:
-                message = p4.ActionProfileGroup(action_profile_id=profile.id, group_id=number, max_size=size)
-                for member, weight, watch in shares:
-                    fill_watch(message.members.add(member_id=member, weight=weight), watch)
-                yield p4.Entity(action_profile_group=message)
+            yield Part(len(rows), partial(self._group_messages, profile, rows))
+
+    @staticmethod
+    def _group_messages(profile: Profile, rows: Sequence[Any]) -> Iterator[Any]:
+        for number, shares, size in rows:
+            message = p4.ActionProfileGroup(action_profile_id=profile.id, group_id=number, max_size=size)
+            for member, weight, watch in shares:
+                fill_watch(message.members.add(member_id=member, weight=weight), watch)
+            yield p4.Entity(action_profile_group=message)
 
     # Operations as updates, and entities as answers.
 

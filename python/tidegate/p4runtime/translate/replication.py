@@ -10,7 +10,7 @@ from tidegate.control import operations as op
 from tidegate.control.objects import Put
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
-from tidegate.p4runtime.translate.base import DELETE, INSERT, MODIFY, Act, Look, Updates
+from tidegate.p4runtime.translate.base import DELETE, INSERT, MODIFY, Act, Look, Part, Updates
 from tidegate.p4runtime.translate.entries import Op
 from tidegate.p4runtime.values import canonical, checked
 
@@ -87,42 +87,49 @@ class Replication:
         remember = partial(self._remember, "clone", session, entry)
         return op.MirrorSet(session, to, "new" if kind == INSERT else "known"), remember
 
-    def read(self, entry: Any) -> Iterator[Any]:
+    def read(self, entry: Any) -> Iterator[Part]:
         """The groups or sessions that a request asks for; both if it does not say."""
         which = entry.WhichOneof("type")
         if which != "clone_session_entry":
-            yield from self._read_groups(entry.multicast_group_entry.multicast_group_id)
+            yield self._read_groups(entry.multicast_group_entry.multicast_group_id)
         if which != "multicast_group_entry":
-            yield from self._read_sessions(entry.clone_session_entry.session_id)
+            yield self._read_sessions(entry.clone_session_entry.session_id)
 
-    def _read_groups(self, asked: int) -> Iterator[Any]:
+    def _read_groups(self, asked: int) -> Part:
         rows = [row for row in self._act(op.MulticastRead()) if asked in (0, row[0])]
         if asked and not rows:
             raise P4Error(Code.NOT_FOUND, f"there is no multicast group {asked}")
+        return Part(len(rows), partial(self._group_messages, rows, dict(self._metadata), set(self._plain)))
+
+    def _group_messages(
+        self, rows: Sequence[Any], metadata: dict[int, bytes], plain: set[tuple[str, int]]
+    ) -> Iterator[Any]:
         for group, nodes in rows:
             copies = [(port, rid) for _, rid, ports in nodes for port in ports]
-            message = p4.MulticastGroupEntry(
-                multicast_group_id=group, metadata=self._metadata.get(group, b"")
-            )
-            self._add(message.replicas, copies, ("multicast", group))
+            message = p4.MulticastGroupEntry(multicast_group_id=group, metadata=metadata.get(group, b""))
+            self._add(message.replicas, copies, ("multicast", group) in plain)
             wrapped = p4.PacketReplicationEngineEntry(multicast_group_entry=message)
             yield p4.Entity(packet_replication_engine_entry=wrapped)
 
-    def _read_sessions(self, asked: int) -> Iterator[Any]:
+    def _read_sessions(self, asked: int) -> Part:
         rows = [row for row in self._act(op.MirrorRead()) if asked in (0, row[0])]
         if asked and not rows:
             raise P4Error(Code.NOT_FOUND, f"there is no clone session {asked}")
+        return Part(len(rows), partial(self._session_messages, rows, set(self._plain)))
+
+    def _session_messages(self, rows: Sequence[Any], plain: set[tuple[str, int]]) -> Iterator[Any]:
         for session, (_, _, _, priority, length), copies in rows:
             message = p4.CloneSessionEntry(
                 session_id=session, class_of_service=priority, packet_length_bytes=length or 0
             )
-            self._add(message.replicas, copies, ("clone", session))
+            self._add(message.replicas, copies, ("clone", session) in plain)
             wrapped = p4.PacketReplicationEngineEntry(clone_session_entry=message)
             yield p4.Entity(packet_replication_engine_entry=wrapped)
 
-    def _add(self, to: Any, copies: list[tuple[int, int]], of: tuple[str, int]) -> None:
+    @staticmethod
+    def _add(to: Any, copies: list[tuple[int, int]], plain: bool) -> None:
         for port, instance in copies:
-            if of in self._plain:
+            if plain:
                 to.add(egress_port=port, instance=instance)
             else:
                 to.add(port=canonical(port), instance=instance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from tidegate.control import operations as op
@@ -11,7 +12,7 @@ from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import ValueSet, known, named
 from tidegate.p4runtime.translate import fields
-from tidegate.p4runtime.translate.base import MODIFY, Translation, Updates
+from tidegate.p4runtime.translate.base import MODIFY, Part, Translation, Updates
 from tidegate.p4runtime.translate.entries import Op
 from tidegate.p4runtime.translate.matches import add_matches, matches
 
@@ -31,13 +32,14 @@ class ValueSets(Translation):
         where = f"value set {found.name}"
         return [matches(found.fields, member.match, where) for member in entry.members]
 
-    def read(self, entry: Any) -> Iterator[Any]:
+    def read(self, entry: Any) -> Iterator[Part]:
         """The sets that a request asks for."""
         sets = self._schema.value_sets
         if entry.value_set_id:
             sets = {entry.value_set_id: known(sets, entry.value_set_id, "value set")}
         for found in sets.values():
-            yield self._entity(found, self._act(op.ValueSetRead(found.name)))
+            message = self._entity(found, self._act(op.ValueSetRead(found.name)))
+            yield Part(1, partial(iter, (message,)))
 
     @staticmethod
     def _entity(found: ValueSet, members: Sequence[Any]) -> Any:
