@@ -438,7 +438,7 @@ def test_a_client_that_is_gone_costs_nothing_more(everything: programs.Program) 
                 produced.append(len(answer))
                 yield answer
 
-        running.answers = watched  # type: ignore[method-assign]
+        running.answers = watched  # type: ignore[assignment, method-assign]
         with channel(made.server.address) as over:
             read = call(over, "Read", "unary_stream")(ALL_CELLS * 3)
             next(read)
@@ -523,7 +523,7 @@ def test_a_read_is_between_two_writes(everything: programs.Program) -> None:
             asked = [p4.Entity(register_entry={"register_id": number}) for number in ids]
             return {one.register_entry.data.bitstring for one in other.read(*asked)}
 
-        running.snapshot = watched  # type: ignore[method-assign]
+        running.snapshot = watched  # type: ignore[assignment, method-assign]
         # It is read twice, because it is large: the write comes between, and then all of it is there.
         assert values() == {b"\x07"}
         running.snapshot = snapshot  # type: ignore[method-assign]
@@ -533,7 +533,7 @@ def test_a_read_is_between_two_writes(everything: programs.Program) -> None:
         small = p4.Entity(register_entry={"register_id": ids[1]})
         cells = cells[1:]
         cells[0].register_entry.data.bitstring = b"\x05"
-        running.snapshot = watched  # type: ignore[method-assign]
+        running.snapshot = watched  # type: ignore[assignment, method-assign]
         assert {one.register_entry.data.bitstring for one in other.read(small)} == {b"\x07"}
         writing[-1].join()
         running.snapshot = snapshot  # type: ignore[method-assign]

@@ -306,7 +306,7 @@ class Entries(Translation):
                 and name in ("", row[3][0])
             )
 
-        if match is wanted is None and not kept and not name:
+        if match is None and wanted is None and not kept and not name:
             return pages
         return ([row for row in page if asked(row)] for page in pages)
 
