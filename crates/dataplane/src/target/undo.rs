@@ -2,12 +2,13 @@
 //!
 //! Before an operation changes an object, the object is copied, unless the batch has done so before; if an operation is refused,
 //! the copies go back. Nothing else changes between packets, so that what goes back is what was there: entries with their counters,
-//! meters and last hits, free handles, the order of entries of one priority. The cost is a copy of each object that is changed.
+//! meters and last hits, free handles, the order of entries of one priority. The cost is a copy of each object that is changed; of
+//! registers, counters and meters of which single cells are changed, a copy of these.
 
 use std::collections::BTreeMap;
 
 use control::{
-    ArrayOp, Cells, CopiesOp, Error, Kind, MOST_IN_ALL, Op, ProfileOp, Result, StateOp, TableOp, Target,
+    ArrayOp, At, Cells, CopiesOp, Error, Kind, MOST_IN_ALL, Op, ProfileOp, Result, StateOp, TableOp, Target,
     ValueSetOp,
 };
 use p4lang::ir::EntryMatch;
@@ -29,6 +30,9 @@ struct Saved {
     registers: BTreeMap<usize, Register>,
     counters: BTreeMap<usize, Vec<CounterCell>>,
     meters: BTreeMap<usize, Vec<MeterCell>>,
+    register_cells: SavedCells<Vec<u64>>,
+    counter_cells: SavedCells<CounterCell>,
+    meter_cells: SavedCells<MeterCell>,
     value_sets: BTreeMap<usize, Vec<Vec<EntryMatch>>>,
     replication: Option<Replication>,
     /// All of it, as it was when an operation was to change all of it; later ones need not be prepared for.
@@ -37,6 +41,22 @@ struct Saved {
 
 fn keep<T: Clone>(saved: &mut BTreeMap<usize, T>, index: usize, objects: &[T]) {
     saved.entry(index).or_insert_with(|| objects[index].clone());
+}
+
+/// Cells by object and place, as they were before any of the batch's operations.
+type SavedCells<C> = BTreeMap<(usize, usize), C>;
+
+/// Copies a cell, unless it or its whole object has been copied; one that is not there is refused later.
+fn keep_cell<W, C>(
+    whole: &BTreeMap<usize, W>,
+    cells: &mut SavedCells<C>,
+    index: usize,
+    at: u32,
+    cell: Option<C>,
+) {
+    if let (false, Some(cell)) = (whole.contains_key(&index), cell) {
+        cells.entry((index, at as usize)).or_insert(cell);
+    }
 }
 
 fn put_back<T>(saved: BTreeMap<usize, T>, objects: &mut [T]) {
@@ -95,16 +115,29 @@ impl Pipeline {
                 | ProfileOp::LeaveGroup { profile, .. }
                 | ProfileOp::DeleteGroup { profile, .. },
             ) => keep(&mut saved.profiles, profile.profile(program)?, &state.profiles),
+            Op::Array(ArrayOp::SetRegister { register, at: At::Index(at), .. }) => {
+                let index = register.register(program)?;
+                let cell = state.registers[index].cell(*at as usize).map(<[u64]>::to_vec);
+                keep_cell(&saved.registers, &mut saved.register_cells, index, *at, cell);
+            }
             Op::Array(ArrayOp::WriteRegister { register, .. } | ArrayOp::SetRegister { register, .. }) => {
                 keep(&mut saved.registers, register.register(program)?, &state.registers);
             }
-            Op::Array(ArrayOp::SetCounter { counter, .. }) => match counter.counter(program)? {
-                Cells::Array(index) => keep(&mut saved.counters, index, &state.counters),
-                Cells::Direct(table) => keep(&mut saved.tables, table.index(), &state.tables),
+            Op::Array(ArrayOp::SetCounter { counter, at, .. }) => match (counter.counter(program)?, at) {
+                (Cells::Array(index), At::Index(at)) => {
+                    let cell = state.counters[index].get(*at as usize).copied();
+                    keep_cell(&saved.counters, &mut saved.counter_cells, index, *at, cell);
+                }
+                (Cells::Array(index), At::All) => keep(&mut saved.counters, index, &state.counters),
+                (Cells::Direct(table), _) => keep(&mut saved.tables, table.index(), &state.tables),
             },
-            Op::Array(ArrayOp::SetMeter { meter, .. }) => match meter.meter(program)? {
-                Cells::Array(index) => keep(&mut saved.meters, index, &state.meters),
-                Cells::Direct(table) => keep(&mut saved.tables, table.index(), &state.tables),
+            Op::Array(ArrayOp::SetMeter { meter, at, .. }) => match (meter.meter(program)?, at) {
+                (Cells::Array(index), At::Index(at)) => {
+                    let cell = state.meters[index].get(*at as usize).cloned();
+                    keep_cell(&saved.meters, &mut saved.meter_cells, index, *at, cell);
+                }
+                (Cells::Array(index), At::All) => keep(&mut saved.meters, index, &state.meters),
+                (Cells::Direct(table), _) => keep(&mut saved.tables, table.index(), &state.tables),
             },
             Op::ValueSet(
                 ValueSetOp::Add { value_set, .. }
@@ -134,6 +167,18 @@ impl Pipeline {
         put_back(saved.counters, &mut self.state.counters);
         put_back(saved.meters, &mut self.state.meters);
         put_back(saved.value_sets, &mut self.state.value_sets);
+        // These were copied before their whole objects were, if those were at all.
+        for ((index, at), words) in saved.register_cells {
+            if let Some(cell) = self.state.registers[index].cell_mut(at) {
+                cell.copy_from_slice(&words);
+            }
+        }
+        for ((index, at), cell) in saved.counter_cells {
+            self.state.counters[index][at] = cell;
+        }
+        for ((index, at), cell) in saved.meter_cells {
+            self.state.meters[index][at] = cell;
+        }
     }
 }
 
