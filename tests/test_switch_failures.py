@@ -166,7 +166,7 @@ def test_no_other_user_can_keep_a_switch_from_starting(two: Place) -> None:
 
 @needs_root
 def test_the_folder_of_claims_is_root_s_alone(two: Place) -> None:
-    folder = Path("/run/tidegate")
+    folder = Path("/run/tidegate-switch")
     with LiveSwitch(p4.compile(LEARNING), ports(two, "packet")):
         about = folder.stat()
         assert (about.st_uid, about.st_mode & 0o777) == (0, 0o700)

@@ -1,6 +1,6 @@
 //! Who has an interface: one process at a time.
 //!
-//! Root's claim is a locked file in a folder that nobody else can enter. A name in the abstract namespace of sockets, which everybody
+//! Root's claim is a locked file in a folder that nobody else can write. A name in the abstract namespace of sockets, which everybody
 //! can take, would let every user keep a switch from starting; it is what remains for others than root.
 
 use std::io;
@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::interface::{Failure, done, fail, plain, socket};
 
-const FOLDER: &str = "/run/tidegate";
+const FOLDER: &str = "/run/tidegate-switch";
 
 /// Held while it lives, and by no process that comes after this one.
 #[derive(Debug)]
@@ -62,9 +62,9 @@ fn of_root(name: &str, index: i32, place: &Path) -> Result<Claim, Failure> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = openat(CWD, place, flags, Mode::empty()).map_err(refused)?;
     let about = fstat(&folder).map_err(refused)?;
-    if about.st_uid != 0 || about.st_mode & 0o077 != 0 {
+    if about.st_uid != 0 || about.st_mode & 0o022 != 0 {
         return fail(format!(
-            "{0}: others than root can enter it (user {1}, mode {2:o}); chown root {0}; chmod 700 {0}",
+            "{0}: others than root can write it (user {1}, mode {2:o}); chown root {0}; chmod 700 {0}",
             place.display(),
             about.st_uid,
             about.st_mode & 0o7777
