@@ -248,8 +248,8 @@ def test_signals_save_what_is_done_and_leave_no_process(
     assert workers
     parent.send_signal(how)
     _, said = parent.communicate(timeout=60)
-    assert (parent.returncode, len(said.splitlines())) == (130, 1), said
-    assert "of 400 runs done" in said
+    assert (parent.returncode, said.count("interrupted with")) == (130, 1), said
+    assert "of 400 runs done" in said.splitlines()[-1]
     assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
     about = json.loads((out / "run.json").read_text())
     assert about["interrupted"] is True
@@ -345,6 +345,17 @@ def test_a_run_that_fails_keeps_the_others(tmp_path: Path, processes: int) -> No
     assert re.fullmatch(r"there is no way; [123] of 4 runs are done and in .*--resume does the others", first)
     assert second == "there is no way"
     assert last == [1, 2, 3, 4]
+    assert written(tmp_path) == ["run"]
+
+
+def test_an_error_of_who_watches_keeps_what_is_done(tmp_path: Path) -> None:
+    def watch(status: experiments.Status) -> None:
+        if status.finished and status.done == 2:
+            raise ValueError("as asked")
+
+    with pytest.raises(ValueError, match="as asked") as told:
+        run_at(tmp_path / "run", seeds=[1, 2, 3], watch=watch)
+    assert "2 of 3 runs are done and in" in told.value.__notes__[0]
     assert written(tmp_path) == ["run"]
 
 

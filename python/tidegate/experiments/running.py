@@ -106,9 +106,8 @@ class _Ended:
     """What has ended the rest."""
 
 
-def _run_here(jobs: list[tuple[Any, ...]], work: folder.Work, tell: Tell) -> _Ended:
+def _run_here(jobs: list[tuple[Any, ...]], work: folder.Work, tell: Tell, ended: _Ended) -> None:
     """One run after the other, in this process."""
-    ended = _Ended()
     for number, job in enumerate(jobs):
 
         def part(done: int, total: int, before: int = number) -> None:
@@ -120,22 +119,21 @@ def _run_here(jobs: list[tuple[Any, ...]], work: folder.Work, tell: Tell) -> _En
             work.add(ended.runs[-1])
             if ended.runs[-1].rows is None:
                 ended.interrupted = True
-                return ended
+                return
             tell(len(ended.runs), [], ended.runs[-1:])
         except KeyboardInterrupt:
             # It came while the case was being set up or taken down.
             ended.interrupted = True
-            return ended
+            return
         except Exception as error:
             ended.error = error
-            return ended
-    return ended
+            return
 
 
 class _Processes:
     """Runs in processes of their own, so many at once."""
 
-    def __init__(self, jobs: list[tuple[Any, ...]], work: folder.Work) -> None:
+    def __init__(self, jobs: list[tuple[Any, ...]], work: folder.Work, ended: _Ended) -> None:
         # Forked: a process starts at once, with all that is imported here.
         self._context = multiprocessing.get_context("fork")
         self._jobs = jobs
@@ -145,9 +143,9 @@ class _Processes:
         self._stop = self._context.Value("b", 0, lock=False)
         # Each process writes numbers of its own, which are read whole.
         self._parts = self._context.Array("d", len(jobs), lock=False)
-        self.ended = _Ended()
+        self.ended = ended
 
-    def run(self, most: int, tell: Tell) -> _Ended:
+    def run(self, most: int, tell: Tell) -> None:
         """Run all; fewer if something ends it."""
         with _told() as told:
             try:
@@ -169,11 +167,13 @@ class _Processes:
                     tell(done, under_way, self.ended.runs[before:])
             except KeyboardInterrupt:
                 self.ended.interrupted = True
+            except Exception as error:
+                # What is done is kept: it is not of those.
+                self.ended.error = self.ended.error or error
             finally:
                 for process, _ in self._running.values():
                     process.kill()
                     process.join()
-        return self.ended
 
     def _start(self, number: int) -> None:
         mine, theirs = self._context.Pipe(duplex=False)
@@ -205,7 +205,10 @@ class _Processes:
                 said = None
             except BaseException as error:
                 said = _sendable(error)
-            pipe.send(said)
+            try:
+                pipe.send(said)
+            except Exception as error:
+                pipe.send(_sendable(error))
             status = 0
         finally:
             os._exit(status)
@@ -345,6 +348,7 @@ def run(
         "seeds": seeds,
     }
     work = folder.Work(out)
+    ended = _Ended()
     try:
         source = folder.interrupted(out) if resume else None
         earlier = folder.resumed(source, about) if source is not None else []
@@ -371,12 +375,15 @@ def run(
         # By the real clock, one at a time: they would take time from each other.
         if processes == 1 or len(jobs) == 1 or backend != "sim" or _has_polars_threads():
             with _handled(_interrupt, (signal.SIGTERM, signal.SIGHUP)):
-                ended = _run_here(jobs, work, tell)
+                _run_here(jobs, work, tell, ended)
         else:
-            ended = _Processes(jobs, work).run(processes, tell)
-    except BaseException:
-        work.discard()
-        raise
+            _Processes(jobs, work, ended).run(processes, tell)
+    except BaseException as error:
+        if not ended.runs or not isinstance(error, KeyboardInterrupt):
+            work.discard()
+            raise
+        # It came between two steps.
+        ended.interrupted = True
     with _undisturbed():
         return _kept(plan, about, order, earlier, ended, work, source, total)
 
