@@ -1,6 +1,6 @@
 //! Annotations: what may stand in those that the language defines, and in structured ones (P4_16 section 20).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::ast::{
     Annotation, AnnotationBody, BinaryOp, Block, Decl, DeclKind, Expr, ExprKind, Name, Param, Program,
@@ -141,9 +141,10 @@ impl Checker<'_> {
 
     /// The annotations of one element.
     fn list(&mut self, list: &[Annotation]) {
-        for (index, annotation) in list.iter().enumerate() {
+        let mut seen: HashMap<&Name, &Annotation> = HashMap::new();
+        for annotation in list {
             self.one(annotation);
-            let same = list[..index].iter().find(|a| a.name.name == annotation.name.name);
+            let same = seen.insert(&annotation.name.name, annotation);
             if let Some(first) = same.filter(|first| structured(first) || structured(annotation)) {
                 let message = format!("`@{}` stands here twice, in a structured form", annotation.name.name);
                 self.diagnostics.push(
@@ -163,8 +164,9 @@ impl Checker<'_> {
         match &annotation.body {
             AnnotationBody::List(items) => items.iter().for_each(|e| self.value(e)),
             AnnotationBody::KeyValue(pairs) => {
-                for (index, (key, value)) in pairs.iter().enumerate() {
-                    if pairs[..index].iter().any(|(k, _)| k.name == key.name) {
+                let mut seen = HashSet::new();
+                for (key, value) in pairs {
+                    if !seen.insert(&key.name) {
                         self.error(
                             key.span,
                             format!("the key `{}` is there twice", key.name),

@@ -179,9 +179,10 @@ impl Checker {
         for (param, arg) in params.iter().zip(&arranged) {
             let def = self.param(*param);
             // A number without a width leaves the type open for the arguments after it.
-            let known: Subst =
-                subst.iter().filter(|(_, t)| **t != Type::Int).map(|(p, t)| (*p, t.clone())).collect();
-            let wanted = substitute(&def.ty, &known);
+            let wanted = match &def.ty {
+                Type::Param(id) if subst.get(id) == Some(&Type::Int) => def.ty.clone(),
+                ty => substitute(ty, &subst),
+            };
             let Some(arg) = arg else {
                 values.push(def.default.clone());
                 continue;

@@ -1,5 +1,7 @@
 //! Declarations of externs, and instances that implement abstract methods (P4_16 sections 7.2.10, 11.3.1).
 
+use std::collections::HashMap;
+
 use super::types::{Subst, substitute};
 use super::{Checker, type_rules};
 use crate::ast::{self, Ident, Name};
@@ -9,19 +11,15 @@ use crate::source::Span;
 impl Checker {
     /// Rules on the methods of an extern, as they are written.
     pub(super) fn extern_rules(&mut self, name: &Ident, methods: &[ast::Method]) {
-        let params =
-            |m: &ast::Method| -> Vec<Name> { m.proto.params.iter().map(|p| p.name.name.clone()).collect() };
-        for (index, method) in methods.iter().enumerate() {
+        let mut seen: HashMap<(&Name, Vec<&Name>), Span> = HashMap::new();
+        for method in methods {
             let proto = &method.proto;
-            if let Some(first) = methods[..index]
-                .iter()
-                .find(|m| m.proto.name.name == proto.name.name && params(m) == params(method))
-            {
-                let span = first.proto.name.span;
+            let params = proto.params.iter().map(|p| &p.name.name).collect();
+            if let Some(first) = seen.insert((&proto.name.name, params), proto.name.span) {
                 let message = format!("`{}` is declared twice with the same parameters", proto.name.name);
                 self.error("duplicate", proto.name.span, message)
                     .related
-                    .push((span, "first declared here".into()));
+                    .push((first, "first declared here".into()));
             }
             if let Some(returns) = &proto.return_type {
                 if proto.name.name == name.name {

@@ -1,10 +1,11 @@
 //! Names and ids that the control plane knows objects by: no two objects share one (P4_16 section 20.3.3; P4Runtime
 //! 1.4, section 6.3).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Lowerer;
 use crate::diag::Diagnostic;
+use crate::hir::Def;
 use crate::ir::Info;
 use crate::p4info::ids::Kind;
 use crate::source::Span;
@@ -29,6 +30,10 @@ impl Lowerer<'_> {
     }
 
     fn names(&self, found: &mut Vec<Diagnostic>) {
+        let is_absolute = |d: &&Def| {
+            crate::check::name_annotation(&d.annotations).is_some_and(|name| name.starts_with('.'))
+        };
+        let absolute: HashSet<Span> = self.hir.defs.iter().filter(is_absolute).map(|d| d.span).collect();
         let mut seen: HashMap<(Kind, &str), Span> = HashMap::new();
         for (kind, what, info) in self.objects() {
             // Objects constructed in place have their type's name, and none of their own.
@@ -37,7 +42,7 @@ impl Lowerer<'_> {
             }
             let Some(first) = seen.insert((kind, &info.name), info.span) else { continue };
             // A control that is applied directly in several places has one name in all.
-            if first == info.span && !self.has_absolute_name(info.span) {
+            if first == info.span && !absolute.contains(&info.span) {
                 continue;
             }
             let message = format!("a second {what} is called `{}` in the control plane", info.name);
@@ -47,11 +52,6 @@ impl Lowerer<'_> {
                     .help("give one of them another `@name`, or remove the dot at the start of the name"),
             );
         }
-    }
-
-    fn has_absolute_name(&self, span: Span) -> bool {
-        let def = self.hir.defs.iter().find(|d| d.span == span);
-        def.and_then(|d| crate::check::name_annotation(&d.annotations)).is_some_and(|n| n.starts_with('.'))
     }
 
     fn ids(&self, found: &mut Vec<Diagnostic>) {
@@ -88,15 +88,12 @@ impl Lowerer<'_> {
     /// Ids of keys and parameters.
     fn part_ids(&self, found: &mut Vec<Diagnostic>) {
         let mut one = |span: Span, what: &str, ids: &mut dyn Iterator<Item = Option<u32>>| {
-            let mut seen = Vec::new();
+            let mut seen = HashSet::new();
             for id in ids.flatten() {
                 let message = match id {
                     0 => format!("the id of a {what} cannot be 0"),
-                    _ if seen.contains(&id) => format!("two {what}s have the id {id}"),
-                    _ => {
-                        seen.push(id);
-                        continue;
-                    }
+                    _ if seen.insert(id) => continue,
+                    _ => format!("two {what}s have the id {id}"),
                 };
                 let help = format!("give each {what} an id of its own, from 1 on");
                 found.push(Diagnostic::error("bad-id", span, message).help(help));
