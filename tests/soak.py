@@ -344,6 +344,7 @@ def started(at: Place, *words: str) -> subprocess.Popen[str]:
 
 def soak(seconds: float, rate: int, slow: float) -> int:
     """All of it; the exit code."""
+    os.environ["PYTHONFAULTHANDLER"] = "1"
     with place(2) as at:
         words = [str(PROGRAM), "-i", "1@p1", "-i", "2@p2", "--cpu-port", str(CPU), "--mode", "packet"]
         switch = run(at, *words, "--grpc-addr", ":0", "--metrics-addr", "127.0.0.1:0")
@@ -364,6 +365,9 @@ def soak(seconds: float, rate: int, slow: float) -> int:
                     sizes.append((time.monotonic() - began, memory_mib(pid)))
                     time.sleep(1)
                     if switch.poll() is not None:
+                        # Its last words say what each thread was at.
+                        assert switch.stderr is not None
+                        print(switch.stderr.read()[-20_000:])
                         raise SystemExit(f"the switch has ended with {switch.returncode}")
                 figures: dict[str, Any] = json.loads(first.stdout.read())
                 figures["hostile"] = json.loads(hostile.communicate(timeout=60)[0])

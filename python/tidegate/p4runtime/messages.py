@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,10 @@ _PACKAGES = ("p4.v1", "p4.config.v1", "google.rpc", "google.protobuf")
 SERVICE = "p4.v1.P4Runtime"
 
 
-def _pool() -> descriptor_pool.DescriptorPool:
+def _pool() -> tuple[descriptor_pool.DescriptorPool, list[Any]]:
+    """A pool, and the files in it."""
     pool = descriptor_pool.DescriptorPool()
-    for known in (any_pb2, struct_pb2):
-        pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
+    files = [pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb) for known in (any_pb2, struct_pb2)]
     for package, name in _FILES:
         found = importlib.util.find_spec(package)
         if found is None or not found.submodule_search_locations:
@@ -45,15 +46,25 @@ def _pool() -> descriptor_pool.DescriptorPool:
         match = re.search(_DESCRIPTOR, path.read_text())
         if match is None:
             raise TidegateError(f"{path} holds no descriptor; use p4runtime 1.6")
-        pool.AddSerializedFile(ast.literal_eval(match[1]))
-    return pool
+        files.append(pool.AddSerializedFile(ast.literal_eval(match[1])))
+    return pool, files
+
+
+def _classes(messages: Iterable[Any]) -> Iterator[Any]:
+    """The classes of messages and of those declared in them."""
+    for found in messages:
+        yield message_factory.GetMessageClass(found)
+        yield from _classes(found.nested_types)
 
 
 class _Messages:
     """Message classes by name."""
 
     def __init__(self) -> None:
-        self.pool = _pool()
+        self.pool, files = _pool()
+        # Protobuf holds a class only while there is a message of it. If one thread collects it as garbage while another one makes
+        # such a message, protobuf 6.33 crashes. So all of them are made here, and held.
+        self.classes = [one for file in files for one in _classes(file.message_types_by_name.values())]
 
     def __getattr__(self, name: str) -> Any:
         for package in _PACKAGES:

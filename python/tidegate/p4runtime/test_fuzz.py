@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
@@ -304,3 +306,12 @@ def test_a_stream_that_says_bytes_that_are_no_message(shared: Bench) -> None:
     assert next(answers).WhichOneof("update") == "arbitration"
     assert [next(answers).error.canonical_code for _ in range(2)] == [3, 3]
     alive(shared)
+
+
+def test_classes_of_messages_are_held() -> None:
+    """Protobuf crashes where a class is collected in one thread and used in another."""
+    held = {one.DESCRIPTOR.full_name for one in p4.classes}
+    assert {"p4.v1.FieldMatch.Exact", "p4.v1.Entity", "google.rpc.Status", "google.protobuf.Any"} <= held
+    kinds = [weakref.ref(type(p4.TableEntry().match.add().exact)), weakref.ref(type(p4.Error().details))]
+    gc.collect()
+    assert all(kind() is not None for kind in kinds)
