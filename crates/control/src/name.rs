@@ -143,11 +143,13 @@ fn find<'a>(
     match (found.next(), found.count()) {
         (Some(only), 0) => Ok(only),
         (None, _) => {
-            let known: Vec<String> = infos.take(20).map(|i| format!("`{}`", i.name)).collect();
+            let known: Vec<String> = infos.clone().take(20).map(|i| format!("`{}`", i.name)).collect();
             let known = if known.is_empty() {
                 "the program has none".to_owned()
             } else {
-                format!("there are {}", known.join(", "))
+                let near = p4lang::similar_object(name, infos.map(|i| i.name.as_str()));
+                let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+                format!("{near}there are {}", known.join(", "))
             };
             let object = format!("{} `{name}`", what());
             Err(Error::new(Kind::NotFound, format!("no {object}")).of(object).cure(known))

@@ -12,6 +12,7 @@ pub mod p4info;
 pub mod parse;
 pub mod preprocess;
 pub mod render;
+mod similar;
 pub mod sizes;
 pub mod source;
 
@@ -20,6 +21,7 @@ use std::rc::Rc;
 
 pub use limits::{Budget, Limits};
 pub use preprocess::Options;
+pub use similar::{similar, similar_object};
 
 use diag::{Diagnostic, Severity};
 use source::{SourceMap, Span};

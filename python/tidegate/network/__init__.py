@@ -13,7 +13,8 @@
     print(result.flows)
 
 A description is data: nothing runs before `Network.run`, and the same description can be run again, with another seed.
-Quantities are text with a unit, or whole numbers of the base unit (see `tidegate.units`).
+Quantities are text with a unit, or whole numbers of the base unit (see `tidegate.units`). A bare number that is too small to be
+meant so (`start=1`, `rate=10`) is refused, as everything that makes no sense, where it is written.
 """
 
 from __future__ import annotations

@@ -23,11 +23,12 @@ fn find<'a>(what: &str, wanted: &str, names: impl Iterator<Item = &'a str> + Clo
             }
         }
     }
+    let near = meant(p4lang::similar_object(wanted, names.clone()));
     let known: Vec<String> = names.take(20).map(|n| format!("`{n}`")).collect();
     Err(if known.is_empty() {
         format!("no {what} `{wanted}`; the program has none")
     } else {
-        format!("no {what} `{wanted}`; there are {}", known.join(", "))
+        format!("no {what} `{wanted}`; {near}there are {}", known.join(", "))
     })
 }
 
@@ -76,7 +77,14 @@ pub fn key(program: &Program, table: TableId, wanted: &str) -> Result<usize, Str
         }
     }
     let known: Vec<String> = keys.iter().map(|k| format!("`{}`", k.name)).collect();
-    Err(format!("table `{}` has no key `{wanted}`; it has {}", program[table].info.name, known.join(", ")))
+    let near = meant(p4lang::similar_object(wanted, keys.iter().map(|k| k.name.as_str())));
+    let table = &program[table].info.name;
+    Err(format!("table `{table}` has no key `{wanted}`; {near}it has {}", known.join(", ")))
+}
+
+/// A question for a message, with a space behind it; empty if no name is near.
+pub fn meant(near: Option<&str>) -> String {
+    near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default()
 }
 
 /// One spelling for all: `h$0.f` is `h[0].f`, `h.isValid()`, `h.valid` and `h.$valid` are `h.$valid$`.

@@ -348,8 +348,9 @@ fn call(program: &Program, table: TableId, call: &parse::Call) -> std::result::R
     let known: Vec<&str> = declared.params.iter().map(|p| p.name.as_str()).collect();
     if let Some((odd, _)) = call.args.iter().find(|(n, _)| !known.contains(&n.as_str())) {
         return Err(format!(
-            "action `{}` has no parameter `{odd}`; it has {}",
+            "action `{}` has no parameter `{odd}`; {}it has {}",
             declared.info.name,
+            names::meant(p4lang::similar(odd, known.iter().copied())),
             if known.is_empty() { "none".to_owned() } else { known.join(", ") }
         ));
     }

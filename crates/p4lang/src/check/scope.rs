@@ -6,9 +6,7 @@ use super::Checker;
 use crate::ast::{Ident, Name, Path};
 use crate::diag::Diagnostic;
 use crate::hir::{DefId, DefKind, TypeParamId};
-
-/// Names that are compared with one that is not known.
-const MAX_CANDIDATES: usize = 5_000;
+use crate::similar::similar;
 
 #[derive(Debug, Clone)]
 pub(super) enum Entry {
@@ -164,41 +162,6 @@ impl Checker {
 
     /// The candidate that looks most like `name`, if one is near.
     pub(super) fn similar<'a>(&self, name: &str, candidates: impl Iterator<Item = &'a Name>) -> Option<Name> {
-        let limit = (name.len() / 3).clamp(1, 3);
-        candidates
-            .take(MAX_CANDIDATES)
-            .map(|c| (distance(name, c), c))
-            .filter(|(d, _)| *d <= limit)
-            .min_by(|a, b| a.cmp(b))
-            .map(|(_, c)| c.clone())
-    }
-}
-
-/// Edits that turn one word into the other, case aside.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
-    if a.len().abs_diff(b.len()) > 3 || a.len() > 64 {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let next = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = row[j + 1];
-            row[j + 1] = next;
-        }
-    }
-    row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn distances() {
-        assert_eq!(super::distance("ipv4", "ipv6"), 1);
-        assert_eq!(super::distance("drop", "Drop"), 0);
-        assert_eq!(super::distance("abc", "bacd"), 3);
+        similar(name, candidates.map(|c| &**c)).map(Name::from)
     }
 }

@@ -1,0 +1,270 @@
+"""What somebody meets who uses Tidegate for the first time: names, messages, and what objects say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import tidegate as package
+from conftest import EXAMPLES, Run
+from tidegate import TidegateError, topologies
+from tidegate.control import Port, Queue
+from tidegate.experiments import find
+from tidegate.experiments import run as run_experiment
+from tidegate.network import Link, Network, Node
+
+ROUTER = EXAMPLES / "ipv4_router" / "ipv4_router.p4"
+
+
+def pair() -> tuple[Network, Node, Node, Link]:
+    net = package.Network()
+    a, b = net.host("a"), net.host("b")
+    return net, a, b, net.link(a, b, rate="100 Mbit/s", delay="5 ms")
+
+
+def said(call: Callable[[], object]) -> str:
+    with pytest.raises(TidegateError) as refused:
+        call()
+    return str(refused.value)
+
+
+# Did you mean.
+
+
+def test_an_experiment_that_is_mistyped() -> None:
+    assert said(lambda: find("meter.rate")) == (
+        "there is no experiment 'meter.rate'; did you mean 'meter.rates'? `tidegate list` shows all"
+    )
+    assert "did you mean 'aqm.phases'?" in said(lambda: find("phases"))
+    assert "did you mean 'aqm.controller_placement'?" in said(lambda: find("aqm.controler_placement"))
+    assert said(lambda: find("reference.xyz")).startswith(
+        "there is no experiment 'reference.xyz'; reference has reference.bbr_cubic, "
+    )
+    assert "known: aqm.burst" in said(lambda: find("zzz"))
+
+
+def test_a_parameter_that_is_mistyped(tidegate: Run, tmp_path: Path) -> None:
+    expected = "meter.rates has no parameter 'rate_mbps'; did you mean 'rates_mbps'? it has rates_mbps, base_rtts_ms, "
+    done = tidegate("run", "meter.rates", "--set", "rate_mbps=10")
+    assert (done.code, done.out) == (1, "")
+    assert expected in done.err
+    # In Python it was an error of our own.
+    call = lambda: run_experiment("meter.rates", {"rate_mbps": (10,)}, seeds=[1], out=tmp_path / "x")  # noqa: E731
+    assert said(call).startswith(expected)
+
+
+def test_values_that_are_mistyped(tidegate: Run) -> None:
+    done = tidegate("run", "meter.rates", "--set", "schemes=plane")
+    assert "schemes is 'plane'; did you mean 'plain'? known are " in done.err
+    done = tidegate("run", "meter.rates", "--backend", "simm")
+    assert done.code == 2
+    assert "did you mean 'sim'?" in done.err
+    done = tidegate("run", "meter.rates", "--quik")
+    assert done.code == 2
+    assert "--quick" in done.err
+    net, a, b, _ = pair()
+    assert "did you mean 'poisson'?" in said(lambda: net.udp(a, b, rate="1 Mbit/s", pattern="poison"))
+    assert "did you mean 'rate'?" in said(
+        lambda: topologies.dumbbell(net, 1, bottleneck={"rat": "1 Gbit/s"})  # type: ignore[typeddict-unknown-key]
+    )
+    assert "did you mean 'port_packets'?" in said(lambda: net.record("1 s", quantities="port_packet"))
+
+
+def test_objects_of_a_program_that_are_mistyped(tidegate: Run, tmp_path: Path) -> None:
+    net, *_ = pair()
+    switch = net.switch("s", ROUTER, commands=["table_add rotes next_hop 10.0.0.0/8 => 1 0 0"])
+    assert "no table `rotes`; did you mean `RouterIngress.routes`? there are `RouterIngress.routes`" in said(
+        lambda: net.run("1 s")
+    )
+    switch.commands[:] = ["table_add routes nexthop 10.0.0.0/8 => 1 0 0"]
+    assert "did you mean `RouterIngress.next_hop`?" in said(lambda: net.run("1 s"))
+    for line, meant in (
+        ("add rotes hdr.ipv4.dst:0x0a000000/8 next_hop(port:1, src:2, dst:3)", "RouterIngress.routes"),
+        ("add routes hdr.ipv4.dts:0x0a000000/8 next_hop(port:1, src:2, dst:3)", "hdr.ipv4.dst"),
+        ("add routes hdr.ipv4.dst:0x0a000000/8 nxt_hop(port:1, src:2, dst:3)", "RouterIngress.next_hop"),
+        ("add routes hdr.ipv4.dst:0x0a000000/8 next_hop(prt:1, src:2, dst:3)", "port"),
+    ):
+        test = tmp_path / "test.stf"
+        test.write_text(line + "\n")
+        done = tidegate("stf", ROUTER, test)
+        assert done.code == 1
+        assert f"did you mean `{meant}`?" in done.err, line
+
+
+# One experiment.
+
+
+def test_one_experiment_is_described(tidegate: Run) -> None:
+    done = tidegate("list", "meter.rates")
+    assert done.code == 0
+    assert done.out.startswith("meter.rates  (sim, live)\n\n" + find("meter.rates").summary)
+    assert "\nrates_mbps: list of whole numbers, Mbit/s\n    default: " in done.out
+    assert "\nduration_s: whole number, s\n    from 2 on\n    default: " in done.out
+    assert "\nschemes: list of names\n    of plain, " in done.out
+    assert "    --quick: " in done.out
+    assert done.out.endswith("\ntidegate run meter.rates --quick\n")
+
+
+def test_the_experiments_of_a_system(tidegate: Run) -> None:
+    done = tidegate("list", "reference", "--json")
+    names = [one["name"] for one in done.json["experiments"]]
+    assert "reference.dumbbell" in names
+    assert all(name.startswith("reference.") for name in names)
+    about = next(one for one in done.json["experiments"] if one["name"] == "reference.dumbbell")["about"]
+    assert about["flows"] == {"type": "list of whole numbers", "unit": None, "least": 1, "most": 10_000}
+    assert about["duration_s"]["unit"] == "s"
+    assert "did you mean 'reference.policer'?" in tidegate("list", "reference.polcer").err
+
+
+def test_every_experiment_has_a_description(tidegate: Run) -> None:
+    from tidegate.experiments import all_experiments
+
+    for one in all_experiments().values():
+        assert one.about().keys() == one.parameters().keys()
+        assert one.text.startswith(one.summary)
+
+
+# Python.
+
+
+def test_programs_by_name() -> None:
+    assert package.program("meter").parts[-2:] == ("meter", "meter.p4")
+    assert package.program("aqm/dualpi2").exists()
+    assert package.program("dualpi2.p4") == package.program("dualpi2")
+    assert "there is no program 'dualpi'; did you mean 'dualpi2'?" in said(lambda: package.program("dualpi"))
+    # What others include is no program.
+    assert "no program 'common'" in said(lambda: package.program("common"))
+
+
+def test_a_result_is_saved_by_a_path_as_text(tmp_path: Path) -> None:
+    net, a, b, _ = pair()
+    net.tcp(a, b)
+    net.run("100 ms").save(str(tmp_path / "made"))
+    assert pl.read_parquet(tmp_path / "made" / "flows.parquet").height == 1
+
+
+def test_what_objects_say_of_themselves() -> None:
+    net, a, b, link = pair()
+    flow = net.tcp(a, b, size="1 MB", label="<b>")
+    assert repr(net) == "<Network: 2 hosts, 1 link, 1 flow>"
+    assert repr(a) == "<host a>"
+    assert repr(link) == "<link a - b: 100 Mbit/s, 5 ms, queue of 1000 packets>"
+    link.forward = link.network.wire_at(link, "forward", 0)
+    assert repr(flow) == "<tcp flow 0: <b>, 1000000 B from 0 s>"
+    result = net.run("1 s")
+    assert repr(result).startswith("<Result: 1 s, seed 1; 1 flow, ")
+    for html in (net._repr_html_(), result._repr_html_()):
+        assert html.startswith("<p>")
+        assert "<table>" in html
+        assert "&lt;b&gt;" in html
+        assert "<b>" not in html
+    for _ in range(30):
+        net.tcp(a, b)
+    assert "and 11 more" in net._repr_html_()
+    assert "and 11 more" in net.run("10 ms")._repr_html_()
+    assert repr(Network()) == "<Network: empty>"
+    assert "0 flows" in repr(Network().run("1 s"))
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (lambda net, a, b, link: net.run(1), "1 what? say '1 s'"),
+        (lambda net, a, b, link: net.run(2.5), "2.5 what? say '2.5 s'"),
+        (lambda net, a, b, link: net.tcp(a, b, start=1), "1 what? say '1 s'"),
+        (lambda net, a, b, link: net.tcp(a, b, stop=10), "10 what? say '10 s'"),
+        (lambda net, a, b, link: net.at(5, print), "5 what? say '5 s'"),
+        (lambda net, a, b, link: net.record(1), "1 what? say '1 s'"),
+        (lambda net, a, b, link: link.set(3, loss=0.1), "3 what? say '3 s'"),
+        (lambda net, a, b, link: net.udp(a, b, rate=20), "20 what? say '20 Mbit/s'"),
+        (lambda net, a, b, link: net.tcp(a, b, size=1.5), "1.5 what? say '1.5 kB'"),
+        (lambda net, a, b, link: net.workload([(a, b)], load=1, rate=100, stop="1 s"), "100 what? say"),
+        (
+            lambda net, a, b, link: net.link(net.router("r"), net.router("q"), rate=10, delay="1 ms"),
+            "10 what? say '10 Mbit/s'",
+        ),
+        (
+            lambda net, a, b, link: net.link(net.router("r"), net.router("q"), rate="1 Gbit/s", delay=10),
+            "10 what? say '10 s'",
+        ),
+    ],
+)
+def test_numbers_without_a_unit(write: Callable[..., object], message: str) -> None:
+    assert message in said(lambda: write(*pair()))
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (
+            lambda net, a, b, link: net.tcp(a, b, ecn="maybe"),
+            "the TCP flow a -> b: there is no ECN mode `maybe`; known: off, passive, on, accurate",
+        ),
+        (lambda net, a, b, link: net.tcp(a, b, size="0 B"), "the TCP flow a -> b has the size 0"),
+        (lambda net, a, b, link: net.tcp(a, b, mss=70_000), "the TCP flow a -> b has an MSS of 70000 bytes"),
+        (
+            lambda net, a, b, link: net.tcp(a, b, initial_cwnd=0),
+            "the TCP flow a -> b has an initial window of 0 packets",
+        ),
+        (
+            lambda net, a, b, link: net.tcp(a, b, start="2 s", stop="1 s"),
+            "the TCP flow a -> b stops at 1 s, before it starts at 2 s",
+        ),
+        (lambda net, a, b, link: net.transfers([(0, 0, a, b)]), "a -> b has the size 0"),
+        (lambda net, a, b, link: net.udp(a, b, rate="0 bit/s"), "the UDP flow a -> b sends nothing"),
+        (lambda net, a, b, link: net.udp(a, b, rate="1 Mbit/s", payload=0), "a -> b sends nothing"),
+        (
+            lambda net, a, b, link: net.request_response(a, b, request="0 B"),
+            "the page a -> b: a page asks for nothing",
+        ),
+        (
+            lambda net, a, b, link: net.link(a, net.router("r"), rate="1 Gbit/s", delay="1 ms"),
+            "host a has a link already; connect it to a router",
+        ),
+        (
+            lambda net, a, b, link: net.link(net.router("r"), net.nodes[2], rate="1 Gbit/s", delay="1 ms"),
+            "the link r - r connects a node to itself",
+        ),
+        (
+            lambda net, a, b, link: net.link(net.router("r"), net.host("c"), rate="0 bit/s", delay="1 ms"),
+            "the link r - c has the rate 0",
+        ),
+        (
+            lambda net, a, b, link: net.link(
+                net.router("r"), net.host("c"), rate="1 Gbit/s", delay="1 ms", aqm="red"
+            ),
+            "the link r - c: there is no queue management `red`; known: codel, pie",
+        ),
+        (
+            lambda net, a, b, link: net.link(
+                net.router("r"), net.switch("s", ROUTER), rate="1 Gbit/s", delay="1 ms", aqm="codel"
+            ),
+            "the queues of the P4 switch s are managed by its program; leave `aqm` out",
+        ),
+        (lambda net, a, b, link: link.set("1 s", loss=2.0), "the link a - b has loss 2"),
+        (lambda net, a, b, link: net.host(""), "a node's name is text"),
+        (lambda net, a, b, link: net.host(7), "a node's name is text, not 7"),
+        (lambda net, a, b, link: net.record("1 s", quantities=["queues"]), "there is no quantity 'queues'"),
+        (
+            lambda net, a, b, link: net.record("1 s", quantities=[("port_packets", 1, 2, 3, 4)]),
+            "port_packets: 4 labels are too many",
+        ),
+    ],
+)
+def test_wrong_values_are_refused_where_they_are_written(write: Callable[..., object], message: str) -> None:
+    """Without a run."""
+    net, a, b, link = pair()
+    before = (len(net.links), len(net.flows), len(net.changes), net.sampling)
+    assert message in said(lambda: write(net, a, b, link))
+    assert (len(net.links), len(net.flows), len(net.changes), net.sampling) == before
+
+
+def test_a_ports_settings_are_refused_where_they_are_written() -> None:
+    net, *_ = pair()
+    switch, router = net.switch("s", ROUTER), net.router("r")
+    link = net.link(switch, router, rate="1 Gbit/s", delay="1 ms")
+    assert "there is no scheduler" in said(lambda: net.configure(switch, link, Port((Queue(),), "fair")))
+    assert switch.ports == []
