@@ -166,4 +166,3 @@ def test_an_interrupt_ends_it_with_one_line(tmp_path: Path, wait_for: str) -> No
     assert out == ""
     lines = [line for line in said.splitlines() if "simulated" not in line]
     assert lines == ["interrupted; the demo can be begun again with `make demo`"]
-    assert not list(tmp_path.rglob("run.json"))
