@@ -40,8 +40,8 @@ def test_it_has_what_is_needed_and_no_more(wheel: Path) -> None:
         assert wanted <= set(names)
         (core,) = [name for name in names if name.startswith("tidegate/_core") and name.endswith(".so")]
         data = packed.read(core)
-    assert b".debug_line" not in data
-    assert b".symtab" not in data
+    # With symbols and line tables it has 70 MB.
+    assert len(data) < 20_000_000
 
 
 def test_it_installs_and_runs_without_rust(wheel: Path, tmp_path: Path) -> None:
