@@ -17,7 +17,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -26,6 +25,7 @@ from rich.table import Table
 
 from tidegate import INCLUDE, _core
 from tidegate._core import TidegateError
+from tidegate.lab.death import interrupting
 from tidegate.monitor import monitor
 from tidegate.options import (
     Commands,
@@ -592,9 +592,7 @@ def _machine_s(error: OSError) -> str:
 def _terminated_as_interrupted() -> Iterator[None]:
     """SIGTERM and SIGHUP end a command as Ctrl-C does, so that nothing half-made is left. Some have their own way."""
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
+    stop = interrupting()
     kept: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):

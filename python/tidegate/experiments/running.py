@@ -27,7 +27,7 @@ from tidegate._core import TidegateError
 from tidegate.experiments import folder
 from tidegate.experiments.plan import Plan, Run
 from tidegate.experiments.registry import demand_backend, find
-from tidegate.lab.death import die_with
+from tidegate.lab.death import die_with, interrupting
 from tidegate.results import TABLES
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -286,10 +286,6 @@ def _told() -> Iterator[list[float]]:
         yield came
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """What ends this process waits until this is done."""
@@ -374,7 +370,7 @@ def run(
 
         # By the real clock, one at a time: they would take time from each other.
         if processes == 1 or len(jobs) == 1 or backend != "sim" or _has_polars_threads():
-            with _handled(_interrupt, (signal.SIGTERM, signal.SIGHUP)):
+            with _handled(interrupting(), (signal.SIGTERM, signal.SIGHUP)):
                 _run_here(jobs, work, tell, ended)
         else:
             _Processes(jobs, work, ended).run(processes, tell)

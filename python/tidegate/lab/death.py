@@ -1,10 +1,12 @@
-"""Processes that do not outlive the one that started them."""
+"""Processes that do not outlive the one that started them, and signals that end a process."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import signal
+from collections.abc import Callable
+from types import FrameType
 
 PR_SET_PDEATHSIG = 1
 
@@ -17,3 +19,20 @@ def die_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
     # It may be gone already.
     if os.getppid() != parent:
         os._exit(1)
+
+
+def interrupting() -> Callable[[int, FrameType | None], None]:
+    """A handler of signals that raises `KeyboardInterrupt` in this process.
+
+    In a child that has it by a fork, a signal does what it does by default. Libraries fork such children, and end them by SIGTERM;
+    an exception there would go through all that the parent is doing.
+    """
+    owner = os.getpid()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if os.getpid() == owner:
+            raise KeyboardInterrupt
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    return stop
