@@ -203,7 +203,7 @@ fn declarations() -> Vec<Bomb> {
             None,
             format!("enum E {{ {} }}", each(130_000, |i| format!("a{i},"))),
         ),
-        bomb("many errors", "too-large", format!("error {{ {} }}", each(130_000, |i| format!("a{i},")))),
+        bomb("many errors", "too-large", format!("error {{ {} last }}", each(130_000, |i| format!("a{i},")))),
         bomb("members of an enum, used", "too-large", {
             let uses = each(30_000, |i| format!("const E c{i}=E.a39999;"));
             format!("enum E {{ {} }}\n{uses}", each(40_000, |i| format!("a{i},")))
@@ -371,7 +371,7 @@ fn inlining() -> Vec<Bomb> {
         bomb("states that go to one another", None, {
             let states = each(10_000, |i| {
                 format!(
-                    "state s{i} {{ transition select(m.x) {{ 0: s{}; default: s{}; }} }}\n",
+                    "state s{i} {{ transition select(m.x) {{ 0: s{}; 1: accept; default: s{}; }} }}\n",
                     (i + 1) % 10_000,
                     (i * 7 + 3) % 10_000
                 )
