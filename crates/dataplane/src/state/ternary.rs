@@ -18,6 +18,7 @@ use p4lang::ir::EntryMatch;
 use smallvec::SmallVec;
 
 use super::words::{WordHasher, limbs, words};
+use crate::cost::WORK_BUDGET;
 
 /// A smaller one wins: the priority, and the number of the addition.
 pub type Rank = (u32, u64);
@@ -33,8 +34,8 @@ const COVERED: usize = 4;
 const FEW: usize = 4;
 
 /// Work of trying a tuple and of comparing an entry, in units of [`crate::cost`], without the words of the key.
-const TRY: u64 = 6;
-const COMPARE: u64 = 4;
+const TRY: u64 = 100;
+const COMPARE: u64 = 50;
 
 #[derive(Debug, Clone, Default)]
 pub struct Ternary {
@@ -331,6 +332,10 @@ impl Ternary {
                 *to = word & mask;
             }
             work += TRY + 2 * key.len() as u64;
+            if work > WORK_BUDGET {
+                // The packet cannot pay for it, and is dropped whatever is found.
+                break;
+            }
             if let Some(bucket) = tuple.buckets.get(&masked) {
                 let (better, looked) = bucket.best(key, found.map(|(rank, _)| rank));
                 work += COMPARE * looked;
