@@ -249,7 +249,7 @@ impl Generator<'_> {
                     "hdr.s.push_front(1);",
                     "hdr.s.pop_front(1);",
                     "hdr.s.push_front(2);",
-                ][self.pick(5)];
+                ][self.pick(if place == Place::Parser { 2 } else { 5 })];
                 self.line(copy);
             }
             15 => {
