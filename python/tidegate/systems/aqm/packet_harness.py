@@ -11,6 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from tidegate import units
 from tidegate.control import Controller, Port, SwitchApi
 from tidegate.network import Network
 from tidegate.systems.aqm.controller import BINS, ONE, Aqm, AqmController, dual_port
@@ -204,7 +205,7 @@ def through_program(
     end = 0
     for number, sent in enumerate(packets):
         data = frame(number, sent.bytes, sent.ecn, dscp(sent.classed), sent.version)
-        net.at(sent.at, partial(feeder.send, data))
+        net.at(units.show_time(sent.at), partial(feeder.send, data))
         end = max(end, sent.at)
     for at, act in during:
         net.at(at, partial(feeder.act, act))
