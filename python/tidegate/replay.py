@@ -127,17 +127,21 @@ def replay(
         units.below(cpu_port, 0, 511, "cpu_port, the controller's port")
     session = _core.Replay(compiled.core, files, out, commands, engine, trace, units.seed(seed), cpu_port)
     notes: list[Note] = []
-    if controllers:
-        names = {port: file.stem for port, file in files}
-        known = [names.get(port, "") for port in range(max(names) + 1)] if ports is None else ports
-        switch = ReplaySwitch(name, session, known, lambda *note: notes.append(note))
-        clock = _CaptureClock(session, progress)
-        subject = Subject(switch, session.control, lambda: compiled)
-        runner = Runner([Managed(switch, _Messages(session), controllers, subject)], clock, _ends)
-        runner.start()
-        runner.run(ended=lambda: session.done)
-    else:
-        session.advance(None, False, progress)
+    try:
+        if controllers:
+            names = {port: file.stem for port, file in files}
+            known = [names.get(port, "") for port in range(max(names) + 1)] if ports is None else ports
+            switch = ReplaySwitch(name, session, known, lambda *note: notes.append(note))
+            clock = _CaptureClock(session, progress)
+            subject = Subject(switch, session.control, lambda: compiled)
+            runner = Runner([Managed(switch, _Messages(session), controllers, subject)], clock, _ends)
+            runner.start()
+            runner.run(ended=lambda: session.done)
+        else:
+            session.advance(None, False, progress)
+    except BaseException:
+        session.abandon()
+        raise
     done = Replayed(json.loads(session.finish()), notes)
     done.answer["controller_notes"] = [
         dict(zip(NOTE, (at / units.PS_PER_S, *rest), strict=True)) for at, *rest in notes

@@ -104,6 +104,11 @@ impl Replay {
         self.open()?.packet_out(&mut alone.pipeline, packet).map_err(raise)
     }
 
+    /// Ends it without captures: what is written of them goes away at once, whoever still holds on to this.
+    fn abandon(&mut self) {
+        self.replay = None;
+    }
+
     /// Gives the captures their names, and the answer as JSON text.
     fn finish(&mut self) -> PyResult<String> {
         let replay = self.replay.take().ok_or_else(|| refused("the replay is finished"))?;
