@@ -244,8 +244,8 @@ def test_an_answer_of_one_message_lasts_until_it_is_taken(everything: programs.P
 
 
 def test_a_call_takes_so_long(everything: programs.Program) -> None:
-    with served(everything, call_s=1) as made, channel(made.server.address) as over:
-        assert refused(call(over, "Read", "unary_stream")(ALL_CELLS * 3))[0] == "CANCELLED"
+    with served(everything, call_s=1, entities=1 << 24) as made, channel(made.server.address) as over:
+        assert refused(call(over, "Read", "unary_stream")(ALL_CELLS * 12))[0] == "CANCELLED"
         made.is_well()
 
 
