@@ -35,6 +35,21 @@ fn noise(rng: &mut SplitMix) -> Vec<u8> {
         .collect()
 }
 
+/// A generated program, which the compiler takes.
+fn compiled(seed: u64, source: &str) -> Arc<p4lang::ir::Program> {
+    let compiled = p4lang::compile_str("generated.p4", source, None, &p4lang::Options::default());
+    let Some(program) = compiled.program else {
+        let errors: Vec<_> = compiled
+            .diagnostics
+            .iter()
+            .filter(|d| d.severity == p4lang::diag::Severity::Error)
+            .cloned()
+            .collect();
+        panic!("seed {seed}:\n{}\n{source}", p4lang::render::render(&compiled.sources, &errors, false));
+    };
+    Arc::new(program)
+}
+
 #[test]
 fn interpreter_and_jit_agree() {
     let (programs, packets, first) =
@@ -43,17 +58,7 @@ fn interpreter_and_jit_agree() {
     for seed in first..first + programs {
         let mut rng = SplitMix::new(seed);
         let source = program::generate(&mut rng);
-        let compiled = p4lang::compile_str("generated.p4", &source, None, &p4lang::Options::default());
-        let Some(program) = compiled.program else {
-            let errors: Vec<_> = compiled
-                .diagnostics
-                .iter()
-                .filter(|d| d.severity == p4lang::diag::Severity::Error)
-                .cloned()
-                .collect();
-            panic!("seed {seed}:\n{}\n{source}", p4lang::render::render(&compiled.sources, &errors, false));
-        };
-        let program = Arc::new(program);
+        let program = compiled(seed, &source);
         let jit = Pipeline::compiled(program.clone(), seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         let mut both = [Pipeline::interpreted(program.clone(), seed).unwrap(), jit];
         common::fill(&mut both, &mut rng);
@@ -139,10 +144,9 @@ fn headers_that_are_not_written_yet_make_no_difference() {
     for seed in first..first + programs {
         let mut rng = SplitMix::new(seed);
         let source = shallow(&program::generate(&mut rng));
-        let compiled = p4lang::compile_str("generated.p4", &source, None, &p4lang::Options::default());
-        let program = Arc::new(compiled.program.expect("compiles, as in the other test"));
-        let compiled = || Pipeline::compiled(program.clone(), seed).expect("becomes native code");
-        let mut all = [Pipeline::interpreted(program.clone(), seed).unwrap(), compiled(), compiled()];
+        let program = compiled(seed, &source);
+        let native = || Pipeline::compiled(program.clone(), seed).expect("becomes native code");
+        let mut all = [Pipeline::interpreted(program.clone(), seed).unwrap(), native(), native()];
         common::fill(&mut all, &mut rng);
         for round in 0..40 {
             let (packet, port) = (sent(&mut rng), rng.between(0, 3) as u32);
