@@ -147,6 +147,28 @@ pub enum DefKind {
     Other,
 }
 
+impl DefKind {
+    /// Whether its name is one of a type.
+    pub fn is_type(&self) -> bool {
+        use DefKind as K;
+        matches!(
+            self,
+            K::Struct(_)
+                | K::Header(_)
+                | K::Union(_)
+                | K::Enum(_)
+                | K::NewType { .. }
+                | K::Typedef { .. }
+                | K::Extern(_)
+                | K::Parser(_)
+                | K::Control(_)
+                | K::ParserType(_)
+                | K::ControlType(_)
+                | K::Package(_)
+        )
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct ParamDef {
     pub direction: Direction,

@@ -1,6 +1,6 @@
 //! Arguments against parameters: which overload is meant, what the type arguments are (P4_16 sections 6.8, 8.20).
 
-use super::types::{Subst, substitute, type_weight};
+use super::types::{Subst, parts, substitute, type_weight};
 use super::{Checker, Place, consts};
 use crate::ast::{self, Direction, Ident};
 use crate::hir::{DefId, DefKind, Expr, ExprKind, ParamDef, SignatureDef, Type, TypeParamId};
@@ -343,15 +343,6 @@ impl Checker {
 fn mentions(ty: &Type, params: &[TypeParamId]) -> bool {
     match ty {
         Type::Param(id) => params.contains(id),
-        Type::Struct(_, args)
-        | Type::Header(_, args)
-        | Type::Union(_, args)
-        | Type::Extern(_, args)
-        | Type::Parser(_, args)
-        | Type::Control(_, args)
-        | Type::Package(_, args)
-        | Type::Tuple(args) => args.iter().any(|t| mentions(t, params)),
-        Type::Stack(e, _) | Type::List(e) | Type::Set(e) | Type::ValueSet(e) => mentions(e, params),
-        _ => false,
+        _ => parts(ty).iter().any(|t| mentions(t, params)),
     }
 }

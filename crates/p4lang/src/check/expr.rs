@@ -178,21 +178,7 @@ impl Checker {
             ast::ExprKind::Name(path) => {
                 let is_type = match self.find(path)? {
                     Entry::TypeParam(_) => true,
-                    Entry::Defs(ids) => matches!(
-                        self.def(ids[0]).kind,
-                        DefKind::Struct(_)
-                            | DefKind::Header(_)
-                            | DefKind::Union(_)
-                            | DefKind::Enum(_)
-                            | DefKind::NewType { .. }
-                            | DefKind::Typedef { .. }
-                            | DefKind::Extern(_)
-                            | DefKind::Parser(_)
-                            | DefKind::Control(_)
-                            | DefKind::ParserType(_)
-                            | DefKind::ControlType(_)
-                            | DefKind::Package(_)
-                    ),
+                    Entry::Defs(ids) => self.def(ids[0]).kind.is_type(),
                 };
                 if !is_type {
                     return None;

@@ -22,20 +22,7 @@ impl Checker {
     fn kind_of(&self, entry: &Entry) -> Kind {
         let Entry::Defs(ids) = entry else { return Kind::Type };
         match ids.first().map(|id| &self.def(*id).kind) {
-            Some(
-                DefKind::Struct(_)
-                | DefKind::Header(_)
-                | DefKind::Union(_)
-                | DefKind::Enum(_)
-                | DefKind::NewType { .. }
-                | DefKind::Typedef { .. }
-                | DefKind::Extern(_)
-                | DefKind::Parser(_)
-                | DefKind::Control(_)
-                | DefKind::ParserType(_)
-                | DefKind::ControlType(_)
-                | DefKind::Package(_),
-            ) => Kind::Type,
+            Some(kind) if kind.is_type() => Kind::Type,
             Some(DefKind::Action(_) | DefKind::Table(_) | DefKind::ValueSet { .. }) => Kind::Unnoted,
             _ => Kind::Value,
         }

@@ -4,7 +4,7 @@
 use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive};
 
-use super::{Checker, consts};
+use super::{Checker, consts, walk};
 use crate::ast::{self, BinaryOp, UnaryOp};
 use crate::hir::{Expr, ExprKind, StmtKind, Type};
 use crate::source::Span;
@@ -112,18 +112,6 @@ impl Checker {
 
 /// Whether evaluating it calls anything.
 fn calls(e: &Expr) -> bool {
-    match &e.kind {
-        ExprKind::Call(_) | ExprKind::TableHit { .. } => true,
-        ExprKind::Field(a, _)
-        | ExprKind::Slice { base: a, .. }
-        | ExprKind::StackNext(a)
-        | ExprKind::StackLast(a)
-        | ExprKind::StackLastIndex(a)
-        | ExprKind::Unary(_, a)
-        | ExprKind::Cast(a) => calls(a),
-        ExprKind::Index(a, b) | ExprKind::Binary(_, a, b) => calls(a) || calls(b),
-        ExprKind::Ternary(a, b, c) => calls(a) || calls(b) || calls(c),
-        ExprKind::Struct(items) | ExprKind::List(items) => items.iter().flatten().any(calls),
-        _ => false,
-    }
+    let call = |e: &Expr| matches!(e.kind, ExprKind::Call(_) | ExprKind::TableHit { .. });
+    walk::find(e, &call).is_some()
 }

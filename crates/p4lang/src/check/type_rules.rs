@@ -1,6 +1,7 @@
 //! What may stand in a type, and what its fields may be once its type arguments are known (P4_16 section 7.2).
 
 use super::Checker;
+use super::types::parts;
 use crate::ast::{self, TypeRef};
 use crate::hir::{DefKind, Type};
 use crate::source::Span;
@@ -95,18 +96,17 @@ impl Checker {
 
 /// Whether a type is made from the definition, somewhere.
 fn contains(ty: &Type, def: crate::hir::DefId) -> bool {
-    match ty {
-        Type::Struct(id, args)
-        | Type::Header(id, args)
-        | Type::Union(id, args)
-        | Type::Extern(id, args)
-        | Type::Parser(id, args)
-        | Type::Control(id, args)
-        | Type::Package(id, args) => *id == def || args.iter().any(|t| contains(t, def)),
-        Type::Tuple(args) => args.iter().any(|t| contains(t, def)),
-        Type::Stack(e, _) | Type::List(e) | Type::Set(e) => contains(e, def),
+    let itself = match ty {
+        Type::Struct(id, _)
+        | Type::Header(id, _)
+        | Type::Union(id, _)
+        | Type::Extern(id, _)
+        | Type::Parser(id, _)
+        | Type::Control(id, _)
+        | Type::Package(id, _) => *id == def,
         _ => false,
-    }
+    };
+    itself || parts(ty).iter().any(|t| contains(t, def))
 }
 
 /// Where a written type names `name`.

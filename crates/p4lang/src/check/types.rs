@@ -69,7 +69,7 @@ pub fn display(hir: &Hir, ty: &Type) -> String {
 }
 
 /// Types that a type is made of.
-fn parts(ty: &Type) -> &[Type] {
+pub(super) fn parts(ty: &Type) -> &[Type] {
     match ty {
         Type::Struct(_, args)
         | Type::Header(_, args)

@@ -416,7 +416,8 @@ impl Lowerer<'_> {
         u32::try_from(value.as_ref()?).ok()
     }
 
-    fn alloc_header(&mut self, ty: &Type, name: &str, life: Life) -> Store {
+    /// A header, of which the fields are to be allocated next, and then its validity.
+    fn begin_header(&mut self, ty: &Type, name: &str, life: Life) -> HeaderId {
         let type_id = self.header_type(ty);
         let id = HeaderId(self.program.headers.len() as u32);
         self.budget.bytes(name.len());
@@ -427,14 +428,24 @@ impl Lowerer<'_> {
             valid: VarId(0),
             local: life == Life::Local,
         });
+        id
+    }
+
+    fn alloc_validity(&mut self, header: HeaderId, name: &str) -> VarId {
+        let valid = self.var(format!("{name}.$valid$"), 1, false, VarHome::Valid(header));
+        self.program.headers[header.index()].valid = valid;
+        valid
+    }
+
+    fn alloc_header(&mut self, ty: &Type, name: &str, life: Life) -> Store {
+        let id = self.begin_header(ty, name, life);
         let mut index = 0;
         let fields = self
             .fields(ty)
             .iter()
             .map(|(f, t)| self.alloc_field(t, &format!("{name}.{}", f.name), id, &mut index))
             .collect();
-        let valid = self.var(format!("{name}.$valid$"), 1, false, VarHome::Valid(id));
-        self.program.headers[id.index()].valid = valid;
+        let valid = self.alloc_validity(id, name);
         Store::Header {
             header: HeaderRef::Header(id),
             valid: Place::Var(valid),
@@ -447,19 +458,9 @@ impl Lowerer<'_> {
     /// executors find it by its index.
     fn alloc_element(&mut self, ty: &Type, name: &str, life: Life) -> Store {
         let ty = self.ty(ty);
-        let type_id = self.header_type(&ty);
-        let id = HeaderId(self.program.headers.len() as u32);
-        self.budget.bytes(name.len());
-        self.program.headers.push(Header {
-            name: name.to_owned(),
-            ty: type_id,
-            first_field: VarId(self.program.vars.len() as u32),
-            valid: VarId(0),
-            local: life == Life::Local,
-        });
+        let id = self.begin_header(&ty, name, life);
         let store = self.alloc_field(&ty, name, id, &mut 0);
-        let valid = self.var(format!("{name}.$valid$"), 1, false, VarHome::Valid(id));
-        self.program.headers[id.index()].valid = valid;
+        self.alloc_validity(id, name);
         store
     }
 
