@@ -14,15 +14,16 @@
 
 use num_bigint::BigUint;
 use p4lang::ir::{Header, HeaderId, Program, StackId, Var, VarHome, VarId};
+use p4lang::sizes;
 
 use crate::reads::reads;
 use crate::refused::Refused;
 
 /// Unused bytes at the end of the frame.
-pub const SLACK: usize = 16;
+pub const SLACK: usize = sizes::SLACK as usize;
 
 /// Bytes that a frame may have: each packet that waits in a queue holds one, and all of it is zeroed for each packet.
-pub const MAX_FRAME: usize = 1 << 16;
+pub const MAX_FRAME: usize = sizes::MAX_FRAME as usize;
 
 /// Where one scalar is. All offsets are bytes from the start of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

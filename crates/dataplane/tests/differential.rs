@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::{below, fill, packet, queued};
+use dataplane::layout::Layout;
 use dataplane::pipeline::Pipeline;
 use p4lang::ir::Program;
 use units::SplitMix;
@@ -97,6 +98,11 @@ fn programs() {
             continue;
         };
         let name = path.display().to_string();
+        let frame = Layout::new(&program).expect("small").frame_len;
+        assert!(
+            frame as u128 <= p4lang::sizes::frame(&program),
+            "{name}: the compiler counts {frame} bytes as fewer"
+        );
         let counted = compare(&name, &Arc::new(program), 2000, 7);
         assert!(
             counted > 0 || !name.contains("/systems/meter/"),

@@ -97,7 +97,7 @@ limits! {
     /// Parser states after sub-parsers are inlined.
     states: 20_000, "parser states once everything is inlined", "apply fewer copies of its parsers";
     /// Bytes of a packet's frame: all headers, metadata and variables.
-    frame_bytes: 1 << 16, "bytes of headers, metadata and variables", "use smaller stacks, headers and variables";
+    frame_bytes: crate::sizes::MAX_FRAME, "bytes of headers, metadata and variables", "use smaller stacks, headers and variables";
     /// Bytes of the state that a switch keeps for the program.
     state_bytes: 1 << 30, "bytes of state", "declare fewer or narrower cells and entries";
     /// Packets that wait in queues, for the program's state: each keeps its frame.

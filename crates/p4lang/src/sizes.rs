@@ -1,7 +1,7 @@
 //! How much memory a program asks for: the state of a switch that runs it, and the frame of one packet.
 //!
-//! Sizes are those of the data plane's own forms (crates/dataplane: `state`, `layout`). They are checked before anything is
-//! allocated, in `u128`, so that no declared size can wrap.
+//! Sizes are those of the data plane's own forms (crates/dataplane: `state`, `layout`), which does not compile with others. They are
+//! checked before anything is allocated, in `u128`, so that no declared size can wrap.
 
 use crate::diag::Diagnostic;
 use crate::ir::{Action, ActionId, Info, MatchKind, Program, VarHome};
@@ -9,16 +9,19 @@ use crate::limits::{Limits, beyond};
 use crate::source::Span;
 
 /// Bytes of one cell of a counter: packets and bytes.
-const COUNTER: u128 = 16;
+pub const COUNTER: u128 = 16;
 /// Bytes of one cell of a meter.
-const METER: u128 = 80;
+pub const METER: u128 = 80;
 /// Bytes of an entry beside its key and data: its place in the index, priority, age.
 const ENTRY: u128 = 64;
-/// Digests that wait for the controller at most, and bytes of one of their fields beside its words.
-const DIGESTS: u128 = 65_536;
+/// Digests that wait for the controller at most.
+pub const DIGESTS: u64 = 65_536;
+/// Bytes of one field of a digest beside its words.
 const DIGEST_FIELD: u128 = 32;
 /// Unused bytes at the end of a frame.
-const SLACK: u128 = 16;
+pub const SLACK: u128 = 16;
+/// Bytes of a frame that the data plane takes, and the default of [`Limits::frame_bytes`].
+pub const MAX_FRAME: u64 = 1 << 16;
 
 /// Bytes that one object of a program needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,14 +74,14 @@ pub fn state(program: &Program, limits: &Limits, main: Span) -> Vec<Demand> {
     }
     for digest in &program.digests {
         let fields: u128 = digest.fields.iter().map(|(_, width)| DIGEST_FIELD + words(*width)).sum();
-        add("digest", &digest.info, DIGESTS as u64, "waiting messages", ENTRY + fields);
+        add("digest", &digest.info, DIGESTS, "waiting messages", ENTRY + fields);
     }
     let frames = Info { name: "all queues".into(), span: main, ..Info::default() };
     add("packets of", &frames, limits.queued_packets, "frames", frame(program));
     out
 }
 
-/// Bytes of the frame that holds all of one packet's variables. As `Layout::new` in the data plane places them.
+/// Bytes of the frame that holds all of one packet's variables, at most: `Layout::new` in the data plane may place them closer.
 pub fn frame(program: &Program) -> u128 {
     let mut at: u128 = 0;
     for home in [VarHome::Global, VarHome::Local] {

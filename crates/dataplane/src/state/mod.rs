@@ -19,6 +19,7 @@ use std::hash::{Hash, Hasher};
 
 use num_bigint::BigUint;
 use p4lang::ir::{DigestId, EntryMatch, Program, TableId};
+use p4lang::sizes;
 
 use crate::hash::Hashes;
 use crate::jit::native::zeroed;
@@ -27,7 +28,11 @@ use profile::Profile;
 use table::TableState;
 
 /// Digests that wait to be fetched; more are dropped and counted.
-pub const MAX_DIGESTS: usize = 65_536;
+pub const MAX_DIGESTS: usize = sizes::DIGESTS as usize;
+
+// What the compiler counts them as.
+const _: () = assert!(size_of::<CounterCell>() as u128 == sizes::COUNTER);
+const _: () = assert!(size_of::<MeterCell>() as u128 == sizes::METER);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CounterCell {
