@@ -82,10 +82,11 @@ class Configuration:
         if not request.HasField("config"):
             raise invalid("this action needs a config")
         with self._compiler.turn():
-            self._verify(request.config)
+            text = self._text(request.config.p4_device_config)
+            self._verify(request.config, text)
             if request.action == actions.VERIFY:
                 return
-            made = self._made(request.config)
+            made = self._made(request.config, text)
             with self._busy:
                 demand()
                 if request.action == actions.VERIFY_AND_SAVE:
@@ -95,9 +96,8 @@ class Configuration:
                 else:
                     self._commit(made, keep_state=request.action == actions.RECONCILE_AND_COMMIT)
 
-    def _verify(self, config: Any) -> None:
+    def _verify(self, config: Any, text: str | None) -> None:
         """Refuse a config that cannot be run; nothing of it is done in this process but a comparison."""
-        text = self._text(config.p4_device_config)
         info = self._committed_program().p4info if text is None else self._compiler.p4info(text)
         if not config.HasField("p4info"):
             raise invalid("a config needs P4Info")
@@ -107,9 +107,8 @@ class Configuration:
             raise invalid(f"the P4Info is not that of the program: {found}")
         Schema(own, translations=self._translations)
 
-    def _made(self, config: Any) -> Running:
+    def _made(self, config: Any, text: str | None) -> Running:
         """The config, which has been verified, on a pipeline of its own."""
-        text = self._text(config.p4_device_config)
         try:
             program = self._committed_program() if text is None else Program.from_text(text)
             pipeline = pipeline_of(program)
