@@ -68,4 +68,5 @@ def _demand_own(path: Path) -> None:
 
 def _invoker() -> int:
     """The user who has become root by sudo: he may do all that root may."""
-    return int(os.environ.get("SUDO_UID", "0")) if os.environ.get("SUDO_UID", "0").isdecimal() else 0
+    given = os.environ.get("SUDO_UID", "")
+    return int(given) if given.isdecimal() else 0
