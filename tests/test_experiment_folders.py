@@ -290,12 +290,12 @@ run_case = running._run_case
 out, how = Path(sys.argv[1]), sys.argv[2]
 
 
-def breaking(progress, name, parameters, index, seed, backend):
+def breaking(progress, case, seed, backend):
     if seed == 3 and how == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
     if seed == 3 and how == "fails":
         raise TidegateError("there is no way")
-    return run_case(progress, name, parameters, index, seed, backend)
+    return run_case(progress, case, seed, backend)
 
 
 def again(out, seeds, processes, resume=False):

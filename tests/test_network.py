@@ -416,13 +416,11 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     done: list[int] = []
     run_case = running._run_case
 
-    def counted(
-        progress: Any, name: str, parameters: dict[str, Any], index: int, seed: int, backend: str
-    ) -> Any:
-        done.append(index)
+    def counted(progress: Any, case: experiments.Case, seed: int, backend: str) -> Any:
+        done.append(["n1", "n2", "n3"].index(case.name))
         if len(done) == 2:
             raise KeyboardInterrupt
-        return run_case(progress, name, parameters, index, seed, backend)
+        return run_case(progress, case, seed, backend)
 
     def again(out: Path, given: dict[str, Any], resume: bool = False) -> dict[str, Any]:
         return run_experiment(

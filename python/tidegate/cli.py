@@ -13,9 +13,7 @@ import os
 import re
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -25,7 +23,8 @@ from rich.table import Table
 
 from tidegate import INCLUDE, _core
 from tidegate._core import TidegateError
-from tidegate.lab.death import interrupting
+from tidegate.files import why
+from tidegate.lab.death import handled, interrupting
 from tidegate.monitor import monitor
 from tidegate.options import (
     Commands,
@@ -66,52 +65,44 @@ BUG = 3
 INTERRUPTED = 130
 OF_THE_MACHINE = {
     getattr(errno, name)
-    for name in (
-        *(
-            "ENOSPC",
-            "EDQUOT",
-            "EROFS",
-            "EFBIG",
-            "EIO",
-            "EACCES",
-            "EPERM",
-            "ENOENT",
-            "ENOTDIR",
-            "EISDIR",
-            "EEXIST",
-        ),
-        *(
-            "ENOTEMPTY",
-            "ELOOP",
-            "ENAMETOOLONG",
-            "EXDEV",
-            "ETXTBSY",
-            "EBUSY",
-            "EMFILE",
-            "ENFILE",
-            "ENOMEM",
-            "EAGAIN",
-        ),
-        *(
-            "ENOSYS",
-            "EOPNOTSUPP",
-            "EPROTONOSUPPORT",
-            "EAFNOSUPPORT",
-            "ENODEV",
-            "ENXIO",
-            "EADDRINUSE",
-            "ENETDOWN",
-        ),
-        *(
-            "EADDRNOTAVAIL",
-            "ENOBUFS",
-            "ETIMEDOUT",
-            "ECONNREFUSED",
-            "ECONNRESET",
-            "ENETUNREACH",
-            "EHOSTUNREACH",
-        ),
-    )
+    for name in [
+        "ENOSPC",
+        "EDQUOT",
+        "EROFS",
+        "EFBIG",
+        "EIO",
+        "EACCES",
+        "EPERM",
+        "ENOENT",
+        "ENOTDIR",
+        "EISDIR",
+        "EEXIST",
+        "ENOTEMPTY",
+        "ELOOP",
+        "ENAMETOOLONG",
+        "EXDEV",
+        "ETXTBSY",
+        "EBUSY",
+        "EMFILE",
+        "ENFILE",
+        "ENOMEM",
+        "EAGAIN",
+        "ENOSYS",
+        "EOPNOTSUPP",
+        "EPROTONOSUPPORT",
+        "EAFNOSUPPORT",
+        "ENODEV",
+        "ENXIO",
+        "EADDRINUSE",
+        "ENETDOWN",
+        "EADDRNOTAVAIL",
+        "ENOBUFS",
+        "ETIMEDOUT",
+        "ECONNREFUSED",
+        "ECONNRESET",
+        "ENETUNREACH",
+        "EHOSTUNREACH",
+    ]
 }
 """Errors of the system that say something of the machine; others are of wrong calls."""
 PLACE = re.compile(r"([^\s:]+:\d+(?::\d+)?): ")
@@ -584,25 +575,7 @@ def _report(text: str) -> None:
 
 def _machine_s(error: OSError) -> str:
     """What to say of an error that the machine gives, and not a mistake in Tidegate."""
-    what = error.strerror or str(error)
-    return what if error.filename is None else f"{error.filename}: {what}"
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a command as Ctrl-C does, so that nothing half-made is left. Some have their own way."""
-
-    stop = interrupting()
-    kept: dict[signal.Signals, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) == signal.SIG_DFL:
-                kept[number] = signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        for number, before in kept.items():
-            signal.signal(number, before)
+    return why(error) if error.filename is None else f"{error.filename}: {why(error)}"
 
 
 def _run_app() -> None:
@@ -626,7 +599,8 @@ def _run_app() -> None:
 def main() -> None:
     """Entry point; never shows a traceback."""
     try:
-        with _terminated_as_interrupted():
+        # They end a command as Ctrl-C does, so that nothing half-made is left. Some have their own way.
+        with handled(interrupting(), (signal.SIGTERM, signal.SIGHUP), only_default=True):
             _run_app()
         _leave(0)
     except _core.TidegateError as error:

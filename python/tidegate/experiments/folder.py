@@ -17,6 +17,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,17 +36,9 @@ if TYPE_CHECKING:
 
 
 RECORD = "run.json"
-
-
 FIGURE = "figure.png"
-
-
 TABLES_FOLDER = "tables"
-
-
 MARKER = ".tidegate-run"
-
-
 OURS = (MARKER, TABLES_FOLDER, FIGURE, RECORD)
 """In the order in which they are put in place: the record is there only while the rest is."""
 MARKED = "Tidegate has made this folder. The next run there replaces run.json, figure.png and tables.\n"
@@ -54,6 +47,8 @@ LOCK = "lock"
 LEAST_FREE = 16 << 20
 """Bytes that a file system has to have left for a run to begin."""
 PARQUET = b"PAR1"
+LEFT = r"\.[a-z0-9_]{8}\.part"
+"""How the name of a folder beside a run's place ends: `tempfile` makes it."""
 
 
 class Work:
@@ -134,7 +129,7 @@ class Work:
     def write_tables(self, run: Run) -> None:
         """Write the tables of a run. This is done in the process that has run it."""
         with _writing(self.out):
-            folder = self.folder / TABLES_FOLDER / f"{run.case}-{run.seed}"
+            folder = _tables_of(self.folder, run.case, run.seed)
             folder.mkdir()
             for table, frame in run.tables.items():
                 with (folder / f"{table}.parquet").open("xb") as file:
@@ -143,24 +138,22 @@ class Work:
     def take_over(self, there: Path, runs: list[Run]) -> None:
         """Copy runs of an interrupted one."""
         for run in runs:
-            name = f"{run.case}-{run.seed}"
             with _writing(self.out):
-                shutil.copytree(there / TABLES_FOLDER / name, self.folder / TABLES_FOLDER / name)
+                shutil.copytree(
+                    _tables_of(there, run.case, run.seed), _tables_of(self.folder, run.case, run.seed)
+                )
             self.add(run)
 
     def read_tables(self, runs: list[Run]) -> list[Run]:
         """The same runs, with their tables."""
-        return [
-            Run(one.case, one.seed, one.rows, _tables(self.folder, one.case, one.seed), one.warnings)
-            for one in runs
-        ]
+        return _with_tables(self.folder, runs)
 
     def finish(self, answer: dict[str, Any], figure: Figure | None) -> Path:
         """Put the run in its place. Without a figure it is one that was interrupted, and does not take a complete one's place."""
         with _writing(self.out, f"; what is done is in {self.folder}"):
             place = self.place
             if figure is None and is_whole(place):
-                place = place.with_name(f"{place.name}.interrupted")
+                place = _interrupted_beside(place)
             shown = self.out if place == self.place else place
             try:
                 _demand_ours(shown, place)
@@ -288,7 +281,7 @@ def _foreign(tables: Path) -> Iterator[Path]:
 
 def _parts(place: Path) -> list[Path]:
     """Folders beside a run's place that this user's processes have made for runs there."""
-    name = re.compile(rf"\.{re.escape(place.name)}\.[a-z0-9_]{{8}}\.part")
+    name = re.compile(rf"\.{re.escape(place.name)}{LEFT}")
     try:
         found = [one for one in place.parent.iterdir() if name.fullmatch(one.name)]
     except OSError:
@@ -334,7 +327,7 @@ def _is_left(folder: Path) -> bool:
     """Whether a folder is one that a killed process has left."""
     return (
         folder.name == "run"
-        and re.fullmatch(r"\..+\.[a-z0-9_]{8}\.part", folder.parent.name) is not None
+        and re.fullmatch(rf"\..+{LEFT}", folder.parent.name) is not None
         and _is_kind(folder.parent / LOCK, stat.S_ISREG)
     )
 
@@ -375,9 +368,18 @@ def is_whole(folder: Path) -> bool:
         return False
 
 
+def _interrupted_beside(place: Path) -> Path:
+    """Where an interrupted run goes if a complete one is in its place."""
+    return place.with_name(f"{place.name}.interrupted")
+
+
+def _tables_of(folder: Path, case: str, seed: int) -> Path:
+    return folder / TABLES_FOLDER / f"{case}-{seed}"
+
+
 def _tables(folder: Path, case: str, seed: int) -> dict[str, pl.DataFrame]:
     try:
-        tables = folder / TABLES_FOLDER / f"{case}-{seed}"
+        tables = _tables_of(folder, case, seed)
         return {table: pl.read_parquet(tables / f"{table}.parquet") for table in TABLES}
     except (OSError, pl.exceptions.PolarsError) as error:
         raise _unreadable(folder, case, seed, error) from None
@@ -393,7 +395,7 @@ def _demand_tables(folder: Path, case: str, seed: int) -> None:
     """
     try:
         for table in TABLES:
-            with (folder / TABLES_FOLDER / f"{case}-{seed}" / f"{table}.parquet").open("rb") as file:
+            with (_tables_of(folder, case, seed) / f"{table}.parquet").open("rb") as file:
                 begin = file.read(len(PARQUET))
                 file.seek(-len(PARQUET), os.SEEK_END)
                 if (begin, file.read()) != (PARQUET, PARQUET):
@@ -402,8 +404,8 @@ def _demand_tables(folder: Path, case: str, seed: int) -> None:
         raise _unreadable(folder, case, seed, error) from None
 
 
-def _complete(folder: Path, answer: dict[str, Any]) -> list[Run]:
-    """The complete runs of a folder, without their tables."""
+def _complete(answer: dict[str, Any]) -> list[Run]:
+    """The complete runs of a record, without their tables."""
     runs = []
     for (case, seed), rows in groupby(answer["rows"], key=lambda row: (row["case"], row["seed"])):
         about = f"{case}, seed {seed}: "
@@ -415,16 +417,17 @@ def _complete(folder: Path, answer: dict[str, Any]) -> list[Run]:
 
 def runs_of(folder: Path, answer: dict[str, Any]) -> list[Run]:
     """The complete runs of a folder, with their tables."""
-    return [
-        Run(one.case, one.seed, one.rows, _tables(folder, one.case, one.seed), one.warnings)
-        for one in _complete(folder, answer)
-    ]
+    return _with_tables(folder, _complete(answer))
+
+
+def _with_tables(folder: Path, runs: list[Run]) -> list[Run]:
+    return [replace(one, tables=_tables(folder, one.case, one.seed)) for one in runs]
 
 
 def interrupted(out: Path) -> Path:
     """Where an interrupted run is that was to be in `out`. Raises `TidegateError` if there is none."""
     place = _resolved(out)
-    beside = place.with_name(f"{place.name}.interrupted")
+    beside = _interrupted_beside(place)
     left = [part / "run" for part in _parts(place) if not _is_locked(part)]
     for folder in (beside, place, *left):
         if (folder / RECORD).exists() and not is_whole(folder):
@@ -450,7 +453,7 @@ def resumed(folder: Path, answer: dict[str, Any]) -> list[Run]:
             raise TidegateError(
                 f"{folder} is a run with another {what}: {there.get(what)}; give the same, or leave out --resume to begin again"
             )
-    found = [one for one in _complete(folder, there) if one.seed in answer["seeds"]]
+    found = [one for one in _complete(there) if one.seed in answer["seeds"]]
     for one in found:
         _demand_tables(folder, one.case, one.seed)
     return found

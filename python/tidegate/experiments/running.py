@@ -12,22 +12,20 @@ import pickle
 import re
 import signal
 import sys
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from tidegate._core import TidegateError
 from tidegate.experiments import folder
-from tidegate.experiments.plan import Plan, Run
+from tidegate.experiments.plan import Case, Plan, Run
 from tidegate.experiments.registry import demand_backend, find
-from tidegate.lab.death import die_with, interrupting
+from tidegate.lab.death import die_with, handled, interrupting
 from tidegate.results import TABLES
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -54,6 +52,8 @@ class Status:
     """The runs that have ended since the last call, without their tables."""
 
 
+Job = tuple[int, int]
+"""The number of a case, and a seed."""
 Tell = Callable[[float, list[int], list[Run]], None]
 """Hears of the runs done with parts of those under way, of the jobs under way, and of the runs that have ended."""
 
@@ -66,15 +66,7 @@ def _look_up(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
 
-def _run_case(
-    progress: Callable[[int, int], None],
-    name: str,
-    parameters: dict[str, Any],
-    index: int,
-    seed: int,
-    backend: str,
-) -> Run:
-    case = find(name).plan(**parameters).cases[index]
+def _run_case(progress: Callable[[int, int], None], case: Case, seed: int, backend: str) -> Run:
     network = case.network(seed) if callable(case.network) else case.network
     result = network.run(case.until, backend=backend, seed=seed, progress=progress)
     rows = None
@@ -86,9 +78,11 @@ def _run_case(
     return Run(case.name, seed, rows, tables, result.warnings)
 
 
-def _written(work: folder.Work, progress: Callable[[int, int], None], *job: Any) -> Run:
+def _written(
+    work: folder.Work, progress: Callable[[int, int], None], case: Case, seed: int, backend: str
+) -> Run:
     """Run a case and write its tables; give the rest."""
-    run = _run_case(progress, *job)
+    run = _run_case(progress, case, seed, backend)
     work.write_tables(run)
     return replace(run, tables={})
 
@@ -106,16 +100,18 @@ class _Ended:
     """What has ended the rest."""
 
 
-def _run_here(jobs: list[tuple[Any, ...]], work: folder.Work, tell: Tell, ended: _Ended) -> None:
-    """One run after the other, in this process."""
-    for number, job in enumerate(jobs):
+def _run_here(
+    plan: Callable[[], Plan], jobs: list[Job], backend: str, work: folder.Work, tell: Tell, ended: _Ended
+) -> None:
+    """One run after the other, in this process; each of a plan of its own, as a run leaves its traces in controllers and agents."""
+    for number, (index, seed) in enumerate(jobs):
 
         def part(done: int, total: int, before: int = number) -> None:
             tell(before + done / total, [before], [])
             _look_up(done, total)
 
         try:
-            ended.runs.append(_written(work, part, *job))
+            ended.runs.append(_written(work, part, plan().cases[index], seed, backend))
             work.add(ended.runs[-1])
             if ended.runs[-1].rows is None:
                 ended.interrupted = True
@@ -131,11 +127,12 @@ def _run_here(jobs: list[tuple[Any, ...]], work: folder.Work, tell: Tell, ended:
 
 
 class _Processes:
-    """Runs in processes of their own, so many at once."""
+    """Simulations in processes of their own, so many at once."""
 
-    def __init__(self, jobs: list[tuple[Any, ...]], work: folder.Work, ended: _Ended) -> None:
-        # Forked: a process starts at once, with all that is imported here.
+    def __init__(self, cases: Sequence[Case], jobs: list[Job], work: folder.Work, ended: _Ended) -> None:
+        # Forked: a process starts at once, with all that is imported here, and with cases that nobody has run.
         self._context = multiprocessing.get_context("fork")
+        self._cases = cases
         self._jobs = jobs
         self._work = work
         self._waiting = deque(range(len(jobs)))
@@ -200,7 +197,8 @@ class _Processes:
                 _look_up(done, total)
 
             try:
-                said: Any = _written(self._work, tell, *self._jobs[number])
+                index, seed = self._jobs[number]
+                said: Any = _written(self._work, tell, self._cases[index], seed, "sim")
             except KeyboardInterrupt:
                 said = None
             except BaseException as error:
@@ -232,15 +230,14 @@ class _Processes:
             self.ended.error = said
 
     def _lose(self, number: int, code: int) -> None:
-        name, parameters, index, seed, _ = self._jobs[number]
-        case = find(name).plan(**parameters).cases[index].name
+        index, seed = self._jobs[number]
         how = f"has ended with status {code}"
         if code < 0:
             with suppress(ValueError):
                 how = f"was killed by {signal.Signals(-code).name}"
         if code == -signal.SIGKILL:
             how += ", as the kernel does when memory runs out"
-        self.ended.lost.append(f"{case}, seed {seed}: its process {how}")
+        self.ended.lost.append(f"{self._cases[index].name}, seed {seed}: its process {how}")
 
 
 def _has_polars_threads() -> bool:
@@ -262,27 +259,10 @@ def _sendable(error: BaseException) -> BaseException:
 
 
 @contextmanager
-def _handled(
-    handler: Callable[[int, FrameType | None], None], numbers: tuple[signal.Signals, ...]
-) -> Iterator[None]:
-    """Handle signals so, but those that are ignored; on the main thread, which alone can."""
-    kept: dict[signal.Signals, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in numbers:
-            if signal.getsignal(number) != signal.SIG_IGN:
-                kept[number] = signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        for number, before in kept.items():
-            signal.signal(number, before)
-
-
-@contextmanager
 def _told() -> Iterator[list[float]]:
     """When signals have come. An exception could come in the middle of what belongs together."""
     came: list[float] = []
-    with _handled(lambda number, _: came.append(time.monotonic()), ENDING):
+    with handled(lambda number, _: came.append(time.monotonic()), ENDING):
         yield came
 
 
@@ -353,7 +333,7 @@ def run(
             work.take_over(source, earlier)
         had = {(one.case, one.seed) for one in earlier}
         jobs = [
-            (name, parameters, index, seed, backend)
+            (index, seed)
             for seed in seeds
             for index, case in enumerate(plan.cases)
             if (case.name, seed) not in had
@@ -365,15 +345,15 @@ def run(
             if progress is not None:
                 progress(done, total)
             if watch is not None:
-                running = (plan.cases[jobs[number][2]].name for number in under_way)
+                running = (plan.cases[jobs[number][0]].name for number in under_way)
                 watch(Status(done, total, tuple(running), tuple(ended)))
 
         # By the real clock, one at a time: they would take time from each other.
         if processes == 1 or len(jobs) == 1 or backend != "sim" or _has_polars_threads():
-            with _handled(interrupting(), (signal.SIGTERM, signal.SIGHUP)):
-                _run_here(jobs, work, tell, ended)
+            with handled(interrupting(), (signal.SIGTERM, signal.SIGHUP)):
+                _run_here(lambda: one.plan(**parameters), jobs, backend, work, tell, ended)
         else:
-            _Processes(jobs, work, ended).run(processes, tell)
+            _Processes(plan.cases, jobs, work, ended).run(processes, tell)
     except BaseException as error:
         if not ended.runs or not isinstance(error, KeyboardInterrupt):
             work.discard()

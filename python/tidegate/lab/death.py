@@ -5,8 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from types import FrameType
+from typing import Any
+
+Handler = Callable[[int, FrameType | None], None]
 
 PR_SET_PDEATHSIG = 1
 
@@ -21,7 +26,7 @@ def die_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
         os._exit(1)
 
 
-def interrupting() -> Callable[[int, FrameType | None], None]:
+def interrupting() -> Handler:
     """A handler of signals that raises `KeyboardInterrupt` in this process.
 
     In a child that has it by a fork, a signal does what it does by default. Libraries fork such children, and end them by SIGTERM;
@@ -36,3 +41,24 @@ def interrupting() -> Callable[[int, FrameType | None], None]:
         os.kill(os.getpid(), number)
 
     return stop
+
+
+@contextmanager
+def handled(
+    handler: Handler, numbers: Collection[signal.Signals], *, only_default: bool = False
+) -> Iterator[None]:
+    """Handle signals so, but those that are ignored; with `only_default` but those too that somebody else handles.
+
+    On the main thread, which alone can; elsewhere nothing changes.
+    """
+    kept: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in numbers:
+            there = signal.getsignal(number)
+            if there == signal.SIG_DFL or (there != signal.SIG_IGN and not only_default):
+                kept[number] = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, before in kept.items():
+            signal.signal(number, before)
