@@ -1,0 +1,226 @@
+"""Commands of experiments: `list`, `run`, `plot`, `claims`, and `clean`, which removes what killed runs have left."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from tidegate.cli.output import INTERRUPTED, Told, print_json, print_rows, report
+from tidegate.options import Json
+from tidegate.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from tidegate.experiments import Experiment
+
+
+def list_experiments(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="An experiment, to see all of it, or a system.  [default: all]",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the experiments and their parameters; of one, what it shows, and each parameter's type, unit and values."""
+    from tidegate.experiments import all_experiments, of_system
+
+    found = list(all_experiments().values()) if name is None else of_system(name)
+    if as_json:
+        print_json(
+            {
+                "experiments": [
+                    {
+                        "name": e.name,
+                        "also": e.also,
+                        "summary": e.summary,
+                        "backends": list(e.backends),
+                        "parameters": e.parameters(),
+                        "live": dict(e.live),
+                        "quick": dict(e.quick),
+                        "about": e.about(),
+                    }
+                    for e in found
+                ]
+            }
+        )
+        return
+    if len(found) == 1:
+        _print_experiment(found[0])
+        return
+    for one in found:
+        also = f", {one.also}" if one.also else ""
+        print(f"{one.name}{also}  ({', '.join(one.backends)})\n    {one.summary}")
+        for name, default in one.parameters().items():
+            live = f" (live: {_shown(one.live[name])})" if name in one.live else ""
+            print(f"      {name}={_shown(default)}{live}")
+
+
+def _print_experiment(one: Experiment) -> None:
+    """All of an experiment."""
+    from tidegate.experiments import MOST
+
+    also = f", {one.also}" if one.also else ""
+    print(f"{one.name}{also}  ({', '.join(one.backends)})\n\n{one.text}\n")
+    for name, about in one.about().items():
+        unit = f", {about['unit']}" if about["unit"] else ""
+        print(f"{name}: {about['type']}{unit}")
+        if "known" in about:
+            print(f"    of {', '.join(map(str, about['known']))}")
+        if "least" in about:
+            most = f" to {about['most']:g}" if about["most"] < MOST else " on"
+            print(f"    from {about['least']:g}{most}")
+        print(f"    default: {_shown(one.parameters()[name])}")
+        for text, others in (
+            ("--quick", one.quick),
+            ("--backend live", one.live),
+            ("--backend live --quick", one.live_quick),
+        ):
+            if name in others:
+                print(f"    {text}: {_shown(others[name])}")
+    print(f"\ntidegate run {one.name} --quick")
+
+
+def _shown(value: object) -> str:
+    """A parameter's value as `--set` takes it."""
+    return ",".join(str(item) for item in value) if isinstance(value, tuple) else str(value)
+
+
+def run(
+    experiment: Annotated[
+        str, typer.Argument(metavar="SYSTEM.EXPERIMENT", help="An experiment of `tidegate list`.")
+    ],
+    backend: Annotated[
+        str, typer.Option(metavar="sim|live", help="Simulator, or real Linux hosts (needs root).")
+    ] = "sim",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set a parameter of the experiment.", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**63, help="First seed.")] = 1,
+    repeat: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of seeds.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs with fewer cases.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for the results.  [default: runs/SYSTEM.EXPERIMENT]",
+            show_default=False,
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run that was interrupted there.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run an experiment: prints tables and claims beside measured values; writes a figure."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from tidegate import backends, experiments
+    from tidegate.progress import Estimate
+
+    if backend not in backends.NAMES:
+        known = ", ".join(backends.NAMES)
+        raise typer.BadParameter(
+            f"there is no backend {backend!r}; {did_you_mean(backend, backends.NAMES)}known: {known}",
+            param_hint="--backend",
+        )
+    one = experiments.find(experiment)
+    parameters = experiments.with_settings(one, settings or [], quick, backend)
+    experiments.demand_backend(one, backend)
+    if backend == "live":
+        length = experiments.clock_time(one, parameters, repeat)
+        sys.stderr.write(f"live runs take real time, one case after another: at least {length}\n")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    say = Estimate(lambda text: sys.stderr.write(f"{experiment}: {text}\n"))
+    if not quick and backend == "sim":
+        cases, simulated = experiments.size(one, parameters, repeat)
+        sys.stderr.write(
+            f"{experiment}: {cases} runs of {simulated} of simulated time in all, on {os.cpu_count()} processors; "
+            "--quick has fewer and shorter ones\n"
+        )
+
+    def progress(done: float, total: int) -> None:
+        bar.update(task, completed=done, total=total)
+        if not quick and backend == "sim":
+            say(done, total)
+
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(experiment, total=None)
+        try:
+            answer = experiments.run(
+                experiment,
+                parameters,
+                backend=backend,
+                seeds=list(range(seed, seed + repeat)),
+                quick=quick,
+                out=out if out is not None else Path("runs") / experiment,
+                progress=progress,
+                processes=os.cpu_count() or 1,
+                resume=resume,
+            )
+        except experiments.Interrupted as stopped:
+            # The command line's parser turns the exception into an exit without its text.
+            bar.stop()
+            report(str(stopped))
+            raise Told(INTERRUPTED) from None
+    for warning in answer["warnings"]:
+        sys.stderr.write(f"warning: {warning}\n")
+    if as_json:
+        print_json(answer)
+        return
+    print_rows(answer["rows"], one.table)
+    for claim in answer["claims"]:
+        verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
+        said = "ours" if claim["published"] is None else f"{claim['of']}: {claim['published']}"
+        why = "" if claim["holds"] else f"; why: {claim['why'] or 'not known'}"
+        print(f"{verdict}: {claim['statement']}: {claim['measured']} ({said}){why}")
+    print(f"{answer['out']}/figure.png")
+
+
+def clean(as_json: Json = False) -> None:
+    """Remove what killed live runs and killed agents have left behind; what is in use stays."""
+    from tidegate.lab import names
+    from tidegate.systems.pacing.service import service
+
+    removed = names.remove_dead() + service.clean()
+    running = sorted(path.name for path in names.sort()[0])
+    if as_json:
+        print_json({"removed": removed, "running": running})
+        return
+    for kind, found in (("removed", removed), ("in use", running)):
+        for name in found:
+            print(f"{kind}: {name}")
+
+
+def plot(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")],
+) -> None:
+    """Redraw the figure of a run from its tables."""
+    from tidegate.experiments import replot
+
+    print(replot(folder))
+
+
+def claims(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of runs.")],
+    as_json: Json = False,
+) -> None:
+    """Judge the claims of a system's paper by runs: found, not found, cannot tell; of black boxes, like it or not like it."""
+    from tidegate import papers
+
+    rows = papers.judge_runs(folders)
+    if as_json:
+        print_json({"papers": {name: paper for name, (paper, _) in papers.papers().items()}, "claims": rows})
+        return
+    print_rows(rows, ("system", "id", "where", "statement", "verdict", "measured"))

@@ -1,0 +1,119 @@
+"""What the commands print, and how they end: results to standard output, messages to standard error."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import sys
+from contextlib import suppress
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tidegate import _core
+from tidegate.files import why
+
+FAILED = 1
+BUG = 3
+INTERRUPTED = 130
+OF_THE_MACHINE = {
+    getattr(errno, name)
+    for name in [
+        "ENOSPC",
+        "EDQUOT",
+        "EROFS",
+        "EFBIG",
+        "EIO",
+        "EACCES",
+        "EPERM",
+        "ENOENT",
+        "ENOTDIR",
+        "EISDIR",
+        "EEXIST",
+        "ENOTEMPTY",
+        "ELOOP",
+        "ENAMETOOLONG",
+        "EXDEV",
+        "ETXTBSY",
+        "EBUSY",
+        "EMFILE",
+        "ENFILE",
+        "ENOMEM",
+        "EAGAIN",
+        "ENOSYS",
+        "EOPNOTSUPP",
+        "EPROTONOSUPPORT",
+        "EAFNOSUPPORT",
+        "ENODEV",
+        "ENXIO",
+        "EADDRINUSE",
+        "ENETDOWN",
+        "EADDRNOTAVAIL",
+        "ENOBUFS",
+        "ETIMEDOUT",
+        "ECONNREFUSED",
+        "ECONNRESET",
+        "ENETUNREACH",
+        "EHOSTUNREACH",
+    ]
+}
+"""Errors of the system that say something of the machine; others are of wrong calls."""
+PLACE = re.compile(r"([^\s:]+:\d+(?::\d+)?): ")
+
+
+class Told(SystemExit):
+    """Exit of a command that has already printed the reason."""
+
+
+def print_json(answer: dict[str, Any]) -> None:
+    """The one object of `--json`."""
+    sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
+
+
+def color() -> bool:
+    """Whether messages are coloured."""
+    return sys.stderr.isatty() and "NO_COLOR" not in os.environ
+
+
+def print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
+    """A table of `columns`, or of all where none are named."""
+    table = Table()
+    names = columns or tuple(rows[0])
+    for name in names:
+        table.add_column(name, justify="left" if isinstance(rows[0][name], str) else "right")
+    for row in rows:
+        values = [row[name] for name in names]
+        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in values))
+    # A file or a pipe has no width to fit into.
+    (Console() if sys.stdout.isatty() else Console(width=240)).print(table)
+
+
+def report_bug(error: BaseException) -> None:
+    """Say that Tidegate is at fault."""
+    report(
+        f"tidegate: this is a bug in Tidegate: {type(error).__name__}: {error}\n"
+        f"Please report it with the command, its input files, and this version: {_core.__version__}."
+    )
+    for note in getattr(error, "__notes__", ()):
+        sys.stderr.write(f"{note}\n")
+
+
+def report(text: str) -> None:
+    """Say what went wrong: to standard error, and with `--json` as the one object."""
+    sys.stderr.write(f"{text}\n")
+    if "--json" in sys.argv[1:]:
+        place = PLACE.match(text)
+        found: dict[str, Any] = {"message": text}
+        if place is not None:
+            found["place"] = place[1]
+        with suppress(OSError):
+            print_json({"error": found})
+            sys.stdout.flush()
+
+
+def machine_s(error: OSError) -> str:
+    """What to say of an error that the machine gives, and not a mistake in Tidegate."""
+    return why(error) if error.filename is None else f"{error.filename}: {why(error)}"
