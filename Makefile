@@ -65,9 +65,14 @@ setup: .venv/.built
 	$(call INSTALL,.venv/shell,requirements-shell.lock)
 	touch $@
 
+# What the extras need (view, cluster, tune, docs), for their tests.
+.venv/.extras: requirements-extras.lock .venv/.packages
+	$(call INSTALL,.venv,requirements-extras.lock)
+	touch $@
+
 # Two builds at once: each has times when it keeps one processor busy only.
 test:
-	+$(MAKE) -j2 setup rust-tests .venv/shell/.packages
+	+$(MAKE) -j2 setup rust-tests .venv/shell/.packages .venv/.extras
 	$(BIN)/python tests/run.py all
 
 # In dist: stripped, without tests; its tag is the oldest manylinux that this system's C library allows.
@@ -77,7 +82,7 @@ wheel: .venv/.packages
 	@ls -l dist/*.whl
 
 # The commands, Python and examples of the pages and docstrings.
-test-docs: setup
+test-docs: setup .venv/.extras
 	$(BIN)/pytest tests/test_page_commands.py tests/test_pages.py tests/test_docstrings.py
 
 rust-tests: .venv/.packages

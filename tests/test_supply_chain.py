@@ -27,6 +27,16 @@ def test_python_packages_are_pinned_with_hashes_and_come_from_no_folder(path: Pa
     assert all("--find-links" not in line.replace("--no-emit-find-links", "") for line in commands)
 
 
+def test_the_packages_of_each_extra_are_pinned_for_the_tests() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    wanted = {re.split(r"[\[<>=!~; ]", one)[0] for packages in extras.values() for one in packages}
+    assert len(wanted) > 3
+    lines = (ROOT / "requirements-extras.in").read_text().splitlines()
+    asked = {re.split(r"[\[<>=!~; ]", line)[0] for line in lines if line and not line.startswith("#")}
+    assert wanted <= asked
+    assert asked <= set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements-extras.lock").read_text(), re.M))
+
+
 @pytest.mark.parametrize("name", ["Cargo.lock", "fuzz/Cargo.lock"])
 def test_crates_come_from_the_registry_with_checksums(name: str) -> None:
     packages = tomllib.loads((ROOT / name).read_text())["package"]
