@@ -4,7 +4,7 @@
 # make wheel       a wheel in dist, which needs no Rust where it is installed
 # make test-docs   runs the commands and the Python of the pages
 # make lint   formatters, linters  make t S=NAME   the tests of one system, crate or test file
-# make bench  the performance figures in the README
+# make bench  the performance figures in the README          make bench-pairs REV=COMMIT   those of a commit and of this tree in turns
 # make setup  .venv with the `tidegate` command; its steps' output is in .venv/setup.log
 #
 # Needs Python 3.11 or newer, a Rust toolchain (1.88 or newer), a C compiler, and the package registries: tools/needs.sh says what is missing.
@@ -28,7 +28,7 @@ INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(1)/bin/pyt
 STEP = @$(PYTHON) tools/step.py
 NEEDS = @tools/needs.sh $(PYTHON)
 
-.PHONY: demo test test-docs dev t setup wheel rust-tests soak bench lint clippy clean
+.PHONY: demo test test-docs dev t setup wheel rust-tests soak bench bench-pairs lint clippy clean
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -105,6 +105,10 @@ bench: setup
 	$(BIN)/python benches/clos.py
 	$(BIN)/python benches/monitor.py
 	if [ $$(id -u) = 0 ]; then $(BIN)/python benches/live.py && $(BIN)/python benches/agent.py; else echo 'the live benches need root' >&2; fi
+
+# Benchmarks of another commit (REV) and of this tree in turns: ratios with their spread.
+bench-pairs: .venv/.packages
+	$(BIN)/python tools/bench_pairs.py $(or $(REV),HEAD^) $(if $(ROUNDS),--rounds $(ROUNDS)) $(PARTS)
 
 clippy:
 	cargo clippy $(if $(PROFILE),--profile $(PROFILE)) --locked --workspace --all-targets -- -D warnings
