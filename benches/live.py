@@ -1,8 +1,11 @@
 """Live ports beside the kernel's own bridge, in the same run: `python benches/live.py [--seconds S] [--rounds N] [--json]`.
 
-Two namespaces with a host each, and between them in turns: a veth pair, a bridge, and `tidegate switch` with the IPv4 router program by
-each kind of port. One CUBIC flow at MTU 1500 with the hosts' offloads off; 64-byte UDP as fast as iperf3 sends; round trips of an
-echo over an otherwise idle path, by the kernel's stamps; the same over an emulated delay. Needs root, iperf3 and ethtool.
+Two namespaces with a host each, and between them in turns: a veth pair, a bridge, a bare AF_XDP forwarder (`cargo build --release -p
+live --example bare`; left out where there is no cargo), and `tidegate switch` with the IPv4 router program by each kind of port and with
+each live profile. One CUBIC flow at MTU 1500 with the hosts' offloads off; 64-byte UDP as fast as iperf3 sends; round trips of an
+echo over an otherwise idle path and under 1 Gbit/s of UDP, by the kernel's stamps; the same over an emulated delay. The hosts are set up
+as the lab sets up its own: 128 KiB of a connection below TCP, and receive processing on any processor but the sender's.
+Needs root, iperf3 and ethtool.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import argparse
 import ctypes
 import json
 import os
+import shutil
 import socket
 import struct
 import subprocess
@@ -22,15 +26,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tidegate import p4
+from tidegate.lab.interfaces import before_interfaces
+from tidegate.lab.plan import OUTPUT_LIMIT
 from tidegate.switch.ports import SwitchPort
 from tidegate.switch.running import LiveSwitch
 
 ROUTER = Path(__file__).parent.parent / "examples/p4/ipv4_router/ipv4_router.p4"
 KINDS = ("xdp", "xdp-generic", "packet", "tap")
 SINGLY = "xdp, singly"
+THROUGHPUT = "xdp, throughput"
+THROUGHPUT_SINGLY = "xdp, throughput, singly"
+BARE = {"bare": "latency", "bare, throughput": "throughput"}
+LOAD_MBPS = 1000
 DELAYS = ("1 ms", "10 ms", "50 ms")
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
-ETH_P_ALL, SO_TIMESTAMPNS = 3, 35
+ETH_P_ALL, SO_TIMESTAMPNS, SO_ATTACH_FILTER = 3, 35, 26
 PAYLOAD_OF_64_BYTES = 22
 NAMES = tuple(f"tgbench{os.getpid()}-{part}" for part in ("a", "b", "switch"))
 PLACE = f"/run/netns/{NAMES[2]}"
@@ -75,6 +85,7 @@ def configure(host: int) -> None:
     ip("-n", name, "neigh", "replace", f"10.0.0.{2 - host}", "lladdr", MACS[1 - host], "dev", "e0")
     off = [word for what in ("tx", "tso", "gso", "gro") for word in (what, "off")]
     subprocess.run(command(host, "ethtool", "-K", "e0", *off), check=False, capture_output=True)
+    within(name, lambda: Path("/proc/sys/net/ipv4/tcp_limit_output_bytes").write_text(str(OUTPUT_LIMIT)))
 
 
 @contextmanager
@@ -87,6 +98,8 @@ def namespaces() -> Iterator[None]:
                 path = Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6")
                 within(name, lambda path=path: path.write_text("1"))
             ip("-n", name, "link", "set", "lo", "up")
+        for name in NAMES[:2]:
+            within(name, before_interfaces)
         yield
     finally:
         for name in NAMES:
@@ -136,13 +149,15 @@ def bridge() -> Iterator[None]:
 
 
 @contextmanager
-def switch(kind: str, delay: str = "0 s", merge: bool = True) -> Iterator[LiveSwitch]:
+def switch(
+    kind: str, delay: str = "0 s", merge: bool = True, profile: str = "latency"
+) -> Iterator[LiveSwitch]:
     """The switch, with ports of a kind."""
     with namespaces():
         if kind != "tap":
             veths()
         ports = [SwitchPort(number, f"p{number}", kind, PLACE, delay=delay) for number in (1, 2)]
-        live = LiveSwitch(p4.compile(ROUTER), ports, merge=merge)
+        live = LiveSwitch(p4.compile(ROUTER), ports, merge=merge, profile=profile)
         for number, mac in enumerate(MACS, 1):
             values = [number, "02:00:00:00:ff:00", mac]
             live.api.table_add("routes", [f"10.0.0.{number}/32"], "next_hop", values)
@@ -152,6 +167,29 @@ def switch(kind: str, delay: str = "0 s", merge: bool = True) -> Iterator[LiveSw
                     ip("-n", NAMES[2], "link", "set", f"p{host + 1}", "netns", NAMES[host], "name", "e0")
                     configure(host)
             yield live
+
+
+def build_bare() -> Path | None:
+    """The program of `crates/live/examples/bare.rs`."""
+    root = Path(__file__).parent.parent
+    if shutil.which("cargo") is None:
+        return None
+    words = ["cargo", "build", "--release", "--locked", "--package", "live", "--example", "bare"]
+    subprocess.run([*words, "--quiet"], cwd=root, check=True)
+    return Path(os.environ.get("CARGO_TARGET_DIR", root / "target")) / "release/examples/bare"
+
+
+@contextmanager
+def bare(program: Path, profile: str) -> Iterator[None]:
+    """What AF_XDP costs without a network between the ports."""
+    with namespaces():
+        veths()
+        with subprocess.Popen([program, PLACE, "p1", "p2", profile], stdin=subprocess.PIPE) as forwarder:
+            try:
+                time.sleep(0.3)
+                yield
+            finally:
+                forwarder.communicate()
 
 
 def iperf(seconds: float, *words: str) -> dict[str, Any]:
@@ -213,6 +251,11 @@ def round_trips(count: int, gap: float) -> list[float]:
         wire = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
         wire.bind(("e0", ETH_P_ALL))
         wire.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        # A program of classic BPF: of all that passes, ICMP over IPv4 alone.
+        code = (0x30, 0, 0, 9), (0x15, 0, 1, socket.IPPROTO_ICMP), (0x06, 0, 0, 0xFFFF), (0x06, 0, 0, 0)
+        steps = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in code))
+        program = struct.pack("HL", len(code), ctypes.addressof(steps))
+        wire.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
         wire.settimeout(1)
         return wire, socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
 
@@ -236,7 +279,7 @@ def round_trips(count: int, gap: float) -> list[float]:
                 continue
             time.sleep(gap)
     # The first ones find everything asleep.
-    numbers = [number for number in range(10, count + 10) if (0, number) in stamps]
+    numbers = [number for number in range(10, count + 10) if {(0, number), (8, number)} <= stamps.keys()]
     return sorted(stamps[0, number] - stamps[8, number] for number in numbers)
 
 
@@ -249,6 +292,32 @@ def echo(count: int) -> Numbers:
     """Round trips with nothing else going on."""
     found = round_trips(count, 0.003)
     return {"rtt_p50_us": share(found, 0.5), "rtt_p99_us": share(found, 0.99), "rtt_lost": count - len(found)}
+
+
+def loaded_echo(count: int) -> Numbers:
+    """Round trips while 1 Gbit/s of UDP goes the same way."""
+    seconds = str(count * 0.004 + 2)
+    words = ("-u", "-b", f"{LOAD_MBPS}M", "-l", "1448", "-t", seconds)
+    server = subprocess.Popen(
+        command(1, "iperf3", "-s", "-1", "-p", "5202"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    client = None
+    try:
+        time.sleep(0.3)
+        client = subprocess.Popen(
+            command(0, "iperf3", "-c", "10.0.0.2", "-p", "5202", *words), stdout=subprocess.DEVNULL
+        )
+        time.sleep(1.0)
+        found = round_trips(count, 0.003)
+    finally:
+        for process in (client, server):
+            if process is not None:
+                process.kill()
+                process.wait()
+    shares = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+    return {f"loaded_rtt_{name}_us": share(found, part) for name, part in shares.items()} | {
+        "loaded_rtt_lost": count - len(found)
+    }
 
 
 def burnt(seconds: float) -> float:
@@ -282,13 +351,18 @@ def main() -> None:
     if os.geteuid() != 0:
         raise SystemExit("benches/live.py needs root: it makes network namespaces")
     contenders: dict[str, Callable[[], Any]] = {"veth": direct, "bridge": bridge}
+    program = build_bare()
+    if program is not None:
+        contenders |= {name: lambda profile=profile: bare(program, profile) for name, profile in BARE.items()}
     contenders |= {kind: lambda kind=kind: switch(kind) for kind in KINDS}
     contenders[SINGLY] = lambda: switch("xdp", merge=False)
+    contenders[THROUGHPUT] = lambda: switch("xdp", profile="throughput")
+    contenders[THROUGHPUT_SINGLY] = lambda: switch("xdp", merge=False, profile="throughput")
     runs: dict[str, list[Numbers]] = {name: [] for name in contenders if not given.only or name in given.only}
     for _ in range(given.rounds):
         for name, taken in runs.items():
             with contenders[name]() as live:
-                numbers = echo(200) | tcp(given.seconds) | udp(given.seconds)
+                numbers = echo(200) | tcp(given.seconds) | udp(given.seconds) | loaded_echo(1000)
                 if isinstance(live, LiveSwitch):
                     numbers["idle_core"] = burnt(1.0)
                 taken.append(numbers)

@@ -113,6 +113,35 @@ def frames_of_all_sizes(two: Place, kind: str, mtu: int, merge: bool) -> None:
 
 
 @needs_root
+def test_the_kernel_receives_on_threads_of_its_own_while_the_profile_is_throughput(two: Place) -> None:
+    def threaded() -> list[str]:
+        shown = ["cat", "/sys/class/net/p1/threaded", "/sys/class/net/p2/threaded"]
+        done = subprocess.run(
+            ["ip", "netns", "exec", two.name, *shown], capture_output=True, check=True, text=True
+        )
+        return done.stdout.split()
+
+    for profile, during in (("latency", ["0", "0"]), ("throughput", ["1", "1"])):
+        live = LiveSwitch(p4.compile(LEARNING), ports(two, "xdp"), profile=profile)
+        between(live)
+        with live:
+            assert threaded() == during
+            two.hosts[0].send(frame(1, 2))
+            assert two.hosts[1].receive(1) == [frame(1, 2)]
+        assert threaded() == ["0", "0"]
+    # This process's own view of interfaces is what it was.
+    assert Path("/sys/class/net/lo").exists()
+    assert not Path("/sys/class/net/p1/threaded").exists()
+
+
+@needs_root
+def test_there_is_no_other_profile(two: Place) -> None:
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, "xdp"), profile="fast")
+    with pytest.raises(TidegateError, match="no live profile `fast`; known: latency, throughput"), live:
+        pass
+
+
+@needs_root
 def test_a_tap_device_is_made_and_goes(two: Place) -> None:
     given = [SwitchPort(1, "p1", "auto", str(two.file)), SwitchPort(2, "lab0", "tap", str(two.file))]
     live = LiveSwitch(p4.compile(LEARNING), given)

@@ -151,7 +151,10 @@ class Simulation:
     def flush_captures(self) -> list[str | None]: ...
     def run_until(self, end: int) -> int: ...
     def go_live(
-        self, ports: Sequence[tuple[int, str | PathLike[str] | None, str, str]], merge: bool = False
+        self,
+        ports: Sequence[tuple[int, str | PathLike[str] | None, str, str]],
+        merge: bool = False,
+        profile: str = "latency",
     ) -> None:
         """Run by the clock, between real hosts: host, network namespace's file, interface and kind of each port."""
 

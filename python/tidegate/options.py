@@ -19,6 +19,22 @@ Define = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
+class LiveProfile(StrEnum):
+    """What live networks are tuned for."""
+
+    LATENCY = "latency"
+    THROUGHPUT = "throughput"
+
+
+LiveProfileOption = Annotated[
+    LiveProfile,
+    typer.Option(
+        "--live-profile",
+        help="Tune live ports for short, even delays (spins for 50 us after a packet) or for packets per second.",
+    ),
+]
+
+
 class Engine(StrEnum):
     """Executors of P4 programs."""
 

@@ -16,11 +16,16 @@ use wire::packet::Written;
 
 use crate::clock::monotonic;
 use crate::interface::{Failure, plain};
+use crate::opening::Opened;
 use crate::port::{BATCH, Counts, Port};
 use crate::priority::Priority;
+use crate::profile::Profile;
 use crate::shared::{Lateness, Shared};
+use crate::threaded::Threaded;
 
 pub struct Wired {
+    /// Dropped before the port: an interface that has no NAPI any more cannot be told.
+    pub threaded: Option<Threaded>,
     pub port: Box<dyn Port>,
     pub host: NodeId,
     /// Frames that are to go out.
@@ -69,6 +74,12 @@ pub struct Driver {
     spent: Vec<Box<Written>>,
     lateness: Lateness,
     wakeups: u64,
+    profile: Profile,
+    /// For how long after a packet it looks for the next one without sleeping, and until when, in nanoseconds.
+    spin: u64,
+    awake_until: u64,
+    /// For how long it has done so.
+    spun: u64,
 }
 
 /// In place of a port's index: the timer, and the bell.
@@ -95,7 +106,7 @@ fn most_early(sleep: usize) -> u64 {
 }
 
 impl Driver {
-    pub fn new(shared: Arc<Shared>, ports: Vec<Wired>) -> io::Result<Driver> {
+    pub fn new(shared: Arc<Shared>, ports: Vec<Wired>, profile: Profile) -> io::Result<Driver> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
@@ -129,13 +140,17 @@ impl Driver {
             spent: Vec::new(),
             lateness: Lateness::default(),
             wakeups: 0,
+            profile,
+            spin: profile.spin_ns(),
+            awake_until: 0,
+            spun: 0,
         })
     }
 
     pub fn run(mut self) {
         let shared = self.shared.clone();
         let turns = std::panic::AssertUnwindSafe(|| -> io::Result<()> {
-            let mut priority = Priority::new();
+            let mut priority = Priority::new(self.profile);
             while !shared.stopping.load(Ordering::Acquire) {
                 if shared.clock.is_over() {
                     return Err(io::Error::other(
@@ -145,7 +160,7 @@ impl Driver {
                 self.wait()?;
                 self.turn();
                 self.exchange()?;
-                priority.look();
+                priority.look(self.spun);
             }
             Ok(())
         });
@@ -169,12 +184,13 @@ impl Driver {
             let wired = &mut self.ports[exchange.number];
             // It may be out already.
             let _ = epoll::delete(&self.epoll, wired.port.fd());
-            let Some((port, status)) = exchange.opened else {
+            let Some(Opened { port, status, threaded }) = exchange.opened else {
                 wired.lost = true;
                 continue;
             };
             wired.before = wired.before.plus(wired.port.counts());
             wired.port = port;
+            wired.threaded = threaded;
             (wired.lost, wired.errors) = (false, 0);
             let number = EventData::new_u64(exchange.number as u64);
             epoll::add(&self.epoll, wired.port.fd(), number, EventFlags::IN)?;
@@ -187,10 +203,18 @@ impl Driver {
     fn wait(&mut self) -> io::Result<()> {
         let none = epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
         let mut events = [none; BATCH];
-        let count = match epoll::wait(&self.epoll, &mut events, None) {
-            Ok(count) => count,
-            Err(Errno::INTR) => return Ok(()),
-            Err(error) => return Err(error.into()),
+        let mut now = if self.spin == 0 { u64::MAX } else { monotonic() };
+        let count = loop {
+            let spins = now < self.awake_until;
+            match epoll::wait(&self.epoll, &mut events, spins.then_some(&Timespec::default())) {
+                Ok(0) if spins => {
+                    let before = std::mem::replace(&mut now, monotonic());
+                    self.spun += now - before;
+                }
+                Ok(count) => break count,
+                Err(Errno::INTR) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
         };
         self.wakeups += 1;
         self.timed = false;
@@ -219,6 +243,9 @@ impl Driver {
             if number == TIMER {
                 self.woken();
             }
+        }
+        if !self.arrivals.is_empty() {
+            self.awake_until = monotonic() + self.spin;
         }
         if count > 1 {
             // In the order in which they came; those of one port are in order.

@@ -6,12 +6,15 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `bare` | a forwarder without a network, for benchmarks |
 //! | `driver`, `priority` | the thread, and how urgent it is |
+//! | `profile` | short delays, or many packets |
 //! | `running` | how a network goes live, and ends |
 //! | `shared` | what others see of it and of the network |
 //! | `port`, `opening` | what a port is, and how one is opened |
 //! | `packet`, `packet_sender` | ports by AF_PACKET; frames to an interface by it |
 //! | `xdp`, `xdp_socket`, `bpf` | ports by AF_XDP: the port, its sockets, the program in front of them |
+//! | `threaded` | interfaces that the kernel receives from on threads of their own |
 //! | `tap` | ports by a TAP device |
 //! | `interface`, `claim` | an interface in a namespace: found, claimed, asked |
 //! | `reopening` | interfaces that go away and come back |
@@ -20,6 +23,7 @@
 //! | `sniff` | copies of what an interface receives and sends |
 //! | `clock` | the network's time |
 
+mod bare;
 mod bpf;
 mod claim;
 mod clock;
@@ -31,17 +35,21 @@ mod packet;
 mod packet_sender;
 mod port;
 mod priority;
+mod profile;
 mod reopening;
 mod running;
 mod segment;
 mod shared;
 mod sniff;
 mod tap;
+mod threaded;
 mod xdp;
 mod xdp_socket;
 
+pub use bare::forward;
 pub use interface::Failure;
 pub use port::{Counts, Kind};
+pub use profile::{Profile, Settings};
 pub use running::Live;
 pub use shared::{Lateness, PortStatus, Shared, Wiring};
 pub use sniff::{Heard, Sniffer, wait};

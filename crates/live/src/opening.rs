@@ -4,12 +4,23 @@ use crate::bpf::Attach;
 use crate::interface::{Failure, Interface, fail};
 use crate::packet::PacketPort;
 use crate::port::{Counts, Kind, Port};
+use crate::profile::{Profile, Settings};
 use crate::shared::{PortStatus, Wiring};
 use crate::tap::TapPort;
+use crate::threaded::Threaded;
 use crate::xdp::XdpPort;
 
+/// A port that is open.
+pub struct Opened {
+    pub port: Box<dyn Port>,
+    pub status: PortStatus,
+    /// Where it has one.
+    pub threaded: Option<Threaded>,
+}
+
 /// To be called in the interface's namespace.
-pub fn open(wiring: &Wiring, merge: bool) -> Result<(Box<dyn Port>, PortStatus), Failure> {
+pub fn open(wiring: &Wiring, settings: Settings) -> Result<Opened, Failure> {
+    let merge = settings.merge;
     let (name, netns) = (&wiring.interface, wiring.netns.as_deref());
     let present = || {
         let interface = Interface::open(name, netns)?;
@@ -34,8 +45,15 @@ pub fn open(wiring: &Wiring, merge: bool) -> Result<(Box<dyn Port>, PortStatus),
             }
         },
     };
+    let mut threaded = None;
+    if settings.profile == Profile::Throughput && matches!(kind, Kind::Xdp | Kind::XdpGeneric) {
+        match Threaded::begin(name, netns) {
+            Ok(begun) => threaded = Some(begun),
+            Err(why) => notice = Some(why.to_string()),
+        }
+    }
     let mtu = port.interface().mtu();
     let status =
         PortStatus { interface: name.clone(), kind, mtu, up: true, notice, counts: Counts::default() };
-    Ok((port, status))
+    Ok(Opened { port, status, threaded })
 }

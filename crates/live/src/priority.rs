@@ -1,9 +1,11 @@
 //! Real-time priority for the thread of a network, which is to be woken in microseconds whatever else the machine does.
 //!
-//! A thread that never sleeps has no use for it: it would take all of a processor, and the kernel would stop it for 50 ms in each
-//! second. So it is given up for as long as there is more to do than that.
+//! A thread that always has something to do has no use for it: it would take all of a processor, and the kernel would stop it for 50
+//! ms in each second. So it is given up for as long as there is more to do than that. Time in which the thread only looks for packets is
+//! not work; while others wait for the processor, the kernel takes a twentieth of it for them.
 
 use crate::clock::{monotonic, spent_by_thread};
+use crate::profile::Profile;
 
 /// How often it is looked at how much the thread does: bursts of work are no reason yet, the kernel's patience ends after 950 ms.
 const WINDOW_NS: u64 = 300_000_000;
@@ -19,13 +21,13 @@ pub struct Priority {
 
 impl Priority {
     /// For the calling thread, from now on.
-    pub fn new() -> Priority {
-        let allowed = set(libc::SCHED_RR, 1);
+    pub fn new(profile: Profile) -> Priority {
+        let allowed = profile == Profile::Latency && set(libc::SCHED_RR, 1);
         Priority { allowed, real_time: allowed, since: monotonic(), spent: spent_by_thread() }
     }
 
-    /// To be called often.
-    pub fn look(&mut self) {
+    /// To be called often; `spun` is for how long the thread has looked for packets without sleeping, in nanoseconds.
+    pub fn look(&mut self, spun: u64) {
         if !self.allowed {
             return;
         }
@@ -33,8 +35,8 @@ impl Priority {
         if now - self.since < WINDOW_NS {
             return;
         }
-        let spent = spent_by_thread();
-        let wanted = wanted(self.real_time, spent - self.spent, now - self.since);
+        let spent = spent_by_thread().saturating_sub(spun);
+        let wanted = wanted(self.real_time, spent.saturating_sub(self.spent), now - self.since);
         if wanted != self.real_time {
             let done = if wanted { set(libc::SCHED_RR, 1) } else { set(libc::SCHED_OTHER, 0) };
             self.real_time = wanted == done;
@@ -72,12 +74,12 @@ mod tests {
     fn a_thread_that_works_all_the_time_is_an_ordinary_one() {
         std::thread::spawn(|| {
             let policy = || unsafe { libc::sched_getscheduler(0) & !libc::SCHED_RESET_ON_FORK };
-            let mut priority = Priority::new();
+            let mut priority = Priority::new(Profile::Latency);
             assert_eq!(policy(), if priority.allowed { libc::SCHED_RR } else { libc::SCHED_OTHER });
             let spent = spent_by_thread();
             // A window in part, and a whole one. With real-time priority nothing comes between.
             while spent_by_thread() - spent < 3 * WINDOW_NS && policy() != libc::SCHED_OTHER {
-                priority.look();
+                priority.look(0);
             }
             assert_eq!(policy(), libc::SCHED_OTHER);
         })

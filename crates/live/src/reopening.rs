@@ -13,6 +13,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::interface::{Failure, index_of, plain, socket, within};
 use crate::opening::open;
+use crate::profile::Settings;
 use crate::shared::{Exchange, Shared, Wiring};
 
 /// How often it looks: some system calls for each port.
@@ -39,7 +40,7 @@ impl Watched {
         Ok(Watched { wiring, control, index, lost: false, said: None })
     }
 
-    fn look(&mut self, number: usize, shared: &Shared, merge: bool) {
+    fn look(&mut self, number: usize, shared: &Shared, settings: Settings) {
         let name = &self.wiring.interface;
         let there = index_of(&self.control, name);
         if there == Some(self.index) && !self.lost {
@@ -56,12 +57,15 @@ impl Watched {
         if there.is_none() {
             return;
         }
-        match within(self.wiring.netns.as_deref(), || open(&self.wiring, merge)) {
-            Ok((port, status)) => {
-                self.index = port.interface().index;
+        match within(self.wiring.netns.as_deref(), || open(&self.wiring, settings)) {
+            Ok(opened) => {
+                self.index = opened.port.interface().index;
                 (self.lost, self.said) = (false, None);
-                shared.say(format!("interface {name} is back: {}, MTU {}", status.kind, status.mtu));
-                shared.exchange(Exchange { number, opened: Some((port, status)) });
+                shared.say(format!(
+                    "interface {name} is back: {}, MTU {}",
+                    opened.status.kind, opened.status.mtu
+                ));
+                shared.exchange(Exchange { number, opened: Some(opened) });
             }
             // It is tried again. Once is enough to say why not.
             Err(why) if self.said.as_ref() != Some(&why) => {
@@ -74,10 +78,10 @@ impl Watched {
 }
 
 /// Looks until the network is no longer live.
-pub fn watch(shared: &Arc<Shared>, mut ports: Vec<Watched>, merge: bool) {
+pub fn watch(shared: &Arc<Shared>, mut ports: Vec<Watched>, settings: Settings) {
     while !shared.stopping.load(Ordering::Acquire) {
         for (number, port) in ports.iter_mut().enumerate() {
-            port.look(number, shared, merge);
+            port.look(number, shared, settings);
         }
         park_timeout(PERIOD);
     }

@@ -12,8 +12,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::clock::Clock;
 use crate::driver::{Driver, Wired};
 use crate::interface::{Failure, plain, within};
-use crate::opening::open;
+use crate::opening::{Opened, open};
 use crate::port::Counts;
+use crate::profile::Settings;
 use crate::reopening::{Watched, watch};
 use crate::shared::{Shared, Wiring};
 
@@ -30,22 +31,26 @@ pub struct Live {
 }
 
 impl Live {
-    /// Opens the ports and starts the thread. The network goes on at the time that it has reached. `merge`: segments of one TCP
-    /// flow that leave together are handed to the kernel as one packet.
+    /// Opens the ports and starts the thread. The network goes on at the time that it has reached.
     ///
     /// # Errors
     /// A namespace or an interface that is not there or is taken, missing rights, a flow without a way.
-    pub fn start(network: Arc<Mutex<Network>>, wirings: Vec<Wiring>, merge: bool) -> Result<Live, Failure> {
+    pub fn start(
+        network: Arc<Mutex<Network>>,
+        wirings: Vec<Wiring>,
+        settings: Settings,
+    ) -> Result<Live, Failure> {
         let mut wired = Vec::new();
         let mut ports = Vec::new();
         let mut watched = Vec::new();
         for wiring in wirings {
             let netns = wiring.netns.as_deref();
-            let (port, status) = within(netns, || open(&wiring, merge))?;
+            let Opened { port, status, threaded } = within(netns, || open(&wiring, settings))?;
             ports.push(status);
             watched.push(Watched::new(wiring.clone(), port.interface().index)?);
             wired.push(Wired {
                 port,
+                threaded,
                 host: wiring.host,
                 going: Vec::new(),
                 errors: 0,
@@ -66,12 +71,12 @@ impl Live {
             now
         };
         let shared = Arc::new(Shared::new(network, Clock::starting_at(start), bell, ports));
-        let driver = Driver::new(shared.clone(), wired).map_err(failed)?;
+        let driver = Driver::new(shared.clone(), wired, settings.profile).map_err(failed)?;
         let thread = std::thread::Builder::new().name("tidegate-live".to_owned()).stack_size(STACK);
         let thread = thread.spawn(move || driver.run());
         let mut live = Live { shared, thread: Some(thread.map_err(failed)?), watcher: None };
         let shared = live.shared.clone();
-        let looks = move || watch(&shared, watched, merge);
+        let looks = move || watch(&shared, watched, settings);
         let watcher = std::thread::Builder::new().name("tidegate-ports".to_owned()).spawn(looks);
         live.watcher = Some(watcher.map_err(failed)?);
         Ok(live)

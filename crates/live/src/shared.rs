@@ -17,7 +17,8 @@ use units::Time;
 
 use crate::clock::Clock;
 use crate::interface::Failure;
-use crate::port::{Counts, Kind, Port};
+use crate::opening::Opened;
+use crate::port::{Counts, Kind};
 
 /// A host that is outside, and the interface that it is reached by.
 #[derive(Debug, Clone)]
@@ -45,7 +46,7 @@ pub struct PortStatus {
 pub(crate) struct Exchange {
     pub(crate) number: usize,
     /// `None`: the interface is gone.
-    pub(crate) opened: Option<(Box<dyn Port>, PortStatus)>,
+    pub(crate) opened: Option<Opened>,
 }
 
 /// How much later than they should have frames left.

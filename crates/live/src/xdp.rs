@@ -111,6 +111,21 @@ impl XdpPort {
     }
 }
 
+impl XdpPort {
+    /// What has come goes on by another port as it is.
+    pub fn forward(&mut self, to: &mut XdpPort) {
+        let out = &mut to.queues[0].socket;
+        for index in 0..self.receive() {
+            let (_, frame) = self.frame(index);
+            if !out.put(frame) {
+                out.flush();
+                to.counts.refused += u64::from(!out.put(frame));
+            }
+        }
+        out.flush();
+    }
+}
+
 impl Port for XdpPort {
     fn fd(&self) -> BorrowedFd<'_> {
         match &self.queues[..] {

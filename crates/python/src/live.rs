@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use live::{Failure, Live, Shared, Wiring};
+use live::{Failure, Live, Settings, Shared, Wiring};
 use network::Network;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -38,14 +38,14 @@ impl Running {
         py: Python<'_>,
         network: &Arc<Mutex<Network>>,
         ports: Vec<Wiring>,
-        merge: bool,
+        settings: Settings,
     ) -> PyResult<()> {
         py.detach(|| {
             let mut running = self.0.lock();
             if running.is_some() {
                 return Err(Failure("the network is live already".to_owned()));
             }
-            *running = Some(Live::start(network.clone(), ports, merge)?);
+            *running = Some(Live::start(network.clone(), ports, settings)?);
             Ok(())
         })
         .map_err(failed)

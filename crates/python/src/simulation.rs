@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dataplane::clock::Clock;
-use live::Wiring;
+use live::{Settings, Wiring};
 use network::{
     BuildError, FlowId, FlowSamples, Network, NodeId, PageFlow, PageId, Pattern, PortId, QueueSamples,
     TcpFlow, UdpFlow,
@@ -308,20 +308,22 @@ impl Simulation {
 
     /// Lets the network run by the clock, between real hosts: of each port the host that it stands for, the file of its network
     /// namespace (`None`: this process's), its interface, and its kind. With `merge`, segments of a TCP flow that leave together
-    /// are handed to the kernel as one packet.
-    #[pyo3(signature = (ports, merge=false))]
+    /// are handed to the kernel as one packet. `profile` is `latency` or `throughput`.
+    #[pyo3(signature = (ports, merge=false, profile="latency"))]
     fn go_live(
         &self,
         py: Python<'_>,
         ports: Vec<(u32, Option<PathBuf>, String, String)>,
         merge: bool,
+        profile: &str,
     ) -> PyResult<()> {
+        let settings = Settings { merge, profile: profile.parse().map_err(refused)? };
         let wiring = |(host, netns, interface, kind): (u32, Option<PathBuf>, String, String)| {
             let (host, kind) = (self.node(host)?, kind.parse().map_err(refused)?);
             Ok(Wiring { host, netns, interface, kind })
         };
         let ports = ports.into_iter().map(wiring).collect::<PyResult<_>>()?;
-        self.live.start(py, &self.network, ports, merge)
+        self.live.start(py, &self.network, ports, settings)
     }
 
     /// Waits until `end`, or until a watched switch has news; gives the time reached.

@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any
 
 from tidegate import _core
+from tidegate._core import TidegateError
 from tidegate.backends import common
 from tidegate.backends.build import build, linux_ends, watched_links
 from tidegate.control import Port, Queue
@@ -31,9 +32,11 @@ from tidegate.lab.tables import flow_tables
 from tidegate.network import Link, Network, Node
 from tidegate.network.classes import RunningPort
 from tidegate.results import Measurement, Note, Result, live_table
+from tidegate.suggest import did_you_mean
 from tidegate.units import PS_PER_S
 
 PS_PER_NS = 1000
+PROFILES = (LATENCY, THROUGHPUT) = ("latency", "throughput")
 
 # From here on a packet that is late by so much, or one in a hundred by that, is told of.
 LATE_MS = 5.0
@@ -62,14 +65,25 @@ COUNTS = (
 )
 
 
-def run(network: Network, until: int, seed: int, progress: common.Progress | None = None) -> Result:
-    """Run until `until` picoseconds."""
+def run(
+    network: Network,
+    until: int,
+    seed: int,
+    progress: common.Progress | None = None,
+    profile: str = LATENCY,
+) -> Result:
+    """Run until `until` picoseconds; `profile` says what the ports are tuned for: `latency` or `throughput`."""
+    if profile not in PROFILES:
+        known = ", ".join(PROFILES)
+        raise TidegateError(
+            f"there is no live profile {profile!r}; {did_you_mean(profile, PROFILES)}known: {known}"
+        )
     kernel.demand_privilege()
     with RealAgents(network) as real, Controls(lacking(network), real.shared) as controls:
         agents = HostAgents(network, real)
         try:
             hosts = plan(network, seed, controls, real.problem)
-            return _run(network, hosts, (real, agents), controls, until, seed, progress)
+            return _run(network, hosts, (real, agents), controls, until, seed, progress, profile)
         finally:
             agents.end()
 
@@ -82,6 +96,7 @@ def _run(
     until: int,
     seed: int,
     progress: common.Progress | None,
+    profile: str,
 ) -> Result:
     real, agents = given
     core, ports = build(network, seed, with_flows=False)
@@ -119,7 +134,7 @@ def _run(
             common.changing(network, core, ports, elsewhere),
             _started(runner),
             common.captures(network, core, ports),
-            _live(network, core, lab, names, forwarding),
+            _live(network, core, lab, names, forwarding, profile),
             _urgent(),
         ):
             try:
@@ -224,6 +239,7 @@ def _live(
     lab: Lab,
     hosts: dict[str, HostPlan],
     routers: dict[str, RouterPlan],
+    profile: str,
 ) -> Iterator[None]:
     """While this lasts, the network runs by the clock."""
     namespace = lab.namespace(SWITCH)
@@ -238,7 +254,7 @@ def _live(
         for number, router in enumerate(routers.values())
         for port, link in enumerate(router.links)
     ]
-    core.go_live(wiring)
+    core.go_live(wiring, profile=profile)
     try:
         yield
     finally:

@@ -40,6 +40,9 @@ MOST_OWN_DATAGRAMS_PER_S = 200_000
 # What connections begin with whose way does not say: it is in every kernel, may be the default everywhere, and does not pace.
 NEUTRAL_CONGESTION_CONTROL = "reno"
 
+# Bytes of a connection below TCP. Linux's 4 MiB are more than the 256 packets that a veth holds: one turn of a sender would lose some.
+OUTPUT_LIMIT = 128 << 10
+
 NO_CONTROLS = Controls(())
 
 
@@ -364,7 +367,7 @@ class _Planner:
                     ("ipv4/tcp_wmem", f"4096 {min(16384, send_buffer)} {send_buffer}"),
                     # Above the ports of flows (`Network.five_tuple`).
                     ("ipv4/ip_local_port_range", "58000 65535"),
-                    *(() if output is None else (("ipv4/tcp_limit_output_bytes", str(output)),)),
+                    ("ipv4/tcp_limit_output_bytes", str(output or OUTPUT_LIMIT)),
                     *(
                         one
                         for attached in network.agents

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -205,13 +206,14 @@ class Network(Flows):
         backend: str = "sim",
         seed: int = 1,
         progress: Callable[[int, int], None] | bool | None = None,
+        live_profile: str | None = None,
     ) -> Result:
         """Run the network until a time, and return the result.
 
         `backend` is `sim`, the simulator, or `live`: real Linux hosts, by the clock (docs/live.md). `progress` is called now
         and then with the picoseconds done and to do. If it is not given and standard error is a terminal, a bar shows
         simulated time, speed and estimate when a run takes longer than two seconds; `False`: never, `True`: always. An interrupt (Ctrl-C) ends the run; the result holds what was recorded until then, and says so in
-        `Result.interrupted`.
+        `Result.interrupted`. `live_profile` is for the live backend: `latency` (short, even delays; the default) or `throughput`.
 
         >>> Network().run(1)
         Traceback (most recent call last):
@@ -222,6 +224,12 @@ class Network(Flows):
         from tidegate.progress import Bar
 
         chosen = backends.find(backend)
+        if live_profile is not None:
+            if backend != "live":
+                raise TidegateError("live_profile is for backend='live'; leave it out")
+            from tidegate.backends import live
+
+            chosen = partial(live.run, profile=live_profile)
         # Nobody means a microsecond by a bare number.
         end = units.given_time(until, least=units.PS_PER_S // 1_000_000)
         units.seed(seed)

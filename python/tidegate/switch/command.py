@@ -16,7 +16,18 @@ from rich.console import Console
 
 from tidegate import addresses, units
 from tidegate._core import TidegateError
-from tidegate.options import Commands, ControllerFile, CpuPort, Define, Include, Insecure, Program, Seed
+from tidegate.options import (
+    Commands,
+    ControllerFile,
+    CpuPort,
+    Define,
+    Include,
+    Insecure,
+    LiveProfile,
+    LiveProfileOption,
+    Program,
+    Seed,
+)
 from tidegate.switch.ports import Mode, parse_ports
 
 LOOK_S = 1.0
@@ -59,6 +70,7 @@ def switch(
             help="Merge TCP segments that leave together into one packet for the kernel.",
         ),
     ] = True,
+    live_profile: LiveProfileOption = LiveProfile.LATENCY,
     cpu_port: CpuPort = None,
     metrics_addr: Annotated[
         str | None,
@@ -130,6 +142,7 @@ def switch(
         queue_bytes=size,
         cpu_port=cpu_port,
         merge=merge,
+        profile=live_profile.value,
         seed=seed,
     )
     if commands is not None:

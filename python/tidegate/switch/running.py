@@ -41,12 +41,14 @@ class LiveSwitch:
         queue_bytes: int | None = None,
         cpu_port: int | None = None,
         merge: bool = True,
+        profile: str = "latency",
         seed: int = 0,
     ) -> None:
         self.program = program
         self.ports = tuple(sorted(ports, key=lambda port: port.number))
         self.queues = queues
         self._merge = merge
+        self._profile = profile
         if queue_packets is not None:
             units.below(queue_packets, 1, 2**32, "a queue's limit in packets")
         units.seed(seed)
@@ -94,7 +96,7 @@ class LiveSwitch:
 
     def __enter__(self) -> Self:
         """Open the ports and start. Raises `TidegateError` with nothing left behind."""
-        self.core.go_live(self._wiring, self._merge)
+        self.core.go_live(self._wiring, self._merge, self._profile)
         return self
 
     def __exit__(
