@@ -1,6 +1,7 @@
 # make demo   builds everything and runs the main job: flows that share a meter, behind a plain one, BC-PQP and the fair one; simulated, and
 #             as root on Linux (with iperf3) between real hosts too
 # make test   all tests            make dev    debug build and fast tests, for the time between two edits
+# make man         man pages of the commands, in dist/man
 # make wheel       a wheel in dist, which needs no Rust where it is installed
 # make test-docs   runs the commands and the Python of the pages
 # make lint   formatters, linters  make t S=NAME   the tests of one system, crate or test file
@@ -80,6 +81,11 @@ wheel: .venv/.packages
 	$(NEEDS)
 	$(STEP) "wheel in dist" -- $(BIN)/maturin build --profile $(or $(PROFILE),release) --strip --compatibility pypi --out dist
 	@ls -l dist/*.whl
+
+.PHONY: man
+man: setup
+	$(BIN)/python -m tidegate.cli.man dist/man
+	cp docs/tidegate-agent.8 dist/man
 
 # The commands, Python and examples of the pages and docstrings.
 test-docs: setup .venv/.extras

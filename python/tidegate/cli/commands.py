@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tidegate import _core
+from tidegate.cli.completion import complete, completion
 from tidegate.cli.experiments import claims, clean, list_experiments, plot, run
 from tidegate.cli.programs import check, replay, stf
 from tidegate.monitor import monitor
@@ -49,3 +50,5 @@ app.command()(run)
 app.command()(clean)
 app.command()(plot)
 app.command()(claims)
+app.command()(completion)
+app.command(hidden=True)(complete)

@@ -1,0 +1,195 @@
+"""Shell completion: `tidegate completion bash|zsh|fish` prints a script, which asks `tidegate complete` for what can follow.
+
+`complete` answers with lines: candidates, each with a tab and its description, or, as its only line, `:files SUFFIX` or `:dirs`,
+which the shell completes itself. A candidate that ends with `=` is to be followed by a value, not by a blank.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from enum import StrEnum
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidegate.cli.tree import Command, Parameter, tree
+
+SUFFIXES = {"PROG.p4": "p4", "TEST.stf": "stf", "FILE.py": "py", "topology.json": "json", "FILE.toml": "toml"}
+"""Values that are files of one kind."""
+FILES = ("FILE", "FILE.pcap")
+FOLDERS = ("DIR",)
+SHELLS = ("bash", "zsh", "fish")
+
+
+class Shell(StrEnum):
+    """Shells that there is a script for."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def completion(
+    shell: Annotated[
+        Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell that reads it.", show_default=False)
+    ],
+) -> None:
+    """Print a completion script, as: tidegate completion bash > /etc/bash_completion.d/tidegate."""
+    sys.stdout.write(files("tidegate.cli").joinpath(f"completion.{shell.value}").read_text())
+
+
+def complete(
+    words: Annotated[list[str] | None, typer.Argument(metavar="WORD", help="Words so far.")] = None,
+) -> None:
+    """Print what the last of these words can be: what the completion scripts ask."""
+    for line in candidates(words or [""]):
+        print(line)
+
+
+def candidates(words: list[str]) -> list[str]:
+    """What the last word can be, behind those before it (without the program's name)."""
+    *before, last = words
+    command, arguments, option = _place(tree(), before)
+    if option is not None:
+        return list(_values(option, last, arguments, before))
+    if "--" in before:
+        pass
+    elif last.startswith("--") and "=" in last:
+        name, _, value = last.partition("=")
+        for one in command.options:
+            if name in one.names and one.value is not None:
+                found = _values(one, value, arguments, before)
+                return [line if line.startswith(":") else f"{name}={line}" for line in found]
+    elif last.startswith("-"):
+        return list(_matching(last, _options(command)))
+    if command.commands and not arguments:
+        return list(_matching(last, ((one.path[-1], one.summary) for one in command.commands)))
+    places = command.arguments
+    if not places:
+        return []
+    at = places[min(len(arguments), len(places) - 1)]
+    if len(arguments) >= len(places) and not at.multiple:
+        return []
+    return list(_values(at, last, arguments, before))
+
+
+def _place(command: Command, words: list[str]) -> tuple[Command, list[str], Parameter | None]:
+    """The command that these words are of, its arguments among them, and the option that is to have a value next."""
+    arguments: list[str] = []
+    option: Parameter | None = None
+    plain = False
+    for word in words:
+        if option is not None:
+            option = None
+        elif word == "--" and not plain:
+            plain = True
+        elif word.startswith("-") and len(word) > 1 and not plain:
+            known = (one for one in command.options if word in one.names and one.value is not None)
+            option = next(known, None)
+        else:
+            below = [one for one in command.commands if one.path[-1] == word]
+            if below and not arguments:
+                command = below[0]
+            else:
+                arguments.append(word)
+    return command, arguments, option
+
+
+def _options(command: Command) -> Iterator[tuple[str, str]]:
+    for one in command.options:
+        for name in (*one.names, *one.negative):
+            yield name, one.help
+    yield "--help", "Show this message and exit."
+
+
+def _matching(start: str, known: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for name, help_text in known:
+        if name.startswith(start):
+            about = " ".join(help_text.split())
+            yield f"{name}\t{about}" if about else name
+
+
+def _values(parameter: Parameter, start: str, arguments: list[str], words: list[str]) -> Iterator[str]:
+    """What a parameter's value can be."""
+    kind = parameter.value or ""
+    if parameter.choices:
+        yield from _matching(start, ((one, "") for one in parameter.choices))
+    elif kind in SUFFIXES:
+        yield f":files {SUFFIXES[kind]}"
+    elif kind in FILES or kind.startswith("FILE"):
+        yield ":files"
+    elif kind in FOLDERS:
+        yield ":dirs"
+    elif kind == "SYSTEM.EXPERIMENT":
+        yield from _matching(start, ((name, one[0]) for name, one in experiments().items()))
+    elif kind == "NAME" and words[:1] == ["list"]:
+        known = experiments()
+        systems = dict.fromkeys(name.partition(".")[0] for name in known)
+        yield from _matching(
+            start, [*((name, "") for name in systems), *((n, o[0]) for n, o in known.items())]
+        )
+    elif kind == "NAME=VALUE" and "--set" in parameter.names and arguments:
+        yield from _settings(start, experiments().get(arguments[0], ("", {}))[1])
+    elif kind == "IFACE":
+        yield from _matching(start, ((name, "") for name in _interfaces()))
+    elif kind == "PORT@INTERFACE" and "@" in start:
+        port = start.partition("@")[0]
+        yield from _matching(start, ((f"{port}@{name}", "") for name in _interfaces()))
+
+
+def _settings(start: str, parameters: dict[str, list[str]]) -> Iterator[str]:
+    """`NAME=`, and behind it the values, where they are known."""
+    name, equals, _ = start.partition("=")
+    if not equals:
+        yield from _matching(start, ((f"{one}=", "") for one in parameters))
+        return
+    yield from _matching(start, ((f"{name}={value}", "") for value in parameters.get(name, [])))
+
+
+def _interfaces() -> list[str]:
+    with suppress(OSError):
+        return sorted(os.listdir("/sys/class/net"))
+    return []
+
+
+Known = dict[str, tuple[str, dict[str, list[str]]]]
+"""Of each experiment its summary, and of each parameter the values that are known."""
+
+
+def experiments() -> Known:
+    """All experiments. To import them takes a second or more, so that they are kept in a file of the user's cache."""
+    place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidegate" / "completion.json"
+    stamp = _stamp()
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        kept = json.loads(place.read_text())
+        if kept["stamp"] == stamp:
+            return {name: (summary, values) for name, (summary, values) in kept["experiments"].items()}
+    from tidegate.experiments import all_experiments
+
+    found: Known = {
+        name: (
+            one.summary,
+            {name: [str(v) for v in about.get("known", ())] for name, about in one.about().items()},
+        )
+        for name, one in all_experiments().items()
+    }
+    # A cache that cannot be written costs time only.
+    with suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_name(f"{place.name}.{os.getpid()}")
+        part.write_text(json.dumps({"stamp": stamp, "experiments": found}))
+        part.replace(place)
+    return found
+
+
+def _stamp() -> str:
+    """What changes when the experiments do: the newest of their files, and where they are."""
+    folder = Path(str(files("tidegate.systems")))
+    times = [path.stat().st_mtime_ns for path in folder.glob("*/experiments/*.py")]
+    return f"{folder} {len(times)} {max(times, default=0)}"

@@ -1,0 +1,211 @@
+"""Shell completion, by the command and in real shells, and man pages, read by mandoc."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+from tidegate.cli import completion, man
+from tidegate.cli.tree import tree
+
+HERE = Path(__file__).resolve().parent.parent
+PATIENCE_S = 30.0
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "tidegate" / "completion.json"
+
+
+def values(*words: str) -> list[str]:
+    return [line.split("\t")[0] for line in completion.candidates(list(words))]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("re",), ["replay"]),
+        (("agent", "st"), ["status"]),
+        (("run", "--ba"), ["--backend"]),
+        (("run", "--backend", "l"), ["live"]),
+        (("run", "--backend=l"), ["--backend=live"]),
+        (("run", "--quick", "meter.rat"), ["meter.rates"]),
+        (("run", "meter.rates", "--set", "target_"), []),
+        (("check", ""), [":files p4"]),
+        (("check", "a.p4", ""), []),
+        (("stf", "a.p4", ""), [":files stf"]),
+        (("stf", "a.p4", "a.stf", "--engine", "j"), ["jit"]),
+        (("stf", "-I", ""), [":dirs"]),
+        (("plot", ""), [":dirs"]),
+        (("claims", "one", ""), [":dirs"]),
+        (("switch", "a.p4", "-i", "7@l"), ["7@lo"]),
+        (("switch", "a.p4", "--no-m"), ["--no-merge"]),
+        (("completion", ""), ["bash", "zsh", "fish"]),
+        (("check", "--", "--js"), [":files p4"]),
+        (("nothing", ""), []),
+    ],
+)
+def test_what_can_follow(words: tuple[str, ...], wanted: list[str]) -> None:
+    assert values(*words) == wanted
+
+
+def test_parameters_and_their_values() -> None:
+    known = values("run", "meter.rates", "--set", "")
+    assert "duration_s=" in known
+    assert all(one.endswith("=") for one in known)
+    schemes = values("run", "meter.rates", "--set", "schemes=pa")
+    assert "schemes=paper" in schemes
+
+
+def test_experiments_are_kept_until_their_files_change(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = completion.experiments()
+    cache.write_text(cache.read_text().replace("meter.rates", "meter.kept"))
+    assert "meter.kept" in completion.experiments()
+    monkeypatch.setattr(completion, "_stamp", lambda: "another")
+    assert completion.experiments() == known
+    cache.write_text("[]")
+    assert completion.experiments() == known
+
+
+def test_each_value_of_a_parameter_is_known_to_completion() -> None:
+    """A new command whose value is a file is completed only if it is called as the others are."""
+    called = {one.value for command in tree().all() for one in command.parameters if one.value}
+    assert {"PROG.p4", "TEST.stf", "FILE.py", "DIR", "FILE", "SYSTEM.EXPERIMENT", "NAME=VALUE"} <= called
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the command and a program, where a shell is to start."""
+    command = tmp_path / "bin" / "tidegate"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m tidegate.cli "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(HERE / "python"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TERM", "dumb")
+    for name in ("prog.p4", "other.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "programs").mkdir()
+    completion.experiments()
+    return tmp_path
+
+
+def typed(shell: list[str], folder: Path, setup: str, lines: list[tuple[str, str]]) -> None:
+    """Type into an interactive shell and press Tab; wait for what is to appear."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        os.execvp(shell[0], shell)
+    try:
+        said = ""
+
+        def wait(text: str) -> None:
+            nonlocal said
+            end = time.monotonic() + PATIENCE_S
+            while text not in said:
+                assert time.monotonic() < end, f"{text!r} did not come: {said!r}"
+                if select.select([terminal], [], [], 0.2)[0]:
+                    said += os.read(terminal, 4096).decode(errors="replace")
+            said = said[said.index(text) + len(text) :]
+
+        os.write(terminal, f"{setup}; echo READ''Y\n".encode())
+        wait("READY")
+        for line, wanted in lines:
+            os.write(terminal, line.encode() + b"\t")
+            wait(wanted)
+            # A new line, whatever is in this one.
+            os.write(terminal, b"\x15")
+    finally:
+        os.close(terminal)
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+
+
+TYPED = [
+    ("tidegate repl", "tidegate replay "),
+    ("tidegate run --quick meter.rat", "meter.rates "),
+    ("tidegate run meter.rates --set dura", "duration_s="),
+    ("tidegate check prog.", "prog.p4"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shell", "before"),
+    [
+        (["bash", "--norc", "--noprofile", "-i"], ""),
+        (["zsh", "-f", "-i"], "autoload -U compinit; compinit -D -u; "),
+    ],
+    ids=["bash", "zsh"],
+)
+def test_a_shell_completes(shell: list[str], before: str, path: Path) -> None:
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not installed")
+    script = path / "script"
+    script.write_text((HERE / "python/tidegate/cli" / f"completion.{shell[0]}").read_text())
+    typed(shell, path, f"{before}source ./script", TYPED)
+
+
+@pytest.mark.slow
+def test_fish_completes(path: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    script = path / "script"
+    script.write_text((HERE / "python/tidegate/cli/completion.fish").read_text())
+    for line, wanted in TYPED:
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", f"source ./script; complete -C '{line}'"],
+            cwd=path, capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+        found = [one.split("\t")[0] for one in done.stdout.splitlines()]
+        assert any(one.startswith(wanted.split()[-1]) for one in found), (line, found)
+
+
+def test_the_command_prints_the_script(tidegate: Run) -> None:
+    for shell in completion.SHELLS:
+        said = tidegate("completion", shell)
+        assert said.code == 0
+        assert "tidegate" in said.out
+    wrong = tidegate("completion", "csh")
+    assert wrong.code == 2
+    assert "complete" not in tidegate("--help").out.replace("completion", "")
+
+
+def test_man_pages(tmp_path: Path) -> None:
+    written = {path.name: path for path in man.write(tmp_path / "man")}
+    assert {"tidegate.1", "tidegate-run.1", "tidegate-agent-status.1"} <= written.keys()
+    run = written["tidegate-run.1"].read_text()
+    for option in ("backend", "set", "resume", "json"):
+        assert f"\\fB\\-\\-{option}\\fR" in run
+    assert "Default: sim." in run
+    if shutil.which("mandoc") is None:
+        pytest.skip("mandoc is not installed")
+    said = subprocess.run(
+        ["mandoc", "-Tlint", *map(str, written.values())], capture_output=True, text=True, check=False
+    )
+    assert said.stdout == ""
+    assert said.returncode == 0
+
+
+def test_text_cannot_be_taken_for_a_request() -> None:
+    assert man.escape(".so /etc/passwd").startswith("\\&")
+    assert man.escape("'x").startswith("\\&")
+    assert man.escape("a\\fBb") == "a\\efBb"
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert man.main([str(tmp_path / "file")]) == 1
+    assert "file" in capsys.readouterr().err
+    assert man.main([]) == 2
