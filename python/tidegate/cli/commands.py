@@ -9,6 +9,7 @@ import typer
 from tidegate import _core
 from tidegate.cli.completion import complete, completion
 from tidegate.cli.experiments import claims, clean, list_experiments, plot, run
+from tidegate.cli.new import new
 from tidegate.cli.programs import check, replay, stf
 from tidegate.monitor import monitor
 from tidegate.switch.command import switch
@@ -50,5 +51,6 @@ app.command()(run)
 app.command()(clean)
 app.command()(plot)
 app.command()(claims)
+app.add_typer(new)
 app.command()(completion)
 app.command(hidden=True)(complete)

@@ -23,7 +23,7 @@ def list_experiments(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="An experiment, to see all of it, or a system.  [default: all]",
+            help="An experiment, to see all of it, a system, or a file or folder of yours (./my.py).  [default: all]",
             show_default=False,
         ),
     ] = None,
@@ -33,6 +33,7 @@ def list_experiments(
     from tidegate.experiments import all_experiments, of_system
 
     found = list(all_experiments().values()) if name is None else of_system(name)
+    warn_of_packages(name)
     if as_json:
         print_json(
             {
@@ -48,7 +49,8 @@ def list_experiments(
                         "about": e.about(),
                     }
                     for e in found
-                ]
+                ],
+                "left_out": list(broken_packages(name)),
             }
         )
         return
@@ -57,10 +59,23 @@ def list_experiments(
         return
     for one in found:
         also = f", {one.also}" if one.also else ""
-        print(f"{one.name}{also}  ({', '.join(one.backends)})\n    {one.summary}")
+        print(f"{one.name}{also}  ({', '.join(one.backends)})\n    {one.summary}".rstrip())
         for name, default in one.parameters().items():
             live = f" (live: {_shown(one.live[name])})" if name in one.live else ""
             print(f"      {name}={_shown(default)}{live}")
+
+
+def broken_packages(name: str | None) -> tuple[str, ...]:
+    """Packages that could not be loaded, in words; a file or folder of the user's needs none."""
+    from tidegate.experiments import files, packages
+
+    return () if name is not None and files.is_reference(name) else packages.load()
+
+
+def warn_of_packages(name: str | None) -> None:
+    """Say which packages are left out."""
+    for text in broken_packages(name):
+        sys.stderr.write(f"warning: {text}\n")
 
 
 def _print_experiment(one: Experiment) -> None:
@@ -85,7 +100,7 @@ def _print_experiment(one: Experiment) -> None:
         ):
             if name in others:
                 print(f"    {text}: {_shown(others[name])}")
-    print(f"\ntidegate run {one.name} --quick")
+    print(f"\ntidegate run {one.shown_name} --quick")
 
 
 def _shown(value: object) -> str:
@@ -95,7 +110,11 @@ def _shown(value: object) -> str:
 
 def run(
     experiment: Annotated[
-        str, typer.Argument(metavar="SYSTEM.EXPERIMENT", help="An experiment of `tidegate list`.")
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT",
+            help="An experiment of `tidegate list`, or one of a file or folder of yours: ./my.py, ./my.py:function, ./folder:function.",
+        ),
     ],
     backend: Annotated[
         str, typer.Option(metavar="sim|live", help="Simulator, or real Linux hosts (needs root).")
@@ -113,7 +132,7 @@ def run(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder for the results.  [default: runs/SYSTEM.EXPERIMENT]",
+            help="Folder for the results.  [default: runs/EXPERIMENT]",
             show_default=False,
         ),
     ] = None,
@@ -135,6 +154,8 @@ def run(
             param_hint="--backend",
         )
     one = experiments.find(experiment)
+    warn_of_packages(experiment)
+    name = experiment if one.source is None else one.name
     parameters = experiments.with_settings(one, settings or [], quick, backend)
     experiments.demand_backend(one, backend)
     if backend == "live":
@@ -142,11 +163,11 @@ def run(
         sys.stderr.write(f"live runs take real time, one case after another: at least {length}\n")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
-    say = Estimate(lambda text: sys.stderr.write(f"{experiment}: {text}\n"))
+    say = Estimate(lambda text: sys.stderr.write(f"{name}: {text}\n"))
     if not quick and backend == "sim":
         cases, simulated = experiments.size(one, parameters, repeat)
         sys.stderr.write(
-            f"{experiment}: {cases} runs of {simulated} of simulated time in all, on {os.cpu_count()} processors; "
+            f"{name}: {cases} runs of {simulated} of simulated time in all, on {os.cpu_count()} processors; "
             "--quick has fewer and shorter ones\n"
         )
 
@@ -156,7 +177,7 @@ def run(
             say(done, total)
 
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(experiment, total=None)
+        task = bar.add_task(name, total=None)
         try:
             answer = experiments.run(
                 experiment,
@@ -164,7 +185,7 @@ def run(
                 backend=backend,
                 seeds=list(range(seed, seed + repeat)),
                 quick=quick,
-                out=out if out is not None else Path("runs") / experiment,
+                out=out if out is not None else Path("runs") / name,
                 progress=progress,
                 processes=os.cpu_count() or 1,
                 resume=resume,

@@ -22,7 +22,7 @@ def load(path: Path) -> list[Controller]:
     """
     if not path.is_file():
         raise TidegateError(f"{path}: there is no such file")
-    _demand_own(path)
+    demand_own(path)
     try:
         made = runpy.run_path(str(path)).get(NAME)
     except TidegateError as error:
@@ -46,7 +46,7 @@ def load(path: Path) -> list[Controller]:
     return list(controllers)
 
 
-def _demand_own(path: Path) -> None:
+def demand_own(path: Path) -> None:
     """As root, refuse to run what others can change: the file, or the folder that has its name."""
     if os.geteuid() != 0:
         return

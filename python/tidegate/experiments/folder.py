@@ -26,6 +26,7 @@ import polars as pl
 
 from tidegate import _core
 from tidegate._core import TidegateError
+from tidegate.experiments import user_code
 from tidegate.experiments.plan import Run
 from tidegate.experiments.registry import find
 from tidegate.files import NEW, replacing, why
@@ -466,8 +467,10 @@ def redraw(folder: Path) -> Figure:
         raise TidegateError(f"{folder} holds a run that was interrupted; run it again to draw it")
     parameters = _tuples(answer["parameters"])
     parameters.pop("quick", None)
-    plan = find(answer["experiment"]).plan(**parameters)
-    return plan.draw(runs_of(folder, answer))
+    # A file of the user's is where it was.
+    one = find(answer.get("source") or answer["experiment"])
+    with user_code.blamed():
+        return one.planned(parameters).draw(runs_of(folder, answer))
 
 
 def replot(folder: Path) -> Path:

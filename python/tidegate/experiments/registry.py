@@ -6,13 +6,15 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from tidegate import backends, systems, units
 from tidegate._core import TidegateError
+from tidegate.experiments import user_code
 from tidegate.experiments.plan import MOST, AtLeast, MayRepeat, OneOf, Plan
 from tidegate.suggest import did_you_mean, nearest
 
@@ -36,6 +38,29 @@ class Experiment:
     """Other defaults for `--quick` between real hosts."""
     also: str | None = None
     """An alternative name."""
+    source: str | None = None
+    """File and function of an experiment that is in no registry: `/home/me/my.py:rates`."""
+
+    @property
+    def shown_name(self) -> str:
+        """What the command line takes for it."""
+        if self.source is None:
+            return self.name
+        file, _, function = self.source.rpartition(":")
+        shown = user_code.shown(file)
+        return f"{shown if shown.startswith('/') else f'./{shown}'}:{function}"
+
+    def planned(self, parameters: Mapping[str, Any]) -> Plan:
+        """Its plan; errors of users' code say where they are."""
+        with user_code.blamed():
+            plan = self.plan(**parameters)
+        if not isinstance(plan, Plan):
+            code = inspect.unwrap(self.plan).__code__
+            raise TidegateError(
+                f"{user_code.shown(code.co_filename)}:{code.co_firstlineno}: {self.plan.__name__} returns "
+                f"{'nothing' if plan is None else f'a {type(plan).__name__}'}; return a tidegate.experiments.Plan"
+            )
+        return plan
 
     def parameters(self, quick: bool = False, backend: str = "sim") -> dict[str, Any]:
         """Names and defaults."""
@@ -59,7 +84,9 @@ class Experiment:
     def about(self) -> dict[str, dict[str, Any]]:
         """Of each parameter its type and unit in words, and its known values or its bounds."""
         annotations = get_type_hints(self.plan, include_extras=True)
-        return {name: _about(name, default, annotations[name]) for name, default in self.parameters().items()}
+        return {
+            name: _about(name, default, annotations.get(name)) for name, default in self.parameters().items()
+        }
 
     @property
     def text(self) -> str:
@@ -68,14 +95,14 @@ class Experiment:
 
     def check(self, parameters: dict[str, Any]) -> None:
         """Raise `TidegateError` for invalid values."""
-        annotations = get_type_hints(self.plan, include_extras=True)
+        annotations, known = get_type_hints(self.plan, include_extras=True), self.parameters()
         for name, value in parameters.items():
-            if name not in annotations or name == "return":
+            if name not in known:
                 raise TidegateError(self.no_parameter(name))
             values = value if isinstance(value, tuple) else (value,)
             if not values:
                 raise TidegateError(f"{self.name}: {name} has nothing in it; give a value or several")
-            bounds = getattr(annotations[name], "__metadata__", ())
+            bounds = getattr(annotations.get(name), "__metadata__", ())
             if len(set(values)) < len(values) and MayRepeat() not in bounds:
                 raise TidegateError(f"{self.name}: {name} has a value twice; give each once")
             for one in values:
@@ -134,6 +161,18 @@ def _about(name: str, default: Any, annotation: Any) -> dict[str, Any]:
 
 
 _registry: dict[str, Experiment] = {}
+_loading: list[tuple[str, dict[str, Experiment]]] = []
+"""Files that are being loaded, and what they have registered: it is not for all."""
+
+
+@contextmanager
+def loading(file: Path) -> Iterator[dict[str, Experiment]]:
+    """While a user's file is loaded: its own experiments go into the dictionary that this gives."""
+    _loading.append((str(file), {}))
+    try:
+        yield _loading[-1][1]
+    finally:
+        _loading.pop()
 
 
 def experiment(
@@ -153,12 +192,26 @@ def experiment(
     """
 
     def register(plan: Callable[..., Plan]) -> Callable[..., Plan]:
-        summary = (plan.__doc__ or "").strip().splitlines()[0]
+        summary = next(iter((plan.__doc__ or "").strip().splitlines()), "")
         others = (quick or {}, live or {}, live_quick or {})
-        _registry[name] = Experiment(name, summary, plan, table, backends, *others, also)
+        made = Experiment(name, summary, plan, table, backends, *others, also)
+        file = _file(made)
+        for loaded, own in _loading:
+            if file == loaded:
+                own[name] = made
+                return plan
+        if name in _registry and _file(_registry[name]) != file:
+            raise TidegateError(
+                f"two experiments are {name}: in {_file(_registry[name])} and in {file}; give one another name"
+            )
+        _registry[name] = made
         return plan
 
     return register
+
+
+def _file(one: Experiment) -> str:
+    return str(Path(inspect.unwrap(one.plan).__code__.co_filename).resolve())
 
 
 def system_names() -> list[str]:
@@ -175,15 +228,27 @@ def all_experiments() -> dict[str, Experiment]:
         name = f"{systems.__name__}.{system}.experiments"
         if importlib.util.find_spec(name) is None:
             continue
-        package = importlib.import_module(name)
-        # A file for each experiment.
-        for part in pkgutil.iter_modules(getattr(package, "__path__", ())):
-            importlib.import_module(f"{name}.{part.name}")
+        with user_code.blamed():
+            import_experiments(name)
+    from tidegate.experiments import packages
+
+    packages.load()
     return dict(sorted(_registry.items()))
 
 
+def import_experiments(name: str) -> None:
+    """Import a package of experiments: a file for each."""
+    package = importlib.import_module(name)
+    for part in pkgutil.iter_modules(getattr(package, "__path__", ())):
+        importlib.import_module(f"{name}.{part.name}")
+
+
 def find(name: str) -> Experiment:
-    """The experiment of that name or alternative name."""
+    """The experiment of that name or alternative name, or of a file (`my.py:rates`)."""
+    from tidegate.experiments import files
+
+    if files.is_reference(name):
+        return files.one_of_reference(name)
     known = all_experiments()
     for one in known.values():
         if name in (one.name, one.also):
@@ -209,6 +274,10 @@ def _instead(name: str, known: Collection[Experiment]) -> str:
 
 def of_system(name: str) -> list[Experiment]:
     """The experiments that `tidegate list NAME` shows: one by its name, or those of a system."""
+    from tidegate.experiments import files
+
+    if files.is_reference(name):
+        return files.of_reference(name)
     known = all_experiments()
     own = [one for one in known.values() if one.name.startswith(f"{name}.")]
     return own or [find(name)]
@@ -263,7 +332,7 @@ def clock_time(one: Experiment, parameters: dict[str, Any], repeat: int) -> str:
 def size(one: Experiment, parameters: dict[str, Any], repeat: int) -> tuple[int, str]:
     """The number of its runs, and their simulated time in all: `2 h 5 min`, `40 s`, `0.12 s`."""
     one.check(parameters)
-    cases = one.plan(**parameters).cases
+    cases = one.planned(parameters).cases
     runs, whole = repeat * len(cases), repeat * sum(units.time(case.until) for case in cases)
     if whole < units.PS_PER_S:
         return runs, f"{whole / units.PS_PER_S:.2g} s"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate._core import TidegateError
-from tidegate.experiments import folder
+from tidegate.experiments import folder, user_code
 from tidegate.experiments.plan import Case, Plan, Run
 from tidegate.experiments.registry import demand_backend, find
 from tidegate.lab.death import die_with, handled, interrupting
@@ -67,11 +67,12 @@ def _look_up(done: int, total: int) -> None:
 
 
 def _run_case(progress: Callable[[int, int], None], case: Case, seed: int, backend: str) -> Run:
-    network = case.network(seed) if callable(case.network) else case.network
-    result = network.run(case.until, backend=backend, seed=seed, progress=progress)
+    with user_code.blamed():
+        network = case.network(seed) if callable(case.network) else case.network
+        result = network.run(case.until, backend=backend, seed=seed, progress=progress)
+        measured = [] if result.interrupted else case.measure(result)
     rows = None
     if not result.interrupted:
-        measured = case.measure(result)
         each = measured if isinstance(measured, list) else [measured]
         rows = [{"case": case.name, "seed": seed, **row} for row in each]
     tables = {table: getattr(result, table) for table in TABLES}
@@ -310,7 +311,7 @@ def run(
     demand_backend(one, backend)
     parameters = {**one.parameters(quick, backend), **parameters}
     one.check(parameters)
-    plan = one.plan(**parameters)
+    plan = one.planned(parameters)
     if not plan.cases:
         raise TidegateError(f"{name}: with these parameters there is nothing to run")
     order = {case.name: index for index, case in enumerate(plan.cases)}
@@ -323,6 +324,8 @@ def run(
         "parameters": {**parameters, "quick": quick},
         "seeds": seeds,
     }
+    if one.source is not None:
+        about["source"] = one.source
     work = folder.Work(out)
     ended = _Ended()
     try:
@@ -351,7 +354,7 @@ def run(
         # By the real clock, one at a time: they would take time from each other.
         if processes == 1 or len(jobs) == 1 or backend != "sim" or _has_polars_threads():
             with handled(interrupting(), (signal.SIGTERM, signal.SIGHUP)):
-                _run_here(lambda: one.plan(**parameters), jobs, backend, work, tell, ended)
+                _run_here(lambda: one.planned(parameters), jobs, backend, work, tell, ended)
         else:
             _Processes(plan.cases, jobs, work, ended).run(processes, tell)
     except BaseException as error:
@@ -383,8 +386,9 @@ def _kept(
         # Whatever has come in the meantime: all is done.
         ended.interrupted = False
         try:
-            claims = [asdict(claim) for claim in plan.claims(rows)]
-            figure = plan.draw(work.read_tables(runs))
+            with user_code.blamed():
+                claims = [asdict(claim) for claim in plan.claims(rows)]
+                figure = plan.draw(work.read_tables(runs))
         except Exception as error:
             ended.error = error
     new = [r for r in ended.runs if ended.interrupted or r.rows is not None]

@@ -1,37 +1,84 @@
-"""What a new system begins with: `system` is a smallest whole one, which `new_system` copies under another name."""
+"""What new systems and experiments begin with: `system` is a smallest whole one, `experiment` one without a program of its own."""
 
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from tidegate._core import TidegateError
+from tidegate.files import why
 
 SYSTEM = Path(__file__).with_name("system")
-_NAME = "marker"
+EXPERIMENT = Path(__file__).with_name("experiment")
+_MARKER = "marker"
+_BUFFERS = "buffers"
 
 
 def new_system(name: str, folder: Path) -> Path:
     """Make the folder of a system in `folder`, and give it.
 
-    It is found where `tidegate.systems` looks: in its own folder, and in those that the environment variable TIDEGATE_SYSTEMS names.
+    It is found where `tidegate.systems` looks: in its own folder, and in those that the environment variable TIDEGATE_SYSTEMS names; and
+    `tidegate run ./NAME:threshold` finds it wherever it is.
     """
+    _demand_name("system", name)
+    place = folder / name
+    title = "".join(part.capitalize() for part in name.split("_"))
+    _copy(
+        SYSTEM,
+        folder,
+        [place],
+        lambda path: f"{name}/{path.replace(_MARKER, name)}",
+        lambda text: text.replace(_MARKER, name).replace(_MARKER.capitalize(), title),
+    )
+    return place
+
+
+def new_experiment(name: str, folder: Path) -> Path:
+    """Write an experiment and its test into `folder`, and give the experiment's file."""
+    _demand_name("experiment", name)
+    place = folder / f"{name}.py"
+    _copy(
+        EXPERIMENT,
+        folder,
+        [place, folder / f"test_{name}.py"],
+        lambda path: path.replace(_BUFFERS, name),
+        lambda text: re.sub(rf"\b{_BUFFERS}\b(?!_bdp)", name, text),
+    )
+    return place
+
+
+def _demand_name(what: str, name: str) -> None:
     if re.fullmatch(r"[a-z][a-z0-9_]*", name) is None:
         raise TidegateError(
-            f"a system cannot be named {name!r}; give lower-case letters, digits and _, a letter first"
+            f"a{'n' if what[0] in 'aeiou' else ''} {what} cannot be named {name!r}; "
+            "give lower-case letters, digits and _, a letter first"
         )
-    place = folder / name
-    if place.exists():
-        raise TidegateError(f"{place} is there already; give another name or folder")
-    title = "".join(part.capitalize() for part in name.split("_"))
+
+
+def _copy(
+    template: Path,
+    folder: Path,
+    places: list[Path],
+    named: Callable[[str], str],
+    changed: Callable[[str], str],
+) -> None:
+    """Copy the files of a template under other names, with other texts; all of them or none."""
+    for place in places:
+        if place.exists():
+            raise TidegateError(f"{place} is there already; give another name or folder")
     try:
-        for source in sorted(SYSTEM.rglob("*")):
+        for source in sorted(template.rglob("*")):
             if source.is_dir() or "__pycache__" in source.parts:
                 continue
-            file = place / str(source.relative_to(SYSTEM)).replace(_NAME, name)
+            file = folder / named(str(source.relative_to(template)))
             file.parent.mkdir(parents=True, exist_ok=True)
-            text = source.read_text()
-            file.write_text(text.replace(_NAME, name).replace(_NAME.capitalize(), title))
+            file.write_text(changed(source.read_text()))
     except OSError as error:
-        raise TidegateError(f"{place} cannot be written: {error.strerror or error}") from None
-    return place
+        for place in places:
+            if place.is_dir():
+                shutil.rmtree(place, ignore_errors=True)
+            elif place.is_file():
+                place.unlink()
+        raise TidegateError(f"{places[0]} cannot be written: {why(error)}") from None

@@ -1,0 +1,97 @@
+"""Code that is not Tidegate's: which it is, and errors in it as one message with the file and line.
+
+Users' code runs in the middle of ours: experiments, controllers, measurements. What it raises is not a bug of Tidegate's, and a traceback
+through our files would hide the one line that matters.
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tidegate import systems
+from tidegate._core import TidegateError
+
+PACKAGE = Path(__file__).resolve().parents[1]
+LIBRARIES = {
+    PACKAGE,
+    *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+}
+_roots: set[Path] = {Path(folder).resolve() for folder in systems.ELSEWHERE}
+
+
+def add_root(folder: Path) -> None:
+    """Files in this folder are users' code from now on."""
+    _roots.add(folder.resolve())
+
+
+def _is_users(name: str) -> bool:
+    """Whether a file is a user's: the innermost folder that is known, above it, is one of theirs."""
+    for folder in Path(name).resolve().parents:
+        if folder in _roots:
+            return True
+        if folder in LIBRARIES:
+            return False
+    return False
+
+
+def shown(path: str | Path) -> str:
+    """A file as a message names it: from here on if it is below, and in full elsewhere."""
+    name = os.path.relpath(path)
+    return str(path) if name.startswith("..") else name
+
+
+def place(error: BaseException) -> str | None:
+    """File and line in users' code that an error comes from; `None` if it comes from ours."""
+    if isinstance(error, SyntaxError) and error.filename is not None and _is_users(error.filename):
+        return f"{shown(error.filename)}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [frame for frame in frames if _is_users(frame.filename)]
+    if not users:
+        return None
+    if not isinstance(error, TidegateError):
+        # Numpy and the like are at whoever called them.
+        ours = [
+            frame
+            for frame in frames
+            if _is_users(frame.filename) or Path(frame.filename).is_relative_to(PACKAGE)
+        ]
+        if ours[-1] is not users[-1]:
+            return None
+    return f"{shown(users[-1].filename)}:{users[-1].lineno}"
+
+
+def told(error: BaseException) -> BaseException:
+    """The error, or a `TidegateError` that says where in users' code it comes from."""
+    if isinstance(error, KeyboardInterrupt | MemoryError) or getattr(error, "placed", False):
+        return error
+    where = place(error)
+    if where is None:
+        return error
+    if isinstance(error, SystemExit):
+        text = f"{where}: ends the process ({error!r}); raise an error, and put what a script does under `if __name__ == '__main__'`"
+    elif isinstance(error, TidegateError):
+        text = f"{where}: {error}"
+    elif isinstance(error, SyntaxError):
+        text = f"{where}: {type(error).__name__}: {error.msg}"
+    else:
+        text = f"{where}: {type(error).__name__}: {error}".rstrip(": ")
+    made = TidegateError(text)
+    made.placed = True  # type: ignore[attr-defined]
+    return made
+
+
+@contextmanager
+def blamed() -> Iterator[None]:
+    """Errors of users' code come out of this as `TidegateError` with their place."""
+    try:
+        yield
+    except BaseException as error:
+        other = told(error)
+        if other is error:
+            raise
+        raise other from None

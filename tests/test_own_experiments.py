@@ -1,0 +1,197 @@
+"""Experiments and systems that are the user's: of files, of folders, of installed packages; and what their mistakes are told as."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from conftest import Run
+from tidegate import TidegateError, experiments
+from tidegate.experiments import files
+from tidegate.templates import new_experiment, new_system
+
+PLAN = """
+from matplotlib.figure import Figure
+from tidegate.experiments import Case, Plan
+from tidegate.network import Network
+
+def net():
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    net.link(a, b, rate="10 Mbit/s", delay="5 ms")
+    net.tcp(a, b)
+    return net
+
+def row(result):
+    return {"goodput": result.flows["goodput_mbps"].item()}
+"""
+ENDS = """
+def mine(duration_ms: int = 100):
+    return Plan([Case("one", net(), f"{duration_ms} ms", row)], lambda rows: [], lambda runs: Figure())
+"""
+
+
+def written(folder: Path, text: str, name: str = "my.py") -> Path:
+    file = folder / name
+    file.write_text(dedent(text))
+    return file
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_function_of_a_file_runs_and_is_drawn_again(here: Path, tidegate: Run) -> None:
+    written(here, PLAN + ENDS)
+    ran = tidegate("run", "./my.py:mine", "--set", "duration_ms=200", "--json")
+    assert ran.code == 0, ran.err
+    answer = json.loads(ran.out)
+    assert (answer["experiment"], answer["parameters"]["duration_ms"]) == ("my.mine", 200)
+    assert 0 < answer["rows"][0]["goodput"] < 10
+    assert answer["out"] == "runs/my.mine"
+    assert tidegate("plot", "runs/my.mine").out.strip() == "runs/my.mine/figure.png"
+
+
+def test_a_file_s_experiments_are_listed(here: Path, tidegate: Run) -> None:
+    decorated = '\nfrom tidegate.experiments import experiment\n\n@experiment("our.other")\ndef other() -> Plan:\n    """Another."""\n    return mine()\n'
+    written(here, PLAN + ENDS.replace("100):", "100) -> Plan:") + decorated)
+    listed = json.loads(tidegate("list", "./my.py", "--json").out)["experiments"]
+    assert sorted(one["name"] for one in listed) == ["my.mine", "our.other"]
+    ran = tidegate("run", "my.py")
+    assert ran.code == 1
+    assert "my.py has 2 experiments; give one of" in ran.err
+    assert tidegate("run", "my.py:other").code == 0
+
+
+def test_two_files_of_one_name_are_two(here: Path) -> None:
+    for folder, rate in (("a", "10 Mbit/s"), ("b", "20 Mbit/s")):
+        (here / folder).mkdir()
+        written(here / folder, (PLAN + ENDS).replace("10 Mbit/s", rate))
+    fast, slow = (
+        experiments.run(f"{folder}/my.py:mine", {}, seeds=[1], out=here / f"run-{folder}") for folder in "ba"
+    )
+    assert fast["rows"][0]["goodput"] > slow["rows"][0]["goodput"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def mine(:\n", "my.py:1: SyntaxError: invalid syntax"),
+        ("\nimport nothing_of_that_name\n", "my.py:2: ModuleNotFoundError: No module named"),
+        ("raise SystemExit(3)\n", "my.py:1: ends the process"),
+        (
+            PLAN + "def mine():\n    return {}\n",
+            "my.py:15: mine returns a dict; return a tidegate.experiments.Plan",
+        ),
+        (PLAN + "def mine():\n    1 / 0\n", "my.py:16: ZeroDivisionError: division by zero"),
+        (PLAN + "def mine(x):\n    1 / 0\n", "my.py:15: mine: the parameter x has no default; give it one"),
+        (PLAN + "def mine(x=None):\n    1 / 0\n", "my.py:15: mine: the default of x is None; give a number"),
+        (PLAN + "def yours():\n    1 / 0\n", "my.py has no experiment 'mine'; it has none"),
+        (PLAN.replace('"goodput_mbps"', '"good"') + ENDS, "my.py:14: ColumnNotFoundError: "),
+        (PLAN.replace('"10 Mbit/s"', '"10"') + ENDS, "my.py:9: "),
+        (PLAN.replace("net.tcp(a, b)", "net.tcp(a, b, cc=1)") + ENDS, "my.py:10: TypeError: "),
+        (PLAN.replace("net.tcp(a, b)", "net.at('1 ms', lambda: {}['x'])") + ENDS, "my.py:10: KeyError: 'x'"),
+        (PLAN + ENDS.replace("lambda rows: []", "lambda rows: rows['x']"), "my.py:17: TypeError: "),
+        (PLAN + ENDS.replace("Figure()", "Figur()"), "my.py:17: NameError: name 'Figur'"),
+    ],
+)
+def test_a_user_s_mistake_is_one_line_with_its_place(here: Path, tidegate: Run, text: str, said: str) -> None:
+    (here / "my.py").write_text(text)
+    ran = tidegate("run", "./my.py:mine")
+    assert ran.code == 1, ran.err
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+    assert "bug" not in ran.err
+
+
+def test_mistakes_in_processes_of_their_own_have_a_place_too(here: Path) -> None:
+    """Runs that are side by side are in other processes, from which no traceback comes."""
+    text = PLAN.replace('"goodput_mbps"', '"good"') + ENDS
+    written(
+        here,
+        text.replace('[Case("one", net()', "[Case(n, net()").replace("row)]", 'row) for n in ("a", "b")]'),
+    )
+    command = [sys.executable, "-m", "tidegate", "run", "my.py:mine", "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert json.loads(ran.stdout)["error"]["place"] == "my.py:14"
+
+
+@pytest.mark.parametrize("name", ["nothing.py", "./nothing:x", "./"])
+def test_what_is_not_there(here: Path, name: str) -> None:
+    with pytest.raises(TidegateError, match=r"there is no such file|is not the folder of a system"):
+        files.of_reference(name)
+
+
+def test_new_things_run_and_test_at_once(here: Path, tidegate: Run) -> None:
+    told = tidegate("new", "experiment", "mine").out
+    assert "tidegate run ./mine.py --quick" in told
+    ran = tidegate("run", "./mine.py", "--quick", "--set", "duration_s=3", "--json")
+    assert [claim["holds"] for claim in json.loads(ran.out)["claims"]] == [True]
+    again = tidegate("new", "experiment", "mine")
+    assert (again.code, "is there already" in again.err) == (1, True)
+    assert "mine.py" in tidegate("new", "system", "ecn_step", "--dir", "sub", "--json").out.replace(
+        "ecn_step", "mine.py"
+    )
+    listed = json.loads(tidegate("list", "./sub/ecn_step", "--json").out)["experiments"]
+    assert [one["name"] for one in listed] == ["ecn_step.threshold"]
+    assert (here / "sub/ecn_step/ecn_step.p4").exists()
+
+
+@pytest.mark.slow
+def test_the_test_of_a_new_experiment_passes(here: Path) -> None:
+    new_experiment("queue_lengths", here)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_queue_lengths.py"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+
+
+def package(site: Path, name: str, entry: str) -> None:
+    """As an installed package says that it has something for others."""
+    about = site / f"{name}-1.2.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+    (about / "entry_points.txt").write_text(entry)
+
+
+def listed(site: Path, *words: str) -> tuple[dict[str, Any], str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-m", "tidegate", "list", *words, "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=site)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout), ran.stderr
+
+
+def test_packages_bring_experiments_and_systems_and_broken_ones_break_no_others(tmp_path: Path) -> None:
+    new_system("blink", tmp_path)
+    package(tmp_path, "blink-system", "[tidegate.systems]\nblink = blink\n")
+    written(tmp_path, PLAN + ENDS, "lab_rates.py")
+    package(tmp_path, "lab-rates", "[tidegate.experiments]\nlab.rates = lab_rates:mine\n")
+    written(tmp_path, "\n1 / 0\n", "broken.py")
+    package(tmp_path, "broken-one", "[tidegate.experiments]\nbroken = broken\n")
+    package(tmp_path, "absent-one", "[tidegate.systems]\nabsent = not_there\n")
+    package(tmp_path, "second-meter", "[tidegate.systems]\nmeter = blink\n")
+    found, warned = listed(tmp_path)
+    names = {one["name"] for one in found["experiments"]}
+    assert {"blink.threshold", "lab.rates", "meter.rates", "aqm.phases"} <= names
+    lines = warned.splitlines()
+    assert len(lines) == len(found["left_out"]) == 3
+    assert any(
+        "the package broken-one 1.2 is left out" in line and "broken.py:2: ZeroDivisionError" in line
+        for line in lines
+    )
+    assert any(
+        "the package absent-one 1.2" in line and "there is no module not_there" in line for line in lines
+    )
+    assert any(
+        "the package second-meter 1.2" in line and "there is a system meter already" in line for line in lines
+    )
