@@ -48,7 +48,12 @@ COMMAND = typer.main.get_command(app)
 
 
 # The changelog has commands of the past, and a template names of systems that are still to be made.
-NOW = [page for page in PAGES if page.name != "CHANGELOG.md" and "templates" not in page.parts]
+# test_extending.py runs the tutorial, whose steps need those before them.
+NOW = [
+    page
+    for page in PAGES
+    if page.name not in ("CHANGELOG.md", "extending.md") and "templates" not in page.parts
+]
 
 
 def python_blocks(page: Path) -> list[str]:

@@ -112,7 +112,7 @@ def run(
     experiment: Annotated[
         str,
         typer.Argument(
-            metavar="EXPERIMENT",
+            metavar="SYSTEM.EXPERIMENT",
             help="An experiment of `tidegate list`, or one of a file or folder of yours: ./my.py, ./my.py:function, ./folder:function.",
         ),
     ],
@@ -132,7 +132,7 @@ def run(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder for the results.  [default: runs/EXPERIMENT]",
+            help="Folder for the results.  [default: runs/SYSTEM.EXPERIMENT]",
             show_default=False,
         ),
     ] = None,
