@@ -8,7 +8,9 @@ import typer
 
 from tidegate import _core
 from tidegate.cli.completion import complete, completion
+from tidegate.cli.doctor import doctor
 from tidegate.cli.experiments import claims, clean, list_experiments, plot, run
+from tidegate.cli.lab import lab
 from tidegate.cli.new import new
 from tidegate.cli.programs import check, replay, stf
 from tidegate.monitor import monitor
@@ -45,6 +47,7 @@ app.command()(stf)
 app.command()(replay)
 app.command()(monitor)
 app.command()(switch)
+app.command()(lab)
 app.add_typer(agent)
 app.command(name="list")(list_experiments)
 app.command()(run)
@@ -52,5 +55,6 @@ app.command()(clean)
 app.command()(plot)
 app.command()(claims)
 app.add_typer(new)
+app.command()(doctor)
 app.command()(completion)
 app.command(hidden=True)(complete)

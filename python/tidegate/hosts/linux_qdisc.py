@@ -74,13 +74,25 @@ def why_not(kind: QdiscKind) -> str | None:
     for program, package in (("tc", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux")):
         if kernel.missing_program(program) is not None:
             return f"{program} is not installed; on Debian and Ubuntu: apt install {package}"
-    tried = Qdisc(kind, "10 Mbit/s", "100 kB", "100 kB")
-    lines = " && ".join(f"tc {words}" for words in commands(tried, "lo"))
-    done = subprocess.run(["unshare", "--net", "sh", "-c", lines], capture_output=True, text=True)
+    said = _against(commands(Qdisc(kind, "10 Mbit/s", "100 kB", "100 kB"), "lo"))
+    return None if said is None else f"this kernel does not take {kind} ({said}); it needs {NEEDS[kind]}"
+
+
+def why_not_plain(name: str) -> str | None:
+    """Why this machine has no such qdisc with its default settings; `None`: it has."""
+    if kernel.missing_program("tc") is not None:
+        return "tc is not installed; on Debian and Ubuntu: apt install iproute2"
+    said = _against([f"qdisc add dev lo root {name}"])
+    return None if said is None else f"this kernel does not take {name} ({said})"
+
+
+def _against(lines: list[str]) -> str | None:
+    """What is said against these lines of `tc`, in a namespace of their own; `None`: nothing."""
+    text = " && ".join(f"tc {words}" for words in lines)
+    done = subprocess.run(["unshare", "--net", "sh", "-c", text], capture_output=True, text=True)
     if done.returncode == 0:
         return None
-    said = (done.stderr.strip().splitlines() or ["tc says nothing"])[0]
-    return f"this kernel does not take {kind} ({said}); it needs {NEEDS[kind]}"
+    return (done.stderr.strip().splitlines() or ["tc says nothing"])[0]
 
 
 def install(qdisc: Qdisc, interface: str, namespace: str) -> None:

@@ -153,7 +153,7 @@ def set_up(request: SetUp) -> None:
         for place, program in enumerate(request.egress):
             run = {"fd": program, "name": f"tidegate-{place}", "direct_action": True}
             ip.tc("add-filter", "bpf", index, parent=CLSACT_EGRESS, prio=1 + place, protocol=ETH_P_ALL, **run)
-        ip.addr("add", index=index, address=request.address, prefixlen=8)
+        ip.addr("add", index=index, address=request.address, prefixlen=request.prefix)
         add_neighbours(index, request.neighbours)
         for route in request.routes:
             wanted = {

@@ -79,6 +79,8 @@ class SetUp:
     """Names below /proc/sys/net, and values."""
     egress: tuple[int, ...] = ()
     """Egress BPF programs: file descriptors of the lab's process."""
+    prefix: int = 8
+    """Length of the prefix that is reached without a router."""
 
 
 @dataclass(frozen=True)

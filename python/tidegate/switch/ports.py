@@ -38,6 +38,8 @@ class SwitchPort:
     """Egress rate; `None`: as fast as the interface takes frames."""
     delay: units.Time = 0
     """Additional egress delay."""
+    both: bool = False
+    """Whether rate and delay hold for what comes as well: the other end of the link has none of its own."""
 
 
 def parse_port(text: str, mode: Mode = Mode.AUTO) -> SwitchPort:

@@ -59,8 +59,8 @@ class LiveSwitch:
             host = self.core.host(port.interface)
             rate = NO_RATE if port.rate is None else units.rate(port.rate)
             framing = 0 if port.rate is None else 14
-            come = Wire(NO_RATE, 0, None, None, framing=0, mtu=LONGEST)
             go = Wire(rate, units.time(port.delay), queue_packets, queue_bytes, framing=framing, mtu=LONGEST)
+            come = go if port.both else Wire(NO_RATE, 0, None, None, framing=0, mtu=LONGEST)
             self.core.link(host, self.node, come, go, b_number=port.number)
             self._wiring.append((host, port.netns, port.interface, port.kind))
         self.control = _core.SwitchControl.of_switch(self.core, self.node)

@@ -1,0 +1,70 @@
+"""The P4 program of a switch: given by hand, named by the topology or the runtime file, or the only one there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidegate._core import TidegateError
+from tidegate.exercises.reading import load
+from tidegate.exercises.topology import Switch, Topology
+
+COMPILED = (".p4.p4info.txtpb", ".p4.p4info.txt", ".p4info.txtpb", ".p4info.txt", ".p4info", ".json", ".p4")
+"""Ends of files that the reference compiler makes of a program."""
+
+
+def folders(topology: Topology) -> list[Path]:
+    """Where the files are looked for that it names: the folder that the command is in, that of the topology, and the one above."""
+    here = topology.path.resolve().parent
+    return list(dict.fromkeys((Path.cwd(), here, here.parent)))
+
+
+def find(topology: Topology, name: str) -> Path | None:
+    """A file that the topology names."""
+    return next((folder / name for folder in folders(topology) if (folder / name).is_file()), None)
+
+
+def demand(topology: Topology, name: str, of: str) -> Path:
+    """The same, which is to be there."""
+    found = find(topology, name)
+    if found is None:
+        looked = ", ".join(map(str, folders(topology)))
+        raise TidegateError(f"{topology.path}: {of} names {name}, which is in none of {looked}")
+    return found
+
+
+def program_of(topology: Topology, switch: Switch, given: Path | None) -> Path:
+    """The program's source."""
+    if given is not None and switch.program is None:
+        return given
+    if switch.program is not None:
+        return _source(topology, switch.program, f"switches.{switch.name}.program")
+    if switch.runtime is not None:
+        about = load(demand(topology, switch.runtime, f"switches.{switch.name}.runtime_json"))
+        for key in ("p4info", "bmv2_json"):
+            if isinstance(about.get(key), str):
+                return _source(topology, about[key], f"{switch.runtime}: {key}")
+    for folder in folders(topology):
+        there = sorted(folder.glob("*.p4"))
+        if len(there) == 1:
+            return there[0]
+    raise TidegateError(
+        f"{topology.path}: no program is named for {switch.name}; give --program PROG.p4, or write "
+        f'"program": "PROG.p4" at switches.{switch.name}'
+    )
+
+
+def _source(topology: Topology, name: str, of: str) -> Path:
+    """The source of what a file names: itself, or what it was compiled from."""
+    ending = next((end for end in COMPILED if name.endswith(end)), None)
+    if ending is None:
+        raise TidegateError(f"{topology.path}: {of}: {name} is no P4 program, and none is made of one")
+    stem = name.removesuffix(ending)
+    tried = [f"{stem}.p4", f"{Path(stem).name}.p4"]
+    for one in tried:
+        found = find(topology, one)
+        if found is not None:
+            return found
+    raise TidegateError(
+        f"{topology.path}: {of} names {name}; its source {tried[-1]} is in none of "
+        f"{', '.join(map(str, folders(topology)))}; give --program PROG.p4"
+    )

@@ -1,0 +1,71 @@
+"""JSON files that people write: read with the place of what is wrong in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tidegate._core import TidegateError
+from tidegate.files import why
+from tidegate.suggest import did_you_mean
+
+T = TypeVar("T")
+LARGEST = 16 << 20
+KINDS = {dict: "an object", list: "a list", str: "a text", int: "a whole number", bool: "true or false"}
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The object in a file; raises `TidegateError` with line and column."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise TidegateError(f"{path}: {why(error)}") from None
+    if len(data) > LARGEST:
+        raise TidegateError(f"{path}: has more than {LARGEST} bytes")
+    try:
+        found = json.loads(data.decode())
+    except UnicodeDecodeError as error:
+        raise TidegateError(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise TidegateError(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise TidegateError(f"{path}: is nested too deeply") from None
+    return Place(path).expect(found, dict)
+
+
+class Place:
+    """Where in a file a value stands, for messages: `topology.json: hosts.h1.ip`."""
+
+    def __init__(self, path: Path, *keys: object) -> None:
+        self._path = path
+        self._keys = keys
+
+    def __truediv__(self, key: object) -> Place:
+        return Place(self._path, *self._keys, key)
+
+    def __str__(self) -> str:
+        text = ""
+        for key in self._keys:
+            text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else str(key)
+        return f"{self._path}: {text}" if text else str(self._path)
+
+    def wrong(self, what: str) -> TidegateError:
+        """The error of what stands here."""
+        return TidegateError(f"{self}: {what}")
+
+    def expect(self, value: object, kind: type[T]) -> T:
+        """The value, which is to be of this kind."""
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise self.wrong(f"{json.dumps(value)[:60]} is not {KINDS[kind]}")
+        return value
+
+    def known(self, found: dict[str, Any], names: Collection[str]) -> None:
+        """Refuse what has another name than these."""
+        for name in found:
+            if name not in names:
+                raise self.wrong(
+                    f"there is no {name!r}; {did_you_mean(name, names)}known: {', '.join(names)}"
+                )

@@ -1,0 +1,77 @@
+"""`tidegate doctor`: what it looks for, what it says against it, and the cures."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+import pytest
+
+from conftest import Run
+from namespaces import needs_root
+from tidegate.doctor import kernel, programs, report
+from tidegate.doctor.report import Finding, State
+from tidegate.lab import kernel as lab_kernel
+
+
+def states(findings: list[Finding]) -> dict[str, State]:
+    return {one.name: one.state for one in findings}
+
+
+def test_without_root_nothing_is_tried_that_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab_kernel, "capabilities", lambda: 0)
+    found = [*kernel.privileges(), *kernel.features(), *kernel.qdiscs(), *kernel.congestion_controls()]
+    said = states(found)
+    assert said["privileges"] is said["privileges of the agent"] is State.MISSING
+    assert said["lab"] is said["AF_XDP, generic"] is said["cake"] is State.UNKNOWN
+    assert {one.cure for one in found if one.state is State.UNKNOWN} == {kernel.SUDO}
+    assert said["reno"] is State.WORKS
+
+
+def test_a_program_that_is_missing_has_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = {one.name: one for one in programs.tools()}
+    assert not any(one.works for one in found.values())
+    assert found["iperf3"].cure == "on Debian and Ubuntu: apt install iperf3"
+    assert found["ip"].cure.endswith("apt install iproute2")
+
+
+def test_extras_are_those_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs = ["typer>=0.15", 'no-such-package>=1; extra == "one"', "typer>=0.15 ; extra == 'two'"]
+    monkeypatch.setattr(metadata, "requires", lambda name: needs)
+    one, two = programs.packages()
+    assert (one.name, one.state, one.said) == ("one", State.MISSING, "without no-such-package")
+    assert one.cure == 'pip install "tidegate[one]"'
+    assert (two.name, two.state) == ("two", State.WORKS)
+
+
+def test_uses_say_what_they_lack() -> None:
+    names = {name for use in report.USES for name in use.needs}
+    findings = [Finding("g", name, State.MISSING if name == "clang" else State.WORKS) for name in names]
+    against = {use.name: [one.name for one in lacks] for use, lacks in report.uses(findings)}
+    assert against["tidegate agent (pacing of this host)"] == ["clang"]
+    assert against["tidegate switch"] == []
+
+
+def test_settings_that_are_too_small_have_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"/proc/sys/net/ipv4/tcp_rmem": "4096 131072 212992", "/proc/sys/kernel/sched_rt_runtime_us": "0"}
+    monkeypatch.setattr(kernel, "_text", lambda path: texts.get(path, "1 1 99999999"))
+    found = {one.name: one for one in kernel.settings()}
+    assert found["net.ipv4.tcp_rmem"].cure.startswith("sysctl -w net.ipv4.tcp_rmem='4096 131072")
+    assert found["net.ipv4.tcp_wmem"].works
+    assert found["kernel.sched_rt_runtime_us"].cure == "sysctl -w kernel.sched_rt_runtime_us=950000"
+
+
+@needs_root
+def test_all_of_it_on_this_machine(tidegate: Run) -> None:
+    said = tidegate("doctor", "--json", process=True)
+    assert said.code == 0, said.err
+    findings = {one["name"]: one for one in said.json["findings"]}
+    assert len(findings) == len(said.json["findings"])
+    assert {name for use in report.USES for name in use.needs} <= findings.keys()
+    # As root each feature has been tried, and each that is missing has a cure.
+    assert findings["lab"]["state"] == findings["AF_PACKET"]["state"] == "works"
+    for one in findings.values():
+        assert one["state"] in ("works", "missing") or one["group"] == "Python packages", one
+        assert (one["cure"] == "") == (one["state"] == "works"), one
+    text = tidegate("doctor", process=True).out
+    assert text.startswith("ok compile, test and replay P4; simulate\n")
