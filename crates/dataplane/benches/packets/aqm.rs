@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 
 use dataplane::pipeline::{Output, Pipeline, QueueInfo, Received, Work};
-use dataplane::state::exact::Exact;
 use p4lang::ir::EntryMatch;
 use wire::packet::Written;
 
 use crate::by_hand::{be16, be48};
+use crate::map::Exact;
 use crate::{BATCH, Figure, race, setup};
 
 const WAITING: usize = 32;
@@ -38,6 +38,7 @@ const P: u64 = ONE / 10;
 const CE: u8 = 3;
 const INFO: QueueInfo = QueueInfo { enq_qdepth: WAITING as u32, deq_qdepth: WAITING as u32 };
 
+#[derive(Clone, Copy)]
 struct Config {
     period: u64,
     target: i64,
@@ -87,6 +88,8 @@ struct Hand {
     marked: Vec<u64>,
     dropped: [Vec<u64>; 2],
     bins: Vec<u64>,
+    /// By what `aqm` leads to.
+    configs: Vec<Config>,
     waiting: VecDeque<Waiting>,
     pool: Vec<Vec<u8>>,
 }
@@ -147,8 +150,8 @@ impl Hand {
         self.bins[slot * BINS + bin as usize] += 1;
         let ecn = frame[15] & 3;
         let (mut marks, mut drops) = (false, false);
-        if self.aqm.get(&[port.into()]).is_some() {
-            let config = &CONFIG;
+        if let Some(config) = self.aqm.get(&[port.into()]) {
+            let config = self.configs[config as usize];
             let port = port as usize;
             let mut base = self.p[port];
             let elapsed = now.wrapping_sub(self.updated[port]) & 0xffff_ffff_ffff;
@@ -254,6 +257,7 @@ fn contenders() -> (Native, Hand) {
         marked: vec![0; SLOTS],
         dropped: [vec![0; SLOTS], vec![0; SLOTS]],
         bins: vec![0; SLOTS * BINS],
+        configs: vec![CONFIG],
         waiting: VecDeque::new(),
         pool: Vec::new(),
     };

@@ -9,6 +9,7 @@ mod by_hand;
 mod crc;
 mod fair;
 mod load;
+mod map;
 mod meter;
 mod monitor;
 mod pacing;

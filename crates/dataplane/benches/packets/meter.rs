@@ -2,12 +2,12 @@
 //! packets that only the last table knows. Refill by the time, early marking, second chance.
 
 use dataplane::pipeline::Pipeline;
-use dataplane::state::exact::Exact;
 use dataplane::state::lpm::Lpm;
 use p4lang::ir::EntryMatch;
 use units::SplitMix;
 
 use crate::by_hand::{be16, be32, be48};
+use crate::map::Exact;
 use crate::{BATCH, Figure, check, drive, drive_by_hand, race, setup};
 
 const FLOWS: usize = 4096;

@@ -2,10 +2,10 @@
 //! packets to a port that is not managed. Joins, leaves and notices are rare, and not measured.
 
 use dataplane::pipeline::Pipeline;
-use dataplane::state::exact::Exact;
 use p4lang::ir::EntryMatch;
 
 use crate::by_hand::{be16, be32, be48};
+use crate::map::Exact;
 use crate::{BATCH, Figure, check, drive, drive_by_hand, race, setup};
 
 const MAC: u64 = 0x0200_0000_0001;

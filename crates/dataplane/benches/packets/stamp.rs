@@ -3,10 +3,10 @@
 
 use dataplane::hash::csum16;
 use dataplane::pipeline::Pipeline;
-use dataplane::state::exact::Exact;
 use p4lang::ir::EntryMatch;
 
 use crate::by_hand::{be16, be48};
+use crate::map::Exact;
 use crate::{BATCH, Figure, check, drive, drive_by_hand, race, setup};
 
 const MAC: u64 = 0x0200_0000_0001;

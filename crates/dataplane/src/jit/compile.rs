@@ -14,7 +14,7 @@ use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use p4lang::ir::{ControlId, MeterUnit, ParserId, Program, StackId, Table, TableAction, VarId};
 
 use super::JitError;
-use super::function::{Gen, NativePath, Region};
+use super::function::{Gen, NativePath};
 use super::native::Native;
 use super::parser::error_code;
 use super::written::written;
@@ -51,17 +51,15 @@ pub struct Paths {
     pub(super) depart: BlockFn,
 }
 
-/// What the lookup helper knows of a table.
+/// What helpers know of a table.
 pub(crate) struct TableShape {
-    pub key_words: usize,
     /// Words of action data of each action.
     pub action_words: Vec<usize>,
-    /// Whether hits are recorded.
-    pub tracked: bool,
     pub meter: Option<MeterUnit>,
 }
 
 impl TableShape {
+    /// Whether hits are recorded.
     pub fn tracked(table: &Table) -> bool {
         table.direct_counter.is_some() || table.direct_meter.is_some() || table.support_timeout
     }
@@ -72,9 +70,7 @@ impl TableShape {
             params.iter().map(|param| words(program[param.var].width)).sum()
         };
         TableShape {
-            key_words: table.keys.iter().map(|key| words(key.expr.width)).sum(),
             action_words: table.actions.iter().map(data).collect(),
-            tracked: TableShape::tracked(table),
             meter: table.direct_meter.as_ref().map(|meter| meter.unit),
         }
     }
@@ -259,8 +255,7 @@ fn build(
     let b = FunctionBuilder::new(&mut context.func, builder);
     let mut g =
         Gen::new(program, layout, (&shape.stacks, &shape.written, &shape.read), b, target.default_call_conv);
-    let ctx = g.ctx;
-    g.frame = g.load(I64, Region::Context, ctx, offset_of!(Native, frame) as i32);
+    g.frame = g.load_ctx_fixed(offset_of!(Native, frame));
     match source {
         Source::Parser(id) => g.parser(&program[*id])?,
         Source::Control(id) => g.stmts(&program[*id].body)?,

@@ -148,9 +148,7 @@ impl Gen<'_, '_> {
                 self.b.ins().select(cond, then, otherwise)
             }
             ExprKind::VarbitEq(left, right) => self.varbit_eq(left, right),
-            ExprKind::PacketLength => {
-                self.load_ctx(std::mem::offset_of!(Native, packet_len), size_of::<usize>())
-            }
+            ExprKind::PacketLength => self.load_ctx_fixed(std::mem::offset_of!(Native, packet_len)),
         }
     }
 

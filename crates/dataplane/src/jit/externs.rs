@@ -13,7 +13,7 @@ use super::JitError;
 use super::function::{Gen, Limbs, Region};
 use super::native::{self, Native, vec_pointer};
 use super::services;
-use crate::state::{CounterCell, Register};
+use crate::state::{CounterCell, Register, State};
 
 impl Gen<'_, '_> {
     pub fn extern_call(&mut self, call: &ExternCall) -> Result<(), JitError> {
@@ -128,25 +128,23 @@ impl Gen<'_, '_> {
     fn cell(&mut self, register: RegisterId, index: &Expr) -> (Value, Option<Value>) {
         let declared = &self.program[register];
         let bytes = u64::from(declared.width.div_ceil(64)) * 8;
-        let ctx = self.ctx;
-        let all = self.load(I64, Region::Context, ctx, offset_of!(Native, registers) as i32);
+        let all = self.elements(offset_of!(State, registers) + vec_pointer::<Register>());
         let offset =
             register.index() * size_of::<Register>() + offset_of!(Register, cells) + vec_pointer::<u64>();
-        let cells = self.load(I64, Region::State, all, offset as i32);
+        let cells = self.load_fixed(I64, Region::State, all, offset as i32);
         self.element_at(cells, index, declared.size, bytes)
     }
 
     fn count(&mut self, counter: CounterId, index: &Expr) {
         let size = self.program[counter].size;
-        let ctx = self.ctx;
-        let all = self.load(I64, Region::Context, ctx, offset_of!(Native, counters) as i32);
+        let all = self.elements(offset_of!(State, counters) + vec_pointer::<Vec<CounterCell>>());
         let offset = counter.index() * size_of::<Vec<CounterCell>>() + vec_pointer::<CounterCell>();
-        let cells = self.load(I64, Region::State, all, offset as i32);
+        let cells = self.load_fixed(I64, Region::State, all, offset as i32);
         let (at, exists) = self.element_at(cells, index, size, size_of::<CounterCell>() as u64);
         let add = |g: &mut Self| {
             let region = Region::Counter(counter);
             let one = g.iconst(1);
-            let bytes = g.load_ctx(offset_of!(Native, wire_len), 8);
+            let bytes = g.load_ctx_fixed(offset_of!(Native, wire_len));
             for (offset, amount) in
                 [(offset_of!(CounterCell, packets), one), (offset_of!(CounterCell, bytes), bytes)]
             {

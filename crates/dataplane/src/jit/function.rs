@@ -7,6 +7,7 @@
 //! with a store.
 
 use std::collections::{HashMap, HashSet};
+use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
@@ -22,6 +23,7 @@ use smallvec::SmallVec;
 use crate::executor::{Part, View};
 use crate::jit::JitError;
 use crate::jit::known::{self, Limits};
+use crate::jit::native::Native;
 use crate::layout::Layout;
 use crate::refused::MAX_STACK;
 
@@ -230,6 +232,13 @@ impl<'a, 'f> Gen<'a, 'f> {
         self.b.ins().load(ty, flags, at, offset)
     }
 
+    /// As [`Gen::load`], of memory that nothing writes while the function runs, and that is there whenever it does: read where the value
+    /// is used, and again rather than kept.
+    pub fn load_fixed(&mut self, ty: Type, region: Region, at: Value, offset: i32) -> Value {
+        let flags = self.flags(region).with_readonly().with_can_move();
+        self.b.ins().load(ty, flags, at, offset)
+    }
+
     pub fn store(&mut self, region: Region, value: Value, at: Value, offset: i32) {
         let flags = self.flags(region);
         self.b.ins().store(flags, value, at, offset);
@@ -240,6 +249,18 @@ impl<'a, 'f> Gen<'a, 'f> {
         let ctx = self.ctx;
         let value = self.load(int(bytes), Region::Context, ctx, offset as i32);
         if bytes == 8 { value } else { self.b.ins().uextend(I64, value) }
+    }
+
+    /// As [`Gen::load_ctx`], of a field that stays as it is while the function runs.
+    pub fn load_ctx_fixed(&mut self, offset: usize) -> Value {
+        let ctx = self.ctx;
+        self.load_fixed(I64, Region::Context, ctx, offset as i32)
+    }
+
+    /// Where the elements of a `Vec` of the state are, given where in the state its pointer is.
+    pub fn elements(&mut self, pointer: usize) -> Value {
+        let state = self.load_ctx_fixed(offset_of!(Native, state));
+        self.load_fixed(I64, Region::State, state, pointer as i32)
     }
 
     pub fn store_ctx(&mut self, offset: usize, bytes: usize, value: Value) {
@@ -307,6 +328,11 @@ impl<'a, 'f> Gen<'a, 'f> {
     /// Limbs one after the other.
     pub fn load_limbs(&mut self, region: Region, at: Value, offset: i32, count: u32) -> Limbs {
         (0..count as i32).map(|k| self.load(I64, region, at, offset + k * 8)).collect()
+    }
+
+    /// As [`Gen::load_limbs`], see [`Gen::load_fixed`].
+    pub fn load_fixed_limbs(&mut self, region: Region, at: Value, offset: i32, count: u32) -> Limbs {
+        (0..count as i32).map(|k| self.load_fixed(I64, region, at, offset + k * 8)).collect()
     }
 
     pub fn jump(&mut self, to: Block) {

@@ -15,6 +15,7 @@ pub(crate) mod flat;
 pub(crate) mod function;
 pub(crate) mod helpers;
 mod known;
+mod lookup;
 pub(crate) mod native;
 pub(crate) mod packet;
 mod parser;

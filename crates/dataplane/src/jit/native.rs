@@ -7,8 +7,7 @@ use units::SplitMix;
 use super::compile::Compiled;
 use crate::context::{DropReason, Requests};
 use crate::state::meter::MeterCell;
-use crate::state::table::TableState;
-use crate::state::{CounterCell, Register, State};
+use crate::state::{CounterCell, State};
 
 /// All that a compiled block reads and writes apart from the frame. Lengths are bytes, `cursor` is bits.
 #[repr(C)]
@@ -41,9 +40,6 @@ pub(crate) struct Native {
     pub out_capacity: u64,
     /// Length of the packet as meters and counters see it.
     pub wire_len: u64,
-    pub registers: *const Register,
-    pub counters: *const Vec<CounterCell>,
-    pub tables: *const TableState,
     pub compiled: *const Compiled,
     /// For helpers: the buffer of `out`, the rest of what a packet's way needs, and the time in picoseconds.
     pub buffer: *mut Vec<u8>,
@@ -91,17 +87,13 @@ pub(crate) fn drop_reason(dropped: u32) -> Result<(), DropReason> {
     }
 }
 
-/// What a table lookup found.
+/// The action that an entry leads to by way of a profile.
 #[repr(C)]
 pub(crate) struct Outcome {
-    pub hit: u32,
+    /// Its data: limbs of each parameter in turn.
+    pub args: *const u64,
     /// Index among the table's actions.
     pub action: u32,
-    /// Of the table's direct meter.
-    pub colour: u32,
-    pub padding: u32,
-    /// The action's data: limbs of each parameter in turn.
-    pub args: *const u64,
 }
 
 /// Offset of the pointer to the elements within a `Vec<T>`.

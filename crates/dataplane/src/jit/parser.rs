@@ -51,9 +51,8 @@ struct Budget {
 impl Gen<'_, '_> {
     pub fn parser(&mut self, parser: &Parser) -> Result<(), JitError> {
         let unit = if whole_bytes(self.program, parser) { 8 } else { 1 };
-        let ctx = self.ctx;
-        let packet = self.load(I64, Region::Context, ctx, offset_of!(Native, packet) as i32);
-        let len = self.load_ctx(offset_of!(Native, packet_len), 8);
+        let packet = self.load_ctx_fixed(offset_of!(Native, packet));
+        let len = self.load_ctx_fixed(offset_of!(Native, packet_len));
         let end = if unit == 8 { len } else { self.shl_const(len, 3) };
         let cursor = self.b.declare_var(I64);
         let zero = self.iconst(0);

@@ -25,61 +25,51 @@ fn charge(native: &mut Native, cost: u64) -> bool {
     left.is_some()
 }
 
-/// Finds the action for a key, counts and meters the hit. `hash` chooses among the members of a group.
-pub unsafe extern "C" fn lookup(
-    native: *mut Native,
-    table: u64,
-    key: *const u64,
-    outcome: *mut Outcome,
-    hash: u64,
-) {
-    // SAFETY: see the module's comment; the key has the table's words, the outcome is the caller's own.
+/// Counts and meters a hit of the entry of a row; gives the meter's colour.
+pub unsafe extern "C" fn record(native: *mut Native, table: u64, row: *const u64) -> u64 {
+    // SAFETY: see the module's comment; the row is one of the table's.
     unsafe {
-        let compiled = &*(*native).compiled;
         let (now, wire_len) = ((*native).picoseconds, (*native).wire_len);
-        let all = &mut *(*native).state;
-        let id = TableId(table as u32);
-        let shape = &compiled.tables[table as usize];
-        let key = std::slice::from_raw_parts(key, shape.key_words);
-        let (entry, found, work) = all.tables[table as usize].lookup_action(key);
-        if !charge(&mut *native, work) {
-            return;
-        }
-        let (action, args) = match found {
-            Some(found) => found,
-            None => {
-                let target = all.tables[table as usize].lookup(key).target;
-                let table = &all.tables[table as usize];
-                let declared = &compiled.program[id];
-                let profile = declared.implementation.map(ProfileId::index);
-                let chosen = profile.and_then(|profile| all.profiles[profile].resolve(target, || hash));
-                chosen.unwrap_or(match table.default_target() {
-                    Target::Action { action, args } => (*action, &**args),
-                    _ => (declared.default_action.action, &[]),
-                })
-            }
-        };
-        let needed = shape.action_words.get(action as usize).copied().unwrap_or(0);
-        let args = if args.len() < needed { compiled.zeros.as_ptr() } else { args.as_ptr() };
-        outcome.write(Outcome { hit: u32::from(entry.is_some()), action, colour: 0, padding: 0, args });
-        if let Some(entry) = entry
-            && shape.tracked
-        {
-            let state = &mut all.tables[table as usize];
-            state.count_hit(entry, now, wire_len);
-            if let Some(unit) = shape.meter {
-                let amount = if unit == MeterUnit::Bytes { wire_len } else { 1 };
-                (*outcome).colour = state.meter_hit(entry, now, amount) as u32;
-            }
-        }
+        let state = &mut (&mut *(*native).state).tables[table as usize];
+        let Some(entry) = state.handle_of(row) else { return 0 };
+        state.count_hit(entry, now, wire_len);
+        let Some(unit) = (&*(*native).compiled).tables[table as usize].meter else { return 0 };
+        state.meter_hit(entry, now, if unit == MeterUnit::Bytes { wire_len } else { 1 }) as u64
     }
 }
 
-/// The row for a key of a table without profile whose hits are not recorded: see [`TableState::row`]. What that costs does
-/// not depend on the entries.
+/// Finds the action to which a row leads by way of the table's profile. `hash` chooses among the members of a group.
+pub unsafe extern "C" fn resolve(
+    native: *mut Native,
+    table: u64,
+    row: *const u64,
+    hash: u64,
+    outcome: *mut Outcome,
+) {
+    // SAFETY: see the module's comment; the row is one of the table's, the outcome is the caller's own.
+    unsafe {
+        let compiled = &*(*native).compiled;
+        let all = &*(*native).state;
+        let declared = &compiled.program[TableId(table as u32)];
+        let state = &all.tables[table as usize];
+        let entry = state.handle_of(row).and_then(|handle| state.entry(handle));
+        let target = entry.map_or(state.default_target(), |entry| entry.target());
+        let profile = declared.implementation.map(ProfileId::index);
+        let chosen = profile.and_then(|profile| all.profiles[profile].resolve(target, || hash));
+        let (action, args) = chosen.unwrap_or(match state.default_target() {
+            Target::Action { action, args } => (*action, &**args),
+            _ => (declared.default_action.action, &[]),
+        });
+        let needed = compiled.tables[table as usize].action_words.get(action as usize).copied().unwrap_or(0);
+        let args = if args.len() < needed { compiled.zeros.as_ptr() } else { args.as_ptr() };
+        outcome.write(Outcome { args, action });
+    }
+}
+
+/// The row for a key: see [`TableState::row`]. What that costs does not depend on the entries.
 pub unsafe extern "C" fn row(table: *const TableState, key: *const u64, words: usize) -> *const u64 {
     // SAFETY: see the module's comment; the table is one of the state's, the key has as many words as its keys.
-    unsafe { (*table).row(std::slice::from_raw_parts(key, words)).0.as_ptr() }
+    unsafe { (*table).row(std::slice::from_raw_parts(key, words)).0 }
 }
 
 /// As [`row`], for a table whose entries have priorities.
@@ -93,7 +83,7 @@ pub unsafe extern "C" fn dear_row(
     unsafe {
         let (row, work) = (*table).row(std::slice::from_raw_parts(key, words));
         charge(&mut *native, work);
-        row.as_ptr()
+        row
     }
 }
 

@@ -1,24 +1,19 @@
-//! Tables: exact keys of one word are searched in place, others by one call of the table's lookup; actions are chosen by index and
-//! compiled in place.
-//!
-//! A lookup gives the address of the row that the key leads to. Where a hit has to be recorded, or leads to an action by way of a
-//! profile, a helper that knows the table does all of that, and gives its result on the stack.
+//! Tables: a lookup gives the address of the row that the key leads to; where a hit has to be recorded, or leads to an action by way
+//! of a profile, a helper follows. Actions are chosen by index and compiled in place.
 
 use std::mem::offset_of;
 
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use cranelift_frontend::Switch;
-use p4lang::ir::{MatchKind, Place, TableId, ValueSetId, VarId};
+use p4lang::ir::{Place, TableId, ValueSetId, VarId};
 
 use super::JitError;
 use super::compile::TableShape;
 use super::function::{Gen, Limbs, Region};
-use super::native::{Native, Outcome, vec_pointer};
+use super::native::Outcome;
 use super::services;
-use crate::state::slots::{MULTIPLIER, Slot};
-use crate::state::table::{Searched, TableState, prioritised};
+use crate::state::rows::{Rows, Shape};
 
 impl Gen<'_, '_> {
     pub fn apply(
@@ -36,21 +31,6 @@ impl Gen<'_, '_> {
         for part in &table.keys {
             key.extend(self.limbs(&part.expr));
         }
-        let tracked = TableShape::tracked(table);
-        if table.implementation.is_none() && !tracked {
-            let row = self.row(id, &key);
-            let found = self.load(I64, Region::State, row, 0);
-            let was_hit = self.shr_const(found, 32);
-            let action = self.and_const(found, u64::from(u32::MAX));
-            let args = self.add_const(row, 8);
-            self.told(hit, was_hit, action_run, action);
-            return self.run_action(id, action, args);
-        }
-        let key = self.spill(&key);
-        let slot = self.stack(size_of::<Outcome>() as u64);
-        let outcome = self.stack_addr(slot);
-        let ctx = self.ctx;
-        let index = self.iconst(u64::from(id.0));
         let hash = match table.implementation.and_then(|profile| self.program[profile].selector.as_ref()) {
             Some(selector) => {
                 let hash = self.checksum(selector.algorithm, &table.selector, false);
@@ -58,25 +38,45 @@ impl Gen<'_, '_> {
             }
             None => self.iconst(0),
         };
-        self.call(services::lookup as *const u8, &[ctx, index, key, outcome, hash], false);
-        if prioritised(table) {
-            self.unless_exhausted();
-        }
-        let field = |g: &mut Self, offset: usize| {
-            let value = g.load(I32, Region::Scratch, outcome, offset as i32);
-            g.extend(value)
+        let row = self.row(id, &key);
+        let at = Shape::of(self.program, table).key as i32 * 8;
+        let found = self.load_fixed(I64, Region::State, row, at);
+        let was_hit = self.shr_const(found, 32);
+        let was_hit = match table.implementation {
+            Some(_) => self.and_const(was_hit, 1),
+            None => was_hit,
         };
-        let was_hit = field(self, offset_of!(Outcome, hit));
-        let action = field(self, offset_of!(Outcome, action));
-        let args = self.load(I64, Region::Scratch, outcome, offset_of!(Outcome, args) as i32);
-        if let Some(meter) = &table.direct_meter
-            && let Some(dst) = &meter.dst
-        {
-            let colour = field(self, offset_of!(Outcome, colour));
+        let mut action = self.and_const(found, u64::from(u32::MAX));
+        let mut args = self.add_const(row, i64::from(at) + 8);
+        if TableShape::tracked(table) {
             self.when(was_hit, |g| {
-                let limbs = g.extended_to(colour, dst);
-                g.write(dst, &limbs);
+                let (ctx, index) = (g.ctx, g.iconst(u64::from(id.0)));
+                let colour = g.call_value(services::record as *const u8, &[ctx, index, row]);
+                if let Some(dst) = table.direct_meter.as_ref().and_then(|meter| meter.dst.as_ref()) {
+                    let limbs = g.extended_to(colour, dst);
+                    g.write(dst, &limbs);
+                }
             });
+        }
+        if table.implementation.is_some() {
+            let chosen = [action, args].map(|known| {
+                let variable = self.b.declare_var(I64);
+                self.b.def_var(variable, known);
+                variable
+            });
+            let indirect = self.b.ins().band_imm_s(found, Rows::INDIRECT as i64);
+            self.when(indirect, |g| {
+                let slot = g.stack(size_of::<Outcome>() as u64);
+                let outcome = g.stack_addr(slot);
+                let (ctx, index) = (g.ctx, g.iconst(u64::from(id.0)));
+                g.call(services::resolve as *const u8, &[ctx, index, row, hash, outcome], false);
+                let action = g.load(I32, Region::Scratch, outcome, offset_of!(Outcome, action) as i32);
+                let action = g.extend(action);
+                let args = g.load(I64, Region::Scratch, outcome, offset_of!(Outcome, args) as i32);
+                g.b.def_var(chosen[0], action);
+                g.b.def_var(chosen[1], args);
+            });
+            [action, args] = chosen.map(|variable| self.b.use_var(variable));
         }
         self.told(hit, was_hit, action_run, action);
         self.run_action(id, action, args)
@@ -90,65 +90,6 @@ impl Gen<'_, '_> {
         if let Some(action_run) = action_run {
             self.write(&Place::Var(action_run), &[action]);
         }
-    }
-
-    /// The address of the row that a key leads to.
-    fn row(&mut self, id: TableId, key: &[Value]) -> Value {
-        let ctx = self.ctx;
-        let tables = self.load(I64, Region::Context, ctx, offset_of!(Native, tables) as i32);
-        let table = self.add_const(tables, (id.index() * size_of::<TableState>()) as i64);
-        let searched = Searched::new(vec_pointer::<Slot>(), vec_pointer::<u64>());
-        let exact = self.program[id].keys.iter().all(|key| key.kind == MatchKind::Exact);
-        match key {
-            // Without a key there are no entries.
-            [] => return self.load(I64, Region::State, table, searched.rows as i32),
-            [word] if exact => return self.search(table, &searched, *word),
-            _ => {}
-        }
-        let words = self.iconst(key.len() as u64);
-        let key = self.spill(key);
-        if prioritised(&self.program[id]) {
-            let row = self.call_value(services::dear_row as *const u8, &[ctx, table, key, words]);
-            self.unless_exhausted();
-            return row;
-        }
-        self.call_value(services::row as *const u8, &[table, key, words])
-    }
-
-    /// The address of the row for an exact key of one word: see [`crate::state::slots`].
-    fn search(&mut self, table: Value, searched: &Searched, key: Value) -> Value {
-        let slots = self.load(I64, Region::State, table, searched.slots as i32);
-        let shift = self.load(I64, Region::State, table, searched.shift as i32);
-        let rows = self.load(I64, Region::State, table, searched.rows as i32);
-        let high = self.shr_const(key, 32);
-        let spread = self.b.ins().bxor(key, high);
-        let multiplier = self.iconst(MULTIPLIER);
-        let product = self.b.ins().imul(spread, multiplier);
-        let first = self.b.ins().ushr(product, shift);
-        let place = self.b.declare_var(I64);
-        self.b.def_var(place, first);
-        let [look, other, next, found] = [(); 4].map(|()| self.block());
-        self.jump(look);
-        self.start(look);
-        let at = self.b.use_var(place);
-        let offset = self.b.ins().imul_imm_u(at, size_of::<Slot>() as i64);
-        let slot = self.b.ins().iadd(slots, offset);
-        let taken = self.load(I64, Region::State, slot, 0);
-        let row = self.load(I64, Region::State, slot, 8);
-        let same = self.b.ins().icmp(IntCC::Equal, taken, key);
-        self.branch(same, found, other);
-        self.start(other);
-        // The number of a free slot is the offset of the default's row.
-        self.branch(row, next, found);
-        self.start(next);
-        let behind = self.add_const(at, 1);
-        let ones = self.iconst(u64::MAX);
-        let mask = self.b.ins().ushr(ones, shift);
-        let behind = self.b.ins().band(behind, mask);
-        self.b.def_var(place, behind);
-        self.jump(look);
-        self.start(found);
-        self.b.ins().iadd(rows, row)
     }
 
     /// Chooses among the table's actions.
@@ -175,7 +116,7 @@ impl Gen<'_, '_> {
             let mut offset = 0;
             for param in &action.params {
                 let limbs = self.program[param.var].width.div_ceil(64);
-                let value = self.load_limbs(Region::State, args, offset, limbs);
+                let value = self.load_fixed_limbs(Region::State, args, offset, limbs);
                 self.write(&Place::Var(param.var), &value);
                 offset += limbs as i32 * 8;
             }

@@ -1,110 +1,256 @@
-//! Exact match: a hash map, keys of one or two words in its buckets, longer ones beside. Several narrow words are made two.
+//! Exact match: an index of rows that begin with their keys, in a shape that native code searches by itself.
+//!
+//! There is a power of two of *slots*, each a word: in the low half where a row begins, counted in words from the first row, in the
+//! high half bits of its key's hash; 0 is a free one. From a key's place on, one slot behind the other is looked at until one leads to a row with the key, or is free. So a
+//! lookup reads a slot or two, and the row.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use super::words::words;
 
-use super::words::{WordHasher, words};
+/// Slots in an empty index, as a power of two.
+const FEWEST: u32 = 3;
 
-type Map<K> = HashMap<K, u32, BuildHasherDefault<WordHasher>>;
+/// Up to so many slots at most a quarter is taken, which makes misses short; beyond, a half, which saves cache.
+const SPARSE: usize = 1 << 14;
 
-/// Keys of one shape, each with a number.
-#[derive(Debug, Clone)]
-pub enum Exact {
-    One(Map<u64>),
-    Two(Map<[u64; 2]>),
-    /// More words of together at most 128 bits, and the bits of each.
-    Packed(Box<[u8]>, Map<[u64; 2]>),
-    Many(Map<Box<[u64]>>),
+/// One for each word of a key, odd and unlike each other: what spreads keys is the high half of the sum of products.
+const MULTIPLIERS: [u64; 8] = [
+    0x9e37_79b9_7f4a_7c15,
+    0xc2b2_ae3d_27d4_eb4f,
+    0xd6e8_feb8_6659_fd93,
+    0xa076_1d64_78bd_642f,
+    0xe703_7ed1_a0b4_28db,
+    0x8ebc_6af0_9c88_c6e3,
+    0x5899_65cc_7537_4cc3,
+    0x1d8e_4e27_c47d_124f,
+];
+
+/// That of a word of the key.
+pub(crate) fn multiplier(word: usize) -> u64 {
+    MULTIPLIERS[word % 8].rotate_left((word / 8 * 8 % 64) as u32) | 1
 }
 
-impl Exact {
+/// Set in the high half of each slot that is taken, and in [`tag`].
+pub(crate) const TAKEN: u64 = 1 << 32;
+
+/// Where a row begins, in a slot.
+pub(crate) const ROW: u64 = u32::MAX as u64;
+
+/// Of the words that a row begins with.
+#[inline(always)]
+fn hash(key: &[u64]) -> u64 {
+    let products = key.iter().enumerate().map(|(at, word)| (word ^ word >> 32).wrapping_mul(multiplier(at)));
+    products.fold(0, u64::wrapping_add)
+}
+
+/// What the high half of a key's slot is.
+#[inline(always)]
+fn tag(hash: u64) -> u64 {
+    hash & !ROW | TAKEN
+}
+
+/// How the words of a table's keys become those that its rows begin with: several narrow ones are put behind each other, if
+/// two words can hold them.
+#[derive(Debug, Clone)]
+pub(crate) struct Packing {
+    /// Bits of each word, if they are put behind each other.
+    pub bits: Box<[u8]>,
+    /// Words that a row begins with.
+    pub words: usize,
+}
+
+impl Packing {
     /// For keys of values of these widths, each in its own words, least significant first.
-    pub fn new(widths: &[u32]) -> Exact {
-        match widths.iter().map(|width| words(*width)).sum() {
-            1 => Exact::One(Map::default()),
-            2 => Exact::Two(Map::default()),
-            _ if widths.iter().sum::<u32>() <= 128 => {
-                let low = |width: u32| (0..width / 64).map(|_| 64);
-                let high = |width: u32| Some((width % 64) as u8).filter(|bits| *bits > 0);
-                let bits = widths.iter().flat_map(|width| low(*width).chain(high(*width)));
-                Exact::Packed(bits.collect(), Map::default())
-            }
-            _ => Exact::Many(Map::default()),
+    pub fn of(widths: &[u32]) -> Packing {
+        let given = widths.iter().map(|width| words(*width)).sum();
+        let total: u64 = widths.iter().map(|width| u64::from(*width)).sum();
+        let packed = total.div_ceil(64) as usize;
+        if packed > 2 || given <= packed {
+            return Packing { bits: [].into(), words: given };
+        }
+        let low = |width: u32| (0..width / 64).map(|_| 64);
+        let high = |width: u32| Some((width % 64) as u8).filter(|bits| *bits > 0);
+        Packing {
+            bits: widths.iter().flat_map(|width| low(*width).chain(high(*width))).collect(),
+            words: packed,
         }
     }
 
     #[inline]
-    pub fn get(&self, key: &[u64]) -> Option<u32> {
-        match self {
-            Exact::One(map) => map.get(key.first()?).copied(),
-            Exact::Two(map) => map.get(key.first_chunk::<2>()?).copied(),
-            Exact::Packed(bits, map) => map.get(&packed(bits, key)).copied(),
-            Exact::Many(map) => map.get(key).copied(),
-        }
-    }
-
-    /// A key of another length than that of the map is not added.
-    pub fn insert(&mut self, key: &[u64], value: u32) {
-        match (self, key) {
-            (Exact::One(map), [one]) => {
-                map.insert(*one, value);
-            }
-            (Exact::Two(map), [one, two]) => {
-                map.insert([*one, *two], value);
-            }
-            (Exact::Packed(bits, map), key) if bits.len() == key.len() => {
-                map.insert(packed(bits, key), value);
-            }
-            (Exact::Many(map), key) => {
-                map.insert(key.into(), value);
-            }
-            _ => debug_assert!(false, "keys of a table have one length"),
-        }
-    }
-
-    pub fn remove(&mut self, key: &[u64]) {
-        match (self, key) {
-            (Exact::One(map), [one]) => {
-                map.remove(one);
-            }
-            (Exact::Two(map), [one, two]) => {
-                map.remove(&[*one, *two]);
-            }
-            (Exact::Packed(bits, map), key) if bits.len() == key.len() => {
-                map.remove(&packed(bits, key));
-            }
-            (Exact::Many(map), key) => {
-                map.remove(key);
-            }
-            _ => debug_assert!(false, "keys of a table have one length"),
-        }
+    fn pack(&self, key: &[u64]) -> [u64; 2] {
+        let parts = self.bits.iter().zip(key);
+        let all = parts.fold(0u128, |all, (bits, word)| all << *bits | u128::from(*word));
+        [all as u64, (all >> 64) as u64]
     }
 }
 
-/// The words behind each other, without the zeros above their bits.
-#[inline]
-fn packed(bits: &[u8], key: &[u64]) -> [u64; 2] {
-    let all = bits.iter().zip(key).fold(0u128, |all, (bits, word)| all << *bits | u128::from(*word));
-    [all as u64, (all >> 64) as u64]
+/// Rows as the index sees them: the one at 0 is none of its own.
+pub(crate) trait Keys {
+    /// The words of the key of a row.
+    fn key(&self, row: u32) -> &[u64];
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Exact {
+    pub slots: Vec<u64>,
+    /// A hash shifted by so much is a key's place: below the number of slots.
+    pub shift: u64,
+    taken: usize,
+    packing: Packing,
+}
+
+impl Exact {
+    pub fn new(packing: Packing) -> Exact {
+        Exact { slots: vec![0; 1 << FEWEST], shift: u64::from(64 - FEWEST), taken: 0, packing }
+    }
+
+    /// The words that the row of a key begins with.
+    pub fn packed(&self, key: &[u64]) -> Box<[u64]> {
+        if self.packing.bits.is_empty() {
+            key.into()
+        } else {
+            self.packing.pack(key)[..self.packing.words].into()
+        }
+    }
+
+    /// The row of a key, 0 if there is none. The key's words are those of the table.
+    #[inline]
+    pub fn get(&self, rows: &impl Keys, key: &[u64]) -> u32 {
+        let packed;
+        let key = if self.packing.bits.is_empty() {
+            key
+        } else {
+            packed = self.packing.pack(key);
+            &packed[..self.packing.words]
+        };
+        // The usual lengths apart, so that comparing takes no loop.
+        match *key {
+            [one] => self.look(hash(&[one]), |row| rows.key(row) == [one]).1,
+            [one, two] => self.look(hash(&[one, two]), |row| rows.key(row) == [one, two]).1,
+            _ => self.look(hash(key), |row| rows.key(row) == key).1,
+        }
+    }
+
+    /// The slot where the search for a key ends, and the row in it: 0 in a free one, of which there always is one.
+    #[inline(always)]
+    fn look(&self, hash: u64, same: impl Fn(u32) -> bool) -> (usize, u32) {
+        let tag = tag(hash);
+        let mut at = (hash >> self.shift) as usize;
+        loop {
+            let slot = self.slots[at];
+            if slot & !ROW == tag && same(slot as u32) {
+                return (at, slot as u32);
+            }
+            if slot == 0 {
+                return (at, 0);
+            }
+            at = self.behind(at);
+        }
+    }
+
+    fn behind(&self, at: usize) -> usize {
+        (at + 1) & (self.slots.len() - 1)
+    }
+
+    fn find(&self, rows: &impl Keys, packed: &[u64]) -> (usize, u32) {
+        self.look(hash(packed), |row| rows.key(row) == packed)
+    }
+
+    /// Makes a row that of the key that it begins with.
+    pub fn insert(&mut self, rows: &impl Keys, row: u32) {
+        let key = rows.key(row);
+        let (at, before) = self.find(rows, key);
+        self.slots[at] = tag(hash(key)) | u64::from(row);
+        self.taken += usize::from(before == 0);
+        let most = self.slots.len() / if self.slots.len() <= SPARSE { 4 } else { 2 };
+        if self.taken > most {
+            self.grow();
+        }
+    }
+
+    /// Twice the slots. What decides on a slot's place is in it.
+    fn grow(&mut self) {
+        let before = std::mem::take(&mut self.slots);
+        self.slots = vec![0; before.len() * 2];
+        self.shift -= 1;
+        for slot in before.into_iter().filter(|slot| *slot != 0) {
+            let mut at = self.place(slot);
+            while self.slots[at] != 0 {
+                at = self.behind(at);
+            }
+            self.slots[at] = slot;
+        }
+    }
+
+    /// Where the search for a slot's key begins.
+    fn place(&self, slot: u64) -> usize {
+        (slot >> self.shift) as usize
+    }
+
+    /// Removes the row of a key, given as [`Exact::packed`].
+    pub fn remove(&mut self, rows: &impl Keys, packed: &[u64]) {
+        let (mut hole, row) = self.find(rows, packed);
+        if row == 0 {
+            return;
+        }
+        self.taken -= 1;
+        // Those behind move up, unless their search begins behind the hole.
+        let mut at = hole;
+        loop {
+            at = self.behind(at);
+            let slot = self.slots[at];
+            if slot == 0 {
+                break;
+            }
+            let mask = self.slots.len() - 1;
+            let from_place = at.wrapping_sub(self.place(slot)) & mask;
+            let from_hole = at.wrapping_sub(hole) & mask;
+            if from_place >= from_hole {
+                self.slots[hole] = slot;
+                hole = at;
+            }
+        }
+        self.slots[hole] = 0;
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
     use proptest::prelude::*;
 
+    /// Row 0 begins with zeros, as that of a table's default does.
+    struct List(Vec<Vec<u64>>);
+
+    impl Keys for List {
+        fn key(&self, row: u32) -> &[u64] {
+            &self.0[row as usize]
+        }
+    }
+
+    fn check(exact: &Exact, count: usize) {
+        assert_eq!(exact.taken, count);
+        assert!(exact.slots.contains(&0));
+        assert_eq!(1u64 << (64 - exact.shift), exact.slots.len() as u64);
+    }
+
     proptest! {
         #[test]
-        fn as_a_list(
+        fn as_a_map(
             widths in prop::sample::select(vec![
                 vec![9], vec![64], vec![48, 16], vec![65], vec![32, 32, 8, 16, 16], vec![1, 1, 1], vec![64, 63, 1],
-                vec![65, 63], vec![128, 1], vec![64, 64, 1],
+                vec![65, 63], vec![128, 1], vec![64, 64, 1], vec![128; 5],
             ]),
-            changes in prop::collection::vec((prop::collection::vec(any::<u64>(), 5), any::<bool>(), 0u32..3), 1..40),
+            changes in prop::collection::vec(
+                (prop::collection::vec(any::<u64>(), 10), any::<bool>(), 0u32..3), 1..200,
+            ),
         ) {
-            let mut list: Vec<(Vec<u64>, u32)> = Vec::new();
-            let mut exact = Exact::new(&widths);
-            for (number, (values, remove, near)) in changes.into_iter().enumerate() {
+            let mut exact = Exact::new(Packing::of(&widths));
+            let zero = vec![0; widths.iter().map(|width| words(*width)).sum()];
+            let mut rows = List(vec![exact.packed(&zero).into()]);
+            let mut map: HashMap<Vec<u64>, u32> = HashMap::new();
+            for (values, remove, near) in changes {
                 let mut key = Vec::new();
                 for width in &widths {
                     for word in 0..words(*width) {
@@ -118,21 +264,53 @@ mod tests {
                         });
                     }
                 }
-                let at = list.iter().position(|(known, _)| *known == key);
-                prop_assert_eq!(exact.get(&key), at.map(|at| list[at].1));
-                if let Some(at) = at {
-                    list.swap_remove(at);
-                }
+                prop_assert_eq!(exact.get(&rows, &key), map.get(&key).copied().unwrap_or(0));
+                let packed = exact.packed(&key);
                 if remove {
-                    exact.remove(&key);
+                    exact.remove(&rows, &packed);
+                    map.remove(&key);
                 } else {
-                    exact.insert(&key, number as u32);
-                    list.push((key, number as u32));
+                    rows.0.push(packed.into());
+                    let row = rows.0.len() as u32 - 1;
+                    exact.insert(&rows, row);
+                    map.insert(key, row);
                 }
-                for (key, number) in &list {
-                    prop_assert_eq!(exact.get(key), Some(*number));
+                check(&exact, map.len());
+                for (key, row) in &map {
+                    prop_assert_eq!(exact.get(&rows, key), *row);
                 }
             }
         }
+    }
+
+    /// The key 0 has the hash of a free slot, and begins the default's row.
+    #[test]
+    fn zero_is_a_key_like_others() {
+        let mut exact = Exact::new(Packing::of(&[32]));
+        let rows = List(vec![vec![0], vec![0]]);
+        assert_eq!(exact.get(&rows, &[0]), 0);
+        exact.insert(&rows, 1);
+        assert_eq!(exact.get(&rows, &[0]), 1);
+        exact.remove(&rows, &[0]);
+        assert_eq!(exact.get(&rows, &[0]), 0);
+    }
+
+    #[test]
+    fn many_keys_stay_sparse() {
+        let mut exact = Exact::new(Packing::of(&[64]));
+        let rows = List((0..20_001).map(|key| vec![key << 8]).collect());
+        for row in 1..=20_000u32 {
+            exact.insert(&rows, row);
+            assert!(exact.taken * 2 <= exact.slots.len());
+        }
+        for row in 1..=20_000u32 {
+            assert_eq!(exact.get(&rows, &[u64::from(row) << 8]), row);
+            assert_eq!(exact.get(&rows, &[u64::from(row) << 8 | 1]), 0);
+        }
+        for row in 1..=20_000u32 {
+            exact.remove(&rows, &[u64::from(row) << 8]);
+        }
+        check(&exact, 0);
+        assert!(exact.slots.iter().all(|slot| *slot == 0));
     }
 }

@@ -3,10 +3,13 @@
 //! A node's array says for each value of its byte which prefix ends there (the longest that covers the byte) and which
 //! node goes on. Equal neighbours are one run; a bitmap marks where runs start, so that the run of a byte is found by
 //! counting bits. A node lies in one piece, so that a lookup touches a cache line or two a level, at `ceil(width / 8)`
-//! levels, however many prefixes there are.
+//! levels, however many prefixes there are. Where the processor counts bits by one instruction, a walk built for that is
+//! chosen when it runs; native code has the walk in place.
+
+use std::mem::offset_of;
 
 /// No prefix; no parent.
-const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Place of the empty node, in which every byte goes on to itself. It stands where there is no node, so that a walk need not
 /// look whether there is one: a branch that is mispredicted costs more than a few steps in the cache.
@@ -31,12 +34,38 @@ impl Run {
     }
 }
 
+/// Where native code finds what a walk needs: offsets, given where the trie and where in a `Vec` its pointer is.
+pub(crate) struct Places {
+    pub words: usize,
+    pub root: usize,
+    pub way_bytes: usize,
+    pub way_mask: usize,
+    pub way_levels: usize,
+    pub way_at: usize,
+    pub way_best: usize,
+}
+
+impl Places {
+    pub fn new(trie: usize, word_pointer: usize) -> Places {
+        let way = trie + offset_of!(Lpm, way);
+        Places {
+            words: trie + offset_of!(Lpm, words) + word_pointer,
+            root: trie + offset_of!(Lpm, root),
+            way_bytes: way + offset_of!(Way, bytes),
+            way_mask: way + offset_of!(Way, mask),
+            way_levels: way + offset_of!(Way, levels),
+            way_at: way + offset_of!(Way, at),
+            way_best: way + offset_of!(Way, best),
+        }
+    }
+}
+
 /// Words of a node before its runs: four of bits that say at which bytes runs start (byte 0 always), and one with four
 /// numbers of 16 bits, the runs that start in the words of bits up to each.
-const HEAD: usize = 5;
+pub(crate) const HEAD: usize = 5;
 
 /// Set in the place of a node that has more than [`DENSE_RUNS`] runs: it is a plain array of 256, without a head.
-const DENSE: u32 = 1 << 31;
+pub(crate) const DENSE: u32 = 1 << 31;
 const DENSE_RUNS: usize = 128;
 
 /// Memory of nodes is given out in multiples of this many words.
@@ -105,6 +134,23 @@ impl Lpm {
     /// The value of the longest prefix that matches. `key`: words, least significant first.
     #[inline]
     pub fn lookup(&self, key: &[u64]) -> Option<u32> {
+        #[cfg(target_arch = "x86_64")]
+        if counts_bits() {
+            // SAFETY: the processor has what the function is built for.
+            return unsafe { self.walk_counting(key) };
+        }
+        self.walk(key)
+    }
+
+    /// As [`Lpm::walk`], for processors that count bits by one instruction.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "popcnt,bmi1,bmi2")]
+    fn walk_counting(&self, key: &[u64]) -> Option<u32> {
+        self.walk(key)
+    }
+
+    #[inline(always)]
+    fn walk(&self, key: &[u64]) -> Option<u32> {
         let mut best = NONE;
         let mut at = self.root;
         let levels = self.width.div_ceil(8);
@@ -360,6 +406,13 @@ impl Lpm {
     }
 }
 
+/// Whether the processor has what [`Lpm::walk_counting`] is built for.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn counts_bits() -> bool {
+    is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2")
+}
+
 /// The level in whose node a prefix ends: one of 8 bits ends in the first node, as does that of none.
 fn last_level(length: u32) -> u32 {
     length.saturating_sub(1) / 8
@@ -478,7 +531,10 @@ mod tests {
                         Some((value, ..)) => *value,
                         None => key & all,
                     };
-                    prop_assert_eq!(lpm.lookup(&words(key, width)), slow(&list, width, key));
+                    let expected = slow(&list, width, key);
+                    // Built for this processor, if it counts bits, and for any.
+                    prop_assert_eq!(lpm.lookup(&words(key, width)), expected);
+                    prop_assert_eq!(lpm.walk(&words(key, width)), expected);
                 }
             }
         }

@@ -3,11 +3,11 @@
 //! Indices are those of the program's lists. Nothing here locks: whoever owns the pipeline writes between packets.
 
 pub mod aging;
-pub mod exact;
+pub(crate) mod exact;
 pub mod lpm;
 pub mod meter;
 pub mod profile;
-pub(crate) mod slots;
+pub(crate) mod rows;
 pub mod table;
 mod target;
 mod ternary;

@@ -1,7 +1,7 @@
 //! A table's entries, and finding the one that matches.
 //!
-//! Keys are words: for each key in order `ceil(width / 64)` words, least significant first. Exact tables are hash maps;
-//! tables with a single lpm key a trie, those that have exact keys
+//! Keys are words: for each key in order `ceil(width / 64)` words, least significant first. Tables of exact keys have an index of
+//! their rows ([`super::exact`]), tables with a single lpm key a trie, those that have exact keys
 //! beside it one hash map per prefix length, longest first; everything else is searched by masks ([`super::ternary`]).
 //! A smaller priority number wins, as in the reference switch; of equal ones the entry that was added first.
 
@@ -10,13 +10,13 @@ use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use std::mem::offset_of;
 
 use num_bigint::BigUint;
-use p4lang::ir::{ActionId, EntryMatch, MatchKind, Program, Table, TableId};
+use p4lang::ir::{EntryMatch, MatchKind, Program, Table, TableId};
 
 use super::aging::Aging;
-use super::exact::Exact;
-use super::lpm::Lpm;
+use super::exact::{Exact, Packing};
+use super::lpm::{Lpm, Places};
 use super::meter::{Color, MeterCell};
-use super::slots::Slots;
+use super::rows::{Rows, Shape};
 use super::ternary::Ternary;
 use super::words::{WordHasher, limbs, number, words};
 use smallvec::SmallVec;
@@ -53,15 +53,12 @@ type Map = HashMap<Words, u32, BuildHasherDefault<WordHasher>>;
 
 #[derive(Debug, Clone)]
 enum Index {
-    Exact(Exact),
-    /// A single lpm key.
-    Trie(Lpm),
+    /// See [`TableState::exact`].
+    Exact,
+    /// A single lpm key: see [`TableState::trie`].
+    Trie,
     /// Position of the lpm key's words in the key, its width, and maps by prefix length, longest first.
-    Lpm {
-        at: usize,
-        width: u32,
-        lengths: Vec<(u32, Map)>,
-    },
+    Lpm { at: usize, width: u32, lengths: Vec<(u32, Map)> },
     /// By priority.
     Ordered(Ordered),
 }
@@ -106,64 +103,16 @@ pub struct TableState {
     kinds: Vec<MatchKind>,
     default: Target,
     initial_default: Target,
-    /// What a lookup needs of the targets, close together: a row for the default, then one for each handle.
+    /// Row 0 is the default's, then there is one for each handle.
     rows: Rows,
-    /// For exact keys of one word: where their rows are, in bytes from the default's.
-    slots: Slots,
+    /// Where native code finds them: the rows of exact keys, and the handles of prefixes. Empty in tables of other kinds.
+    exact: Exact,
+    trie: Lpm,
     added: u64,
     counts: bool,
     aging: Aging,
     /// The control plane's own note of the default.
     pub default_note: Vec<u8>,
-}
-
-/// Rows of words: the action's index and, in all but the default's, [`Rows::HIT`], then the action's data;
-/// [`Rows::INDIRECT`] instead of the first word for a member or group.
-#[derive(Debug, Clone)]
-struct Rows {
-    words: Vec<u64>,
-    stride: usize,
-}
-
-impl Rows {
-    const INDIRECT: u64 = u64::MAX;
-    const HIT: u64 = 1 << 32;
-
-    /// With room for the data of any action of the table.
-    fn new(program: &Program, table: &Table) -> Rows {
-        let data = |action: ActionId| -> usize {
-            program[action].params.iter().map(|param| words(program[param.var].width)).sum()
-        };
-        let most = table.actions.iter().map(|action| data(action.action)).max();
-        Rows { words: Vec::new(), stride: 1 + most.unwrap_or(0) }
-    }
-
-    fn set(&mut self, row: usize, target: &Target) {
-        let start = row * self.stride;
-        if self.words.len() < start + self.stride {
-            self.words.resize(start + self.stride, 0);
-        }
-        let hit = if row == 0 { 0 } else { Rows::HIT };
-        let row = &mut self.words[start..start + self.stride];
-        row.fill(0);
-        match target {
-            Target::Action { action, args } => {
-                row[0] = u64::from(*action) | hit;
-                let count = args.len().min(row.len() - 1);
-                row[1..=count].copy_from_slice(&args[..count]);
-            }
-            Target::Member(_) | Target::Group(_) | Target::Set(_) => row[0] = Rows::INDIRECT,
-        }
-    }
-
-    /// Bytes from the first row to another.
-    fn offset(&self, row: usize) -> u64 {
-        (row * self.stride * size_of::<u64>()) as u64
-    }
-
-    fn get(&self, row: usize) -> &[u64] {
-        &self.words[row * self.stride..(row + 1) * self.stride]
-    }
 }
 
 impl TableState {
@@ -180,10 +129,11 @@ impl TableState {
             free: Vec::new(),
             live: 0,
             index: empty_index(&widths, &kinds),
+            rows: Rows::new(Shape::of(program, table)),
+            exact: Exact::new(Packing::of(&widths)),
+            trie: empty_trie(&widths, &kinds),
             widths,
             kinds,
-            rows: Rows::new(program, table),
-            slots: Slots::new(),
             initial_default: default.clone(),
             default,
             added: 0,
@@ -296,47 +246,56 @@ impl TableState {
     /// Changes what an entry leads to; false if there is none.
     pub fn set_target(&mut self, handle: u32, target: Target) -> bool {
         let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { return false };
-        self.rows.set(handle as usize + 1, &target);
+        self.rows.set(handle + 1, &target);
         entry.target = target;
         true
     }
 
-    /// As [`TableState::lookup`] where that leads to an action: the entry, the action's index, and words of its data,
+    /// As [`TableState::lookup`] where that leads to an action: whether an entry matches, the action's index, and words of its data,
     /// padded with zeros to those of the action with the most. `None` in place of the action: ask `lookup`.
     #[inline]
-    pub fn lookup_action(&self, key: &[u64]) -> (Option<u32>, Option<Action<'_>>, u64) {
-        let (found, work) = self.search(key);
-        let row = self.rows.get(found.map_or(0, |handle| handle as usize + 1));
-        let action = (row[0] != Rows::INDIRECT).then(|| (row[0] as u32, &row[1..]));
-        (found, action, work)
+    pub fn lookup_action(&self, key: &[u64]) -> (bool, Option<Action<'_>>, u64) {
+        let (row, work) = self.search(key);
+        let found = self.rows.action(row);
+        let action = (found[0] & Rows::INDIRECT == 0).then(|| (found[0] as u32, &found[1..]));
+        (row != 0, action, work)
     }
 
-    /// The row for a key, for tables without members and groups: the action's index, with whether an entry matches as
-    /// bit 32, then words of the action's data, as many as the action with the most has; and what the lookup has cost.
+    /// Where the row for a key is, see [`Rows`], and what the lookup has cost.
     #[inline]
-    pub fn row(&self, key: &[u64]) -> (&[u64], u64) {
-        let (found, work) = self.search(key);
-        (self.rows.get(found.map_or(0, |handle| handle as usize + 1)), work)
+    pub(crate) fn row(&self, key: &[u64]) -> (*const u64, u64) {
+        let (row, work) = self.search(key);
+        (self.rows.address(row), work)
     }
 
-    /// The handle of the entry that matches, and what finding it has cost in units of [`crate::cost`]: that is 0 unless entries
-    /// have priorities, else it depends on the entries.
+    /// The handle of the entry whose row is at an address; `None`: it is the default's.
+    pub(crate) fn handle_of(&self, row: *const u64) -> Option<u32> {
+        self.rows.number_at(row).checked_sub(1)
+    }
+
+    /// Where the row begins of the entry that matches, or the default's, and what finding it has cost in units of [`crate::cost`]:
+    /// that is 0 unless entries have priorities, else it depends on the entries.
     #[inline]
-    pub fn search(&self, key: &[u64]) -> (Option<u32>, u64) {
+    fn search(&self, key: &[u64]) -> (u32, u64) {
         if self.live == 0 {
-            return (None, 0);
+            return (0, 0);
         }
+        // A row's number is one more than its handle.
+        let row = |handle: Option<u32>| handle.map_or(0, |handle| self.rows.start(handle + 1));
         match &self.index {
-            Index::Exact(map) => (map.get(key), 0),
-            Index::Trie(trie) => (trie.lookup(key), 0),
-            Index::Lpm { at, width, lengths } => (lookup_lpm(key, *at, *width, lengths), 0),
-            Index::Ordered(ordered) => ordered.ternary.search(key),
+            Index::Exact => (self.exact.get(&self.rows, key), 0),
+            Index::Trie => (row(self.trie.lookup(key)), 0),
+            Index::Lpm { at, width, lengths } => (row(lookup_lpm(key, *at, *width, lengths)), 0),
+            Index::Ordered(ordered) => {
+                let (found, work) = ordered.ternary.search(key);
+                (row(found), work)
+            }
         }
     }
 
     pub fn lookup(&self, key: &[u64]) -> Hit<'_> {
-        let (found, work) = self.search(key);
-        match found.and_then(|h| Some((h, self.entry(h)?))) {
+        let (row, work) = self.search(key);
+        match self.rows.number(row).checked_sub(1).and_then(|h| Some((h, self.entry(h)?))) {
             Some((handle, entry)) => Hit { entry: Some(handle), target: &entry.target, work },
             None => Hit { entry: None, target: &self.default, work },
         }
@@ -362,8 +321,11 @@ impl TableState {
     /// The entry with exactly this match (and, where it counts, priority).
     pub fn find(&self, matches: &[EntryMatch], priority: u32) -> Option<u32> {
         match &self.index {
-            Index::Exact(map) => map.get(&key_words(matches, &self.widths)),
-            Index::Trie(trie) => trie.find(&key_words(matches, &self.widths), prefix_length(matches)),
+            Index::Exact => {
+                let row = self.exact.get(&self.rows, &key_words(matches, &self.widths));
+                self.rows.number(row).checked_sub(1)
+            }
+            Index::Trie => self.trie.find(&key_words(matches, &self.widths), prefix_length(matches)),
             Index::Lpm { lengths, .. } => {
                 let length = prefix_length(matches);
                 let map = &lengths.iter().find(|(l, _)| *l == length)?.1;
@@ -388,13 +350,11 @@ impl TableState {
         let handle = self.free.pop().unwrap_or(self.entries.len() as u32);
         let words = key_words(&matches, &self.widths);
         match &mut self.index {
-            Index::Exact(map) => {
-                map.insert(&words, handle);
-                if let [key] = *words {
-                    self.slots.insert(key, self.rows.offset(handle as usize + 1));
-                }
+            Index::Exact => {
+                self.rows.set_key(handle + 1, &self.exact.packed(&words));
+                self.exact.insert(&self.rows, self.rows.start(handle + 1));
             }
-            Index::Trie(trie) => trie.insert(&words, prefix_length(&matches), handle),
+            Index::Trie => self.trie.insert(&words, prefix_length(&matches), handle),
             Index::Lpm { lengths, .. } => {
                 let length = prefix_length(&matches);
                 let at = lengths.partition_point(|(l, _)| *l > length);
@@ -408,7 +368,7 @@ impl TableState {
                 ordered.known.entry(Ordered::number(&matches, priority)).or_default().push(handle);
             }
         }
-        self.rows.set(handle as usize + 1, &target);
+        self.rows.set(handle + 1, &target);
         let entry = Entry {
             matches,
             priority,
@@ -436,14 +396,9 @@ impl TableState {
         let entry = self.entries.get_mut(handle as usize)?.take()?;
         let words = key_words(&entry.matches, &self.widths);
         match &mut self.index {
-            Index::Exact(map) => {
-                map.remove(&words);
-                if let [key] = *words {
-                    self.slots.remove(key);
-                }
-            }
-            Index::Trie(trie) => {
-                trie.remove(&words, prefix_length(&entry.matches));
+            Index::Exact => self.exact.remove(&self.rows, &self.exact.packed(&words)),
+            Index::Trie => {
+                self.trie.remove(&words, prefix_length(&entry.matches));
             }
             Index::Lpm { lengths, .. } => {
                 let length = prefix_length(&entry.matches);
@@ -476,7 +431,8 @@ impl TableState {
         self.live = 0;
         self.aging = Aging::default();
         self.index = empty_index(&self.widths, &self.kinds);
-        self.slots = Slots::new();
+        self.exact = Exact::new(Packing::of(&self.widths));
+        self.trie = empty_trie(&self.widths, &self.kinds);
     }
 }
 
@@ -485,15 +441,17 @@ pub(crate) struct Searched {
     pub slots: usize,
     pub shift: usize,
     pub rows: usize,
+    pub trie: Places,
 }
 
 impl Searched {
-    pub fn new(slot_pointer: usize, word_pointer: usize) -> Searched {
-        let slots = offset_of!(TableState, slots);
+    pub fn new(word_pointer: usize) -> Searched {
+        let exact = offset_of!(TableState, exact);
         Searched {
-            slots: slots + offset_of!(Slots, slots) + slot_pointer,
-            shift: slots + offset_of!(Slots, shift),
+            slots: exact + offset_of!(Exact, slots) + word_pointer,
+            shift: exact + offset_of!(Exact, shift),
             rows: offset_of!(TableState, rows) + offset_of!(Rows, words) + word_pointer,
+            trie: Places::new(offset_of!(TableState, trie), word_pointer),
         }
     }
 }
@@ -527,13 +485,21 @@ fn empty_index(widths: &[u32], kinds: &[MatchKind]) -> Index {
     let lpm: Vec<usize> =
         kinds.iter().enumerate().filter(|(_, k)| **k == MatchKind::Lpm).map(|(i, _)| i).collect();
     match lpm[..] {
-        [only] if kinds.len() == 1 => Index::Trie(Lpm::new(widths[only])),
+        [_] if kinds.len() == 1 => Index::Trie,
         [only] => Index::Lpm {
             at: widths[..only].iter().map(|w| words(*w)).sum(),
             width: widths[only],
             lengths: Vec::new(),
         },
-        _ => Index::Exact(Exact::new(widths)),
+        _ => Index::Exact,
+    }
+}
+
+/// Of a table of another kind there is next to nothing.
+fn empty_trie(widths: &[u32], kinds: &[MatchKind]) -> Lpm {
+    match (widths, kinds) {
+        ([width], [MatchKind::Lpm]) => Lpm::new(*width),
+        _ => Lpm::new(0),
     }
 }
 

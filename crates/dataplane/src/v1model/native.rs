@@ -53,7 +53,7 @@ impl Gen<'_, '_> {
         ] {
             self.set_standard(standard, var, zero);
         }
-        let now = self.load_ctx(offset_of!(Native, now), 8);
+        let now = self.load_ctx_fixed(offset_of!(Native, now));
         self.set_standard(standard, standard.enq_timestamp, now);
         self.second_half(v1)?;
         if self.alive {
@@ -80,8 +80,7 @@ impl Gen<'_, '_> {
     /// The body of the function for a packet that leaves its queue.
     fn depart(&mut self, v1: &V1Model) -> Result<(), JitError> {
         let standard = &v1.standard;
-        let ctx = self.ctx;
-        let departing = self.load(I64, Region::Context, ctx, offset_of!(Native, departing) as i32);
+        let departing = self.load_ctx_fixed(offset_of!(Native, departing));
         for (var, offset) in [
             (standard.egress_rid, offset_of!(Departing, rid)),
             (standard.instance_type, offset_of!(Departing, instance)),
@@ -91,7 +90,7 @@ impl Gen<'_, '_> {
             (standard.deq_qdepth, offset_of!(Departing, deq_qdepth)),
         ] {
             if var.is_some() {
-                let value = self.load(I64, Region::Context, departing, offset as i32);
+                let value = self.load_fixed(I64, Region::Context, departing, offset as i32);
                 self.set_standard(standard, var, value);
             }
         }
@@ -104,8 +103,8 @@ impl Gen<'_, '_> {
         self.zero_frame(standard);
         self.set_stage(stage::INGRESS);
         let port = self.load_ctx(offset_of!(Native, port), 8);
-        let length = self.load_ctx(offset_of!(Native, wire_len), 8);
-        let now = self.load_ctx(offset_of!(Native, now), 8);
+        let length = self.load_ctx_fixed(offset_of!(Native, wire_len));
+        let now = self.load_ctx_fixed(offset_of!(Native, now));
         self.set_standard(standard, standard.ingress_port, port);
         self.set_standard(standard, standard.packet_length, length);
         self.set_standard(standard, standard.ingress_global_timestamp, now);
@@ -141,7 +140,7 @@ impl Gen<'_, '_> {
         let standard = &v1.standard;
         self.set_stage(stage::EGRESS);
         let port = self.load_ctx(offset_of!(Native, port), 8);
-        let now = self.load_ctx(offset_of!(Native, now), 8);
+        let now = self.load_ctx_fixed(offset_of!(Native, now));
         let zero = self.iconst(0);
         self.set_standard(standard, standard.egress_port, port);
         self.set_standard(standard, standard.egress_spec, zero);

@@ -1,10 +1,10 @@
 //! The fair meter as one would write it in Rust, for IPv4: what a flow has stands together, and so does what a meter has.
 
-use dataplane::state::exact::Exact;
 use dataplane::state::lpm::Lpm;
 
 use crate::by_hand::{be16, be32, be48};
 use crate::crc::Crc;
+use crate::map::Exact;
 
 const METERS: usize = 1 << 16;
 const QUEUES: usize = 1 << 20;

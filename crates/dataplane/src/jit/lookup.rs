@@ -1,0 +1,257 @@
+//! Lookups: where an exact key of few words or a prefix of at most 64 bits leads is found in place, else by one call of the table's
+//! lookup. What is found is the address of a row, see [`Rows`](crate::state::rows::Rows); the default's, if nothing matches.
+//!
+//! What a search reads is written by the control plane only, so not while the function runs. The state is that of the program
+//! ([`crate::state::shape`]), so that each table has the kind of index and the rows that its declaration says.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use p4lang::ir::{MatchKind, TableId};
+
+use super::function::{Gen, Limbs, Region};
+use super::native::vec_pointer;
+use super::services;
+use crate::state::State;
+use crate::state::exact::{Packing, ROW, TAKEN, multiplier};
+use crate::state::lpm::{DENSE, HEAD, NONE, Places};
+use crate::state::rows::Shape;
+use crate::state::table::{Searched, TableState, prioritised};
+
+/// Words of an exact key that is compared in place.
+const MOST_WORDS: usize = 8;
+
+/// What a search begins with.
+struct Table {
+    at: Value,
+    /// Of the first row.
+    rows: Value,
+    searched: Searched,
+    shape: Shape,
+}
+
+impl Gen<'_, '_> {
+    /// The address of the row that a key leads to.
+    pub fn row(&mut self, id: TableId, key: &[Value]) -> Value {
+        let declared = &self.program[id];
+        let ctx = self.ctx;
+        let tables = self.elements(offset_of!(State, tables) + vec_pointer::<TableState>());
+        let at = self.add_const(tables, (id.index() * size_of::<TableState>()) as i64);
+        let searched = Searched::new(vec_pointer::<u64>());
+        let rows = self.load_fixed(I64, Region::State, at, searched.rows as i32);
+        // Without a key there are no entries.
+        if key.is_empty() {
+            return rows;
+        }
+        let shape = Shape::of(self.program, declared);
+        let table = Table { at, rows, searched, shape };
+        match &declared.keys[..] {
+            [only] if only.kind == MatchKind::Lpm && only.expr.width <= 64 => {
+                return self.search_trie(&table, key[0], only.expr.width);
+            }
+            keys if shape.key <= MOST_WORDS && keys.iter().all(|key| key.kind == MatchKind::Exact) => {
+                let widths: Vec<u32> = keys.iter().map(|key| key.expr.width).collect();
+                let key = self.packed(&Packing::of(&widths), key);
+                return self.search_exact(&table, &key);
+            }
+            _ => {}
+        }
+        let words = self.iconst(key.len() as u64);
+        let key = self.spill(key);
+        if prioritised(declared) {
+            let row = self.call_value(services::dear_row as *const u8, &[ctx, at, key, words]);
+            self.unless_exhausted();
+            return row;
+        }
+        self.call_value(services::row as *const u8, &[at, key, words])
+    }
+
+    /// The address of a numbered row.
+    fn numbered(&mut self, table: &Table, number: Value) -> Value {
+        let offset = self.b.ins().imul_imm_u(number, (table.shape.stride * size_of::<u64>()) as i64);
+        self.b.ins().iadd(table.rows, offset)
+    }
+
+    /// A key as rows begin with it.
+    fn packed(&mut self, packing: &Packing, key: &[Value]) -> Limbs {
+        if packing.bits.is_empty() {
+            return key.into();
+        }
+        let mut words: [Option<Value>; 2] = [None; 2];
+        let mut from = 0;
+        for (value, bits) in key.iter().zip(&packing.bits).rev() {
+            let (word, shift) = ((from / 64) as usize, from % 64);
+            let low = self.shl_const(*value, shift);
+            self.or_into(&mut words[word], low);
+            if shift + u32::from(*bits) > 64 {
+                let high = self.shr_const(*value, 64 - shift);
+                self.or_into(&mut words[word + 1], high);
+            }
+            from += u32::from(*bits);
+        }
+        words.into_iter().flatten().collect()
+    }
+
+    fn or_into(&mut self, word: &mut Option<Value>, value: Value) {
+        *word = Some(match *word {
+            Some(before) => self.b.ins().bor(before, value),
+            None => value,
+        });
+    }
+
+    /// See [`crate::state::exact`].
+    fn search_exact(&mut self, table: &Table, key: &[Value]) -> Value {
+        let slots = self.load_fixed(I64, Region::State, table.at, table.searched.slots as i32);
+        let shift = self.load_fixed(I64, Region::State, table.at, table.searched.shift as i32);
+        let mut hash = None;
+        for (word, value) in key.iter().enumerate() {
+            let high = self.shr_const(*value, 32);
+            let spread = self.b.ins().bxor(*value, high);
+            let by = self.iconst(multiplier(word));
+            let product = self.b.ins().imul(spread, by);
+            hash = Some(match hash {
+                Some(sum) => self.b.ins().iadd(sum, product),
+                None => product,
+            });
+        }
+        let Some(hash) = hash else { return table.rows };
+        let tag = self.b.ins().band_imm_s(hash, !ROW as i64);
+        let taken = self.iconst(TAKEN);
+        let tag = self.b.ins().bor(tag, taken);
+        let place = self.b.declare_var(I64);
+        let first = self.b.ins().ushr(hash, shift);
+        self.b.def_var(place, first);
+        let row = self.b.declare_var(I64);
+        self.b.def_var(row, table.rows);
+        let [look, same, other, next, found] = [(); 5].map(|()| self.block());
+        self.jump(look);
+        self.start(look);
+        let at = self.b.use_var(place);
+        let offset = self.shl_const(at, 3);
+        let slot = self.b.ins().iadd(slots, offset);
+        let slot = self.load(I64, Region::State, slot, 0);
+        let known = self.b.ins().band_imm_s(slot, !ROW as i64);
+        let alike = self.b.ins().icmp(IntCC::Equal, known, tag);
+        self.branch(alike, same, other);
+        self.start(same);
+        let start = self.and_const(slot, ROW);
+        let offset = self.shl_const(start, 3);
+        let candidate = self.b.ins().iadd(table.rows, offset);
+        let mut differs = None;
+        for (word, value) in key.iter().enumerate() {
+            let known = self.load(I64, Region::State, candidate, 8 * word as i32);
+            let bits = self.b.ins().bxor(known, *value);
+            self.or_into(&mut differs, bits);
+        }
+        let Some(differs) = differs else { return table.rows };
+        self.b.def_var(row, candidate);
+        self.branch(differs, next, found);
+        self.start(other);
+        self.b.def_var(row, table.rows);
+        self.branch(slot, next, found);
+        self.start(next);
+        let behind = self.add_const(at, 1);
+        let ones = self.iconst(u64::MAX);
+        let mask = self.b.ins().ushr(ones, shift);
+        let behind = self.b.ins().band(behind, mask);
+        self.b.def_var(place, behind);
+        self.jump(look);
+        self.start(found);
+        self.b.use_var(row)
+    }
+
+    /// See [`crate::state::lpm`].
+    fn search_trie(&mut self, table: &Table, key: Value, width: u32) -> Value {
+        let Places { words, root, way_bytes, way_mask, way_levels, way_at, way_best } = table.searched.trie;
+        let field = |g: &mut Self, offset: usize| {
+            let value =
+                g.load_fixed(cranelift_codegen::ir::types::I32, Region::State, table.at, offset as i32);
+            g.extend(value)
+        };
+        let words = self.load_fixed(I64, Region::State, table.at, words as i32);
+        let [rest, left, node, best] = [(); 4].map(|()| self.b.declare_var(I64));
+        let all = self.shl_const(key, 64 - width);
+        let levels = self.iconst(u64::from(width.div_ceil(8)));
+        let none = self.iconst(u64::from(NONE));
+        let root = field(self, root);
+        for (variable, value) in [(rest, all), (left, levels), (node, root), (best, none)] {
+            self.b.def_var(variable, value);
+        }
+        let bytes = self.load_fixed(I64, Region::State, table.at, way_bytes as i32);
+        let mask = self.load_fixed(I64, Region::State, table.at, way_mask as i32);
+        let beginning = self.b.ins().band(all, mask);
+        let on_way = self.b.ins().icmp(IntCC::Equal, beginning, bytes);
+        self.when(on_way, |g| {
+            let gone = field(g, way_levels);
+            let behind = g.b.ins().isub(levels, gone);
+            let bits = g.shl_const(gone, 3);
+            // The way may be all of the key.
+            let shifted = g.b.ins().ishl(all, bits);
+            let (at, value) = (field(g, way_at), field(g, way_best));
+            for (variable, value) in [(rest, shifted), (left, behind), (node, at), (best, value)] {
+                g.b.def_var(variable, value);
+            }
+        });
+        let [look, level, dense, counted, next, done] = [(); 6].map(|()| self.block());
+        let run = self.b.declare_var(I64);
+        self.jump(look);
+        self.start(look);
+        let more = self.b.use_var(left);
+        self.branch(more, level, done);
+        self.start(level);
+        let (key, at) = (self.b.use_var(rest), self.b.use_var(node));
+        let byte = self.shr_const(key, 56);
+        let plain = self.b.ins().band_imm_u(at, i64::from(DENSE));
+        self.branch(plain, dense, counted);
+        self.start(dense);
+        let at_node = self.and_const(at, u64::from(!DENSE));
+        let place = self.b.ins().iadd(at_node, byte);
+        let place = self.shl_const(place, 3);
+        let place = self.b.ins().iadd(words, place);
+        let found = self.load(I64, Region::State, place, 0);
+        self.b.def_var(run, found);
+        self.jump(next);
+        self.start(counted);
+        let at_node = self.shl_const(at, 3);
+        let at_node = self.b.ins().iadd(words, at_node);
+        let which = self.shr_const(key, 62);
+        let place = self.shl_const(which, 3);
+        let place = self.b.ins().iadd(at_node, place);
+        let starts = self.load(I64, Region::State, place, 0);
+        // Up to and including the byte: by 63 less its low six bits.
+        let by = self.b.ins().bnot(byte);
+        let upto = self.b.ins().ishl(starts, by);
+        let count = self.b.ins().popcnt(upto);
+        let before = self.load(I64, Region::State, at_node, 4 * 8);
+        let by = self.shl_const(which, 4);
+        let before = self.b.ins().ushr(before, by);
+        let before = self.and_const(before, 0xffff);
+        let number = self.b.ins().iadd(before, count);
+        let place = self.shl_const(number, 3);
+        let place = self.b.ins().iadd(at_node, place);
+        let found = self.load(I64, Region::State, place, 8 * (HEAD as i32 - 1));
+        self.b.def_var(run, found);
+        self.jump(next);
+        self.start(next);
+        let found = self.b.use_var(run);
+        let value = self.and_const(found, u64::from(u32::MAX));
+        let nothing = self.b.ins().icmp(IntCC::Equal, value, none);
+        let before = self.b.use_var(best);
+        let value = self.b.ins().select(nothing, before, value);
+        let child = self.shr_const(found, 32);
+        let key = self.shl_const(key, 8);
+        let fewer = self.add_const(more, -1);
+        for (variable, value) in [(rest, key), (left, fewer), (node, child), (best, value)] {
+            self.b.def_var(variable, value);
+        }
+        self.jump(look);
+        self.start(done);
+        let handle = self.b.use_var(best);
+        // One behind the last number is 0, the default's.
+        let number = self.add_const(handle, 1);
+        let number = self.and_const(number, u64::from(u32::MAX));
+        self.numbered(table, number)
+    }
+}
