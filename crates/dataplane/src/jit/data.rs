@@ -6,10 +6,11 @@
 //! buffer and handed to a helper.
 
 use cranelift_codegen::ir::{InstBuilder, Value};
-use p4lang::ir::{Expr, ExprKind, HashAlgorithm, Place};
+use p4lang::ir::{Expr, ExprKind, HashAlgorithm, Place, VarHome, VarId};
 
 use super::function::{Gen, Limbs, Region};
 use super::packet;
+use super::written::copied;
 use super::{helpers, services};
 use crate::layout::Slot;
 use crate::refused::MAX_STACK;
@@ -25,6 +26,8 @@ struct Run {
     region: Region,
     offset: u32,
     bytes: u32,
+    /// Where its header begins, and the bytes of that.
+    header: (u32, u32),
 }
 
 impl Gen<'_, '_> {
@@ -236,18 +239,30 @@ impl Gen<'_, '_> {
             };
             found = Some((region, start, end));
             if (end - start) % 16 == 0 {
-                let run = Run { region, offset: start / 8, bytes: (end - start) / 8 };
+                let header = (base, self.bytes_of_header(*var));
+                let run = Run { region, offset: start / 8, bytes: (end - start) / 8, header };
                 best = Some((run, index + 1));
             }
         }
         best
     }
 
+    /// Packed bytes of the header that a field is of.
+    fn bytes_of_header(&self, field: VarId) -> u32 {
+        match self.program[field].home {
+            VarHome::Field { header, .. } => self.layout.header_slot(header).len,
+            _ => 0,
+        }
+    }
+
     /// Adds words as they lie in memory.
     fn add_run(&mut self, sum: &mut Option<Value>, run: &Run) {
+        let (base, len) = run.header;
         let mut done = 0;
         while done < run.bytes {
-            let bytes = if run.bytes - done >= 4 { 4 } else { 2 };
+            // Not beyond what the parser has copied at once: such a load would wait for both stores.
+            let together = copied(len, run.offset + done - base);
+            let bytes = if run.bytes - done >= 4 && together >= 4 { 4 } else { 2 };
             let at = self.frame;
             let word = self.load(super::function::int(bytes), run.region, at, (run.offset + done) as i32);
             let word = self.extend(word);

@@ -10,7 +10,7 @@ use num_traits::ToPrimitive;
 use p4lang::ir::{CounterId, Expr, ExprKind, ExternCall, HashAlgorithm, Place, RegisterId};
 
 use super::JitError;
-use super::function::{Gen, Limbs, Region};
+use super::function::{Gen, Limbs, Region, mask};
 use super::native::{self, Native, vec_pointer};
 use super::services;
 use crate::state::{CounterCell, Register, State};
@@ -117,11 +117,27 @@ impl Gen<'_, '_> {
         {
             return (self.add_const(elements, (index * bytes) as i64), None);
         }
-        let size = self.iconst(size);
+        let declared = index.width;
         let index = self.saturated(index);
+        if let Some(index) = self.within(index, declared, size) {
+            let offset = self.b.ins().imul_imm_u(index, bytes as i64);
+            return (self.b.ins().iadd(elements, offset), None);
+        }
+        let size = self.iconst(size);
         let exists = self.b.ins().icmp(IntCC::UnsignedLessThan, index, size);
         let offset = self.b.ins().imul_imm_u(index, bytes as i64);
         (self.b.ins().iadd(elements, offset), Some(exists))
+    }
+
+    /// The same index, if the instructions that make it show that it is less than `size`. Where only its width says so, a mask
+    /// that changes nothing is one of them: what variables and memory hold is not relied on.
+    fn within(&mut self, index: Value, width: u32, size: u64) -> Option<Value> {
+        let fits = |bits: u32| bits < u64::BITS && 1 << bits <= size;
+        if fits(self.shown_bits(index)) {
+            return Some(index);
+        }
+        let bits = self.bits(index).min(width);
+        fits(bits).then(|| self.b.ins().band_imm_u(index, mask(bits) as i64))
     }
 
     /// Address of a register's cell and whether there is one.

@@ -138,6 +138,11 @@ impl<'a, 'f> Gen<'a, 'f> {
         known::bits(&self.b.func.dfg, &self.limits, value)
     }
 
+    /// As [`Gen::bits`], as far as the instructions show that make the value, whatever is in variables and memory.
+    pub fn shown_bits(&self, value: Value) -> u32 {
+        known::bits(&self.b.func.dfg, &Limits::new(), value)
+    }
+
     /// A value that is known to have no bits but the low `width`, as values of that width in variables and memory are.
     pub fn limited(&mut self, value: Value, width: u32) -> Value {
         self.limits.insert(value, width);

@@ -1,6 +1,7 @@
 //! How large a value can be, as far as the instructions show that make it.
 //!
-//! What is known only saves masks, and folds of checksums: no access is left unchecked for it.
+//! What is known saves masks and folds of checksums. An access to memory is left unchecked only for what instructions show by
+//! themselves, without [`Limits`], which rely on what others have stored.
 
 use std::collections::HashMap;
 
