@@ -30,7 +30,7 @@ pub trait Executor: Send + Sync {
     fn control(&self, ctx: &mut Context<'_>, control: ControlId) -> Result<(), DropReason>;
 
     /// The path of ordinary packets in one go, if the executor has it.
-    fn flat(&self) -> Option<Flat<'_>> {
+    fn flat(&self) -> Option<Flat> {
         None
     }
 }

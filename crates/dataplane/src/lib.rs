@@ -20,6 +20,7 @@ pub mod layout;
 mod parser_shape;
 mod path;
 pub mod pipeline;
+mod pool;
 pub mod prefetch;
 mod reads;
 mod refused;

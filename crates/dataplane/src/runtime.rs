@@ -16,16 +16,18 @@ use crate::context::{Context, DropReason, Requests};
 use crate::cost::{Prices, WORK_BUDGET};
 use crate::executor::{Executor, View};
 use crate::interp::Interpreter;
+use crate::jit::flat::Flat;
 use crate::jit::function::NativePath;
 use crate::layout::Layout;
+use crate::pool::Pool;
 use crate::replication::Replication;
 use crate::state::State;
 use crate::trace::{Event, Trace};
 use crate::work::{Next, Output, QueueInfo, Received, Work};
 use units::SplitMix;
 
-/// Buffers that are kept for packets to come.
-const MAX_BUFFERS: usize = 4096;
+/// Packets' memory that is kept for packets to come.
+const MAX_PACKETS: usize = 4096;
 
 /// Bytes of frames that are kept for packets to come.
 const MAX_FRAMES: usize = 1 << 26;
@@ -50,6 +52,8 @@ pub struct Pipeline {
     path: &'static dyn PacketPath,
     pub(crate) view: View,
     pub(crate) executor: Arc<dyn Executor>,
+    /// The executor's path of ordinary packets.
+    pub(crate) flat: Option<Flat>,
     pub state: State,
     pub replication: Replication,
     pub(crate) rng: SplitMix,
@@ -59,7 +63,7 @@ pub struct Pipeline {
     /// What packets are made of that are to come.
     pub(crate) works: Vec<Box<Work>>,
     packets: Vec<Box<Written>>,
-    pub(crate) buffers: Vec<Vec<u8>>,
+    pub(crate) buffers: Pool,
     /// What the deparser has put out.
     pub(crate) headers: Vec<u8>,
     /// Bytes of a packet that the program can look at.
@@ -148,6 +152,7 @@ impl Pipeline {
             state: State::new(&program),
             program,
             layout,
+            flat: executor.flat(),
             executor,
             replication: Replication::default(),
             rng: SplitMix::new(seed),
@@ -155,7 +160,7 @@ impl Pipeline {
             drops: BTreeMap::new(),
             works: Vec::new(),
             packets: Vec::new(),
-            buffers: Vec::new(),
+            buffers: Pool::default(),
             headers: Vec::new(),
             reach,
             queue: VecDeque::new(),
@@ -277,16 +282,14 @@ impl Pipeline {
     }
 
     /// Gives an output's buffer back, so that the next packet needs no new one.
-    pub fn recycle(&mut self, mut bytes: Vec<u8>) {
-        if self.buffers.len() < MAX_BUFFERS {
-            bytes.clear();
-            self.buffers.push(bytes);
-        }
+    #[inline]
+    pub fn recycle(&mut self, bytes: Vec<u8>) {
+        self.buffers.put(bytes);
     }
 
     /// An empty buffer for a packet.
     pub fn buffer(&mut self) -> Vec<u8> {
-        self.buffers.pop().unwrap_or_default()
+        self.buffers.take()
     }
 
     /// A packet of these bytes, with `zeros` bytes of payload behind them that are only counted.
@@ -308,8 +311,9 @@ impl Pipeline {
     }
 
     /// Gives a packet's memory back, so that the next one needs no new one.
+    #[inline]
     pub fn release(&mut self, packet: Box<Written>) {
-        if self.packets.len() < MAX_BUFFERS {
+        if self.packets.len() < MAX_PACKETS {
             self.packets.push(packet);
         }
     }

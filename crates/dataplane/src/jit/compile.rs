@@ -45,6 +45,7 @@ pub struct Compiled {
     module: Option<JITModule>,
 }
 
+#[derive(Clone, Copy)]
 pub struct Paths {
     pub(super) through: BlockFn,
     pub(super) receive: BlockFn,

@@ -15,7 +15,7 @@ use crate::layout::Layout;
 
 /// A program as native code.
 pub struct Jit {
-    compiled: Compiled,
+    compiled: Arc<Compiled>,
 }
 
 impl Jit {
@@ -33,7 +33,7 @@ impl Jit {
         layout: Arc<Layout>,
         path: Option<(NativePath, View)>,
     ) -> Result<Jit, JitError> {
-        Ok(Jit { compiled: Compiled::new(program, layout, path)? })
+        Ok(Jit { compiled: Arc::new(Compiled::new(program, layout, path)?) })
     }
 
     /// Runs a block on what it sees of a context: the parser's error, if nothing drops the packet.
@@ -71,9 +71,7 @@ impl Executor for Jit {
         self.run(ctx, self.compiled.controls[control.index()]).map(|_| ())
     }
 
-    #[inline]
-    fn flat(&self) -> Option<Flat<'_>> {
-        let paths = self.compiled.paths.as_ref()?;
-        Some(Flat { compiled: &self.compiled, paths })
+    fn flat(&self) -> Option<Flat> {
+        Some(Flat { paths: self.compiled.paths?, compiled: self.compiled.clone() })
     }
 }

@@ -1,5 +1,7 @@
 //! The path of ordinary packets as native code: one structure filled in where the packet comes in, and one call.
 
+use std::sync::Arc;
+
 use units::SplitMix;
 
 use super::compile::{Compiled, Paths};
@@ -128,17 +130,17 @@ impl Compiled {
 }
 
 /// The functions of the path.
-#[derive(Clone, Copy)]
-pub struct Flat<'a> {
-    pub(super) compiled: &'a Compiled,
-    pub(super) paths: &'a Paths,
+pub struct Flat {
+    pub(super) paths: Paths,
+    /// Has their code.
+    pub(super) compiled: Arc<Compiled>,
 }
 
-impl Flat<'_> {
+impl Flat {
     /// Runs a packet that comes in through all blocks, with the metadata of a packet that meets no queue, and stops where its
     /// path leaves that of ordinary packets. The frame need not be zeroed.
     #[inline(always)]
-    pub fn through(self, on: Passage<'_>, at: Arrival) -> Passed {
+    pub fn through(&self, on: Passage<'_>, at: Arrival) -> Passed {
         self.compiled.enter(on, at, std::ptr::null(), |native| {
             // SAFETY: `enter` fills the structure in for the program's blocks.
             unsafe { (self.paths.through)(native) };
@@ -149,7 +151,7 @@ impl Flat<'_> {
     /// The first half of [`Flat::through`], up to a queue. If `at_once` says that a packet for this port and of this
     /// priority need not wait, the second half follows, as of a packet that leaves an empty queue when it comes.
     #[inline(always)]
-    pub fn receive(self, on: Passage<'_>, at: Arrival, at_once: &mut dyn FnMut(u32, u32) -> bool) -> Passed {
+    pub fn receive(&self, on: Passage<'_>, at: Arrival, at_once: &mut dyn FnMut(u32, u32) -> bool) -> Passed {
         self.compiled.enter(on, at, std::ptr::null(), |native| {
             let departing;
             // SAFETY: `enter` fills the structure in for the program's blocks, and the first half leaves it as the second
@@ -168,7 +170,7 @@ impl Flat<'_> {
 
     /// The second half, from a queue on. The frame is as ingress left it.
     #[inline(always)]
-    pub fn depart(self, on: Passage<'_>, departure: &Departure) -> Passed {
+    pub fn depart(&self, on: Passage<'_>, departure: &Departure) -> Passed {
         let departing = Departing {
             rid: u64::from(departure.rid),
             instance: u64::from(departure.instance),

@@ -40,7 +40,7 @@ impl Pipeline {
         at_once: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Received {
         packet.reach(self.reach);
-        let (Some(flat), Some(first)) = (self.executor.flat(), self.first) else {
+        let (Some(flat), Some(first)) = (&self.flat, self.first) else {
             let budget = Budget::new(self.work_budget);
             self.ingress(now, Incoming::new(port, packet, budget), None);
             return self.drain_to_queues(now, pending).map_or(Received::Other, Received::Out);
@@ -106,7 +106,7 @@ impl Pipeline {
         let before = work.budget.left();
         self.spent = self.costs.egress;
         if work.pass.truncate.is_none()
-            && let Some(flat) = self.executor.flat()
+            && let Some(flat) = &self.flat
         {
             let packet = work.packet.as_deref()?;
             self.headers.clear();
@@ -171,13 +171,13 @@ impl Pipeline {
     /// leaves that path it goes on as any other. False: the executor has no such path.
     #[inline(always)]
     fn through(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) -> bool {
-        let Some(flat) = self.executor.flat() else { return false };
+        let Some(flat) = &self.flat else { return false };
         let Some(first) = self.first else { return false };
         if self.works.is_empty() {
             self.works.push(Box::new(Work::new(self.layout.frame())));
         }
         let Some(work) = self.works.last_mut() else { return false };
-        let mut out = self.buffers.pop().unwrap_or_default();
+        let mut out = self.buffers.take();
         let on = Passage {
             frame: &mut work.frame,
             packet: bytes,
