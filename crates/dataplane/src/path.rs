@@ -27,7 +27,7 @@ fn of(package: &Package) -> Option<(&'static dyn PacketPath, View)> {
 }
 
 /// What makes native code of the path of a program's packets, if there is such a thing.
-fn native(program: &Program) -> Option<(NativePath, View)> {
+pub(crate) fn native(program: &Program) -> Option<(NativePath, View)> {
     let (path, view) = of(&program.package)?;
     Some((path.native()?, view))
 }

@@ -116,6 +116,15 @@ struct Shape {
     read: HashSet<VarId>,
 }
 
+/// Whose instructions code may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Processor {
+    This,
+    /// Those of the architecture's first processors alone.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the code of any processor is for tests"))]
+    Any,
+}
+
 /// What a function is made from.
 enum Source<'a> {
     Parser(ParserId),
@@ -129,13 +138,14 @@ impl Compiled {
         program: Arc<Program>,
         layout: Arc<Layout>,
         path: Option<(NativePath, View)>,
+        processor: Processor,
     ) -> Result<Compiled, JitError> {
         let errors = Errors::of(&program)?;
         let tables: Vec<TableShape> =
             program.tables.iter().map(|table| TableShape::of(&program, table)).collect();
         let most = tables.iter().flat_map(|table| &table.action_words).max().copied();
         let zeros = vec![0; most.unwrap_or(0)];
-        let mut module = module()?;
+        let mut module = module(processor)?;
         let shape =
             Shape { stacks: stack_of_header(&program), written: written(&program), read: reads(&program) };
         let mut builder = FunctionBuilderContext::new();
@@ -224,7 +234,7 @@ impl Compiled {
     }
 }
 
-fn module() -> Result<JITModule, JitError> {
+fn module(processor: Processor) -> Result<JITModule, JitError> {
     let mut flags = settings::builder();
     let verify = if cfg!(debug_assertions) { "true" } else { "false" };
     for (name, value) in [
@@ -238,7 +248,7 @@ fn module() -> Result<JITModule, JitError> {
     ] {
         flags.set(name, value).map_err(|error| JitError::Codegen(error.to_string()))?;
     }
-    let isa = cranelift_native::builder()
+    let isa = cranelift_native::builder_with_options(processor == Processor::This)
         .map_err(|why| JitError::Host(why.to_owned()))?
         .finish(settings::Flags::new(flags))
         .map_err(|error| JitError::Host(error.to_string()))?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use p4lang::ir::{ControlId, ParserId, Program};
 
 use super::JitError;
-use super::compile::{BlockFn, Compiled};
+use super::compile::{BlockFn, Compiled, Processor};
 use super::flat::{Arrival, Flat, Passage};
 use super::function::NativePath;
 use super::native::drop_reason;
@@ -33,7 +33,17 @@ impl Jit {
         layout: Arc<Layout>,
         path: Option<(NativePath, View)>,
     ) -> Result<Jit, JitError> {
-        Ok(Jit { compiled: Arc::new(Compiled::new(program, layout, path)?) })
+        Ok(Jit { compiled: Arc::new(Compiled::new(program, layout, path, Processor::This)?) })
+    }
+
+    /// As [`Jit::with_path`], for the instructions that all processors have.
+    #[cfg(test)]
+    pub(crate) fn portable(
+        program: Arc<Program>,
+        layout: Arc<Layout>,
+        path: Option<(NativePath, View)>,
+    ) -> Result<Jit, JitError> {
+        Ok(Jit { compiled: Arc::new(Compiled::new(program, layout, path, Processor::Any)?) })
     }
 
     /// Runs a block on what it sees of a context: the parser's error, if nothing drops the packet.

@@ -1,6 +1,7 @@
 //! Native code against the IR's definition, without packets: expressions of every kind at many widths.
 
 mod expr;
+mod lookups;
 mod size;
 
 use std::sync::Arc;

@@ -1,0 +1,164 @@
+//! Lookups and accesses that native code does in place, for this processor and for any, beside the interpreter.
+
+use std::sync::Arc;
+
+use p4lang::ir::EntryMatch;
+use units::SplitMix;
+
+use crate::jit::Jit;
+use crate::layout::Layout;
+use crate::path;
+use crate::pipeline::Pipeline;
+use crate::state::table::Target;
+
+/// Keys of a prefix, of words that are packed into one and into two, and of more than are packed; then registers, indexed in all ways
+/// in which an index may be shown to be small enough, or not quite.
+const SOURCE: &str = r#"
+#include <core.p4>
+#include <v1model.p4>
+header h_t { bit<32> a; bit<16> b; bit<8> c; bit<8> d; bit<64> e; bit<48> f; bit<8> out1; bit<8> out2; bit<8> out3; bit<8> out4; bit<32> sum; }
+struct H { h_t h; }
+struct M { bit<9> small; bit<10> wide; }
+parser P(packet_in p, out H hdr, inout M m, inout standard_metadata_t sm) {
+    state start { p.extract(hdr.h); transition accept; }
+}
+control V(inout H hdr, inout M m) { apply {} }
+control I(inout H hdr, inout M m, inout standard_metadata_t sm) {
+    register<bit<32>>(512) r512;
+    register<bit<32>>(1000) r1000;
+    register<bit<32>>(7) r7;
+    action one(bit<8> v) { hdr.h.out1 = v; }
+    action two(bit<8> v) { hdr.h.out2 = v; }
+    action three(bit<8> v) { hdr.h.out3 = v; }
+    action four(bit<8> v) { hdr.h.out4 = v; }
+    table prefixes { key = { hdr.h.a : lpm; } actions = { one; } default_action = one(99); size = 4096; }
+    table word { key = { hdr.h.b : exact; hdr.h.c : exact; } actions = { two; } default_action = two(99); size = 4096; }
+    table words { key = { hdr.h.e : exact; hdr.h.f : exact; hdr.h.d : exact; } actions = { three; } default_action = three(99); size = 4096; }
+    table many { key = { hdr.h.e : exact; hdr.h.f : exact; hdr.h.b : exact; hdr.h.c : exact; } actions = { four; } default_action = four(99); size = 4096; }
+    action at(bit<32> by) { hdr.h.sum = hdr.h.sum ^ by; }
+    apply {
+        sm.egress_spec = 1;
+        prefixes.apply(); word.apply(); words.apply(); many.apply();
+        bit<32> got;
+        m.small = hdr.h.b[8:0];
+        m.wide = hdr.h.b[9:0];
+        r512.read(got, (bit<32>) m.small); at(got); r512.write((bit<32>) m.small, got + 3);
+        r512.read(got, (bit<32>) m.wide); at(got); r512.write((bit<32>) m.wide, got + 5);
+        r1000.read(got, (bit<32>) m.wide); at(got); r1000.write((bit<32>) m.wide, got + 7);
+        r7.read(got, hdr.h.a & 7); at(got); r7.write(hdr.h.a & 7, got + 11);
+        r7.read(got, (bit<32>) hdr.h.c[1:0] + (bit<32>) hdr.h.d[1:0]); at(got);
+        r512.read(got, ((bit<32>) hdr.h.c << 1) | (bit<32>) hdr.h.d[0:0]); at(got);
+        r512.write(((bit<32>) hdr.h.c << 1) + (bit<32>) hdr.h.d[1:0], got);
+        r512.read(got, hdr.h.sum); at(got);
+    }
+}
+control E(inout H hdr, inout M m, inout standard_metadata_t sm) { apply {} }
+control C(inout H hdr, inout M m) { apply {} }
+control D(packet_out p, in H hdr) { apply { p.emit(hdr.h); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"#;
+
+/// Few different values of a width, in its lowest bits or its highest, or any.
+fn value(rng: &mut SplitMix, width: u32) -> u64 {
+    let any = rng.next_u64() >> (64 - width);
+    match rng.next_u64() % 3 {
+        0 => any % 4,
+        1 => any % 4 << (width - 2),
+        _ => any,
+    }
+}
+
+fn packet(rng: &mut SplitMix) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for width in [32, 16, 8, 8, 64, 48, 8, 8, 8, 8, 32] {
+        let value = value(rng, width);
+        bytes.extend_from_slice(&value.to_be_bytes()[8 - width as usize / 8..]);
+    }
+    bytes
+}
+
+#[test]
+fn lookups_and_indexes_in_place() {
+    let compiled = p4lang::compile_str("lookups.p4", SOURCE, None, &p4lang::Options::default());
+    let program = Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)));
+    let layout = Arc::new(Layout::new(&program).unwrap());
+    let portable = Jit::portable(program.clone(), layout.clone(), path::native(&program)).unwrap();
+    let mut all = [
+        Pipeline::interpreted(program.clone(), 1).unwrap(),
+        Pipeline::compiled(program.clone(), 1).unwrap(),
+        Pipeline::with_executor(program.clone(), layout, Arc::new(portable), 1),
+    ];
+    let mut rng = SplitMix::new(1);
+    let mut hits = 0;
+    for round in 0..8000 {
+        if round % 4 == 0 {
+            let table = round / 4 % 4;
+            let declared = &program.tables[table];
+            let matches: Vec<EntryMatch> = declared
+                .keys
+                .iter()
+                .map(|key| {
+                    let width = key.expr.width;
+                    let value = value(&mut rng, width);
+                    let prefix_len = (rng.next_u64() % 33) as u32;
+                    match table {
+                        0 => EntryMatch::Lpm {
+                            value: (value & u64::MAX.checked_shl(32 - prefix_len).unwrap_or(0)).into(),
+                            prefix_len,
+                        },
+                        _ => EntryMatch::Exact(value.into()),
+                    }
+                })
+                .collect();
+            let target = Target::Action { action: 0, args: [rng.next_u64() % 90].into() };
+            for pipeline in &mut all {
+                let state = &mut pipeline.state.tables[table];
+                match state.find(&matches, 0) {
+                    Some(known) => {
+                        state.remove(known);
+                    }
+                    None => {
+                        state.insert(matches.clone(), 0, target.clone(), false);
+                    }
+                }
+            }
+        }
+        let bytes = packet(&mut rng);
+        let [expected, native, portable] = [0, 1, 2].map(|at| {
+            let mut out = Vec::new();
+            all[at].process(0, 1, &bytes, &mut out);
+            out
+        });
+        assert_eq!(native, expected, "{round}");
+        assert_eq!(portable, expected, "{round}");
+        hits += expected[0].bytes[22..26].iter().filter(|out| **out != 99).count();
+    }
+    assert!(hits > 8000, "only {hits} lookups found something");
+    for register in 0..3 {
+        let cells = |pipeline: &Pipeline| pipeline.state.registers[register].cells.clone();
+        assert_eq!(cells(&all[1]), cells(&all[0]));
+        assert_eq!(cells(&all[2]), cells(&all[0]));
+    }
+    for pipeline in &mut all {
+        pipeline.state.tables.iter_mut().for_each(|table| table.clear());
+        let mut out = Vec::new();
+        pipeline.process(0, 1, &packet(&mut SplitMix::new(2)), &mut out);
+        assert_eq!(out[0].bytes[22..26], [99; 4]);
+    }
+}
+
+/// What the control plane or a test has put into memory is not relied on: an index that is wider than its declaration says leads to no
+/// access outside of the register.
+#[test]
+fn indexes_beyond_their_width_stay_inside() {
+    let source = SOURCE.replace("action at(bit<32> by) {", "action at_port(bit<9> port) { r512.write((bit<32>) port, 1); }\n    table ports { key = { hdr.h.a : exact; } actions = { at_port; } default_action = at_port(0); }\n    action at(bit<32> by) {").replace("prefixes.apply();", "ports.apply(); prefixes.apply();");
+    let compiled = p4lang::compile_str("lookups.p4", &source, None, &p4lang::Options::default());
+    let program = Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)));
+    let mut pipeline = Pipeline::compiled(program.clone(), 1).unwrap();
+    let table = program.tables.iter().position(|table| table.info.name.ends_with("ports")).unwrap();
+    let target = Target::Action { action: 0, args: [u64::MAX << 20 | 5].into() };
+    pipeline.state.tables[table].set_default(target);
+    let mut out = Vec::new();
+    pipeline.process(0, 1, &[0; 40], &mut out);
+    assert_eq!(pipeline.state.registers[0].cells[5], 1);
+}
