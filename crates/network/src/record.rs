@@ -93,7 +93,7 @@ pub struct QueueSamples {
     pub busy: Vec<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub period: u64,
     pub flows: Option<FlowSamples>,

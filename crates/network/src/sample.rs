@@ -3,14 +3,25 @@
 use crate::event::Event;
 use crate::network::Network;
 use crate::port::{Port, PortId};
-use crate::record::Recorder;
+use crate::record::{FlowSamples, QueueSamples, Recorder};
 
 impl Network {
     pub(crate) fn on_sample(&mut self, index: u32) {
-        let mut recorder = std::mem::replace(
-            &mut self.recorders[index as usize],
-            Recorder { period: 0, flows: None, ports: Vec::new(), queues: Default::default() },
-        );
+        let mut recorder = std::mem::take(&mut self.recorders[index as usize]);
+        self.sample_into(&mut recorder);
+        self.events.push(self.now + recorder.period, Event::Sample(index));
+        self.recorders[index as usize] = recorder;
+    }
+
+    /// A sample of all TCP flows and of these ports' queues as they are now, which no recorder has.
+    pub fn snapshot(&mut self, ports: &[PortId]) -> (FlowSamples, QueueSamples) {
+        let ports = ports.iter().map(|p| p.0).collect();
+        let mut recorder = Recorder { flows: Some(FlowSamples::default()), ports, ..Recorder::default() };
+        self.sample_into(&mut recorder);
+        (recorder.flows.unwrap_or_default(), recorder.queues)
+    }
+
+    fn sample_into(&mut self, recorder: &mut Recorder) {
         if let Some(samples) = &mut recorder.flows {
             for plan in 0..self.plans.len() as u32 {
                 let Some(sender) = &self.endpoints[self.sender(plan)].connection else { continue };
@@ -55,7 +66,5 @@ impl Network {
                 row(p, number, depth, queue.head_wait.as_ps(), queue.dropped);
             }
         }
-        self.events.push(self.now + recorder.period, Event::Sample(index));
-        self.recorders[index as usize] = recorder;
     }
 }

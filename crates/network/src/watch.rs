@@ -35,6 +35,24 @@ impl Network {
         Ok(())
     }
 
+    /// Ends the capture of a port: what goes over it from now on costs nothing. What was sent is written out.
+    ///
+    /// # Errors
+    /// A port that is not captured, and a sink that takes nothing.
+    pub fn end_capture(&mut self, port: PortId) -> Result<(), BuildError> {
+        let p = &self.ports[port.0 as usize];
+        let (back, number) = (self.at(p.to, p.to_port), p.captures_sent);
+        if number == NO_CAPTURE {
+            return refuse("the port is not captured".to_owned());
+        }
+        self.ports[port.0 as usize].captures_sent = NO_CAPTURE;
+        self.watcher(back).capture = None;
+        let now = self.now;
+        self.captures[number as usize]
+            .flush(now)
+            .or_else(|error| refuse(format!("a capture cannot be written: {error}")))
+    }
+
     /// The port of a node with a number, which it has.
     fn at(&self, node: u32, number: u32) -> u32 {
         let ports = &self.nodes[node as usize].ports;

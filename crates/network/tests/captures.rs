@@ -181,3 +181,43 @@ fn what_makes_no_sense() {
     let error = net.capture(r_a, Box::new(Memory::default()), 60).unwrap_err().to_string();
     assert_eq!(error, "the port of r to a is captured already");
 }
+
+#[test]
+fn a_capture_that_is_ended_has_what_came_before() {
+    let mut net = Network::new(1);
+    let (a, b, [a_r, ..]) = path(&mut net, Rate::from_mbps(100), Time::from_ms(5));
+    let (first, second) = (Memory::default(), Memory::default());
+    net.tcp(TcpFlow { start: Time::ZERO, ..TcpFlow::new(a, b, "reno") }).unwrap();
+    net.capture(a_r, Box::new(first.clone()), 60).unwrap();
+    net.run_until(Time::from_ms(100)).unwrap();
+    net.end_capture(a_r).unwrap();
+    assert!(net.end_capture(a_r).is_err());
+    net.run_until(Time::from_ms(200)).unwrap();
+    net.flush_captures();
+    let count = first.packets().len();
+    assert!(count > 100);
+    assert!(first.packets().iter().all(|packet| packet.ns <= 100_000_000));
+    net.capture(a_r, Box::new(second.clone()), 60).unwrap();
+    net.run_until(Time::from_ms(300)).unwrap();
+    net.flush_captures();
+    assert_eq!(first.packets().len(), count);
+    assert!(second.packets()[0].ns > 200_000_000);
+}
+
+#[test]
+fn a_snapshot_is_what_a_recorder_would_have() {
+    let mut net = Network::new(1);
+    let (a, b, [_, _, r_b, _]) = path(&mut net, Rate::from_mbps(20), Time::from_ms(5));
+    net.tcp(TcpFlow { start: Time::ZERO, ..TcpFlow::new(a, b, "reno") }).unwrap();
+    net.record(Time::from_ms(250), true, &[r_b]).unwrap();
+    net.run_until(Time::from_ms(500)).unwrap();
+    let (flows, queues) = net.snapshot(&[r_b]);
+    let (recorded_flows, recorded_queues) = net.recorded().next().unwrap();
+    let recorded_flows = recorded_flows.unwrap();
+    assert_eq!(recorded_flows.time.last(), Some(&Time::from_ms(500).as_ps()));
+    assert_eq!(flows.time, [Time::from_ms(500).as_ps()]);
+    assert_eq!(Some(&flows.cwnd[0]), recorded_flows.cwnd.last());
+    assert_eq!(Some(&flows.bytes_received[0]), recorded_flows.bytes_received.last());
+    assert_eq!(Some(&queues.packets[0]), recorded_queues.packets.last());
+    assert_eq!(recorded_queues.time.len(), 3);
+}

@@ -284,6 +284,12 @@ impl Simulation {
         self.with(py, |network| network.capture(port, Box::new(file), snap)).map_err(refused)
     }
 
+    /// Ends the capture of a port.
+    fn end_capture(&self, py: Python<'_>, port: u32) -> PyResult<()> {
+        let port = self.port(port)?;
+        self.with(py, |network| network.end_capture(port)).map_err(refused)
+    }
+
     /// A copy of each packet that comes over a port's wire goes into a switch, by its port of this number.
     fn tap(&self, py: Python<'_>, port: u32, switch: u32, number: u32) -> PyResult<()> {
         let (port, switch) = (self.port(port)?, self.node(switch)?);
@@ -419,6 +425,13 @@ impl Simulation {
             }
         });
         (flows, queues)
+    }
+
+    /// The flows that are under way and the queues of these ports as they are now: columns as `samples` has them.
+    fn snapshot(&self, py: Python<'_>, ports: Vec<u32>) -> PyResult<(Columns, Columns)> {
+        let ports: Vec<PortId> = ports.into_iter().map(|p| self.port(p)).collect::<PyResult<_>>()?;
+        let (flows, queues) = self.with(py, |network| network.snapshot(&ports));
+        Ok((flow_columns(&flows), queue_columns(&queues)))
     }
 }
 
