@@ -35,7 +35,7 @@ def written(out: Path) -> list[str]:
     return sorted(one.name for one in out.iterdir())
 
 
-WHOLE = [".tidegate-run", "figure.png", "run.json", "tables"]
+WHOLE = [".tidegate-run", "figure.png", "report.html", "run.json", "tables"]
 
 
 @pytest.mark.parametrize("text", ["{}", '{"experiment": "mine", "parameters": {}, "rows": []}'])
@@ -58,13 +58,15 @@ def test_runs_of_versions_without_the_marker_are_replaced(tmp_path: Path) -> Non
     assert written(tmp_path / "run") == WHOLE
 
 
-@pytest.mark.parametrize("name", ["tables/mine.csv", "tables/n1-1/mine.parquet", "figure.png", "tables"])
+@pytest.mark.parametrize(
+    "name", ["tables/mine.csv", "tables/n1-1/mine.parquet", "figure.png", "report.html", "tables"]
+)
 def test_what_is_not_of_a_run_is_never_replaced(tmp_path: Path, name: str) -> None:
     out, precious = tmp_path / "run", tmp_path / "precious"
     run_at(out)
     precious.mkdir()
     (precious / "data").write_text("...")
-    if name == "figure.png":
+    if name in ("figure.png", "report.html"):
         (out / name).unlink()
         (out / name).symlink_to(precious / "data")
     elif name == "tables":

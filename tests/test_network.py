@@ -283,6 +283,7 @@ def test_an_experiment_leaves_a_folder_that_can_be_drawn_again(tmp_path: Path) -
     assert sorted(p.name for p in out.iterdir()) == [
         ".tidegate-run",
         "figure.png",
+        "report.html",
         "run.json",
         "tables",
         "thoughts.md",

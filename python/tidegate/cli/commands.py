@@ -13,6 +13,7 @@ from tidegate.cli.experiments import claims, clean, list_experiments, plot, run
 from tidegate.cli.lab import lab
 from tidegate.cli.new import new
 from tidegate.cli.programs import check, replay, stf
+from tidegate.cli.reports import report
 from tidegate.monitor import monitor
 from tidegate.switch.command import switch
 from tidegate.systems.pacing.service.command import agent
@@ -53,6 +54,7 @@ app.command(name="list")(list_experiments)
 app.command()(run)
 app.command()(clean)
 app.command()(plot)
+app.command()(report)
 app.command()(claims)
 app.add_typer(new)
 app.command()(doctor)

@@ -8,6 +8,7 @@ folder beside it, `.NAME.RANDOM.part`, is locked by the process that writes it. 
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import platform
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
 
 RECORD = "run.json"
 FIGURE = "figure.png"
+REPORT = "report.html"
 TABLES_FOLDER = "tables"
 MARKER = ".tidegate-run"
-OURS = (MARKER, TABLES_FOLDER, FIGURE, RECORD)
+OURS = (MARKER, TABLES_FOLDER, FIGURE, REPORT, RECORD)
 """In the order in which they are put in place: the record is there only while the rest is."""
-MARKED = "Tidegate has made this folder. The next run there replaces run.json, figure.png and tables.\n"
+MARKED = "Tidegate has made this folder. The next run there replaces run.json, figure.png, report.html and tables.\n"
 JOURNAL = "runs.jsonl"
 LOCK = "lock"
 LEAST_FREE = 16 << 20
@@ -149,8 +151,10 @@ class Work:
         """The same runs, with their tables."""
         return _with_tables(self.folder, runs)
 
-    def finish(self, answer: dict[str, Any], figure: Figure | None) -> Path:
-        """Put the run in its place. Without a figure it is one that was interrupted, and does not take a complete one's place."""
+    def finish(self, answer: dict[str, Any], figure: bytes | None, report: str | None = None) -> Path:
+        """Put the run in its place, with its figure (PNG) and report. Without a figure it is one that was interrupted, and does not
+        take a complete one's place.
+        """
         with _writing(self.out, f"; what is done is in {self.folder}"):
             place = self.place
             if figure is None and is_whole(place):
@@ -162,7 +166,9 @@ class Work:
                 raise TidegateError(f"{error}; what is done is in {self.folder}") from None
             self._record({**answer, "out": str(shown)}, interrupted=figure is None)
             if figure is not None:
-                figure.savefig(self.folder / FIGURE, dpi=150)
+                (self.folder / FIGURE).write_bytes(figure)
+            if report is not None:
+                (self.folder / REPORT).write_text(report, encoding="utf-8")
             if place.exists():
                 self._exchange(place)
             else:
@@ -171,8 +177,7 @@ class Work:
             return shown
 
     def _record(self, answer: dict[str, Any], *, interrupted: bool) -> None:
-        versions = {"tidegate": _core.__version__, "python": platform.python_version()}
-        about = {**answer, "interrupted": interrupted, "versions": versions}
+        about = {**answer, "interrupted": interrupted, "versions": versions()}
         with replacing(self.folder / RECORD) as file:
             file.write((json.dumps(about, indent=1) + "\n").encode())
 
@@ -202,6 +207,11 @@ class Work:
             os.close(self._lock)
             self._lock = None
         self._remove_parents()
+
+
+def versions() -> dict[str, str]:
+    """What runs are made by."""
+    return {"tidegate": _core.__version__, "python": platform.python_version()}
 
 
 def _refused(out: Path, reason: str) -> TidegateError:
@@ -240,7 +250,7 @@ def _demand_ours(out: Path, place: Path) -> None:
         raise TidegateError(
             f"{out} exists and does not hold an earlier run: it has no {MARKER}; give another folder with --out"
         )
-    for name in (RECORD, FIGURE):
+    for name in (RECORD, FIGURE, REPORT):
         if os.path.lexists(place / name) and not _is_kind(place / name, stat.S_ISREG):
             raise _refused(out, f"{place / name} is not a file of a run's")
     if os.path.lexists(place / TABLES_FOLDER):
@@ -315,7 +325,7 @@ def remove(folder: Path) -> None:
     if _is_left(folder):
         shutil.rmtree(folder.parent, ignore_errors=True)
         return
-    for name in (RECORD, FIGURE):
+    for name in (RECORD, FIGURE, REPORT):
         (folder / name).unlink(missing_ok=True)
     if not any(_foreign(folder / TABLES_FOLDER)):
         shutil.rmtree(folder / TABLES_FOLDER, ignore_errors=True)
@@ -473,12 +483,40 @@ def redraw(folder: Path) -> Figure:
         return one.planned(parameters).draw(runs_of(folder, answer))
 
 
+def as_png(figure: Figure) -> bytes:
+    """A figure as it is in a run's folder."""
+    file = io.BytesIO()
+    figure.savefig(file, dpi=150)
+    return file.getvalue()
+
+
+def figure_of(folder: Path) -> bytes | None:
+    """The figure in a run's folder; `None` where there is none, as of a run that was interrupted."""
+    path = folder / FIGURE
+    try:
+        return path.read_bytes() if path.exists() else None
+    except OSError as error:
+        raise TidegateError(f"{path}: cannot be read: {why(error)}") from None
+
+
+def write_report(folder: Path, text: str) -> Path:
+    """Put a report into a run's folder, in place of the one that is there. Raises `TidegateError` where something else has its name."""
+    path = folder / REPORT
+    if os.path.lexists(path) and not _is_kind(path, stat.S_ISREG):
+        raise TidegateError(
+            f"{path} is not a file of a run's; move it away, or give a file's name with --out"
+        )
+    with replacing(path) as file:
+        file.write(text.encode())
+    return path
+
+
 def replot(folder: Path) -> Path:
     """Redraw the figure of a run's folder from its tables."""
     figure = folder / FIGURE
-    drawn = redraw(folder)
+    drawn = as_png(redraw(folder))
     with replacing(figure) as file:
-        drawn.savefig(file, dpi=150)
+        file.write(drawn)
     return figure
 
 

@@ -367,6 +367,19 @@ def run(
         return _kept(plan, about, order, earlier, ended, work, source, total)
 
 
+def _report(answer: dict[str, Any], runs: list[Run], figure: bytes) -> str | None:
+    """The run's report. A fault in it costs the report, not the run: a warning says so."""
+    from tidegate import report
+
+    try:
+        return report.of_run({**answer, "versions": folder.versions()}, runs, figure)
+    except Exception as error:
+        answer["warnings"].append(
+            f"{folder.REPORT} could not be made: {type(error).__name__}: {error}; `tidegate report` on the run's folder shows why"
+        )
+        return None
+
+
 def _kept(
     plan: Plan,
     about: dict[str, Any],
@@ -382,13 +395,15 @@ def _kept(
     rows = [row for r in runs if r.rows is not None for row in r.rows]
     done = sum(r.rows is not None for r in runs)
     figure, claims = None, []
+    complete: list[Run] = []
     if done == total:
         # Whatever has come in the meantime: all is done.
         ended.interrupted = False
         try:
             with user_code.blamed():
                 claims = [asdict(claim) for claim in plan.claims(rows)]
-                figure = plan.draw(work.read_tables(runs))
+                complete = work.read_tables(runs)
+                figure = folder.as_png(plan.draw(complete))
         except Exception as error:
             ended.error = error
     new = [r for r in ended.runs if ended.interrupted or r.rows is not None]
@@ -405,7 +420,8 @@ def _kept(
         "claims": claims if figure is not None else [],
         "warnings": [f"{r.case}, seed {r.seed}: {warning}" for r in runs for warning in r.warnings],
     }
-    shown = work.finish(answer, figure)
+    report = _report(answer, complete, figure) if figure is not None else None
+    shown = work.finish(answer, figure, report)
     if source is not None and source != shown:
         folder.remove(source)
     if figure is not None:
