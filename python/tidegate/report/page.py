@@ -17,8 +17,8 @@ import numpy as np
 from tidegate import assets
 from tidegate._core import TidegateError
 from tidegate.experiments import folder
-from tidegate.experiments.plan import Run
 from tidegate.experiments.files import is_reference
+from tidegate.experiments.plan import Run
 from tidegate.experiments.registry import Experiment, find
 from tidegate.files import replacing
 from tidegate.report.series import Chart, Floats, charts
