@@ -15,7 +15,7 @@ import pytest
 
 from conftest import Run
 from tidegate.cli import completion, man
-from tidegate.cli.tree import tree
+from tidegate.command_tree import tree
 
 HERE = Path(__file__).resolve().parent.parent
 PATIENCE_S = 30.0

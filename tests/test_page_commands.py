@@ -42,7 +42,19 @@ NOT_RUN = {
     ("docs/live.md", "from tidegate.control import Port, Queue"): "needs root: real hosts",
 }
 """Page and first line of Python blocks that are compiled only, and why."""
-SLOW_OR_LIVE = ("run", "monitor", "replay", "switch", "agent", "clean", "claims", "plot", "report", "view", "lab")
+SLOW_OR_LIVE = (
+    "run",
+    "monitor",
+    "replay",
+    "switch",
+    "agent",
+    "clean",
+    "claims",
+    "plot",
+    "report",
+    "view",
+    "lab",
+)
 """Commands that are read, not run: they take minutes, or files and interfaces of the reader's."""
 COMMAND = typer.main.get_command(app)
 

@@ -14,6 +14,7 @@ from tidegate.cli.lab import lab
 from tidegate.cli.new import new
 from tidegate.cli.programs import check, replay, stf
 from tidegate.cli.reports import report
+from tidegate.cli.unit import unit
 from tidegate.monitor import monitor
 from tidegate.switch.command import switch
 from tidegate.systems.pacing.service.command import agent
@@ -58,5 +59,6 @@ app.command()(report)
 app.command()(claims)
 app.add_typer(new)
 app.command()(doctor)
+app.command()(unit)
 app.command()(completion)
 app.command(hidden=True)(complete)

@@ -18,7 +18,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate.cli.tree import Command, Parameter, tree
+from tidegate.command_tree import Command, Parameter, tree
 
 SUFFIXES = {"PROG.p4": "p4", "TEST.stf": "stf", "FILE.py": "py", "topology.json": "json", "FILE.toml": "toml"}
 """Values that are files of one kind."""

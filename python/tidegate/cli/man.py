@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tidegate import _core
-from tidegate.cli.tree import Command, Parameter, tree
+from tidegate.command_tree import Command, Parameter, tree
 
 EXIT_STATUS = (
     ("0", "Success."),

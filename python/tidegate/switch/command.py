@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -14,7 +17,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tidegate import addresses, units
+from tidegate import addresses, config_file, logs, units
 from tidegate._core import TidegateError
 from tidegate.options import (
     Commands,
@@ -30,8 +33,17 @@ from tidegate.options import (
 )
 from tidegate.switch.ports import Mode, parse_ports
 
+log = logs.logger("tidegate.switch")
+
 LOOK_S = 1.0
 """Interval of `--watch` in seconds."""
+
+
+class LogFormat(StrEnum):
+    """What lines on standard error are."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 def switch(
@@ -108,14 +120,83 @@ def switch(
     seed: Seed = 0,
     include: Include = None,
     define: Define = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="Settings (TOML), by the options' names; options go before.",
+            show_default=False,
+            is_eager=True,
+            callback=config_file.take,
+        ),
+    ] = None,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="Form of the lines on standard error.")
+    ] = LogFormat.TEXT,
 ) -> None:
     """Run a program as a switch between interfaces, until Ctrl-C or SIGTERM. Needs root."""
+    logs.listen("tidegate.switch", as_json=log_format is LogFormat.JSON)
+    try:
+        _run(
+            program,
+            interface,
+            commands,
+            controller,
+            mode,
+            rate,
+            delay,
+            queues,
+            queue_limit,
+            merge,
+            live_profile,
+            cpu_port,
+            metrics_addr,
+            grpc_addr,
+            (grpc_cert, grpc_key, grpc_ca),
+            grpc_limit,
+            insecure,
+            device_id,
+            watch,
+            seed,
+            include,
+            define,
+        )
+    except TidegateError as error:
+        if log_format is LogFormat.TEXT:
+            raise
+        log.error("%s", error)
+        raise typer.Exit(1) from None
+
+
+def _run(
+    program: Path,
+    interface: list[str],
+    commands: Path | None,
+    controller: Path | None,
+    mode: Mode,
+    rate: list[str] | None,
+    delay: list[str] | None,
+    queues: int,
+    queue_limit: str,
+    merge: bool,
+    live_profile: LiveProfile,
+    cpu_port: int | None,
+    metrics_addr: str | None,
+    grpc_addr: str | None,
+    certificates: tuple[Path | None, Path | None, Path | None],
+    grpc_limit: list[str] | None,
+    insecure: bool,
+    device_id: int,
+    watch: bool,
+    seed: int,
+    include: list[str] | None,
+    define: list[str] | None,
+) -> None:
     from tidegate import p4
     from tidegate.control.files import load
     from tidegate.switch import controllers
     from tidegate.switch.running import LiveSwitch
 
-    certificates = (grpc_cert, grpc_key, grpc_ca)
     if grpc_addr is None and (certificates != (None, None, None) or grpc_limit):
         raise TidegateError(
             "--grpc-cert, --grpc-key, --grpc-ca and --grpc-limit are for --grpc-addr; give it too"
@@ -147,7 +228,7 @@ def switch(
     )
     if commands is not None:
         for note in live.script(commands):
-            sys.stderr.write(f"{note}\n")
+            log.info("%s", note)
     with ExitStack() as stack:
         told = stack.enter_context(_until_told())
         stack.enter_context(live)
@@ -156,7 +237,7 @@ def switch(
 
             page = metrics.serve(live, metrics_addr, insecure)
             stack.callback(page.stop)
-            sys.stderr.write(f"metrics at http://{page.address}/metrics\n")
+            log.info("metrics at http://%s/metrics", page.address)
         if made:
             stack.enter_context(controllers.Controlled(live, made, lambda: bool(told.end)))
         if grpc_addr is not None:
@@ -169,15 +250,16 @@ def switch(
             limits = remote.limits(grpc_limit or [])
             server = stack.enter_context(remote.served(live, grpc_addr, device_id, secret, limits, insecure))
             told.reset = server.reset_elections
-            sys.stderr.write(f"P4Runtime on {server.address}, device {device_id}\n")
+            log.info("P4Runtime on %s, device %s", server.address, device_id)
             warning = remote.warning(server.address, secret)
             if warning is not None:
-                sys.stderr.write(f"{warning}\n")
+                log.warning("%s", warning)
         for port, state in zip(live.ports, live.statistics()["ports"], strict=True):
             if state["notice"] is not None:
-                sys.stderr.write(f"{state['notice']}\n")
-            sys.stderr.write(f"port {port.number}: {port.interface}, {state['kind']}, MTU {state['mtu']}\n")
-        sys.stderr.write("running; Ctrl-C ends it\n")
+                log.warning("%s", state["notice"])
+            log.info("port %s: %s, %s, MTU %s", port.number, port.interface, state["kind"], state["mtu"])
+        log.info("running; Ctrl-C ends it")
+        _ready()
         if watch:
             from tidegate.switch.watch import View
 
@@ -185,6 +267,14 @@ def switch(
             live.wait(told.ended, view.update, LOOK_S)
         else:
             live.wait(told.ended)
+
+
+def _ready() -> None:
+    """Tell systemd (`Type=notify`) that the switch runs; see sd_notify(3)."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if address:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as one:
+            one.sendto(b"READY=1", f"\0{address[1:]}" if address.startswith("@") else address)
 
 
 def _limit(text: str) -> tuple[int | None, int | None]:
@@ -211,7 +301,7 @@ class _Told:
         if self.anew:
             self.anew = False
             self.reset()
-            sys.stderr.write("P4Runtime elections are reset\n")
+            log.info("P4Runtime elections are reset")
         return self.end
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from tidegate import units
+from tidegate import logs, units
 from tidegate._core import TidegateError
 from tidegate.control import Controller
 from tidegate.control.controller import period_of
 from tidegate.control.delivery import Mailbox
 from tidegate.control.runner import Managed, Runner, failure
 from tidegate.switch.running import LiveSwitch
+
+log = logs.logger("tidegate.switch")
 
 PATIENCE_S = 2.0
 """How long the end waits for a start or a tick."""
@@ -83,7 +84,7 @@ class Controlled:
         self._mailbox.close()
         self._thread.join(PATIENCE_S)
         if self._thread.is_alive():
-            sys.stderr.write("warning: a controller has not come back; ending without it\n")
+            log.warning("warning: a controller has not come back; ending without it")
 
     def _run(self) -> None:
         try:
@@ -99,4 +100,4 @@ class Controlled:
         told = failure(controller, method, error)
         if not self._started.is_set():
             raise told
-        sys.stderr.write(f"error: {told}; the switch goes on with what it has set last\n")
+        log.error("error: %s; the switch goes on with what it has set last", told)

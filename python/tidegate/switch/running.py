@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tidegate import _core, p4, units
+from tidegate import _core, logs, p4, units
 from tidegate.control import SwitchApi
 from tidegate.control.delivery import Distributor, Listener
 from tidegate.control.readings import Subject
 from tidegate.specs import Wire
 from tidegate.switch.ports import SwitchPort
+
+log = logs.logger("tidegate.switch")
 
 NO_RATE = 8_000_000_000_000
 """A byte in a picosecond: an interface is slower."""
@@ -119,7 +120,7 @@ class LiveSwitch:
             while not ended() and self.core.live_until(min(end, self.core.now() + LOOK)) < end:
                 self.messages.poll()
             for said in self.core.live_messages():
-                sys.stderr.write(f"{said}\n")
+                log.warning("%s", said)
             if beat is not None:
                 beat()
 

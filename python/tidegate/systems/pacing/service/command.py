@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
-import time
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from tidegate import logs
 from tidegate.options import Json
 
 agent = typer.Typer(
@@ -22,28 +21,6 @@ agent = typer.Typer(
     rich_markup_mode=None,
     help="Pace this host's TCP flows at the rates that pacing switches tell.",
 )
-
-
-class _JsonLines(logging.Formatter):
-    """One JSON object a line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        said = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-            + f".{int(record.msecs):03d}Z",
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-        }
-        return json.dumps(said, ensure_ascii=False)
-
-
-def _listen(as_json: bool) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonLines() if as_json else logging.Formatter("%(message)s"))
-    logger = logging.getLogger("tidegate.agent")
-    logger.handlers = [handler]
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
 
 
 @agent.callback()
@@ -181,7 +158,7 @@ def run(
     def read() -> settings.Settings:
         return settings.read(config, given)
 
-    _listen(log_json)
+    logs.listen("tidegate.agent", as_json=log_json)
     Service(read(), read).run()
 
 

@@ -122,6 +122,11 @@ def _command(command: Any, path: tuple[str, ...]) -> Command:
     )
 
 
+def of_parameters(command: Any) -> dict[str, Parameter]:
+    """The parameters of the parser's command, by their names in Python."""
+    return {one.name: _parameter(one) for one in command.params if not getattr(one, "hidden", False)}
+
+
 def tree() -> Command:
     """All commands."""
     import typer

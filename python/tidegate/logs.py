@@ -1,0 +1,57 @@
+"""What services say of themselves: lines of text, or of JSON with time, level and message, to standard error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from typing import Any, TextIO
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The object of a record."""
+        said = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        return json.dumps(said, ensure_ascii=False)
+
+
+class _StandardError(logging.StreamHandler[TextIO]):
+    """To what is standard error at that moment."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:
+        """Where lines go."""
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, value: Any) -> None:
+        raise AttributeError("lines go to standard error")
+
+
+def logger(name: str) -> logging.Logger:
+    """The logger of a service: it writes lines of text until `listen` says otherwise."""
+    made = logging.getLogger(name)
+    if not made.handlers:
+        listen(name, as_json=False)
+    return made
+
+
+def listen(name: str, *, as_json: bool) -> None:
+    """Have the logger of a service write lines of this form."""
+    handler = _StandardError()
+    handler.setFormatter(JsonLines() if as_json else logging.Formatter("%(message)s"))
+    made = logging.getLogger(name)
+    made.handlers = [handler]
+    made.setLevel(logging.INFO)
+    made.propagate = False

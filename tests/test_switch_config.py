@@ -1,0 +1,149 @@
+"""Configuration files, logs and the unit of `tidegate switch`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+from namespaces import needs_root
+from tidegate import config_file
+from tidegate._core import TidegateError
+from tidegate.command_tree import Parameter
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = ROOT / "examples/p4/learning_switch/learning_switch.p4"
+
+
+def parameter(value: str | None, multiple: bool = False) -> Parameter:
+    return Parameter(("--x",), (), value, "", None, False, multiple)
+
+
+KNOWN = {
+    "program": parameter("PROG.p4"),
+    "interface": parameter("PORT@INTERFACE", True),
+    "rate": parameter("PORT=RATE", True),
+    "queues": parameter("N"),
+    "merge": parameter(None),
+    "include": parameter("DIR", True),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("queus = 2", ":1: there is no 'queus'; did you mean 'queues'? known: program, interface"),
+        ("queues = 2\n\nintrface = []", ":3: there is no 'intrface'"),
+        ('interface = "1@eth1"', ":1: interface is a list, not '1@eth1'"),
+        ("interface = [true]", "interface is a text or a number, not True"),
+        ('merge = "no"', ":1: merge is true or false, not 'no'"),
+        ("queues = [1]", "queues is a text or a number, not [1]"),
+        ("[queues]\nx = 1", ":1: queues is a text or a number"),
+        ("queues = 2 3", ":1:12: "),
+        ("config = 1", "there is no 'config'"),
+    ],
+)
+def test_files_that_cannot_be(tmp_path: Path, text: str, why: str) -> None:
+    path = tmp_path / "switch.toml"
+    path.write_text(text)
+    with pytest.raises(TidegateError) as caught:
+        config_file.read(path, KNOWN)
+    assert str(caught.value).startswith(f"{path}:")
+    assert why in str(caught.value)
+
+
+def test_values_are_those_of_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "switch.toml"
+    path.write_text(
+        'program = "a.p4"\ninterface = ["1@e"]\nqueues = 2\nmerge = false\ninclude = ["/abs", "rel"]\n'
+        '[rate]\n1 = "5 Mbit/s"\n'
+    )
+    assert config_file.read(path, KNOWN) == {
+        "program": str(tmp_path / "a.p4"),
+        "interface": ["1@e"],
+        "rate": ["1=5 Mbit/s"],
+        "queues": "2",
+        "merge": False,
+        "include": ["/abs", str(tmp_path / "rel")],
+    }
+
+
+def test_what_the_command_line_gives_goes_before(tidegate: Run, tmp_path: Path) -> None:
+    """Each is refused before anything is opened, so the refusal shows the value that counts."""
+    path = tmp_path / "switch.toml"
+    path.write_text(f'program = "{PROGRAM}"\ninterface = ["1@nowhere"]\nqueue_limit = "5 parsec"\n')
+    of_file = tidegate("switch", "--config", path)
+    assert of_file.code == 1
+    assert "--queue-limit 5 parsec" in of_file.err
+    of_line = tidegate("switch", "--config", path, "--queue-limit", "6 parsec", "-i", "x")
+    assert "the port 'x'" in of_line.err
+    assert tidegate("switch", PROGRAM).code == 2
+    assert "nothing.toml: No such file" in tidegate("switch", "--config", tmp_path / "nothing.toml").err
+    path.write_text(f'program = "{PROGRAM}"\ninterface = ["1@e"]\nqueues = 1000\n')
+    assert tidegate("switch", "--config", path).code == 2
+
+
+def test_an_error_is_a_line_of_json_too(tidegate: Run) -> None:
+    said = tidegate("switch", PROGRAM, "-i", "x", "--log-format", "json")
+    assert said.code == 1
+    line = json.loads(said.err)
+    assert line["level"] == "error"
+    assert "the port 'x'" in line["message"]
+
+
+@needs_root
+def test_a_switch_by_its_file(tmp_path: Path) -> None:
+    name = f"tg{os.getpid() % 100_000}"
+    path = tmp_path / "switch.toml"
+    path.write_text(f'program = "{PROGRAM}"\ninterface = ["3@tap:{name}"]\nlog_format = "json"\n')
+    command = [sys.executable, "-m", "tidegate.cli", "switch", "--config", str(path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        lines = []
+        while not lines or not lines[-1]["message"].startswith("running"):
+            lines.append(json.loads(process.stderr.readline()))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert lines[0]["message"] == f"port 3: {name}, tap, MTU 1500"
+    assert lines[0]["level"] == "info"
+    assert (
+        abs(
+            time.time()
+            - time.mktime(time.strptime(lines[0]["time"][:19], "%Y-%m-%dT%H:%M:%S"))
+            + time.timezone
+        )
+        < 60
+    )
+
+
+def test_units(tidegate: Run, tmp_path: Path) -> None:
+    switch, agent = (tidegate("unit", name).out for name in ("switch", "agent"))
+    assert "switch --config /etc/tidegate/%i.toml --log-format json" in switch
+    assert agent == tidegate("agent", "unit").out
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    for name, text in (("tidegate-switch@s1.service", switch), ("tidegate-agent.service", agent)):
+        unit = tmp_path / name
+        # What it starts need not be installed here, nor its man page.
+        lines = [line for line in text.splitlines() if not line.startswith("Documentation=")]
+        unit.write_text(
+            "\n".join("ExecStart=/bin/true" if line.startswith("ExecStart=") else line for line in lines)
+        )
+        said = subprocess.run(
+            ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
+        )
+        assert (said.returncode, said.stderr) == (0, "")
+        judged = subprocess.run(
+            ["systemd-analyze", "security", "--offline=yes", "--threshold=40", str(unit)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        # In tenths: 4.0 is what systemd calls OK; it has root and the network's capabilities in mind.
+        assert judged.returncode == 0, judged.stdout[-200:]
