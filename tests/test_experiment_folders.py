@@ -286,9 +286,9 @@ BREAKING = """
 import json, os, signal, sys
 from pathlib import Path
 from tidegate import TidegateError, experiments
-from tidegate.experiments import running
+from tidegate.experiments import jobs
 
-run_case = running._run_case
+run_case = jobs.run_case
 out, how = Path(sys.argv[1]), sys.argv[2]
 
 
@@ -311,7 +311,7 @@ def again(out, seeds, processes, resume=False):
         print(json.dumps(str(error)))
 
 
-running._run_case = breaking
+jobs.run_case = breaking
 again(out, [1, 2, 3, 4], int(sys.argv[3]))
 again(out.with_name("nothing"), [3, 5][: 1 if how == "fails" else 2], int(sys.argv[3]))
 how = ""

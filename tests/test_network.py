@@ -18,7 +18,7 @@ from scapy.layers.inet import IP
 from scapy.utils import rdpcap
 
 from tidegate import TidegateError, experiments, units
-from tidegate.experiments import find, replot, running, with_settings
+from tidegate.experiments import find, jobs, replot, with_settings
 from tidegate.experiments import run as run_experiment
 from tidegate.network import Network, Node
 from tidegate.results import jain
@@ -378,10 +378,10 @@ def test_an_interrupted_run_does_not_take_a_whole_one_s_place(
 ) -> None:
     out = tmp_path / "run"
 
-    def again(**given: Any) -> dict[str, Any]:
-        return run_experiment("reference.dumbbell", given, seeds=[1], quick=True, out=out)
+    def again(progress: Any = None, **given: Any) -> dict[str, Any]:
+        return run_experiment("reference.dumbbell", given, seeds=[1], quick=True, out=out, progress=progress)
 
-    def interrupted(done: int, total: int) -> None:
+    def interrupted(done: float, total: int) -> None:
         raise KeyboardInterrupt
 
     again(flows=(1,))
@@ -390,24 +390,20 @@ def test_an_interrupted_run_does_not_take_a_whole_one_s_place(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(running, "_run_case", between)
+        patch.setattr(jobs, "run_case", between)
         with pytest.raises(experiments.Interrupted, match="0 of 1 runs done; nothing is saved"):
             again(flows=(2,))
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
-    with monkeypatch.context() as patch:
-        patch.setattr(running, "_look_up", interrupted)
-        with pytest.raises(experiments.Interrupted, match=r"tables up to then are in .*run\.interrupted"):
-            again(flows=(2,))
+    with pytest.raises(experiments.Interrupted, match=r"tables up to then are in .*run\.interrupted"):
+        again(interrupted, flows=(2,))
     assert sorted(p.name for p in (out / "tables").iterdir()) == ["n1-1"]
     assert json.loads((tmp_path / "run.interrupted" / "run.json").read_text())["interrupted"] is True
     again(flows=(3,))
     assert sorted(p.name for p in (out / "tables").iterdir()) == ["n3-1"]
     # A record that was cut off is no whole run.
     (out / "run.json").write_text("{")
-    with monkeypatch.context() as patch:
-        patch.setattr(running, "_look_up", interrupted)
-        with pytest.raises(experiments.Interrupted, match=r"tables up to then are in .*run; "):
-            again(flows=(2,))
+    with pytest.raises(experiments.Interrupted, match=r"tables up to then are in .*run; "):
+        again(interrupted, flows=(2,))
 
 
 @pytest.mark.slow
@@ -415,7 +411,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """What it has done is taken, and what comes out is what one run gives."""
     whole = {"flows": (1, 2, 3), "duration_s": 3.0}
     done: list[int] = []
-    run_case = running._run_case
+    run_case = jobs.run_case
 
     def counted(progress: Any, case: experiments.Case, seed: int, backend: str) -> Any:
         done.append(["n1", "n2", "n3"].index(case.name))
@@ -439,7 +435,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     out = tmp_path / "run"
     with pytest.raises(TidegateError, match=r"hold no interrupted run; leave out --resume"):
         again(out, whole, resume=True)
-    monkeypatch.setattr(running, "_run_case", counted)
+    monkeypatch.setattr(jobs, "run_case", counted)
     with pytest.raises(experiments.Interrupted, match=r"1 of 3 runs done; .* --resume goes on"):
         again(out, whole)
     with pytest.raises(TidegateError, match=r"is a run with another parameters: .*; give the same"):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from tidegate.cli.output import INTERRUPTED, Told, print_json, print_rows, report
+from tidegate._core import TidegateError
+from tidegate.cli.carrying import ClusterOption, ClusterSettings, carrying, processors
+from tidegate.cli.output import print_json, print_rows
 from tidegate.options import Json
 from tidegate.suggest import did_you_mean
 
@@ -139,13 +139,12 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run that was interrupted there.")
     ] = False,
+    cluster: ClusterOption = None,
+    cluster_options: ClusterSettings = None,
     as_json: Json = False,
 ) -> None:
     """Run an experiment: prints tables and claims beside measured values; writes a figure."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     from tidegate import backends, experiments
-    from tidegate.progress import Estimate
 
     if backend not in backends.NAMES:
         known = ", ".join(backends.NAMES)
@@ -158,43 +157,33 @@ def run(
     name = experiment if one.source is None else one.name
     parameters = experiments.with_settings(one, settings or [], quick, backend)
     experiments.demand_backend(one, backend)
+    if backend == "live" and cluster is not None:
+        raise TidegateError(
+            "--cluster is for the simulator: live runs need a machine to themselves; leave it out"
+        )
     if backend == "live":
         length = experiments.clock_time(one, parameters, repeat)
         sys.stderr.write(f"live runs take real time, one case after another: at least {length}\n")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    say = Estimate(lambda text: sys.stderr.write(f"{name}: {text}\n"))
     if not quick and backend == "sim":
         cases, simulated = experiments.size(one, parameters, repeat)
         sys.stderr.write(
-            f"{name}: {cases} runs of {simulated} of simulated time in all, on {os.cpu_count()} processors; "
+            f"{name}: {cases} runs of {simulated} of simulated time in all, on {processors()} processors; "
             "--quick has fewer and shorter ones\n"
         )
 
-    def progress(done: float, total: int) -> None:
-        bar.update(task, completed=done, total=total)
-        if not quick and backend == "sim":
-            say(done, total)
-
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(name, total=None)
-        try:
-            answer = experiments.run(
-                experiment,
-                parameters,
-                backend=backend,
-                seeds=list(range(seed, seed + repeat)),
-                quick=quick,
-                out=out if out is not None else Path("runs") / name,
-                progress=progress,
-                processes=os.cpu_count() or 1,
-                resume=resume,
-            )
-        except experiments.Interrupted as stopped:
-            # The command line's parser turns the exception into an exit without its text.
-            bar.stop()
-            report(str(stopped))
-            raise Told(INTERRUPTED) from None
+    with carrying(name, cluster, cluster_options, estimate=not quick and backend == "sim") as carried:
+        answer = experiments.run(
+            experiment,
+            parameters,
+            backend=backend,
+            seeds=list(range(seed, seed + repeat)),
+            quick=quick,
+            out=out if out is not None else Path("runs") / name,
+            progress=carried.progress,
+            processes=processors(),
+            resume=resume,
+            executor=carried.executor,
+        )
     for warning in answer["warnings"]:
         sys.stderr.write(f"warning: {warning}\n")
     if as_json:

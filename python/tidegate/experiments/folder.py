@@ -138,6 +138,15 @@ class Work:
                 with (folder / f"{table}.parquet").open("xb") as file:
                     frame.write_parquet(file)
 
+    def write_files(self, run: Run, files: dict[str, bytes]) -> None:
+        """Write the tables of a run that come from another machine. Polars is not used for it."""
+        with _writing(self.out):
+            folder = _tables_of(self.folder, run.case, run.seed)
+            folder.mkdir()
+            for table, content in files.items():
+                with (folder / f"{table}.parquet").open("xb") as file:
+                    file.write(content)
+
     def take_over(self, there: Path, runs: list[Run]) -> None:
         """Copy runs of an interrupted one."""
         for run in runs:
@@ -386,6 +395,16 @@ def _interrupted_beside(place: Path) -> Path:
 
 def _tables_of(folder: Path, case: str, seed: int) -> Path:
     return folder / TABLES_FOLDER / f"{case}-{seed}"
+
+
+def encoded(run: Run) -> dict[str, bytes]:
+    """The tables of a run as the files that a run's folder has of them."""
+    files = {}
+    for table, frame in run.tables.items():
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer)
+        files[table] = buffer.getvalue()
+    return files
 
 
 def _tables(folder: Path, case: str, seed: int) -> dict[str, pl.DataFrame]:

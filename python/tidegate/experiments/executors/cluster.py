@@ -1,0 +1,376 @@
+"""Runs as tasks of Dask: on workers of this machine, of a scheduler that is there, or of SLURM.
+
+A task makes its case anew from the recipe, runs it and returns rows and tables; the parent writes them as they come, so that a lost
+worker or scheduler costs unfinished runs only. Dask starts the task of a killed worker again elsewhere. A worker has to have the same
+versions as the parent: only then are the results those of a serial run, to the bit.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import platform
+import queue
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tidegate._core import TidegateError, __version__
+from tidegate.experiments.folder import encoded
+from tidegate.experiments.jobs import AGAIN_S, LOOK_S, Ended, Jobs, Recipe, Tell, run_case, sendable, told
+from tidegate.experiments.plan import Run
+
+EXTRA = 'clusters need more packages: pip install "tidegate[cluster]"'
+CONNECT_S = 10
+TELL_S = 0.5
+"""How often a task says how far it is."""
+WAITING_S = 15.0
+"""After so long without a worker that is said."""
+SLURM_JOBS = 4
+SOURCES = (".py", ".p4", ".h", ".c")
+
+
+class OtherVersions(TidegateError):
+    """A worker has other versions than the parent."""
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """What has to be the same for the same results: packages, and Tidegate's own files."""
+    import numpy
+    import polars
+
+    import tidegate
+
+    root = Path(tidegate.__file__).parent
+    digest = hashlib.blake2b(digest_size=6)
+    for path in sorted(root.rglob("*")):
+        if path.suffix in SOURCES and not path.name.startswith(("test_", "conftest")):
+            digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return {
+        "tidegate": __version__,
+        "tidegate's files": digest.hexdigest(),
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "polars": polars.__version__,
+    }
+
+
+def _demand_versions(wanted: dict[str, str], of: str) -> None:
+    here = versions()
+    wrong = [
+        f"{name} {here.get(name)} instead of {one}" for name, one in wanted.items() if here.get(name) != one
+    ]
+    if wrong:
+        raise OtherVersions(f"worker {of} has {', '.join(wrong)}; install the same there")
+
+
+@dataclass(frozen=True)
+class _Done:
+    run: Run
+    files: dict[str, bytes]
+
+
+def task(
+    recipe: Recipe, job: tuple[int, int], backend: str, wanted: dict[str, str], topic: str, number: int
+) -> _Done:
+    """A run, on a worker. Its key is not cancelled, or it ends early."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    _demand_versions(wanted, worker.address)
+    key = worker.get_current_task()
+    said = 0.0
+
+    def progress(done: int, total: int) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if now - said < TELL_S:
+            return
+        said = now
+        state = worker.state.tasks.get(key)
+        if state is None or state.state != "executing":
+            raise KeyboardInterrupt
+        worker.log_event(topic, {"number": number, "part": done / total})
+
+    worker.log_event(topic, {"number": number, "part": 0.0})
+    index, seed = job
+    try:
+        run = run_case(progress, recipe.case(index), seed, backend)
+    except TidegateError:
+        raise
+    except Exception as error:
+        raise sendable(error) from None
+    if run.rows is None:
+        raise RuntimeError("cancelled")
+    return _Done(replace(run, tables={}), encoded(run))
+
+
+class Cluster:
+    """Runs as tasks of a Dask scheduler."""
+
+    def __init__(self, client: Any, where: str, say: Callable[[str], object]) -> None:
+        self._client = client
+        self._where = where
+        self._say = say
+
+    def run(self, jobs: Jobs, tell: Tell, ended: Ended) -> None:
+        """Run all; fewer if something ends it."""
+        if jobs.backend != "sim":
+            raise TidegateError(
+                f"--cluster is for the simulator; {jobs.backend} runs need this machine to themselves"
+            )
+        topic = f"tidegate-{uuid.uuid4().hex}"
+        parts: dict[int, float] = {}
+        # Called by another thread.
+        came: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self._client.subscribe_topic(
+            topic, lambda event: parts.update({event[1]["number"]: event[1]["part"]})
+        )
+        futures: dict[int, Any] = {}
+        try:
+            with told() as signals:
+                for number, job in enumerate(jobs.jobs):
+                    future = self._client.submit(
+                        task,
+                        jobs.recipe,
+                        job,
+                        jobs.backend,
+                        versions(),
+                        topic,
+                        number,
+                        key=f"{topic}-{number}",
+                        pure=False,
+                    )
+                    futures[number] = future
+                    future.add_done_callback(lambda future, number=number: came.put((number, future)))
+                self._gather(jobs, tell, ended, futures, parts, came, signals)
+        except KeyboardInterrupt:
+            ended.interrupted = True
+        except Exception as error:
+            # What is done is kept: it is not of those.
+            ended.error = ended.error or error
+        finally:
+            with suppress(Exception):
+                self._client.cancel(list(futures.values()), force=True)
+                self._client.unsubscribe_topic(topic)
+
+    def _gather(
+        self,
+        jobs: Jobs,
+        tell: Tell,
+        ended: Ended,
+        futures: dict[int, Any],
+        parts: dict[int, float],
+        came: queue.SimpleQueue[tuple[int, Any]],
+        signals: list[float],
+    ) -> None:
+        begun, waiting = time.monotonic(), True
+        while futures and ended.error is None:
+            if signals:
+                ended.interrupted = True
+                return
+            before = len(ended.runs)
+            with suppress(queue.Empty):
+                number, future = came.get(timeout=LOOK_S)
+                parts.pop(number, None)
+                futures.pop(number)
+                self._hear(jobs, number, future, ended)
+            if self._client.status not in ("running", "connecting"):
+                self._lost_scheduler()
+            waiting = waiting and not parts and not ended.runs
+            if waiting and time.monotonic() - begun > WAITING_S:
+                waiting = False
+                self._say(f"no worker of {self._where} has begun yet; the runs wait for one")
+            under_way = {number: part for number, part in list(parts.items()) if number in futures}
+            tell(len(ended.runs) + sum(under_way.values()), sorted(under_way), ended.runs[before:])
+
+    def _hear(self, jobs: Jobs, number: int, future: Any, ended: Ended) -> None:
+        from distributed import KilledWorker
+
+        if future.status == "finished":
+            done = future.result(timeout=60)
+            # The worker need not keep it.
+            future.release()
+            jobs.store.write_files(done.run, done.files)
+            jobs.store.add(done.run)
+            ended.runs.append(done.run)
+            return
+        if future.status == "cancelled":
+            self._lost_scheduler()
+        error = future.exception(timeout=60)
+        if isinstance(error, KilledWorker):
+            ended.lost.append(
+                f"{jobs.named(number)}: {error.allowed_failures + 1} workers died running it, as they do when memory runs out"
+            )
+            return
+        if isinstance(error, ImportError | AttributeError) and "tidegate" in str(error):
+            error = OtherVersions(
+                f"a worker of {self._where} cannot run Tidegate {__version__}: {error}; install the same there"
+            )
+        ended.error = ended.error or error
+
+    def _lost_scheduler(self) -> None:
+        raise TidegateError(f"the Dask scheduler of {self._where} has gone, or has cancelled the runs")
+
+
+@contextmanager
+def opened(where: str, options: list[str], processes: int, say: Callable[[str], object]) -> Iterator[Cluster]:
+    """The executor of `--cluster WHERE`: `local`, `slurm`, or the address of a scheduler. `say` hears where Dask's dashboard is."""
+    try:
+        import dask
+        import distributed
+    except ImportError:
+        raise TidegateError(EXTRA) from None
+    _quiet()
+    settings = dict(_option(one) for one in options)
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_S}s"}),
+        _cluster(where, settings, processes) as at,
+    ):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                client = distributed.Client(at, timeout=CONNECT_S, set_as_default=False)
+        except (OSError, ValueError, ImportError) as error:
+            raise TidegateError(
+                f"no Dask scheduler answers at {where}: {error or type(error).__name__}; start one with `dask scheduler`, or correct the address"
+            ) from None
+        try:
+            _demand_same_dask(client, where)
+            say(f"Dask's dashboard: {client.dashboard_link}")
+            yield Cluster(client, where, say)
+        finally:
+            with suppress(Exception):
+                client.close(timeout=AGAIN_S)
+
+
+def _demand_same_dask(client: Any, where: str) -> None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            client.get_versions(check=True)
+    except ValueError as error:
+        raise OtherVersions(
+            f"the scheduler or workers of {where} have other versions of Dask's packages: {error}; install the same there"
+        ) from None
+
+
+def _quiet() -> None:
+    """What ends a run is said once, by Tidegate."""
+    roots = ("distributed", "dask_jobqueue", "tornado", "asyncio")
+    for name in (*roots, *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in roots:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign or not name.isidentifier():
+        raise TidegateError(f"--cluster-option {text}: write it as name=value")
+    if value.lower() in ("true", "false"):
+        return name, value.lower() == "true"
+    return name, int(value) if value.isdecimal() else value
+
+
+@contextmanager
+def _cluster(where: str, settings: dict[str, Any], processes: int) -> Iterator[Any]:
+    """What a client connects to; a cluster that was started here ends with it."""
+    if where == "local":
+        cluster = _started("local", settings, lambda: _local(settings, processes))
+    elif where == "slurm":
+        cluster = _started("slurm", settings, lambda: _slurm(settings))
+    elif "://" in where:
+        if settings:
+            raise TidegateError(f"--cluster-option is for local and slurm; {where} has its settings already")
+        yield where
+        return
+    else:
+        raise TidegateError(
+            f"--cluster {where}: give local, slurm, or a scheduler's address as tcp://HOST:PORT"
+        )
+    try:
+        yield cluster
+    finally:
+        with suppress(Exception):
+            cluster.close(timeout=CONNECT_S)
+
+
+def _started(where: str, settings: dict[str, Any], start: Callable[[], Any]) -> Any:
+    try:
+        with warnings.catch_warnings():
+            # The port of the dashboard is another one where it is taken.
+            warnings.simplefilter("ignore")
+            return start()
+    except TidegateError:
+        raise
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
+        given = " ".join(f"{name}={value}" for name, value in settings.items()) or "none"
+        raise TidegateError(
+            f"--cluster {where} could not be started (options: {given}): {_chain(error)}"
+        ) from None
+
+
+def _chain(error: BaseException | None) -> str:
+    """An error with its causes."""
+    said = []
+    while error is not None:
+        said.append(str(error).rstrip(".") or type(error).__name__)
+        error = error.__cause__
+    return ": ".join(said)
+
+
+def _local(settings: dict[str, Any], processes: int) -> Any:
+    from distributed import LocalCluster
+
+    given = {
+        "n_workers": processes,
+        "threads_per_worker": 1,
+        "dashboard_address": "127.0.0.1:8787",
+        **settings,
+    }
+    return LocalCluster(processes=True, silence_logs=logging.CRITICAL + 1, **given)
+
+
+def _slurm(settings: dict[str, Any]) -> Any:
+    import dask
+
+    try:
+        from dask_jobqueue import SLURMCluster
+    except ImportError:
+        raise TidegateError(EXTRA) from None
+    if shutil.which("sbatch") is None:
+        raise TidegateError(
+            "--cluster slurm: there is no sbatch here; run it on a machine that submits to SLURM"
+        )
+    given = dict(settings)
+    jobs = given.pop("jobs", SLURM_JOBS)
+    for name, default in (("cores", 1), ("processes", 1), ("memory", "2GB")):
+        if dask.config.get(f"jobqueue.slurm.{name}", None) is None:
+            given.setdefault(name, default)
+    given.setdefault("python", sys.executable)
+    cluster = SLURMCluster(**given)
+    try:
+        _demand_accepted(cluster.job_script())
+        cluster.scale(jobs=jobs)
+    except BaseException:
+        cluster.close(timeout=CONNECT_S)
+        raise
+    return cluster
+
+
+def _demand_accepted(script: str) -> None:
+    """Ask SLURM whether it would take such a job: Dask does not say where it does not."""
+    command = ["sbatch", "--test-only"]
+    done = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"SLURM does not accept the job: {' '.join(done.stderr.split())}")

@@ -1,0 +1,234 @@
+"""Runs as tasks of Dask: with a real scheduler, workers that are killed, and a real SLURM."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clusters import Process, dask, kill, slurm, slurm_lacks, started, wait_for
+from tidegate import TidegateError
+from tidegate.experiments.executors import cluster
+
+pytest.importorskip("distributed", reason="needs the extra `cluster`")
+
+pytestmark = pytest.mark.slow
+REPEAT = 8
+GIVEN = ("reference.dumbbell", "--set", "flows=1,2", "--set", "duration_s=3", "--repeat", str(REPEAT))
+
+
+def command(*words: str | Path) -> list[str]:
+    return [sys.executable, "-m", "tidegate.cli", "run", *GIVEN, *map(str, words)]
+
+
+def tidegate(*words: str | Path, code: int = 0, **env: str) -> str:
+    """What a run says on standard error."""
+    done = subprocess.run(
+        command(*words), capture_output=True, text=True, check=False, env={**os.environ, **env}
+    )
+    assert done.returncode == code, done.stderr
+    return done.stderr
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Of every file of a run's folder; its record has the folder's name, which is left out."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.name == "run.json":
+            record = json.loads(path.read_text())
+            del record["out"]
+            found["run.json"] = json.dumps(record)
+        elif path.is_file():
+            found[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    out = tmp_path_factory.mktemp("serial") / "run"
+    tidegate("--out", out)
+    found = digests(out)
+    assert len(found) > 2 * REPEAT * 5
+    return found
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[tuple[str, list[Process]]]:
+    with dask(tmp_path) as found:
+        yield found
+
+
+def done(out: Path) -> int:
+    """How many runs are safe so far."""
+    journals = list(out.parent.glob(f".{out.name}.*.part/runs.jsonl"))
+    return sum(len(path.read_text().splitlines()) for path in journals)
+
+
+def test_a_killed_worker_costs_nothing(
+    there: tuple[str, list[Process]], serial: dict[str, str], tmp_path: Path
+) -> None:
+    address, (_, worker, _) = there
+    out = tmp_path / "run"
+    with started(command("--cluster", address, "--out", out), tmp_path / "log") as process:
+        wait_for("two runs", lambda: done(out) >= 2 or process.poll() is not None)
+        assert process.poll() is None
+        kill(worker)
+        assert process.wait(120) == 0, (tmp_path / "log").read_text()
+    assert digests(out) == serial
+    assert "Dask's dashboard: " in (tmp_path / "log").read_text()
+
+
+def test_without_its_scheduler_a_run_ends_and_goes_on_elsewhere(
+    there: tuple[str, list[Process]], serial: dict[str, str], tmp_path: Path
+) -> None:
+    address, (scheduler, *_) = there
+    out = tmp_path / "run"
+    with started(command("--cluster", address, "--out", out), tmp_path / "log") as process:
+        wait_for("two runs", lambda: done(out) >= 2 or process.poll() is not None)
+        kill(scheduler)
+        assert process.wait(60) == 1
+    *_, last = (tmp_path / "log").read_text().splitlines()
+    assert last.startswith(f"the Dask scheduler of {address} has gone, or has cancelled the runs; ")
+    assert "the same command with --resume does the others" in last
+    record = json.loads((out / "run.json").read_text())
+    assert record["interrupted"]
+    assert 2 <= len(record["rows"]) < 2 * REPEAT
+    tidegate("--out", out, "--resume")
+    assert digests(out) == serial
+
+
+def test_an_interrupt_keeps_what_is_done_and_frees_the_workers(
+    there: tuple[str, list[Process]], serial: dict[str, str], tmp_path: Path
+) -> None:
+    address, _ = there
+    out = tmp_path / "run"
+    with started(command("--cluster", address, "--out", out), tmp_path / "log") as process:
+        wait_for("two runs", lambda: done(out) >= 2 or process.poll() is not None)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(60) == 130
+    *_, last = (tmp_path / "log").read_text().splitlines()
+    assert last.startswith("interrupted with ")
+    # On the same workers, which are free again.
+    tidegate("--out", out, "--resume", "--cluster", address)
+    assert digests(out) == serial
+
+
+OTHER = """
+import sys
+from tidegate.cli import main
+from tidegate.experiments.executors import cluster
+there = {**cluster.versions(), "polars": "0.1"}
+cluster.versions = lambda: there
+sys.argv = ["tidegate", *sys.argv[1:]]
+main()
+"""
+BROKEN = """
+import errno, pathlib, sys
+from tidegate.cli import main
+from tidegate.experiments import folder
+write, left = folder.Work.write_files, [3]
+def full(*given):
+    left[0] -= 1
+    if not left[0]:
+        with folder._writing(pathlib.Path("out")):
+            raise OSError(errno.ENOSPC, "No space left on device")
+    write(*given)
+folder.Work.write_files = full
+sys.argv = ["tidegate", *sys.argv[1:]]
+main()
+"""
+
+
+def test_other_versions_and_a_full_disk_end_it_with_one_message(
+    there: tuple[str, list[Process]], tmp_path: Path
+) -> None:
+    address, _ = there
+
+    def last(script: str, out: Path) -> str:
+        words = command("--cluster", address, "--out", out)[3:]
+        done = subprocess.run(
+            [sys.executable, "-c", script, *words], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1, done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stderr.splitlines()[-1]
+
+    said = last(OTHER, tmp_path / "other")
+    assert said.startswith("worker tcp://127.0.0.1:")
+    assert "polars" in said
+    assert said.endswith("instead of 0.1; install the same there")
+    assert not (tmp_path / "other").exists()
+    said = last(BROKEN, tmp_path / "full")
+    assert "No space left on device; 2 of 16 runs are done and in" in said
+    assert len(json.loads((tmp_path / "full" / "run.json").read_text())["rows"]) == 2
+
+
+def test_workers_that_are_started_for_the_run(serial: dict[str, str], tmp_path: Path) -> None:
+    tidegate("--cluster", "local", "--cluster-option", "n_workers=2", "--out", tmp_path / "run")
+    assert digests(tmp_path / "run") == serial
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--cluster", "tcp://127.0.0.1:1"), "no Dask scheduler answers at tcp://127.0.0.1:1: "),
+        (("--cluster", "nowhere"), "--cluster nowhere: give local, slurm, or a scheduler's address"),
+        (("--cluster-option", "n_workers=2"), "--cluster-option is for --cluster; give it too"),
+        (
+            ("--cluster", "tcp://127.0.0.1:1", "--cluster-option", "n_workers=2"),
+            "--cluster-option is for local and slurm",
+        ),
+        (("--cluster", "local", "--cluster-option", "n_workers"), "write it as name=value"),
+        (("--cluster", "local", "--cluster-option", "foo=1"), "(options: foo=1): Nanny failed to start: "),
+    ],
+)
+def test_wrong_clusters(
+    words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = tidegate(*words, "--out", tmp_path / "run", code=1, DASK_TIDEGATE="")
+    assert said in wrong.splitlines()[-1]
+    assert not list(tmp_path.iterdir())
+
+
+def test_settings_are_read() -> None:
+    assert cluster._option("jobs=4") == ("jobs", 4)
+    assert cluster._option("memory=4GB") == ("memory", "4GB")
+    assert cluster._option("silent=true") == ("silent", True)
+    with pytest.raises(TidegateError, match="write it as name=value"):
+        cluster._option("a b=1")
+
+
+def test_slurm_runs_it_and_a_cancelled_job_costs_nothing(serial: dict[str, str], tmp_path: Path) -> None:
+    pytest.importorskip("dask_jobqueue", reason="needs the extra `cluster`")
+    if why := slurm_lacks():
+        pytest.skip(why)
+    out = tmp_path / "run"
+    settings = {"jobs": 2, "queue": "debug", "interface": "lo", "memory": "1GB", "walltime": "00:10:00"}
+    settings["log_directory"] = str(tmp_path)
+    options = [word for name, value in settings.items() for word in ("--cluster-option", f"{name}={value}")]
+    with slurm(tmp_path) as env:
+        where = ("--cluster", "slurm", *options, "--out", out)
+        with started(command(*where), tmp_path / "log", **env) as process:
+            wait_for("two runs", lambda: done(out) >= 2 or process.poll() is not None)
+            assert process.poll() is None, (tmp_path / "log").read_text()
+            jobs = subprocess.run(
+                ["squeue", "-h", "-o", "%i", "-t", "running"],
+                env={**os.environ, **env},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.split()
+            subprocess.run(["scancel", jobs[0]], env={**os.environ, **env}, check=True)
+            assert process.wait(120) == 0, (tmp_path / "log").read_text()
+        refused = [word.replace("queue=debug", "queue=absent") for word in where[:-1]]
+        said = tidegate(*refused, tmp_path / "refused", code=1, **env)
+        assert "SLURM does not accept the job: " in said
+        assert "invalid partition" in said
+    assert digests(out) == serial
