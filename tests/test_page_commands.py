@@ -42,8 +42,12 @@ NOT_RUN = {
     ("docs/live.md", "from tidegate.control import Port, Queue"): "needs root: real hosts",
 }
 """Page and first line of Python blocks that are compiled only, and why."""
+NEEDS = {"cluster.md": "distributed"}
+"""Packages of extras that the Python of a page needs."""
 SLOW_OR_LIVE = (
     "run",
+    "sweep",
+    "tune",
     "monitor",
     "replay",
     "switch",
@@ -91,6 +95,8 @@ def place(tmp_path: Path) -> Path:
     ("page", "number"), BLOCKS, ids=lambda one: name(one) if isinstance(one, Path) else str(one)
 )
 def test_python_of_a_page_runs(page: Path, number: int, place: Path) -> None:
+    if page.name in NEEDS:
+        pytest.importorskip(NEEDS[page.name], reason="needs an extra")
     blocks = python_blocks(page)
     assert compile(blocks[number], name(page), "exec")
     if (name(page), first_line(blocks[number])) in NOT_RUN:

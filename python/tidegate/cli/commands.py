@@ -14,6 +14,7 @@ from tidegate.cli.lab import lab
 from tidegate.cli.new import new
 from tidegate.cli.programs import check, replay, stf
 from tidegate.cli.reports import report
+from tidegate.cli.searching import sweep, tune
 from tidegate.cli.unit import unit
 from tidegate.monitor import monitor
 from tidegate.switch.command import switch
@@ -53,6 +54,8 @@ app.command()(lab)
 app.add_typer(agent)
 app.command(name="list")(list_experiments)
 app.command()(run)
+app.command()(sweep)
+app.command()(tune)
 app.command()(clean)
 app.command()(plot)
 app.command()(report)

@@ -42,7 +42,8 @@ FIGURE = "figure.png"
 REPORT = "report.html"
 TABLES_FOLDER = "tables"
 MARKER = ".tidegate-run"
-OURS = (MARKER, TABLES_FOLDER, FIGURE, REPORT, RECORD)
+ROWS = "rows.csv"
+OURS = (MARKER, TABLES_FOLDER, FIGURE, REPORT, ROWS, RECORD)
 """In the order in which they are put in place: the record is there only while the rest is."""
 MARKED = "Tidegate has made this folder. The next run there replaces run.json, figure.png, report.html and tables.\n"
 JOURNAL = "runs.jsonl"
@@ -160,8 +161,10 @@ class Work:
         """The same runs, with their tables."""
         return _with_tables(self.folder, runs)
 
-    def finish(self, answer: dict[str, Any], figure: bytes | None, report: str | None = None) -> Path:
-        """Put the run in its place, with its figure (PNG) and report. Without a figure it is one that was interrupted, and does not
+    def finish(
+        self, answer: dict[str, Any], figure: bytes | None, report: str | None = None, *, table: bool = False
+    ) -> Path:
+        """Put the run in its place, with its figure (PNG) and report, and with `table` its rows as a table. Without a figure it is one that was interrupted, and does not
         take a complete one's place.
         """
         with _writing(self.out, f"; what is done is in {self.folder}"):
@@ -178,6 +181,8 @@ class Work:
                 (self.folder / FIGURE).write_bytes(figure)
             if report is not None:
                 (self.folder / REPORT).write_text(report, encoding="utf-8")
+            if table:
+                pl.DataFrame(answer["rows"], infer_schema_length=None).write_csv(self.folder / ROWS)
             if place.exists():
                 self._exchange(place)
             else:
@@ -259,7 +264,7 @@ def _demand_ours(out: Path, place: Path) -> None:
         raise TidegateError(
             f"{out} exists and does not hold an earlier run: it has no {MARKER}; give another folder with --out"
         )
-    for name in (RECORD, FIGURE, REPORT):
+    for name in (RECORD, FIGURE, REPORT, ROWS):
         if os.path.lexists(place / name) and not _is_kind(place / name, stat.S_ISREG):
             raise _refused(out, f"{place / name} is not a file of a run's")
     if os.path.lexists(place / TABLES_FOLDER):
@@ -334,7 +339,7 @@ def remove(folder: Path) -> None:
     if _is_left(folder):
         shutil.rmtree(folder.parent, ignore_errors=True)
         return
-    for name in (RECORD, FIGURE, REPORT):
+    for name in (RECORD, FIGURE, REPORT, ROWS):
         (folder / name).unlink(missing_ok=True)
     if not any(_foreign(folder / TABLES_FOLDER)):
         shutil.rmtree(folder / TABLES_FOLDER, ignore_errors=True)
@@ -494,6 +499,10 @@ def redraw(folder: Path) -> Figure:
     answer = read_record(folder)
     if answer.get("interrupted"):
         raise TidegateError(f"{folder} holds a run that was interrupted; run it again to draw it")
+    from tidegate.experiments import sweep
+
+    if sweep.is_sweep(answer):
+        return sweep.redraw(answer)
     parameters = _tuples(answer["parameters"])
     parameters.pop("quick", None)
     # A file of the user's is where it was.

@@ -297,11 +297,12 @@ def with_settings(
             raise TidegateError(one.no_parameter(name))
         if names.count(name) > 1:
             raise TidegateError(f"--set {setting}: {name} is set twice; a list is written as {name}=1,2")
-        parameters[name] = _convert(name, text, parameters[name])
+        parameters[name] = converted(name, text, parameters[name])
     return parameters
 
 
-def _convert(name: str, text: str, default: Any) -> Any:
+def converted(name: str, text: str, default: Any, option: str = "--set") -> Any:
+    """A value of a parameter from text, of the type of its default."""
     try:
         if isinstance(default, bool):
             return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
@@ -320,7 +321,7 @@ def _convert(name: str, text: str, default: Any) -> Any:
         wanted = f"a list of {number}s" if isinstance(default, tuple) else f"a {number}"
         if isinstance(one, bool):
             wanted = "true or false"
-        raise TidegateError(f"--set {name}={text}: {text!r} is not {wanted}") from None
+        raise TidegateError(f"{option} {name}={text}: {text!r} is not {wanted}") from None
     return text
 
 

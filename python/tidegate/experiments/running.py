@@ -114,8 +114,12 @@ def carry_out(
     processes: int = 1,
     resume: bool = False,
     executor: Executor | None = None,
+    table: bool = False,
 ) -> dict[str, Any]:
-    """Run the cases of a recipe's plan with the seeds of `about`, as `run` does; `about` says what is run, for the record."""
+    """Run the cases of a recipe's plan with the seeds of `about`, as `run` does; `about` says what is run, for the record.
+
+    With `table`, the folder has the rows as a table, `rows.csv`, too.
+    """
     name, backend, seeds = about["experiment"], about["backend"], about["seeds"]
     plan = recipe.plan()
     if not plan.cases:
@@ -158,7 +162,7 @@ def carry_out(
         # It came between two steps.
         ended.interrupted = True
     with _undisturbed():
-        return _kept(plan, about, order, earlier, ended, work, source, total)
+        return _kept(plan, about, order, earlier, ended, work, source, total, table)
 
 
 def _report(answer: dict[str, Any], runs: list[Run], figure: bytes) -> str | None:
@@ -183,6 +187,7 @@ def _kept(
     work: folder.Work,
     source: Path | None,
     total: int,
+    table: bool,
 ) -> dict[str, Any]:
     """Write what there is, and return it or raise why it is not all."""
     runs = sorted((*earlier, *ended.runs), key=lambda r: (r.seed, order[r.case]))
@@ -196,7 +201,8 @@ def _kept(
         try:
             with user_code.blamed():
                 claims = [asdict(claim) for claim in plan.claims(rows)]
-                complete = work.read_tables(runs)
+                # A sweep is drawn from its rows.
+                complete = runs if table else work.read_tables(runs)
                 figure = folder.as_png(plan.draw(complete))
         except Exception as error:
             ended.error = error
@@ -214,8 +220,8 @@ def _kept(
         "claims": claims if figure is not None else [],
         "warnings": [f"{r.case}, seed {r.seed}: {warning}" for r in runs for warning in r.warnings],
     }
-    report = _report(answer, complete, figure) if figure is not None else None
-    shown = work.finish(answer, figure, report)
+    report = _report(answer, complete, figure) if figure is not None and not table else None
+    shown = work.finish(answer, figure, report, table=table)
     if source is not None and source != shown:
         folder.remove(source)
     if figure is not None:

@@ -227,20 +227,23 @@ class Cluster:
 def opened(where: str, options: list[str], processes: int, say: Callable[[str], object]) -> Iterator[Cluster]:
     """The executor of `--cluster WHERE`: `local`, `slurm`, or the address of a scheduler. `say` hears where Dask's dashboard is."""
     try:
-        import dask
+        import dask.utils
         import distributed
     except ImportError:
         raise TidegateError(EXTRA) from None
     _quiet()
     settings = dict(_option(one) for one in options)
+    connect_s = min(
+        CONNECT_S, dask.utils.parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))
+    )
     with (
-        dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_S}s"}),
+        dask.config.set({"distributed.comm.timeouts.connect": f"{connect_s} s"}),
         _cluster(where, settings, processes) as at,
     ):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                client = distributed.Client(at, timeout=CONNECT_S, set_as_default=False)
+                client = distributed.Client(at, timeout=connect_s, set_as_default=False)
         except (OSError, ValueError, ImportError) as error:
             raise TidegateError(
                 f"no Dask scheduler answers at {where}: {error or type(error).__name__}; start one with `dask scheduler`, or correct the address"

@@ -1,0 +1,85 @@
+"""A column of an experiment's rows as one number: which rows, and the median or another aggregate of them."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate._core import TidegateError
+from tidegate.claims import Row
+from tidegate.suggest import did_you_mean
+
+AGGREGATES = ("median", "mean", "min", "max", "p1..p99")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column and its aggregate: `goodput_mbps`, `queue_delay_ms_p99:max`.
+
+    >>> Column.parse("rtt_ms:mean").of([{"rtt_ms": 2.0}, {"rtt_ms": 4.0}])
+    3.0
+    """
+
+    name: str
+    aggregate: str = "median"
+
+    @classmethod
+    def parse(cls, text: str) -> Column:
+        """Read `NAME[:AGGREGATE]`."""
+        name, _, aggregate = text.partition(":")
+        aggregate = aggregate or "median"
+        if aggregate not in AGGREGATES and re.fullmatch(r"p[1-9]\d?", aggregate) is None:
+            raise TidegateError(
+                f"{text}: there is no aggregate {aggregate!r}; known: {', '.join(AGGREGATES)}"
+            )
+        return cls(name, aggregate)
+
+    def __str__(self) -> str:
+        return self.name if self.aggregate == "median" else f"{self.name}, {self.aggregate}"
+
+    def of(self, rows: Sequence[Row]) -> float:
+        """The number; of rows that lack it, none counts. Not a number where no row has it."""
+        self.demand(rows)
+        values = [float(row[self.name]) for row in rows if row.get(self.name) is not None]
+        if not values:
+            return float("nan")
+        if self.aggregate == "mean":
+            return statistics.fmean(values)
+        if self.aggregate in ("min", "max"):
+            return min(values) if self.aggregate == "min" else max(values)
+        part = 50.0 if self.aggregate == "median" else float(self.aggregate[1:])
+        return float(np.percentile(values, part))
+
+    def demand(self, rows: Sequence[Row]) -> None:
+        """Raise `TidegateError` unless it is a column of numbers."""
+        known = [name for name in rows[0] if any(_is_number(row.get(name)) for row in rows)]
+        if self.name not in known:
+            raise TidegateError(
+                f"the rows have no column of numbers {self.name!r}; {did_you_mean(self.name, known)}they have {', '.join(known)}"
+            )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def chosen(rows: Sequence[Row], where: Sequence[tuple[str, str]]) -> list[Row]:
+    """The rows that have these values, as they are printed."""
+    for name, value in where:
+        there = list(dict.fromkeys(str(row.get(name)) for row in rows))
+        if rows and value not in there:
+            raise TidegateError(f"--where {name}={value}: no row has it; {name} is {', '.join(there[:20])}")
+        rows = [row for row in rows if str(row.get(name)) == value]
+    return list(rows)
+
+
+def condition(text: str) -> tuple[str, str]:
+    """Read `NAME=VALUE`."""
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise TidegateError(f"--where {text}: write it as name=value")
+    return name, value

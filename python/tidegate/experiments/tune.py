@@ -1,0 +1,449 @@
+"""Tuning: Optuna looks for the parameters of an experiment with which columns of its rows are least or greatest.
+
+Trials are asked for and told in batches: the runs of a batch are carried out together, as an experiment's are, so that the study is the
+same however many runs go on at once. With pruning, a batch runs seed by seed, and a trial that is worse than the median of the others
+after as many seeds is given up. The study is in a storage of Optuna's; what it has is not run again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tidegate._core import TidegateError, __version__
+from tidegate.claims import Row
+from tidegate.experiments.columns import Column, chosen
+from tidegate.experiments.executors import for_machine
+from tidegate.experiments.jobs import Ended, Executor, Jobs
+from tidegate.experiments.plan import Run
+from tidegate.experiments.registry import Experiment, converted, find
+from tidegate.experiments.running import Interrupted
+from tidegate.experiments.sweep import Points
+from tidegate.experiments.tune_figure import draw
+from tidegate.files import replacing, why
+
+EXTRA = 'tuning needs more packages: pip install "tidegate[tune]"'
+RECORD, TABLE, FIGURE, STUDY = "tune.json", "trials.csv", "figure.png", "study.db"
+ABOUT = "tidegate"
+"""The attribute of a study that says what it is of."""
+WHO = "process"
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values of a parameter that are tried: numbers from `low` to `high`, or `choices`."""
+
+    name: str
+    low: float = 0
+    high: float = 0
+    log: bool = False
+    whole: bool = False
+    choices: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str, one: Experiment) -> Range:
+        """Read `NAME=LO:HI[:log]`, or `NAME=V1,V2,...` of values that are no range."""
+        name, sign, values = text.partition("=")
+        if not sign or not values:
+            raise TidegateError(
+                f"--range {text}: write it as name=low:high, name=low:high:log or name=value,value"
+            )
+        defaults = one.parameters()
+        if name not in defaults:
+            raise TidegateError(one.no_parameter(name))
+        if ":" not in values:
+            choices = tuple(value.strip() for value in values.split(","))
+            for choice in choices:
+                converted(name, choice, defaults[name], "--range")
+            return cls(name, choices=choices)
+        low, high, *rest = values.split(":")
+        if rest not in ([], ["log"]):
+            raise TidegateError(f"--range {text}: after low:high stands `log` or nothing")
+        ends = [converted(name, end, defaults[name], "--range") for end in (low, high)]
+        ends = [end[0] if isinstance(end, tuple) else end for end in ends]
+        if any(isinstance(end, bool | str) for end in ends):
+            raise TidegateError(
+                f"--range {text}: {name} is not a number; give its values as {name}=value,value"
+            )
+        if not ends[0] < ends[1] or (rest and ends[0] <= 0):
+            raise TidegateError(f"--range {text}: low is to be below high, and above 0 with log")
+        return cls(name, ends[0], ends[1], bool(rest), isinstance(ends[0], int))
+
+    def distribution(self) -> Any:
+        """As Optuna takes it."""
+        from optuna import distributions
+
+        if self.choices:
+            return distributions.CategoricalDistribution(self.choices)
+        if self.whole:
+            return distributions.IntDistribution(int(self.low), int(self.high), log=self.log)
+        return distributions.FloatDistribution(self.low, self.high, log=self.log)
+
+    def value(self, tried: Any, default: Any) -> Any:
+        """A value that Optuna tries, as the experiment takes it."""
+        return converted(self.name, tried if isinstance(tried, str) else repr(tried), default, "--range")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A column of the rows that is to be least or greatest."""
+
+    column: Column
+    maximise: bool
+
+    @property
+    def direction(self) -> str:
+        """As Optuna says it."""
+        return "maximize" if self.maximise else "minimize"
+
+
+class _Nowhere:
+    """Tables of trials are not kept."""
+
+    def write_tables(self, run: Run) -> None:
+        pass
+
+    def write_files(self, run: Run, files: dict[str, bytes]) -> None:
+        pass
+
+    def add(self, run: Run) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is tuned."""
+
+    experiment: str
+    parameters: dict[str, Any]
+    ranges: tuple[Range, ...]
+    objectives: tuple[Objective, ...]
+    seeds: tuple[int, ...]
+    where: tuple[tuple[str, str], ...] = ()
+    prune: bool = False
+
+    def check(self) -> None:
+        """Raise `TidegateError` for what cannot be tuned."""
+        if not self.ranges or not self.objectives:
+            raise TidegateError(
+                "give a --range of a parameter at least, and a column to --minimise or --maximise"
+            )
+        names = [one.name for one in self.ranges]
+        if len(set(names)) < len(names):
+            raise TidegateError("two --range are of one parameter; give each once")
+        if self.prune and len(self.objectives) > 1:
+            raise TidegateError(
+                "--prune is for one objective: of several, no trial is worse than the others by one number"
+            )
+        if self.prune and len(self.seeds) < 2:
+            raise TidegateError("--prune gives trials up between seeds; give --repeat 2 or more")
+
+    def about(self) -> dict[str, Any]:
+        """What has to be the same for trials to be of one study."""
+        return {
+            "experiment": self.experiment,
+            "parameters": {name: value for name, value in self.parameters.items() if name not in self.tuned},
+            "objectives": [[str(one.column), one.direction] for one in self.objectives],
+            "seeds": list(self.seeds),
+            "where": [list(one) for one in self.where],
+            "tidegate": __version__,
+        }
+
+    @property
+    def tuned(self) -> set[str]:
+        """Names of the parameters that are tried."""
+        return {one.name for one in self.ranges}
+
+    def values(self, rows: list[Row]) -> list[float]:
+        """The objectives of a trial's rows."""
+        rows = chosen(rows, self.where)
+        return [one.column.of(rows) for one in self.objectives]
+
+
+@contextmanager
+def _kept_by(storage: str) -> Iterator[None]:
+    """What a storage does not do is said in one message."""
+    import sqlalchemy
+    from optuna.exceptions import OptunaError
+
+    try:
+        yield
+    except (OptunaError, sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
+        cause = error.__cause__ or error
+        raise TidegateError(f"--storage {storage}: {str(cause).splitlines()[0]}") from None
+    except OSError as error:
+        raise TidegateError(f"--storage {storage}: {why(error)}") from None
+
+
+def _storage(text: str) -> Any:
+    """A URL of a database, or a file that is written at its end only, which folders of networks carry too."""
+    if "://" in text:
+        return text
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    return JournalStorage(JournalFileBackend(text))
+
+
+def run(
+    task: Task,
+    *,
+    trials: int,
+    out: Path,
+    storage: str | None = None,
+    study: str | None = None,
+    batch: int = 4,
+    processes: int = 1,
+    progress: Callable[[float, int], None] | None = None,
+    executor: Executor | None = None,
+) -> dict[str, Any]:
+    """Go on with a study until it has so many trials; writes `tune.json`, `trials.csv` and the figure to `out`."""
+    try:
+        import optuna
+    except ImportError:
+        raise TidegateError(EXTRA) from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    task.check()
+    task = _planned(task)
+    _demand_folder(out)
+    storage = storage or f"sqlite:///{(out / STUDY).resolve()}"
+    name = study or task.experiment
+    with _kept_by(storage):
+        found = optuna.create_study(
+            storage=_storage(storage),
+            study_name=name,
+            directions=[one.direction for one in task.objectives],
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=batch)
+            if task.prune
+            else optuna.pruners.NopPruner(),
+            load_if_exists=True,
+        )
+        _demand_same(found, task, name)
+        _give_up_dead(found)
+        _Search(task, found, trials, batch, executor, processes, progress or (lambda done, total: None)).run()
+        return _written(task, found, out, storage)
+
+
+def _planned(task: Task) -> Task:
+    """The task with the reference of its experiment, by which a worker finds it too."""
+    one = find(task.experiment)
+    return Task(
+        one.source or one.name, *(getattr(task, name) for name in list(Task.__dataclass_fields__)[1:])
+    )
+
+
+def _demand_folder(out: Path) -> None:
+    try:
+        if out.exists() and any(out.iterdir()) and not (out / STUDY).exists() and not (out / RECORD).exists():
+            raise TidegateError(f"{out} exists and does not hold a study; give another folder with --out")
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TidegateError(
+            f"{out}: a study cannot be written there: {why(error)}; give another --out"
+        ) from None
+
+
+def _demand_same(study: Any, task: Task, name: str) -> None:
+    about = json.loads(json.dumps(task.about()))
+    there = study.user_attrs.get(ABOUT)
+    if there is None:
+        study.set_user_attr(ABOUT, about)
+    elif there != about:
+        other = next(key for key in about if there.get(key) != about[key])
+        raise TidegateError(
+            f"the study {name} is of other {other}: {there.get(other)}; give the same, or another --study or --out"
+        )
+
+
+def _give_up_dead(study: Any) -> None:
+    """Trials of processes of this machine that are no longer there have failed."""
+    from optuna.trial import TrialState
+
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+        host, _, process = str(trial.user_attrs.get(WHO, "")).rpartition(":")
+        if host == socket.gethostname() and not Path(f"/proc/{process}").exists():
+            study.tell(trial.number, state=TrialState.FAIL)
+
+
+class _Search:
+    """Batches of trials, until there are enough."""
+
+    def __init__(
+        self,
+        task: Task,
+        study: Any,
+        trials: int,
+        batch: int,
+        executor: Executor | None,
+        processes: int,
+        progress: Callable[[float, int], None],
+    ) -> None:
+        self._task, self._study, self._total, self._batch = task, study, trials, batch
+        self._executor, self._processes, self._progress = executor, processes, progress
+        self._defaults = find(task.experiment).parameters()
+
+    def _finished(self) -> int:
+        from optuna.trial import TrialState
+
+        ended = (TrialState.COMPLETE, TrialState.PRUNED)
+        return len(self._study.get_trials(deepcopy=False, states=ended))
+
+    def run(self) -> None:
+        """Ask, run, tell."""
+        import optuna
+
+        distributions = {one.name: one.distribution() for one in self._task.ranges}
+        failed: str | None = None
+        while (finished := self._finished()) < self._total:
+            # The same suggestions whether a study goes on or was interrupted between two batches.
+            seed = self._task.seeds[0] + len(self._study.get_trials(deepcopy=False))
+            self._study.sampler = optuna.samplers.TPESampler(seed=seed % 2**32, constant_liar=True)
+            asked = [self._study.ask(distributions) for _ in range(min(self._batch, self._total - finished))]
+            told = failed is None
+            try:
+                failed = self._evaluate(asked, finished)
+            finally:
+                self._close(asked)
+            if failed is not None and not told:
+                raise TidegateError(f"two batches of trials have failed, the last with: {failed}")
+
+    def _evaluate(self, asked: list[Any], finished: int) -> str | None:
+        """Run the trials of a batch; why all of them have failed, if they have."""
+        from optuna.trial import TrialState
+
+        for trial in asked:
+            trial.set_user_attr(WHO, f"{socket.gethostname()}:{os.getpid()}")
+        points = [
+            {
+                one.name: one.value(trial.params[one.name], self._defaults[one.name])
+                for one in self._task.ranges
+            }
+            for trial in asked
+        ]
+        fixed = {name: v for name, v in self._task.parameters.items() if name not in self._task.tuned}
+        rows: dict[int, list[Row]] = {}
+        why_failed = ""
+        for number in range(len(asked)):
+            try:
+                Points(self._task.experiment, fixed, points).cases(number)
+                rows[number] = []
+            except TidegateError as error:
+                # Values that do not go together.
+                why_failed = str(error)
+                self._study.tell(asked[number], state=TrialState.FAIL)
+        steps = [(seed,) for seed in self._task.seeds] if self._task.prune else [self._task.seeds]
+        for step, seeds in enumerate(steps):
+            begin, part = step / len(steps), len(rows) / len(steps)
+            alive = list(rows)
+            # By their numbers: two trials may have the same values.
+            labels = [f"trial {asked[number].number}:" for number in alive]
+            recipe = Points(self._task.experiment, fixed, [points[number] for number in alive], labels=labels)
+            lost = self._carry_out(recipe, alive, seeds, rows, finished + begin * len(rows), part)
+            for number in alive:
+                if number in lost:
+                    why_failed = lost[number]
+                    self._study.tell(asked[number], state=TrialState.FAIL)
+                    del rows[number]
+                elif self._task.prune and step + 1 < len(steps):
+                    asked[number].report(self._task.values(rows[number])[0], step)
+                    if asked[number].should_prune():
+                        self._study.tell(asked[number], state=TrialState.PRUNED)
+                        del rows[number]
+            if not rows:
+                break
+        for number, measured in rows.items():
+            self._study.tell(asked[number], self._task.values(measured))
+        return why_failed if not rows and why_failed else None
+
+    def _carry_out(
+        self,
+        recipe: Points,
+        alive: list[int],
+        seeds: tuple[int, ...],
+        rows: dict[int, list[Row]],
+        before: float,
+        part: float,
+    ) -> dict[int, str]:
+        """Run the cases of trials with seeds, and add their rows; which trials have lost a run, and why."""
+        each = [recipe.cases(at) for at in range(len(alive))]
+        owners = [number for number, cases in zip(alive, each, strict=True) for _ in cases]
+        cases = [case for one in each for case in one]
+        wanted = [(index, seed) for seed in seeds for index in range(len(cases))]
+        ended = Ended()
+
+        def tell(done: float, under_way: list[int], runs: list[Run]) -> None:
+            self._progress(before + part * done / len(wanted), self._total)
+
+        executor = self._executor or for_machine(self._processes, len(wanted), "sim")
+        jobs = Jobs(recipe, cases, wanted, "sim", _Nowhere())
+        executor.run(jobs, tell, ended)
+        if ended.error is not None:
+            raise ended.error
+        if ended.interrupted:
+            raise Interrupted(
+                f"interrupted with {self._finished()} of {self._total} trials done; the study has them; the same command goes on"
+            )
+        places = {case.name: index for index, case in enumerate(cases)}
+        missing = {(index, seed) for index, seed in wanted}
+        for one in sorted(ended.runs, key=lambda one: (one.seed, places[one.case])):
+            missing.discard((places[one.case], one.seed))
+            rows[owners[places[one.case]]] += one.rows or []
+        lost = "; ".join(ended.lost) or "a run has not ended"
+        return {owners[index]: lost for index, _ in missing}
+
+    def _close(self, asked: list[Any]) -> None:
+        """Trials of a batch that something has ended have failed."""
+        from optuna.trial import TrialState
+
+        numbers = {trial.number for trial in asked}
+        for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            if trial.number in numbers:
+                self._study.tell(trial.number, state=TrialState.FAIL)
+
+
+def _written(task: Task, study: Any, out: Path, storage: str) -> dict[str, Any]:
+    """The files of a study, and the contents of `tune.json`."""
+    import polars as pl
+
+    trials = [
+        {
+            "trial": trial.number,
+            "state": trial.state.name.lower(),
+            **trial.params,
+            **{
+                str(one.column): trial.values[index] if trial.values else None
+                for index, one in enumerate(task.objectives)
+            },
+        }
+        for trial in study.get_trials(deepcopy=False)
+    ]
+    best = [
+        {"trial": trial.number, "parameters": trial.params, "values": trial.values}
+        for trial in study.best_trials
+    ]
+    answer = {
+        **task.about(),
+        "storage": storage,
+        "study": study.study_name,
+        "trials": trials,
+        "best": best,
+        "out": str(out),
+    }
+    try:
+        with replacing(out / RECORD) as file:
+            file.write((json.dumps(answer, indent=1) + "\n").encode())
+        with replacing(out / TABLE) as file:
+            pl.DataFrame(trials, infer_schema_length=None).write_csv(file)
+        with replacing(out / FIGURE) as file:
+            draw(study, [str(one.column) for one in task.objectives]).savefig(file, dpi=150)
+    except OSError as error:
+        raise TidegateError(
+            f"{out}: the study could not be written: {why(error)}; it is in {storage}"
+        ) from None
+    return answer

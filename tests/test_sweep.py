@@ -1,0 +1,204 @@
+"""`tidegate sweep` and `tidegate tune`: tables, figures, and going on after an interruption."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate import TidegateError, experiments
+from tidegate.experiments import find, sweep, tune
+from tidegate.experiments.columns import Column, chosen
+from tidegate.experiments.executors import Here
+from tidegate.experiments.jobs import Ended, Jobs, Tell
+from tidegate.experiments.landscape import Landscape
+
+NAME = "meter.rates"
+QUICK = {"rates_mbps": (20,), "base_rtts_ms": (10.0,), "schemes": ("plain", "fair"), "duration_s": 2}
+
+
+class Stopping:
+    """Runs here, and Ctrl-C comes after so many runs."""
+
+    def __init__(self, after: int) -> None:
+        self._left = after
+
+    def run(self, jobs: Jobs, tell: Tell, ended: Ended) -> None:
+        def stop(done: float, under_way: list[int], runs: list[Any]) -> None:
+            tell(done, under_way, runs)
+            self._left -= len(runs)
+            if self._left <= 0:
+                raise KeyboardInterrupt
+
+        Here().run(jobs, stop, ended)
+
+
+def drawn(folder: Path) -> list[Any]:
+    figure = experiments.redraw(folder)
+    return [(axes.get_title(), [image.get_array().tolist() for image in axes.images]) for axes in figure.axes]
+
+
+@pytest.mark.slow
+def test_a_sweep_is_one_table_and_one_figure_and_goes_on(tmp_path: Path) -> None:
+    one = find(NAME)
+    over = sweep.read_over(one, ["rates_mbps=20,50", "base_rtts_ms=1,10"])
+    assert over == {"rates_mbps": [(20,), (50,)], "base_rtts_ms": [(1.0,), (10.0,)]}
+    landscape = Landscape(tuple(over), column="goodput_mbps")
+
+    def run(out: str, **how: Any) -> dict[str, Any]:
+        given = {**one.parameters(), **QUICK}
+        return sweep.run(NAME, given, over, landscape=landscape, seeds=[1], out=tmp_path / out, **how)
+
+    whole = run("whole")
+    with pytest.raises(experiments.Interrupted, match="3 of 8 runs done"):
+        run("parts", executor=Stopping(3))
+    assert len((tmp_path / "parts" / "rows.csv").read_text().splitlines()) == 4
+    again = run("parts", resume=True)
+    assert again["rows"] == whole["rows"]
+    table = list(csv.DictReader((tmp_path / "parts" / "rows.csv").open()))
+    assert [(row["rates_mbps"], row["base_rtts_ms"], row["scheme"]) for row in table][:3] == [
+        ("20", "1.0", "plain"), ("20", "1.0", "fair"), ("20", "10.0", "plain"),
+    ]  # fmt: skip
+    goodput = {(row["rates_mbps"], row["base_rtts_ms"], row["scheme"]): row["goodput_mbps"] for row in table}
+    # What the experiment by itself gives.
+    alone = experiments.run(NAME, {**QUICK, "rates_mbps": (50,)}, seeds=[1], out=tmp_path / "alone")
+    assert [float(goodput["50", "10.0", name]) for name in ("plain", "fair")] == [
+        row["goodput_mbps"] for row in alone["rows"]
+    ]
+    figure = drawn(tmp_path / "parts")
+    assert [title for title, _ in figure][:2] == ["plain", "fair"]
+    assert figure[0][1] == [
+        [[float(goodput[rate, rtt, "plain"]) for rate in ("20", "50")] for rtt in ("1.0", "10.0")]
+    ]
+    with pytest.raises(TidegateError, match="there is no experiment 'sweep of meter"):
+        experiments.find(json.loads((tmp_path / "parts" / "run.json").read_text())["experiment"])
+    with pytest.raises(TidegateError, match="hold no interrupted run"):
+        run("parts", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("over", "said"),
+    [
+        (["rates_mbps"], "write it as name=value,value"),
+        (["rate_mbps=1,2"], "has no parameter 'rate_mbps'; did you mean 'rates_mbps'?"),
+        (["mtu=1500,big"], "--over mtu=big: 'big' is not a whole number"),
+        (["mtu=1500", "mtu=900"], "mtu is given twice"),
+        (["mtu=1500,1500"], "a value is given twice"),
+    ],
+)
+def test_wrong_values(over: list[str], said: str) -> None:
+    with pytest.raises(TidegateError) as raised:
+        sweep.read_over(find(NAME), over)
+    assert said in str(raised.value)
+
+
+def test_columns_and_their_aggregates() -> None:
+    rows: list[dict[str, Any]] = [{"case": "a", "x": value, "s": "b"} for value in (1.0, 2.0, 9.0, None)]
+    texts = ("x", "x:mean", "x:min", "x:max", "x:p50")
+    assert [Column.parse(text).of(rows) for text in texts] == [2.0, 4.0, 1.0, 9.0, 2.0]
+    with pytest.raises(TidegateError, match=r"no column of numbers 'y'; .*they have x"):
+        Column("y").of(rows)
+    with pytest.raises(TidegateError, match="no aggregate 'p0'"):
+        Column.parse("x:p0")
+    assert len(chosen(rows, [("x", "2.0")])) == 1
+    with pytest.raises(TidegateError, match="no row has it; s is b"):
+        chosen(rows, [("s", "c")])
+
+
+def test_lines_of_one_parameter_have_each_scheme_s_spread() -> None:
+    rows: list[dict[str, Any]] = [
+        {"case": f"{n}", "seed": seed, "of": f"case-{n}", "n": n, "scheme": scheme, "y": float(n * seed)}
+        for n in (1, 2, 40)
+        for seed in (1, 2, 3)
+        for scheme in ("a", "b")
+    ]
+    (axes,) = Landscape(("n",)).draw(rows).axes
+    assert [line.get_label() for line in axes.lines] == ["a", "b"]
+    assert axes.lines[0].get_ydata().tolist() == [2.0, 4.0, 80.0]  # type: ignore[union-attr]
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_xscale()) == ("n", "y", "log")
+    with pytest.raises(TidegateError, match="--by z: the rows have no such column"):
+        Landscape(("n",), by="z").draw(rows)
+
+
+def task(**given: Any) -> tune.Task:
+    one = find(NAME)
+    about: dict[str, Any] = {
+        "experiment": NAME,
+        "parameters": {**one.parameters(), **QUICK, "schemes": ("plain",)},
+        "ranges": (
+            tune.Range.parse("mtu=600:9000:log", one),
+            tune.Range.parse("congestion_control=cubic,reno", one),
+        ),
+        "objectives": (tune.Objective(Column("goodput_mbps"), True),),
+        "seeds": (1,),
+    }
+    return tune.Task(**{**about, **given})
+
+
+@pytest.mark.slow
+def test_a_study_goes_on_and_is_the_same(tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+    objectives = (tune.Objective(Column("drops"), False), tune.Objective(Column("goodput_mbps"), True))
+    two = task(objectives=objectives)
+    whole = tune.run(two, trials=8, out=tmp_path / "whole")
+    part = tune.run(two, trials=4, out=tmp_path / "part")
+    assert len(part["trials"]) == 4
+    with pytest.raises(tune.Interrupted, match="4 of 8 trials done; the study has them"):
+        tune.run(two, trials=8, out=tmp_path / "part", executor=Stopping(2))
+    rest = tune.run(two, trials=8, out=tmp_path / "part", processes=2)
+    states = [trial["state"] for trial in rest["trials"]]
+    assert (states.count("complete"), states.count("fail")) == (8, 4)
+    assert rest["trials"][:4] == whole["trials"][:4]
+    # Nothing is run again.
+    assert tune.run(two, trials=8, out=tmp_path / "part", executor=Stopping(0))["trials"] == rest["trials"]
+    # The best are those that no other is better than in both.
+    values = [tuple(trial[str(one.column)] for one in objectives) for trial in whole["trials"]]
+    front = {
+        one for one in values if not any(a <= one[0] and b >= one[1] and (a, b) != one for a, b in values)
+    }
+    assert {tuple(best["values"]) for best in whole["best"]} == front
+    assert (tmp_path / "whole" / "figure.png").read_bytes().startswith(b"\x89PNG")
+    assert len((tmp_path / "whole" / "trials.csv").read_text().splitlines()) == 9
+    with pytest.raises(TidegateError, match=r"the study meter.rates is of other seeds: \[1\]"):
+        tune.run(task(objectives=objectives, seeds=(2,)), trials=8, out=tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_bad_trials_are_given_up_and_a_journal_is_a_storage(tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+    one = tune.Range.parse("mtu=600:9000", find(NAME))
+    pruned = task(ranges=(one,), seeds=(1, 2), prune=True)
+    answer = tune.run(pruned, trials=10, out=tmp_path / "study", storage=str(tmp_path / "journal"))
+    given_up = [trial for trial in answer["trials"] if trial["state"] == "pruned"]
+    assert given_up
+    complete = sorted(trial["goodput_mbps"] for trial in answer["trials"] if trial["state"] == "complete")
+    assert min(trial["goodput_mbps"] for trial in given_up) < complete[-1]
+    assert not (tmp_path / "study" / "study.db").exists()
+
+
+def test_what_cannot_be_tuned(tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+    one = find(NAME)
+    for text, said in (
+        ("mtu", "write it as name=low:high"),
+        ("mtu=9000:600", "low is to be below high"),
+        ("mtu=600:9000:lin", "stands `log` or nothing"),
+        ("ecn=on:off", "ecn is not a number"),
+        ("mut=1:2", "did you mean 'mtu'?"),
+    ):
+        with pytest.raises(TidegateError) as raised:
+            tune.Range.parse(text, one)
+        assert said in str(raised.value)
+    two = (tune.Objective(Column("drops"), False),) * 2
+    with pytest.raises(TidegateError, match="--prune is for one objective"):
+        tune.run(task(objectives=two, prune=True, seeds=(1, 2)), trials=1, out=tmp_path / "x")
+    with pytest.raises(TidegateError, match="give --repeat 2 or more"):
+        tune.run(task(prune=True), trials=1, out=tmp_path / "x")
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(TidegateError, match="does not hold a study"):
+        tune.run(task(), trials=1, out=tmp_path)
+    with pytest.raises(TidegateError, match=r"--storage sqlite:////no/such/place\.db: "):
+        tune.run(task(), trials=1, out=tmp_path / "x", storage="sqlite:////no/such/place.db")
