@@ -58,6 +58,7 @@ SLOW_OR_LIVE = (
     "report",
     "view",
     "lab",
+    "compare",
 )
 """Commands that are read, not run: they take minutes, or files and interfaces of the reader's."""
 COMMAND = typer.main.get_command(app)

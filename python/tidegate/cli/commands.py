@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tidegate import _core
+from tidegate.cli.compare import compare
 from tidegate.cli.completion import complete, completion
 from tidegate.cli.doctor import doctor
 from tidegate.cli.experiments import claims, clean, list_experiments, plot, run
@@ -60,6 +61,7 @@ app.command()(clean)
 app.command()(plot)
 app.command()(report)
 app.command()(claims)
+app.command()(compare)
 app.add_typer(new)
 app.command()(doctor)
 app.command()(unit)

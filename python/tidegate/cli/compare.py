@@ -1,0 +1,138 @@
+"""`tidegate compare`: runs, schemes, experiments and revisions side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tidegate.cli.output import print_json
+from tidegate.options import Json
+
+RESULT = "compare.json"
+FIGURE = "compare.png"
+
+
+def compare(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A B...",
+            help="Folders of runs, schemes (fifo, codel, fq_codel, drr, meter, aqm, pacing, stamping, separation), "
+            "experiments (also ./my.py:function), or revisions (rev:HASH). The others are compared with the first.",
+        ),
+    ],
+    experiment: Annotated[
+        str | None,
+        typer.Option(
+            "--experiment", metavar="SYSTEM.EXPERIMENT", help="What revisions run.", show_default=False
+        ),
+    ] = None,
+    quantities: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--quantity", metavar="NAME", help="Columns to compare.  [default: all]", show_default=False
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set a parameter of what is run.", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**63, help="First seed of what is run.")] = 1,
+    repeat: Annotated[
+        int, typer.Option(metavar="N", min=1, max=10_000, help="Number of seeds of what is run.")
+    ] = 5,
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs with fewer cases.")] = False,
+    bootstrap_seed: Annotated[
+        int, typer.Option(metavar="N", min=0, max=2**31, help="Seed of the intervals.")
+    ] = 1,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for table, figure and new runs.")] = Path(
+        "runs/compare"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Compare runs: medians, spread over seeds, paired differences by seed with bootstrap intervals; a table and a figure."""
+    from tidegate import compare as comparing
+    from tidegate._core import TidegateError
+    from tidegate.compare.figure import draw
+    from tidegate.compare.operands import Asked, sides
+    from tidegate.files import replacing, why
+
+    asked = Asked(
+        settings or (),
+        range(seed, seed + repeat),
+        quick,
+        out,
+        experiment,
+        tell=lambda text: print(text, file=sys.stderr),
+        processes=os.cpu_count() or 1,
+    )
+    found = sides(words, asked)
+    for name in quantities or ():
+        if name not in found[0].columns:
+            raise TidegateError(
+                f"{found[0].name} has no column {name!r}; it has {', '.join(found[0].columns)}"
+            )
+    answer = comparing.compare(found, tuple(quantities or ()), bootstrap_seed)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with replacing(out / RESULT) as file:
+            file.write((json.dumps(answer, indent=1) + "\n").encode())
+        with replacing(out / FIGURE) as file:
+            draw(answer).savefig(file, dpi=150)
+    except OSError as error:
+        raise TidegateError(
+            f"{out}: the comparison cannot be written: {why(error)}; give another --out"
+        ) from None
+    if as_json:
+        print_json({**answer, "out": str(out)})
+        return
+    _print(answer)
+    print(out / FIGURE)
+
+
+def _print(answer: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    for name, values in answer["differing"].items():
+        shown = ", ".join(
+            f"{side['name']}: {value}" for side, value in zip(answer["sides"], values, strict=True)
+        )
+        print(f"differs: {name} ({shown})")
+    if answer["left_out"]:
+        print(f"left out, as not all have them: {', '.join(answer['left_out'])}")
+    table = Table()
+    table.add_column("case")
+    table.add_column("quantity")
+    for side in answer["sides"]:
+        table.add_column(side["name"], justify="right")
+    for row in answer["rows"]:
+        unit = f" ({row['unit']})" if row["unit"] else ""
+        case = row["case"] if not row["row"] else f"{row['case']} #{row['row'] + 1}"
+        table.add_row(case, f"{row['quantity']}{unit}", *(_cell(side) for side in row["sides"]))
+    (Console() if sys.stdout.isatty() else Console(width=60 + 44 * len(answer["sides"]))).print(table)
+    print(
+        "median [least to most]; difference from the first, paired by seed, with its 95 % bootstrap interval; *: without 0"
+    )
+    if any(side.get("paired", 3) < 3 for row in answer["rows"] for side in row["sides"]):
+        print("an interval needs three seeds or more that both have: --repeat 5")
+
+
+def _cell(side: dict[str, Any]) -> str:
+    if side["median"] is None:
+        return "-"
+    text = f"{side['median']:.4g} [{side['least']:.4g} to {side['most']:.4g}]"
+    if side.get("difference") is None:
+        return text
+    text += f"; {side['difference']:+.3g}"
+    if side["interval"] is not None:
+        low, high = side["interval"]
+        text += f" ({low:+.3g} to {high:+.3g}){'*' if side['differs'] else ''}"
+    return text

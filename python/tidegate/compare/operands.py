@@ -1,0 +1,124 @@
+"""What the words of `tidegate compare` mean: folders of runs, schemes, experiments, revisions of this repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tidegate import experiments, scenarios
+from tidegate._core import TidegateError
+from tidegate._core import __version__ as version
+from tidegate.compare import revisions
+from tidegate.compare.alike import Side
+from tidegate.experiments import files
+from tidegate.experiments.folder import RECORD, read_record
+from tidegate.suggest import did_you_mean
+
+ON_SCENARIOS = "reference.scenarios"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How experiments are run that are not there yet."""
+
+    settings: Sequence[str] = ()
+    seeds: Sequence[int] = (1, 2, 3)
+    quick: bool = False
+    out: Path = Path("runs/compare")
+    experiment: str | None = None
+    """What revisions run."""
+    progress: Callable[[float, int], None] | None = None
+    tell: Callable[[str], None] = print
+    processes: int = 1
+
+
+def sides(words: Sequence[str], asked: Asked) -> list[Side]:
+    """The sides of a comparison, in order; what has not been run is run, in folders below `asked.out`."""
+    schemes = [word for word in words if word in scenarios.SCHEMES]
+    for word in words:
+        # Everything is known to be possible before anything runs.
+        _demand_known(word, asked)
+    on = _schemes(schemes, asked) if schemes else {}
+    found = []
+    for word in words:
+        if word in on:
+            found.append(on[word])
+        elif (Path(word) / RECORD).exists():
+            found.append(_of_folder(word))
+        elif word.startswith(revisions.PREFIX):
+            assert asked.experiment is not None
+            folder = revisions.run(
+                word, asked.experiment, asked.settings, asked.seeds, asked.quick, asked.out, asked.tell
+            )
+            found.append(_of_record(word, read_record(folder)))
+        else:
+            found.append(_of_record(word, _run(word, list(asked.settings), asked)))
+    return found
+
+
+def _demand_known(word: str, asked: Asked) -> None:
+    if word in scenarios.SCHEMES or (Path(word) / RECORD).exists():
+        return
+    if word.startswith(revisions.PREFIX):
+        if asked.experiment is None:
+            raise TidegateError(f"{word}: say what revisions are to run with --experiment NAME")
+        revisions.demand_possible(word)
+        return
+    if "." in word or files.is_reference(word):
+        experiments.find(word)
+        return
+    if Path(word).is_dir():
+        raise TidegateError(f"{word} does not hold a run: it has no {RECORD}")
+    raise TidegateError(
+        f"there is nothing to compare called {word!r}; {did_you_mean(word, scenarios.SCHEMES)}give a run's folder, an experiment, "
+        f"a revision (rev:HASH), or a scheme: {', '.join(scenarios.SCHEMES)}"
+    )
+
+
+def _of_folder(word: str) -> Side:
+    record = read_record(Path(word))
+    if record.get("interrupted"):
+        raise TidegateError(f"{word} holds a run that was interrupted; end it with --resume first")
+    return _of_record(word.rstrip("/"), record)
+
+
+def _of_record(name: str, record: dict[str, Any]) -> Side:
+    if not record["rows"]:
+        raise TidegateError(f"{name} has no rows; there is nothing to compare")
+    said = record.get("versions", {}).get("tidegate", version)
+    return Side(
+        name, record["experiment"], record.get("backend", "sim"), record["parameters"], record["rows"], said
+    )
+
+
+def _run(name: str, settings: list[str], asked: Asked, folder: str | None = None) -> dict[str, Any]:
+    one = experiments.find(name)
+    parameters = experiments.with_settings(one, settings, asked.quick)
+    return experiments.run(
+        name,
+        parameters,
+        seeds=list(asked.seeds),
+        quick=asked.quick,
+        out=asked.out / (folder or one.name),
+        progress=asked.progress,
+        processes=asked.processes,
+    )
+
+
+def _schemes(names: list[str], asked: Asked) -> dict[str, Side]:
+    """All schemes on the same scenarios, in one run; a case is then a scenario."""
+    if any(setting.startswith("schemes=") for setting in asked.settings):
+        raise TidegateError("the schemes are those that are compared; leave --set schemes out")
+    record = _run(ON_SCENARIOS, [*asked.settings, f"schemes={','.join(dict.fromkeys(names))}"], asked)
+    shared = {name: value for name, value in record["parameters"].items() if name != "schemes"}
+    found = {}
+    for name in names:
+        rows = [
+            {**{k: v for k, v in row.items() if k not in ("scheme", "scenario")}, "case": row["scenario"]}
+            for row in record["rows"]
+            if row["scheme"] == name
+        ]
+        found[name] = Side(name, ON_SCENARIOS, "sim", shared, rows, version)
+    return found

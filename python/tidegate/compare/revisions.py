@@ -1,0 +1,153 @@
+"""Runs of other revisions of this repository: `rev:HASH`, built in a worktree of its own.
+
+A revision whose Rust sources are those of the extension here takes a copy of it, in a second. Another one is built with cargo, which takes
+some ten minutes on two processors the first time. Builds are kept, by their commit, in the user's cache.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tidegate._core import TidegateError
+from tidegate.experiments.user_code import PACKAGE
+
+PREFIX = "rev:"
+REPOSITORY = PACKAGE.parents[1]
+RUST = ("crates", "Cargo.toml", "Cargo.lock")
+EXTENSION = "_core.abi3.so"
+
+
+def _git(*words: str, check: bool = True) -> str:
+    command = ["git", "-C", str(REPOSITORY), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if check and done.returncode != 0:
+        raise TidegateError(f"git {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def commit_of(word: str) -> str:
+    """The full hash of a revision."""
+    name = word.removeprefix(PREFIX)
+    if not name or name.startswith("-"):
+        raise TidegateError(f"{word}: give a revision of git, as rev:HEAD~1")
+    found = _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
+    if not found:
+        raise TidegateError(f"{word}: this repository has no such revision")
+    return found
+
+
+def demand_possible(word: str) -> None:
+    """Refuse a revision that cannot be run here, before anything is."""
+    if shutil.which("git") is None:
+        raise TidegateError(f"{word}: there is no git here; install it, or compare folders of runs")
+    if not (REPOSITORY / ".git").exists():
+        raise TidegateError(
+            f"{word}: this Tidegate is not a clone of its repository ({REPOSITORY}), so it has no revisions; "
+            "clone it, or compare folders of runs"
+        )
+    commit = commit_of(word)
+    if not _is_built(commit) and not _same_rust(commit) and shutil.which("cargo") is None:
+        raise TidegateError(
+            f"{word}: its Rust sources differ from those here, and there is no cargo to build them; "
+            "install a Rust toolchain, or compare folders of runs"
+        )
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "tidegate" / "revisions"
+
+
+def _is_built(commit: str) -> bool:
+    return (_cache() / commit / "python" / "tidegate" / EXTENSION).exists()
+
+
+def _same_rust(commit: str) -> bool:
+    """Whether the extension here is that of the revision: the sources are the same, the work tree's too."""
+    if not (PACKAGE / EXTENSION).exists():
+        return False
+    unchanged = subprocess.run(
+        ["git", "-C", str(REPOSITORY), "diff", "--quiet", commit, "--", *RUST],
+        capture_output=True,
+        check=False,
+    )
+    return unchanged.returncode == 0
+
+
+def build(word: str, tell: Callable[[str], None]) -> Path:
+    """The folder of a revision that is ready to run."""
+    commit = commit_of(word)
+    tree = _cache() / commit
+    if _is_built(commit):
+        return tree
+    began = time.monotonic()
+    tree.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(tree, ignore_errors=True)
+    _git("worktree", "prune")
+    _git("worktree", "add", "--detach", "--force", str(tree), commit)
+    try:
+        if _same_rust(commit):
+            tell(f"{word}: Rust sources as here; the extension is copied")
+            made = PACKAGE / EXTENSION
+        else:
+            tell(
+                f"{word}: builds its extension with cargo: some ten minutes the first time, on two processors"
+            )
+            made = _cargo(word, tree)
+        place = tree / "python" / "tidegate" / EXTENSION
+        shutil.copy2(made, place.with_suffix(".part"))
+        place.with_suffix(".part").rename(place)
+    except BaseException:
+        _git("worktree", "remove", "--force", str(tree), check=False)
+        raise
+    tell(f"{word}: ready after {time.monotonic() - began:.0f} s, in {tree}")
+    return tree
+
+
+def _cargo(word: str, tree: Path) -> Path:
+    target = _cache() / "target"
+    command = [
+        "cargo",
+        "build",
+        "--release",
+        "--locked",
+        "-p",
+        "tidegate-python",
+        "--features",
+        "pyo3/extension-module",
+    ]
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "PYO3_PYTHON": sys.executable}
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode != 0:
+        last = "\n".join(done.stderr.strip().splitlines()[-8:])
+        raise TidegateError(f"{word}: cargo could not build it:\n{last}")
+    return target / "release" / "lib_core.so"
+
+
+def run(
+    word: str,
+    experiment: str,
+    settings: Sequence[str],
+    seeds: Sequence[int],
+    quick: bool,
+    out: Path,
+    tell: Callable[[str], None],
+) -> Path:
+    """Run an experiment with a revision; the folder of the run."""
+    tree = build(word, tell)
+    folder = (out / word.replace(":", "-").replace("/", "-")).resolve()
+    command = [sys.executable, "-m", "tidegate", "run", experiment, "--out", str(folder), "--json"]
+    command += ["--seed", str(min(seeds)), "--repeat", str(len(seeds)), *(["--quick"] if quick else [])]
+    for setting in settings:
+        command += ["--set", setting]
+    environment = {**os.environ, "PYTHONPATH": str(tree / "python")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode != 0:
+        raise TidegateError(f"{word}: {experiment} did not run: {done.stderr.strip()}")
+    return folder

@@ -1,0 +1,30 @@
+"""Scenarios (access link, WAN, data centre, satellite, Wi-Fi-like) and the schemes that can be put into them.
+
+>>> from tidegate import scenarios
+>>> net = scenarios.network(scenarios.SCENARIOS["wan"], scenarios.SCHEMES["codel"])
+>>> net
+<Network: 12 hosts, 2 routers, 13 links, 6 flows>
+
+`tidegate run reference.scenarios` runs schemes on scenarios, `tidegate compare fifo codel aqm` compares them.
+"""
+
+from __future__ import annotations
+
+from tidegate.scenarios.build import measure, network
+from tidegate.scenarios.scenario import SCENARIOS, FlowSet, Scenario
+from tidegate.scenarios.schemes import SCHEMES, Scheme
+from tidegate.scenarios.traces import Trace, follow, parse, read
+
+__all__ = [
+    "SCENARIOS",
+    "SCHEMES",
+    "FlowSet",
+    "Scenario",
+    "Scheme",
+    "Trace",
+    "follow",
+    "measure",
+    "network",
+    "parse",
+    "read",
+]

@@ -1,0 +1,114 @@
+"""Makes a scenario's network with a scheme in it, and measures its runs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tidegate import units
+from tidegate.claims import Row
+from tidegate.measures import goodputs_mbps, grown
+from tidegate.network import Network
+from tidegate.results import Result, jain
+from tidegate.scenarios import traces
+from tidegate.scenarios.scenario import Scenario
+from tidegate.scenarios.schemes import Place, Scheme
+from tidegate.topologies import LinkOptions
+
+SAMPLES = 500
+"""Of a run."""
+ACCESS = 10
+"""Access links have so many times the rate of the link between."""
+
+
+def network(scenario: Scenario, scheme: Scheme, seed: int = 1, **flow: Any) -> Network:
+    """The network; starts of flows are shifted at random, by up to 10 % of the RTT, from the seed. `flow`: other keywords of its flows."""
+    net = Network()
+    rng = np.random.default_rng(seed)
+    rate = units.rate(scenario.rate)
+    fast: LinkOptions = {"rate": ACCESS * rate, "delay": 0, "queue": "100000 packets"}
+    left, right = scheme.left(net, scenario), net.router("right")
+    front = net.router("front") if scheme.taps else left
+    inner = net.link(front, left, **fast) if scheme.taps else None
+    keywords = {**scheme.flow(scenario), **flow}
+    sources, sinks, starts = [], [], []
+    ends = []
+    for number, each in enumerate(scenario.flows):
+        # A host for each set of long flows' members; short transfers share one.
+        hosts = each.count if each.size is None else 1
+        for index in range(hosts):
+            source, sink = net.host(f"a{number}_{index}"), net.host(f"b{number}_{index}")
+            net.link(source, front, **fast)
+            far: LinkOptions = {**fast, "delay": units.time(each.rtt) // 2}
+            net.link(right, sink, **far)
+            sources.append(source)
+            sinks.append(sink)
+        for index in range(each.count):
+            shift = rng.uniform(0, 0.1) * units.time(each.rtt)
+            starts.append(units.time(each.start) + index * units.time(each.every) + int(shift))
+            ends.append(
+                (
+                    each,
+                    number,
+                    sources[-1 - (hosts - 1 - index % hosts)],
+                    sinks[-1 - (hosts - 1 - index % hosts)],
+                )
+            )
+    bottleneck = net.link(left, right, rate=rate, delay=0, queue=f"{scenario.buffer_bytes} B", aqm=scheme.aqm)
+    for start, (each, number, source, sink) in zip(starts, ends, strict=True):
+        kind = "short" if each.size is not None else "fair" if each.share else "other"
+        net.tcp(source, sink, start=start, size=each.size, label=f"{kind} {number}", **keywords)
+    if scenario.trace is not None:
+        traces.follow(bottleneck, traces.read(scenario.trace), scenario.duration)
+    scheme.manage(Place(net, scenario, left, sources, sinks, inner, bottleneck))
+    net.record(units.time(scenario.duration) // SAMPLES, queues=[bottleneck])
+    return net
+
+
+def capacity_mbps(scenario: Scenario) -> float:
+    """What the link can carry from the end of the warm-up to the end of a run."""
+    if scenario.trace is None:
+        return units.rate(scenario.rate) / 1e6
+    trace = traces.read(scenario.trace)
+    begin, end = (units.time(at) // traces.PS_PER_MS for at in (scenario.warm_up, scenario.duration))
+    times = np.asarray(trace.times_ms)
+
+    def before(at: int) -> int:
+        loops, rest = divmod(at, trace.length_ms)
+        return loops * len(times) + int(np.searchsorted(times, rest, "right"))
+
+    return (before(end) - before(begin)) * traces.PACKET * 8e-3 / (end - begin)
+
+
+def measure(scenario: Scenario, scheme: Scheme, result: Result) -> Row:
+    """Goodput of the flows that last, their fairness, the queue, and how long short transfers take."""
+    begin, end = (units.time(at) / units.PS_PER_S for at in (scenario.warm_up, scenario.duration))
+    labels = {row["flow"]: row["label"] for row in result.flows.iter_rows(named=True)}
+    goodputs = goodputs_mbps(result, begin, end)
+    # Short transfers count for what they bring in the whole time.
+    total = float(grown(result, begin, end)["bytes_received"].sum()) * 8e-6 / (end - begin)
+    fair = pl.Series([rate for flow, rate in goodputs.items() if labels[flow].startswith("fair")])
+    short = result.flows.filter(pl.col("label").str.starts_with("short"))["completion_ms"].drop_nulls()
+    # Of a port with several queues, the longer one.
+    delays = (
+        result.queue_samples.filter(
+            pl.col("queue") == "left -> right", pl.col("time_s") > begin, pl.col("time_s") <= end + 1e-9
+        )
+        .group_by("time_s")
+        .agg(pl.col("queue_delay_ms").max())["queue_delay_ms"]
+        .to_numpy()
+    )
+    return {
+        "scenario": scenario.name,
+        "scheme": scheme.name,
+        "goodput_mbps": total,
+        "of_capacity": total / capacity_mbps(scenario),
+        "fairness": jain(fair),
+        "queue_ms_mean": float(delays.mean()),
+        "queue_ms_p99": float(np.quantile(delays, 0.99)),
+        "short_ms": float(short.median()) if len(short) else math.nan,  # type: ignore[arg-type]
+        "retransmits": int(result.flows["retransmits"].sum()),
+    }

@@ -1,0 +1,1 @@
+"""Meter, DualPI2 and stamping on one switch."""

@@ -1,0 +1,1 @@
+"""The experiments of the combination. Each file is found by itself."""

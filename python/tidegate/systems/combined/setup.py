@@ -1,0 +1,112 @@
+"""Puts the combination into a network: the program, and the controllers of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from tidegate import units
+from tidegate._core import TidegateError
+from tidegate.control import Port
+from tidegate.network import Link, Network, Switch
+from tidegate.p4 import Program
+from tidegate.p4 import compile as compile_p4
+from tidegate.systems.aqm.controller import Aqm, AqmController, dual_port
+from tidegate.systems.aqm.setup import DEFAULTS
+from tidegate.systems.combined.parts import Part
+from tidegate.systems.meter.controller import BOUNDED, PAPER, Bucket, Law, Meter, MeterController
+from tidegate.systems.stamping.controller import StampController
+from tidegate.systems.stamping.field import Field
+
+METER = "CombinedIngress.meter"
+AQM = "CombinedIngress.aqm"
+METER_NAMES = {
+    "forward": f"{METER}.forwarding.forward",
+    "wires": f"{METER}.forwarding.wires",
+    "ports": f"{METER}.classification.ports",
+    "sources4": f"{METER}.classification.sources4",
+    "sources6": f"{METER}.classification.sources6",
+    "targets4": f"{METER}.classification.targets4",
+    "targets6": f"{METER}.classification.targets6",
+    **{
+        name: f"{METER}.{name}"
+        for name in ("passed", "dropped", "marked", "spared", "updated", "rate", "target")
+    },
+}
+"""What the meter's controller calls its objects, and what they are in the whole program; names that only one part has are left out."""
+AQM_NAMES = {
+    "forward": f"{AQM}.forwarding.forward.forward",
+    "sources4": f"{AQM}.sources4",
+    "sources6": f"{AQM}.sources6",
+}
+STAMP_NAMES = {"ports": "CombinedEgress.stamp.ports"}
+
+
+@cache
+def _program(defines: tuple[str, ...]) -> Program:
+    return compile_p4(Path(__file__).with_name("combined.p4"), defines=defines)
+
+
+def program(form: Field) -> Program:
+    """The data plane that stamps in a format; its carrier is the shim."""
+    if form.carrier != "shim":
+        raise TidegateError(
+            "stamps of the combination are in a shim, so that the meter and DualPI2 see plain IP; give carrier='shim'"
+        )
+    return _program(tuple(form.defines))
+
+
+def combine(
+    network: Network,
+    name: str,
+    form: Field,
+    *,
+    clock: units.Time = "1 us",
+) -> Switch:
+    """Add a switch that runs the combination. Each part that is wanted is set up by a call of its own, when the links are there."""
+    return network.switch(name, program(form), queues=2, clock=clock)
+
+
+def meter(
+    network: Network,
+    switch: Switch,
+    meters: Iterable[Meter],
+    *,
+    bucket: Bucket = PAPER,
+    law: Law = BOUNDED,
+    **options: Any,
+) -> MeterController:
+    """Meter what passes, as `meter.setup.meter` does."""
+    ports = partial(network.forwarding, switch)
+    controller = MeterController(meters, ports=ports, bucket=bucket, law=law, **options)
+    network.control(Part(controller, METER_NAMES), switch)
+    return controller
+
+
+def manage(
+    network: Network, switch: Switch, link: Link, aqm: Aqm = DEFAULTS, *, port: Port | None = None
+) -> AqmController:
+    """Manage the queues in front of a link, as `aqm.setup.manage` does."""
+    number = network.port(switch, link)
+    rate = (link.forward if link.a is switch else link.reverse).rate
+    controller = AqmController({number: rate}, aqm, ports=partial(network.forwarding, switch))
+    network.configure(switch, link, dual_port() if port is None else port)
+    network.control(Part(controller, AQM_NAMES), switch)
+    return controller
+
+
+def unmanaged(network: Network, switch: Switch) -> None:
+    """Leave all queues as they are: DualPI2's part only says where packets go."""
+    network.control(Part(AqmController({}, ports=partial(network.forwarding, switch)), AQM_NAMES), switch)
+
+
+def stamp(network: Network, switch: Switch, link: Link, form: Field, clock: units.Time = "1 us") -> None:
+    """Stamp at the port in front of a link."""
+    number = network.port(switch, link)
+    wire = link.forward if link.a is switch else link.reverse
+    scale = form.scale(wire.rate, tick=clock, mtu=wire.mtu)
+    # Forwarding is the meter's and DualPI2's: the stamp's part has a table of its own that nobody asks.
+    controller = StampController(dict, lambda: {number: scale})
+    network.control(Part(controller, {**STAMP_NAMES, "forward": AQM_NAMES["forward"]}), switch)

@@ -1,0 +1,149 @@
+"""`tidegate compare`: statistics against known values, what is refused, and the command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import Run
+from tidegate import TidegateError
+from tidegate.compare import Side, compare, demand_alike, interval, revisions
+
+
+def side(name: str, shift: float = 0.0, seeds: int = 5, column: str = "rate_mbps", **parameters: Any) -> Side:
+    rows = [
+        {"case": case, "seed": s, column: s * 10 + shift + 0.1 * (s % 2)}
+        for case in "ab"
+        for s in range(seeds)
+    ]
+    return Side(name, "mine.x", "sim", parameters, rows)
+
+
+def test_differences_are_paired_by_seed() -> None:
+    """Seeds differ by 40, and the sides by 1 with each seed: the spread is large and the interval small."""
+    row = compare([side("a"), side("b", 1.0)])["rows"][0]
+    (first, second) = row["sides"]
+    assert (row["case"], row["quantity"], row["unit"]) == ("a", "rate_mbps", "Mbit/s")
+    assert (first["median"], first["least"], first["most"], first["seeds"]) == (20, 0, 40, 5)
+    assert second["difference"] == pytest.approx(1)
+    assert second["interval"] == pytest.approx([1, 1])
+    assert (second["paired"], second["differs"]) == (5, True)
+
+
+def test_the_interval_covers_as_it_says() -> None:
+    """Of 200 samples of 25 normal values, the interval of the median has the true one in about 95 of 100."""
+    rng = np.random.default_rng(7)
+    covered = 0
+    for number in range(200):
+        low, high = interval(list(rng.normal(3, 2, 25)), number) or (0, 0)
+        covered += low <= 3 <= high
+    assert 180 <= covered <= 199
+    assert interval([1.0, 2.0]) is None
+    assert interval([1.0, 5.0, 2.0], 3) == interval([1.0, 5.0, 2.0], 3)
+
+
+def test_few_seeds_have_no_interval() -> None:
+    second = compare([side("a"), side("b", 1.0, seeds=2)])["rows"][0]["sides"][1]
+    assert (second["paired"], second["interval"], second["differs"]) == (2, None, None)
+
+
+def test_parameters_that_differ_are_said() -> None:
+    answer = compare([side("a", flows=2, rtt=1), side("b", flows=3, rtt=1)])
+    assert answer["differing"] == {"flows": [2, 3]}
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (side("b", column="rate_gbps"), "rate_mbps is in Mbit/s, and rate_gbps in Gbit/s"),
+        (side("b", column="delay_ms"), "a alone has rate_mbps; b alone has delay_ms"),
+        (
+            Side("b", "mine.y", "sim", {"k": 1}, [{"case": "c", "seed": 1, "rate_mbps": 1.0}]),
+            "no case in common: a, b beside c. What differs: experiment: mine.x and mine.y; k: None and 1",
+        ),
+        (
+            Side("b", "mine.x", "sim", {}, side("b").rows + side("b").rows),
+            "the case a has 1 rows in one and 2",
+        ),
+        (side("a", 1.0), "a is given twice"),
+    ],
+)
+def test_what_is_not_alike_is_refused(other: Side, said: str) -> None:
+    with pytest.raises(TidegateError) as refused:
+        demand_alike([side("a"), other])
+    assert said in str(refused.value)
+
+
+def test_folders_and_an_experiment(tidegate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--set", "duration_s=3", "--set", "flows=1"]
+    for name, control in (("a", "cubic"), ("b", "reno")):
+        ran = tidegate(
+            "run", "reference.dumbbell", *words, "--set", f"congestion_control={control}", "--out", name
+        )
+        assert ran.code == 0, ran.err
+    ran = tidegate("compare", "a", "b", "--json")
+    assert ran.code == 0, ran.err
+    answer = json.loads(ran.out)
+    assert answer["differing"] == {"congestion_control": ["cubic", "reno"]}
+    assert (tmp_path / "runs/compare/compare.png").stat().st_size > 10_000
+    assert json.loads((tmp_path / "runs/compare/compare.json").read_text())["rows"] == answer["rows"]
+    text = tidegate("compare", "a", "b", "--out", "c").out
+    assert "differs: congestion_control (a: cubic, b: reno)" in text
+    assert "an interval needs three seeds or more" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["fifo"], "a comparison needs two things"),
+        (["fifo", "coddel"], "there is nothing to compare called 'coddel'; did you mean 'codel'?"),
+        (["fifo", "rev:HEAD"], "rev:HEAD: say what revisions are to run with --experiment"),
+        (["fifo", "no.experiment"], "there is no experiment 'no.experiment'"),
+        (["fifo", "codel", "--set", "schemes=drr"], "leave --set schemes out"),
+    ],
+)
+def test_words_that_cannot_be(tidegate: Run, words: list[str], said: str, tmp_path: Path) -> None:
+    ran = tidegate(
+        "compare",
+        *words,
+        "--quick",
+        "--set",
+        "scenarios=datacenter",
+        "--repeat",
+        "1",
+        "--out",
+        str(tmp_path / "c"),
+    )
+    assert ran.code == 1
+    assert said in ran.err
+
+
+def test_schemes_on_a_scenario(tidegate: Run, tmp_path: Path) -> None:
+    words = ["--set", "scenarios=datacenter", "--repeat", "1", "--quantity", "queue_ms_mean", "--json"]
+    ran = tidegate("compare", "fifo", "stamping", *words, "--out", str(tmp_path / "c"))
+    assert ran.code == 0, ran.err
+    (row,) = json.loads(ran.out)["rows"]
+    fifo, stamping = row["sides"]
+    assert stamping["median"] < fifo["median"] / 2
+
+
+def test_revisions_that_cannot_be_built_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if not (revisions.REPOSITORY / ".git").exists():
+        pytest.skip("needs a clone of the repository")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(TidegateError, match="has no such revision"):
+        revisions.demand_possible("rev:nothing-of-that-name")
+    monkeypatch.setattr(revisions, "_same_rust", lambda _: False)
+    git = shutil.which("git")
+    monkeypatch.setattr(shutil, "which", lambda name: git if name == "git" else None)
+    with pytest.raises(TidegateError, match="there is no cargo to build them"):
+        revisions.demand_possible("rev:HEAD")
+    monkeypatch.setattr(revisions, "REPOSITORY", tmp_path)
+    with pytest.raises(TidegateError, match="is not a clone of its repository"):
+        revisions.demand_possible("rev:HEAD")

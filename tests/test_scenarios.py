@@ -1,0 +1,90 @@
+"""Scenarios and traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidegate import TidegateError, scenarios
+from tidegate.network import Network
+from tidegate.scenarios import SCENARIOS, SCHEMES, traces
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "t has no time above 0 ms"),
+        (b"0\n0\n", "t has no time above 0 ms"),
+        (b"1\n2.5\n", "t:2: '2.5' is not a time in whole milliseconds"),
+        (b"5\n3\n", "t:2: 3 ms comes after 5 ms; times are in order"),
+        (b"1\n-2\n", "t:2: '-2' is not a time"),
+        (b"1\n\xff\xfe\n", r"t:2: '\\xff\\xfe' is not a time"),
+        (b"1\n999999999\n", "t:2: 999999999 ms is more than a day"),
+        (b"1\n" + b"9" * 5000, "t:2: '99999999999999999999' is not a time"),
+    ],
+)
+def test_what_is_no_trace(data: bytes, said: str) -> None:
+    with pytest.raises(TidegateError) as refused:
+        traces.parse(data, "t")
+    assert said in str(refused.value)
+
+
+def test_budgets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(traces, "MOST_PACKETS", 3)
+    with pytest.raises(TidegateError, match="t:4: more than 3 packets"):
+        traces.parse(b"1\n1\n1\n1\n", "t")
+    monkeypatch.setattr(traces, "MOST_BYTES", 4)
+    (tmp_path / "t").write_bytes(b"1\n1\n1\n")
+    with pytest.raises(TidegateError, match="has more than 0 MiB"):
+        traces.read(tmp_path / "t")
+    with pytest.raises(TidegateError, match="none: No such file"):
+        traces.read(tmp_path / "none")
+
+
+def test_rates_of_windows() -> None:
+    trace = traces.parse(b"1\n1\n5\n10\n12\n20\n25\n", "t")
+    assert (trace.length_ms, trace.mean_rate) == (25, 7 * 12_000 * 1000 // 25)
+    # Four packets up to 10 ms, two more up to 20, one in the last 5.
+    assert trace.rates(10) == [4 * 1_200_000, 2 * 1_200_000, 2_400_000]
+    # A window without packets has the rate of one.
+    assert traces.parse(b"10\n30\n", "t").rates(10) == [1_200_000] * 3
+
+
+def test_a_link_follows_a_trace_and_begins_it_again() -> None:
+    """A flow gets what the trace has: 12 Mbit/s for half of the time, 48 for the other half."""
+    lines = list(range(1, 201)) + [ms for ms in range(201, 401) for _ in range(4)]
+    trace = traces.parse("\n".join(map(str, lines)).encode(), "t")
+    net = Network()
+    a, r, b = net.host("a"), net.router("r"), net.host("b")
+    net.link(a, r, rate="1 Gbit/s", delay=0)
+    link = net.link(r, b, rate=trace.mean_rate, delay="1 ms", queue="200 packets")
+    traces.follow(link, trace, "4 s")
+    net.udp(a, b, rate="100 Mbit/s")
+    net.record("100 ms", queues=[link])
+    samples = net.run("4 s").queue_samples.filter(queue="r -> b")
+    sent = samples["sent_bytes"].to_numpy() * 8e-6
+    rates = (sent[1:] - sent[:-1]) / 0.1
+    assert rates[9] == pytest.approx(12, rel=0.05)
+    assert rates[11] == pytest.approx(48, rel=0.05)
+    assert rates[33] == pytest.approx(12, rel=0.05)
+    with pytest.raises(TidegateError, match="give a longer window"):
+        traces.follow(link, trace, "2000 s", window_ms=1)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_each_scheme_goes_into_a_scenario(scheme: str) -> None:
+    one = SCENARIOS["access"]
+    net = scenarios.network(one, SCHEMES[scheme])
+    result = net.run("2 s")
+    flows = result.flows.filter(result.flows["label"].str.starts_with("fair"))
+    assert flows["goodput_mbps"].sum() > 25
+    assert scenarios.network(one, SCHEMES[scheme], 2).flows[0].spec != net.flows[0].spec
+
+
+def test_capacities() -> None:
+    from tidegate.scenarios.build import capacity_mbps
+
+    assert capacity_mbps(SCENARIOS["wan"]) == 200
+    # The trace has 6 s; 5 to 15 s is its last second, the whole, and three seconds.
+    assert 20 < capacity_mbps(SCENARIOS["wifi"]) < 35
