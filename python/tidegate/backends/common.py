@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from tidegate import _core
 from tidegate._core import TidegateError
@@ -26,6 +26,39 @@ from tidegate.specs import Wire
 SLICE_S = 0.05
 
 Progress = Callable[[int, int], None]
+
+
+class Watcher(Protocol):
+    """Looks at simulations between their slices, as the dashboard does; it changes nothing of what comes of them."""
+
+    def begin(
+        self, network: Network, core: _core.Simulation, ports: Ports, notes: list[Note], until: int
+    ) -> None:
+        """A simulation begins; controllers' notes come to `notes`."""
+
+    def limit(self, now: int) -> int | None:
+        """The time at which the next slice has to end at the latest."""
+
+    def look(self, now: int) -> None:
+        """A slice has ended; the next one begins when this returns."""
+
+    def end(self, now: int) -> None:
+        """The simulation has ended."""
+
+
+watcher: Watcher | None = None
+"""Of the simulations of this process."""
+
+
+@contextmanager
+def watching(by: Watcher) -> Iterator[None]:
+    """While this lasts, simulations of this process are looked at."""
+    global watcher
+    watcher = by
+    try:
+        yield
+    finally:
+        watcher = None
 
 
 def runner(
@@ -104,7 +137,9 @@ class SlicedClock:
         advance: Callable[[int], int],
         until: int,
         progress: Progress | None,
+        watcher: Watcher | None = None,
     ) -> None:
+        self._watcher = watcher
         self.now = core.now
         self._advance = advance
         self._until = until
@@ -116,6 +151,8 @@ class SlicedClock:
     def wait(self, until: int) -> int:
         """Go on, by one slice at most."""
         end = min(until, self._reached + self._step)
+        if self._watcher is not None:
+            end = min(end, self._watcher.limit(self._reached) or end)
         began = time.perf_counter()
         self._reached = self._advance(end)
         now = time.perf_counter()
@@ -127,6 +164,8 @@ class SlicedClock:
             self._step = min(self._step * 2, self._until)
         elif whole and now - began > SLICE_S * 2:
             self._step = max(1, self._step // 2)
+        if self._watcher is not None:
+            self._watcher.look(self._reached)
         return self._reached
 
 
@@ -152,7 +191,7 @@ def captures(network: Network, core: _core.Simulation, ports: Ports) -> Iterator
     try:
         yield
     finally:
-        for (path, part), failure in zip(files, core.flush_captures(), strict=True):
+        for (path, part), failure in zip(files, core.flush_captures(), strict=False):
             if failure is not None:
                 raise TidegateError(f"{path}: cannot be written: {failure}; what there is of it is in {part}")
             part.replace(path)

@@ -33,7 +33,8 @@ def run(network: Network, until: int, seed: int, progress: common.Progress | Non
         agents.deliver()
         return reached
 
-    clock = common.SlicedClock(core, advance, until, progress)
+    watcher = common.watcher
+    clock = common.SlicedClock(core, advance, until, progress, watcher)
     runner = common.runner(network, core, clock, notes, with_flows=True)
     agents.plan(runner)
     interrupted = False
@@ -41,11 +42,15 @@ def run(network: Network, until: int, seed: int, progress: common.Progress | Non
         try:
             with common.shown(progress), common.captures(network, core, ports):
                 runner.start()
+                if watcher is not None:
+                    watcher.begin(network, core, ports, notes, until)
                 runner.run(until)
         except KeyboardInterrupt:
             interrupted = True
         finally:
             agents.end()
+            if watcher is not None:
+                watcher.end(core.now())
     watched = watched_links(network)
     result = Result.of_simulation(network, core, ports, watched, notes, seed, interrupted)
     return replace(result, malformed_options=handle.malformed_options())

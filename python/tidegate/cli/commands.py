@@ -14,7 +14,7 @@ from tidegate.cli.experiments import claims, clean, list_experiments, plot, run
 from tidegate.cli.lab import lab
 from tidegate.cli.new import new
 from tidegate.cli.programs import check, replay, stf
-from tidegate.cli.reports import report
+from tidegate.cli.reports import report, view
 from tidegate.cli.searching import sweep, tune
 from tidegate.cli.unit import unit
 from tidegate.monitor import monitor
@@ -60,6 +60,7 @@ app.command()(tune)
 app.command()(clean)
 app.command()(plot)
 app.command()(report)
+app.command()(view)
 app.command()(claims)
 app.command()(compare)
 app.add_typer(new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 from tidegate._core import TidegateError
 from tidegate.cli.carrying import ClusterOption, ClusterSettings, carrying, processors
 from tidegate.cli.output import print_json, print_rows
+from tidegate.cli.reports import ViewPort, wait_for_interrupt, watched
 from tidegate.options import Json
 from tidegate.suggest import did_you_mean
 
@@ -141,6 +143,13 @@ def run(
     ] = False,
     cluster: ClusterOption = None,
     cluster_options: ClusterSettings = None,
+    view: Annotated[
+        bool,
+        typer.Option(
+            "--view", help="Show the simulations in the browser while they run, one after the other."
+        ),
+    ] = False,
+    view_port: ViewPort = 0,
     as_json: Json = False,
 ) -> None:
     """Run an experiment: prints tables and claims beside measured values; writes a figure."""
@@ -171,19 +180,27 @@ def run(
             "--quick has fewer and shorter ones\n"
         )
 
-    with carrying(name, cluster, cluster_options, estimate=not quick and backend == "sim") as carried:
-        answer = experiments.run(
-            experiment,
-            parameters,
-            backend=backend,
-            seeds=list(range(seed, seed + repeat)),
-            quick=quick,
-            out=out if out is not None else Path("runs") / name,
-            progress=carried.progress,
-            processes=processors(),
-            resume=resume,
-            executor=carried.executor,
-        )
+    if view and cluster is not None:
+        raise TidegateError("--view shows simulations of this process; leave out --cluster")
+    with ExitStack() as stack:
+        if view:
+            stack.enter_context(watched(backend, view_port))
+        with carrying(name, cluster, cluster_options, estimate=not quick and backend == "sim") as carried:
+            answer = experiments.run(
+                experiment,
+                parameters,
+                backend=backend,
+                seeds=list(range(seed, seed + repeat)),
+                quick=quick,
+                out=out if out is not None else Path("runs") / name,
+                progress=carried.progress,
+                processes=1 if view else processors(),
+                resume=resume,
+                executor=carried.executor,
+            )
+        if view:
+            sys.stderr.write("the runs are done; Ctrl-C ends the page\n")
+            wait_for_interrupt()
     for warning in answer["warnings"]:
         sys.stderr.write(f"warning: {warning}\n")
     if as_json:

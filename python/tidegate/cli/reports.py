@@ -1,7 +1,11 @@
-"""Commands that show what runs have found: `report`."""
+"""Commands that show what runs have found: `report`, `view`."""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -43,3 +47,50 @@ def report(
         print(reports.write(folders[0]))
         return
     print(reports.join(folders, Path("report.html") if out is None else out))
+
+
+ViewPort = Annotated[
+    int,
+    typer.Option(
+        "--view-port", metavar="N", min=0, max=65_535, help="Port of the page; 0: any that is free."
+    ),
+]
+
+
+def view(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")], view_port: ViewPort = 0
+) -> None:
+    """Show a run in the browser: a page on this machine, until Ctrl-C."""
+    from tidegate.view.finished import Finished
+    from tidegate.view.server import Server
+
+    with Server(Finished(folder), view_port) as server:
+        print(server.url, flush=True)
+        sys.stderr.write("Ctrl-C ends it\n")
+        wait_for_interrupt()
+
+
+@contextmanager
+def watched(backend: str, port: int) -> Iterator[None]:
+    """While this lasts, a page shows the simulations of this process."""
+    from tidegate.backends import common
+    from tidegate.view.running import Running
+    from tidegate.view.server import Server
+
+    if backend != "sim":
+        raise TidegateError(
+            "--view is for the simulator; a live run shows its result with `tidegate view DIR`"
+        )
+    source = Running()
+    with Server(source, port) as server, common.watching(source):
+        sys.stderr.write(f"{server.url}\n")
+        yield
+
+
+def wait_for_interrupt() -> None:
+    """Until Ctrl-C, SIGTERM or SIGHUP, which end the command in good order."""
+    try:
+        while True:
+            time.sleep(3600)
+    except KeyboardInterrupt:
+        return
