@@ -34,7 +34,7 @@ def values(*words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        (("re",), ["replay"]),
+        (("repl",), ["replay"]),
         (("agent", "st"), ["status"]),
         (("run", "--ba"), ["--backend"]),
         (("run", "--backend", "l"), ["live"]),
