@@ -119,7 +119,8 @@ class Cluster:
     """Runs as tasks of a Dask scheduler."""
 
     def __init__(self, client: Any, where: str, say: Callable[[str], object]) -> None:
-        self._client = client
+        self.client = client
+        """Dask's own."""
         self._where = where
         self._say = say
 
@@ -133,14 +134,12 @@ class Cluster:
         parts: dict[int, float] = {}
         # Called by another thread.
         came: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
-        self._client.subscribe_topic(
-            topic, lambda event: parts.update({event[1]["number"]: event[1]["part"]})
-        )
+        self.client.subscribe_topic(topic, lambda event: parts.update({event[1]["number"]: event[1]["part"]}))
         futures: dict[int, Any] = {}
         try:
             with told() as signals:
                 for number, job in enumerate(jobs.jobs):
-                    future = self._client.submit(
+                    future = self.client.submit(
                         task,
                         jobs.recipe,
                         job,
@@ -161,8 +160,8 @@ class Cluster:
             ended.error = ended.error or error
         finally:
             with suppress(Exception):
-                self._client.cancel(list(futures.values()), force=True)
-                self._client.unsubscribe_topic(topic)
+                self.client.cancel(list(futures.values()), force=True)
+                self.client.unsubscribe_topic(topic)
 
     def _gather(
         self,
@@ -185,7 +184,7 @@ class Cluster:
                 parts.pop(number, None)
                 futures.pop(number)
                 self._hear(jobs, number, future, ended)
-            if self._client.status not in ("running", "connecting"):
+            if self.client.status not in ("running", "connecting"):
                 self._lost_scheduler()
             waiting = waiting and not parts and not ended.runs
             if waiting and time.monotonic() - begun > WAITING_S:
