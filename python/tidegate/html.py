@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Sequence
 from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_ROWS = 20
 
@@ -44,3 +50,11 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], height: int 
     left = (len(rows) if height is None else height) - MOST_ROWS
     more = paragraph(f"and {left} more") if left > 0 else ""
     return f"<table>{line(columns, 'th')}{body}</table>{more}"
+
+
+def picture(figure: Figure, what: str) -> str:
+    """A figure as an image in the page."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=80)
+    data = base64.b64encode(content.getvalue()).decode()
+    return f'<p><img alt="{escape(what)}" src="data:image/png;base64,{data}"/></p>'

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
+import polars as pl
 
 from tidegate.claims import Row
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from tidegate.experiments import Run
+    from tidegate.results import Result
 
 CYCLE = (
     "#0072b2",  # blue
@@ -108,3 +112,33 @@ def by_seed(
     panel.plot(places, middle, style, color=colour, markersize=4, label=label)
     if low != high:
         panel.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
+
+
+MOST_LINES = 12
+"""Flows and queues that a first look shows."""
+
+
+def first_look(result: Result) -> Figure:
+    """Goodput of the first TCP flows over time, and the delay of the first sampled queues that hold something."""
+    from matplotlib.figure import Figure
+
+    queues = result.queue_samples.filter(pl.col("queue_delay_ms") > 0)["queue"].unique(maintain_order=True)
+    figure = Figure(figsize=(9, 2.8 if queues.is_empty() else 5), layout="constrained")
+    panels = figure.subplots(1 if queues.is_empty() else 2, 1, sharex=True, squeeze=False).ravel()
+    labels = dict(result.flows.select("flow", "label").iter_rows())
+    for (flow,), samples in list(result.flow_samples.group_by("flow", maintain_order=True))[:MOST_LINES]:
+        series = samples.select(
+            time_s="time_s", rate=pl.col("bytes_received").diff() * 8e-6 / pl.col("time_s").diff()
+        )
+        label = f"{flow} {labels.get(flow) or ''}".strip()
+        panels[0].plot(series["time_s"], series["rate"], lw=1, label=label)
+    panels[0].set(ylabel="goodput, Mbit/s")
+    for name in queues.head(MOST_LINES):
+        samples = result.queue_samples.filter(pl.col("queue") == name)
+        panels[1].plot(samples["time_s"], samples["queue_delay_ms"], lw=1, label=name)
+        panels[1].set(ylabel="queue delay, ms")
+    for axes in panels:
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small", ncols=2)
+    panels[-1].set(xlabel="time, s")
+    return figure

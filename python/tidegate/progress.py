@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from html import escape
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
@@ -89,6 +92,48 @@ class Estimate:
             self._say(f"about {clock(spent + left)} in all, by what the first {spent:.0f} s have got done")
 
 
+def in_notebook() -> bool:
+    """Whether a notebook's kernel runs this."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+class NotebookBar:
+    """A bar in a notebook's output, which goes when all is done: for `progress` of a network's or an experiment's run."""
+
+    EACH_S = 0.2
+    """How often it is drawn."""
+
+    def __init__(self, what: str, wait_s: float = 0.0) -> None:
+        self._what = what
+        self._drawn = time.monotonic() + wait_s - self.EACH_S
+        self._shown: Any = None
+
+    def __call__(self, done: float, total: float) -> None:
+        """Hear of how much is done, of how much."""
+        if done >= total:
+            self.close()
+        elif time.monotonic() - self._drawn >= self.EACH_S:
+            self._drawn = time.monotonic()
+            part = done / total
+            self._show(f'{escape(self._what)} <progress value="{part:.4f}" max="1"></progress> {part:.0%}')
+
+    def close(self) -> None:
+        """Take it away."""
+        if self._shown is not None:
+            self._show("")
+            self._shown = None
+
+    def _show(self, text: str) -> None:
+        from IPython.display import HTML, display
+
+        if self._shown is None:
+            self._shown = display(HTML(text), display_id=True)
+        else:
+            self._shown.update(HTML(text))
+
+
 class Bar:
     """Shows how far a run is, on standard error, once it has taken `wait_s` seconds."""
 
@@ -97,9 +142,13 @@ class Bar:
         self._begun = time.monotonic()
         self._wait = wait_s
         self._shown: Progress | None = None
+        self._notebook = NotebookBar(what, wait_s) if in_notebook() else None
 
     def __call__(self, done: int, total: int) -> None:
         """Show the number of simulated picoseconds."""
+        if self._notebook is not None:
+            self._notebook(done, total)
+            return
         if self._shown is None:
             if time.monotonic() - self._begun < self._wait or done >= total:
                 return
@@ -123,5 +172,7 @@ class Bar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._notebook is not None:
+            self._notebook.close()
         if self._shown is not None:
             self._shown.stop()

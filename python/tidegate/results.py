@@ -27,6 +27,8 @@ from tidegate.files import replacing
 from tidegate.units import PS_PER_S
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from tidegate.network import Link, Network
 
 INFINITE_SSTHRESH = 0x7FFF_FFFF
@@ -147,9 +149,30 @@ class Result:
             if others
             else ""
         )
-        return (
-            html.paragraph(f"Result: {self._summary()}") + html.table(columns, rows, self.flows.height) + also
+        figure = (
+            "" if self.flow_samples.is_empty() else html.picture(self.figure(), "goodput and queue delay")
         )
+        return (
+            html.paragraph(f"Result: {self._summary()}")
+            + html.table(columns, rows, self.flows.height)
+            + figure
+            + also
+        )
+
+    def figure(self) -> Figure:
+        """Goodput of each TCP flow over time, and the delay of the sampled queues, for a first look.
+
+        >>> net = tidegate.Network()
+        >>> a, b = net.host("a"), net.host("b")
+        >>> link = net.link(a, b, rate="10 Mbit/s", delay="1 ms")
+        >>> flow = net.tcp(a, b)
+        >>> net.record("100 ms", queues=[link])
+        >>> len(net.run("1 s").figure().axes)
+        2
+        """
+        from tidegate.plots import first_look
+
+        return first_look(self)
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the tables as Parquet, each completely or not at all.

@@ -13,6 +13,7 @@ from tidegate import control, html, units
 from tidegate._core import TidegateError
 from tidegate.control.quantities import demand_known
 from tidegate.hosts.agents import Agent, Attached
+from tidegate.network import drawing
 from tidegate.network.flows import Flows
 from tidegate.network.links import Link
 from tidegate.network.nodes import Node, Switch
@@ -64,7 +65,7 @@ class Network(Flows):
         return ", ".join(html.counted(count, what) for what, count in counts.items() if count) or "empty"
 
     def _repr_html_(self) -> str:
-        """For notebooks: nodes, links and flows."""
+        """For notebooks: a picture, links and flows."""
         links = [
             (link.name, units.show_rate(link.forward.rate), units.show_time(link.forward.delay))
             for link in self.links
@@ -72,6 +73,7 @@ class Network(Flows):
         flows = [(flow.number, flow.kind, flow.label, flow.about) for flow in self.flows]
         return (
             html.paragraph(f"Network: {self._counted()}")
+            + drawing.svg(self.nodes, self.links)
             + html.table(("link", "rate", "delay"), links)
             + html.table(("flow", "kind", "label", ""), flows)
         )
@@ -221,7 +223,7 @@ class Network(Flows):
         tidegate._core.TidegateError: 1 what? say '1 s'; a whole number alone is a time in picoseconds
         """
         from tidegate import backends
-        from tidegate.progress import Bar
+        from tidegate.progress import Bar, in_notebook
 
         chosen = backends.find(backend)
         if live_profile is not None:
@@ -234,7 +236,7 @@ class Network(Flows):
         end = units.given_time(until, least=units.PS_PER_S // 1_000_000)
         units.seed(seed)
         if progress is None:
-            progress = sys.stderr.isatty()
+            progress = sys.stderr.isatty() or in_notebook()
             wait_s = 2.0
         else:
             wait_s = 0.0

@@ -1,0 +1,114 @@
+"""Notebooks: networks and results that show themselves, bars, and the examples, executed again."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate.network import Network
+from tidegate.network.drawing import layout, svg
+from tidegate.progress import NotebookBar
+from tidegate.topologies import dumbbell, leaf_spine
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.ipynb"))
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_a_dumbbell_is_drawn_from_left_to_right() -> None:
+    net = Network()
+    dumbbell(net, 3, bottleneck={"rate": "100 Mbit/s"})
+    places = {net.nodes[number].name: place for number, place in layout(net.nodes, net.links).items()}
+    assert len(places) == 8
+    columns = {name: place[0] for name, place in places.items()}
+    assert (
+        columns["a0"] == columns["a2"] < columns["left"] < columns["right"] < columns["b0"] == columns["b2"]
+    )
+    assert len(set(places.values())) == 8
+    drawn = ET.fromstring(svg(net.nodes, net.links))
+    assert len(list(drawn.iter(f"{SVG}line"))) == 7
+    names = {text.text for text in drawn.iter(f"{SVG}text")}
+    assert names >= {"a0", "left", "right", "100 Mbit/s"}
+    assert svg(net.nodes, net.links) in net._repr_html_()
+
+
+def test_any_network_is_drawn_or_left_out() -> None:
+    assert svg([], []) == ""
+    for hosts in (1, 5):
+        net = Network()
+        leaf_spine(net, 3, 2, hosts)
+        places = layout(net.nodes, net.links)
+        assert len(set(places.values())) == len(net.nodes)
+        ET.fromstring(svg(net.nodes, net.links))
+    # Hosts alone, one switch, parts that nothing joins, and names that are markup.
+    net = Network()
+    a, b = net.host("<a>"), net.host("b & c")
+    net.link(a, b, rate="1 Gbit/s", delay="1 ms")
+    net.host("alone")
+    hub = net.router("hub")
+    for number in range(4):
+        net.link(net.host(f"h{number}"), hub, rate="1 Gbit/s", delay="1 ms")
+    assert len(set(layout(net.nodes, net.links).values())) == len(net.nodes)
+    texts = [text.text for text in ET.fromstring(svg(net.nodes, net.links)).iter(f"{SVG}text")]
+    assert {"<a>", "b & c", "alone"} <= set(texts)
+    for number in range(80):
+        net.host(f"more{number}")
+    assert svg(net.nodes, net.links) == ""
+
+
+def test_a_result_shows_its_samples() -> None:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    link = net.link(a, b, rate="10 Mbit/s", delay="5 ms")
+    net.tcp(a, b, label="one")
+    assert "data:image/png" not in net.run("1 s")._repr_html_()
+    net.record("100 ms", queues=[link])
+    result = net.run("2 s")
+    assert "data:image/png;base64,iVBOR" in result._repr_html_()
+    goodput, delay = result.figure().axes
+    (line,) = goodput.lines
+    assert line.get_label() == "0 one"
+    # 1448 of 1514 bytes of 10 Mbit/s.
+    assert float(line.get_ydata()[-1]) == pytest.approx(9.56, abs=0.3)  # type: ignore[index]
+    assert "a -> b" in [one.get_label() for one in delay.lines]
+
+
+def test_a_bar_is_drawn_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    bar = NotebookBar("a < b")
+    monkeypatch.setattr(bar, "_show", lambda text: (shown.append(text), setattr(bar, "_shown", bar)))
+    bar(1, 4)
+    bar(2, 4)
+    bar(4, 4)
+    assert shown == ['a &lt; b <progress value="0.2500" max="1"></progress> 25%', ""]
+
+
+def outputs(notebook: Any) -> list[list[str]]:
+    """Text and HTML of each cell's outputs, without pictures."""
+    found = []
+    for cell in notebook["cells"]:
+        texts = []
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            html = "".join(data.get("text/html", ""))
+            if "<progress" in html or (output["output_type"] == "display_data" and not html):
+                continue
+            texts.append((html or "".join(data.get("text/plain", output.get("text", "")))).split("<img")[0])
+        found.append(texts)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_executed_again_shows_the_same(path: Path) -> None:
+    nbclient = pytest.importorskip("nbclient", reason="needs the extra `docs`")
+    nbformat = pytest.importorskip("nbformat", reason="needs the extra `docs`")
+    kept = json.loads(path.read_text())
+    notebook = nbformat.read(path, as_version=4)
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    again = outputs(notebook)
+    assert again == outputs(kept)
+    assert any(text for cell in again for text in cell)
