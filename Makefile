@@ -1,6 +1,8 @@
 # make demo   builds everything and runs the main job: flows that share a meter, behind a plain one, BC-PQP and the fair one; simulated, and
 #             as root on Linux (with iperf3) between real hosts too
 # make test   all tests            make dev    debug build and fast tests, for the time between two edits
+# make docs        the site of the pages in dist/site, links checked
+# make wheels      wheels of a release: manylinux2014, x86-64 and aarch64, by zig
 # make man         man pages of the commands, in dist/man
 # make wheel       a wheel in dist, which needs no Rust where it is installed
 # make test-docs   runs the commands and the Python of the pages
@@ -81,6 +83,32 @@ wheel: .venv/.packages
 	$(NEEDS)
 	$(STEP) "wheel in dist" -- $(BIN)/maturin build --profile $(or $(PROFILE),release) --strip --compatibility pypi --out dist
 	@ls -l dist/*.whl
+
+.venv/docs/.packages: requirements-docs.lock .venv/.packages
+	$(PYTHON) -m venv --without-pip .venv/docs
+	$(call INSTALL,.venv/docs,requirements-docs.lock)
+	touch $@
+
+.PHONY: docs
+docs: .venv/docs/.packages
+	$(BIN)/python tools/site.py dist/site-source
+	NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --strict --quiet
+
+# Of a release, not of each change: some twenty minutes. ziglang has a C compiler and the C library of manylinux2014 for both processors.
+.venv/wheels/.packages: .venv/.packages
+	$(PYTHON) -m venv .venv/wheels
+	.venv/wheels/bin/pip install --quiet 'maturin>=1.9,<2' 'ziglang>=0.13' 'cargo-zigbuild>=0.20'
+	touch $@
+
+.PHONY: wheels
+wheels: .venv/wheels/.packages
+	$(NEEDS)
+	for target in x86_64 aarch64; do \
+		if command -v rustup >/dev/null; then rustup target add $$target-unknown-linux-gnu; fi && \
+		PATH=$(CURDIR)/.venv/wheels/bin:$$PATH CARGO_PROFILE_RELEASE_STRIP=true maturin build --release --zig \
+			--compatibility manylinux2014 --target $$target-unknown-linux-gnu --out dist || exit 1; \
+	done
+	@ls -l dist/*manylinux2014*.whl
 
 .PHONY: man
 man: setup

@@ -59,6 +59,7 @@ SLOW_OR_LIVE = (
     "view",
     "lab",
     "compare",
+    "demo",
 )
 """Commands that are read, not run: they take minutes, or files and interfaces of the reader's."""
 COMMAND = typer.main.get_command(app)

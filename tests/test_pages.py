@@ -14,7 +14,9 @@ LONGEST = 120
 PAGES = sorted(
     page
     for page in ROOT.rglob("*.md")
-    if not any(part.startswith(".") or part in ("target", "runs") for part in page.relative_to(ROOT).parts)
+    if not any(
+        part.startswith(".") or part in ("target", "runs", "dist") for part in page.relative_to(ROOT).parts
+    )
 )
 WITH_PATHS = ("docs/architecture.md", "docs/architectures.md", "CONTRIBUTING.md")
 SOURCES = (

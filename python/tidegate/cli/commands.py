@@ -9,6 +9,7 @@ import typer
 from tidegate import _core
 from tidegate.cli.compare import compare
 from tidegate.cli.completion import complete, completion
+from tidegate.cli.demo import demo
 from tidegate.cli.doctor import doctor
 from tidegate.cli.experiments import claims, clean, list_experiments, plot, run
 from tidegate.cli.lab import lab
@@ -46,6 +47,7 @@ def _main(
     pass
 
 
+app.command()(demo)
 app.command()(check)
 app.command()(stf)
 app.command()(replay)

@@ -244,9 +244,9 @@ def draw(simulated: Results, live: Results) -> Figure:
     return figure
 
 
-def main(out: Path) -> None:
-    """Run, print, draw."""
-    reason = why_not_live()
+def main(out: Path, *, live: bool = True) -> None:
+    """Run, print, draw; between real hosts too, where that can be, unless `live` says no."""
+    reason = why_not_live() if live else "--sim"
     if reason is None:
         sys.stderr.write(
             "simulated first, then between real Linux hosts in namespaces of their own (about 90 s)\n"
@@ -256,11 +256,11 @@ def main(out: Path) -> None:
     with_live = reason is None
     with Board(Console(stderr=True), with_live=with_live) as board:
         simulated = run("sim", SIMULATED, out, board.watch("sim"))
-        live = run("live", LIVE, out, board.watch("live")) if with_live else {}
+        measured = run("live", LIVE, out, board.watch("live")) if with_live else {}
     # A file or a pipe has no width to fit into.
     console = Console() if sys.stdout.isatty() else Console(width=120)
-    console.print(table(simulated, live, with_live=with_live))
-    drawn = draw(simulated, live)
+    console.print(table(simulated, measured, with_live=with_live))
+    drawn = draw(simulated, measured)
     with replacing(out / "figure.png") as file:
         drawn.savefig(file, dpi=150)
     print(f"{out}/figure.png")

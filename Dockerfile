@@ -1,0 +1,25 @@
+# Tidegate from its source: the wheel is built in the first stage, the second has Python and what live networks need.
+#   docker build -t tidegate . && docker run --rm tidegate demo --sim --out /tmp/demo
+# Live networks and the switch need the host's privileges:
+#   docker run --rm -it --privileged tidegate doctor
+FROM rust:1.95-bookworm AS build
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends python3=3.11.* python3-venv=3.11.* \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY requirements.lock .
+RUN python3 -m venv /opt/build \
+    && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
+COPY . .
+RUN /opt/build/bin/maturin build --release --strip --compatibility pypi --out /dist
+
+FROM python:3.11-slim-bookworm
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends \
+        clang=1:14.* ethtool=1:6.* iperf3=3.* iproute2=6.* iputils-ping=3:* libbpf1=1:1.* \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=build /dist /dist
+RUN pip install --no-cache-dir /dist/*.whl && rm -rf /dist
+WORKDIR /work
+ENTRYPOINT ["tidegate"]
+CMD ["--help"]
