@@ -292,12 +292,12 @@ run_case = jobs.run_case
 out, how = Path(sys.argv[1]), sys.argv[2]
 
 
-def breaking(progress, case, seed, backend):
+def breaking(progress, case, seed, *how_live):
     if seed == 3 and how == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
     if seed == 3 and how == "fails":
         raise TidegateError("there is no way")
-    return run_case(progress, case, seed, backend)
+    return run_case(progress, case, seed, *how_live)
 
 
 def again(out, seeds, processes, resume=False):

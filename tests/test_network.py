@@ -413,11 +413,11 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     done: list[int] = []
     run_case = jobs.run_case
 
-    def counted(progress: Any, case: experiments.Case, seed: int, backend: str) -> Any:
+    def counted(progress: Any, case: experiments.Case, *how: Any) -> Any:
         done.append(["n1", "n2", "n3"].index(case.name))
         if len(done) == 2:
             raise KeyboardInterrupt
-        return run_case(progress, case, seed, backend)
+        return run_case(progress, case, *how)
 
     def again(out: Path, given: dict[str, Any], resume: bool = False) -> dict[str, Any]:
         return run_experiment(

@@ -13,7 +13,7 @@ from tidegate._core import TidegateError
 from tidegate.cli.carrying import ClusterOption, ClusterSettings, carrying, processors
 from tidegate.cli.output import print_json, print_rows
 from tidegate.cli.reports import ViewPort, wait_for_interrupt, watched
-from tidegate.options import Json
+from tidegate.options import Json, LiveProfile
 from tidegate.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -141,6 +141,14 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run that was interrupted there.")
     ] = False,
+    live_profile: Annotated[
+        LiveProfile | None,
+        typer.Option(
+            "--live-profile",
+            help="Tune live ports for short, even delays or for packets per second.  [default: latency]",
+            show_default=False,
+        ),
+    ] = None,
     cluster: ClusterOption = None,
     cluster_options: ClusterSettings = None,
     view: Annotated[
@@ -166,6 +174,8 @@ def run(
     name = experiment if one.source is None else one.name
     parameters = experiments.with_settings(one, settings or [], quick, backend)
     experiments.demand_backend(one, backend)
+    if live_profile is not None and backend != "live":
+        raise TidegateError("--live-profile is for --backend live; leave it out")
     if backend == "live" and cluster is not None:
         raise TidegateError(
             "--cluster is for the simulator: live runs need a machine to themselves; leave it out"
@@ -197,6 +207,7 @@ def run(
                 processes=1 if view else processors(),
                 resume=resume,
                 executor=carried.executor,
+                live_profile=None if live_profile is None else live_profile.value,
             )
         if view:
             sys.stderr.write("the runs are done; Ctrl-C ends the page\n")

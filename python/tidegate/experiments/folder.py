@@ -483,8 +483,8 @@ def resumed(folder: Path, answer: dict[str, Any]) -> list[Run]:
             f"{folder} is of version {version}, and this is {_core.__version__}; leave out --resume to begin again"
         )
     wanted = json.loads(json.dumps(answer))
-    for what in ("experiment", "backend", "parameters"):
-        if there.get(what) != wanted[what]:
+    for what in ("experiment", "backend", "parameters", "live_profile"):
+        if there.get(what) != wanted.get(what):
             raise TidegateError(
                 f"{folder} is a run with another {what}: {there.get(what)}; give the same, or leave out --resume to begin again"
             )

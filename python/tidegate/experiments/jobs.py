@@ -77,6 +77,8 @@ class Jobs:
     jobs: list[Job]
     backend: str
     store: Store
+    live_profile: str | None = None
+    """Of `Network.run`, where it is given."""
 
     def named(self, number: int) -> str:
         """A job as messages name it."""
@@ -104,11 +106,19 @@ class Executor(Protocol):
         """Run all; fewer if something ends it, which `ended` says."""
 
 
-def run_case(progress: Callable[[int, int], None], case: Case, seed: int, backend: str) -> Run:
+def run_case(
+    progress: Callable[[int, int], None],
+    case: Case,
+    seed: int,
+    backend: str,
+    live_profile: str | None = None,
+) -> Run:
     """Run a case."""
     with user_code.blamed():
         network = case.network(seed) if callable(case.network) else case.network
-        result = network.run(case.until, backend=backend, seed=seed, progress=progress)
+        result = network.run(
+            case.until, backend=backend, seed=seed, progress=progress, live_profile=live_profile
+        )
         measured = [] if result.interrupted else case.measure(result)
     rows = None
     if not result.interrupted:
@@ -118,9 +128,16 @@ def run_case(progress: Callable[[int, int], None], case: Case, seed: int, backen
     return Run(case.name, seed, rows, tables, result.warnings)
 
 
-def written(store: Store, progress: Callable[[int, int], None], case: Case, seed: int, backend: str) -> Run:
+def written(
+    store: Store,
+    progress: Callable[[int, int], None],
+    case: Case,
+    seed: int,
+    backend: str,
+    live_profile: str | None = None,
+) -> Run:
     """Run a case and write its tables; give the rest."""
-    run = run_case(progress, case, seed, backend)
+    run = run_case(progress, case, seed, backend, live_profile)
     store.write_tables(run)
     return replace(run, tables={})
 

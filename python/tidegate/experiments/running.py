@@ -61,6 +61,7 @@ def run(
     processes: int = 1,
     resume: bool = False,
     executor: Executor | None = None,
+    live_profile: str | None = None,
 ) -> dict[str, Any]:
     """Run every case with every seed, write the folder `out`, and return the contents of `--json`.
 
@@ -77,7 +78,7 @@ def run(
     others. `processes` is how many run at once; where this process has worked with Polars already, it is one. `executor` takes the place
     of these processes (`tidegate.experiments.executors.cluster` has one for Dask), with the same results. `progress` hears of
     how many runs are done, with the part of those that are under way, and of how many there are; `watch` also hears of which cases
-    run and of the runs that have ended.
+    run and of the runs that have ended. `live_profile` is that of `Network.run`.
     """
     one = find(name)
     name = one.name
@@ -90,6 +91,8 @@ def run(
         "parameters": {**parameters, "quick": quick},
         "seeds": seeds,
     }
+    if live_profile is not None:
+        about["live_profile"] = live_profile
     if one.source is not None:
         about["source"] = one.source
     return carry_out(
@@ -154,7 +157,7 @@ def carry_out(
                 watch(Status(done, total, tuple(running), tuple(ended)))
 
         carrier = executor or for_machine(processes, len(jobs), backend)
-        carrier.run(Jobs(recipe, plan.cases, jobs, backend, work), tell, ended)
+        carrier.run(Jobs(recipe, plan.cases, jobs, backend, work, about.get("live_profile")), tell, ended)
     except BaseException as error:
         if not ended.runs or not isinstance(error, KeyboardInterrupt):
             work.discard()

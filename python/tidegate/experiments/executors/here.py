@@ -25,7 +25,9 @@ def _run(jobs: Jobs, tell: Tell, ended: Ended) -> None:
             tell(before + done / total, [before], [])
 
         try:
-            ended.runs.append(written(jobs.store, part, jobs.recipe.case(index), seed, jobs.backend))
+            ended.runs.append(
+                written(jobs.store, part, jobs.recipe.case(index), seed, jobs.backend, jobs.live_profile)
+            )
             jobs.store.add(ended.runs[-1])
             if ended.runs[-1].rows is None:
                 ended.interrupted = True

@@ -1,0 +1,43 @@
+"""`live_profile`: what live ports are tuned for, as it is asked for and refused. What it does is in test_switch.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import Run
+from namespaces import needs_root
+from tidegate import TidegateError
+from tidegate.network import Network
+
+
+def test_it_is_for_live_runs(tidegate: Run) -> None:
+    done = tidegate("run", "reference.dumbbell", "--quick", "--live-profile", "throughput")
+    assert done.code == 1
+    assert "--live-profile is for --backend live; leave it out" in done.err
+    with pytest.raises(TidegateError, match="live_profile is for backend='live'"):
+        Network().run("1 s", live_profile="throughput")
+
+
+def test_there_are_two() -> None:
+    with pytest.raises(TidegateError, match="no live profile 'fast'; known: latency, throughput"):
+        Network().run("1 s", backend="live", live_profile="fast")
+
+
+@needs_root
+def test_it_is_kept_with_the_run(tidegate: Run, tmp_path: object) -> None:
+    words = ["--backend", "live"]
+    for one in ("schemes=plain", "rates_mbps=100", "base_rtts_ms=1", "duration_s=2"):
+        words += ["--set", one]
+    done = tidegate(
+        "run",
+        "meter.rates",
+        "--quick",
+        *words,
+        "--live-profile",
+        "throughput",
+        "--json",
+        "--out",
+        f"{tmp_path}/run",
+    )
+    assert done.code == 0, done.err
+    assert done.json["live_profile"] == "throughput"
