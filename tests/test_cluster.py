@@ -170,9 +170,21 @@ def test_other_versions_and_a_full_disk_end_it_with_one_message(
     assert len(json.loads((tmp_path / "full" / "run.json").read_text())["rows"]) == 2
 
 
-def test_workers_that_are_started_for_the_run(serial: dict[str, str], tmp_path: Path) -> None:
-    tidegate("--cluster", "local", "--cluster-option", "n_workers=2", "--out", tmp_path / "run")
-    assert digests(tmp_path / "run") == serial
+def test_ctrl_c_in_a_terminal_ends_workers_that_were_started_for_the_run(
+    serial: dict[str, str], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    local = ("--cluster", "local", "--cluster-option", "n_workers=2", "--out", out)
+    with started(command(*local), tmp_path / "log") as process:
+        wait_for("two runs", lambda: done(out) >= 2 or process.poll() is not None)
+        # It goes to the workers too.
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(60) == 130
+    said = (tmp_path / "log").read_text()
+    assert "Traceback" not in said
+    assert said.splitlines()[-1].startswith("interrupted with ")
+    tidegate(*local, "--resume")
+    assert digests(out) == serial
 
 
 @pytest.mark.parametrize(

@@ -337,6 +337,7 @@ def _local(settings: dict[str, Any], processes: int) -> Any:
     given = {
         "n_workers": processes,
         "threads_per_worker": 1,
+        "preload": ["tidegate.experiments.executors.worker"],
         "dashboard_address": "127.0.0.1:8787",
         **settings,
     }
