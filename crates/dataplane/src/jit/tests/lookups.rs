@@ -63,7 +63,7 @@ fn value(rng: &mut SplitMix, width: u32) -> u64 {
     let any = rng.next_u64() >> (64 - width);
     match rng.next_u64() % 3 {
         0 => any % 4,
-        1 => any % 4 << (width - 2),
+        1 => (any % 4) << (width - 2),
         _ => any,
     }
 }
