@@ -8,6 +8,7 @@ mod aqm;
 mod by_hand;
 mod crc;
 mod fair;
+mod kinds;
 mod load;
 mod map;
 mod meter;
@@ -183,7 +184,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let json = arguments.iter().any(|argument| argument == "--json");
     let parts: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
-    let all: [(&str, Part); 11] = [
+    let all: [(&str, Part); 12] = [
         ("router", router),
         ("registers", registers),
         ("meter", meter::measure),
@@ -192,6 +193,7 @@ fn main() {
         ("aqm", aqm::measure),
         ("pacing", pacing::measure),
         ("stamp", stamp::measure),
+        ("kinds", kinds::measure),
         ("stages", stages::measure),
         ("tables", tables::measure),
         ("load", load::measure),
