@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 import threading
@@ -16,9 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate import Network, TidegateError
+from namespaces import place
+from switches import LEARNING, between, frame, ports
+from tidegate import Network, TidegateError, p4
 from tidegate.backends import common
 from tidegate.experiments import run
+from tidegate.switch.running import LiveSwitch
 
 pytest.importorskip("starlette", reason='needs pip install "tidegate[view]"')
 pytest.importorskip("uvicorn", reason='needs pip install "tidegate[view]"')
@@ -27,6 +31,7 @@ sync_client = pytest.importorskip("websockets.sync.client", reason='needs pip in
 from tidegate.view.finished import Finished  # noqa: E402
 from tidegate.view.running import Running  # noqa: E402
 from tidegate.view.server import Server  # noqa: E402
+from tidegate.view.switching import Switching  # noqa: E402
 
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -261,3 +266,28 @@ def test_hostile_names_and_many_flows_in_a_browser(browser: Any) -> None:
         assert page.inner_text("h1") == EVIL
         assert int(page.evaluate("document.documentElement.dataset.frames")) > 5
     assert [one for one in errors if "WebSocket" not in one] == []
+
+
+@pytest.mark.live
+@pytest.mark.untimed
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_switch_that_runs() -> None:
+    with place(2) as two:
+        live = LiveSwitch(p4.compile(LEARNING), ports(two, "auto"))
+        between(live)
+        with live:
+            shown = Switching(live, "learning")
+            live.notes["a note"] = 3.0
+            for _ in range(20):
+                two.hosts[0].send(frame(1, 2, 1000))
+                two.hosts[1].receive(1)
+            shown.update()
+            header, columns = read(shown.frame()[1] or b"")
+            _, about = shown.about()
+    rates = dict(zip(about["ports"], columns["port packets_per_s"], strict=True))
+    assert rates["p1: received"] == rates["p2: sent"] > 0
+    assert rates["p1: sent"] == rates["p2: received"] == 0
+    assert about["queues"] == ["port 1 queue 0", "port 2 queue 0"]
+    assert header["notes"] == {"a note": 3.0}
+    with pytest.raises(ValueError, match="pause"):
+        shown.command({"pause": True})

@@ -76,3 +76,9 @@ Insecure = Annotated[
     bool,
     typer.Option("--insecure", help="Listen without TLS at addresses that other machines reach."),
 ]
+ViewPort = Annotated[
+    int,
+    typer.Option(
+        "--view-port", metavar="N", min=0, max=65_535, help="Port of the page; 0: any that is free."
+    ),
+]

@@ -2,7 +2,7 @@
 "use strict";
 const one = (name) => document.getElementById(name);
 const SHOWN = 40, POINTS = 1200, LINES = 8;
-let about = {}, charts = [], history = null, columns = {}, header = {}, chosen = -1, order = { flows: ["", -1], queues: ["", -1] };
+let about = {}, charts = [], history = null, columns = {}, header = {}, chosen = -1, order = { flows: ["", -1], queues: ["", -1], ports: ["", -1] };
 let socket = null, last = 0;
 
 function element(tag, text, more = {}) {
@@ -77,7 +77,9 @@ function largest(values, count, first) {
 
 function shownAll() {
   if (about.kind === "finished") finished(); else running();
-  rows("flows", about.flows || [], true);
+  const ports = about.kind === "switch";
+  one("flowing").hidden = ports; one("porting").hidden = !ports;
+  if (ports) rows("ports", about.ports, false); else rows("flows", about.flows || [], true);
   rows("queues", about.queues || [], false);
   paint();
 }
@@ -94,16 +96,20 @@ function finished() {
 function running() {
   if (!history) {
     const place = one("charts");
-    history = {
+    history = about.kind === "switch" ? {
+      "port rate_mbps": new History(place, "Port rate", "Mbit/s", about.ports), "port packets_per_s": new History(place, "Port packets", "packets/s", about.ports),
+      "queue packets": new History(place, "Queues", "packets", about.queues), notes: {},
+    } : {
       "flow rate_mbps": new History(place, "Flow rate", "Mbit/s", about.flows), "queue packets": new History(place, "Queues", "packets", about.queues),
       "queue delay_ms": new History(place, "Queue delay", "ms", about.queues), "queue rate_mbps": new History(place, "Link rate", "Mbit/s", about.queues), notes: {},
     };
   }
   const state = header.ended ? "ended" : header.paused ? "paused" : "running";
-  one("state").textContent = `${state} at ${shown(header.t)} s of ${shown(about.until_s)} s`;
+  const until = about.until_s ? ` of ${shown(about.until_s)} s` : "";
+  one("state").textContent = `${state} at ${shown(header.t)} s${until}`;
   one("pause").textContent = header.paused ? "Go on" : "Pause";
   if (header.fresh) {
-    for (const name of ["flow rate_mbps", "queue packets", "queue delay_ms", "queue rate_mbps"]) {
+    for (const name of Object.keys(history).filter((one) => one !== "notes")) {
       history[name].add(header.t, columns[name].length > 400 ? sparse(columns[name]) : columns[name]);
       history[name].draw();
     }
@@ -205,7 +211,7 @@ function topology() {
   });
   round(inner.filter((n) => !places[n]), 0.12);
   one("topology").setAttribute("aria-label", `Topology: ${inner.length} switches and routers, ${outer.length} hosts, ${links.length} links`);
-  one("links").textContent = links.length ? "Thick: busy link. Coloured: its queue has packets or has dropped some." : "The run has no links.";
+  one("links").textContent = links.length ? about.kind === "switch" ? "Thick: busy port, of those with a rate." : "Thick: busy link. Coloured: its queue has packets or has dropped some." : "The run has no links.";
 }
 
 function paint() {
@@ -214,12 +220,13 @@ function paint() {
   const draw = canvas.getContext("2d");
   draw.scale(scale, scale);
   const at = (n) => [places[n][0] * (wide - 90) + 45, places[n][1] * (high - 30) + 15];
-  const packets = columns["queue packets"] || [], rate = columns["queue rate_mbps"] || [], dropped = columns["queue dropped"] || [];
-  const queue = new Map((about.queues || []).map((name, number) => [name, number]));
+  const ports = about.kind === "switch";
+  const packets = ports ? [] : columns["queue packets"] || [], rate = columns[ports ? "port rate_mbps" : "queue rate_mbps"] || [], dropped = columns["queue dropped"] || [];
+  const queue = new Map(((ports ? about.ports : about.queues) || []).map((name, number) => [name, number]));
   (about.links || []).forEach(([a, b, there, back]) => {
     const both = [queue.get(there), queue.get(back)].filter((n) => n != null);
     const share = Math.max(0, ...both.map((n) => (about.rates_mbps ? rate[n] / about.rates_mbps[n] : columns["queue utilisation"]?.[n]) || 0));
-    const busy = about.kind === "running" ? both.some((n) => packets[n] > 0) : both.some((n) => dropped[n] > 0);
+    const busy = about.kind !== "finished" ? both.some((n) => packets[n] > 0) : both.some((n) => dropped[n] > 0);
     draw.beginPath(); draw.moveTo(...at(a)); draw.lineTo(...at(b));
     draw.lineWidth = 1 + 4 * Math.min(1, share); draw.strokeStyle = busy ? colourOf(3) : variable("--soft"); draw.stroke();
   });

@@ -12,8 +12,8 @@ import typer
 from tidegate._core import TidegateError
 from tidegate.cli.carrying import ClusterOption, ClusterSettings, carrying, processors
 from tidegate.cli.output import print_json, print_rows
-from tidegate.cli.reports import ViewPort, wait_for_interrupt, watched
-from tidegate.options import Json, LiveProfile
+from tidegate.cli.reports import wait_for_interrupt, watched
+from tidegate.options import Json, LiveProfile, ViewPort
 from tidegate.suggest import did_you_mean
 
 if TYPE_CHECKING:

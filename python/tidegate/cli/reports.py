@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from tidegate._core import TidegateError
+from tidegate.options import ViewPort
 
 
 def report(
@@ -47,14 +48,6 @@ def report(
         print(reports.write(folders[0]))
         return
     print(reports.join(folders, Path("report.html") if out is None else out))
-
-
-ViewPort = Annotated[
-    int,
-    typer.Option(
-        "--view-port", metavar="N", min=0, max=65_535, help="Port of the page; 0: any that is free."
-    ),
-]
 
 
 def view(

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from tidegate.options import (
     LiveProfileOption,
     Program,
     Seed,
+    ViewPort,
 )
 from tidegate.switch.ports import Mode, parse_ports
 
@@ -116,6 +118,8 @@ def switch(
     device_id: Annotated[
         int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Device id in P4Runtime.")
     ] = 1,
+    view: Annotated[bool, typer.Option("--view", help="Show the switch in the browser.")] = False,
+    view_port: ViewPort = 0,
     watch: Annotated[bool, typer.Option("--watch", help="Show metrics in the terminal.")] = False,
     seed: Seed = 0,
     include: Include = None,
@@ -156,6 +160,7 @@ def switch(
             grpc_limit,
             insecure,
             device_id,
+            view_port if view else None,
             watch,
             seed,
             include,
@@ -187,6 +192,7 @@ def _run(
     grpc_limit: list[str] | None,
     insecure: bool,
     device_id: int,
+    view_at: int | None,
     watch: bool,
     seed: int,
     include: list[str] | None,
@@ -260,13 +266,44 @@ def _run(
             log.info("port %s: %s, %s, MTU %s", port.number, port.interface, state["kind"], state["mtu"])
         log.info("running; Ctrl-C ends it")
         _ready()
+        beats: list[Callable[[], None]] = []
+        every_s = LOOK_S
+        if view_at is not None:
+            from tidegate.view import switching
+            from tidegate.view.server import Server as ViewServer
+
+            shown = switching.Switching(live, program.stem)
+            dashboard = stack.enter_context(ViewServer(shown, view_at))
+            log.info("dashboard at %s", dashboard.url)
+            beats.append(shown.update)
+            every_s = switching.PERIOD_S
         if watch:
             from tidegate.switch.watch import View
 
-            view = stack.enter_context(View(live, Console()))
-            live.wait(told.ended, view.update, LOOK_S)
+            terminal = stack.enter_context(View(live, Console()))
+            beats.append(_seldom(terminal.update))
+
+        def beat() -> None:
+            for one in beats:
+                one()
+
+        if beats:
+            live.wait(told.ended, beat, every_s)
         else:
             live.wait(told.ended)
+
+
+def _seldom(beat: Callable[[], None]) -> Callable[[], None]:
+    """Calls `beat` once in `LOOK_S` at most."""
+    last = 0.0
+
+    def seldom() -> None:
+        nonlocal last
+        if time.monotonic() - last >= LOOK_S * 0.9:
+            last = time.monotonic()
+            beat()
+
+    return seldom
 
 
 def _ready() -> None:

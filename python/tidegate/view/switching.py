@@ -1,0 +1,87 @@
+"""A switch that runs in the dashboard: its interfaces, rates, queues and what its controllers have noted, ten times a second."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from tidegate import units
+from tidegate.switch.running import LiveSwitch
+from tidegate.view.frames import pack
+
+PERIOD_S = 0.1
+MOST_NOTES = 200
+
+
+class Switching:
+    """Looks at a running switch whenever `update` is called."""
+
+    def __init__(self, switch: LiveSwitch, name: str) -> None:
+        self._switch = switch
+        self._lock = threading.Lock()
+        self._number = 0
+        self._frame: bytes | None = None
+        self._last: tuple[float, Any] | None = None
+        self._begun = time.monotonic()
+        self._queues = [
+            (port.number, queue)
+            for port in switch.ports
+            for queue in range(len(switch.api.port_read(port.number).queues))
+        ]
+        links = [
+            [at + 1, 0, f"{port.interface}: received", f"{port.interface}: sent"]
+            for at, port in enumerate(switch.ports)
+        ]
+        limits = [None if port.rate is None else units.rate(port.rate) / 1e6 for port in switch.ports]
+        self._about: dict[str, Any] = {
+            "title": f"switch {name}",
+            "kind": "switch",
+            "nodes": [[name, "switch"], *([port.interface, "host"] for port in switch.ports)],
+            "links": links,
+            "rates_mbps": [limit for limit in limits for _ in range(2)],
+            "ports": [name for link in links for name in link[2:]],
+            "queues": [f"port {port} queue {queue}" for port, queue in self._queues],
+        }
+        self.update()
+
+    def about(self) -> tuple[int, dict[str, Any]]:
+        """What the switch is."""
+        return 0, self._about
+
+    def frame(self) -> tuple[int, bytes | None]:
+        """What there is now."""
+        with self._lock:
+            return self._number, self._frame
+
+    def command(self, said: dict[str, Any]) -> None:
+        """A page cannot change a switch."""
+        raise ValueError(said)
+
+    def update(self) -> None:
+        """Look again."""
+        now = time.monotonic()
+        ports = self._switch.statistics()["ports"]
+        counted = np.array(
+            [(port[f"{way}_bytes"], port[way]) for port in ports for way in ("received", "sent")],
+            dtype=np.float64,
+        ).reshape(-1, 2)
+        rates = np.full_like(counted, np.nan)
+        if self._last is not None and now > self._last[0]:
+            rates = (counted - self._last[1]) / (now - self._last[0])
+        self._last = (now, counted)
+        states = [self._switch.api.queue_read(*at) for at in self._queues]
+        columns: dict[str, Any] = {
+            "port rate_mbps": rates[:, 0] * 8e-6,
+            "port packets_per_s": rates[:, 1],
+            "queue packets": [state.waiting_packets for state in states],
+            "queue bytes": [state.waiting_bytes for state in states],
+            "queue dropped": [state.dropped for state in states],
+        }
+        notes = dict(list(self._switch.notes.items())[:MOST_NOTES])
+        header = {"kind": "switch", "t": now - self._begun, "fresh": True, "notes": notes, "trace": None}
+        packed = pack(header, columns)
+        with self._lock:
+            self._frame, self._number = packed, self._number + 1
