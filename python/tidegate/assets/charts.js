@@ -34,7 +34,7 @@ function axes() {
 
 class Chart {
   constructor(place, title, unit, names, data, height = 220) {
-    this.title = title; this.unit = unit; this.names = names; this.data = data; this.height = height; this.at = null;
+    this.title = title; this.unit = unit; this.names = names; this.data = data; this.height = height; this.at = null; this.zoomed = false;
     this.box = document.createElement("section");
     this.box.className = "chart";
     const head = document.createElement("h3");
@@ -54,6 +54,7 @@ class Chart {
   width() { return Math.max(200, this.box.clientWidth - 18); }
   draw() {
     if (this.plot) this.plot.destroy();
+    this.zoomed = false;
     const series = this.names.map((name, number) => ({
       label: name, stroke: colourOf(number), width: 1.5, dash: DASHES[Math.floor(number / LIGHT.length) % DASHES.length],
       value: (_, value) => shown(value), points: { show: false }, spanGaps: false,
@@ -62,14 +63,14 @@ class Chart {
       width: this.width(), height: this.height, scales: { x: { time: false } }, axes: axes(),
       series: [{ label: "time (s)", value: (_, value) => shown(value) }, ...series],
       cursor: { drag: { x: true, y: false }, sync: { key: "time" } }, legend: { live: true },
+      hooks: { setSelect: [(plot) => { if (plot.select.width > 0) this.zoomed = true; }] },
     }, this.data, this.room);
+    this.plot.over.addEventListener("dblclick", () => { this.zoomed = false; });
   }
   set(data) {
     this.data = data;
-    const { min, max } = this.plot.scales.x, old = this.plot.data[0];
-    const zoomed = old.length > 1 && (min > old[0] || max < old[old.length - 1]);
-    this.plot.setData(data, !zoomed);
-    if (zoomed) this.plot.redraw();
+    this.plot.setData(data, !this.zoomed);
+    if (this.zoomed) this.plot.redraw();
   }
   destroy() { this.watch.disconnect(); this.plot.destroy(); this.box.remove(); drawn.delete(this); }
   key(event) {
@@ -77,7 +78,7 @@ class Chart {
     if (x.length < 2) return;
     const { min, max } = this.plot.scales.x;
     const middle = this.at == null ? (min + max) / 2 : x[this.at];
-    const zoom = (factor) => this.plot.setScale("x", { min: Math.max(x[0], middle - (middle - min) * factor), max: Math.min(x[x.length - 1], middle + (max - middle) * factor) });
+    const zoom = (factor) => { this.zoomed = true; this.plot.setScale("x", { min: Math.max(x[0], middle - (middle - min) * factor), max: Math.min(x[x.length - 1], middle + (max - middle) * factor) }); };
     const move = (by) => {
       const begin = x.findIndex((value) => value >= min);
       this.at = Math.min(x.length - 1, Math.max(0, (this.at == null ? begin : this.at) + by));
@@ -85,7 +86,7 @@ class Chart {
     };
     const keys = {
       ArrowRight: () => move(event.shiftKey ? 10 : 1), ArrowLeft: () => move(event.shiftKey ? -10 : -1),
-      "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), 0: () => this.plot.setScale("x", { min: x[0], max: x[x.length - 1] }),
+      "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), 0: () => { this.zoomed = false; this.plot.setScale("x", { min: x[0], max: x[x.length - 1] }); },
     };
     if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
     event.preventDefault();

@@ -104,6 +104,7 @@ class Running:
         self._by_link = ports
         self._last_look = self._spent_at = self._cost = 0.0
         self._last: tuple[int, Any, Any] | None = None
+        self._rates: dict[str, Any] = {}
         self._said = 0
         self._noted: dict[str, float] = {}
         self._stop_at: int | None = None
@@ -173,18 +174,19 @@ class Running:
         assert self._network is not None
         columns = self._flow_columns(flows) | self._queue_columns(queues)
         received, sent = columns.pop("received"), columns.pop("sent")
-        if self._last is None or now <= self._last[0]:
-            rates = {
+        fresh = self._last is None or now > self._last[0]
+        if self._last is None:
+            self._rates = {
                 "flow rate_mbps": np.full(len(received), np.nan),
                 "queue rate_mbps": np.full(len(sent), np.nan),
             }
-        else:
+        elif fresh:
             spent = (now - self._last[0]) / PS_PER_S
-            rates = {
+            self._rates = {
                 "flow rate_mbps": np.maximum(received - self._last[1], 0.0) * 8e-6 / spent,
                 "queue rate_mbps": (sent - self._last[2]) * 8e-6 / spent,
             }
-        fresh = self._last is None or now > self._last[0]
+        rates = self._rates
         if fresh:
             self._last = (now, received, sent)
         for _, switch, quantity, value in self._notes[self._said :]:
