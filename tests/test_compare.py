@@ -147,3 +147,32 @@ def test_revisions_that_cannot_be_built_are_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(revisions, "REPOSITORY", tmp_path)
     with pytest.raises(TidegateError, match="is not a clone of its repository"):
         revisions.demand_possible("rev:HEAD")
+
+
+@pytest.mark.slow
+def test_a_revision_runs_in_a_worktree_of_its_own(
+    tidegate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that is checked out: its extension is there already. It has the results of the files here."""
+    if not (revisions.REPOSITORY / ".git").exists() or not revisions._same_rust("HEAD"):
+        pytest.skip("needs a clone whose Rust sources are those of HEAD")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    words = ["--set", "duration_s=3", "--set", "flows=1", "--repeat", "1", "--out", str(tmp_path / "out")]
+    try:
+        ran = tidegate(
+            "compare",
+            "reference.dumbbell",
+            "rev:HEAD",
+            "--experiment",
+            "reference.dumbbell",
+            *words,
+            "--json",
+        )
+        assert ran.code == 0, ran.err
+        assert "the extension is copied" in ran.err
+        rows = json.loads(ran.out)["rows"]
+        assert rows
+        assert all(row["sides"][1]["difference"] == 0 for row in rows)
+    finally:
+        for tree in (tmp_path / "tidegate" / "revisions").glob("*"):
+            revisions._git("worktree", "remove", "--force", str(tree), check=False)

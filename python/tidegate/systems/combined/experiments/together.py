@@ -167,7 +167,13 @@ def _claims(rows: list[Row]) -> list[Claim]:
     links = {name: value / RATE_MBPS for name, value in of("stamps", "stamp_mbps").items()}
     found = [
         between(
-            "meter", "ours", "The meter passes its target within 5 %", of("meter", "meter_off"), -0.05, 0.05
+            "meter",
+            "ours",
+            "The meter passes its target within 5 %",
+            of("meter", "meter_off"),
+            -0.05,
+            0.05,
+            why=WHY_QUEUE,
         ),
         between(
             "aqm-low",

@@ -22,6 +22,9 @@ PANELS = {
 
 @experiment(
     "reference.scenarios",
+    backends=("sim", "live"),
+    live={"scenarios": ("access", "wifi"), "schemes": ("fifo", "codel", "fq_codel", "drr", "meter")},
+    live_quick={"scenarios": ("access",), "schemes": ("fifo", "fq_codel")},
     quick={"scenarios": ("access", "wifi"), "schemes": ("fifo", "fq_codel", "aqm")},
 )
 def scenarios(
