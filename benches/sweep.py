@@ -2,10 +2,10 @@
 
     python benches/sweep.py [--runs 200] [--duration 20] [--cluster local]
 
-Ideal is the time of the runs, one after the other in one process, halved. On a machine with other load, wall-clock times of different
-runs cannot be compared. So two parts are measured, each of which holds there: `cpu` is the processor time of the whole sweep over that of the
-same runs alone; `busy` is the part of their time that the workers run something, from the first task to the last.
-The sweep takes cpu / busy of the ideal time, and its start (interpreters, workers), which is printed beside.
+Ideal is the time of the runs, one after the other in one process, halved. `cpu` is the processor time of the whole sweep over that of the
+same runs alone; `busy` is the part of their time that the workers run something, from the first task to the last. The sweep takes
+cpu / busy of the ideal time. `busy` holds with other load on the machine; `cpu` needs a quiet one, as processes that share a core's
+caches take more processor time for the same work.
 """
 
 from __future__ import annotations
