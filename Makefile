@@ -75,7 +75,7 @@ setup: .venv/.built
 
 # Two builds at once: each has times when it keeps one processor busy only.
 test:
-	+$(MAKE) -j2 setup rust-tests .venv/shell/.packages .venv/.extras
+	+$(MAKE) -j2 setup rust-tests .venv/shell/.packages .venv/.extras .venv/docs/.packages
 	$(BIN)/python tests/run.py all
 
 # In dist: stripped, without tests; its tag is the oldest manylinux that this system's C library allows.
