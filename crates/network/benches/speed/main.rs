@@ -5,6 +5,8 @@
 mod ns2;
 mod scenarios;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use units::Time;
 
 /// User CPU seconds of this process, and of its children that have ended, from `/proc` in ticks of 10 ms.
@@ -59,20 +61,29 @@ fn least(mut run: impl FnMut() -> u64) -> (f64, u64) {
     best
 }
 
-/// One scenario alone, once: `-- only clos-p4` prints its CPU nanoseconds for each packet and hop, for pairs of two versions.
+/// One scenario alone, once: `-- only clos-p4` prints its CPU nanoseconds for each packet and hop, for pairs of two versions; and on
+/// standard error what came of it, which is to be the same for both.
 fn only(name: &str) {
     let program = name.ends_with("-p4").then(scenarios::p4_router);
-    let (mut net, until) = match name.trim_end_matches("-p4") {
-        "dumbbell" => (scenarios::dumbbell(50, "cubic", program.as_ref()).0, Time::from_secs(5)),
-        "clos" => (scenarios::clos("cubic", program.as_ref()).0, Time::from_ms(50)),
-        "crowd" => (scenarios::crowd(10_000, 100_000).0, Time::from_secs(10)),
-        other => {
-            panic!("no scenario {other}: use dumbbell, clos or crowd, with -p4 behind it for P4 routers")
+    let ((mut net, flows), until) = match name.trim_end_matches("-p4") {
+        "dumbbell" => {
+            let (net, flows, _) = scenarios::dumbbell(50, "cubic", program.as_ref());
+            ((net, flows), Time::from_secs(5))
         }
+        "clos" => (scenarios::clos("cubic", program.as_ref()), Time::from_ms(50)),
+        "crowd" => (scenarios::crowd(10_000, 100_000), Time::from_secs(10)),
+        "long-300" => (scenarios::long(300), Time::from_secs(20)),
+        "long-6000" => (scenarios::long(6_000), Time::from_secs(20)),
+        other => panic!(
+            "no scenario {other}: use dumbbell, clos, crowd, long-300 or long-6000; the first two with -p4 for P4 routers"
+        ),
     };
     let before = own_cpu();
     net.run_until(until).expect("routes");
     println!("{:.2}", (own_cpu() - before) * 1e9 / net.work().1 as f64);
+    let mut hash = DefaultHasher::new();
+    flows.iter().for_each(|flow| format!("{:?}", net.outcome(*flow)).hash(&mut hash));
+    eprintln!("{:?} events and hops, outcomes {:016x}", net.work(), hash.finish());
 }
 
 fn main() {
@@ -161,6 +172,15 @@ fn main() {
             "ns",
             "",
         );
+    }
+    for n in [300u64, 6_000] {
+        let (seconds, hops) = least(|| {
+            let (mut net, _) = scenarios::long(n);
+            net.run_until(Time::from_secs(20)).expect("routes");
+            net.work().1
+        });
+        let name = format!("{n} long flows at once through 1 Gbit/s: a packet-hop");
+        report.line(&name, seconds * 1e9 / hops as f64, "ns", "");
     }
     let (low, high) = per_hop.iter().fold((f64::MAX, 0.0f64), |(l, h), v| (l.min(*v), h.max(*v)));
     report.line("10 to 10 000 flows: slowest / fastest hop", high / low, "x", "   (at most 2)");

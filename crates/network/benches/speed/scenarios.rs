@@ -1,4 +1,4 @@
-//! The two scenarios that other simulators were measured on.
+//! The scenarios: two that other simulators were measured on, and many flows at once.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use commands::cli::Session;
 use commands::load::Source;
 use network::{FlowId, Link, Network, NodeId, PortId, QueueLimit, TcpFlow, ipv4, mac};
 use p4lang::ir::Program;
-use units::{Bytes, Rate, Time};
+use units::{Bytes, Random, Rate, Time};
 
 /// The example's IPv4 router: checks and updates checksum and TTL, looks up the longest prefix.
 pub fn p4_router() -> Arc<Program> {
@@ -152,6 +152,36 @@ pub fn crowd(n: u64, size: u64) -> (Network, Vec<FlowId>) {
             let start = Time::from_us(100 * i);
             net.tcp(TcpFlow { start, size: Some(Bytes::new(size)), ..TcpFlow::new(a, b, "cubic") })
                 .expect("flow")
+        })
+        .collect();
+    (net, flows)
+}
+
+/// N long flows at once through 1 Gbit/s with one queue of a BDP, round trips of 1 to 224 ms, log-uniform: the workload of
+/// `separation.fct`. With many, none has more than a few packets under way, and each packet is of another flow than the last.
+pub fn long(n: u64) -> (Network, Vec<FlowId>) {
+    let mut net = Network::new(1);
+    let (left, right) = (net.router("left"), net.router("right"));
+    let edge = wire(Rate::from_gbps(40), Time::from_us(5), 1_000_000);
+    let middle = wire(Rate::from_gbps(1), Time::from_us(5), 4_000);
+    net.link(left, right, middle.clone(), middle).expect("link");
+    let pairs: Vec<(NodeId, NodeId)> = (0..20)
+        .map(|i| {
+            let (a, b) = (net.host(&format!("a{i}")), net.host(&format!("b{i}")));
+            net.link(a, left, edge.clone(), edge.clone()).expect("link");
+            net.link(b, right, edge.clone(), edge.clone()).expect("link");
+            (a, b)
+        })
+        .collect();
+    let mut random = Random::new(1);
+    let flows = (0..n)
+        .map(|i| {
+            let (a, b) = pairs[(i % 20) as usize];
+            let start = Time::from_us((random.unit() * 1e6) as u64);
+            let extra_delay = Time::from_us((1e3 * 224f64.powf(random.unit())) as u64);
+            let mut flow = TcpFlow { start, extra_delay, ..TcpFlow::new(a, b, "cubic") };
+            flow.receiver_config.receive_buffer_max = Bytes::new(200_000_000);
+            net.tcp(flow).expect("flow")
         })
         .collect();
     (net, flows)
