@@ -129,7 +129,7 @@ impl Shared {
     }
 
     /// Gives the network back, and wakes the thread if there is something to do for it.
-    pub fn leave(&self, network: MutexGuard<'_, Network>) {
+    pub fn leave(&self, mut network: MutexGuard<'_, Network>) {
         let due = network.next_event().map_or(u64::MAX, Time::as_ps);
         let wake = network.has_outgoing() || due < self.planned.load(Ordering::Acquire);
         MutexGuard::unlock_fair(network);

@@ -1,11 +1,14 @@
-//! The queue of events: a wheel of narrow slots beside a heap.
+//! The queue of events: a wheel of narrow slots, far slots behind it, and a heap.
 //!
 //! Ports keep their packets in order themselves, so that there is one entry per busy wire and timer, not one per packet. What happens
 //! soon waits in the wheel, in the slot of its time. Slots are about as long as the mean time between events, so that few have more
-//! than one entry. What is later than the wheel reaches, timers for the most part, and what finds its slot full, waits in the heap.
+//! than one entry. What is later than the wheel reaches waits unordered in far slots of time, and goes into the wheel when a far slot's
+//! time comes; for that an entry of the heap stands for each far slot in use. What is later still, and what finds its slot full, waits
+//! in the heap.
 //! Entries of one time come out in the order in which they went in, wherever they wait.
 
 use crate::event::{Entry, Event, NONE, time};
+use crate::far::{Far, Put};
 use crate::heap::Heap;
 use crate::wheel::Wheel;
 
@@ -21,7 +24,8 @@ const ORDER_SHIFT: u32 = 27;
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     wheel: Wheel,
-    /// What does not go into the wheel.
+    far: Far,
+    /// What goes into neither, and for each far slot with entries one that comes before them.
     heap: Heap,
     made: u64,
     /// When so many are made, the next look is due; the time of the last one.
@@ -32,8 +36,9 @@ pub(crate) struct Events {
 impl Events {
     #[inline(always)]
     fn entry(&mut self, at: u64, event: Event) -> Entry {
-        let order = self.made << ORDER_SHIFT | event.pack();
+        // From 1 on: entries that stand for far slots come before all of their time.
         self.made += 1;
+        let order = self.made << ORDER_SHIFT | event.pack();
         Entry::from(at) << 64 | Entry::from(order)
     }
 
@@ -46,19 +51,55 @@ impl Events {
     #[inline(always)]
     fn put(&mut self, entry: Entry) {
         if !self.wheel.put(entry) {
-            self.heap.push(entry);
+            self.put_far(entry);
         }
     }
 
+    fn put_far(&mut self, entry: Entry) {
+        match self.far.put(entry, self.wheel.passed(), self.wheel.shift()) {
+            Put::Waits => {}
+            Put::First { at, index } => self.heap.push(Entry::from(at) << 64 | Entry::from(index)),
+            Put::No => self.heap.push(entry),
+        }
+    }
+
+    /// Whether the first event is in the wheel, not in the heap.
+    #[inline(always)]
+    fn first_in_wheel(&mut self) -> bool {
+        loop {
+            if self.wheel.first() < self.heap.first() {
+                return true;
+            }
+            if !stands_for_far(self.heap.first()) {
+                return false;
+            }
+            self.take_far();
+        }
+    }
+
+    /// The first far slot's time has come.
+    #[inline(never)]
+    fn take_far(&mut self) {
+        let index = self.heap.first() as u32;
+        self.heap.drop_first();
+        let entries = self.far.take(index);
+        for entry in &entries {
+            if !self.wheel.put(*entry) {
+                self.heap.push(*entry);
+            }
+        }
+        self.far.give_back(index, entries);
+    }
+
     #[inline]
-    pub fn first(&self) -> Option<(u64, Event)> {
-        let first = self.wheel.first().min(self.heap.first());
+    pub fn first(&mut self) -> Option<(u64, Event)> {
+        let first = if self.first_in_wheel() { self.wheel.first() } else { self.heap.first() };
         (first != NONE).then(|| (time(first), Event::unpack(first as u64)))
     }
 
     #[inline]
     pub fn drop_first(&mut self) {
-        if self.wheel.first() < self.heap.first() {
+        if self.first_in_wheel() {
             self.wheel.drop_first();
         } else {
             self.drop_from_heap();
@@ -77,9 +118,9 @@ impl Events {
     #[inline]
     pub fn replace_first(&mut self, at: u64, event: Event) {
         let entry = self.entry(at, event);
-        if self.wheel.first() < self.heap.first() {
+        if self.first_in_wheel() {
             if !self.wheel.replace_first(entry) {
-                self.heap.push(entry);
+                self.put_far(entry);
             }
         } else {
             self.drop_from_heap();
@@ -99,10 +140,17 @@ impl Events {
         self.looked = now;
         let shift = spacing.max(1).ilog2().min(MOST_SHIFT);
         if shift.abs_diff(self.wheel.shift()) > 1 {
-            let entries = self.wheel.set_shift(shift, now);
+            let mut entries = self.far.take_all();
+            entries.extend(self.wheel.set_shift(shift, now));
             entries.into_iter().for_each(|entry| self.put(entry));
         }
     }
+}
+
+/// Whether an entry of the heap stands for a far slot.
+#[inline(always)]
+fn stands_for_far(entry: Entry) -> bool {
+    (entry as u64) < 1 << ORDER_SHIFT
 }
 
 #[cfg(test)]
@@ -186,6 +234,21 @@ mod tests {
         }
         while both.step(|_| None).is_some() {}
         assert!(shifts[..3].is_sorted() && shifts[2] > shifts[0] + 20 && shifts[3] < shifts[2], "{shifts:?}");
+    }
+
+    /// Many packets on ways of many wheels' length, among events that are close: they wait in far slots, not in the heap.
+    #[test]
+    fn long_ways() {
+        let mut both = Both::default();
+        let mut random = Random::new(3);
+        (0..5_000).for_each(|_| both.push(random.next_u64() % (1 << 38)));
+        for _ in 0..200_000 {
+            both.step(|at| Some(at + random.next_u64() % (1 << 38)));
+        }
+        let (far, heap) = (both.events.far.len(), both.events.heap.len());
+        assert!(far > 4 * heap, "{far} {heap}");
+        while both.step(|_| None).is_some() {}
+        assert_eq!(both.events.far.len(), 0);
     }
 
     #[test]

@@ -48,6 +48,11 @@ impl Heap {
         self.fours[0].0[ROOT]
     }
 
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.end - ROOT
+    }
+
     #[inline]
     pub fn push(&mut self, entry: Entry) {
         let mut hole = self.end;

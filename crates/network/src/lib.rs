@@ -14,7 +14,7 @@
 //! | `sample` | samples on a period |
 //! | `node`, `error` | its nodes, and what is refused |
 //! | `agent`, `agents` | what stands between a host's connections and its port |
-//! | `events` | the queue of events |
+//! | `events`, `wheel`, `far`, `heap` | the queue of events |
 //! | `pool` | packets under way |
 //! | `port` | an output queue with the wire behind it |
 //! | `aqm` | queue management of plain ports |
@@ -39,6 +39,7 @@ mod capture;
 mod error;
 mod event;
 mod events;
+mod far;
 mod flow;
 mod flows;
 mod forward;

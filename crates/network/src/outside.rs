@@ -68,7 +68,7 @@ impl Network {
     }
 
     /// When something happens next.
-    pub fn next_event(&self) -> Option<Time> {
+    pub fn next_event(&mut self) -> Option<Time> {
         self.events.first().map(|(at, _)| Time::from_ps(at))
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::event::{Entry, NONE, time};
 
-const SLOTS: usize = 4096;
+pub(crate) const SLOTS: usize = 4096;
 const WORDS: usize = SLOTS / 64;
 
 /// No more entries of one slot are looked at to find the place of another.
@@ -60,6 +60,12 @@ impl Wheel {
     #[inline(always)]
     pub fn first(&self) -> Entry {
         self.first
+    }
+
+    /// Nothing before it comes any more, as far as is known.
+    #[inline(always)]
+    pub fn passed(&self) -> u64 {
+        self.base << self.shift
     }
 
     /// Nothing before this time comes any more.
