@@ -123,7 +123,8 @@ pub(crate) struct Port {
     pub number: u32,
     pub of_switch: u32,
     ring: VecDeque<Flight>,
-    /// Of the ring, those in front that have begun to be sent.
+    /// Of the ring, those in front that are known to have begun to be sent, and the bytes of the others. Whoever needs to know how
+    /// many really have asks `settle` first: what is known is never less than what waits.
     begun: usize,
     waiting_bytes: u64,
     free_at: u64,
@@ -288,24 +289,34 @@ impl Port {
         Some(if self.free_at > now { next.max(self.free_at) } else { next.max(now + 1) })
     }
 
+    /// Whether a packet has no room behind so many.
+    #[inline]
+    fn full(&self, waiting: u64, bytes: u32) -> bool {
+        let limit = &self.link.limit;
+        limit.packets.is_some_and(|most| waiting >= most)
+            || limit.bytes.is_some_and(|most| self.waiting_bytes + u64::from(bytes) > most.get())
+    }
+
+    /// Whether a packet might be refused or marked if nothing had begun to be sent but what is known to have.
+    #[inline]
+    fn may_matter(&self, bytes: u32) -> bool {
+        let waiting = (self.ring.len() - self.begun) as u64;
+        self.full(waiting, bytes) || self.link.mark_above.is_some_and(|k| waiting >= k)
+    }
+
     /// Takes or drops a packet.
     #[inline]
     pub fn push(&mut self, now: u64, id: PacketId, slot: &mut Slot) -> Taken {
         let bytes = slot.size + self.link.framing;
-        self.settle(now);
+        // Which packets have begun to be sent matters only if the queue may be as long as a limit.
+        if self.impaired || self.may_matter(bytes) {
+            self.settle(now);
+        }
         let waiting = (self.ring.len() - self.begun) as u64;
         // The queue may be full only if the wire is busy.
-        if self.free_at > now {
-            let full = self.link.limit.packets.is_some_and(|most| waiting >= most)
-                || self
-                    .link
-                    .limit
-                    .bytes
-                    .is_some_and(|most| self.waiting_bytes + u64::from(bytes) > most.get());
-            if full {
-                self.statistics.dropped += 1;
-                return Taken::Dropped;
-            }
+        if self.free_at > now && self.full(waiting, bytes) {
+            self.statistics.dropped += 1;
+            return Taken::Dropped;
         }
         if slot.size > self.link.mtu && slot.size > self.link.mtu + slot.tags() {
             self.statistics.too_large += 1;
@@ -355,10 +366,23 @@ impl Port {
     /// Takes the first packet off the wire; gives it and when the next one arrives.
     #[inline]
     pub fn arrive(&mut self, now: u64) -> Option<(PacketId, Option<u64>)> {
-        self.settle(now);
-        let flight = self.ring.pop_front()?;
-        self.begun -= 1;
+        let flight = match self.impaired {
+            false => self.ring.pop_front()?,
+            true => self.arrive_impaired(now)?,
+        };
+        if self.begun > 0 {
+            self.begun -= 1;
+        } else {
+            self.waiting_bytes -= u64::from(flight.bytes);
+        }
         Some((flight.packet, self.ring.front().map(|f| f.arrives)))
+    }
+
+    /// An event of a wire that has become impaired: the ring is the queue alone then.
+    #[cold]
+    fn arrive_impaired(&mut self, now: u64) -> Option<Flight> {
+        self.settle(now);
+        self.ring.pop_front()
     }
 
     /// Whether the wire loses the next packet.
