@@ -47,6 +47,9 @@ impl Network {
                 };
                 self.ways[(ways.first + hash % ways.count) as usize]
             };
+            if self.crowded() {
+                self.connection_ahead(port, id);
+            }
             self.send(port, id);
             return;
         }

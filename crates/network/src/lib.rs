@@ -15,6 +15,7 @@
 //! | `node`, `error` | its nodes, and what is refused |
 //! | `agent`, `agents` | what stands between a host's connections and its port |
 //! | `events`, `wheel`, `far`, `heap` | the queue of events |
+//! | `ahead` | memory that is soon needed |
 //! | `pool` | packets under way |
 //! | `port` | an output queue with the wire behind it |
 //! | `aqm` | queue management of plain ports |
@@ -32,6 +33,7 @@
 mod addresses;
 mod agent;
 mod agents;
+mod ahead;
 mod aqm;
 mod ask;
 mod build;

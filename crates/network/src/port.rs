@@ -385,6 +385,12 @@ impl Port {
         self.ring.pop_front()
     }
 
+    /// The packet that arrives next, and the one behind it.
+    #[inline]
+    pub fn next_two(&self) -> [Option<PacketId>; 2] {
+        [0, 1].map(|at| self.ring.get(at).map(|flight| flight.packet))
+    }
+
     /// Whether the wire loses the next packet.
     pub fn loses(&mut self, random: &mut Random) -> bool {
         let Some(chain) = self.link.burst_loss else { return random.chance(self.link.loss) };

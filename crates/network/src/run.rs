@@ -78,6 +78,10 @@ impl Network {
                 self.events.drop_first();
                 return;
             };
+            let ahead = p.next_two();
+            if self.crowded() {
+                self.packets_ahead(ahead);
+            }
             match next {
                 Some(next) => self.events.replace_first(next, event),
                 None => self.events.drop_first(),
