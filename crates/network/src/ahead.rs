@@ -4,6 +4,7 @@
 use dataplane::prefetch::prefetch;
 use transport::tcp::Connection;
 
+use crate::event::Event;
 use crate::network::Network;
 use crate::node::NO_HOST;
 use crate::pool::{PacketId, Slot};
@@ -29,6 +30,21 @@ impl Network {
             && let Some(endpoint) = self.endpoints.get(self.packets.get(next).endpoint as usize)
         {
             prefetch(endpoint, 1);
+        }
+    }
+
+    /// One event is about to be handled: the next one's packet or connection.
+    pub(crate) fn event_ahead(&self) {
+        match self.events.guess() {
+            Some(Event::Single(packet)) => {
+                prefetch(self.packets.get(packet), size_of::<Slot>().div_ceil(LINE))
+            }
+            Some(Event::Timer(endpoint)) => {
+                if let Some(connection) = &self.endpoints[endpoint as usize].connection {
+                    prefetch(&**connection, size_of::<Connection>().div_ceil(LINE));
+                }
+            }
+            _ => {}
         }
     }
 

@@ -97,6 +97,13 @@ impl Events {
         (first != NONE).then(|| (time(first), Event::unpack(first as u64)))
     }
 
+    /// What comes next, as far as the wheel knows: a guess.
+    #[inline]
+    pub fn guess(&self) -> Option<Event> {
+        let first = self.wheel.first();
+        (first != NONE).then(|| Event::unpack(first as u64))
+    }
+
     #[inline]
     pub fn drop_first(&mut self) {
         if self.first_in_wheel() {

@@ -79,12 +79,13 @@ impl Network {
                 return;
             };
             let ahead = p.next_two();
-            if self.crowded() {
-                self.packets_ahead(ahead);
-            }
             match next {
                 Some(next) => self.events.replace_first(next, event),
                 None => self.events.drop_first(),
+            }
+            if self.crowded() {
+                self.packets_ahead(ahead);
+                self.event_ahead();
             }
             self.hops += 1;
             if capture != NO_CAPTURE {
@@ -102,6 +103,9 @@ impl Network {
             return;
         }
         self.events.drop_first();
+        if self.crowded() {
+            self.event_ahead();
+        }
         match event {
             Event::Arrive(_) | Event::Free(_) => {}
             Event::Timer(endpoint) => self.on_timer(endpoint),
