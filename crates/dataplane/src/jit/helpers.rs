@@ -112,8 +112,42 @@ macro_rules! wide {
     )*};
 }
 
+/// Limbs of factors that are multiplied in place; longer ones are numbers of any width.
+const SHORT: usize = 16;
+
+/// The low `width` bits of a product.
+pub unsafe extern "C" fn wide_mul(dst: *mut u64, a: *const u64, b: *const u64, width: usize) {
+    let count = width.div_ceil(64);
+    // SAFETY: see the module's comment.
+    unsafe {
+        if count > SHORT {
+            return write(dst, width, &(read(a, width) * read(b, width)));
+        }
+        let product =
+            short_product(std::slice::from_raw_parts(a, count), std::slice::from_raw_parts(b, count));
+        let dst = std::slice::from_raw_parts_mut(dst, count);
+        dst.copy_from_slice(&product[..count]);
+        if let Some(top) = dst.last_mut() {
+            *top &= u64::MAX >> (64 * count - width);
+        }
+    }
+}
+
+/// The product of two numbers of as many limbs, at most [`SHORT`]; those above are 0.
+fn short_product(a: &[u64], b: &[u64]) -> [u64; SHORT] {
+    let mut sums = [0; SHORT];
+    for (from, factor) in a.iter().enumerate() {
+        let mut carry = 0;
+        for (sum, other) in sums[from..a.len()].iter_mut().zip(b) {
+            // At most 2^128 - 1: neither addition goes beyond.
+            let all = u128::from(*factor) * u128::from(*other) + u128::from(*sum) + u128::from(carry);
+            (*sum, carry) = (all as u64, (all >> 64) as u64);
+        }
+    }
+    sums
+}
+
 wide! {
-    wide_mul = |a, b, width| a * b;
     /// By zero: 0.
     wide_div = |a, b, width| if b == BigUint::ZERO { b } else { a / b };
     wide_mod = |a, b, width| if b == BigUint::ZERO { b } else { a % b };
@@ -161,4 +195,41 @@ shift! {
             a >> by
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::SplitMix;
+
+    #[test]
+    fn short_and_long_products_are_those_of_numbers() {
+        let mut rng = SplitMix::new(1);
+        for width in [65, 100, 127, 128, 129, 192, 256, 1000, 1023, 1024, 1025, 2000] {
+            for _ in 0..50 {
+                let mut value = || {
+                    let limbs = (0..usize::div_ceil(width, 64)).map(|_| match rng.next_u64() % 3 {
+                        0 => 0,
+                        1 => u64::MAX,
+                        _ => rng.next_u64(),
+                    });
+                    let mut limbs: Vec<u64> = limbs.collect();
+                    if let Some(top) = limbs.last_mut() {
+                        *top &= u64::MAX >> (width.next_multiple_of(64) - width);
+                    }
+                    limbs
+                };
+                let (a, b) = (value(), value());
+                let mut product = vec![7; a.len()];
+                // SAFETY: all three have the limbs of the width.
+                let expected = unsafe {
+                    wide_mul(product.as_mut_ptr(), a.as_ptr(), b.as_ptr(), width);
+                    (read(a.as_ptr(), width) * read(b.as_ptr(), width)) & all_ones(width)
+                };
+                let mut digits = expected.iter_u64_digits();
+                let expected: Vec<u64> = a.iter().map(|_| digits.next().unwrap_or(0)).collect();
+                assert_eq!(product, expected, "{width}");
+            }
+        }
+    }
 }
