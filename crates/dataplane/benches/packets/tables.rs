@@ -5,7 +5,7 @@ use dataplane::state::table::Target;
 use p4lang::ir::EntryMatch;
 use units::SplitMix;
 
-use crate::{BATCH, Figure, race, setup};
+use crate::{BATCH, Figure, cpu_ns, race, race_for, setup};
 
 const SMALL: usize = 100;
 const LARGE: usize = 100_000;
@@ -54,7 +54,43 @@ fn state(kind: &str, entries: usize) -> (State, Vec<u64>) {
     (state, keys)
 }
 
+/// A table of 100 000 entries each of which has a mask of its own and is met by no key: what adding them takes, and a lookup that
+/// tries them all.
+fn masks(figures: &mut Vec<Figure>) {
+    let text = include_str!("../../../../examples/p4/ipv4_router/ipv4_router.p4")
+        .replace("hdr.ipv4.dst : lpm;", "hdr.ipv4.dst : ternary;");
+    let program = setup::program_text(&text);
+    let mut state = State::new(&program);
+    let start = cpu_ns();
+    for number in 1..=LARGE as u32 {
+        let mask = number.reverse_bits() | 1;
+        let matched = EntryMatch::Ternary { value: 1u8.into(), mask: mask.into() };
+        let args = [u64::from(number), 1, 2].into();
+        state.tables[0].insert(vec![matched], number, Target::Action { action: 0, args }, false);
+    }
+    let adding = (cpu_ns() - start) / 1e6;
+    let mut spent = 0;
+    let mut look = || {
+        let (_, _, work) = state.tables[0].lookup_action(&[0]);
+        spent = work;
+    };
+    look();
+    let times = race_for(3, &mut [&mut || (0..3).for_each(|_| look())]);
+    let lookup = times[0] * BATCH as f64 / 3.0;
+    figures.extend([
+        Figure { name: "masks, adding 100 000", value: adding, unit: "ms", goal: None },
+        Figure { name: "masks, a lookup that tries all", value: lookup / 1e6, unit: "ms", goal: None },
+        Figure {
+            name: "masks, time for a unit of work",
+            value: lookup / spent as f64,
+            unit: "ns",
+            goal: Some(("at most", 2.5)),
+        },
+    ]);
+}
+
 pub fn measure(figures: &mut Vec<Figure>) {
+    masks(figures);
     for (kind, most, small_name, large_name, ratio_name) in [
         ("exact", 3.0, "exact, 100 entries", "exact, 100 000 entries", "exact, 100 000 / 100 entries"),
         ("lpm", 3.0, "lpm, 100 entries", "lpm, 100 000 entries", "lpm, 100 000 / 100 entries"),

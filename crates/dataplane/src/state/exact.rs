@@ -37,7 +37,7 @@ pub(crate) const ROW: u64 = u32::MAX as u64;
 
 /// Of the words that a row begins with.
 #[inline(always)]
-fn hash(key: &[u64]) -> u64 {
+pub(crate) fn hash(key: &[u64]) -> u64 {
     let products = key.iter().enumerate().map(|(at, word)| (word ^ word >> 32).wrapping_mul(multiplier(at)));
     products.fold(0, u64::wrapping_add)
 }

@@ -6,6 +6,7 @@ pub mod aging;
 pub(crate) mod exact;
 pub mod lpm;
 pub mod meter;
+mod order;
 pub mod profile;
 pub(crate) mod rows;
 pub mod table;

@@ -6,7 +6,7 @@
 //! blocks of which at most two meet it. So an entry is in at most two buckets for each of its ranges, in one tuple; in a bucket
 //! the ranges themselves are compared, best rank first.
 //!
-//! The cost of a lookup grows with the tuples, not with the entries. In the worst case each entry has a mask of its own, or all
+//! The cost of a lookup grows with the tuples, not with the entries; one that a filter of its values rules out is not looked into. In the worst case each entry has a mask of its own, or all
 //! entries have ranges in the same block and none holds the key: then all are looked at. [`Ternary::search`] says how much was
 //! looked at, and the packet pays for it.
 
@@ -17,6 +17,7 @@ use num_bigint::BigUint;
 use p4lang::ir::EntryMatch;
 use smallvec::SmallVec;
 
+use super::order::{Filter, Order, Try};
 use super::words::{WordHasher, limbs, words};
 use crate::cost::WORK_BUDGET;
 
@@ -24,7 +25,7 @@ use crate::cost::WORK_BUDGET;
 pub type Rank = (u32, u64);
 
 /// Short ones lie beside what they belong to.
-type Words = SmallVec<[u64; 2]>;
+pub(super) type Words = SmallVec<[u64; 2]>;
 type Map<T> = HashMap<Words, T, BuildHasherDefault<WordHasher>>;
 
 /// Ranges of one entry that are covered by blocks; more of them are only compared.
@@ -33,16 +34,21 @@ const COVERED: usize = 4;
 /// Buckets of a tuple that are compared one by one before a map is made of them.
 const FEW: usize = 4;
 
-/// Work of trying a tuple and of comparing an entry, in units of [`crate::cost`], without the words of the key.
-const TRY: u64 = 100;
-const COMPARE: u64 = 50;
+/// Work of going by a tuple, of looking into it, and of comparing an entry, in units of [`crate::cost`], without the words of the key:
+/// what is looked into is not in the cache, if a table has many masks.
+const TRY: u64 = 20;
+const LOOK: u64 = 100;
+const COMPARE: u64 = 100;
+
+/// Buckets of a tuple whose filter is made anew when one of them goes.
+const FILTERED: usize = 64;
 
 #[derive(Debug, Clone, Default)]
 pub struct Ternary {
     tuples: Vec<Tuple>,
     by_mask: BTreeMap<Words, u32>,
     /// Tuples that have entries, by their best rank.
-    order: BTreeMap<Rank, u32>,
+    order: Order,
     /// Tuples without entries, to be used again.
     free: Vec<u32>,
 }
@@ -50,6 +56,7 @@ pub struct Ternary {
 #[derive(Debug, Clone, Default)]
 struct Tuple {
     mask: Words,
+    filter: Filter,
     ranks: BTreeSet<Rank>,
     buckets: Buckets,
 }
@@ -88,6 +95,12 @@ impl Range {
     }
 }
 
+impl Tuple {
+    fn attempt(&self, rank: Rank, tuple: u32) -> Try {
+        Try { rank, mask: self.mask.clone(), filter: self.filter, tuple }
+    }
+}
+
 impl Default for Buckets {
     fn default() -> Buckets {
         Buckets::Few(Vec::new())
@@ -100,6 +113,17 @@ impl Buckets {
             Buckets::Few(list) => list.iter().find(|(known, _)| **known == *value).map(|(_, bucket)| bucket),
             Buckets::Many(map) => map.get(value),
         }
+    }
+
+    /// That of the values, if they are not too many to look at.
+    fn filter(&self) -> Option<Filter> {
+        let mut filter = Filter::default();
+        match self {
+            Buckets::Few(list) => list.iter().for_each(|(value, _)| filter.add(value)),
+            Buckets::Many(map) if map.len() <= FILTERED => map.keys().for_each(|value| filter.add(value)),
+            Buckets::Many(_) => return None,
+        }
+        Some(filter)
     }
 
     fn insert(&mut self, value: Words, rank: Rank, item: Item) {
@@ -285,12 +309,15 @@ impl Ternary {
         let tuple = &mut self.tuples[index as usize];
         let best = tuple.ranks.first().copied();
         tuple.ranks.insert(rank);
-        if best.is_none_or(|best| rank < best) {
-            best.map(|best| self.order.remove(&best));
-            self.order.insert(rank, index);
-        }
         for value in values {
+            tuple.filter.add(&value);
             tuple.buckets.insert(value, rank, Item { handle, ranges: ranges.clone() });
+        }
+        if best.is_none_or(|best| rank < best) {
+            best.map(|best| self.order.remove(best));
+            self.order.insert(tuple.attempt(rank, index));
+        } else if let Some(known) = best.and_then(|best| self.order.get_mut(best)) {
+            known.filter = tuple.filter;
         }
     }
 
@@ -302,16 +329,19 @@ impl Ternary {
             tuple.buckets.remove(&value, rank);
         }
         tuple.ranks.remove(&rank);
-        if self.order.remove(&rank).is_some() {
-            match tuple.ranks.first() {
-                Some(best) => {
-                    self.order.insert(*best, index);
+        tuple.filter = tuple.buckets.filter().unwrap_or(tuple.filter);
+        let was_best = self.order.remove(rank).is_some();
+        match tuple.ranks.first().copied() {
+            Some(best) if was_best => self.order.insert(tuple.attempt(best, index)),
+            Some(best) => {
+                if let Some(known) = self.order.get_mut(best) {
+                    known.filter = tuple.filter;
                 }
-                None => {
-                    self.by_mask.remove(&mask);
-                    *tuple = Tuple::default();
-                    self.free.push(index);
-                }
+            }
+            None => {
+                self.by_mask.remove(&mask);
+                *tuple = Tuple::default();
+                self.free.push(index);
             }
         }
     }
@@ -323,12 +353,11 @@ impl Ternary {
         let mut masked: SmallVec<[u64; 8]> = SmallVec::from_elem(0, key.len());
         let mut found: Option<(Rank, u32)> = None;
         let mut work = 0;
-        for (best, index) in &self.order {
-            if found.is_some_and(|(rank, _)| rank < *best) {
+        for attempt in self.order.iter() {
+            if found.is_some_and(|(rank, _)| rank < attempt.rank) {
                 break;
             }
-            let tuple = &self.tuples[*index as usize];
-            for ((to, word), mask) in masked.iter_mut().zip(key).zip(&tuple.mask) {
+            for ((to, word), mask) in masked.iter_mut().zip(key).zip(&attempt.mask) {
                 *to = word & mask;
             }
             work += TRY + 2 * key.len() as u64;
@@ -336,7 +365,11 @@ impl Ternary {
                 // The packet cannot pay for it, and is dropped whatever is found.
                 break;
             }
-            if let Some(bucket) = tuple.buckets.get(&masked) {
+            if !attempt.filter.may_have(&masked) {
+                continue;
+            }
+            work += LOOK;
+            if let Some(bucket) = self.tuples[attempt.tuple as usize].buckets.get(&masked) {
                 let (better, looked) = bucket.best(key, found.map(|(rank, _)| rank));
                 work += COMPARE * looked;
                 found = better.or(found);
@@ -429,7 +462,7 @@ mod tests {
             while let Some((rank, entry, _)) = list.pop() {
                 ternary.remove(&entry, &WIDTHS, rank);
             }
-            prop_assert!(ternary.order.is_empty() && ternary.by_mask.is_empty());
+            prop_assert!(ternary.order.iter().next().is_none() && ternary.by_mask.is_empty());
         }
     }
 }
