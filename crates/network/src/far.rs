@@ -1,12 +1,12 @@
-//! What happens later than the wheel reaches: slots of time, half as long as the wheel, whose entries keep no order until their time
-//! comes near. Then they go into the wheel, which orders them. Packets on long ways and timers wait here: in a heap each would cost
-//! many looks at memory that is in no cache.
+//! What happens later than the wheel reaches: slots of time, half as long as the wheel, whose entries keep no order until
+//! their time comes. Then they go into the wheel, which orders them. Packets on long ways and timers wait here: in a heap
+//! each would cost many looks at memory that is in no cache.
 
 use crate::event::{Entry, time};
 use crate::wheel::SLOTS;
 
-/// A far slot is as long as `2^FAR_SHIFT` of the wheel's: it fits into the wheel as long as the wheel has not passed a far slot's length
-/// beyond the last far slot's end.
+/// A far slot is as long as `2^FAR_SHIFT` of the wheel's, half of the wheel: at its time all of it fits in, even if the wheel has
+/// last passed a time as long before.
 const FAR_SHIFT: u32 = SLOTS.ilog2() - 1;
 
 const FAR_SLOTS: u64 = 1024;
