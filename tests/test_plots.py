@@ -10,7 +10,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from tidegate.plots import COLOURS, CYCLE, by_seed, colour
+from tidegate.plots import COLOURS, CYCLE, by_seed, colour, whiskers
 
 # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB.
 BLINDNESS = {
@@ -86,3 +86,20 @@ def test_several_seeds_have_a_median_and_a_range() -> None:
     assert not one.collections
     by_seed(one, {}, label="y", colour="C1")
     assert len(one.lines) == 1
+
+
+def test_seeds_that_differ_have_whiskers() -> None:
+    panel = Figure().subplots()
+    rows = [
+        {"at": at, "of": of} for at, of in (("1", 2), ("1", 4), ("1", 3), ("5", 7), ("5", 7), ("9", None))
+    ]
+    whiskers(panel, rows, "of", lambda row: str(row["at"]), colour="C0", scale=10, offset=1)
+    [line] = panel.collections
+    assert [point.tolist() for point in line.get_segments()] == [[[1, 21], [1, 41]]]
+
+    named = Figure().subplots()
+    both = [{"at": "a", "of": of} for of in (1, 2)]
+    places, scale = {"a": 3.5}, {"a": -2.0}
+    whiskers(named, both, "of", lambda row: str(row["at"]), colour="C0", places=places, scale=scale)
+    [line] = named.collections
+    assert [sorted(point.tolist()) for point in line.get_segments()] == [[[3.5, -4], [3.5, -2]]]

@@ -7,7 +7,7 @@ of colour blindness, the first eight best (Okabe and Ito, Color Universal Design
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -142,3 +142,31 @@ def first_look(result: Result) -> Figure:
         axes.legend(fontsize="small", ncols=2)
     panels[-1].set(xlabel="time, s")
     return figure
+
+
+def whiskers(
+    panel: Any,
+    rows: Iterable[Row],
+    column: str,
+    label: Callable[[Row], str],
+    *,
+    colour: str,
+    places: Mapping[str, float] | None = None,
+    scale: float | Mapping[str, float] = 1,
+    offset: float = 0,
+) -> None:
+    """Draw a line from the smallest to the largest value of all seeds for each label; one seed has none.
+
+    For figures that show the medians by that label. A label's line stands at its place, or, without `places`, at the number that
+    the label is; `scale` and `offset` turn values into what the panel shows.
+    """
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        if row[column] is not None:
+            values.setdefault(label(row), []).append(float(row[column]))
+    for name, found in values.items():
+        factor = scale[name] if isinstance(scale, Mapping) else scale
+        low, high = sorted(offset + factor * of(found) for of in (min, max))
+        if low < high:
+            at = float(name) if places is None else places[name]
+            panel.vlines(at, low, high, color=colour, linewidth=1.2, alpha=0.7, zorder=1.5)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
-from tidegate.plots import all_rows, colour
+from tidegate.plots import all_rows, colour, whiskers
 from tidegate.results import Result
 from tidegate.specs import UdpSpec
 from tidegate.systems.aqm.experiments.measuring import QueueNotes, rows_of
@@ -179,6 +179,7 @@ def _draw_overload(
     figure = Figure(figsize=(1 + 4 * len(ways), 6.5), layout="constrained")
     panels = figure.subplots(2, len(ways), squeeze=False, sharex=True, sharey="row")
     at = [100 * load for load in loads]
+    places = {str(load): 100 * load for load in loads}
     for way, upper, lower in zip(ways, panels[0], panels[1], strict=True):
         for ecn, style in zip(code_points, ("-", "--", ":"), strict=False):
             own = [row for row in rows if row["way"] == way and row["ecn"] == ecn]
@@ -192,6 +193,7 @@ def _draw_overload(
                 ("udp_mbps", "0.3", "all datagrams"),
             ):
                 upper.plot(at, line(column), style, color=shade, label=f"{name}, {SENT[ecn]}", marker=".")
+                whiskers(upper, own, column, _load, colour=shade, places=places)
             for column, shade, name in (
                 ("c_delay_ms_mean", colour("cubic"), "C"),
                 ("l_delay_ms_mean", colour("prague"), "L"),
@@ -199,6 +201,7 @@ def _draw_overload(
                 lower.plot(
                     at, line(column), style, color=shade, label=f"{name} queue, {SENT[ecn]}", marker="."
                 )
+                whiskers(lower, own, column, _load, colour=shade, places=places)
         upper.set(title=WAYS[way].text, yscale="log")
         lower.set(xlabel="load of the datagrams (% of the link)")
         for panel in (upper, lower):

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import AtLeast, Case, Plan, Run, experiment
 from tidegate.papers import of_run
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, whiskers
 from tidegate.results import Result
 from tidegate.systems.aqm.claims import CLAIMS
 from tidegate.systems.aqm.controller import Aqm
@@ -191,6 +191,14 @@ def _draw(runs: list[Run]) -> Figure:
                 label = f"{capacity} Gbit/s, {how}"
                 if values:
                     panel.plot([float(at) for at in values], heights, style, color=f"C{number}", label=label)
+                    whiskers(
+                        panel,
+                        kept,
+                        column,
+                        lambda row: f"{row['period_ms']:g}",
+                        colour=f"C{number}",
+                        scale=scale,
+                    )
             inside = [row for row in own if row["home"] == "data plane"]
             for value in medians(inside, column, lambda row: "").values():
                 panel.axhline(

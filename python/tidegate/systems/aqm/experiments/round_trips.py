@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import Case, Number, Plan, Run, experiment
 from tidegate.measures import goodputs_mbps
-from tidegate.plots import all_rows, colour
+from tidegate.plots import all_rows, colour, whiskers
 from tidegate.results import Result
 from tidegate.systems.aqm.experiments.measuring import rows_of
 from tidegate.systems.aqm.experiments.testbed import (
@@ -131,6 +131,7 @@ def _draw_rtts(ways: Sequence[str], runs: list[Run]) -> Figure:
             panel.plot(
                 [float(at) for at in values], list(values.values()), "o-", color=colour(control), label=name
             )
+            whiskers(panel, own, "of_fair", lambda row: str(row["base_rtt_ms"]), colour=colour(control))
         panel.axhline(1, color="0.5", linestyle=":")
         panel.set(title=WAYS[way].text, xlabel="base RTT (ms)", xscale="log", ylim=(0, None))
         panel.set_xticks(ticks, [f"{rtt:g}" for rtt in ticks])

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import Case, Numbers, OrZero, Plan, Run, demand_warm_up, experiment
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, whiskers
 from tidegate.systems.aqm.controller import dual_port
 from tidegate.systems.aqm.experiments.judging import late, of, where
 from tidegate.systems.aqm.experiments.measuring import WHOLE
@@ -105,6 +105,14 @@ def _draw(runs: list[Run]) -> Figure:
             values = medians(own, column, lambda row: str(row["variant"]))
             at = [list(VARIANTS).index(variant) + 0.1 * number for variant in values]
             panel.plot(at, list(values.values()), "osD^v"[number % 5], color=f"C{number}", label=place)
+            whiskers(
+                panel,
+                own,
+                column,
+                lambda row: str(row["variant"]),
+                colour=f"C{number}",
+                places=dict(zip(values, at, strict=True)),
+            )
         panel.set(ylabel=text)
         if column == "error_mean":
             panel.axhline(0, color="0.5", linestyle=":")

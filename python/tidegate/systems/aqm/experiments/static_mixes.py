@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, mean_below, medians
 from tidegate.experiments import Case, Numbers, OrZero, Plan, Run, demand_warm_up, experiment
 from tidegate.papers import of_run
-from tidegate.plots import all_rows, colour
+from tidegate.plots import all_rows, colour, whiskers
 from tidegate.results import Result
 from tidegate.systems.aqm.claims import CLAIMS
 from tidegate.systems.aqm.experiments.judging import (
@@ -239,4 +239,13 @@ def _bars(panel: Axes, rows: list[Row], places: Sequence[str], quantity: str) ->
             at, [low[name] for name in mean], [high[name] for name in mean], COLOURS[control], alpha=0.5
         )
         panel.plot(at, list(mean.values()), "o", color=COLOURS[control], markersize=3, label=NAMES[control])
+        # Of the means, beside the bar of the distribution.
+        whiskers(
+            panel,
+            own,
+            f"{quantity}_mean",
+            where,
+            colour="0.2",
+            places={name: places.index(name) + 1.6 * shift for name in mean},
+        )
     panel.grid(axis="y", alpha=0.3)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Percents, Row, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.measures import last
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, whiskers
 from tidegate.results import Result
 from tidegate.systems.meter.controller import Meter
 from tidegate.systems.meter.experiments.testbed import (
@@ -107,6 +107,14 @@ def udp(
                     markersize=4 + 2 * (len(schemes) - 1 - place),
                     linewidth=1.5 + 1.5 * (len(schemes) - 1 - place),
                     label=SCHEMES[scheme].text,
+                )
+                whiskers(
+                    panel,
+                    some,
+                    "achieved_mbps",
+                    lambda row: str(row["offered"]),
+                    colour=SCHEMES[scheme].colour,
+                    scale=1 / target_mbps,
                 )
             panel.set(
                 xscale="log", title=pattern.capitalize(), xlabel="offered rate / target rate", ylim=(0, None)

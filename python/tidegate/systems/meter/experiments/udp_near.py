@@ -11,7 +11,7 @@ from tidegate.claims import Claim, Percents, Row, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.measures import last
 from tidegate.papers import of_run
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, whiskers
 from tidegate.results import Result
 from tidegate.systems.meter.claims import CLAIMS
 from tidegate.systems.meter.experiments.testbed import (
@@ -125,6 +125,15 @@ def udp_near(
                         markersize=4 + 2 * (len(schemes) - 1 - place),
                         linewidth=1.2 + 1.5 * (len(schemes) - 1 - place),
                         label=SCHEMES[scheme].text,
+                    )
+                    whiskers(
+                        panel,
+                        some,
+                        "achieved_mbps",
+                        lambda row: str(row["offered"]),
+                        colour=SCHEMES[scheme].colour,
+                        scale={at: 100 / rate / min(float(at), 1) for at in got},
+                        offset=-100,
                     )
                 panel.axhline(0, linestyle=":", color="0.4")
                 panel.axvline(1, linestyle=":", color="0.4")

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import AtLeast, Case, Number, Plan, Run, demand_warm_up, experiment
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, whiskers
 from tidegate.results import Result
 from tidegate.systems.stamping.experiments.parking_lot import CrossFlows, Lot, demand_queues
 
@@ -93,6 +93,13 @@ def _draw(lot: Lot, runs: list[Run]) -> Figure:
     left, right = figure.subplots(1, 2)
     left.plot(weights, of("throughput_gbps"), marker="o", label="primary flow")
     left.plot(weights, of("cross_gbps"), marker="s", label="a cross flow at the bottleneck")
+    for panel, column, shade in (
+        (left, "throughput_gbps", "C0"),
+        (left, "cross_gbps", "C1"),
+        (right, "rtt_us_p50", "C0"),
+        (right, "rtt_us_p95", "C1"),
+    ):
+        whiskers(panel, rows, column, lambda row: str(row["rtt_weight"]), colour=shade)
     left.axhline(lot.fair_gbps, color="0.4", linestyle=":", label="max-min share")
     left.axhline(lot.proportional_gbps, color="0.4", linestyle="--", label="proportionally fair share")
     left.set(xlabel="weight of the RTT", ylabel="throughput (Gbit/s)", ylim=(0, None))

@@ -21,7 +21,7 @@ from tidegate.claims import Claim, Row, medians
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
 from tidegate.network import Network, Node
 from tidegate.papers import of_run
-from tidegate.plots import all_rows, colour, of_first_seed
+from tidegate.plots import all_rows, colour, of_first_seed, whiskers
 from tidegate.results import Result
 from tidegate.systems.stamping.claims import CLAIMS
 from tidegate.systems.stamping.experiments.parking_lot import (
@@ -272,6 +272,15 @@ def _draw(networks: list[Disturbed], runs: list[Run]) -> Figure:
         values = medians(rows, column, lambda row: str(row["control"]))
         at = np.arange(len(values)) + 0.4 * place - 0.2
         change.bar(at, [100 * value for value in values.values()], width=0.38, label=label)
+        whiskers(
+            change,
+            rows,
+            column,
+            lambda row: str(row["control"]),
+            colour="0.2",
+            places=dict(zip(values, at, strict=True)),
+            scale=100,
+        )
     change.set_xticks(
         range(len(networks)), [CONTROLS[one.control] for one in networks], rotation=25, ha="right"
     )

@@ -16,7 +16,7 @@ from tidegate.claims import Claim, Percents, Row, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.network import Network
 from tidegate.papers import of_run
-from tidegate.plots import all_rows, colour
+from tidegate.plots import all_rows, colour, whiskers
 from tidegate.results import Result
 from tidegate.systems.stamping.claims import CLAIMS
 from tidegate.systems.stamping.experiments.contenders import (
@@ -303,6 +303,14 @@ def _draw(contenders: tuple[str, ...], loads: tuple[float, ...], runs: list[Run]
                 style = "-" if name.startswith("stamp") else ":" if name.startswith("timely") else "--"
                 text = KNOWN[name].text
                 panel.plot(places, heights, style, marker="o", markersize=3, color=colour(name), label=text)
+                whiskers(
+                    panel,
+                    [row for row in own if row["contender"] == name],
+                    f"slowdown_{column}",
+                    lambda row: str(row["size"]),
+                    colour=colour(name),
+                    places={size: place for place, size in enumerate(CLASSES)},
+                )
             title = {"p50": "p50", "p99": "p99", "p999": "p99.9"}[column]
             panel.set(title=f"{title} at {load:.0%} load", yscale="log")
             panel.set_xticks(places, list(CLASSES), fontsize="small")

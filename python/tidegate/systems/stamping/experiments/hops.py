@@ -6,12 +6,13 @@ from functools import partial
 from typing import Annotated
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, demand_warm_up, experiment
 from tidegate.papers import of_run
-from tidegate.plots import all_rows, colour
+from tidegate.plots import all_rows, colour, whiskers
 from tidegate.results import Result
 from tidegate.systems.stamping.claims import CLAIMS
 from tidegate.systems.stamping.experiments.parking_lot import (
@@ -61,6 +62,11 @@ def _row(lot: Lot, about: Row, warm_up_ms: float, result: Result) -> Row:
     }
 
 
+def _whiskers(panel: Axes, rows: list[Row], signal: str, column: str, shade: str) -> None:
+    own = [row for row in rows if row["signal"] == signal]
+    whiskers(panel, own, column, lambda row: str(row["hops"]), colour=shade)
+
+
 def _by_hops(rows: list[Row], signal: str, column: str) -> dict[int, float]:
     own = [row for row in rows if row["signal"] == signal]
     return {int(name): value for name, value in medians(own, column, lambda row: str(row["hops"])).items()}
@@ -83,6 +89,7 @@ def _draw(signals: tuple[str, ...], last_cross_flows: int, runs: list[Run]) -> F
     for name in NOISES:
         values = _by_hops(rows, driver, f"noise_us_{name}")
         noise.plot(list(values), list(values.values()), "o-", color=colour(name), label=SIGNALS[name])
+        _whiskers(noise, rows, driver, f"noise_us_{name}", colour(name))
     sums = _by_hops(rows, driver, "noise_us_sum")
     if 2 in sums:
         at = np.array(sorted(sums))
@@ -99,6 +106,7 @@ def _draw(signals: tuple[str, ...], last_cross_flows: int, runs: list[Run]) -> F
     for signal in signals:
         values = _by_hops(rows, signal, "throughput_gbps")
         rate.plot(list(values), list(values.values()), "o-", color=colour(signal), label=SIGNALS[signal])
+        _whiskers(rate, rows, signal, "throughput_gbps", colour(signal))
     rate.axhline(10 / (last_cross_flows + 1), color="0.4", linestyle=":", label="fair share")
     rate.set(
         xlabel="shared queues",

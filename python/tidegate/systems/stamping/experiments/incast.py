@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
 from tidegate.network import Network
-from tidegate.plots import all_rows, colour
+from tidegate.plots import all_rows, colour, whiskers
 from tidegate.results import Result
 from tidegate.systems.stamping.experiments.contenders import (
     ACK_US,
@@ -236,6 +236,8 @@ def _draw(contenders: tuple[str, ...], runs: list[Run]) -> Figure:
                 color=colour(name),
                 label=CONTENDERS[name].text,
             )
+            own = [row for row in rows if row["contender"] == name]
+            whiskers(panel, own, column, lambda row: str(row["senders"]), colour=colour(name))
         panel.set(xlabel="senders", ylabel=label, xscale="log", yscale=scale)
         panel.set_xticks(counts, [str(count) for count in counts])
         panel.minorticks_off()
