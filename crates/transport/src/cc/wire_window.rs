@@ -21,11 +21,13 @@ pub struct WireWindow {
 
 impl WireWindow {
     pub fn new(options: &mut Options) -> WireWindow {
+        let line_rate = options.rate("line_rate", Rate::from_gbps(10)).as_bps() as f64;
         WireWindow {
-            line_rate: options.rate("line_rate", Rate::from_gbps(10)).as_bps() as f64,
+            line_rate,
             rtt: options.given_time("rtt"),
             overhead: options.count("overhead", 66, 0..=1000),
-            min_rate: options.rate("min_rate", Rate::from_mbps(100)).as_bps() as f64,
+            // No host sends faster than its line.
+            min_rate: (options.rate("min_rate", Rate::from_mbps(100)).as_bps() as f64).min(line_rate),
             min_cwnd: options.count("min_cwnd", 1, 1..=1000),
         }
     }
@@ -46,7 +48,7 @@ impl WireWindow {
     pub fn set(&self, flow: &mut Flow, window: f64, delivered: u32) {
         let packet = f64::from(flow.mss + self.overhead);
         // The last packet may reach beyond the window.
-        let packets = (window / packet).ceil().clamp(f64::from(self.min_cwnd), f64::from(flow.cwnd_clamp));
+        let packets = (window / packet).ceil().max(f64::from(self.min_cwnd)).min(f64::from(flow.cwnd_clamp));
         let slow = if flow.state == State::Loss { flow.cwnd.saturating_add(delivered) } else { u32::MAX };
         flow.cwnd = slow.min(packets as u32);
         let rate = window * 8e12 / self.rtt(flow);
@@ -64,6 +66,17 @@ pub fn bytes(rate: f64, time: f64) -> f64 {
 mod tests {
     use super::super::testing::{Driver, controlled};
     use super::*;
+
+    #[test]
+    fn a_line_slower_than_the_least_rate_is_the_least_rate() {
+        let wire = controlled(WireWindow::new, &[("line_rate", "50 Mbit/s"), ("min_cwnd", "1000")]);
+        let mut flow = Driver::new(80, Time::from_us(100)).flow;
+        flow.cwnd_clamp = 20;
+        wire.set(&mut flow, 1e9, 4);
+        assert_eq!(flow.cwnd, 20);
+        let payload = 50e6 * f64::from(flow.mss) / f64::from(flow.mss + 66);
+        assert!((flow.pacing_rate.as_bps() as f64 - payload).abs() < 1.0, "{:?}", flow.pacing_rate);
+    }
 
     #[test]
     fn after_a_timeout_the_window_starts_slowly() {
