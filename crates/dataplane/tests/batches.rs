@@ -7,6 +7,7 @@ use control::{
     StateOp, TableOp, Target,
 };
 use dataplane::pipeline::Pipeline;
+use dataplane::state::table::TableState;
 use p4lang::ir::Program;
 use proptest::prelude::*;
 use units::Time;
@@ -25,8 +26,13 @@ control I(inout H hdr, inout M m, inout standard_metadata_t sm) {
     counter(4, CounterType.packets) counts;
     direct_counter(CounterType.packets) hits;
     action put(bit<8> v) { hdr.h.b = v; sm.egress_spec = 1; cells.write((bit<32>) v, 7); }
-    table t { key = { hdr.h.a: ternary; } actions = { put; NoAction; } counters = hits; size = 6; }
-    apply { t.apply(); counts.count(0); }
+    table t {
+        key = { hdr.h.a: ternary; } actions = { put; NoAction; } counters = hits; size = 6; support_timeout = true;
+    }
+    table exact_table { key = { hdr.h.a: exact; } actions = { put; NoAction; } size = 6; }
+    table trie { key = { hdr.h.a: lpm; } actions = { put; NoAction; } size = 6; }
+    table both { key = { hdr.h.b: exact; hdr.h.a: lpm; } actions = { put; NoAction; } size = 6; }
+    apply { t.apply(); exact_table.apply(); trie.apply(); both.apply(); counts.count(0); }
 }
 control V(inout H hdr, inout M m) { apply {} }
 control E(inout H hdr, inout M m, inout standard_metadata_t sm) { apply {} }
@@ -34,6 +40,8 @@ control C(inout H hdr, inout M m) { apply {} }
 control D(packet_out p, in H hdr) { apply { p.emit(hdr); } }
 V1Switch(P(), V(), I(), E(), C(), D()) main;
 "#;
+
+const WIDE: &str = "hdr.h.a ++ hdr.h.b: exact @name(\"both\"); } actions = { put; NoAction; } size = 65536";
 
 fn program() -> Arc<Program> {
     let compiled = p4lang::compile_str("batches.p4", PROGRAM, None, &p4lang::Options::default());
@@ -47,16 +55,49 @@ fn add(value: u8, mask: u8, priority: u32) -> Op {
     TableOp::Add { table, key, priority, to, extras: Extras::default() }.into()
 }
 
+const TABLES: [&str; 4] = ["t", "exact_table", "trie", "both"];
+
+/// An entry of a table, whose keys are few enough to come again.
+fn add_to(table: usize, value: u8, length: u32, extras: Extras) -> Op {
+    let exact = Match::Exact(u64::from(value).into());
+    let prefix = Match::Lpm((u64::from(value) & (0xff << (8 - length))).into(), length);
+    let key = match table {
+        1 => vec![exact],
+        2 => vec![prefix],
+        _ => vec![exact, prefix],
+    };
+    let to = Leads::Action(Call { action: "put".into(), values: vec![u64::from(value).into()] });
+    TableOp::Add { table: TABLES[table].into(), key, priority: None, to, extras }.into()
+}
+
 fn any_op() -> impl Strategy<Value = Op> {
+    let timeout = prop_oneof![Just(None), (0u64..3).prop_map(|ms| Some(ms * 1_000_000_000))];
     prop_oneof![
         4 => (0u8..4, prop_oneof![Just(0u8), Just(1), Just(255)], 1u32..3).prop_map(|(v, m, p)| add(v, m, p)),
-        2 => (0u32..7).prop_map(|handle| {
-            TableOp::Delete { table: "t".into(), entry: EntryRef::Handle(handle) }.into()
+        4 => (1usize..4, 0u8..4, 6u32..=8)
+            .prop_map(|(table, value, length)| add_to(table, value, length, Extras::default())),
+        3 => (0usize..4, 0u32..7).prop_map(|(table, handle)| {
+            TableOp::Delete { table: TABLES[table].into(), entry: EntryRef::Handle(handle) }.into()
         }),
-        1 => (0u32..7, any::<u64>()).prop_map(|(handle, packets)| {
-            let extras = Extras { counter: Some((packets, 1)), note: Some(vec![1]), ..Extras::default() };
+        1 => (0u32..7, any::<u64>(), timeout).prop_map(|(handle, packets, idle_timeout)| {
+            let counter = Some((packets, 1));
+            let extras = Extras { counter, idle_timeout, note: Some(vec![1]), ..Extras::default() };
             let entry = EntryRef::Handle(handle);
             TableOp::Set { table: "t".into(), entry, to: None, extras }.into()
+        }),
+        1 => (0usize..4, 0u32..7, 0u64..256).prop_map(|(table, handle, value)| {
+            let to = Some(Leads::Action(Call { action: "put".into(), values: vec![value.into()] }));
+            let (table, entry) = (TABLES[table].into(), EntryRef::Handle(handle));
+            TableOp::Set { table, entry, to, extras: Extras::default() }.into()
+        }),
+        1 => (0usize..4, 0u64..256).prop_map(|(table, value)| {
+            let to = Leads::Action(Call { action: "put".into(), values: vec![value.into()] });
+            TableOp::SetDefault { table: TABLES[table].into(), to, note: Some(vec![value as u8]) }.into()
+        }),
+        1 => (0usize..4).prop_map(|table| TableOp::ResetDefault { table: TABLES[table].into() }.into()),
+        1 => (0u32..7).prop_map(|handle| {
+            let at = if handle == 6 { At::All } else { At::Index(handle) };
+            ArrayOp::SetCounter { counter: "hits".into(), at, packets: 5, bytes: 0 }.into()
         }),
         1 => (0u32..9, 0u64..1 << 17).prop_map(|(index, value)| {
             let at = if index == 8 { At::All } else { At::Index(index) };
@@ -70,20 +111,40 @@ fn any_op() -> impl Strategy<Value = Op> {
             CopiesOp::SetGroup { group, copies: vec![(group, 1)], put: Put::New }.into()
         }),
         1 => Just(StateOp::Reset {}.into()),
-        1 => Just(TableOp::Clear { table: "t".into() }.into()),
+        1 => (0usize..4).prop_map(|table| TableOp::Clear { table: TABLES[table].into() }.into()),
     ]
 }
 
-/// All that a pipeline keeps.
+/// All that a pipeline keeps, in one form: how a table finds its entries may differ.
 fn seen(pipeline: &Pipeline) -> String {
-    format!("{:?} {:?}", pipeline.state, pipeline.replication)
+    let state = &pipeline.state;
+    let tables: Vec<_> = state
+        .tables
+        .iter()
+        .map(|t| (t.len(), t.iter().collect::<Vec<_>>(), t.default_target(), &t.default_note))
+        .collect();
+    let arrays = (&state.registers, &state.counters, &state.meters);
+    let others = (&state.profiles, &state.value_sets, &state.digests, state.digests_lost, &state.hashes);
+    format!("{tables:?} {arrays:?} {others:?} {:?}", pipeline.replication)
+}
+
+/// What each table finds for small keys, and by a match that its entries may have.
+fn finds(pipeline: &Pipeline) -> Vec<Option<u32>> {
+    let program = pipeline.program();
+    let of_table = |(table, state): (&p4lang::ir::Table, &TableState)| {
+        let mut found: Vec<_> =
+            (0..8).map(|a| state.lookup(&[a / 2, a][2 - table.keys.len()..]).entry).collect();
+        found.extend(state.iter().map(|(_, entry)| state.find(&entry.matches, entry.priority)));
+        found
+    };
+    program.tables.iter().zip(&pipeline.state.tables).flat_map(of_table).collect()
 }
 
 proptest! {
     /// A batch does what its operations do one by one, or nothing; what comes after it goes on alike.
     #[test]
     fn whole_or_nothing(
-        before in prop::collection::vec(any_op(), 0..12),
+        before in prop::collection::vec(any_op(), 0..20),
         batch in prop::collection::vec(any_op(), 0..12),
         after in prop::collection::vec(any_op(), 0..6),
     ) {
@@ -96,14 +157,15 @@ proptest! {
         let mut outputs = Vec::new();
         one.process(5, 0, &[1, 0], &mut outputs);
         other.process(5, 0, &[1, 0], &mut outputs);
-        let untouched = seen(&one);
+        let untouched = (seen(&one), finds(&one));
+        let now = Time::from_ms(2);
         match one.act_all(now, &batch) {
             Ok(answers) => {
                 let each: Vec<_> = batch.iter().map(|op| other.act(now, op).unwrap()).collect();
                 prop_assert_eq!(answers, each);
             }
             Err((index, error)) => {
-                prop_assert_eq!(seen(&one), untouched);
+                prop_assert_eq!((seen(&one), finds(&one)), untouched);
                 let mut trial = other.another(0);
                 trial.state = other.state.clone();
                 trial.replication = other.replication.clone();
@@ -113,11 +175,41 @@ proptest! {
                 prop_assert_eq!(trial.act(now, &batch[index]), Err(error));
             }
         }
+        let now = Time::from_ms(4);
+        let idle = TableOp::TakeIdle {}.into();
+        prop_assert_eq!(one.act(now, &idle), other.act(now, &idle));
         for op in &after {
             prop_assert_eq!(one.act(now, op), other.act(now, op));
         }
-        prop_assert_eq!(seen(&one), seen(&other));
+        prop_assert_eq!((seen(&one), finds(&one)), (seen(&other), finds(&other)));
     }
+}
+
+/// What a refused batch costs does not depend on how many entries the table has.
+#[test]
+fn a_batch_on_a_large_table_keeps_its_changes_only() {
+    let source = PROGRAM.replace("hdr.h.a: exact; } actions = { put; NoAction; } size = 6", WIDE);
+    assert_ne!(source, PROGRAM);
+    let compiled = p4lang::compile_str("large.p4", &source, None, &p4lang::Options::default());
+    let mut pipeline = Pipeline::interpreted(Arc::new(compiled.program.unwrap()), 0).unwrap();
+    let add = |value: u64| {
+        let to = Leads::Action(Call { action: "put".into(), values: vec![1.into()] });
+        let (table, key) = ("exact_table".into(), vec![Match::Exact(value.into())]);
+        Op::from(TableOp::Add { table, key, priority: None, to, extras: Extras::default() })
+    };
+    for value in 0..60_000 {
+        pipeline.act(Time::ZERO, &add(value)).unwrap();
+    }
+    let batch = [add(60_001), add(60_002), add(60_001)];
+    let taken = (0..200)
+        .map(|_| {
+            let start = std::time::Instant::now();
+            assert_eq!(pipeline.act_all(Time::ZERO, &batch).unwrap_err().1.kind, Kind::Exists);
+            start.elapsed()
+        })
+        .min();
+    eprintln!("{taken:?}");
+    assert_eq!(pipeline.state.tables[1].len(), 60_000);
 }
 
 #[test]

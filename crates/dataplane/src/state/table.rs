@@ -5,6 +5,8 @@
 //! beside it one hash map per prefix length, longest first; everything else is searched by masks ([`super::ternary`]).
 //! A smaller priority number wins, as in the reference switch; of equal ones the entry that was added first.
 
+pub(crate) mod undo;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use std::mem::offset_of;
@@ -195,17 +197,22 @@ impl TableState {
 
     /// Starts an entry's idle timeout anew, from `now` on.
     pub fn set_idle_timeout(&mut self, handle: u32, timeout: u64, now: u64) {
-        let live = self.live;
         let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { return };
         entry.last_hit = entry.last_hit.max(now);
         entry.idle_timeout = timeout;
         entry.due = 0;
         if timeout > 0 {
             entry.due = entry.last_hit.saturating_add(timeout);
-            self.aging.push(entry.due, handle);
+            let due = entry.due;
+            self.wait(due, handle);
         }
+    }
+
+    /// Has an entry looked at when it is due.
+    fn wait(&mut self, due: u64, handle: u32) {
+        self.aging.push(due, handle);
         // Looks that nobody waits for any more are thrown out when they are most of what there is.
-        if self.aging.len() > 2 * live + 1024 {
+        if self.aging.len() > 2 * self.live + 1024 {
             let entries = &self.entries;
             self.aging.keep(|due, handle| {
                 entries.get(handle as usize).is_some_and(|e| e.as_ref().is_some_and(|e| e.due == due))
@@ -348,27 +355,6 @@ impl TableState {
     pub fn insert(&mut self, matches: Vec<EntryMatch>, priority: u32, target: Target, is_const: bool) -> u32 {
         self.added += 1;
         let handle = self.free.pop().unwrap_or(self.entries.len() as u32);
-        let words = key_words(&matches, &self.widths);
-        match &mut self.index {
-            Index::Exact => {
-                self.rows.set_key(handle + 1, &self.exact.packed(&words));
-                self.exact.insert(&self.rows, self.rows.start(handle + 1));
-            }
-            Index::Trie => self.trie.insert(&words, prefix_length(&matches), handle),
-            Index::Lpm { lengths, .. } => {
-                let length = prefix_length(&matches);
-                let at = lengths.partition_point(|(l, _)| *l > length);
-                if lengths.get(at).is_none_or(|(l, _)| *l != length) {
-                    lengths.insert(at, (length, Map::default()));
-                }
-                lengths[at].1.insert(words, handle);
-            }
-            Index::Ordered(ordered) => {
-                ordered.ternary.insert(&matches, &self.widths, (priority, self.added), handle);
-                ordered.known.entry(Ordered::number(&matches, priority)).or_default().push(handle);
-            }
-        }
-        self.rows.set(handle + 1, &target);
         let entry = Entry {
             matches,
             priority,
@@ -383,13 +369,41 @@ impl TableState {
             note: Vec::new(),
             order: self.added,
         };
+        self.put(handle, entry);
+        handle
+    }
+
+    /// Puts an entry at a handle that no entry has.
+    fn put(&mut self, handle: u32, entry: Entry) {
+        let words = key_words(&entry.matches, &self.widths);
+        match &mut self.index {
+            Index::Exact => {
+                self.rows.set_key(handle + 1, &self.exact.packed(&words));
+                self.exact.insert(&self.rows, self.rows.start(handle + 1));
+            }
+            Index::Trie => self.trie.insert(&words, prefix_length(&entry.matches), handle),
+            Index::Lpm { lengths, .. } => {
+                let length = prefix_length(&entry.matches);
+                let at = lengths.partition_point(|(l, _)| *l > length);
+                if lengths.get(at).is_none_or(|(l, _)| *l != length) {
+                    lengths.insert(at, (length, Map::default()));
+                }
+                lengths[at].1.insert(words, handle);
+            }
+            Index::Ordered(ordered) => {
+                let rank = (entry.priority, entry.order);
+                ordered.ternary.insert(&entry.matches, &self.widths, rank, handle);
+                let number = Ordered::number(&entry.matches, entry.priority);
+                ordered.known.entry(number).or_default().push(handle);
+            }
+        }
+        self.rows.set(handle + 1, &entry.target);
         if handle as usize == self.entries.len() {
             self.entries.push(Some(entry));
         } else {
             self.entries[handle as usize] = Some(entry);
         }
         self.live += 1;
-        handle
     }
 
     pub fn remove(&mut self, handle: u32) -> Option<Entry> {

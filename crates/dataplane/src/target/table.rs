@@ -221,7 +221,7 @@ impl Pipeline {
         })
     }
 
-    fn handle(&self, program: &Program, id: TableId, entry: &EntryRef) -> Result<u32> {
+    pub(super) fn handle(&self, program: &Program, id: TableId, entry: &EntryRef) -> Result<u32> {
         match entry {
             EntryRef::Handle(handle) => Ok(*handle),
             EntryRef::Key(key, priority) => {

@@ -1,9 +1,9 @@
 //! Batches that are done whole or not at all.
 //!
-//! Before an operation changes an object, the object is copied, unless the batch has done so before; if an operation is refused,
-//! the copies go back. Nothing else changes between packets, so that what goes back is what was there: entries with their counters,
-//! meters and last hits, free handles, the order of entries of one priority. The cost is a copy of each object that is changed; of
-//! registers, counters and meters of which single cells are changed, a copy of these.
+//! Before an operation changes an object, what it changes is kept; if an operation is refused, it goes back. Nothing else changes
+//! between packets, so that what goes back is what was there: entries with their counters, meters and last hits, free handles, the
+//! order of entries of one priority. Of tables each change of an entry is kept, of registers, counters and meters the cells that are
+//! changed; of other objects, and of those that an operation changes in all places, a copy is made, once in a batch.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use control::{
     ArrayOp, At, Cells, CopiesOp, Error, Kind, MOST_IN_ALL, Op, ProfileOp, Result, StateOp, TableOp, Target,
     ValueSetOp,
 };
-use p4lang::ir::EntryMatch;
+use p4lang::ir::{EntryMatch, TableId};
 use units::Time;
 
 use super::Answer;
@@ -20,11 +20,15 @@ use crate::replication::Replication;
 use crate::state::meter::MeterCell;
 use crate::state::profile::Profile;
 use crate::state::table::TableState;
+use crate::state::table::undo::Step;
 use crate::state::{CounterCell, Register, State};
 
 /// Objects as they were before the batch, by index.
 #[derive(Default)]
 struct Saved {
+    /// Changes of tables, in the order in which they were made.
+    steps: Vec<(usize, Step)>,
+    /// Whole tables, as they were when an operation was to change all of it; later ones need not be prepared for.
     tables: BTreeMap<usize, TableState>,
     profiles: BTreeMap<usize, Profile>,
     registers: BTreeMap<usize, Register>,
@@ -79,8 +83,11 @@ impl Pipeline {
         let mut saved = Saved::default();
         let mut answers = Vec::with_capacity(ops.len());
         for (index, op) in ops.iter().enumerate() {
-            match self.save(op, &mut saved).and_then(|()| self.act(now, op)) {
-                Ok(answer) => answers.push(answer),
+            match self.save(op, &mut saved).and_then(|step| Ok((step, self.act(now, op)?))) {
+                Ok((step, answer)) => {
+                    saved.steps.extend(step.map(|(table, step)| (table, step.of(&answer))));
+                    answers.push(answer);
+                }
                 Err(error) => {
                     self.restore(saved);
                     return Err((index, error));
@@ -90,21 +97,26 @@ impl Pipeline {
         Ok(answers)
     }
 
-    /// Copies what an operation may change.
-    fn save(&self, op: &Op, saved: &mut Saved) -> Result<()> {
+    /// Copies what an operation may change, but for what it changes in a table alone: how that is taken back comes with the table.
+    fn save(&self, op: &Op, saved: &mut Saved) -> Result<Option<(usize, Step)>> {
         let (program, state) = (self.program(), &self.state);
         if saved.state.is_some() && !matches!(op, Op::Copies(_)) {
-            return undoable(op);
+            return undoable(op).map(|()| None);
         }
+        let mut step = None;
         match op {
             Op::Table(
-                TableOp::Add { table, .. }
+                change @ (TableOp::Add { table, .. }
                 | TableOp::Set { table, .. }
                 | TableOp::Delete { table, .. }
-                | TableOp::Clear { table }
                 | TableOp::SetDefault { table, .. }
-                | TableOp::ResetDefault { table },
-            ) => keep(&mut saved.tables, table.table(program)?.index(), &state.tables),
+                | TableOp::ResetDefault { table }),
+            ) => {
+                step = self.step(table.table(program)?, change);
+            }
+            Op::Table(TableOp::Clear { table }) => {
+                keep(&mut saved.tables, table.table(program)?.index(), &state.tables);
+            }
             Op::Profile(
                 ProfileOp::AddMember { profile, .. }
                 | ProfileOp::SetMember { profile, .. }
@@ -129,7 +141,10 @@ impl Pipeline {
                     keep_cell(&saved.counters, &mut saved.counter_cells, index, *at, cell);
                 }
                 (Cells::Array(index), At::All) => keep(&mut saved.counters, index, &state.counters),
-                (Cells::Direct(table), _) => keep(&mut saved.tables, table.index(), &state.tables),
+                (Cells::Direct(table), At::Index(handle)) => {
+                    step = state.tables[table.index()].changed(*handle).map(|step| (table.index(), step));
+                }
+                (Cells::Direct(table), At::All) => keep(&mut saved.tables, table.index(), &state.tables),
             },
             Op::Array(ArrayOp::SetMeter { meter, at, .. }) => match (meter.meter(program)?, at) {
                 (Cells::Array(index), At::Index(at)) => {
@@ -137,7 +152,10 @@ impl Pipeline {
                     keep_cell(&saved.meters, &mut saved.meter_cells, index, *at, cell);
                 }
                 (Cells::Array(index), At::All) => keep(&mut saved.meters, index, &state.meters),
-                (Cells::Direct(table), _) => keep(&mut saved.tables, table.index(), &state.tables),
+                (Cells::Direct(table), At::Index(handle)) => {
+                    step = state.tables[table.index()].changed(*handle).map(|step| (table.index(), step));
+                }
+                (Cells::Direct(table), At::All) => keep(&mut saved.tables, table.index(), &state.tables),
             },
             Op::ValueSet(
                 ValueSetOp::Add { value_set, .. }
@@ -151,7 +169,20 @@ impl Pipeline {
             Op::State(StateOp::SetCrc { .. } | StateOp::Reset {}) => saved.state = Some(state.clone()),
             op => undoable(op)?,
         }
-        Ok(())
+        Ok(step.filter(|(table, _)| !saved.tables.contains_key(table)))
+    }
+
+    /// How an operation on one entry or the default of a table is taken back; `None`: it will be refused.
+    fn step(&self, id: TableId, op: &TableOp) -> Option<(usize, Step)> {
+        let state = &self.state.tables[id.index()];
+        let handle = |entry| self.handle(self.program(), id, entry).ok();
+        let step = match op {
+            TableOp::Add { .. } => Some(state.adding()),
+            TableOp::Set { entry, .. } => handle(entry).and_then(|handle| state.changed(handle)),
+            TableOp::Delete { entry, .. } => handle(entry).and_then(|handle| state.removed(handle)),
+            _ => Some(state.defaulted()),
+        };
+        step.map(|step| (id.index(), step))
     }
 
     fn restore(&mut self, saved: Saved) {
@@ -161,7 +192,11 @@ impl Pipeline {
         if let Some(replication) = saved.replication {
             self.replication = replication;
         }
+        // Whole tables were copied after the changes of theirs that were kept one by one.
         put_back(saved.tables, &mut self.state.tables);
+        for (table, step) in saved.steps.into_iter().rev() {
+            self.state.tables[table].take_back(step);
+        }
         put_back(saved.profiles, &mut self.state.profiles);
         put_back(saved.registers, &mut self.state.registers);
         put_back(saved.counters, &mut self.state.counters);
