@@ -6,6 +6,7 @@
 # make man         man pages of the commands, in dist/man
 # make wheel       a wheel in dist, which needs no Rust where it is installed
 # make test-docs   runs the commands and the Python of the pages
+# make fuzz   the fuzzers, each for SECONDS=60; needs nightly Rust and cargo-fuzz
 # make lint   formatters, linters  make t S=NAME   the tests of one system, crate or test file
 # make bench  the performance figures in the README          make bench-pairs REV=COMMIT   those of a commit and of this tree in turns
 # make setup  .venv with the `tidegate` command; its steps' output is in .venv/setup.log
@@ -31,7 +32,7 @@ INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(1)/bin/pyt
 STEP = @$(PYTHON) tools/step.py
 NEEDS = @tools/needs.sh $(PYTHON)
 
-.PHONY: demo test test-docs dev t setup wheel rust-tests soak bench bench-pairs lint clippy clean
+.PHONY: demo test test-docs dev t setup wheel rust-tests soak fuzz bench bench-pairs lint clippy clean
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -131,6 +132,10 @@ t: .venv/.extension
 # Hostile clients of a live switch, for SECONDS; as root.
 soak: setup
 	$(BIN)/python tests/soak.py --seconds $(or $(SECONDS),120)
+
+# The fuzzers (all, or those of T="lower writes"), each for SECONDS. Their corpora are a part of the Rust tests.
+fuzz:
+	@tools/fuzz.sh $(or $(SECONDS),60) $(T)
 
 bench: setup
 	cargo bench --locked --package dataplane --bench packets
