@@ -245,9 +245,9 @@ def test_signals_save_what_is_done_and_leave_no_process(
 ) -> None:
     out = tmp_path / "run"
     parent = start(out, *MANY)
-    wait_until(lambda: done_in(tmp_path) >= 1 or parent.poll() is not None)
+    # Between one run and the next there may be no process.
+    wait_until(lambda: (done_in(tmp_path) >= 1 and children(parent.pid)) or parent.poll() is not None)
     workers = children(parent.pid)
-    assert workers
     parent.send_signal(how)
     _, said = parent.communicate(timeout=60)
     assert (parent.returncode, said.count("interrupted with")) == (130, 1), said

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import time
 from collections import deque
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
@@ -16,6 +17,9 @@ from typing import Any
 from tidegate.experiments.jobs import AGAIN_S, ENDING, LOOK_S, Ended, Jobs, Tell, sendable, told, written
 from tidegate.experiments.plan import Run
 from tidegate.lab.death import die_with
+
+PATIENCE_S = 10.0
+"""Runs that have not ended by then after they were told to are ended, and are lost: they look often, and write their tables at the end."""
 
 # In the process of a run: whether it is to end early (a byte, without a lock that a killed process could hold).
 _stop: Any = None
@@ -58,6 +62,8 @@ class _Pool:
                 while self._running or (self._waiting and not self._stop.value):
                     if came and came[-1] - came[0] > AGAIN_S:
                         # Who asks twice does not wait.
+                        break
+                    if came and time.monotonic() - came[0] > PATIENCE_S:
                         break
                     if came or self.ended.error is not None:
                         self._stop.value = 1
