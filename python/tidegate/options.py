@@ -30,7 +30,7 @@ LiveProfileOption = Annotated[
     LiveProfile,
     typer.Option(
         "--live-profile",
-        help="Tune live ports for short, even delays (spins for 50 us after a packet) or for packets per second.",
+        help="Tune live ports for short, even delays or for packets per second.",
     ),
 ]
 

@@ -22,9 +22,10 @@ impl Profile {
     /// For how long after a packet the thread looks for the next one without sleeping, in nanoseconds.
     pub(crate) fn spin_ns(self) -> u64 {
         const SPIN_NS: u64 = 50_000;
-        // On the only processor it would keep others from sending what it waits for.
-        let alone = std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
-        if self == Profile::Latency && !alone { SPIN_NS } else { 0 }
+        // With one or two it would keep the hosts at its ports from the processor, and with real-time priority the kernel would stop it
+        // for 50 ms in each second for them.
+        let few = std::thread::available_parallelism().map_or(true, |count| count.get() <= 2);
+        if self == Profile::Latency && !few { SPIN_NS } else { 0 }
     }
 }
 
