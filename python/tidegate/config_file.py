@@ -19,7 +19,7 @@ import typer
 
 from tidegate._core import TidegateError
 from tidegate.command_tree import Parameter, of_parameters
-from tidegate.files import why
+from tidegate.files import read_text
 from tidegate.suggest import did_you_mean
 
 LARGEST = 1 << 20
@@ -39,18 +39,9 @@ def take(context: typer.Context, path: Path | None) -> Path | None:
 
 def read(path: Path, known: dict[str, Parameter]) -> dict[str, Any]:
     """The values in a file, by the names of parameters; raises `TidegateError` with the place."""
+    text = read_text(path, LARGEST)
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
-    except OSError as error:
-        raise TidegateError(f"{path}: {why(error)}") from None
-    if len(data) > LARGEST:
-        raise TidegateError(f"{path}: has more than {LARGEST} bytes")
-    try:
-        text = data.decode()
         given = tomllib.loads(text)
-    except UnicodeDecodeError as error:
-        raise TidegateError(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
     except tomllib.TOMLDecodeError as error:
         # "Invalid value (at line 3, column 7)"
         at = re.search(r"^(.*) \(at line (\d+), column (\d+)\)$", str(error))

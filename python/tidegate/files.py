@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, and never through a name that somebody else has prepared."""
+"""Files that are written completely or not at all, and never through a name that somebody else has prepared; and users' files, read with a bound."""
 
 from __future__ import annotations
 
@@ -22,6 +22,26 @@ def beside(path: Path) -> Path:
 def why(error: OSError) -> str:
     """What the system says of an error, without its number and the file."""
     return error.strerror or str(error)
+
+
+def read_start(path: Path, most: int) -> bytes:
+    """The first bytes of a user's file, so many at most; raises `TidegateError` where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(most)
+    except OSError as error:
+        raise TidegateError(f"{path}: {why(error)}") from None
+
+
+def read_text(path: Path, most: int) -> str:
+    """A user's file of so many bytes at most, in UTF-8; raises `TidegateError` for another one."""
+    data = read_start(path, most + 1)
+    if len(data) > most:
+        raise TidegateError(f"{path}: has more than {most} bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise TidegateError(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tidegate._core import TidegateError
-from tidegate.files import why
+from tidegate.files import read_text
 from tidegate.suggest import did_you_mean
 
 T = TypeVar("T")
@@ -18,17 +18,9 @@ KINDS = {dict: "an object", list: "a list", str: "a text", int: "a whole number"
 
 def load(path: Path) -> dict[str, Any]:
     """The object in a file; raises `TidegateError` with line and column."""
+    text = read_text(path, LARGEST)
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
-    except OSError as error:
-        raise TidegateError(f"{path}: {why(error)}") from None
-    if len(data) > LARGEST:
-        raise TidegateError(f"{path}: has more than {LARGEST} bytes")
-    try:
-        found = json.loads(data.decode())
-    except UnicodeDecodeError as error:
-        raise TidegateError(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
+        found = json.loads(text)
     except json.JSONDecodeError as error:
         raise TidegateError(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
     except RecursionError:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tidegate import units
 from tidegate._core import TidegateError
-from tidegate.files import why
+from tidegate.files import read_start
 from tidegate.network import Link
 
 PACKET = 1500
@@ -60,11 +60,7 @@ class Trace:
 def read(path: str | PathLike[str]) -> Trace:
     """A trace of a file. Raises `TidegateError` with the line for what is none."""
     file = Path(path)
-    try:
-        with file.open("rb") as opened:
-            data = opened.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise TidegateError(f"{file}: {why(error)}") from None
+    data = read_start(file, MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise TidegateError(f"{file} has more than {MOST_BYTES >> 20} MiB; give a shorter trace")
     return parse(data, str(file))
