@@ -1,16 +1,18 @@
 """Outsiders that forge: joins, rates of others' flows, notices. What the keyed check and the host's own bounds leave of it.
 
-An attacker at the same switch sends packets in others' names from 2 s on. It knows addresses and ports of all flows, but no key.
+An attacker at the same switch sends packets in others' names from 2 s on. It knows addresses and ports of all flows, but no key; it
+may have seen what was sent before.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from ipaddress import IPv4Address
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated
 
 import numpy as np
@@ -21,20 +23,22 @@ from tidegate import units
 from tidegate.claims import Claim, Percents, Row, between
 from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
-from tidegate.network import Network
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
 from tidegate.plots import all_rows
 from tidegate.results import Result
 from tidegate.systems.pacing.agent import PacingAgent
+from tidegate.systems.pacing.controller import RESERVE
 from tidegate.systems.pacing.experiments.join import PAYLOAD
 from tidegate.systems.pacing.experiments.star import Star
-from tidegate.systems.pacing.format import OPTION, Keys, Kind, PacingOption
+from tidegate.systems.pacing.format import OPTION, Keys, Kind, PacingOption, number, packed
 
 KEYS = Keys((0x243F6A8885A308D3, 0x13198A2E03707344))
 FLOWS = 4
 BEGIN_S = 2.0
 SETTLE_S = 0.5
+BOTTLENECK = 1
+"""The number of its link: it is the first."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,10 @@ class Victim:
     address: bytes
     server: bytes
     ports: tuple[int, int]
+    number: int
+    """Which of the flows; the later ones have heard of fewer changes."""
+    given_kbps: int
+    """What the bottleneck gives to all flows."""
 
 
 def checksum(data: bytes) -> int:
@@ -86,7 +94,7 @@ Forge = Callable[[Victim, np.random.Generator], bytes]
 def _join(victim: Victim, draw: np.random.Generator, *, finishes: bool = False) -> bytes:
     """A flow that there is not; `finishes`: its handshake's ACK."""
     port = int(draw.integers(2_000, 2_050))
-    other = Victim(victim.mac, victim.server_mac, victim.address, victim.server, (port, victim.ports[1]))
+    other = replace(victim, ports=(port, victim.ports[1]))
     flags = 16 if finishes or draw.random() < 0.5 else 2
     return frame(other, PacingOption(Kind.JOIN, weight=65_535), flags, sequence=int(draw.integers(0, 2**32)))
 
@@ -107,12 +115,22 @@ def _notice(rate: int) -> Forge:
     return forge
 
 
+def _replay(victim: Victim, draw: np.random.Generator) -> bytes:
+    """One of the notices that the flow had, at its own start or when a later flow began, with the check it had."""
+    flows = int(draw.integers(victim.number + 1, FLOWS + 1))
+    host = str(IPv4Address(victim.address)), victim.ports[0]
+    server = str(IPv4Address(victim.server)), victim.ports[1]
+    notice = PacingOption(Kind.NOTICE, victim.given_kbps, flows, link=BOTTLENECK, sequence=flows)
+    return frame(victim, notice.checked(KEYS.values[KEYS.signing], host, server), 0, to_host=True)
+
+
 ATTACKS: dict[str, Forge | None] = {
     "none": None,
     "join": _join,
     "update": _update,
     "notice-low": _notice(1),
     "notice-absurd": _notice(2_000_000_000),
+    "replay": _replay,
 }
 NAMES = {
     "none": "none",
@@ -120,6 +138,7 @@ NAMES = {
     "update": "others' rates",
     "notice-low": "notices of 1 kbit/s",
     "notice-absurd": "notices of 2 Tbit/s",
+    "replay": "old notices again",
 }
 
 
@@ -170,19 +189,19 @@ def attack(
     rate_mbps: Annotated[float, AtLeast(1.0)] = 100.0,
     duration_s: Annotated[float, AtLeast(4.0)] = 6.0,
 ) -> Plan:
-    """Four paced flows while an attacker sends 2000 forged packets a second, without and with keys."""
+    """Four paced flows while an attacker sends 2000 forged or repeated packets a second, without and with keys."""
     cases = []
     for name in attacks:
         for has_keys in keyed:
             keys = KEYS if has_keys else None
             star = Star(rate_mbps, 10.0, options={"keys": keys})
-            for number in range(FLOWS):
-                star.flow(star.host(keys=keys), 0.1 * number)
+            for start in range(FLOWS):
+                star.flow(star.host(keys=keys), 0.1 * start)
             forge = ATTACKS[name]
             if forge is not None:
                 attacker = star.network.switch("attacker", attacker_program(), cpu_port=510)
                 star.network.link(attacker, star.switch, rate="1 Gbit/s", delay="10 us", queue="1000 packets")
-                star.network.control(Attacker(forge, partial(_victims, star.network)), attacker)
+                star.network.control(Attacker(forge, partial(_victims, star)), attacker)
             star.network.control(Refusals(), star.switch)
             by_hosts: list[int] = []
             star.network.at(round((duration_s - 0.01) * 1e12), partial(_count, star, by_hosts))
@@ -208,16 +227,19 @@ class Refusals(Controller):
         switch.note("refused", float(switch.counter_read("refused")[:, 0].sum()))
 
 
-def _victims(network: Network) -> list[Victim]:
+def _victims(star: Star) -> list[Victim]:
+    network = star.network
+    given = number(packed(round(star.rate_mbps * 1000 * (1 - RESERVE))))
+
     def mac(address: str) -> bytes:
         return bytes.fromhex(address.replace(":", ""))
 
     found = []
-    for flow in network.flows:
+    for which, flow in enumerate(network.flows):
         own = network.five_tuple(flow)
         ends = IPv4Address(own.source).packed, IPv4Address(own.target).packed
         macs = mac(network.mac(flow.source)), mac(network.mac(flow.target))
-        found.append(Victim(*macs, *ends, (own.source_port, own.target_port)))
+        found.append(Victim(*macs, *ends, (own.source_port, own.target_port), which, given))
     return found
 
 
@@ -313,8 +335,10 @@ def _draw(runs: list[Run]) -> Figure:
         label = "with keys" if has_keys else "without keys"
         panel.bar([names.index(name) + shift for name in found], list(found.values()), 0.4, label=label)
     panel.axhline(1.0, color="0.5", linestyle=":")
-    panel.set_xticks(range(len(names)), [NAMES[name] for name in names], fontsize="small")
-    panel.set(ylabel="largest change of a flow's goodput (%)", xlabel="what is forged")
-    panel.legend()
+    panel.set_yscale("log")
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.set_xticks(range(len(names)), [fill(NAMES[name], 14) for name in names], fontsize="small")
+    panel.set(ylabel="largest change of a flow's goodput (%)", xlabel="what is forged", ylim=(0.01, 200))
+    figure.legend(loc="outside upper right", ncols=2, fontsize="small")
     panel.grid(alpha=0.3, axis="y")
     return figure
