@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, overload
 
 from tidegate import units
 from tidegate.control import Port
+from tidegate.control.part import Part
 from tidegate.network import Link, Network, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
@@ -27,7 +29,14 @@ def program(name: str) -> Program:
 
 @overload
 def manage(
-    network: Network, switch: Switch, link: Link, aqm: Aqm = ..., *, port: Port | None = ..., **options: Any
+    network: Network,
+    switch: Switch,
+    link: Link,
+    aqm: Aqm = ...,
+    *,
+    port: Port | None = ...,
+    names: Mapping[str, str] | None = ...,
+    **options: Any,
 ) -> AqmController: ...
 
 
@@ -44,13 +53,14 @@ def manage(
     aqm: Aqm | TofinoAqm = DEFAULTS,
     *,
     port: Port | None = None,
+    names: Mapping[str, str] | None = None,
     **options: Any,
 ) -> AqmController | TofinoController:
     """Manage the queues of a switch in front of a link: gives the port its queues, and the network a controller.
 
     `port` is `dual_port()` for two queues unless it is given, or one queue for `pi2.p4`; the number of queues tells them apart.
-    With a `TofinoAqm` for the programs in Tofino's form, each queue gets the limit of `aqm`. `options` are those of
-    `AqmController`.
+    With a `TofinoAqm` for the programs in Tofino's form, each queue gets the limit of `aqm`. `names` says what the tables, registers
+    and counters are called in a program that includes `dualpi2.p4`. `options` are those of `AqmController`.
     """
     number = network.port(switch, link)
     rate = (link.forward if link.a is switch else link.reverse).rate
@@ -65,5 +75,5 @@ def manage(
     else:
         controller = AqmController({number: rate}, aqm, ports=ports, **options)
     network.configure(switch, link, queues)
-    network.control(controller, switch)
+    network.control(controller if names is None else Part(controller, names), switch)
     return controller

@@ -10,13 +10,15 @@ from typing import Any
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import Port
+from tidegate.control.part import Part
 from tidegate.network import Link, Network, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
-from tidegate.systems.aqm.controller import Aqm, AqmController, dual_port
+from tidegate.systems.aqm import setup as aqm_setup
+from tidegate.systems.aqm.controller import Aqm, AqmController
 from tidegate.systems.aqm.setup import DEFAULTS
-from tidegate.systems.combined.parts import Part
-from tidegate.systems.meter.controller import BOUNDED, PAPER, Bucket, Law, Meter, MeterController
+from tidegate.systems.meter import setup as meter_setup
+from tidegate.systems.meter.controller import Meter, MeterController
 from tidegate.systems.stamping.controller import StampController
 from tidegate.systems.stamping.field import Field
 
@@ -69,32 +71,16 @@ def combine(
     return network.switch(name, program(form), queues=2, clock=clock)
 
 
-def meter(
-    network: Network,
-    switch: Switch,
-    meters: Iterable[Meter],
-    *,
-    bucket: Bucket = PAPER,
-    law: Law = BOUNDED,
-    **options: Any,
-) -> MeterController:
+def meter(network: Network, switch: Switch, meters: Iterable[Meter], **options: Any) -> MeterController:
     """Meter what passes, as `meter.setup.meter` does."""
-    ports = partial(network.forwarding, switch)
-    controller = MeterController(meters, ports=ports, bucket=bucket, law=law, **options)
-    network.control(Part(controller, METER_NAMES), switch)
-    return controller
+    return meter_setup.meter(network, switch, meters, names=METER_NAMES, **options)
 
 
 def manage(
     network: Network, switch: Switch, link: Link, aqm: Aqm = DEFAULTS, *, port: Port | None = None
 ) -> AqmController:
     """Manage the queues in front of a link, as `aqm.setup.manage` does."""
-    number = network.port(switch, link)
-    rate = (link.forward if link.a is switch else link.reverse).rate
-    controller = AqmController({number: rate}, aqm, ports=partial(network.forwarding, switch))
-    network.configure(switch, link, dual_port() if port is None else port)
-    network.control(Part(controller, AQM_NAMES), switch)
-    return controller
+    return aqm_setup.manage(network, switch, link, aqm, port=port, names=AQM_NAMES)
 
 
 def unmanaged(network: Network, switch: Switch) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from tidegate.control.part import Part
 from tidegate.network import Network, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
@@ -27,16 +28,18 @@ def meter(
     *,
     bucket: Bucket = PAPER,
     law: Law = BOUNDED,
+    names: Mapping[str, str] | None = None,
     **options: Any,
 ) -> MeterController:
     """Meter what passes a switch that runs `meter.p4`: gives the network a controller, which forwards to its hosts as well.
 
-    `bucket` and `law` say how: by default as the paper, with `PLAIN` and `Fixed()` as a token bucket. `options` are those of
-    `MeterController`. Hosts may be linked to the switch after this.
+    `bucket` and `law` say how: by default as the paper, with `PLAIN` and `Fixed()` as a token bucket. `names` says what the meter's
+    tables, registers and counters are called in a program that includes `meter.p4`. `options` are those of `MeterController`. Hosts
+    may be linked to the switch after this.
     """
     ports = partial(network.forwarding, switch)
     controller = MeterController(meters, ports=ports, bucket=bucket, law=law, **options)
-    network.control(controller, switch)
+    network.control(controller if names is None else Part(controller, names), switch)
     return controller
 
 

@@ -1,8 +1,8 @@
-"""One part of a combined program, as the controller that was written for it alone sees it."""
+"""One part of a program that includes others, as the controller that was written for it alone sees it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,10 +50,10 @@ class _Core:
 class Part(Controller):
     """A controller of a part: it names tables and registers as in its own program, and `names` says what they are in the whole."""
 
-    def __init__(self, controller: Controller, names: dict[str, str]) -> None:
+    def __init__(self, controller: Controller, names: Mapping[str, str]) -> None:
         self.controller = controller
         self.period = controller.period
-        self._names = names
+        self._names = dict(names)
 
     def _seen(self, switch: SwitchApi) -> SwitchApi:
         seen = SwitchApi(switch.name, _Core(switch._core, self._names), switch.ports, switch._note)
