@@ -20,7 +20,9 @@ from tidegate.network.qdiscs import QdiscKind
 from tidegate.systems.meter.controller import (
     PAPER,
     PLAIN,
+    UNBOUNDED,
     Fixed,
+    Law,
     Meter,
     MeterController,
     Pid,
@@ -89,8 +91,8 @@ def equal(rate_bps: float, rtt_s: float) -> int:
     return fair_burst(rate_bps)
 
 
-def _paper(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
-    return MeterController(meters, ports=ports, bucket=PAPER, law=Pid())
+def _paper(law: Law) -> Control:
+    return lambda meters, ports, burst: MeterController(meters, ports=ports, bucket=PAPER, law=law)
 
 
 def _plain(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
@@ -144,13 +146,22 @@ CONTENDERS = {
         "v1model's meter, 1 s", "#e7ba52", "3", "standard", "standard", equal, _standard("v1model")
     ),
     "paper": Contender(
-        "the paper's",
+        "the paper's, our bounds",
         "#3182bd",
         "o",
         "paper",
         "meter",
         lambda rate_bps, rtt_s: PAPER.bytes(rate_bps),
-        _paper,
+        _paper(Pid()),
+    ),
+    "paper-unbounded": Contender(
+        "the paper's",
+        "#08519c",
+        "8",
+        "paper",
+        "meter",
+        lambda rate_bps, rtt_s: PAPER.bytes(rate_bps),
+        _paper(UNBOUNDED),
     ),
     "fair": Contender(
         "fair meter",
