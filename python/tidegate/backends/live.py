@@ -311,8 +311,8 @@ def _warnings(
     most, p99 = _ms(late["max"]), _ms(late["p99"])
     if most > LATE_MS or p99 > LATE_P99_MS:
         yield (
-            f"the machine was busy with other things: one packet in a hundred was late by {p99:.2f} ms or more, "
-            f"one by {most:.1f} ms"
+            f"one packet in a hundred was late by {p99:.2f} ms or more, one by {most:.1f} ms: the machine was busy with other things, "
+            "or more packets came at once than it forwards"
         )
     for name, port in zip(interfaces, statistics["ports"], strict=True):
         if port["notice"] is not None:
