@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def beside(path: Path) -> Path:
     """A name in the folder of `path` that nobody can know beforehand."""
-    return path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.part")
+    return path.with_name(f".{path.name[:200]}.{os.urandom(8).hex()}.part")
 
 
 def why(error: OSError) -> str:

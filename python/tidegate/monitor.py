@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
 from functools import partial
@@ -13,22 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
-from rich.console import Console, Group
-from rich.live import Live
-from rich.table import Table
 
 from tidegate import _core, addresses
 from tidegate._core import TidegateError
 from tidegate.files import replacing
 from tidegate.options import Insecure, Json
-from tidegate.web import serve_metrics
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
+    from rich.live import Live
+    from rich.table import Table
 
 MOST_FLOWS = 1_000_000
 SHOWN = 12
@@ -188,6 +183,8 @@ def _number(value: float | None, digits: int) -> str:
 
 def _table(flows: list[dict[str, Any]], now: Mapping[Name, float] | None = None) -> Table:
     """`now`: Mbit/s of the last interval."""
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False)
     columns: tuple[str, ...] = (
         "",
@@ -240,57 +237,6 @@ class _Rates:
         }
         self._before, self._at = sizes, answer["duration_s"]
         return found
-
-
-COUNTERS = {
-    "packets": "Packets of a flow",
-    "bytes": "Bytes of a flow, from the IP header on",
-    "retransmissions": "Packets of a TCP flow that were sent again, or late",
-    "rtt_samples": "Round-trip times of a flow",
-}
-TIMES = ("min", "p50", "p95", "p99")
-LABELS = ("protocol", "src", "src_port", "dst", "dst_port")
-
-
-class Metrics(Collector):
-    """The last look at interfaces for Prometheus: totals, and the flows that are shown."""
-
-    def __init__(self) -> None:
-        self.answer: dict[str, Any] | None = None
-        self.flows: list[dict[str, Any]] = []
-
-    def collect(self) -> Iterator[Metric]:
-        """All of them."""
-        answer = self.answer
-        if answer is None:
-            return
-        for name, help_text in (
-            ("packets", "Packets seen"),
-            ("dropped_packets", "Packets that came faster than they were taken"),
-        ):
-            metric = CounterMetricFamily(f"tidegate_monitor_{name}", help_text)
-            metric.add_metric([], answer[name])
-            yield metric
-        flows = GaugeMetricFamily(
-            "tidegate_monitor_flows", "Flows that are watched, each direction for itself"
-        )
-        flows.add_metric([], answer["flow_count"])
-        yield flows
-        for name, help_text in COUNTERS.items():
-            metric = CounterMetricFamily(f"tidegate_monitor_flow_{name}", help_text, labels=LABELS)
-            for flow in self.flows:
-                if flow[name] is not None:
-                    metric.add_metric([str(flow[label]) for label in LABELS], flow[name])
-            yield metric
-        times = GaugeMetricFamily(
-            "tidegate_monitor_flow_rtt_ms", "Round-trip time of a flow in ms", labels=(*LABELS, "quantile")
-        )
-        for flow in self.flows:
-            for quantile in TIMES:
-                if flow[f"rtt_ms_{quantile}"] is not None:
-                    labels = [str(flow[label]) for label in LABELS]
-                    times.add_metric([*labels, quantile], flow[f"rtt_ms_{quantile}"])
-        yield times
 
 
 def _watch_interfaces(
@@ -415,6 +361,8 @@ def monitor(
     if as_json:
         print(json.dumps(answer))
         return
+    from rich.console import Console
+
     # Where nobody looks, lines may be as long as they are.
     width = None if sys.stdout.isatty() else 200
     Console(highlight=False, markup=False, width=width).print(_table(flows[:top]))
@@ -462,16 +410,21 @@ def _of_interfaces(
     quiet: bool,
 ) -> dict[str, Any]:
     """Watch until the end, with a table on a terminal; give the answer of all flows."""
-    metrics, rates = Metrics(), _Rates()
+    rates = _Rates()
     with ExitStack() as stack:
+        metrics: Metrics | None = None
         if metrics_addr is not None:
-            registry = CollectorRegistry(auto_describe=False)
-            registry.register(metrics)
-            server = serve_metrics(registry, metrics_addr, insecure)
+            from tidegate.monitor_metrics import Metrics, serve
+
+            metrics = Metrics()
+            server = serve(metrics, metrics_addr, insecure)
             stack.callback(server.stop)
             sys.stderr.write(f"metrics at http://{server.address}/metrics\n")
         live: Live | None = None
         if sys.stdout.isatty() and not quiet:
+            from rich.console import Console, Group
+            from rich.live import Live
+
             console = Console(highlight=False, markup=False)
             live = stack.enter_context(Live(console=console, auto_refresh=False, transient=True))
         elif duration is None:
@@ -480,7 +433,8 @@ def _of_interfaces(
         def look(answer: dict[str, Any]) -> None:
             now = rates.look(answer)
             flows = choose(answer)
-            metrics.answer, metrics.flows = answer, flows[:top]
+            if metrics is not None:
+                metrics.answer, metrics.flows = answer, flows[:top]
             if live is not None:
                 live.update(
                     Group(_table(flows[:top], now), _summary(answer, answer["flow_count"], top)), refresh=True

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from tidegate._core import TidegateError
 from tidegate.cli.output import INTERRUPTED, Told, report
@@ -58,6 +57,7 @@ def carrying(
     what: str, cluster: str | None, options: list[str] | None, *, estimate: bool = True
 ) -> Iterator[Carrying]:
     """Carry out runs with a bar, on the cluster if one is asked for; an interruption is said and ends the command."""
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from tidegate import experiments

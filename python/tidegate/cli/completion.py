@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import StrEnum
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +40,8 @@ def completion(
     ],
 ) -> None:
     """Print a completion script, as: tidegate completion bash > /etc/bash_completion.d/tidegate."""
+    from importlib.resources import files
+
     sys.stdout.write(files("tidegate.cli").joinpath(f"completion.{shell.value}").read_text())
 
 
@@ -190,6 +191,6 @@ def experiments() -> Known:
 
 def _stamp() -> str:
     """What changes when the experiments do: the newest of their files, and where they are."""
-    folder = Path(str(files("tidegate.systems")))
+    folder = Path(__file__).parents[1] / "systems"
     times = [path.stat().st_mtime_ns for path in folder.glob("*/experiments/*.py")]
     return f"{folder} {len(times)} {max(times, default=0)}"

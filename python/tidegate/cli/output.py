@@ -10,9 +10,6 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from tidegate import _core
 from tidegate.files import why
 
@@ -80,6 +77,9 @@ def color() -> bool:
 
 def print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
     """A table of `columns`, or of all where none are named."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table()
     names = columns or tuple(rows[0])
     for name in names:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from tidegate import INCLUDE, _core
 from tidegate._core import TidegateError
@@ -158,6 +156,9 @@ def replay(
 
 
 def _print_replay(answer: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
     for reading in answer["readings"]:
         print(f"{reading['command']}\n  before: {reading['before']}\n  after:  {reading['after']}")
     table = Table(box=None, pad_edge=False)
@@ -178,6 +179,8 @@ def _print_replay(answer: dict[str, Any]) -> None:
 
 
 def _print_summary(answer: dict[str, Any]) -> None:
+    from rich.console import Console
+
     summary = answer["summary"]
     console = Console(highlight=False, soft_wrap=True)
 

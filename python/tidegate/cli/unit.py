@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +29,8 @@ def unit(
     ],
 ) -> None:
     """Print a unit for systemd: tidegate unit switch > /etc/systemd/system/tidegate-switch@.service."""
+    from importlib.resources import files
+
     package, name = UNITS[service]
     text = files(package).joinpath(name).read_text()
     sys.stdout.write(text.replace("@TIDEGATE@", str(Path(sys.argv[0]).absolute())))

@@ -16,7 +16,6 @@ from types import FrameType
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from tidegate import addresses, config_file, logs, units
 from tidegate._core import TidegateError
@@ -278,6 +277,8 @@ def _run(
             beats.append(shown.update)
             every_s = switching.PERIOD_S
         if watch:
+            from rich.console import Console
+
             from tidegate.switch.watch import View
 
             terminal = stack.enter_context(View(live, Console()))

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from tidegate import logs
 from tidegate.options import Json
@@ -165,6 +162,9 @@ def run(
 @agent.command()
 def status(as_json: Json = False) -> None:
     """Show the flows that the agent of this network namespace paces, their rates, and why."""
+    from rich.console import Console
+    from rich.table import Table
+
     from tidegate.systems.pacing.service.service import ask
 
     said = ask()
@@ -196,5 +196,7 @@ def status(as_json: Json = False) -> None:
 @agent.command()
 def unit() -> None:
     """Print a unit for systemd: tidegate agent unit > /etc/systemd/system/tidegate-agent.service."""
+    from importlib.resources import files
+
     text = files("tidegate.systems.pacing.service").joinpath("tidegate-agent.service").read_text()
     sys.stdout.write(text.replace("@TIDEGATE@", str(Path(sys.argv[0]).absolute())))
