@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +16,25 @@ Define = Annotated[
     list[str] | None,
     typer.Option("-D", metavar="NAME[=TEXT]", help="Define a macro.", show_default=False),
 ]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Set a parameter of the experiment.", show_default=False
+    ),
+]
+FirstSeed = Annotated[int, typer.Option(metavar="N", min=0, max=2**63, help="First seed.")]
+Repeat = Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of seeds.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Shorter runs with fewer cases.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with what was interrupted there.")]
+
+
+def results_folder(default: str) -> Any:
+    """The option `--out` of commands whose folder has a name by what they run."""
+    return typer.Option(
+        metavar="DIR", help=f"Folder for the results.  [default: {default}]", show_default=False
+    )
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tidegate.cli.output import print_json
-from tidegate.options import Json
+from tidegate.options import FirstSeed, Json, Quick, Repeat, Settings
 
 RESULT = "compare.json"
 FIGURE = "compare.png"
@@ -38,17 +38,10 @@ def compare(
             "--quantity", metavar="NAME", help="Columns to compare.  [default: all]", show_default=False
         ),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="Set a parameter of what is run.", show_default=False
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**63, help="First seed of what is run.")] = 1,
-    repeat: Annotated[
-        int, typer.Option(metavar="N", min=1, max=10_000, help="Number of seeds of what is run.")
-    ] = 5,
-    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs with fewer cases.")] = False,
+    settings: Settings = None,
+    seed: FirstSeed = 1,
+    repeat: Repeat = 5,
+    quick: Quick = False,
     bootstrap_seed: Annotated[
         int, typer.Option(metavar="N", min=0, max=2**31, help="Seed of the intervals.")
     ] = 1,

@@ -13,7 +13,17 @@ from tidegate._core import TidegateError
 from tidegate.cli.carrying import ClusterOption, ClusterSettings, carrying, processors
 from tidegate.cli.output import print_json, print_rows
 from tidegate.cli.reports import wait_for_interrupt, watched
-from tidegate.options import Json, LiveProfile, ViewPort
+from tidegate.options import (
+    FirstSeed,
+    Json,
+    LiveProfile,
+    Quick,
+    Repeat,
+    Resume,
+    Settings,
+    ViewPort,
+    results_folder,
+)
 from tidegate.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -121,26 +131,12 @@ def run(
     backend: Annotated[
         str, typer.Option(metavar="sim|live", help="Simulator, or real Linux hosts (needs root).")
     ] = "sim",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="Set a parameter of the experiment.", show_default=False
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**63, help="First seed.")] = 1,
-    repeat: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of seeds.")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs with fewer cases.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder for the results.  [default: runs/SYSTEM.EXPERIMENT]",
-            show_default=False,
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run that was interrupted there.")
-    ] = False,
+    settings: Settings = None,
+    seed: FirstSeed = 1,
+    repeat: Repeat = 1,
+    quick: Quick = False,
+    out: Annotated[Path | None, results_folder("runs/SYSTEM.EXPERIMENT")] = None,
+    resume: Resume = False,
     live_profile: Annotated[
         LiveProfile | None,
         typer.Option(

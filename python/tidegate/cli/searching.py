@@ -10,7 +10,7 @@ import typer
 
 from tidegate.cli.carrying import ClusterOption, ClusterSettings, carrying, processors
 from tidegate.cli.output import print_json
-from tidegate.options import Json
+from tidegate.options import FirstSeed, Json, Quick, Repeat, Resume, Settings, results_folder
 
 ExperimentName = Annotated[
     str,
@@ -19,12 +19,6 @@ ExperimentName = Annotated[
         help="An experiment of `tidegate list`, or one of yours: ./my.py:function.",
     ),
 ]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter for all runs.", show_default=False),
-]
-FirstSeed = Annotated[int, typer.Option(metavar="N", min=0, max=2**63, help="First seed.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Shorter runs with fewer cases.")]
 Where = Annotated[
     list[str] | None,
     typer.Option(
@@ -43,7 +37,7 @@ def sweep(
     ],
     settings: Settings = None,
     seed: FirstSeed = 1,
-    repeat: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of seeds.")] = 1,
+    repeat: Repeat = 1,
     quick: Quick = False,
     column: Annotated[
         str | None,
@@ -61,17 +55,8 @@ def sweep(
         ),
     ] = None,
     where: Where = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder for the results.  [default: runs/sweep-EXPERIMENT]",
-            show_default=False,
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the sweep that was interrupted there.")
-    ] = False,
+    out: Annotated[Path | None, results_folder("runs/sweep-EXPERIMENT")] = None,
+    resume: Resume = False,
     cluster: ClusterOption = None,
     cluster_options: ClusterSettings = None,
     as_json: Json = False,
@@ -142,7 +127,7 @@ def tune(
     ] = 40,
     settings: Settings = None,
     seed: FirstSeed = 1,
-    repeat: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Seeds of each trial.")] = 1,
+    repeat: Repeat = 1,
     quick: Quick = False,
     prune: Annotated[
         bool, typer.Option("--prune", help="Give bad trials up after some of their seeds.")
@@ -165,12 +150,7 @@ def tune(
             metavar="NAME", help="Name of the study.  [default: the experiment's]", show_default=False
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder for the results.  [default: runs/tune-EXPERIMENT]", show_default=False
-        ),
-    ] = None,
+    out: Annotated[Path | None, results_folder("runs/tune-EXPERIMENT")] = None,
     cluster: ClusterOption = None,
     cluster_options: ClusterSettings = None,
     as_json: Json = False,
