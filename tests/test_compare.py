@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +175,41 @@ def test_a_revision_runs_in_a_worktree_of_its_own(
         rows = json.loads(ran.out)["rows"]
         assert rows
         assert all(row["sides"][1]["difference"] == 0 for row in rows)
+        (tree,) = revisions.kept()
+        assert f"kept without --revisions: {tree}" in tidegate("clean").out
+        assert str(tree) in revisions._git("worktree", "list")
     finally:
-        for tree in (tmp_path / "tidegate" / "revisions").glob("*"):
-            revisions._git("worktree", "remove", "--force", str(tree), check=False)
+        cleaned = tidegate("clean", "--revisions")
+    assert f"removed: {tree}" in cleaned.out
+    assert revisions.kept() == []
+    assert str(tree) not in revisions._git("worktree", "list")
+
+
+def test_the_revisions_that_were_used_last_are_kept(
+    tidegate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache = tmp_path / "tidegate" / "revisions"
+    names = [f"{number:040x}" for number in range(6)]
+    for age, name in enumerate(["target", *names]):
+        (cache / name / "python" / "tidegate").mkdir(parents=True)
+        (cache / name / "python" / "tidegate" / revisions.EXTENSION).touch()
+        os.utime(cache / name, (1000 - age, 1000 - age))
+    monkeypatch.setattr(revisions, "commit_of", lambda _: names[5])
+    ran: list[list[str]] = []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        ran.append(command)
+        # Meanwhile nobody removes what it needs.
+        refused = tidegate("clean", "--revisions")
+        assert refused.code == 1
+        assert "a comparison is using built revisions; end it first" in refused.err
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(revisions.subprocess, "run", run)
+        patched.setattr(revisions, "REPOSITORY", tmp_path)
+        revisions.run("rev:x", "reference.dumbbell", [], [1], True, tmp_path, lambda _: None)
+    assert len(ran) == 1
+    # The oldest of them has been used, and the two that now are the oldest are gone.
+    assert [path.name for path in revisions.kept()] == [names[5], *names[:3], "target"]

@@ -222,17 +222,26 @@ def run(
     print(f"{answer['out']}/figure.png")
 
 
-def clean(as_json: Json = False) -> None:
+def clean(
+    revisions: Annotated[
+        bool, typer.Option("--revisions", help="Remove also what compare has built of other revisions.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Remove what killed live runs and killed agents have left behind; what is in use stays."""
+    from tidegate.compare import revisions as built
     from tidegate.lab import names
     from tidegate.systems.pacing.service import service
 
     removed = names.remove_dead() + service.clean()
     running = sorted(path.name for path in names.sort()[0])
+    kept = [] if revisions else [str(path) for path in built.kept()]
+    if revisions:
+        removed += [str(path) for path in built.clear()]
     if as_json:
-        print_json({"removed": removed, "running": running})
+        print_json({"removed": removed, "running": running, "kept": kept})
         return
-    for kind, found in (("removed", removed), ("in use", running)):
+    for kind, found in (("removed", removed), ("in use", running), ("kept without --revisions", kept)):
         for name in found:
             print(f"{kind}: {name}")
 

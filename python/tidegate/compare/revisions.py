@@ -1,17 +1,20 @@
 """Runs of other revisions of this repository: `rev:HASH`, built in a worktree of its own.
 
 A revision whose Rust sources are those of the extension here takes a copy of it, in a second. Another one is built with cargo, which takes
-some ten minutes on two processors the first time. Builds are kept, by their commit, in the user's cache.
+some ten minutes on two processors the first time. Builds are kept, by their commit, in the user's cache: the `KEPT` that were used last,
+and the folder that cargo builds in. `tidegate clean --revisions` removes them.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tidegate._core import TidegateError
@@ -21,6 +24,12 @@ PREFIX = "rev:"
 REPOSITORY = PACKAGE.parents[1]
 RUST = ("crates", "Cargo.toml", "Cargo.lock")
 EXTENSION = "_core.abi3.so"
+KEPT = 4
+"""So many built revisions are kept."""
+TARGET = "target"
+"""Where cargo builds all of them; what they have in common is built once."""
+BUILD, USE = "build", "use"
+"""Locks: one build at a time; and nothing is removed while a revision runs."""
 
 
 def _git(*words: str, check: bool = True) -> str:
@@ -80,14 +89,54 @@ def _same_rust(commit: str) -> bool:
     return unchanged.returncode == 0
 
 
-def build(word: str, tell: Callable[[str], None]) -> Path:
+@contextmanager
+def _locked(name: str, how: int) -> Iterator[bool]:
+    """Whether the lock of this name in the cache could be had; it is held meanwhile."""
+    _cache().mkdir(parents=True, exist_ok=True)
+    with (_cache() / f"{name}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, how)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+def kept() -> list[Path]:
+    """The trees of built revisions, the one that was used last first; and the folder of cargo's builds, at the end."""
+    there = [path for path in _cache().glob("*") if path.is_dir()]
+    return sorted(there, key=lambda path: (path.name != TARGET, path.stat().st_mtime), reverse=True)
+
+
+def clear() -> list[Path]:
+    """Remove all that was built for revisions; gives what was there. Raises `TidegateError` while a comparison is using it."""
+    with _locked(USE, fcntl.LOCK_EX | fcntl.LOCK_NB) as free:
+        if not free:
+            raise TidegateError(f"{_cache()}: a comparison is using built revisions; end it first")
+        return _remove(kept())
+
+
+def _remove(trees: list[Path]) -> list[Path]:
+    for tree in trees:
+        shutil.rmtree(tree)
+    if trees and (REPOSITORY / ".git").exists() and shutil.which("git") is not None:
+        _git("worktree", "prune", check=False)
+    return trees
+
+
+def _build(word: str, tell: Callable[[str], None]) -> Path:
     """The folder of a revision that is ready to run."""
     commit = commit_of(word)
     tree = _cache() / commit
-    if _is_built(commit):
-        return tree
+    with _locked(BUILD, fcntl.LOCK_EX):
+        if not _is_built(commit):
+            _make(word, commit, tree, tell)
+    os.utime(tree)
+    return tree
+
+
+def _make(word: str, commit: str, tree: Path, tell: Callable[[str], None]) -> None:
     began = time.monotonic()
-    tree.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(tree, ignore_errors=True)
     _git("worktree", "prune")
     _git("worktree", "add", "--detach", "--force", str(tree), commit)
@@ -107,11 +156,10 @@ def build(word: str, tell: Callable[[str], None]) -> Path:
         _git("worktree", "remove", "--force", str(tree), check=False)
         raise
     tell(f"{word}: ready after {time.monotonic() - began:.0f} s, in {tree}")
-    return tree
 
 
 def _cargo(word: str, tree: Path) -> Path:
-    target = _cache() / "target"
+    target = _cache() / TARGET
     command = [
         "cargo",
         "build",
@@ -140,14 +188,17 @@ def run(
     tell: Callable[[str], None],
 ) -> Path:
     """Run an experiment with a revision; the folder of the run."""
-    tree = build(word, tell)
     folder = (out / word.replace(":", "-").replace("/", "-")).resolve()
     command = [sys.executable, "-m", "tidegate", "run", experiment, "--out", str(folder), "--json"]
     command += ["--seed", str(min(seeds)), "--repeat", str(len(seeds)), *(["--quick"] if quick else [])]
     for setting in settings:
         command += ["--set", setting]
-    environment = {**os.environ, "PYTHONPATH": str(tree / "python")}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    with _locked(USE, fcntl.LOCK_SH):
+        environment = {**os.environ, "PYTHONPATH": str(_build(word, tell) / "python")}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode != 0:
         raise TidegateError(f"{word}: {experiment} did not run: {done.stderr.strip()}")
+    with _locked(USE, fcntl.LOCK_EX | fcntl.LOCK_NB) as free:
+        if free:
+            _remove([path for path in kept() if path.name != TARGET][KEPT:])
     return folder
