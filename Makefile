@@ -7,6 +7,7 @@
 # make wheel       a wheel in dist, which needs no Rust where it is installed
 # make test-docs   runs the commands and the Python of the pages
 # make fuzz   the fuzzers, each for SECONDS=60; needs nightly Rust and cargo-fuzz
+# make extras what the extras need (cluster, tune, view, pandas, docs), pinned, into .venv
 # make lint   formatters, linters  make t S=NAME   the tests of one system, crate or test file
 # make bench  the performance figures in the README          make bench-pairs REV=COMMIT   those of a commit and of this tree in turns
 # make setup  .venv with the `tidegate` command; its steps' output is in .venv/setup.log
@@ -69,7 +70,10 @@ setup: .venv/.built
 	$(call INSTALL,.venv/shell,requirements-shell.lock)
 	touch $@
 
-# What the extras need (view, cluster, tune, docs), for their tests.
+# What the extras need (cluster, tune, view, pandas, docs), for whoever uses them here, and for their tests.
+.PHONY: extras
+extras: .venv/.extras
+
 .venv/.extras: requirements-extras.lock .venv/.packages
 	$(call INSTALL,.venv,requirements-extras.lock)
 	touch $@
@@ -95,20 +99,22 @@ docs: .venv/docs/.packages
 	$(BIN)/python tools/site.py dist/site-source
 	NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --strict --quiet
 
-# Of a release, not of each change: some twenty minutes. ziglang has a C compiler and the C library of manylinux2014 for both processors.
-.venv/wheels/.packages: .venv/.packages
-	$(PYTHON) -m venv .venv/wheels
-	.venv/wheels/bin/pip install --quiet 'maturin>=1.9,<2' 'ziglang>=0.13' 'cargo-zigbuild>=0.20'
+.venv/wheels/.packages: requirements-wheels.lock .venv/.packages
+	$(PYTHON) -m venv --without-pip .venv/wheels
+	$(call INSTALL,.venv/wheels,requirements-wheels.lock)
 	touch $@
 
+# Of a release, not of each change: some twenty minutes. ziglang has a C compiler and the C library of manylinux2014 for both processors.
 .PHONY: wheels
 wheels: .venv/wheels/.packages
 	$(NEEDS)
+	rm -f dist/tidegate-*manylinux2014*.whl
 	for target in x86_64 aarch64; do \
-		if command -v rustup >/dev/null; then rustup target add $$target-unknown-linux-gnu; fi && \
-		PATH=$(CURDIR)/.venv/wheels/bin:$$PATH CARGO_PROFILE_RELEASE_STRIP=true maturin build --release --zig \
+		if command -v rustup >/dev/null; then rustup target add $$target-unknown-linux-gnu || exit 1; fi; \
+		PATH=$(CURDIR)/.venv/wheels/bin:$$PATH maturin build --release --strip --zig \
 			--compatibility manylinux2014 --target $$target-unknown-linux-gnu --out dist || exit 1; \
 	done
+	for wheel in dist/*manylinux2014*.whl; do .venv/wheels/bin/auditwheel show $$wheel || exit 1; done
 	@ls -l dist/*manylinux2014*.whl
 
 .PHONY: man
