@@ -76,6 +76,20 @@ def test_a_result_shows_its_samples() -> None:
     assert "a -> b" in [one.get_label() for one in delay.lines]
 
 
+def test_tables_become_pandas_ones() -> None:
+    pytest.importorskip("pandas", reason="needs the extra `pandas`")
+    pytest.importorskip("pyarrow", reason="needs the extra `pandas`")
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    net.link(a, b, rate="10 Mbit/s", delay="5 ms")
+    net.tcp(a, b, label="one")
+    flows = net.run("1 s").flows
+    frame = flows.to_pandas()
+    assert list(frame.columns) == flows.columns
+    assert frame["label"].tolist() == ["one"]
+    assert frame["goodput_mbps"].tolist() == flows["goodput_mbps"].to_list()
+
+
 def test_a_bar_is_drawn_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
     bar = NotebookBar("a < b")
