@@ -374,7 +374,8 @@ def _draw_shares(panel: Axes, rows: list[Row], rtt_ms: float) -> None:
         places = [schemes.index(row["scheme"]) + 0.2 * (phase - 2) for row in own]
         panel.plot(places, values, "o", markersize=5, label=f"phase {phase}: {len(ACTIVE[phase - 1])} flows")
     panel.axhline(end, color="0.6", linewidth=0.8, linestyle=":")
-    panel.text(0, end, "not within the phase", va="bottom", ha="center", fontsize="x-small")
+    inside = panel.get_yaxis_transform()
+    panel.text(0.01, end, "not within the phase", va="bottom", fontsize="x-small", transform=inside)
     panel.set_xticks(
         range(len(schemes)), [SCHEMES[name] for name in schemes], rotation=20, fontsize="x-small"
     )

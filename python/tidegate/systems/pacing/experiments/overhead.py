@@ -152,7 +152,7 @@ def _draw(runs: list[Run]) -> Figure:
                 panel.plot(*zip(*found, strict=True), marker=marker, label=f"by {by}")
         panel.set(xlabel="flows of ten hosts", ylabel=label, xscale="log")
         panel.grid(alpha=0.3, which="both")
-        panel.legend()
+        panel.legend(loc="upper left" if column == "notices_per_change" else "lower right")
     panels[0].set_yscale("log")
     panels[1].set_ylim(0, None)
     return figure

@@ -289,6 +289,12 @@ def _claims_of(
     return out
 
 
+def _few_digits(value: float, _: object) -> str:
+    """A label of an axis between two powers of ten."""
+    text = f"{value:g}"
+    return text if text.lstrip("0.")[:1] in ("2", "3", "5") else ""
+
+
 def _draw(contenders: tuple[str, ...], loads: tuple[float, ...], runs: list[Run]) -> Figure:
     rows = all_rows(runs)
     figure = Figure(figsize=(11, 3.6 * len(loads)), layout="constrained")
@@ -316,8 +322,8 @@ def _draw(contenders: tuple[str, ...], loads: tuple[float, ...], runs: list[Run]
             panel.set_xticks(places, list(CLASSES), fontsize="small")
             panel.yaxis.set_major_formatter("{x:g}")
             low, high = panel.get_ylim()
-            # Over more decades, labels between them would cover each other.
-            panel.yaxis.set_minor_formatter("{x:g}" if high < 50 * low else "")
+            # Over more decades, and of all digits, labels between them would cover each other.
+            panel.yaxis.set_minor_formatter(_few_digits if high < 50 * low else "")
             panel.tick_params(axis="y", which="both", labelsize="small")
             panel.grid(alpha=0.3, which="both")
         line[0].set_ylabel("completion time / alone")
