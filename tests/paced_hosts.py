@@ -176,3 +176,14 @@ def unlimited(of: socket.socket) -> Callable[[], bool]:
 def tso_rtt_log(at: Net) -> str:
     path = Path("/proc/sys/net/ipv4/tcp_tso_rtt_log")
     return within(f"/run/netns/{at.at.hosts[0].netns}", lambda: path.read_text().strip())
+
+
+def listening(pid: int, netns: str) -> int:
+    """The port that a process listens at, in a namespace."""
+
+    def look() -> int:
+        done = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True)
+        (line,) = [line for line in done.stdout.splitlines() if f"pid={pid}," in line]
+        return int(line.split()[3].rpartition(":")[2])
+
+    return within(f"/run/netns/{netns}", look)

@@ -27,11 +27,11 @@ from paced_hosts import (
     GIVEN6,
     KEYS,
     SO_MAX_PACING_RATE,
-    Net,
     address,
     address6,
     cgroup2,
     limit,
+    listening,
     net,
     paced_at,
     tso_rtt_log,
@@ -491,12 +491,10 @@ def test_metrics_log_and_an_interface_that_goes() -> None:
         agent = made.agent("--metrics-addr", "127.0.0.1:0", "--log-json", until="metrics at")
         own = made.connect()
         assert paced_at(own, GIVEN)()
-        listening = _listening(agent.pid, made)
+        port = listening(agent.pid, made.at.hosts[0].netns)
         page = within(
             f"/run/netns/{made.at.hosts[0].netns}",
-            lambda: (
-                urllib.request.urlopen(f"http://127.0.0.1:{listening}/metrics", timeout=5).read().decode()
-            ),
+            lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode(),
         )
         assert 'tidegate_agent_flows{state="paced"} 1.0' in page
         assert "tidegate_agent_marked_total 1.0" in page
@@ -511,17 +509,6 @@ def test_metrics_log_and_an_interface_that_goes() -> None:
         messages = [line["message"] for line in lines]
         assert "interface e0 is gone; its flows are not told any more" in messages
         assert lines[-1]["message"] == "stops: limits are lifted"
-
-
-def _listening(pid: int, made: Net) -> int:
-    """The port that a process listens at."""
-
-    def look() -> int:
-        done = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True)
-        (line,) = [line for line in done.stdout.splitlines() if f"pid={pid}," in line]
-        return int(line.split()[3].rpartition(":")[2])
-
-    return within(f"/run/netns/{made.at.hosts[0].netns}", look)
 
 
 @needs_root

@@ -11,13 +11,16 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from namespaces import Place, place
+from live import needs_agents
+from namespaces import Place, needs_root, place, within
+from paced_hosts import listening, net
 from switches import LEARNING, between, frame, ports
 from tidegate import p4
 from tidegate.control.quantities import QUANTITIES
@@ -81,58 +84,103 @@ def two() -> Iterator[Place]:
         yield made
 
 
-def asked(port: int, path: str) -> Any:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/{path}", timeout=5) as answer:
-        found = json.load(answer)
-    assert found["status"] == "success"
-    return found["data"]
+@contextmanager
+def scraping(tmp_path: Path, target: str, netns: str | None = None) -> Iterator[Callable[[str], Any]]:
+    """A Prometheus with the alert rules that scrapes an address, in a namespace; asks it something. Ends when the block does."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    jobs = [{"job_name": "tidegate", "scrape_interval": "1s", "static_configs": [{"targets": [target]}]}]
+    config = {"rule_files": [str(FOLDER / "alerts.yml")], "scrape_configs": jobs}
+    (tmp_path / "prometheus.yml").write_text(json.dumps(config))
+    words = [
+        "--config.file=prometheus.yml",
+        "--storage.tsdb.path=data",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
+    there = [] if netns is None else ["ip", "netns", "exec", netns]
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen([*there, "prometheus", *words], cwd=tmp_path, stdout=log, stderr=log)
+
+    def fetch(path: str) -> Any:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/{path}", timeout=5) as answer:
+            found = json.load(answer)
+        assert found["status"] == "success"
+        return found["data"]
+
+    def ask(path: str) -> Any:
+        assert server.poll() is None, (tmp_path / "log").read_text()
+        return fetch(path) if netns is None else within(f"/run/netns/{netns}", lambda: fetch(path))
+
+    try:
+        yield ask
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def query(expression: str) -> str:
+    return f"query?query={urllib.parse.quote(filled(expression))}"
+
+
+def after_scrapes(ask: Callable[[str], Any], metric: str, poke: Callable[[], None]) -> None:
+    """Until Prometheus has scraped a metric four times; `poke` is called meanwhile."""
+    end = time.monotonic() + 40
+    while True:
+        poke()
+        assert time.monotonic() < end
+        time.sleep(0.5)
+        with suppress(OSError):
+            if ask(query(f"count_over_time({metric}[1m]) >= 4"))["result"]:
+                return
+
+
+def answers(ask: Callable[[str], Any], board: str) -> None:
+    """Each panel has an answer, and the rules are loaded."""
+    assert len(ask("rules")["groups"]) == 2
+    for expression in expressions(board):
+        if not metrics(expression) & {f"tidegate_{name}" for name in IF_ANY}:
+            assert ask(query(expression))["result"], expression
+
+
+needs_prometheus = pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs prometheus")
 
 
 @pytest.mark.live
 @pytest.mark.untimed
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-@pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs prometheus")
+@needs_prometheus
 def test_a_prometheus_that_scrapes_a_switch_answers_every_panel(two: Place, tmp_path: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     live = LiveSwitch(p4.compile(LEARNING), ports(two, "auto"))
     between(live)
+
+    def poke() -> None:
+        two.hosts[0].send(frame(1, 2))
+        two.hosts[1].receive(1)
+
     with live:
         page = serve(live, "127.0.0.1:0")
-        jobs = [
-            {"job_name": "tidegate", "scrape_interval": "1s", "static_configs": [{"targets": [page.address]}]}
-        ]
-        config = {"rule_files": [str(FOLDER / "alerts.yml")], "scrape_configs": jobs}
-        (tmp_path / "prometheus.yml").write_text(json.dumps(config))
-        words = [
-            "--config.file=prometheus.yml",
-            "--storage.tsdb.path=data",
-            f"--web.listen-address=127.0.0.1:{port}",
-        ]
-        with (tmp_path / "log").open("w") as log:
-            server = subprocess.Popen(["prometheus", *words], cwd=tmp_path, stdout=log, stderr=log)
         try:
-            end = time.monotonic() + 40
-            while True:
-                two.hosts[0].send(frame(1, 2))
-                two.hosts[1].receive(1)
-                assert server.poll() is None, (tmp_path / "log").read_text()
-                assert time.monotonic() < end, (tmp_path / "log").read_text()
-                time.sleep(0.5)
-                try:
-                    query = urllib.parse.quote("count_over_time(tidegate_wakeups_total[1m]) >= 4")
-                    if asked(port, f"query?query={query}")["result"]:
-                        break
-                except OSError:
-                    pass
-            assert len(asked(port, "rules")["groups"]) == 2
-            for expression in expressions("switch"):
-                found = asked(port, f"query?query={urllib.parse.quote(filled(expression))}")["result"]
-                if not metrics(expression) & {f"tidegate_{name}" for name in IF_ANY}:
-                    assert found, expression
+            with scraping(tmp_path, page.address) as ask:
+                after_scrapes(ask, "tidegate_wakeups_total", poke)
+                answers(ask, "switch")
         finally:
-            server.terminate()
-            server.wait(10)
             page.stop()
+
+
+@pytest.mark.slow
+@needs_root
+@needs_agents
+@needs_prometheus
+def test_a_prometheus_that_scrapes_an_agent_answers_every_panel(tmp_path: Path) -> None:
+    with net() as made:
+        made.server()
+        agent = made.agent("--metrics-addr", "127.0.0.1:0", until="metrics at")
+        made.connect()
+        netns = made.at.hosts[0].netns
+        with scraping(tmp_path, f"127.0.0.1:{listening(agent.pid, netns)}", netns) as ask:
+            after_scrapes(ask, "tidegate_agent_flows", lambda: None)
+            answers(ask, "agent")
+            flows = ask(query('tidegate_agent_flows{state="paced"}'))["result"]
+            assert [one["value"][1] for one in flows] == ["1"]
