@@ -75,12 +75,21 @@ class Estimate:
     """Nothing is said of less."""
 
     def __init__(self, say: Callable[[str], object], now: Callable[[], float] = time.monotonic) -> None:
-        self._pace = Pace(now)
+        self._now = now
+        self._begun = now()
+        self._before: float | None = None
+        self._pace: Pace | None = None
         self._say = say
         self._said = False
 
     def __call__(self, done: float, total: int) -> None:
         """Hear of how many runs are done, with parts, of how many."""
+        if self._pace is None:
+            # Runs may have to wait for a cluster's workers: time counts from when something has been done.
+            self._before = done if self._before is None else self._before
+            if done <= self._before:
+                return
+            self._pace = Pace(self._now)
         left = self._pace.left_s(done, total)
         spent = self._pace.spent_s
         if self._said or left is None or spent < self.AT_S[0]:
@@ -88,8 +97,9 @@ class Estimate:
         if spent < self.AT_S[1] and done < self.ENOUGH * total:
             return
         self._said = True
-        if spent + left >= self.WORTH_S:
-            self._say(f"about {clock(spent + left)} in all, by what the first {spent:.0f} s have got done")
+        whole = self._now() - self._begun + left
+        if whole >= self.WORTH_S:
+            self._say(f"about {clock(whole)} in all, by what the first {spent:.0f} s have got done")
 
 
 def in_notebook() -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tidegate._core import TidegateError
 from tidegate.claims import Row
+from tidegate.experiments.columns import unit
 from tidegate.experiments.registry import UNITS
 
 
@@ -41,14 +42,6 @@ class Side:
 
 def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-
-
-def unit(column: str) -> str:
-    """The unit of a column, by its name; empty: none is known."""
-    for part in reversed(column.split("_")):
-        if part in UNITS:
-            return UNITS[part]
-    return ""
 
 
 def differing(sides: Sequence[Side]) -> dict[str, list[Any]]:

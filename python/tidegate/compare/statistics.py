@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.compare.alike import Side, demand_alike, differing, unit
+from tidegate.compare.alike import Side, demand_alike, differing
+from tidegate.experiments.columns import unit
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95

@@ -11,9 +11,28 @@ import numpy as np
 
 from tidegate._core import TidegateError
 from tidegate.claims import Row
+from tidegate.experiments.registry import UNITS
 from tidegate.suggest import did_you_mean
 
 AGGREGATES = ("median", "mean", "min", "max", "p1..p99")
+
+
+def unit(column: str) -> str:
+    """The unit of a column, by its name; empty: none is known."""
+    for part in reversed(column.split("_")):
+        if part in UNITS:
+            return UNITS[part]
+    return ""
+
+
+def axis_label(name: str) -> str:
+    """A column or parameter with its unit, as an axis of a figure has it.
+
+    >>> axis_label("queue_ms, p95"), axis_label("flows")
+    ('queue_ms, p95 (ms)', 'flows')
+    """
+    found = unit(name.partition(",")[0])
+    return f"{name} ({found})" if found else name
 
 
 @dataclass(frozen=True)

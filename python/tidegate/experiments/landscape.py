@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate._core import TidegateError
 from tidegate.claims import Row
-from tidegate.experiments.columns import Column, chosen
+from tidegate.experiments.columns import Column, axis_label, chosen
 from tidegate.plots import CYCLE
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Landscape:
             axes.set_xscale("log")
         if not numbers:
             axes.set_xticks(range(len(values)), [str(value) for value in values])
-        axes.set(xlabel=name, ylabel=str(column))
+        axes.set(xlabel=axis_label(name), ylabel=axis_label(str(column)))
         axes.grid(alpha=0.3)
         if list(groups) != [""]:
             axes.legend(fontsize="small")
@@ -149,7 +149,7 @@ class Landscape:
             image = axes.imshow(values, origin="lower", aspect="auto", cmap="cividis", vmin=low, vmax=high)
             axes.set_xticks(range(len(xs)), [str(x) for x in xs])
             axes.set_yticks(range(len(ys)), [str(y) for y in ys])
-            axes.set(xlabel=across, ylabel=up, title=label)
+            axes.set(xlabel=axis_label(across), ylabel=axis_label(up), title=label)
             if len(xs) * len(ys) <= 64:
                 for j, line in enumerate(values):
                     for i, value in enumerate(line):
@@ -158,4 +158,4 @@ class Landscape:
         for axes in panels[len(maps) :]:
             axes.set_axis_off()
         median = f", median over {', '.join(rest)}" if rest else ""
-        figure.colorbar(image, ax=panels, label=f"{column}{median}")
+        figure.colorbar(image, ax=panels, label=f"{axis_label(str(column))}{median}")

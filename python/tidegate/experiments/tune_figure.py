@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tidegate.experiments.columns import axis_label
 from tidegate.plots import CYCLE
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ def _importances(study: Any, index: int) -> dict[str, float]:
 
 
 def _history(axes: Axes, trials: list[Any], index: int, name: str, maximise: bool) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     best: list[float] = []
     for trial in trials:
         value = trial.values[index]
@@ -74,12 +77,14 @@ def _history(axes: Axes, trials: list[Any], index: int, name: str, maximise: boo
     numbers = [trial.number for trial in trials]
     axes.plot(numbers, [trial.values[index] for trial in trials], "o", color=CYCLE[5], label="trial")
     axes.step(numbers, best, where="post", color=CYCLE[3], label="best so far")
-    axes.set(xlabel="trial", ylabel=name, title="history")
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    axes.set(xlabel="trial", ylabel=axis_label(name), title="history")
     axes.legend(fontsize="small")
 
 
 def _bars(axes: Axes, importances: dict[str, float], name: str) -> None:
-    axes.set(title=f"importance for\n{name}", xlabel="share")
+    axes.set(title=f"importance for\n{name}", xlabel="share", xlim=(0, 1))
+    axes.set_xticks([0, 0.5, 1])
     if not importances:
         axes.text(0.5, 0.5, "too few trials", ha="center", va="center", transform=axes.transAxes)
         axes.set_yticks([])
@@ -113,12 +118,12 @@ def _slice(axes: Axes, trials: list[Any], study: Any, index: int, name: str, par
     if there and getattr(there[0].distributions[parameter], "log", False):
         axes.set_xscale("log")
         axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set(xlabel=parameter, ylabel=name, title="slice")
+    axes.set(xlabel=axis_label(parameter), ylabel=axis_label(name), title="slice; lighter: later")
 
 
 def _front(axes: Axes, trials: list[Any], study: Any, names: list[str]) -> None:
     axes.plot(*zip(*(trial.values for trial in trials), strict=True), "o", color=CYCLE[5], label="trial")
     best = sorted(trial.values for trial in study.best_trials)
     axes.plot(*zip(*best, strict=True), "o-", color=CYCLE[3], label="Pareto front")
-    axes.set(xlabel=names[0], ylabel=names[1], title="Pareto front")
+    axes.set(xlabel=axis_label(names[0]), ylabel=axis_label(names[1]), title="Pareto front")
     axes.legend(fontsize="small")

@@ -375,9 +375,9 @@ def _draw_shares(panel: Axes, rows: list[Row], rtt_ms: float) -> None:
         panel.plot(places, values, "o", markersize=5, label=f"phase {phase}: {len(ACTIVE[phase - 1])} flows")
     panel.axhline(end, color="0.6", linewidth=0.8, linestyle=":")
     inside = panel.get_yaxis_transform()
-    panel.text(0.01, end, "not within the phase", va="bottom", fontsize="x-small", transform=inside)
+    panel.text(0.01, 1.03 * end, "not within the phase", va="bottom", fontsize="x-small", transform=inside)
     panel.set_xticks(
-        range(len(schemes)), [SCHEMES[name] for name in schemes], rotation=20, fontsize="x-small"
+        range(len(schemes)), [SCHEMES[name] for name in schemes], rotation=20, ha="right", fontsize="x-small"
     )
     panel.set(ylabel=f"fair shares after (s), {rtt_ms:g} ms", ylim=(0, 1.1 * end))
     panel.legend(fontsize="x-small")
