@@ -210,4 +210,7 @@ def _draw(runs: list[Run]) -> Figure:
         panel.minorticks_off()
         panel.grid(alpha=0.3)
     panels[0].legend(fontsize="xx-small")
+    figure.suptitle(
+        "DualPI2's control loop: delay of C and p' by its period T; dotted: controller in the data plane, 16 ms"
+    )
     return figure

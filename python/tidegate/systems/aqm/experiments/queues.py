@@ -177,4 +177,5 @@ def _draw(ways: Sequence[str], runs: list[Run]) -> Figure:
     lines = [line for of in both for line in of[0]]
     labels = [label for of in both for label in of[1]]
     figure.legend(lines, labels, fontsize="small", loc="outside lower center", ncols=6)
+    figure.suptitle("CUBIC beside Prague, by the kind of queue that they share; dotted: equal goodput")
     return figure
