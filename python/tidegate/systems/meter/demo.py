@@ -241,6 +241,11 @@ def draw(simulated: Results, live: Results) -> Figure:
         for line in range(1, len(cells)):
             panel.axhline(line - 0.5, color="0.85", linewidth=0.8)
     figure.legend(*shares.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    figure.suptitle(
+        f"Flows that share a meter of {WHERE['target_mbps']:g} Mbit/s of IP at {WHERE['base_rtt_ms']:g} ms, "
+        "with a burst of 1.05 s of the rate",
+        fontsize="medium",
+    )
     return figure
 
 
