@@ -2,7 +2,9 @@
 #   docker build -t tidegate . && docker run --rm tidegate demo --sim --out /tmp/demo
 # Live networks and the switch need the host's privileges:
 #   docker run --rm -it --privileged tidegate doctor
-FROM rust:1.95-bookworm AS build
+FROM rust:1.95.0-bookworm AS build
+# That of the image, which has no clippy and rustfmt: rust-toolchain.toml would fetch them.
+ENV RUSTUP_TOOLCHAIN=1.95.0
 RUN apt-get update \
     && apt-get install -y --no-install-recommends python3=3.11.* python3-venv=3.11.* \
     && rm -rf /var/lib/apt/lists/*
@@ -19,7 +21,11 @@ RUN apt-get update \
         clang=1:14.* ethtool=1:6.* iperf3=3.* iproute2=6.* iputils-ping=3:* libbpf1=1:1.* \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /dist /dist
-RUN pip install --no-cache-dir /dist/*.whl && rm -rf /dist
+# Of what it needs, the versions that the tests have run with.
+COPY requirements.lock /dist/
+RUN grep -o '^[A-Za-z0-9._-]*==[^ ;]*' /dist/requirements.lock > /dist/constraints.txt \
+    && pip install --no-cache-dir --constraint /dist/constraints.txt /dist/*.whl \
+    && rm -rf /dist
 WORKDIR /work
 ENTRYPOINT ["tidegate"]
 CMD ["--help"]

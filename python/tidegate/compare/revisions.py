@@ -171,6 +171,12 @@ def _cargo(word: str, tree: Path) -> Path:
         "pyo3/extension-module",
     ]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "PYO3_PYTHON": sys.executable}
+    # By another name it may be installed already; rustup would fetch it.
+    toolchain = tree / "tools" / "toolchain.sh"
+    if toolchain.exists():
+        named = subprocess.run([str(toolchain)], capture_output=True, text=True, check=False).stdout.strip()
+        if named:
+            environment["RUSTUP_TOOLCHAIN"] = named
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, env=environment, check=False)
     if done.returncode != 0:
         last = "\n".join(done.stderr.strip().splitlines()[-8:])
