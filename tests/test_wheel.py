@@ -1,8 +1,11 @@
-"""The wheel of `make wheel`, where it has been built: what is in it, and that it runs without Rust."""
+"""The wheels of `make wheel` and `make wheels`, where they have been built: what is in them, and that this machine's runs without Rust."""
 
 from __future__ import annotations
 
 import os
+import platform
+import re
+import struct
 import subprocess
 import sys
 import zipfile
@@ -16,17 +19,28 @@ MOST_BYTES = 15_000_000
 pytestmark = pytest.mark.soak
 
 
+MACHINES = {"x86_64": 62, "aarch64": 183}
+"""`e_machine` of ELF."""
+
+
 @pytest.fixture
-def wheel() -> Path:
+def wheels() -> list[Path]:
+    """The newest last."""
     built = sorted((ROOT / "dist").glob("tidegate-*.whl"), key=lambda path: path.stat().st_mtime)
     if not built:
         pytest.skip("there is no wheel; make wheel builds it")
-    return built[-1]
+    return built
 
 
-def test_it_has_what_is_needed_and_no_more(wheel: Path) -> None:
+def test_they_have_what_is_needed_and_no_more(wheels: list[Path]) -> None:
+    for wheel in wheels:
+        demand_whole(wheel)
+
+
+def demand_whole(wheel: Path) -> None:
     assert wheel.stat().st_size < MOST_BYTES
-    assert "-cp311-abi3-manylinux_2_" in wheel.name
+    named = re.search(r"-cp311-abi3-manylinux_2_(\d+)_(\w+?)(?:\.manylinux2014_\w+)?\.whl$", wheel.name)
+    assert named, wheel.name
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
         tests = [name for name in names if Path(name).name.startswith(("test_", "conftest"))]
@@ -42,9 +56,18 @@ def test_it_has_what_is_needed_and_no_more(wheel: Path) -> None:
         data = packed.read(core)
     # With symbols and line tables it has 70 MB.
     assert len(data) < 20_000_000
+    # For the processor and the C library of its name.
+    assert data[:5] == b"\x7fELF\x02"
+    assert struct.unpack_from("<H", data, 18)[0] == MACHINES[named[2]]
+    wants = [int(minor) for minor in re.findall(rb"GLIBC_2\.(\d+)", data)]
+    assert max(wants) <= int(named[1])
 
 
-def test_it_installs_and_runs_without_rust(wheel: Path, tmp_path: Path) -> None:
+def test_it_installs_and_runs_without_rust(wheels: list[Path], tmp_path: Path) -> None:
+    ours = [wheel for wheel in wheels if platform.machine() in wheel.name]
+    if not ours:
+        pytest.skip("there is no wheel of this machine's processor")
+    wheel = ours[-1]
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"
     # Nothing of this tree, and no cargo.
