@@ -249,8 +249,7 @@ def opened(where: str, options: list[str], processes: int, say: Callable[[str], 
             ) from None
         try:
             _demand_same_dask(client, where)
-            if "dashboard" in client.scheduler_info().get("services", {}):
-                say(f"Dask's dashboard: {client.dashboard_link}")
+            say(f"Dask's dashboard: {client.dashboard_link}")
             yield Cluster(client, where, say)
         finally:
             with suppress(Exception):
