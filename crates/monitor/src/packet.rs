@@ -90,6 +90,44 @@ impl Tcp {
     pub fn end(&self) -> u32 {
         self.seq.wrapping_add(self.length())
     }
+
+    /// Reads options, as far as they were captured.
+    #[inline(always)]
+    fn options(&mut self, options: &[u8]) {
+        // Nearly all packets have timestamps alone, as RFC 7323 appendix A lays them out.
+        match options {
+            [1, 1, 8, 10, a, b, c, d, e, f, g, h] => {
+                self.timestamps =
+                    Some((u32::from_be_bytes([*a, *b, *c, *d]), u32::from_be_bytes([*e, *f, *g, *h])));
+            }
+            _ => self.each_option(options),
+        }
+    }
+
+    fn each_option(&mut self, mut options: &[u8]) {
+        while let [kind, rest @ ..] = options {
+            match kind {
+                0 => break,
+                1 => options = rest,
+                _ => {
+                    let Some(size) = rest.first().map(|size| usize::from(*size)).filter(|size| *size >= 2)
+                    else {
+                        break;
+                    };
+                    let Some(option) = options.get(..size) else { break };
+                    let word = |at: usize| {
+                        u32::from_be_bytes([option[at], option[at + 1], option[at + 2], option[at + 3]])
+                    };
+                    match (kind, size) {
+                        (8, 10) => self.timestamps = Some((word(2), word(6))),
+                        (5, 10..) => self.sack = true,
+                        _ => {}
+                    }
+                    options = &options[size..];
+                }
+            }
+        }
+    }
 }
 
 /// Why a packet is not looked at.
@@ -133,7 +171,35 @@ fn word(bytes: &[u8], at: usize) -> Result<u32, Unseen> {
 ///
 /// # Errors
 /// What a monitor does not look at.
+#[inline]
 pub fn read(link_type: u32, bytes: &[u8], wire_len: u32, time: u64) -> Result<Seen, Unseen> {
+    // Nearly all packets are TCP over IPv4 without options over Ethernet without tags: their fields are where they are.
+    let Some(head) = bytes.first_chunk::<54>() else { return any(link_type, bytes, wire_len, time) };
+    let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let is_tcp = half(12) == IPV4 && head[14] == 0x45 && head[23] == 6 && half(20) & 0x1fff == 0;
+    let (total, header) = (usize::from(half(16)), usize::from(head[46] >> 4) * 4);
+    if link_type != ETHERNET || !is_tcp || header < 20 || total < 20 + header {
+        return any(link_type, bytes, wire_len, time);
+    }
+    let mut tcp = Tcp {
+        seq: word(38),
+        ack: word(42),
+        flags: head[47],
+        window: half(48),
+        payload: (total - 20 - header) as u32,
+        ..Tcp::default()
+    };
+    if header > 20 {
+        tcp.options(&bytes[54..bytes.len().min(34 + header)]);
+    }
+    let end =
+        |address, port| Endpoint { address: u128::from(word(address)) | 0xffff << 32, port: half(port) };
+    Ok(Seen { time, from: end(26, 34), to: end(30, 36), ip_len: total as u32, what: What::Tcp(tcp) })
+}
+
+/// As [`read`], for a packet of any kind.
+fn any(link_type: u32, bytes: &[u8], wire_len: u32, time: u64) -> Result<Seen, Unseen> {
     let (mut at, mut kind) = match link_type {
         ETHERNET => (14, half(bytes, 12)?),
         LINUX_COOKED => (16, half(bytes, 14)?),
@@ -265,24 +331,6 @@ fn tcp(bytes: &[u8], length: usize) -> Result<Tcp, Unseen> {
         payload: (length - header) as u32,
         ..Tcp::default()
     };
-    let mut options = &bytes[20..header.min(bytes.len())];
-    while let [kind, rest @ ..] = options {
-        match kind {
-            0 => break,
-            1 => options = rest,
-            _ => {
-                let Some(size) = rest.first().map(|size| usize::from(*size)).filter(|size| *size >= 2) else {
-                    break;
-                };
-                let Some(option) = options.get(..size) else { break };
-                match (kind, size) {
-                    (8, 10) => found.timestamps = Some((word(option, 2)?, word(option, 6)?)),
-                    (5, 10..) => found.sack = true,
-                    _ => {}
-                }
-                options = &options[size..];
-            }
-        }
-    }
+    found.options(&bytes[20..header.min(bytes.len())]);
     Ok(found)
 }

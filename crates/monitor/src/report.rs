@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::capture::{Options, Watched};
+use crate::packet::Endpoint;
 use crate::table::Flow;
 
 const MS: f64 = 1e6;
@@ -17,23 +18,8 @@ pub fn answer(watched: &Watched, options: &Options, most: usize) -> Value {
         chosen.select_nth_unstable_by_key(most, |(_, _, flow)| std::cmp::Reverse(flow.bytes));
         chosen.truncate(most);
     }
-    let flows: Vec<Value> = chosen
-        .into_iter()
-        .map(|(tcp, [from, to], flow)| {
-            let mut row = json!({
-                "protocol": if tcp { "tcp" } else { "udp" },
-                "src": from.address().to_string(),
-                "src_port": from.port,
-                "dst": to.address().to_string(),
-                "dst_port": to.port,
-            });
-            let (row_object, more) = (row.as_object_mut(), measured(flow, watched.first, tcp));
-            if let (Some(row), Value::Object(more)) = (row_object, more) {
-                row.extend(more);
-            }
-            row
-        })
-        .collect();
+    let flows: Vec<Value> =
+        chosen.into_iter().map(|(tcp, ends, flow)| row(tcp, ends, flow, watched.first)).collect();
     json!({
         "files": files,
         "rtt_rule": options.rule.name(),
@@ -50,22 +36,29 @@ pub fn answer(watched: &Watched, options: &Options, most: usize) -> Value {
     })
 }
 
-fn measured(flow: &Flow, begin: u64, tcp: bool) -> Value {
+/// What was seen of a flow.
+fn row(tcp: bool, [from, to]: [Endpoint; 2], flow: &Flow, begin: u64) -> Value {
     let seconds = flow.last.saturating_sub(flow.first) as f64 / 1e9;
     let rate = if seconds > 0.0 { Some(flow.bytes as f64 * 8.0 / seconds / 1e6) } else { None };
     let ms = flow.rtt.quantiles([0.5, 0.95, 0.99]).map(|found| found.map(|ns| ns as f64 / MS));
     let at = |place: usize| ms.map(|found| found[place]);
+    let of_tcp = |count: u64| if tcp { Some(count) } else { None };
     json!({
+        "protocol": if tcp { "tcp" } else { "udp" },
+        "src": from.address().to_string(),
+        "src_port": from.port,
+        "dst": to.address().to_string(),
+        "dst_port": to.port,
         "packets": flow.packets,
         "bytes": flow.bytes,
         "payload_bytes": flow.payload,
         "first_s": flow.first.saturating_sub(begin) as f64 / 1e9,
         "duration_s": seconds,
         "throughput_mbps": rate,
-        "syn": if tcp { Some(flow.syn) } else { None },
-        "fin": if tcp { Some(flow.fin) } else { None },
-        "rst": if tcp { Some(flow.rst) } else { None },
-        "retransmissions": if tcp { Some(flow.retransmissions) } else { None },
+        "syn": of_tcp(flow.syn),
+        "fin": of_tcp(flow.fin),
+        "rst": of_tcp(flow.rst),
+        "retransmissions": of_tcp(flow.retransmissions),
         "rtt_samples": flow.rtt.count(),
         "rtt_ms_min": flow.rtt.least().map(|ns| ns as f64 / MS),
         "rtt_ms_p50": at(0),

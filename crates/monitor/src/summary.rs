@@ -1,11 +1,15 @@
 //! Samples of a flow, in few bytes: all of them up to a number, then how many there are of each value.
 
-use std::collections::BTreeMap;
-
 /// Samples that are kept one by one.
 const KEPT: usize = 4096;
-/// Values of one power of two, once they are counted: a value is exact to one part in this.
+/// A power of two's values are counted in 2^STEPS buckets: a value is exact to one part in this.
 const STEPS: u32 = 9;
+const BUCKETS: usize = 1 << STEPS;
+/// Groups of buckets: one for each power of two from 2^STEPS on, and one for what is below.
+const GROUPS: usize = (64 - STEPS) as usize + 1;
+
+/// Counts by value. Round-trip times of a flow lie within few powers of two, and the others have no memory.
+type Counts = [Option<Box<[u64; BUCKETS]>>; GROUPS];
 
 /// Round-trip times in nanoseconds.
 #[derive(Debug, Clone, Default)]
@@ -14,37 +18,47 @@ pub struct Summary {
     least: u64,
     most: u64,
     kept: Vec<u64>,
-    /// By the first bits of the value; not empty: these are all samples.
-    counted: BTreeMap<u32, u64>,
+    /// By the first bits of the value; if there: of all samples.
+    counted: Option<Box<Counts>>,
 }
 
-fn bucket(value: u64) -> u32 {
-    let bits = 64 - value.leading_zeros();
-    let shift = bits.saturating_sub(STEPS + 1);
-    shift << (STEPS + 1) | (value >> shift) as u32
+/// Group and place of a value.
+fn bucket(value: u64) -> (usize, usize) {
+    let shift = (64 - value.leading_zeros()).saturating_sub(STEPS + 1);
+    let group = (value >> (shift + STEPS)) as usize + shift as usize;
+    (group, (value >> shift) as usize % BUCKETS)
 }
 
 /// The middle of a bucket's values.
-fn value(bucket: u32) -> u64 {
-    let shift = bucket >> (STEPS + 1);
-    let low = u64::from(bucket & ((1 << (STEPS + 1)) - 1)) << shift;
-    low + (1u64 << shift >> 1)
+fn value(group: usize, place: usize) -> u64 {
+    let Some(shift) = group.checked_sub(1) else { return place as u64 };
+    (((BUCKETS + place) as u64) << shift) + (1u64 << shift >> 1)
+}
+
+fn count(counts: &mut Counts, sample: u64) {
+    let (group, place) = bucket(sample);
+    counts[group].get_or_insert_with(|| Box::new([0; BUCKETS]))[place] += 1;
 }
 
 impl Summary {
+    #[inline]
     pub fn add(&mut self, sample: u64) {
         self.least = if self.count == 0 { sample } else { self.least.min(sample) };
         self.most = self.most.max(sample);
         self.count += 1;
-        if !self.counted.is_empty() {
-            *self.counted.entry(bucket(sample)).or_default() += 1;
-        } else if self.kept.len() < KEPT {
-            self.kept.push(sample);
-        } else {
-            for kept in std::mem::take(&mut self.kept).into_iter().chain([sample]) {
-                *self.counted.entry(bucket(kept)).or_default() += 1;
-            }
+        match &mut self.counted {
+            Some(counts) => count(counts, sample),
+            None if self.kept.len() < KEPT => self.kept.push(sample),
+            None => self.begin_to_count(sample),
         }
+    }
+
+    #[cold]
+    fn begin_to_count(&mut self, sample: u64) {
+        let mut counts: Box<Counts> = Box::new([const { None }; GROUPS]);
+        let kept = std::mem::take(&mut self.kept);
+        kept.into_iter().chain([sample]).for_each(|sample| count(&mut counts, sample));
+        self.counted = Some(counts);
     }
 
     pub fn count(&self) -> u64 {
@@ -55,27 +69,38 @@ impl Summary {
         (self.count > 0).then_some(self.least)
     }
 
-    /// For each of these parts, the least sample that so large a part of all is at or below (nearest rank). Of more than 4096 samples
-    /// it is exact to 0.1 %.
+    /// For each of these parts, which ascend, the least sample that so large a part of all is at or below (nearest rank). Of more than 4096
+    /// samples it is exact to 0.1 %.
     pub fn quantiles<const N: usize>(&self, parts: [f64; N]) -> Option<[u64; N]> {
         if self.count == 0 {
             return None;
         }
-        let mut sorted = self.kept.clone();
-        sorted.sort_unstable();
-        Some(parts.map(|part| {
-            let rank = ((part * self.count as f64).ceil() as u64).clamp(1, self.count);
-            if self.counted.is_empty() {
-                return sorted[rank as usize - 1];
-            }
-            let mut behind = 0;
-            for (bucket, count) in &self.counted {
+        let ranks = parts.map(|part| ((part * self.count as f64).ceil() as u64).clamp(1, self.count));
+        let Some(counts) = &self.counted else {
+            let mut kept = self.kept.clone();
+            // What is before the last rank is less than what was found there, and need not be looked at again.
+            let mut from = 0;
+            return Some(ranks.map(|rank| {
+                let at = rank as usize - 1;
+                let (_, found, _) = kept[from..].select_nth_unstable(at - from);
+                let found = *found;
+                from = at;
+                found
+            }));
+        };
+        let present = counts.iter().enumerate().filter_map(|(group, places)| Some((group, places.as_ref()?)));
+        let mut each = present.flat_map(|(group, places)| {
+            places.iter().enumerate().map(move |(place, count)| (group, place, *count))
+        });
+        let (mut behind, mut found) = (0, 0);
+        Some(ranks.map(|rank| {
+            while behind < rank
+                && let Some((group, place, count)) = each.next()
+            {
                 behind += count;
-                if behind >= rank {
-                    return value(*bucket).clamp(self.least, self.most);
-                }
+                found = value(group, place);
             }
-            self.most
+            found.clamp(self.least, self.most)
         }))
     }
 }

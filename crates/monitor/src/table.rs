@@ -54,9 +54,11 @@ impl Flow {
     }
 
     fn tcp(&mut self, packet: &Tcp) {
-        self.syn += u64::from(packet.has(flag::SYN));
-        self.fin += u64::from(packet.has(flag::FIN));
-        self.rst += u64::from(packet.has(flag::RST));
+        if packet.has(flag::SYN | flag::FIN | flag::RST) {
+            self.syn += u64::from(packet.has(flag::SYN));
+            self.fin += u64::from(packet.has(flag::FIN));
+            self.rst += u64::from(packet.has(flag::RST));
+        }
         if packet.length() == 0 {
             return;
         }
@@ -102,7 +104,19 @@ impl Key {
         let ports = u64::from(ends[0].port) << 32 | u64::from(ends[1].port) << 16 | u64::from(tcp);
         Key { low: ends[0].bits(), high: ends[1].bits(), ports }
     }
+
+    /// Where a connection is kept at hand.
+    #[inline]
+    fn place(&self) -> usize {
+        let mixed = (self.ports ^ self.low as u64 ^ (self.high as u64).rotate_left(32)).wrapping_mul(MIX);
+        (mixed >> (64 - AT_HAND.ilog2())) as usize
+    }
 }
+
+/// Connections that are found by a comparison; a power of two. Others are found in the index.
+const AT_HAND: usize = 1024;
+/// An odd number whose bits look random, of the golden ratio.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The flows that are watched, at most so many.
 #[derive(Debug)]
@@ -111,16 +125,16 @@ pub struct Table {
     most: usize,
     index: HashMap<Key, u32, foldhash::fast::RandomState>,
     connections: Vec<Connection>,
-    /// The connection of the last packet.
-    last: Option<(Key, u32)>,
+    /// Connections that had packets lately, by [`Key::place`].
+    at_hand: Box<[Option<(Key, u32)>]>,
     /// Packets of connections for which there was no room.
     pub untracked: u64,
 }
 
 impl Table {
     pub fn new(rule: Rule, most: usize) -> Table {
-        let index = HashMap::default();
-        Table { rule, most, index, connections: Vec::new(), last: None, untracked: 0 }
+        let (index, at_hand) = (HashMap::default(), vec![None; AT_HAND].into());
+        Table { rule, most, index, connections: Vec::new(), at_hand, untracked: 0 }
     }
 
     /// How full it is: connections, and the most that there may be.
@@ -133,7 +147,7 @@ impl Table {
         let before = self.connections.len();
         self.connections.retain(|one| one.flows.iter().any(|flow| flow.packets > 0 && flow.last >= since));
         if self.connections.len() < before {
-            self.last = None;
+            self.at_hand.fill(None);
             self.index.clear();
             for (at, one) in self.connections.iter().enumerate() {
                 let key = Key::new(&one.ends, matches!(one.state, State::Tcp(_)));
@@ -146,17 +160,18 @@ impl Table {
     #[inline]
     fn find(&mut self, ends: &[Endpoint; 2], tcp: bool) -> Option<u32> {
         let key = Key::new(ends, tcp);
-        if let Some((last, at)) = self.last
-            && last == key
+        let place = key.place();
+        if let Some((there, at)) = &self.at_hand[place]
+            && *there == key
         {
-            return Some(at);
+            return Some(*at);
         }
         let at = match self.index.get(&key) {
             Some(at) => *at,
             None if self.connections.len() >= self.most => return None,
             None => self.add(key, *ends, tcp),
         };
-        self.last = Some((key, at));
+        self.at_hand[place] = Some((key, at));
         Some(at)
     }
 
@@ -170,6 +185,7 @@ impl Table {
     }
 
     /// A packet; gives the round-trip time that it ends.
+    #[inline]
     pub fn packet(&mut self, packet: &Seen) -> Option<Sample> {
         let turned = packet.from > packet.to;
         let direction = usize::from(turned);

@@ -23,6 +23,7 @@ pub struct Sent {
 }
 
 impl super::Sent for Sent {
+    #[inline]
     fn sent(&mut self, time: u64, packet: &Tcp) {
         if packet.length() == 0 || packet.has(flag::RST) {
             return;
@@ -49,6 +50,7 @@ impl super::Sent for Sent {
         }
     }
 
+    #[inline]
     fn came(&mut self, time: u64, packet: &Tcp) -> Option<u64> {
         if !packet.has(flag::ACK) || packet.has(flag::RST) || !self.known {
             return None;

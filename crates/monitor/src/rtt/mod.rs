@@ -53,6 +53,7 @@ pub enum Tracker {
     Timestamps(Box<[timestamps::Sent; 2]>),
 }
 
+#[inline]
 fn step<S: Sent>(both: &mut [S; 2], direction: usize, time: u64, packet: &Tcp) -> Option<u64> {
     let sample = both[1 - direction].came(time, packet);
     both[direction].sent(time, packet);
@@ -70,6 +71,7 @@ impl Tracker {
     }
 
     /// A packet of a direction, 0 or 1; gives the round-trip time of what the other direction has sent.
+    #[inline]
     pub fn packet(&mut self, direction: usize, time: u64, packet: &Tcp) -> Option<u64> {
         match self {
             Tracker::Exact(both) => step(both, direction, time, packet),
@@ -81,6 +83,7 @@ impl Tracker {
 }
 
 /// How far `a` is behind `b`, in sequence numbers (RFC 9293 section 3.4).
+#[inline]
 pub fn after(a: u32, b: u32) -> i32 {
     a.wrapping_sub(b) as i32
 }

@@ -68,6 +68,7 @@ impl Sent {
 }
 
 impl super::Sent for Sent {
+    #[inline]
     fn sent(&mut self, time: u64, packet: &Tcp) {
         if packet.length() == 0 || packet.has(flag::RST) {
             return;
@@ -79,6 +80,7 @@ impl super::Sent for Sent {
         self.note(packet.seq, packet.end(), time);
     }
 
+    #[inline]
     fn came(&mut self, time: u64, packet: &Tcp) -> Option<u64> {
         if !packet.has(flag::ACK) || !self.known {
             return None;

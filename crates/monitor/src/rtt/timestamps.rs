@@ -15,6 +15,7 @@ pub struct Sent {
 }
 
 impl super::Sent for Sent {
+    #[inline]
     fn sent(&mut self, time: u64, packet: &Tcp) {
         let Some((value, _)) = packet.timestamps else { return };
         if packet.payload == 0 && !packet.has(flag::SYN) {
@@ -31,6 +32,7 @@ impl super::Sent for Sent {
         }
     }
 
+    #[inline]
     fn came(&mut self, time: u64, packet: &Tcp) -> Option<u64> {
         let (_, echo) = packet.timestamps?;
         if !packet.has(flag::ACK) {

@@ -22,6 +22,7 @@ pub struct Sent {
 }
 
 impl super::Sent for Sent {
+    #[inline]
     fn sent(&mut self, time: u64, packet: &Tcp) {
         if packet.length() == 0 || self.waiting.len() >= WAITING {
             return;
@@ -32,6 +33,7 @@ impl super::Sent for Sent {
         self.waiting.push_back(Segment { start: packet.seq, end: packet.end(), time });
     }
 
+    #[inline]
     fn came(&mut self, time: u64, packet: &Tcp) -> Option<u64> {
         let mut sent = None;
         if self.disordered == 0 {

@@ -65,6 +65,7 @@ impl Reader {
     }
 
     /// As [`Reader::next`]; the bytes are where they were read to.
+    #[inline]
     pub fn next_here(&mut self) -> Result<Option<(Packet, &[u8])>> {
         if self.source.cut.is_some() {
             return Ok(None);
@@ -96,31 +97,44 @@ fn header(source: &mut Source, swapped: bool, nanoseconds: bool) -> Result<Optio
     Ok(Some(Format::Pcap { swapped, nanoseconds, link_type }))
 }
 
+/// Bytes of a record's header.
+const HEAD: usize = 16;
+
+#[inline]
 fn record(
     source: &mut Source,
     swapped: bool,
     nanoseconds: bool,
     link_type: u32,
 ) -> Result<Option<(Packet, &[u8])>> {
-    let (head, got) = source.take(16)?;
-    match got {
-        Got::All => {}
-        Got::End => return Ok(None),
-        Got::Short => {
-            source.damaged("the file ends within the header of a packet".into());
-            return Ok(None);
-        }
-    }
-    let field = |at: usize| word(&head[at..], swapped);
-    let (seconds, part, captured, wire_len) = (field(0), field(4), field(8), field(12));
-    if captured > MAX_PACKET {
-        source.damaged(format!("a packet claims {captured} bytes, which cannot be"));
+    let there = source.there();
+    let whole = there.first_chunk::<HEAD>().is_some_and(|head| {
+        let captured = word(&head[8..], swapped);
+        captured <= MAX_PACKET && there.len() >= HEAD + captured as usize
+    });
+    if !whole && !next_record(source, swapped)? {
         return Ok(None);
     }
+    let Some(head) = source.there().first_chunk::<HEAD>() else { return Ok(None) };
+    let field = |at: usize| word(&head[at..], swapped);
+    let (seconds, part, captured, wire_len) = (field(0), field(4), field(8), field(12));
     let fraction = u64::from(part) * if nanoseconds { 1 } else { 1000 };
     let time = u64::from(seconds) * 1_000_000_000 + fraction;
     let packet = Packet { time, wire_len: wire_len.max(captured), link_type };
-    Ok(source.need_here(captured as usize, "a packet")?.map(|bytes| (packet, bytes)))
+    let bytes = source.pass(HEAD + captured as usize);
+    Ok(Some((packet, &bytes[HEAD..])))
+}
+
+/// Sees to it that a record is there to be taken, or notes why nothing more comes of this file.
+#[cold]
+fn next_record(source: &mut Source, swapped: bool) -> Result<bool> {
+    let Some(head) = source.look(HEAD, "the header of a packet")? else { return Ok(false) };
+    let captured = word(&head[8..], swapped);
+    if captured > MAX_PACKET {
+        source.damaged(format!("a packet claims {captured} bytes, which cannot be"));
+        return Ok(false);
+    }
+    Ok(source.look(HEAD + captured as usize, "a packet")?.is_some())
 }
 
 #[cfg(test)]

@@ -155,17 +155,31 @@ impl Source {
         }
     }
 
-    /// Takes so many bytes, or notes why nothing more comes of this file.
-    pub fn need_here(&mut self, count: usize, what: &str) -> Result<Option<&[u8]>> {
-        if self.end - self.at < count {
-            self.read(count)?;
-            if self.end - self.at < count {
+    /// What has been read and not been taken.
+    #[inline]
+    pub fn there(&self) -> &[u8] {
+        &self.buffer[self.at..self.end]
+    }
+
+    /// So many bytes, without taking them. None at the end of the file; within them, it notes that.
+    pub fn look(&mut self, count: usize, what: &str) -> Result<Option<&[u8]>> {
+        self.read(count)?;
+        let have = self.end - self.at;
+        if have < count {
+            if have > 0 {
                 self.damaged(format!("the file ends within {what}"));
-                return Ok(None);
             }
+            return Ok(None);
         }
+        Ok(Some(&self.buffer[self.at..self.at + count]))
+    }
+
+    /// Takes so many bytes of what is there.
+    #[inline]
+    pub fn pass(&mut self, count: usize) -> &[u8] {
+        let begin = self.at;
         self.at += count;
-        Ok(Some(&self.buffer[self.at - count..self.at]))
+        &self.buffer[begin..self.at]
     }
 
     pub fn damaged(&mut self, why: String) {
