@@ -1,10 +1,10 @@
 """A tap: a switch without a link of its own sees what goes over a link, and nobody else notices."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-from scapy.layers.inet import IP
+from scapy.layers.inet import IP, TCP
 from scapy.utils import rdpcap
 
 from live import needs_iperf3, needs_namespaces, untimed
@@ -79,7 +79,40 @@ def test_taps_that_make_no_sense_are_refused() -> None:
         net.tap(link, a)  # type: ignore[arg-type]
     with pytest.raises(TidegateError, match="port 6 for both directions"):
         net.tap(link, monitor, reverse=6)
+    with pytest.raises(TidegateError, match="every is 0; give the number of seconds"):
+        net.tap(link, monitor, every=0)
     net.tap(link, monitor)
     net.tap(link, monitor, forward=7, reverse=8)
     with pytest.raises(TidegateError, match=r"the tap of .*: monitor has a port 7 already"):
         net.run("1 ms", progress=False)
+
+
+def test_a_tap_shows_flows_in_turns(tmp_path: Path) -> None:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    link = net.link(a, b, rate="2 Mbit/s", delay="2 ms", queue="20 packets")
+    monitor = net.switch("monitor", MONITOR, cpu_port=64)
+    watcher = Watcher()
+    net.control(watcher, monitor)
+    net.tap(link, monitor, every=3)
+    file = tmp_path / "b.pcap"
+    net.capture(link, b, file)
+    for number in range(2):
+        net.tcp(a, b, start=f"{100 + number} ms", size="300 kB")
+    net.udp(a, b, rate="100 kbit/s", start="1 s", stop="3500 ms")
+    net.run("4 s", progress=False)
+    shown = Counter[str]()
+    expected = []
+    for packet in rdpcap(str(file)):
+        if packet[IP].src != "10.0.0.1":
+            continue
+        # Flows have the ports from 10 000 on, in order; UDP's is the first of its kind.
+        number = packet[IP].payload.sport - 10_000
+        ends = packet.haslayer(TCP) and packet[TCP].flags & "SFR"
+        if ends or (int(packet.time) + number) % 3 == 0:
+            expected.append(bytes(packet))
+            shown["ends" if ends else f"{packet[IP].payload.name} {number}"] += 1
+    assert watcher.seen[6] == expected
+    assert shown["ends"] == 4
+    assert all(shown[flow] > 20 for flow in ("TCP 0", "TCP 1"))
+    assert shown["UDP 0"] > 3

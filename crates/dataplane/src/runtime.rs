@@ -299,8 +299,8 @@ impl Pipeline {
         packet
     }
 
-    /// Memory for a packet.
-    fn spare(&mut self) -> Box<Written> {
+    /// Memory for a packet, of one that was dropped if there is.
+    pub fn spare(&mut self) -> Box<Written> {
         self.packets.pop().unwrap_or_default()
     }
 

@@ -125,7 +125,9 @@ impl Network {
     /// Whether a tap of the switch has the number.
     pub(crate) fn has_tap(&self, node: NodeId, number: u32) -> bool {
         let switch = self.nodes[node.0 as usize].switch;
-        self.watchers.iter().any(|watcher| watcher.taps.contains(&(switch, number)))
+        self.watchers
+            .iter()
+            .any(|watcher| watcher.taps.iter().any(|tap| (tap.switch, tap.number) == (switch, number)))
     }
 
     fn port(&mut self, from: NodeId, to: NodeId, link: Link, [number, to_port]: [u32; 2]) -> PortId {

@@ -9,6 +9,8 @@ use std::io::{self, BufWriter, Write};
 
 use wire::packet::Written;
 
+use crate::tap::Tap;
+
 /// Where a capture goes.
 pub type Sink = Box<dyn Write + Send + Sync>;
 
@@ -95,6 +97,5 @@ impl Capture {
 pub(crate) struct Watcher {
     /// Number of a capture.
     pub capture: Option<u32>,
-    /// Switches, and the number of the port by which each gets a copy.
-    pub taps: Vec<(u32, u32)>,
+    pub taps: Vec<Tap>,
 }

@@ -112,16 +112,19 @@ impl Network {
 
     /// A copy of a packet with all of its headers, for a capture.
     pub(crate) fn copy_bytes(&self, slot: &Slot) -> Written {
-        let mut copy = match &slot.packet {
-            Packet::Bytes(written) => written.as_deref().cloned().unwrap_or_default(),
-            fields => {
-                let mut copy = Written::default();
-                copy.set_packet(&self.addresses(slot), fields);
-                copy
-            }
-        };
+        let mut copy = Written::default();
+        self.copy_to(slot, &mut copy);
         copy.write_rest();
         copy
+    }
+
+    /// Makes a copy of a packet, with as much of its headers written as the packet has.
+    pub(crate) fn copy_to(&self, slot: &Slot, copy: &mut Written) {
+        match &slot.packet {
+            Packet::Bytes(Some(written)) => copy.copy_from(written),
+            Packet::Bytes(None) => copy.set_bytes(&[], 0),
+            fields => copy.set_packet(&self.addresses(slot), fields),
+        }
     }
 
     /// Those of a packet that is fields.

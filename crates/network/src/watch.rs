@@ -8,6 +8,7 @@ use crate::network::Network;
 use crate::node::NO_HOST;
 use crate::pool::PacketId;
 use crate::port::{NO_CAPTURE, PortId};
+use crate::tap::Tap;
 
 impl Network {
     /// Captures what goes over a port from now on, both ways: of each packet its first `snap` bytes.
@@ -109,8 +110,14 @@ impl Network {
             self.capture_come(capture, id);
         }
         for tap in 0..self.watchers[watcher as usize].taps.len() {
-            let (switch, number) = self.watchers[watcher as usize].taps[tap];
-            let written = Box::new(self.copy_bytes(self.packets.get(id)));
+            let tap = self.watchers[watcher as usize].taps[tap];
+            if !self.shows(tap, id) {
+                continue;
+            }
+            let Tap { switch, number, .. } = tap;
+            let Some(node) = &mut self.switches[switch as usize] else { continue };
+            let mut written = node.switch.spare();
+            self.copy_to(self.packets.get(id), &mut written);
             let copy = self.packets.reserve(NO_HOST, 0, written.size());
             self.packets.get_mut(copy).packet.put(written);
             self.deliver_to_switch(switch, number, copy);

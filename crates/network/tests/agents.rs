@@ -575,8 +575,8 @@ fn a_link_does_not_take_the_port_of_a_tap() {
     let Path3 { net, ports: [.., r_b, b_r], .. } = &mut path;
     let monitor = net.switch("monitor", program("crates/network/tests/data/monitor.p4"), 1, Some(64));
     let router = net.router("r2");
-    net.tap(*r_b, monitor, 6).unwrap();
-    net.tap(*b_r, monitor, 0).unwrap();
+    net.tap(*r_b, monitor, 6, 1).unwrap();
+    net.tap(*b_r, monitor, 0, 1).unwrap();
     let link = Link::new(Rate::from_mbps(20), Time::ZERO);
     let mut refused = |number| {
         let made = net.link_at(monitor, router, link.clone(), link.clone(), [number, None]);
@@ -599,10 +599,10 @@ fn a_tap_sees_what_a_capture_there_has() {
         // A switch without any link that sends all that it gets to its controller.
         let monitor = net.switch("monitor", program("crates/network/tests/data/monitor.p4"), 1, Some(64));
         if tapped {
-            net.tap(*r_b, monitor, 6).unwrap();
-            net.tap(*b_r, monitor, 7).unwrap();
-            assert!(net.tap(*b_r, monitor, 7).is_err());
-            let why = net.tap(*b_r, *host, 7).unwrap_err().to_string();
+            net.tap(*r_b, monitor, 6, 1).unwrap();
+            net.tap(*b_r, monitor, 7, 1).unwrap();
+            assert!(net.tap(*b_r, monitor, 7, 1).is_err());
+            let why = net.tap(*b_r, *host, 7, 1).unwrap_err().to_string();
             assert_eq!(why, "a is not a P4 switch; a tap needs one");
         }
         let flow = path.tcp(Some(300_000));

@@ -290,10 +290,10 @@ impl Simulation {
         self.with(py, |network| network.end_capture(port)).map_err(refused)
     }
 
-    /// A copy of each packet that comes over a port's wire goes into a switch, by its port of this number.
-    fn tap(&self, py: Python<'_>, port: u32, switch: u32, number: u32) -> PyResult<()> {
+    /// A copy of each packet that comes over a port's wire goes into a switch, by its port of this number; a flow's in one of `every` seconds.
+    fn tap(&self, py: Python<'_>, port: u32, switch: u32, number: u32, every: u32) -> PyResult<()> {
         let (port, switch) = (self.port(port)?, self.node(switch)?);
-        self.with(py, |network| network.tap(port, switch, number)).map_err(refused)
+        self.with(py, |network| network.tap(port, switch, number, every)).map_err(refused)
     }
 
     /// Writes out what was captured until now; gives for each capture what went wrong, if anything did.

@@ -424,6 +424,12 @@ impl Switch {
         self.packet_ins.pop_front()
     }
 
+    /// Memory for a packet, of one that was dropped if there is.
+    #[inline]
+    pub fn spare(&mut self) -> Box<Written> {
+        self.pipeline.spare()
+    }
+
     /// Gives a packet's memory back.
     pub fn recycle(&mut self, packet: Box<Written>) {
         self.pipeline.release(packet);

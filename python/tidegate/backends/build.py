@@ -62,11 +62,11 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
         if (router, over) in outside:
             continue
         core.set_route(router.number, to.number, ports[over.number][0 if over.a is router else 1])
-    for link, switch, forward, reverse in network.taps:
+    for link, switch, forward, reverse, every in network.taps:
         try:
             for tapped, number in zip(ports[link.number], (forward, reverse), strict=True):
                 if number is not None:
-                    core.tap(tapped, switch.number, number)
+                    core.tap(tapped, switch.number, number, every)
         except TidegateError as error:
             raise TidegateError(f"the tap of {link.name}: {error}") from None
     for node in network.nodes:

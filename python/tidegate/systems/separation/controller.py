@@ -120,6 +120,8 @@ class SeparationController(Controller):
     """Part of the link's rate above which a UDP flow is policed; `None`: never."""
     ready: Callable[[], None] | None = None
     """Called at the start of each run."""
+    every: int = 1
+    """The monitor sees a flow in one of so many seconds (`Network.tap`): what it counts is multiplied."""
     retries: int = 5
     """How often in a row a router may refuse a plan, or not answer: until then it keeps its last plan, and the next round tries again."""
     known: dict[FiveTuple, _Flow] = field(default_factory=dict, repr=False)
@@ -147,7 +149,7 @@ class SeparationController(Controller):
         self._begin()
 
     def _begin(self) -> None:
-        self.flows, self.known, self.plan = Flows(), {}, None
+        self.flows, self.known, self.plan = Flows(self.every), {}, None
         self.failures = 0
         self._classifier = Classifier(self.classes, self.by_fit)
 
@@ -174,7 +176,7 @@ class SeparationController(Controller):
         switch.state_reset()
         for port, what in self.taps.entries().items():
             switch.table_add("taps", [port], "sees", [what])
-        switch.register_write("long_bytes", [units.size(self.long_bytes)])
+        switch.register_write("long_bytes", [units.size(self.long_bytes) // self.every])
         switch.register_write("idle_time", [60_000_000])
         switch.register_write("waiting_time", [WAITING_US])
 

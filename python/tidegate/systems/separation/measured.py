@@ -102,9 +102,10 @@ GROWING = 1.03
 
 
 class Flows:
-    """The monitor's flows, by place."""
+    """The monitor's flows, by place. It sees each in one of `every` seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, every: int = 1) -> None:
+        self._every = every
         self.by_place: dict[int, Measured] = {}
         self._before: Columns | None = None
         self._sketch: npt.NDArray[np.int64] | None = None
@@ -136,11 +137,13 @@ class Flows:
         before, self._sketch = self._sketch, row
         changed = int(np.count_nonzero(row if before is None else row != before))
         cells = len(row)
-        return -cells * math.log(1 - min(changed, cells - 1) / cells)
+        return -cells * math.log(1 - min(changed, cells - 1) / cells) * self._every
 
     def read(self, now: int, switch: SwitchApi) -> list[Measured]:
         """Read all registers; give the flows that were active within `RATE_OVER_S` and have not ended."""
         columns: Columns = {name: switch.register_read(name).astype(np.int64) for name in _READ}
+        for counted in ("bytes", "offered"):
+            columns[counted] *= self._every
         before = self._before or {name: np.zeros_like(column) for name, column in columns.items()}
         took = max(now - self._at, 1)
         for one in self.by_place.values():

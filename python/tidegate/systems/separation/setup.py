@@ -30,8 +30,13 @@ def program(flow_bits: int = 12, packet_bits: int = 16, sketch_bits: int = 14) -
     return compile_p4(Path(__file__).with_name("monitor.p4"), defines=sizes)
 
 
-def monitor(network: Network, name: str, before: Link, after: Link, into: Node, **sizes: int) -> Switch:
-    """Add a monitor that sees two links: `before`, by which packets come to the router `into`, and `after`, by which they leave it."""
+def monitor(
+    network: Network, name: str, before: Link, after: Link, into: Node, *, every: int = 1, **sizes: int
+) -> Switch:
+    """Add a monitor that sees two links: `before`, by which packets come to the router `into`, and `after`, by which they leave it.
+
+    `every` is that of `Network.tap`: a flow is seen in one of so many seconds.
+    """
     if into not in (before.a, before.b) or into not in (after.a, after.b):
         raise TidegateError(
             f"{into.name} is not between {before.name} and {after.name}; give the router between the taps"
@@ -39,10 +44,20 @@ def monitor(network: Network, name: str, before: Link, after: Link, into: Node, 
     switch = network.switch(name, program(**sizes), clock="1 us")
     forth, back = PORTS.before
     arrives = before.b is into
-    network.tap(before, switch, forward=forth if arrives else back, reverse=back if arrives else forth)
+    network.tap(
+        before,
+        switch,
+        forward=forth if arrives else back,
+        reverse=back if arrives else forth,
+        every=every,
+    )
     leaves = after.a is into
     network.tap(
-        after, switch, forward=PORTS.after if leaves else None, reverse=None if leaves else PORTS.after
+        after,
+        switch,
+        forward=PORTS.after if leaves else None,
+        reverse=None if leaves else PORTS.after,
+        every=every,
     )
     return switch
 
@@ -57,6 +72,7 @@ def separation(
     buffer: units.Size,
     sizes: dict[str, int] | None = None,
     most_queues: int = PORT_QUEUES,
+    every: int = 1,
     **options: Any,
 ) -> SeparationController:
     """Separate the flows that a plain router sends over the link `after`; they come to it by the link `before`.
@@ -71,7 +87,7 @@ def separation(
     taps = Taps(PORTS.before, PORTS.after, wire.delay + packet_ps)
     # Rates are of IP packets of the full size.
     rate = wire.rate * wire.mtu // (wire.mtu + wire.framing)
-    options = {"rate": rate, **options}
+    options = {"rate": rate, "every": every, **options}
     controller = SeparationController(simulated, taps, ready=simulated.begin, **options)
-    network.control(controller, monitor(network, name, before, after, router, **(sizes or {})))
+    network.control(controller, monitor(network, name, before, after, router, every=every, **(sizes or {})))
     return controller

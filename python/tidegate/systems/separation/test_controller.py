@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate._core import TidegateError
-from tidegate.network import FiveTuple
+from tidegate.network import FiveTuple, Network
 from tidegate.systems.separation import shares
 from tidegate.systems.separation.buffers import MTU, stanford
 from tidegate.systems.separation.classes import Classifier, breaks, goodness_of_fit
 from tidegate.systems.separation.controller import SeparationController, Taps
 from tidegate.systems.separation.measured import Measured
 from tidegate.systems.separation.routers import Plan
+from tidegate.systems.separation.setup import separation
 from tidegate.units import PS_PER_S
 
 LINK = 100_000_000
@@ -300,3 +301,34 @@ def test_no_weights_beyond_those_there_are() -> None:
         shares.weights("none", [0], [1.0])  # type: ignore[arg-type]
     with pytest.raises(TidegateError, match="not negative"):
         shares.max_min(1, [-1.0])
+
+
+def test_flows_that_are_seen_in_turns_have_their_classes_and_rates() -> None:
+    net = Network()
+    s1, r1, r2 = (net.router(name) for name in ("s1", "r1", "r2"))
+    before = net.link(s1, r1, rate="1 Gbit/s", delay="10 us")
+    after = net.link(r1, r2, rate="40 Mbit/s", delay="10 us")
+    rtts_ms = (10, 12, 80, 90)
+    for number, rtt_ms in enumerate(rtts_ms):
+        a, b = net.host(f"a{number}"), net.host(f"b{number}")
+        net.link(a, s1, rate="1 Gbit/s", delay="10 us")
+        net.link(b, r2, rate="1 Gbit/s", delay=f"{rtt_ms / 2} ms")
+        net.tcp(a, b)
+    controller = separation(
+        net,
+        "monitor",
+        r1,
+        before,
+        after,
+        buffer="200 kB",
+        classes=2,
+        long_bytes="1 MB",
+        period="2 s",
+        every=2,
+    )
+    net.run("14 s", progress=False)
+    classes = controller.classes_now()
+    assert [classes[net.five_tuple(flow)] for flow in net.flows] == [0, 0, 1, 1]
+    rates = [one.rate_bps for one in controller.flows.by_place.values()]
+    # What was seen in one second of two, twice.
+    assert sum(rates) == pytest.approx(40e6 * 1500 / 1514, rel=0.1)

@@ -146,6 +146,7 @@ class Bed:
     rate_mbps: float
     load: float
     end_s: float
+    every: int = 1
 
     def network(self, seed: int) -> Network:
         """Hosts in pairs, the tapped link, the congested link, and the flows of a seed."""
@@ -182,7 +183,8 @@ class Bed:
         )
         if kind in ("rtt", "hash", "split"):
             self._separate(net, (r1, before, after), size, int(part), kind, flows)
-        net.record(f"{max(STEP_S, self.end_s / 2000)} s", [after])
+        # Each sample has all flows: as many rows for any number of them.
+        net.record(f"{max(STEP_S, self.end_s / 2000 * max(1.0, self.flows / 300))} s", [after])
         return net
 
     def _at_once(self, flows: Workload) -> int:
@@ -215,7 +217,8 @@ class Bed:
             classify_by="hash" if kind == "hash" else "rtt",
             buffers="split" if kind == "split" else "stanford",
             long_bytes=round(LONG_MB * 1e6 * self.rate_mbps / 1e3),
-            period="1 s",
+            period=f"{self.every} s",
+            every=self.every,
         )
         if kind != "hash":
             monitor = next(node for node in net.nodes if isinstance(node, Switch))
@@ -310,7 +313,8 @@ def fct(
     arrivals: Annotated[tuple[str, ...], OneOf(ARRIVALS)] = ("once", "0.8"),
     flows: Number = 300,
     rate_mbps: Annotated[float, AtLeast(10.0)] = 100.0,
-    most_times: Annotated[float, AtLeast(1.0)] = 1.5,
+    most_times: Annotated[float, AtLeast(0.1)] = 1.5,
+    monitor_every: Annotated[int, AtLeast(1, 10)] = 1,
 ) -> Plan:
     """Completion times of long flows with round-trip times of 1 to 224 ms: queues by RTT, by hash, by flow, and one queue (Fig. 5)."""
     cases = []
@@ -322,7 +326,7 @@ def fct(
                 mean = (high - low) / np.log(high / low)
                 drained = flows * mean * 8 * (MTU + FRAMING) / PAYLOAD / (rate_mbps * 1e6)
                 end_s = float(np.ceil(most_times * drained / (load or 1.0)))
-                bed = Bed(contender, control, flows, rate_mbps, load, end_s)
+                bed = Bed(contender, control, flows, rate_mbps, load, end_s, monitor_every)
                 name = f"{control}-{contender}-{'once' if load == ONCE else load}"
                 cases.append(Case(name, bed.network, f"{end_s:g} s", bed.row))
     return Plan(cases, _claims, _draw)
