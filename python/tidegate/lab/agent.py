@@ -6,6 +6,7 @@ import os
 import selectors
 import time
 import traceback
+from array import array
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
@@ -21,6 +22,8 @@ from tidegate.lab.messages import (
     FlowPlan,
     FlowReport,
     Go,
+    Look,
+    Looked,
     MakeLinks,
     Prepare,
     Ready,
@@ -112,6 +115,8 @@ class Agent:
         elif isinstance(message, Go):
             self._go(message)
             self._lab.send(None)
+        elif isinstance(message, Look):
+            self._lab.send(self._looked())
         elif isinstance(message, Finish):
             self._end()
             self._finish([], [])
@@ -186,6 +191,19 @@ class Agent:
         assert self._period is not None
         if not self._ended:
             self._loop.at(self._sampler.sample(self._period), self._sample)
+
+    def _looked(self) -> Looked:
+        began = time.monotonic_ns()
+        sent, received = array("Q"), array("Q")
+        for now, flow, sends, info in self._sampler.look():
+            if sends:
+                sent.extend((flow, info.cwnd, info.srtt, info.retransmits))
+            else:
+                received.extend((flow, now, info.bytes_received))
+        for plan, end in self._receives:
+            if isinstance(end, traffic.UdpReceiver):
+                received.extend((plan.number, self._sampler.since_start(began), end.bytes))
+        return Looked(sent, received, time.monotonic_ns() - began)
 
     def _end(self) -> None:
         """Stop sending and sampling."""

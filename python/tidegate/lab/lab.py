@@ -7,7 +7,7 @@ import select
 import socket
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -15,7 +15,7 @@ from typing import Any
 
 from tidegate._core import TidegateError
 from tidegate.lab import names
-from tidegate.lab.messages import Failed, Ready
+from tidegate.lab.messages import Failed, Look, Looked, Ready
 
 SWITCH = "switch"
 # Setting up a host, or the end of iperf3, does not take so long on any machine.
@@ -35,6 +35,8 @@ class Lab:
         self._shared = shared
         self._agents: dict[str, Connection] = {}
         self._pids: dict[str, int] = {}
+        self._looking: set[str] = set()
+        """Agents that have been asked to look and have not answered."""
 
     def __enter__(self) -> Lab:
         names.remove_dead()
@@ -107,12 +109,33 @@ class Lab:
                 self._agents[name].send(message)
         return {name: self._hear(name) for name in messages}
 
-    def _hear(self, name: str) -> Any:
+    def look(self, names: Iterable[str]) -> Iterator[tuple[str, Looked]]:
+        """Ask these agents what their flows are doing; give the answers that are there by now. Nothing waits."""
+        for name in names:
+            connection = self._agents[name]
+            try:
+                if name in self._looking:
+                    if not connection.poll(0):
+                        continue
+                    yield name, self._hear(name, looking=True)
+                connection.send(Look())
+            except BrokenPipeError:
+                raise self._end() from None
+            self._looking.add(name)
+
+    def _hear(self, name: str, *, looking: bool = False) -> Any:
         connection = self._agents[name]
         try:
-            if not connection.poll(PATIENCE_S):
-                raise TidegateError(f"the lab: {name} does not answer; the machine may be overloaded")
-            answer = connection.recv()
+            while True:
+                if not connection.poll(PATIENCE_S):
+                    raise TidegateError(f"the lab: {name} does not answer; the machine may be overloaded")
+                answer = connection.recv()
+                if not isinstance(answer, Looked):
+                    break
+                # Another request comes before its answer is taken.
+                self._looking.discard(name)
+                if looking:
+                    return answer
         except (EOFError, ConnectionResetError):
             raise self._end() from None
         if isinstance(answer, Failed):

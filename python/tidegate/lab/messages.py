@@ -162,6 +162,23 @@ class Go:
 
 
 @dataclass(frozen=True)
+class Look:
+    """For the agent of a host: answer with a `Looked` of what its ends of flows are doing."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What an agent's ends of flows are doing while the run goes on."""
+
+    sent: array[int]
+    """Rows of flow, cwnd in packets, smoothed RTT in microseconds, retransmits."""
+    received: array[int]
+    """Rows of flow, time, bytes."""
+    cost: int
+    """Nanoseconds that it took to look."""
+
+
+@dataclass(frozen=True)
 class Finish:
     """End the flows that still run, and answer with a `Report`."""
 

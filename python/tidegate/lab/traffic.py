@@ -279,7 +279,8 @@ class UdpReceiver:
     def __init__(self, plan: FlowPlan, loop: Loop) -> None:
         self._plan = plan
         self._loop = loop
-        self._bytes = 0
+        self.bytes = 0
+        """That have come."""
         self._datagrams = 0
         self._delay_sum = 0
         self._delay_max = 0
@@ -301,7 +302,7 @@ class UdpReceiver:
             count = batch.receive()
             self._datagrams += count
             for number in range(count):
-                self._bytes += batch.length(number)
+                self.bytes += batch.length(number)
                 came = batch.came(number)
                 if stamped and came is not None:
                     delay = max(0, came - _STAMP.unpack_from(batch.data, number * size)[1])
@@ -316,7 +317,7 @@ class UdpReceiver:
     def finish(self, sampler: Sampler) -> FlowReport | None:
         """The receiver's results."""
         self._read()
-        report = FlowReport(self._plan.number, bytes=self._bytes, datagrams=self._datagrams)
+        report = FlowReport(self._plan.number, bytes=self.bytes, datagrams=self._datagrams)
         if self._datagrams and self._plan.payload >= _STAMP.size:
             report.delay_sum, report.delay_max = self._delay_sum, self._delay_max
         self._loop.forget(self._socket)
