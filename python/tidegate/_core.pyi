@@ -171,8 +171,13 @@ class Simulation:
     def queue(self, port: int) -> dict[str, Any]: ...
     def wait_quantile(self, port: int, queue: int, share: float) -> int | None: ...
     def samples(self) -> tuple[list[Columns], list[Columns]]: ...
-    def snapshot(self, ports: Sequence[int]) -> tuple[Columns, Columns]:
-        """The flows that are under way and the queues of these ports as they are now: columns as `samples` has them."""
+
+class View:
+    """Somebody's view of some ports of a simulation and of its first flows, so many at most."""
+
+    def __new__(cls, simulation: Simulation, ports: Sequence[int], flows: int) -> View: ...
+    def look(self, flows: Sequence[int], most: int) -> list[tuple[str, bytes]]:
+        """Looks at these flows, and in turn at so many of all flows and of the ports. Gives columns: name, and values as 32-bit floats."""
 
 class HostAgents:
     """The agents of a simulation's hosts; rates in bit/s."""

@@ -25,6 +25,7 @@
 //! | `addresses` | which host and flow has which addresses and ports, so that packets become bytes and are read again |
 //! | `capture` | pcap files of what goes over a port |
 //! | `watch` | who sees what goes over a port |
+//! | `view` | what there is to show while it runs |
 //! | `tap` | copies of what goes over a link, for a switch |
 //! | `routers` | queues by class at the ports of plain routers |
 //! | `record` | samples and distributions |
@@ -62,6 +63,7 @@ mod run;
 mod sample;
 mod switches;
 mod tap;
+mod view;
 mod watch;
 mod wheel;
 mod workload;
@@ -79,4 +81,5 @@ pub use page::{Exchange, PageFlow, PageId};
 pub use port::{GilbertElliott, Link, PortId, QueueLimit, QueueStatistics};
 pub use record::{FlowSamples, Histogram, QueueSamples};
 pub use transport::udp::Pattern;
+pub use view::{FLOW_COLUMNS, PORT_COLUMNS, View};
 pub use workload::{Arrival, SizeDistribution, poisson};

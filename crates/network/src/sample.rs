@@ -3,7 +3,7 @@
 use crate::event::Event;
 use crate::network::Network;
 use crate::port::{Port, PortId};
-use crate::record::{FlowSamples, QueueSamples, Recorder};
+use crate::record::Recorder;
 
 impl Network {
     pub(crate) fn on_sample(&mut self, index: u32) {
@@ -11,14 +11,6 @@ impl Network {
         self.sample_into(&mut recorder);
         self.events.push(self.now + recorder.period, Event::Sample(index));
         self.recorders[index as usize] = recorder;
-    }
-
-    /// A sample of all TCP flows and of these ports' queues as they are now, which no recorder has.
-    pub fn snapshot(&mut self, ports: &[PortId]) -> (FlowSamples, QueueSamples) {
-        let ports = ports.iter().map(|p| p.0).collect();
-        let mut recorder = Recorder { flows: Some(FlowSamples::default()), ports, ..Recorder::default() };
-        self.sample_into(&mut recorder);
-        (recorder.flows.unwrap_or_default(), recorder.queues)
     }
 
     fn sample_into(&mut self, recorder: &mut Recorder) {

@@ -203,21 +203,3 @@ fn a_capture_that_is_ended_has_what_came_before() {
     assert_eq!(first.packets().len(), count);
     assert!(second.packets()[0].ns > 200_000_000);
 }
-
-#[test]
-fn a_snapshot_is_what_a_recorder_would_have() {
-    let mut net = Network::new(1);
-    let (a, b, [_, _, r_b, _]) = path(&mut net, Rate::from_mbps(20), Time::from_ms(5));
-    net.tcp(TcpFlow { start: Time::ZERO, ..TcpFlow::new(a, b, "reno") }).unwrap();
-    net.record(Time::from_ms(250), true, &[r_b]).unwrap();
-    net.run_until(Time::from_ms(500)).unwrap();
-    let (flows, queues) = net.snapshot(&[r_b]);
-    let (recorded_flows, recorded_queues) = net.recorded().next().unwrap();
-    let recorded_flows = recorded_flows.unwrap();
-    assert_eq!(recorded_flows.time.last(), Some(&Time::from_ms(500).as_ps()));
-    assert_eq!(flows.time, [Time::from_ms(500).as_ps()]);
-    assert_eq!(Some(&flows.cwnd[0]), recorded_flows.cwnd.last());
-    assert_eq!(Some(&flows.bytes_received[0]), recorded_flows.bytes_received.last());
-    assert_eq!(Some(&queues.packets[0]), recorded_queues.packets.last());
-    assert_eq!(recorded_queues.time.len(), 3);
-}

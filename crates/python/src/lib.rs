@@ -16,6 +16,7 @@ mod specs;
 mod target;
 mod tasks;
 mod values;
+mod view;
 
 use commands::Failure;
 use pyo3::prelude::*;
@@ -43,6 +44,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<replay::Replay>()?;
     m.add_class::<simulation::Simulation>()?;
     m.add_class::<agents::HostAgents>()?;
+    m.add_class::<view::View>()?;
     m.add_class::<target::Target>()?;
     m.add_class::<routers::RouterPort>()?;
     m.add_class::<monitor::InterfaceMonitor>()?;

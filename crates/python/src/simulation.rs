@@ -110,7 +110,7 @@ impl Simulation {
             .ok_or_else(|| refused(format!("there is no port {id}")))
     }
 
-    fn flow(&self, id: u32) -> PyResult<FlowId> {
+    pub(crate) fn flow(&self, id: u32) -> PyResult<FlowId> {
         self.ids
             .lock()
             .flows
@@ -425,13 +425,6 @@ impl Simulation {
             }
         });
         (flows, queues)
-    }
-
-    /// The flows that are under way and the queues of these ports as they are now: columns as `samples` has them.
-    fn snapshot(&self, py: Python<'_>, ports: Vec<u32>) -> PyResult<(Columns, Columns)> {
-        let ports: Vec<PortId> = ports.into_iter().map(|p| self.port(p)).collect::<PyResult<_>>()?;
-        let (flows, queues) = self.with(py, |network| network.snapshot(&ports));
-        Ok((flow_columns(&flows), queue_columns(&queues)))
     }
 }
 

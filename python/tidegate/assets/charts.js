@@ -38,7 +38,7 @@ class Chart {
     this.box = document.createElement("section");
     this.box.className = "chart";
     const head = document.createElement("h3");
-    head.textContent = unit ? `${title} (${unit})` : title;
+    head.textContent = head.title = unit ? `${title} (${unit})` : title;
     this.room = document.createElement("div");
     this.room.tabIndex = 0;
     this.room.setAttribute("role", "img");
@@ -66,6 +66,12 @@ class Chart {
       hooks: { setSelect: [(plot) => { if (plot.select.width > 0) this.zoomed = true; }] },
     }, this.data, this.room);
     this.plot.over.addEventListener("dblclick", () => { this.zoomed = false; });
+  }
+  rename(names, data) {
+    this.names = names; this.data = data;
+    const scale = this.zoomed ? { min: this.plot.scales.x.min, max: this.plot.scales.x.max } : null;
+    this.draw();
+    if (scale) { this.zoomed = true; this.plot.setScale("x", scale); }
   }
   set(data) {
     this.data = data;

@@ -1,9 +1,9 @@
-// The dashboard: what a finished or a running simulation has, from binary frames of a WebSocket. Every name goes into the page as text.
+// The dashboard: what a finished run or one that goes on has, from binary messages of a WebSocket. Every name goes into the page as text.
 "use strict";
 const one = (name) => document.getElementById(name);
-const SHOWN = 40, POINTS = 1200, LINES = 8;
-let about = {}, charts = [], history = null, columns = {}, header = {}, chosen = -1, order = { flows: ["", -1], queues: ["", -1], ports: ["", -1] };
-let socket = null, last = 0;
+const SHOWN = 40, POINTS = 1200, LINES = 8, KEPT = 64, TOO_MANY = 4001, CHOICE_MS = 2000, NOTES = 12;
+let about = {}, charts = [], history = null, columns = {}, header = {}, chosen = -1, order = { flows: ["", 1], queues: ["", 1], ports: ["", 1] };
+let socket = null, places = [], watched = "", drawing = false, listed = {};
 
 function element(tag, text, more = {}) {
   const made = document.createElement(tag);
@@ -12,141 +12,182 @@ function element(tag, text, more = {}) {
   return made;
 }
 
+// A name of any length and script: it has its own direction, and its end is cut off where there is no room.
+function nameCell(tag, text) { return element(tag, text, { class: "name", dir: "auto", title: text }); }
+
+function write(cell, text) { if (cell.written !== text) { cell.written = text; cell.textContent = text; } }
+
+// Rows that a message does not have are as they were.
 function read(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
-  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
   const found = {};
   let at = 4 + length;
-  for (const [name, count] of head.columns) { found[name] = new Float32Array(buffer, at, count); at += 4 * count; }
-  return [head, found];
+  for (const [name, count] of header.columns) { found[name] = new Float32Array(buffer, at, count); at += 4 * count; }
+  for (const [name, values] of Object.entries(found)) {
+    const kind = name.split(" ", 1)[0], rows = found[`${kind} at`];
+    if (name === `${kind} at`) continue;
+    if (!rows) columns[name] = values;
+    else {
+      columns[name] ??= new Float32Array((about[`${kind}s`] || []).length).fill(NaN);
+      for (let n = 0; n < rows.length; n++) columns[name][rows[n]] = values[n];
+    }
+  }
 }
 
-function begin() {
-  charts.forEach((chart) => chart.destroy());
-  charts = []; columns = {}; history = null; chosen = -1;
-  one("traced").hidden = true; one("noted").hidden = true;
-  one("title").textContent = about.title;
+function begin(said) {
+  const same = about.kind === "finished" && said.kind === "finished" && about.shown === said.shown && JSON.stringify(about.charts) === JSON.stringify(said.charts);
+  about = said; columns = {}; listed = {};
+  if (!same) {
+    charts.forEach((chart) => chart.destroy());
+    charts = []; history = null; chosen = -1; watched = "";
+    one("traced").hidden = true; one("noted").hidden = true;
+  }
+  one("title").textContent = one("title").title = about.title;
   document.title = `${about.title} - Tidegate`;
   one("controls").hidden = about.kind !== "running";
+  one("left-out").textContent = about.left_out || "";
   const several = (about.cases || []).length > 1;
   one("choice").hidden = !several;
   if (several) { one("case").replaceChildren(...about.cases.map((name) => element("option", name))); one("case").selectedIndex = about.shown; }
   topology();
 }
 
-// The largest series of a kind at each time, as they came; a series that was not among them is empty until then.
+// Series of a kind over time: the largest ones, since they were among them.
 class History {
-  constructor(place, title, unit, names) { Object.assign(this, { place, title, unit, names, times: [], rows: [], kept: [], chart: null, drawn: 0 }); }
+  constructor(place, title, unit, names) { Object.assign(this, { place, title, unit, names, times: [], series: new Map(), wanted: [], kept: [], chart: null, chosenAt: 0 }); }
   add(time, values) {
-    this.times.push(time); this.rows.push(values);
+    if (this.times.length && time <= this.times[this.times.length - 1]) return;
+    const first = chosen >= 0 && this.title === "Flow rate" ? [chosen] : [];
+    if (!this.wanted.length || performance.now() - this.chosenAt > CHOICE_MS || first.some((n) => !this.series.has(n))) {
+      this.wanted = largest(values, 4 * LINES, first);
+      this.chosenAt = performance.now();
+      for (const n of this.wanted) if (!this.series.has(n)) this.series.set(n, this.times.map(() => null));
+      for (const n of [...this.series.keys()]) if (this.series.size > KEPT && !this.wanted.includes(n)) this.series.delete(n);
+      this.kept = this.wanted.slice(0, LINES).sort((a, b) => a - b);
+    }
+    this.times.push(time);
+    for (const [n, line] of this.series) line.push(Number.isNaN(values[n]) ? null : values[n]);
     if (this.times.length > POINTS) { // Every other one of the older half.
       const keep = (_, at) => at >= POINTS / 2 || at % 2 === 0;
-      this.times = this.times.filter(keep); this.rows = this.rows.filter(keep);
+      this.times = this.times.filter(keep);
+      for (const [n, line] of this.series) this.series.set(n, line.filter(keep));
     }
   }
   draw() {
     if (this.times.length < 2) return;
-    const newest = this.rows[this.rows.length - 1];
-    if (!this.chart || performance.now() - this.drawn > 2000) {
-      const wanted = largest(newest, Math.min(LINES, this.names.length), chosen >= 0 && this.title === "Flow rate" ? [chosen] : []);
-      if (!this.chart || wanted.some((n, at) => n !== this.kept[at])) {
-        if (this.chart) this.chart.destroy();
-        this.kept = wanted; this.chart = null;
-      }
-      this.drawn = performance.now();
-    }
-    const data = [this.times, ...this.kept.map((n) => this.rows.map((row) => (n in row && !Number.isNaN(row[n]) ? row[n] : null)))];
-    if (this.chart) this.chart.set(data);
-    else { this.chart = new Chart(this.place, this.title, this.unit, this.kept.map((n) => this.names[n]), data); charts.push(this.chart); }
+    const data = [this.times, ...this.kept.map((n) => this.series.get(n))];
+    const names = this.kept.map((n) => this.names[n]);
+    if (this.chart && this.chart.names.join("\0") !== names.join("\0")) this.chart.rename(names, data);
+    else if (this.chart) this.chart.set(data);
+    else { this.chart = new Chart(this.place, this.title, this.unit, names, data); charts.push(this.chart); }
   }
 }
 
-function largest(values, count, first) {
-  const found = [];
-  for (let n = 0; n < values.length; n++) {
-    const value = Number.isNaN(values[n]) ? -1 : values[n];
+// The numbers of the largest of some values, those of `first` before them. NaN is less than all.
+function largest(values, count, first = [], way = -1, among = null) {
+  const found = [], size = among ? among.length : values.length;
+  for (let i = 0; i < size; i++) {
+    const n = among ? among[i] : i, value = Number.isNaN(values[n]) ? -Infinity : -way * values[n];
     if (found.length === count && value <= found[count - 1][0]) continue;
     let at = found.length;
     while (at > 0 && found[at - 1][0] < value) at--;
     found.splice(at, 0, [value, n]);
     if (found.length > count) found.pop();
   }
-  const chosen = found.map(([, n]) => n).filter((n) => !first.includes(n));
-  return [...first, ...chosen].slice(0, count).sort((a, b) => a - b);
+  return [...first, ...found.map(([, n]) => n).filter((n) => !first.includes(n))].slice(0, count);
 }
 
-function shownAll() {
-  if (about.kind === "finished") finished(); else running();
+function draw() {
+  drawing = false;
+  if (document.hidden || !header.columns) return;
+  if (about.kind === "finished") finished(); else if (history) running();
   const ports = about.kind === "switch";
   one("flowing").hidden = ports; one("porting").hidden = !ports;
   if (ports) rows("ports", about.ports, false); else rows("flows", about.flows || [], true);
   rows("queues", about.queues || [], false);
   paint();
+  watch();
+}
+
+function redraw() { if (!drawing) { drawing = true; requestAnimationFrame(draw); } }
+
+// What is shown is looked at each time; other flows of many have their turn.
+function watch() {
+  if (about.kind !== "running") return;
+  const flows = new Set([...(history?.["flow rate_mbps"].kept ?? []), ...(listed.flows ?? []).slice(0, SHOWN)]);
+  if (chosen >= 0) flows.add(chosen);
+  const list = [...flows].sort((a, b) => a - b);
+  if (list.join() !== watched) { watched = list.join(); say({ watch: list }); }
 }
 
 function finished() {
-  one("state").textContent = `${(about.flows || []).length} flows, ${(about.queues || []).length} queues`;
+  const runs = (about.cases || []).length, so = `${(about.flows || []).length} flows, ${(about.queues || []).length} queues`;
+  one("state").textContent = about.written ? runs ? `the run is being written, ${runs} done so far; this one: ${so}` : "the run is being written; none of its cases is done yet" : so;
   if (charts.length) return;
-  about.charts.forEach((chart, number) => {
+  (about.charts || []).forEach((chart, number) => {
     const data = [gaps(columns[`chart ${number} x`]), ...chart.names.map((_, at) => gaps(columns[`chart ${number} ${at}`]))];
     charts.push(new Chart(one("charts"), chart.title, chart.unit, chart.names, data));
   });
 }
 
+function histories() {
+  const place = one("charts");
+  return about.kind === "switch" ? {
+    "port rate_mbps": new History(place, "Port rate", "Mbit/s", about.ports), "port packets_per_s": new History(place, "Port packets", "packets/s", about.ports),
+    "queue packets": new History(place, "Queues", "packets", about.queues), notes: {},
+  } : {
+    "flow rate_mbps": new History(place, "Flow rate", "Mbit/s", about.flows), "queue packets": new History(place, "Queues", "packets", about.queues),
+    "queue delay_ms": new History(place, "Queue delay", "ms", about.queues), "queue rate_mbps": new History(place, "Link rate", "Mbit/s", about.queues), notes: {},
+  };
+}
+
 function running() {
-  if (!history) {
-    const place = one("charts");
-    history = about.kind === "switch" ? {
-      "port rate_mbps": new History(place, "Port rate", "Mbit/s", about.ports), "port packets_per_s": new History(place, "Port packets", "packets/s", about.ports),
-      "queue packets": new History(place, "Queues", "packets", about.queues), notes: {},
-    } : {
-      "flow rate_mbps": new History(place, "Flow rate", "Mbit/s", about.flows), "queue packets": new History(place, "Queues", "packets", about.queues),
-      "queue delay_ms": new History(place, "Queue delay", "ms", about.queues), "queue rate_mbps": new History(place, "Link rate", "Mbit/s", about.queues), notes: {},
-    };
-  }
   const state = header.ended ? "ended" : header.paused ? "paused" : "running";
   const until = about.until_s ? ` of ${shown(about.until_s)} s` : "";
-  one("state").textContent = `${state} at ${shown(header.t)} s${until}`;
-  one("pause").textContent = header.paused ? "Go on" : "Pause";
-  if (header.fresh) {
-    for (const name of Object.keys(history).filter((one) => one !== "notes")) {
-      history[name].add(header.t, columns[name].length > 400 ? sparse(columns[name]) : columns[name]);
-      history[name].draw();
-    }
-    for (const [name, value] of Object.entries(header.notes).slice(0, 12)) {
-      const note = history.notes[name] ??= new History(one("charts"), name, "", [name]);
-      note.add(header.t, [value]); note.draw();
-    }
-  }
+  one("state").textContent = `${state} at ${header.t == null ? 0 : +header.t.toFixed(6)} s${until}`;
+  write(one("pause"), header.paused ? "Go on" : "Pause");
+  one("pause").disabled = one("step").disabled = !!header.ended;
+  for (const [name, kind] of Object.entries(history)) if (name !== "notes" && columns[name]) kind.draw();
+  for (const note of Object.values(history.notes)) note.draw();
   const names = Object.keys(header.notes);
   one("noted").hidden = !names.length;
-  one("notes").replaceChildren(...names.map((name) => { const row = element("tr"); row.append(element("td", name), element("td", shown(header.notes[name]), { class: "n" })); return row; }));
+  const body = one("notes").tBodies[0];
+  while (body.rows.length > names.length) body.lastChild.remove();
+  names.forEach((text, at) => {
+    let row = body.rows[at];
+    if (!row || row.cells[0].textContent !== text) { const made = element("tr"); made.append(nameCell("td", text), element("td", "", { class: "n" })); if (row) row.replaceWith(made); else body.append(made); row = made; }
+    write(row.cells[1], shown(header.notes[text]));
+  });
   trace();
 }
 
-// Of many series only the largest are kept, and the chosen one: a row is an object then.
-function sparse(values) {
-  const kept = {};
-  for (const n of largest(values, 4 * LINES, chosen >= 0 ? [chosen] : [])) kept[n] = values[n];
-  return new Proxy(kept, { get: (target, name) => (name === "length" ? values.length : target[name] ?? NaN) });
+// What has come, whether it is drawn or not.
+function keep() {
+  if (about.kind === "finished") return;
+  history ??= histories();
+  for (const [name, kind] of Object.entries(history)) if (name !== "notes" && columns[name]) kind.add(header.t, columns[name]);
+  for (const [name, value] of Object.entries(header.notes).slice(0, NOTES)) (history.notes[name] ??= new History(one("charts"), name, "", [name])).add(header.t, [value]);
 }
 
+let traced = "";
 function trace() {
   const found = header.trace;
   one("traced").hidden = !found;
-  if (!found) return;
+  if (!found) { traced = ""; return; }
+  const text = JSON.stringify(found);
+  if (text === traced) return;
+  traced = text;
   one("chosen").textContent = about.flows[found.flow];
   one("problem").textContent = found.problem || (found.packets.length ? "" : "no packet yet");
-  const head = element("tr");
-  head.append(...["time (s)", "ports", "flags", "seq", "ack", "bytes", "ECN"].map((name) => element("th", name)));
-  one("packets").replaceChildren(head, ...found.packets.slice().reverse().map((packet) => {
+  one("packets").tBodies[0].replaceChildren(...found.packets.slice().reverse().map((packet) => {
     const row = element("tr");
     row.append(...packet.map((value, at) => element("td", at === 0 ? value.toFixed(6) : value ?? "", { class: typeof value === "number" ? "n" : "" })));
     return row;
   }));
 }
 
-// Some rows of a table, the largest of the chosen column first; the head stays, so that the focus does.
+// Some rows of a table, the largest of the chosen column first. Their order stays while somebody points at them or has the focus there.
 function rows(kind, names, choose) {
   const table = one(kind), prefix = `${kind.slice(0, -1)} `;
   const fields = Object.keys(columns).filter((name) => name.startsWith(prefix));
@@ -154,8 +195,8 @@ function rows(kind, names, choose) {
     table.dataset.fields = fields.join();
     const head = element("tr");
     ["", ...fields].forEach((field, at) => {
-      const cell = element("th", null, { scope: "col" }), button = element("button", at ? field.slice(prefix.length) : kind.slice(0, -1), { type: "button" });
-      button.addEventListener("click", () => { order[kind] = [field, order[kind][0] === field ? -order[kind][1] : -1]; shownAll(); });
+      const cell = element("th", null, { scope: "col" }), button = element("button", at ? titled(field.slice(prefix.length)) : kind.slice(0, -1), { type: "button" });
+      button.addEventListener("click", () => { order[kind] = [field, order[kind][0] === field ? -order[kind][1] : field ? -1 : 1]; delete listed[kind]; redraw(); });
       if (at) cell.className = "n";
       cell.dataset.field = field;
       cell.append(button); head.append(cell);
@@ -164,37 +205,52 @@ function rows(kind, names, choose) {
     top.append(head);
     table.replaceChildren(top, element("tbody"));
   }
-  const [field, way] = order[kind];
+  const [field, way] = order[kind], body = table.tBodies[0];
   table.querySelectorAll("th").forEach((cell) => { if (cell.dataset.field === field) cell.setAttribute("aria-sort", way > 0 ? "ascending" : "descending"); else cell.removeAttribute("aria-sort"); });
-  const wanted = choose ? one("find").value.toLowerCase() : "";
-  let found = [...names.keys()];
-  if (wanted) found = found.filter((n) => names[n].toLowerCase().includes(wanted));
-  const key = columns[field];
-  if (key) found.sort((a, b) => { const x = Number.isNaN(key[a]), y = Number.isNaN(key[b]); return x || y ? x - y : way * (key[a] - key[b]); });
-  if (choose) one("count").textContent = found.length > SHOWN ? `${SHOWN} of ${found.length} shown` : "";
-  const body = table.tBodies[0], lines = found.slice(0, SHOWN);
-  while (body.rows.length > lines.length) body.lastChild.remove();
-  lines.forEach((n, at) => {
+  const wanted = choose ? one("find").value.toLowerCase() : "", held = body.contains(document.activeElement) || body.matches(":hover");
+  if (!listed[kind] || listed[kind].wanted !== wanted || !held) {
+    let found = null;
+    if (wanted) { names.lower ??= names.map((name) => name.toLowerCase()); found = [...names.keys()].filter((n) => names.lower[n].includes(wanted)); }
+    const key = columns[field], count = found ? found.length : names.length;
+    listed[kind] = key ? largest(key, SHOWN, [], way, found) : Array.from({ length: Math.min(SHOWN, count) }, (_, at) => { const n = way > 0 ? at : count - 1 - at; return found ? found[n] : n; });
+    listed[kind].wanted = wanted;
+    if (choose) one("count").textContent = count > SHOWN ? `${SHOWN} of ${count} shown` : "";
+  }
+  while (body.rows.length > listed[kind].length) body.lastChild.remove();
+  listed[kind].forEach((n, at) => {
     let row = body.rows[at];
     if (!row) {
       row = element("tr"); body.append(row);
-      const cell = element("td");
-      if (choose && about.kind === "running") {
-        const button = element("button", "", { type: "button", class: "flow", title: "Show its packets" });
-        button.addEventListener("click", () => { chosen = chosen === Number(row.dataset.n) ? -1 : Number(row.dataset.n); say({ trace: chosen }); });
+      const cell = nameCell("td", "");
+      if (choose && (about.kind === "running" || about.kind === "live")) {
+        const button = element("button", "", { type: "button", class: "flow" });
+        button.addEventListener("click", () => { chosen = chosen === Number(row.dataset.n) ? -1 : Number(row.dataset.n); say({ trace: chosen }); redraw(); });
         cell.append(button);
       }
       row.append(cell, ...fields.map(() => element("td", "", { class: "n" })));
     }
-    row.dataset.n = n;
+    if (row.dataset.n !== String(n)) {
+      row.dataset.n = n;
+      row.cells[0].title = names[n];
+      (row.cells[0].firstElementChild ?? row.cells[0]).textContent = names[n];
+    }
     row.setAttribute("aria-selected", String(choose && n === chosen));
-    (row.cells[0].firstElementChild ?? row.cells[0]).textContent = names[n];
-    fields.forEach((name, number) => { row.cells[number + 1].textContent = shown(columns[name][n]); });
+    row.cells[0].firstElementChild?.setAttribute("aria-pressed", String(n === chosen));
+    fields.forEach((name, number) => write(row.cells[number + 1], shown(columns[name][n])));
   });
 }
 
+// `queue_delay_ms_p99` is "queue delay p99 (ms)".
+function titled(field) {
+  const units = { _mbps: "Mbit/s", _ms: "ms", _packets: "packets", _s: "s" };
+  for (const [end, unit] of Object.entries(units)) {
+    const at = field.indexOf(end);
+    if (at > 0 && (at + end.length === field.length || field[at + end.length] === "_")) return `${(field.slice(0, at) + field.slice(at + end.length)).replaceAll("_", " ")} (${unit})`;
+  }
+  return field.replaceAll("_", " ");
+}
+
 // Nodes between others are on an inner circle, hosts on an outer one beside the node that they are linked to.
-let places = [];
 function topology() {
   const nodes = about.nodes || [], links = about.links || [];
   const inner = [...nodes.keys()].filter((n) => nodes[n][1] !== "host"), outer = [...nodes.keys()].filter((n) => nodes[n][1] === "host");
@@ -211,15 +267,16 @@ function topology() {
   });
   round(inner.filter((n) => !places[n]), 0.12);
   one("topology").setAttribute("aria-label", `Topology: ${inner.length} switches and routers, ${outer.length} hosts, ${links.length} links`);
-  one("links").textContent = links.length ? about.kind === "switch" ? "Thick: busy port, of those with a rate." : "Thick: busy link. Coloured: its queue has packets or has dropped some." : "The run has no links.";
+  one("links").textContent = links.length ? about.kind === "switch" ? "Thick: busy port, of those with a rate." : "Thick: busy link. Coloured and dashed: its queue has packets or has dropped some." : "The run has no links.";
 }
 
 function paint() {
   const canvas = one("topology"), scale = devicePixelRatio || 1, wide = canvas.clientWidth, high = canvas.clientHeight;
-  canvas.width = wide * scale; canvas.height = high * scale;
-  const draw = canvas.getContext("2d");
-  draw.scale(scale, scale);
-  const at = (n) => [places[n][0] * (wide - 90) + 45, places[n][1] * (high - 30) + 15];
+  if (canvas.width !== Math.round(wide * scale) || canvas.height !== Math.round(high * scale)) { canvas.width = Math.round(wide * scale); canvas.height = Math.round(high * scale); }
+  const draw = canvas.getContext("2d"), soft = variable("--soft"), text = variable("--text"), back = variable("--back"), warm = colourOf(3), cold = colourOf(0);
+  draw.setTransform(scale, 0, 0, scale, 0, 0);
+  draw.clearRect(0, 0, wide, high);
+  const at = (n) => [places[n][0] * (wide - 90) + 45, places[n][1] * (high - 44) + 22];
   const ports = about.kind === "switch";
   const packets = ports ? [] : columns["queue packets"] || [], rate = columns[ports ? "port rate_mbps" : "queue rate_mbps"] || [], dropped = columns["queue dropped"] || [];
   const queue = new Map(((ports ? about.ports : about.queues) || []).map((name, number) => [name, number]));
@@ -228,17 +285,23 @@ function paint() {
     const share = Math.max(0, ...both.map((n) => (about.rates_mbps ? rate[n] / about.rates_mbps[n] : columns["queue utilisation"]?.[n]) || 0));
     const busy = about.kind !== "finished" ? both.some((n) => packets[n] > 0) : both.some((n) => dropped[n] > 0);
     draw.beginPath(); draw.moveTo(...at(a)); draw.lineTo(...at(b));
-    draw.lineWidth = 1 + 4 * Math.min(1, share); draw.strokeStyle = busy ? colourOf(3) : variable("--soft"); draw.stroke();
+    draw.lineWidth = 1 + 4 * Math.min(1, share); draw.strokeStyle = busy ? warm : soft; draw.setLineDash(busy ? [7, 4] : []); draw.stroke();
   });
+  draw.setLineDash([]);
   draw.font = "12px system-ui, sans-serif"; draw.textAlign = "center"; draw.textBaseline = "middle";
-  const small = (about.nodes || []).length > 60;
-  (about.nodes || []).forEach(([name, kind], n) => {
+  const nodes = about.nodes || [], named = nodes.length <= Math.min(60, wide / 14);
+  nodes.forEach(([, kind], n) => {
     const [x, y] = at(n);
-    draw.fillStyle = kind === "host" ? variable("--back") : colourOf(0); draw.strokeStyle = variable("--text"); draw.lineWidth = 1;
+    draw.fillStyle = kind === "host" ? back : cold; draw.strokeStyle = text; draw.lineWidth = 1;
     draw.beginPath();
-    if (kind === "host") draw.arc(x, y, small ? 3 : 5, 0, 7); else draw.rect(x - 7, y - 7, 14, 14);
+    if (kind === "host") draw.arc(x, y, named ? 5 : 3, 0, 7); else draw.rect(x - 7, y - 7, 14, 14);
     draw.fill(); draw.stroke();
-    if (!small || kind !== "host") { draw.fillStyle = variable("--text"); draw.fillText(name.slice(0, 24), x, y - 14 < 8 ? y + 15 : y - 14); }
+  });
+  nodes.forEach(([name, kind], n) => {
+    if (!named && kind === "host") return;
+    const [x, y] = at(n), letters = [...name], label = letters.length > 18 ? `${letters.slice(0, 17).join("")}…` : name, below = y < high / 2 === (kind === "host") ? -15 : 15;
+    draw.lineWidth = 3; draw.strokeStyle = variable("--panel"); draw.strokeText(label, x, y + below, 130);
+    draw.fillStyle = text; draw.fillText(label, x, y + below, 130);
   });
 }
 
@@ -250,13 +313,15 @@ function connect() {
   socket.binaryType = "arraybuffer";
   socket.addEventListener("open", () => { one("state").className = ""; one("state").textContent = "waiting for the run"; });
   socket.addEventListener("message", (event) => {
-    if (typeof event.data === "string") { about = JSON.parse(event.data); begin(); return; }
-    [header, columns] = read(event.data);
-    if (!document.hidden) { shownAll(); last = performance.now(); }
+    if (typeof event.data === "string") { begin(JSON.parse(event.data)); header = {}; redraw(); return; }
+    read(event.data);
+    keep();
+    redraw();
     document.documentElement.dataset.frames = Number(document.documentElement.dataset.frames ?? 0) + 1;
   });
-  socket.addEventListener("close", () => {
-    one("state").className = "bad"; one("state").textContent = "the connection is gone: the command has ended, or it runs under another address";
+  socket.addEventListener("close", (event) => {
+    one("state").className = "bad";
+    one("state").textContent = event.code === TOO_MANY ? "as many browsers as may show this page do so already; close one of them" : "the connection is gone: the command has ended, or it runs under another address";
     setTimeout(connect, 2000);
   });
 }
@@ -264,7 +329,8 @@ function connect() {
 one("pause").addEventListener("click", () => say({ pause: !header.paused }));
 one("step").addEventListener("click", () => say({ step: one("length").value }));
 one("case").addEventListener("change", () => say({ case: one("case").selectedIndex }));
-one("find").addEventListener("input", () => { if (header.columns) shownAll(); });
+one("find").addEventListener("input", redraw);
 addEventListener("resize", () => { if (places.length) paint(); });
+document.addEventListener("visibilitychange", redraw);
 isDark.addEventListener("change", () => { if (places.length) paint(); });
 connect();

@@ -8,6 +8,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, NoReturn, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from tidegate import _core
 from tidegate._core import TidegateError
 from tidegate.backends.build import Ports
@@ -25,16 +28,27 @@ from tidegate.specs import Wire
 # How often a run looks up: for Ctrl-C and the progress bar.
 SLICE_S = 0.05
 
+# And a run that is looked at.
+WATCHED_SLICE_S = 0.02
+
 Progress = Callable[[int, int], None]
+HostFlows = Callable[[], dict[str, npt.NDArray[np.float32]]]
+"""Flows of real hosts, as `view.frames` has them: those that something new is known of."""
 
 
 class Watcher(Protocol):
-    """Looks at simulations between their slices, as the dashboard does; it changes nothing of what comes of them."""
+    """Looks at runs between their slices, as the dashboard does; it changes nothing of what comes of them."""
 
     def begin(
-        self, network: Network, core: _core.Simulation, ports: Ports, notes: list[Note], until: int
+        self,
+        network: Network,
+        core: _core.Simulation,
+        ports: Ports,
+        notes: list[Note],
+        until: int,
+        hosts: HostFlows | None = None,
     ) -> None:
-        """A simulation begins; controllers' notes come to `notes`."""
+        """A run begins; controllers' notes come to `notes`. With `hosts` it is a live one."""
 
     def limit(self, now: int) -> int | None:
         """The time at which the next slice has to end at the latest."""
@@ -43,16 +57,16 @@ class Watcher(Protocol):
         """A slice has ended; the next one begins when this returns."""
 
     def end(self, now: int) -> None:
-        """The simulation has ended."""
+        """The run has ended."""
 
 
 watcher: Watcher | None = None
-"""Of the simulations of this process."""
+"""Of the runs of this process."""
 
 
 @contextmanager
 def watching(by: Watcher) -> Iterator[None]:
-    """While this lasts, simulations of this process are looked at."""
+    """While this lasts, runs of this process are looked at."""
     global watcher
     watcher = by
     try:
@@ -140,6 +154,7 @@ class SlicedClock:
         watcher: Watcher | None = None,
     ) -> None:
         self._watcher = watcher
+        self._slice_s = SLICE_S if watcher is None else WATCHED_SLICE_S
         self.now = core.now
         self._advance = advance
         self._until = until
@@ -160,9 +175,9 @@ class SlicedClock:
         if self._progress is not None and (whole or now > self._told + SLICE_S):
             self._progress(self._reached, self._until)
             self._told = now
-        if whole and now - began < SLICE_S / 2:
+        if whole and now - began < self._slice_s / 2:
             self._step = min(self._step * 2, self._until)
-        elif whole and now - began > SLICE_S * 2:
+        elif whole and now - began > self._slice_s * 2:
             self._step = max(1, self._step // 2)
         if self._watcher is not None:
             self._watcher.look(self._reached)

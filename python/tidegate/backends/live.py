@@ -25,6 +25,7 @@ from tidegate.hosts.real_agents import RealAgents
 from tidegate.lab import kernel
 from tidegate.lab.interfaces import HOST_INTERFACE
 from tidegate.lab.lab import SWITCH, Lab
+from tidegate.lab.looking import Flows
 from tidegate.lab.messages import Attach, Finish, Go, MakeLinks, Report, SetUp, SetUpRouter
 from tidegate.lab.plan import HostPlan, lacking, plan, router_plans
 from tidegate.lab.routers import RouterPlan, interface
@@ -127,7 +128,8 @@ def _run(
                     return reached
                 soon = min(end, reached + AGENTS_PERIOD)
 
-        by_slices = common.SlicedClock(core, advance, until, progress)
+        watcher = common.watcher
+        by_slices = common.SlicedClock(core, advance, until, progress, watcher)
         runner = common.runner(network, core, by_slices, notes, with_flows=False)
         agents.plan(runner)
         with (
@@ -141,10 +143,15 @@ def _run(
                 origin = clock.monotonic_ns() - core.now() // PS_PER_NS
                 real.begin(origin)
                 lab.ask_all(dict.fromkeys(names, Go(origin, until // PS_PER_NS)))
+                if watcher is not None:
+                    watcher.begin(network, core, ports, notes, until, Flows(lab, names).look)
                 with common.shown(progress):
                     runner.run(until)
             except KeyboardInterrupt:
                 interrupted = True
+            finally:
+                if watcher is not None:
+                    watcher.end(core.now())
             end = min(until, core.now())
             # Before the flows' ends say goodbye to each other.
             result = Result.of_network(network, core, ports, watched, notes, seed, interrupted)

@@ -12,7 +12,7 @@ import typer
 from tidegate._core import TidegateError
 from tidegate.cli.carrying import ClusterOption, ClusterSettings, carrying, processors
 from tidegate.cli.output import print_json, print_rows
-from tidegate.cli.reports import wait_for_interrupt, watched
+from tidegate.cli.reports import watched
 from tidegate.options import (
     FirstSeed,
     Json,
@@ -149,9 +149,7 @@ def run(
     cluster_options: ClusterSettings = None,
     view: Annotated[
         bool,
-        typer.Option(
-            "--view", help="Show the simulations in the browser while they run, one after the other."
-        ),
+        typer.Option("--view", help="Show the runs in the browser while they go on, one after the other."),
     ] = False,
     view_port: ViewPort = 0,
     as_json: Json = False,
@@ -187,10 +185,9 @@ def run(
         )
 
     if view and cluster is not None:
-        raise TidegateError("--view shows simulations of this process; leave out --cluster")
+        raise TidegateError("--view shows runs of this process; leave out --cluster")
     with ExitStack() as stack:
-        if view:
-            stack.enter_context(watched(backend, view_port))
+        stay = stack.enter_context(watched(view_port)) if view else None
         with carrying(name, cluster, cluster_options, estimate=not quick and backend == "sim") as carried:
             answer = experiments.run(
                 experiment,
@@ -205,9 +202,8 @@ def run(
                 executor=carried.executor,
                 live_profile=None if live_profile is None else live_profile.value,
             )
-        if view:
-            sys.stderr.write("the runs are done; Ctrl-C ends the page\n")
-            wait_for_interrupt()
+        if stay is not None:
+            stay()
     for warning in answer["warnings"]:
         sys.stderr.write(f"warning: {warning}\n")
     if as_json:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -54,36 +54,30 @@ def view(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")], view_port: ViewPort = 0
 ) -> None:
     """Show a run in the browser: a page on this machine, until Ctrl-C."""
-    from tidegate.view.finished import Finished
-    from tidegate.view.server import Server
+    from tidegate.view.finished import PERIOD_S, Finished
+    from tidegate.view.page import Page
 
-    with Server(Finished(folder), view_port) as server:
-        print(server.url, flush=True)
+    shown = Finished(folder)
+    with Page(view_port) as page:
+        print(page.url, flush=True)
         sys.stderr.write("Ctrl-C ends it\n")
-        wait_for_interrupt()
+        shown.begin(page)
+        page.stay(partial(shown.hear, page), PERIOD_S)
 
 
 @contextmanager
-def watched(backend: str, port: int) -> Iterator[None]:
-    """While this lasts, a page shows the simulations of this process."""
+def watched(port: int) -> Iterator[Callable[[], None]]:
+    """While this lasts, a page shows the runs of this process. Gives what keeps it until Ctrl-C when they are done."""
     from tidegate.backends import common
+    from tidegate.view.page import Page
     from tidegate.view.running import Running
-    from tidegate.view.server import Server
 
-    if backend != "sim":
-        raise TidegateError(
-            "--view is for the simulator; a live run shows its result with `tidegate view DIR`"
-        )
-    source = Running()
-    with Server(source, port) as server, common.watching(source):
-        sys.stderr.write(f"{server.url}\n")
-        yield
+    with Page(port) as page, common.watching(Running(page)):
+        sys.stderr.write(f"{page.url}\n")
 
+        def stay() -> None:
+            if not page.gone:
+                sys.stderr.write("the runs are done; Ctrl-C ends the page\n")
+            page.stay(lambda said: None)
 
-def wait_for_interrupt() -> None:
-    """Until Ctrl-C, SIGTERM or SIGHUP, which end the command in good order."""
-    try:
-        while True:
-            time.sleep(3600)
-    except KeyboardInterrupt:
-        return
+        yield stay

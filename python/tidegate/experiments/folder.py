@@ -159,7 +159,7 @@ class Work:
 
     def read_tables(self, runs: list[Run]) -> list[Run]:
         """The same runs, with their tables."""
-        return _with_tables(self.folder, runs)
+        return with_tables(self.folder, runs)
 
     def finish(
         self, answer: dict[str, Any], figure: bytes | None, report: str | None = None, *, table: bool = False
@@ -439,7 +439,7 @@ def _demand_tables(folder: Path, case: str, seed: int) -> None:
         raise _unreadable(folder, case, seed, error) from None
 
 
-def _complete(answer: dict[str, Any]) -> list[Run]:
+def complete(answer: dict[str, Any]) -> list[Run]:
     """The complete runs of a record, without their tables."""
     runs = []
     for (case, seed), rows in groupby(answer["rows"], key=lambda row: (row["case"], row["seed"])):
@@ -452,10 +452,11 @@ def _complete(answer: dict[str, Any]) -> list[Run]:
 
 def runs_of(folder: Path, answer: dict[str, Any]) -> list[Run]:
     """The complete runs of a folder, with their tables."""
-    return _with_tables(folder, _complete(answer))
+    return with_tables(folder, complete(answer))
 
 
-def _with_tables(folder: Path, runs: list[Run]) -> list[Run]:
+def with_tables(folder: Path, runs: list[Run]) -> list[Run]:
+    """The same runs of a folder, with their tables."""
     return [replace(one, tables=_tables(folder, one.case, one.seed)) for one in runs]
 
 
@@ -468,6 +469,15 @@ def interrupted(out: Path) -> Path:
         if (folder / RECORD).exists() and not is_whole(folder):
             return out if folder == place else folder
     raise TidegateError(f"{out} and {beside} hold no interrupted run; leave out --resume")
+
+
+def being_written(out: Path) -> Path | None:
+    """Where the run is, up to now, that a process is writing to `out`; `None` if none is."""
+    try:
+        parts = _parts(_resolved(out))
+    except TidegateError:
+        return None
+    return next((part / "run" for part in parts if _is_locked(part)), None)
 
 
 def resumed(folder: Path, answer: dict[str, Any]) -> list[Run]:
@@ -488,7 +498,7 @@ def resumed(folder: Path, answer: dict[str, Any]) -> list[Run]:
             raise TidegateError(
                 f"{folder} is a run with another {what}: {there.get(what)}; give the same, or leave out --resume to begin again"
             )
-    found = [one for one in _complete(there) if one.seed in answer["seeds"]]
+    found = [one for one in complete(there) if one.seed in answer["seeds"]]
     for one in found:
         _demand_tables(folder, one.case, one.seed)
     return found

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -201,6 +202,7 @@ def _run(
     from tidegate.control.files import load
     from tidegate.switch import controllers
     from tidegate.switch.running import LiveSwitch
+    from tidegate.view.page import Page
 
     if grpc_addr is None and (certificates != (None, None, None) or grpc_limit):
         raise TidegateError(
@@ -236,13 +238,14 @@ def _run(
             log.info("%s", note)
     with ExitStack() as stack:
         told = stack.enter_context(_until_told())
+        page = None if view_at is None else stack.enter_context(Page(view_at))
         stack.enter_context(live)
         if metrics_addr is not None:
             from tidegate.switch import metrics
 
-            page = metrics.serve(live, metrics_addr, insecure)
-            stack.callback(page.stop)
-            log.info("metrics at http://%s/metrics", page.address)
+            served = metrics.serve(live, metrics_addr, insecure)
+            stack.callback(served.stop)
+            log.info("metrics at http://%s/metrics", served.address)
         if made:
             stack.enter_context(controllers.Controlled(live, made, lambda: bool(told.end)))
         if grpc_addr is not None:
@@ -267,14 +270,11 @@ def _run(
         _ready()
         beats: list[Callable[[], None]] = []
         every_s = LOOK_S
-        if view_at is not None:
+        if page is not None:
             from tidegate.view import switching
-            from tidegate.view.server import Server as ViewServer
 
-            shown = switching.Switching(live, program.stem)
-            dashboard = stack.enter_context(ViewServer(shown, view_at))
-            log.info("dashboard at %s", dashboard.url)
-            beats.append(shown.update)
+            log.info("dashboard at %s", page.url)
+            beats.append(partial(switching.Switching(live, program.stem).update, page))
             every_s = switching.PERIOD_S
         if watch:
             from rich.console import Console

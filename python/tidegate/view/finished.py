@@ -1,51 +1,71 @@
-"""A finished run in the dashboard: its cases and seeds, each with its time series, flows and queues."""
+"""A run's folder in the dashboard: cases and seeds, each with its time series, flows and queues; of a run that is being written, those
+that are done.
+"""
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from tidegate._core import TidegateError
 from tidegate.experiments import folder
+from tidegate.experiments.plan import Run
 from tidegate.report.series import charts
-from tidegate.view.frames import pack
+from tidegate.view.page import Page
 
 FLOWS = ("start_s", "finish_s", "goodput_mbps", "retransmits", "timeouts", "completion_ms")
 QUEUES = ("packets", "dropped", "marked", "queue_delay_ms_mean", "queue_delay_ms_p99", "utilisation")
+PERIOD_S = 1.0
+"""Between two looks at a run that is being written."""
 
 
 class Finished:
-    """A run's folder. Raises `TidegateError` for one that holds no run."""
+    """Shows a run's folder."""
 
     def __init__(self, place: Path) -> None:
-        self._record = folder.read_record(place)
-        self._runs = folder.runs_of(place, self._record)
-        self._lock = threading.Lock()
+        """Raises `TidegateError` for a folder that holds no run, and to which none is being written."""
+        self._place = place
         self._shown = 0
-        self._made: tuple[int, dict[str, Any], bytes | None] | None = None
-        self._make()
+        self._read()
 
-    def _make(self) -> None:
+    def _read(self) -> None:
+        written = folder.being_written(self._place)
+        try:
+            record = folder.read_record(written or self._place)
+            runs = folder.complete(record)
+        except TidegateError:
+            # It has just been put in its place; or it has hardly begun.
+            if written is None:
+                raise
+            written = folder.being_written(self._place)
+            record = folder.read_record(written or self._place)
+            runs = folder.complete(record)
+        self._record, self._runs, self._from = record, runs, written or self._place
+        self._written = written is not None
+
+    def begin(self, page: Page) -> None:
+        """Show a case."""
         names = [f"{run.case}, seed {run.seed}" for run in self._runs]
+        backend = self._record.get("backend", "sim")
         about: dict[str, Any] = {
-            "title": f"{self._record['experiment']} ({self._record.get('backend', 'sim')})",
+            "title": f"{self._record['experiment']} ({backend})",
             "kind": "finished",
+            "written": self._written,
             "cases": names,
             "shown": self._shown,
         }
         if not self._runs:
-            self._made = (0, about, None)
+            page.begin(about)
+            page.show({}, {})
             return
-        tables = self._runs[self._shown].tables
+        tables = folder.with_tables(self._from, [self._runs[self._shown]])[0].tables
         flows, queues = tables["flows"], tables["queues"]
         about["flows"] = flows["label"].to_list()
         about["queues"] = [f"{q} [{n}]" if n else q for q, n in queues.select("queue", "number").rows()]
-        about["ends"] = [
-            list(pair) for pair in flows.select("source", "target").unique(maintain_order=True).rows()
-        ]
         about["nodes"], about["links"] = _topology(queues)
         found = charts(tables)
         about["charts"] = [
@@ -62,28 +82,24 @@ class Finished:
         for number, chart in enumerate(found):
             columns[f"chart {number} x"] = chart.time_s
             columns |= {f"chart {number} {at}": values for at, (_, values) in enumerate(chart.series)}
-        self._made = (self._shown, about, pack({"kind": "finished"}, columns))
+        page.begin(about)
+        page.show({}, columns)
 
-    def about(self) -> tuple[int, dict[str, Any]]:
-        """What is shown."""
-        with self._lock:
-            assert self._made is not None
-            return self._made[0], self._made[1]
-
-    def frame(self) -> tuple[int, bytes | None]:
-        """All of it."""
-        with self._lock:
-            assert self._made is not None
-            return self._made[0], self._made[2]
-
-    def command(self, said: dict[str, Any]) -> None:
-        """Show another case."""
-        number = said["case"]
-        if type(number) is not int or not 0 <= number < len(self._runs):
-            raise ValueError(number)
-        with self._lock:
-            self._shown = number
-            self._make()
+    def hear(self, page: Page, said: Mapping[str, Any]) -> None:
+        """Show another case if a reader asks for one; and what is new, of a run that is being written."""
+        if 0 <= said.get("case", -1) < len(self._runs):
+            self._shown = said["case"]
+            self.begin(page)
+        elif self._written:
+            before: tuple[Path, list[Run]] = (self._from, self._runs)
+            try:
+                self._read()
+            except TidegateError:
+                # Its process has been killed. What it had done is there.
+                self._written = False
+            if not self._written or (self._from, self._runs) != before:
+                self._shown = min(self._shown, max(0, len(self._runs) - 1))
+                self.begin(page)
 
 
 def _numbers(frame: pl.DataFrame, name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from tidegate import units
 from tidegate.switch.running import LiveSwitch
-from tidegate.view.frames import pack
+from tidegate.view.page import Page
 
 PERIOD_S = 0.1
 MOST_NOTES = 200
@@ -21,11 +20,9 @@ class Switching:
 
     def __init__(self, switch: LiveSwitch, name: str) -> None:
         self._switch = switch
-        self._lock = threading.Lock()
-        self._number = 0
-        self._frame: bytes | None = None
         self._last: tuple[float, Any] | None = None
-        self._begun = time.monotonic()
+        self._start = time.monotonic()
+        self._begun = False
         self._queues = [
             (port.number, queue)
             for port in switch.ports
@@ -45,23 +42,16 @@ class Switching:
             "ports": [name for link in links for name in link[2:]],
             "queues": [f"port {port} queue {queue}" for port, queue in self._queues],
         }
-        self.update()
 
-    def about(self) -> tuple[int, dict[str, Any]]:
-        """What the switch is."""
-        return 0, self._about
-
-    def frame(self) -> tuple[int, bytes | None]:
-        """What there is now."""
-        with self._lock:
-            return self._number, self._frame
-
-    def command(self, said: dict[str, Any]) -> None:
-        """A page cannot change a switch."""
-        raise ValueError(said)
-
-    def update(self) -> None:
-        """Look again."""
+    def update(self, page: Page) -> None:
+        """Look again, if anybody is there."""
+        # A page cannot change a switch.
+        page.heard()
+        if not page.ready:
+            return
+        if not self._begun:
+            self._begun = True
+            page.begin(self._about)
         now = time.monotonic()
         ports = self._switch.statistics()["ports"]
         counted = np.array(
@@ -81,7 +71,4 @@ class Switching:
             "queue dropped": [state.dropped for state in states],
         }
         notes = dict(list(self._switch.notes.items())[:MOST_NOTES])
-        header = {"kind": "switch", "t": now - self._begun, "fresh": True, "notes": notes, "trace": None}
-        packed = pack(header, columns)
-        with self._lock:
-            self._frame, self._number = packed, self._number + 1
+        page.show({"t": now - self._start, "notes": notes}, columns)
