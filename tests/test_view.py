@@ -27,6 +27,7 @@ from namespaces import place
 from switches import LEARNING, between, frame, ports
 from tidegate import Network, TidegateError, p4
 from tidegate.backends import common
+from tidegate.backends.build import build
 from tidegate.experiments import folder as folders
 from tidegate.experiments import run
 from tidegate.experiments.plan import Run
@@ -432,6 +433,28 @@ def test_looking_changes_nothing_and_pause_and_step_hold(
     assert thread.result.flows.equals(plain.flows)
     assert thread.result.flow_samples.equals(plain.flow_samples)
     assert thread.result.queue_samples.equals(plain.queue_samples)
+
+
+def test_slices_get_short_where_they_end_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Network()
+    net.link(net.host("a"), net.host("b"), rate="1 Mbit/s", delay="1 ms")
+    core, _ = build(net, 1, with_flows=True)
+    now_s, reached, took = [0.0], [0], []
+
+    def advance(end: int) -> int:
+        # A second for what the core does at most in one call, and that is 1000 ps.
+        came = min(end, reached[0] + 1000)
+        took.append((came - reached[0]) / 1000)
+        now_s[0] += took[-1]
+        reached[0] = came
+        return came
+
+    monkeypatch.setattr(common.time, "perf_counter", lambda: now_s[0])
+    sliced = common.SlicedClock(core, advance, 10**9, None)
+    for _ in range(50):
+        sliced.wait(10**9)
+    assert took[0] == 1
+    assert 0 < took[-1] <= 2 * common.SLICE_S
 
 
 @pytest.mark.slow

@@ -168,7 +168,7 @@ class SlicedClock:
         end = min(until, self._reached + self._step)
         if self._watcher is not None:
             end = min(end, self._watcher.limit(self._reached) or end)
-        began = time.perf_counter()
+        began, before = time.perf_counter(), self._reached
         self._reached = self._advance(end)
         now = time.perf_counter()
         whole = self._reached >= end
@@ -177,8 +177,9 @@ class SlicedClock:
             self._told = now
         if whole and now - began < self._slice_s / 2:
             self._step = min(self._step * 2, self._until)
-        elif whole and now - began > self._slice_s * 2:
-            self._step = max(1, self._step // 2)
+        elif now - began > self._slice_s * 2:
+            # A long slice of many events ends early.
+            self._step = max(1, min(self._step, self._reached - before) // 2)
         if self._watcher is not None:
             self._watcher.look(self._reached)
         return self._reached
