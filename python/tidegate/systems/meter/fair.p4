@@ -110,8 +110,8 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
 
     // Of a flow: when its queue will be empty.
     register<ticks_t>(QUEUES) finish;
-    // Slot in which it was counted last (8 bits), phase (3), whether it was never told (1), whether its SYN was its last packet (1), round trip
-    // (19; 0: not known), begin of its window (32).
+    // Slot in which it was counted last (8 bits), phase (3), whether it is taken for one in slow start (1), whether its SYN was its last
+    // packet (1), round trip (19; 0: not known), begin of its window (32). All 0: a flow that never was.
     register<bit<64>>(QUEUES) state;
     // The window's least level, the level that growth counts from, and what has passed in the window, in 1/256 us.
     register<bit<32>>(QUEUES) lowest;
@@ -293,10 +293,11 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
             bool syn = hdr.tcp.isValid() && hdr.tcp.syn == 1;
             us_t trip = rtt == 0 ? UNKNOWN_RTT : rtt;
             bool small = charge_us << 1 > trip << 8;
-            if (syn || opening || elapsed > PAUSE) {
+            if (syn || opening || elapsed > PAUSE || packed == 0) {
                 // Its windows begin.
                 if (syn || !opening) {
-                    young = true;
+                    // Datagrams that are not ECT may be at their rate from the first on: they are not told to end a slow start by a loss.
+                    young = hdr.tcp.isValid() || meta.ecn != NOT_ECT;
                     phase = WATCHING;
                 }
                 rtt = syn ? 0 : rtt;

@@ -136,6 +136,21 @@ def flood(
     return passed
 
 
+@pytest.mark.parametrize("begin", [0, S // 2, 5 * S])
+@pytest.mark.parametrize(("flows", "load"), [(1, 0.5), (1, 0.8), (1, 1.0), (2, 0.9), (2, 1.0), (5, 1.0)])
+def test_datagrams_at_their_share_lose_nothing_from_the_first_on(flows: int, load: float, begin: int) -> None:
+    """Not ECT, so that they would be told by a loss: some are there from the switch's first packet on, and after a pause they begin anew."""
+    meter = Fair("12 Mbit/s", queues=1024)
+    gap = round(MS * flows / load)
+    for since in (begin, begin + 5 * S):
+        for number in range(3 * S // gap):
+            for flow in range(flows):
+                meter.send(since + number * gap + flow * gap // flows, datagram(flow, 1500))
+    counts = meter.counts()
+    assert (counts["dropped"], counts["told"]) == (0, 0)
+    assert counts["passed"] == 2 * (3 * S // gap) * flows
+
+
 @pytest.mark.parametrize("ecn", CODES)
 @pytest.mark.parametrize(
     ("rates", "shares"),

@@ -167,7 +167,8 @@ impl Hand {
         key[9..].copy_from_slice(&ports.to_be_bytes());
         let place = config.first.wrapping_add(self.crc32.sum(&key) & config.mask);
         let ecn = frame[start + 1] & 3;
-        let syn = has_ports && protocol == TCP && frame.len() >= start + 40 && frame[start + 33] & 2 != 0;
+        let tcp = has_ports && protocol == TCP && frame.len() >= start + 40;
+        let syn = tcp.then(|| frame[start + 33] & 2 != 0);
         let length = (frame.len() - start) as u64;
         let meter = &mut self.metered[number as usize];
         let Some(flow) = self.queues.get_mut(place as usize) else {
@@ -196,7 +197,7 @@ impl Hand {
     }
 }
 
-/// Whether a packet is marked, or `None` if it is dropped.
+/// Whether a packet is marked, or `None` if it is dropped; `syn` is `None` if it is not TCP.
 #[inline]
 fn decide(
     config: &Config,
@@ -205,8 +206,9 @@ fn decide(
     now_us: u64,
     length: u64,
     ecn: u8,
-    syn: bool,
+    syn: Option<bool>,
 ) -> Option<bool> {
+    let (tcp, syn) = (syn.is_some(), syn == Some(true));
     let cost = (length.wrapping_mul(config.per_byte).wrapping_add(0xffff)) >> 16;
     let now_32 = now_us as u32;
     let now = now_us << 16;
@@ -223,6 +225,8 @@ fn decide(
     }
     let level = (own >> 8) as u32;
     let elapsed = now_32.wrapping_sub(flow.begin);
+    let flags = flow.young || flow.opening;
+    let unseen = !flags && flow.slot == 0 && flow.phase == 0 && flow.rtt == 0 && flow.begin == 0;
 
     let present = (now_us >> 18) as u16;
     if meter.slot != present {
@@ -243,9 +247,9 @@ fn decide(
     let mut marks = false;
     let mut trip = if flow.rtt == 0 { UNKNOWN_RTT } else { flow.rtt };
     let small = charge_us << 1 > trip << 8;
-    if syn || flow.opening || elapsed > PAUSE {
+    if syn || flow.opening || elapsed > PAUSE || unseen {
         if syn || !flow.opening {
-            flow.young = true;
+            flow.young = tcp || ecn != NOT_ECT;
             flow.phase = WATCHING;
         }
         if syn {

@@ -36,12 +36,6 @@ from tidegate.systems.meter.fair import FairMeters
 from tidegate.systems.meter.setup import program
 from tidegate.systems.meter.tables import MeterTables
 
-WHY_TOLD = (
-    "the fair meter takes a flow without a SYN that sends more than 3/4 of its share in the first 0.1 s, or that begins within 0.79 s of the "
-    "switch's start, for one in slow start, and drops one packet of it"
-)
-"""Of constant datagrams below the rate."""
-
 # Seconds in which a controller finds its rate; the paper's means over 180 s include them.
 SETTLED_S = 10
 

@@ -16,7 +16,6 @@ from tidegate.systems.meter.controller import Meter
 from tidegate.systems.meter.experiments.testbed import (
     SCHEMES,
     SETTLED_S,
-    WHY_TOLD,
     Ours,
     Seconds,
     history,
@@ -84,7 +83,7 @@ def udp(
         if below:
             loss = medians(below, "loss", label)
             statement = "a constant rate below the target passes whole"
-            out.append(between("whole", "ours", statement, loss, 0.0, 0.0, why=WHY_TOLD, form=Percents()))
+            out.append(between("whole", "ours", statement, loss, 0.0, 0.0, form=Percents()))
         return out
 
     def draw(runs: list[Run]) -> Figure:

@@ -16,7 +16,6 @@ from tidegate.results import Result
 from tidegate.systems.meter.claims import CLAIMS
 from tidegate.systems.meter.experiments.testbed import (
     SCHEMES,
-    WHY_TOLD,
     Seconds,
     history,
     meters_of,
@@ -91,7 +90,7 @@ def udp_near(
         if below:
             statement = "a constant rate up to the target passes whole"
             values = medians(below, "loss", label)
-            out.append(between("whole", "ours", statement, values, 0.0, 0.0, why=WHY_TOLD))
+            out.append(between("whole", "ours", statement, values, 0.0, 0.0))
         above = [row for row in rows if row["offered"] > 1 and row["scheme"] != "paper-unbounded"]
         if above:
             excess = medians(above, "relative_error", label)
