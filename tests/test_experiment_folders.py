@@ -200,8 +200,11 @@ Start = Callable[..., "subprocess.Popen[str]"]
 def start() -> Iterator[Start]:
     """Starts the command with two processes at once, and ends it with the test."""
     begun: list[subprocess.Popen[str]] = []
+    # Signals that are ignored, as after `nohup` and in background jobs of a shell, stay so: what is run would not hear them.
     code = (
-        "import os, runpy, sys; os.cpu_count = lambda: 2; sys.argv = sys.argv[1:]; "
+        "import os, runpy, signal, sys; os.cpu_count = lambda: 2; sys.argv = sys.argv[1:]; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "[signal.signal(each, signal.SIG_DFL) for each in (signal.SIGTERM, signal.SIGHUP)]; "
         "runpy.run_module('tidegate.cli', run_name='__main__')"
     )
 
