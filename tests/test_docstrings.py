@@ -2,6 +2,8 @@
 
 import doctest
 import importlib
+import tempfile
+from pathlib import Path
 from types import ModuleType
 
 import polars as pl
@@ -67,12 +69,16 @@ def examples(module: ModuleType) -> list[doctest.DocTest]:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples_are_right(name: str) -> None:
+def test_examples_are_right_and_leave_nothing_behind(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     found = examples(importlib.import_module(name))
     assert found
     for test in found:
         assert runner.run(test).failed == 0, test.name
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("one", FIRST, ids=lambda one: one.__qualname__)

@@ -178,9 +178,9 @@ class Result:
         """Write the tables as Parquet, each completely or not at all.
 
         >>> import tempfile
-        >>> folder = tempfile.mkdtemp()
-        >>> tidegate.Network().run("1 s").save(folder)
-        >>> pl.read_parquet(f"{folder}/flows.parquet").height
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tidegate.Network().run("1 s").save(folder)
+        ...     pl.read_parquet(f"{folder}/flows.parquet").height
         0
         """
         folder = Path(folder)

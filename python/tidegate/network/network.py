@@ -157,8 +157,9 @@ class Network(Flows):
         >>> a, b = net.host("a"), net.host("b")
         >>> link = net.link(a, b, rate="100 Mbit/s", delay="5 ms")
         >>> flow = net.tcp(a, b, size="10 kB")
-        >>> net.capture(link, a, f"{tempfile.mkdtemp()}/a.pcap", snap="96 B")
-        >>> net.run("1 s").flows["bytes_received"].item()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     net.capture(link, a, f"{folder}/a.pcap", snap="96 B")
+        ...     net.run("1 s").flows["bytes_received"].item()
         10000
         """
         self._demand_link(link, f"the link of the capture {path}")
