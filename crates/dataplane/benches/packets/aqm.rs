@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use dataplane::pipeline::{Output, Pipeline, QueueInfo, Received, Work};
 use p4lang::ir::EntryMatch;
+use units::SplitMix;
 use wire::packet::Written;
 
 use crate::by_hand::{be16, be48};
@@ -33,10 +34,16 @@ const CONFIG: Config = Config {
     max_th: 74,
     slope: ONE / 64,
     behind: 2,
+    dice: false,
+    policed: false,
+    spared: 2 * MTU,
 };
+/// From which time on the PI controller counts in units of 1024 us, and bits of the integral's fraction.
+const MOST_TIME: u64 = 0xf_ffff;
+const ALPHA_SHIFT: u32 = 20;
+const LONG_SHIFT: u32 = 10;
 const P: u64 = ONE / 10;
 const CE: u8 = 3;
-const INFO: QueueInfo = QueueInfo { enq_qdepth: WAITING as u32, deq_qdepth: WAITING as u32 };
 
 #[derive(Clone, Copy)]
 struct Config {
@@ -51,6 +58,17 @@ struct Config {
     max_th: u64,
     slope: u64,
     behind: u32,
+    dice: bool,
+    policed: bool,
+    spared: u32,
+}
+
+/// What the buffer of a port's queues has.
+#[derive(Clone, Copy)]
+struct Buffer {
+    room: u32,
+    l4s: bool,
+    classified: bool,
 }
 
 /// 64-byte frames of 4096 flows, a quarter of them with each code point.
@@ -66,8 +84,10 @@ fn packets() -> Vec<Vec<u8>> {
 struct Waiting {
     frame: Vec<u8>,
     low: bool,
+    l4s: bool,
     port: u32,
     enqueued: u64,
+    enq_qdepth: u32,
 }
 
 struct Hand {
@@ -88,8 +108,10 @@ struct Hand {
     marked: Vec<u64>,
     dropped: [Vec<u64>; 2],
     bins: Vec<u64>,
-    /// By what `aqm` leads to.
+    /// By what `buffers` and `aqm` lead to.
+    shared: Vec<Buffer>,
     configs: Vec<Config>,
+    rng: SplitMix,
     waiting: VecDeque<Waiting>,
     pool: Vec<Vec<u8>>,
 }
@@ -100,9 +122,11 @@ impl Hand {
             return;
         }
         let Some(port) = self.forward.get(&[be48(frame, 0)]) else { return };
-        let Some(room) = self.buffers.get(&[port.into()]) else { return };
+        let Some(buffer) = self.buffers.get(&[port.into()]) else { return };
+        let Buffer { room, l4s, classified } = self.shared[buffer as usize];
         let ecn = frame[15] & 3;
-        let low = ecn & 1 == 1;
+        // The operator has classified nothing.
+        let low = l4s && !classified && ecn & 1 == 1;
         let slot = (port << 1) as usize | usize::from(low);
         let length = frame.len() as u32;
         self.arrived[slot].0 += 1;
@@ -117,10 +141,29 @@ impl Hand {
         self.backlog[slot] += length;
         let mut bytes = self.pool.pop().unwrap_or_default();
         bytes.extend_from_slice(frame);
-        self.waiting.push_back(Waiting { frame: bytes, low, port, enqueued: now });
+        let enq_qdepth = self.waiting.len() as u32;
+        self.waiting.push_back(Waiting { frame: bytes, low, l4s, port, enqueued: now, enq_qdepth });
     }
 
-    fn due(&mut self, slot: usize, likelihood: u64) -> bool {
+    #[inline(always)]
+    fn linear(&mut self, config: &Config, slot: usize, likelihood: u64) -> bool {
+        if config.dice {
+            return u64::from(self.rng.next_u64() as u32) < likelihood;
+        }
+        self.recur(slot, likelihood)
+    }
+
+    #[inline(always)]
+    fn squared(&mut self, config: &Config, slot: usize, root: u64) -> bool {
+        if config.dice {
+            let dice = (self.rng.next_u64() as u32, self.rng.next_u64() as u32);
+            return u64::from(dice.0.max(dice.1)) < root;
+        }
+        self.recur(slot, if root == ONE { ONE } else { root.wrapping_mul(root) >> 32 })
+    }
+
+    #[inline(always)]
+    fn recur(&mut self, slot: usize, likelihood: u64) -> bool {
         let sum = self.signals[slot] + likelihood;
         let due = sum > ONE;
         self.signals[slot] = if due { sum - ONE } else { sum };
@@ -128,7 +171,8 @@ impl Hand {
     }
 
     fn depart(&mut self, now: u64) -> Option<Output> {
-        let Waiting { mut frame, low, port, enqueued } = self.waiting.pop_front()?;
+        let Waiting { mut frame, low, l4s, port, enqueued, enq_qdepth } = self.waiting.pop_front()?;
+        let queue = QueueInfo { enq_qdepth, deq_qdepth: self.waiting.len() as u32 };
         let slot = (port << 1) as usize | usize::from(low);
         let time = now - enqueued;
         let length = frame.len() as u32;
@@ -138,9 +182,14 @@ impl Hand {
             let longer = now.wrapping_sub(self.since[slot ^ 1]) & 0xffff_ffff_ffff;
             waited = if longer > time && longer <= 0xffff_ffff { longer } else { time };
         }
-        self.backlog[slot] = self.backlog[slot].saturating_sub(length);
-        self.delay[slot] = time;
-        self.since[slot] = now - time;
+        if queue.deq_qdepth == 0 {
+            self.backlog[slot] = 0;
+            self.delay[slot] = 0;
+        } else {
+            self.backlog[slot] = self.backlog[slot].saturating_sub(length);
+            self.delay[slot] = time;
+            self.since[slot] = now - time;
+        }
         self.delay_sum[slot] += time;
         let bin = match time {
             0..2048 => time >> 4,
@@ -154,42 +203,45 @@ impl Hand {
             let config = self.configs[config as usize];
             let port = port as usize;
             let mut base = self.p[port];
-            let elapsed = now.wrapping_sub(self.updated[port]) & 0xffff_ffff_ffff;
-            if elapsed >= config.period {
-                let time = waited.min(0xf_ffff) as i64;
-                let integral = elapsed.min(0xf_ffff) as i64 * config.alpha * (time - config.target);
-                let next = base as i64 + (integral >> 20) + config.beta * (time - self.previous[port]);
+            let mut elapsed = now.wrapping_sub(self.updated[port]) & 0xffff_ffff_ffff;
+            if config.period != 0 && elapsed >= config.period {
+                let mut shift = ALPHA_SHIFT;
+                if elapsed > MOST_TIME {
+                    elapsed = (elapsed >> LONG_SHIFT).min(MOST_TIME);
+                    shift -= LONG_SHIFT;
+                }
+                let time = waited.min(MOST_TIME) as i64;
+                let integral = elapsed as i64 * config.alpha * (time - config.target);
+                let next = base as i64 + (integral >> shift) + config.beta * (time - self.previous[port]);
                 base = (next.max(0) as u64).min(ONE);
                 (self.p[port], self.previous[port], self.updated[port]) = (base, time, now);
             }
-            if waiting < 2 * MTU {
+            if waiting < config.spared {
                 base = 0;
             }
             let coupled = ((base * config.k) >> 4).min(ONE);
-            let square = if base == ONE { ONE } else { (base * base) >> 32 };
-            let scalable = ecn & 1 == 1;
-            let capable = ecn != 0;
-            if low && coupled < ONE {
+            let scalable = l4s && ecn & 1 == 1;
+            let capable = ecn & 2 == 2 || scalable;
+            if low {
                 let native = match time {
-                    _ if INFO.deq_qdepth < config.behind => 0,
+                    _ if queue.deq_qdepth < config.behind => 0,
                     time if time >= config.max_th => ONE,
                     time => time.saturating_sub(config.min_th) * config.slope,
                 };
                 let likelihood = native.max(coupled);
-                if scalable {
-                    marks = self.due(slot, likelihood);
-                } else {
-                    let root = (likelihood * config.one_by_k) >> 16;
-                    let due = self.due(slot, (root * root) >> 32);
+                if coupled >= ONE || base >= config.p_max {
+                    drops = self.squared(&config, slot, base);
+                    marks = !drops && self.linear(&config, slot, likelihood);
+                } else if scalable {
+                    marks = self.linear(&config, slot, likelihood);
+                } else if capable || !config.policed {
+                    let due = self.squared(&config, slot, (likelihood * config.one_by_k) >> 16);
                     (marks, drops) = (due && capable, due && !capable);
                 }
-            } else if low {
-                drops = self.due(slot, square);
-                marks = !drops && self.due(slot, coupled);
             } else if scalable {
-                drops = base >= config.p_max && self.due(slot, square);
-                marks = !drops && self.due(slot, coupled);
-            } else if self.due(slot, square) {
+                drops = base >= config.p_max && self.squared(&config, slot, base);
+                marks = !drops && self.linear(&config, slot, coupled);
+            } else if self.squared(&config, slot, base) {
                 drops = !capable || base >= config.p_max;
                 marks = !drops;
             }
@@ -213,10 +265,10 @@ impl Hand {
     }
 }
 
-/// The program with its queue.
+/// The program with its queue, in which each packet has how many there were when it came.
 struct Native {
     pipeline: Pipeline,
-    waiting: VecDeque<Box<Work>>,
+    waiting: VecDeque<(Box<Work>, u32)>,
     copies: Vec<Box<Work>>,
 }
 
@@ -225,13 +277,14 @@ impl Native {
         let packet = self.pipeline.packet(frame, 0);
         let received = self.pipeline.receive(now * 1_000_000, 0, packet, &mut self.copies, &mut |_, _| false);
         if let Received::Queue(packet) = received {
-            self.waiting.push_back(packet);
+            self.waiting.push_back((packet, self.waiting.len() as u32));
         }
     }
 
     fn depart(&mut self, now: u64) -> Option<Box<Written>> {
-        let packet = self.waiting.pop_front()?;
-        self.pipeline.depart(now * 1_000_000, packet, INFO, &mut self.copies)
+        let (packet, enq_qdepth) = self.waiting.pop_front()?;
+        let queue = QueueInfo { enq_qdepth, deq_qdepth: self.waiting.len() as u32 };
+        self.pipeline.depart(now * 1_000_000, packet, queue, &mut self.copies)
     }
 }
 
@@ -257,7 +310,9 @@ fn contenders() -> (Native, Hand) {
         marked: vec![0; SLOTS],
         dropped: [vec![0; SLOTS], vec![0; SLOTS]],
         bins: vec![0; SLOTS * BINS],
+        shared: vec![Buffer { room: ROOM, l4s: true, classified: false }],
         configs: vec![CONFIG],
+        rng: SplitMix::new(1),
         waiting: VecDeque::new(),
         pool: Vec::new(),
     };
@@ -267,10 +322,10 @@ fn contenders() -> (Native, Hand) {
     let c = &CONFIG;
     let gains = [c.period, c.target as u64, c.alpha as u64, c.beta as u64, c.k, c.one_by_k, c.p_max];
     let values =
-        [&gains[..], &[c.min_th, c.max_th, c.slope, c.behind.into(), 0, 0, (2 * MTU).into()]].concat();
+        [&gains[..], &[c.min_th, c.max_th, c.slope, c.behind.into(), 0, 0, c.spared.into()]].concat();
     setup::add(&mut jit, "aqm", exact(PORT.into()), "configure", &values);
     hand.forward.insert(&[MAC], PORT);
-    hand.buffers.insert(&[PORT.into()], ROOM);
+    hand.buffers.insert(&[PORT.into()], 0);
     hand.aqm.insert(&[PORT.into()], 0);
     let register = jit.register_index("p").expect("DualPI2 has the register");
     jit.state.registers[register].cells[PORT as usize] = P;
