@@ -1,7 +1,8 @@
 //! Interpreter against JIT on random programs, packets and state: every output byte, drop, register, counter and digest.
 //!
 //! `TIDEGATE_PROGRAMS` and `TIDEGATE_PACKETS` set how many programs, and packets for each; `TIDEGATE_SEED` the first
-//! program's seed. A difference names the seed, so that one program can be run again.
+//! program's seed. A difference names the seed, so that one program can be run again. With `TIDEGATE_SECONDS` there are as
+//! many programs as take so long; how many that were is printed, to be seen with `--nocapture`.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -9,6 +10,7 @@ mod program;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use dataplane::context::DropReason;
 use dataplane::pipeline::Pipeline;
@@ -19,6 +21,19 @@ use wire::tcp::{Flags, Segment};
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+/// The seeds of the programs: the time that is set decides how many, or else the number.
+fn seeds(programs: u64) -> impl Iterator<Item = u64> {
+    let first = setting("TIDEGATE_SEED", 1);
+    let until = match setting("TIDEGATE_SECONDS", 0) {
+        0 => None,
+        seconds => Some(Instant::now() + Duration::from_secs(seconds)),
+    };
+    (first..).take_while(move |seed| match until {
+        Some(until) => Instant::now() < until,
+        None => *seed < first + programs,
+    })
 }
 
 /// Bytes without a plan; the other half of the packets follow the parser.
@@ -52,10 +67,11 @@ fn compiled(seed: u64, source: &str) -> Arc<p4lang::ir::Program> {
 
 #[test]
 fn interpreter_and_jit_agree() {
-    let (programs, packets, first) =
-        (setting("TIDEGATE_PROGRAMS", 60), setting("TIDEGATE_PACKETS", 150), setting("TIDEGATE_SEED", 1));
+    let packets = setting("TIDEGATE_PACKETS", 150);
     let (mut reasons, mut digests, mut copies) = (BTreeSet::new(), 0, 0);
-    for seed in first..first + programs {
+    let mut programs = 0;
+    for seed in seeds(setting("TIDEGATE_PROGRAMS", 60)) {
+        programs += 1;
         let mut rng = SplitMix::new(seed);
         let source = program::generate(&mut rng);
         let program = compiled(seed, &source);
@@ -92,6 +108,7 @@ fn interpreter_and_jit_agree() {
         reasons.extend(interp.drops().keys().copied());
         digests += interp.state.digests.len();
     }
+    println!("{programs} programs with {packets} packets each: no difference");
     // Agreement means little if the programs never get there.
     if programs >= 60 {
         use DropReason::{Assumption, Egress, EmptyGroup, Ingress, Recirculation};

@@ -404,7 +404,14 @@ impl Generator<'_> {
         self.stmts(3, 1, Place::Egress);
         self.line("} }");
         self.line("control C(inout headers hdr, inout meta m) { apply { update_checksum_with_payload(hdr.u.y.isValid(), { hdr.a, hdr.b }, hdr.u.y.y, HashAlgorithm.csum16); } }");
-        self.line("control D(packet_out p, in headers hdr) { apply { p.emit(hdr.a); p.emit(hdr); } }");
+        // With a varbit field and without; one header often enough for no room in front of a packet to do.
+        let emits = match self.pick(4) {
+            0 => "p.emit(hdr.a); p.emit(hdr);".to_owned(),
+            1 => "p.emit(hdr.s); p.emit(hdr.a); p.emit(hdr.u);".to_owned(),
+            2 => "p.emit(hdr.s[1]);".to_owned(),
+            _ => "p.emit(hdr.a);".repeat(1 + self.pick(12)),
+        };
+        self.line(&format!("control D(packet_out p, in headers hdr) {{ apply {{ {emits} }} }}"));
         self.line("V1Switch(P(), V(), I(), E(), C(), D()) main;");
         self.out
     }
