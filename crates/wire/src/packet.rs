@@ -160,9 +160,16 @@ impl DerefMut for Written {
 
 impl Written {
     /// Becomes a packet of these bytes, with `zeros` bytes of payload behind them.
+    #[inline]
     pub fn set_bytes(&mut self, bytes: &[u8], zeros: u32) {
-        self.begin(0);
-        self.buf.extend_from_slice(bytes);
+        // The memory of one as long needs no more than the bytes.
+        if self.buf.len() == HEADROOM + bytes.len() {
+            self.start = HEADROOM as u32;
+            self.buf[HEADROOM..].copy_from_slice(bytes);
+        } else {
+            self.begin(0);
+            self.buf.extend_from_slice(bytes);
+        }
         (self.zeros, self.unwritten) = (zeros, 0);
         self.made_of = MadeOf::Bytes;
     }
@@ -375,6 +382,22 @@ impl Written {
         self.write_rest();
         let zeros = std::mem::take(&mut self.zeros);
         self.buf.resize(self.buf.len() + zeros as usize, 0);
+    }
+
+    /// All memory in front of the payload and what is written of it, and where in it the packet begins: for headers that
+    /// are put in the place of others, see [`Written::replaced_front`].
+    #[inline]
+    pub fn room(&mut self) -> (&mut [u8], usize) {
+        (&mut self.buf, self.start as usize)
+    }
+
+    /// The first `parsed` bytes have been replaced by as many bytes of headers in [`Written::room`], right in front of what
+    /// is behind.
+    #[inline]
+    pub fn replaced_front(&mut self, parsed: usize, headers: usize) {
+        let behind = self.start as usize + parsed.min(self.bytes().len());
+        debug_assert!(headers <= behind, "there is room for the headers");
+        self.start = behind.saturating_sub(headers) as u32;
     }
 
     /// Puts `headers` in the place of the first `parsed` bytes. What is behind them stays where it is, if there is room in front.
@@ -662,6 +685,33 @@ mod tests {
         assert_eq!((written.bytes(), written.zeros()), (&[6][..], 3));
         written.fill();
         assert_eq!(written.bytes(), [6, 0, 0, 0]);
+    }
+
+    #[test]
+    fn headers_that_were_written_in_place_are_those_that_are_put_in_front() {
+        for (parsed, headers) in [(2, 2), (2, 10), (5, 1), (9, 3), (0, 32), (4, 0)] {
+            let mut put = Written::default();
+            put.set_bytes(&[1, 2, 3, 4, 5], 7);
+            let mut written = put.clone();
+            let bytes: Vec<u8> = (10..10 + headers as u8).collect();
+            let (room, start) = written.room();
+            let behind = start + parsed.min(5);
+            room[behind - headers..behind].copy_from_slice(&bytes);
+            written.replaced_front(parsed, headers);
+            put.replace_front(parsed, &bytes);
+            assert_eq!(written, put, "{headers} bytes for {parsed}");
+        }
+    }
+
+    #[test]
+    fn memory_that_is_used_again_has_nothing_left_of_the_packet_before() {
+        let mut written = Written::default();
+        for bytes in [&[1, 2, 3][..], &[4, 5, 6], &[7], &[], &[8; 300], &[9; 300], &[10; 3]] {
+            written.set_bytes(bytes, 2);
+            assert_eq!((written.bytes(), written.wire_len()), (bytes, bytes.len() as u64 + 2));
+            written.replace_front(1, &[0; 5]);
+            written.truncate(5);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use p4lang::ir::{ControlId, ParserId, Program};
 
 use super::JitError;
 use super::compile::{BlockFn, Compiled, Processor};
-use super::flat::{Arrival, Flat, Passage};
+use super::flat::{Arrival, Bytes, Flat, Passage};
 use super::function::NativePath;
 use super::native::drop_reason;
 use crate::context::{Context, DropReason};
@@ -50,9 +50,8 @@ impl Jit {
     fn run(&self, ctx: &mut Context<'_>, block: BlockFn) -> Result<u32, DropReason> {
         let on = Passage {
             frame: ctx.frame,
-            packet: ctx.packet,
             cursor: ctx.cursor,
-            out: ctx.out,
+            out: std::mem::take(ctx.out),
             state: ctx.state,
             rng: ctx.rng,
             requests: &mut ctx.requests,
@@ -60,13 +59,14 @@ impl Jit {
             wire_len: ctx.wire_len,
             work: ctx.work,
         };
-        let (cursor, error, dropped, work) =
-            self.compiled.enter(on, Arrival::default(), std::ptr::null(), |native| {
+        let (bytes, at) = (Bytes::Read(ctx.packet), Arrival::default());
+        let ((cursor, error, dropped, work), out) =
+            self.compiled.enter(on, bytes, at, std::ptr::null(), |native| {
                 // SAFETY: `enter` fills the structure in for the program's blocks.
                 unsafe { block(native) };
                 (native.cursor as usize, native.parser_error, native.dropped, native.work)
             });
-        (ctx.cursor, ctx.work) = (cursor, work);
+        (ctx.cursor, ctx.work, *ctx.out) = (cursor, work, out);
         drop_reason(dropped).map(|()| error)
     }
 }

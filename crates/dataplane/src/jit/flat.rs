@@ -1,5 +1,6 @@
 //! The path of ordinary packets as native code: one structure filled in where the packet comes in, and one call.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use units::SplitMix;
@@ -16,10 +17,14 @@ pub enum Through {
     Ingress(Result<(), DropReason>),
     /// Ingress has run and drops the packet; nothing else was asked for.
     Dropped,
+    /// So did egress, and drops the packet; nothing else was asked for.
+    Refused,
     /// So did egress, for this port.
     Egress { port: u32, result: Result<(), DropReason> },
     /// For this port; the headers are in the buffer, after [`Flat::through`] with the payload behind them.
     Out { port: u32 },
+    /// For this port; so many bytes of headers are in the packet, in front of what the parser has not read.
+    Replaced { port: u32, headers: usize },
     /// Ingress has run, and the packet is for this port's queue of this priority.
     Queue { port: u32, priority: u32 },
 }
@@ -50,11 +55,10 @@ pub struct Departure {
 pub struct Passage<'a> {
     /// Laid out for the program.
     pub frame: &'a mut [u8],
-    pub packet: &'a [u8],
     /// How far the parser has read, in bits.
     pub cursor: usize,
-    /// Where the deparser writes.
-    pub out: &'a mut Vec<u8>,
+    /// Where the deparser writes; given back with the packet.
+    pub out: Vec<u8>,
     pub state: &'a mut State,
     pub rng: &'a mut SplitMix,
     /// What the packet asks for is added.
@@ -75,17 +79,34 @@ pub struct Passed {
     pub work: u64,
 }
 
+/// The bytes of a packet.
+pub(super) enum Bytes<'a> {
+    Read(&'a [u8]),
+    /// From a place on, and in front of it room for headers. The half behind a queue writes them there.
+    Replace(&'a mut [u8], usize),
+}
+
 impl Compiled {
-    /// Fills in what blocks see, runs them, and gives what they make of it.
+    /// Fills in what blocks see, runs them, and gives what they make of it, and the output.
     #[inline(always)]
     pub(super) fn enter<T>(
         &self,
         on: Passage<'_>,
+        bytes: Bytes<'_>,
         at: Arrival,
         departing: *const Departing,
         blocks: impl FnOnce(&mut Native) -> T,
-    ) -> T {
-        let Passage { frame, packet, cursor, out, state, rng, requests, now, wire_len, work } = on;
+    ) -> (T, Vec<u8>) {
+        let Passage { frame, cursor, out, state, rng, requests, now, wire_len, work } = on;
+        let (packet, packet_len, front) = match bytes {
+            Bytes::Read(packet) => (packet.as_ptr(), packet.len(), 0),
+            Bytes::Replace(all, start) => {
+                let packet = &mut all[start..];
+                let len = packet.len();
+                (all.as_mut_ptr().wrapping_add(start).cast_const(), len, start)
+            }
+        };
+        let mut out = ManuallyDrop::new(out);
         assert!(state.shape == self.shape, "the state is that of the program");
         debug_assert!(
             state
@@ -97,8 +118,8 @@ impl Compiled {
         assert!(frame.len() >= self.layout.frame_len, "the frame is laid out for the program");
         let mut native = Native {
             frame: frame.as_mut_ptr(),
-            packet: packet.as_ptr(),
-            packet_len: packet.len() as u64,
+            packet,
+            packet_len: packet_len as u64,
             cursor: cursor as u64,
             parser_error: 0,
             dropped: 0,
@@ -106,6 +127,7 @@ impl Compiled {
             out: out.as_mut_ptr(),
             out_len: out.len() as u64,
             out_capacity: out.capacity() as u64,
+            front: front as u64,
             wire_len,
             requested: 0,
             port: u64::from(at.port),
@@ -114,7 +136,6 @@ impl Compiled {
             priority: 0,
             departing,
             compiled: self,
-            buffer: out,
             state,
             rng,
             requests,
@@ -123,9 +144,8 @@ impl Compiled {
         // The frame has the layout that the code was compiled for, the state is that of the program, and all pointers are
         // valid while what they come from is borrowed, which it is until this function returns.
         let result = blocks(&mut native);
-        // SAFETY: what the blocks appended is initialised and within the capacity.
-        unsafe { (*native.buffer).set_len(native.out_len as usize) };
-        result
+        // SAFETY: it was taken apart above, and what the blocks appended is initialised and within the capacity.
+        (result, unsafe { native.output() })
     }
 }
 
@@ -140,8 +160,8 @@ impl Flat {
     /// Runs a packet that comes in through all blocks, with the metadata of a packet that meets no queue, and stops where its
     /// path leaves that of ordinary packets. The frame need not be zeroed.
     #[inline(always)]
-    pub fn through(&self, on: Passage<'_>, at: Arrival) -> Passed {
-        self.compiled.enter(on, at, std::ptr::null(), |native| {
+    pub fn through(&self, on: Passage<'_>, packet: &[u8], at: Arrival) -> (Passed, Vec<u8>) {
+        self.compiled.enter(on, Bytes::Read(packet), at, std::ptr::null(), |native| {
             // SAFETY: `enter` fills the structure in for the program's blocks.
             unsafe { (self.paths.through)(native) };
             left(native)
@@ -149,10 +169,17 @@ impl Flat {
     }
 
     /// The first half of [`Flat::through`], up to a queue. If `at_once` says that a packet for this port and of this
-    /// priority need not wait, the second half follows, as of a packet that leaves an empty queue when it comes.
+    /// priority need not wait, the second half follows, as of a packet that leaves an empty queue when it comes. The packet
+    /// begins at a place in the bytes.
     #[inline(always)]
-    pub fn receive(&self, on: Passage<'_>, at: Arrival, at_once: &mut dyn FnMut(u32, u32) -> bool) -> Passed {
-        self.compiled.enter(on, at, std::ptr::null(), |native| {
+    pub fn receive(
+        &self,
+        on: Passage<'_>,
+        (bytes, start): (&mut [u8], usize),
+        at: Arrival,
+        at_once: &mut dyn FnMut(u32, u32) -> bool,
+    ) -> (Passed, Vec<u8>) {
+        self.compiled.enter(on, Bytes::Replace(bytes, start), at, std::ptr::null(), |native| {
             let departing;
             // SAFETY: `enter` fills the structure in for the program's blocks, and the first half leaves it as the second
             // expects it but for what egress learns of the queue, which outlives that half.
@@ -168,9 +195,14 @@ impl Flat {
         })
     }
 
-    /// The second half, from a queue on. The frame is as ingress left it.
+    /// The second half, from a queue on. The frame is as ingress left it, and the packet begins at a place in the bytes.
     #[inline(always)]
-    pub fn depart(&self, on: Passage<'_>, departure: &Departure) -> Passed {
+    pub fn depart(
+        &self,
+        on: Passage<'_>,
+        (bytes, start): (&mut [u8], usize),
+        departure: &Departure,
+    ) -> (Passed, Vec<u8>) {
         let departing = Departing {
             rid: u64::from(departure.rid),
             instance: u64::from(departure.instance),
@@ -180,7 +212,7 @@ impl Flat {
             deq_qdepth: u64::from(departure.deq_qdepth),
         };
         let at = Arrival { port: departure.port, now: departure.now };
-        self.compiled.enter(on, at, &departing, |native| {
+        self.compiled.enter(on, Bytes::Replace(bytes, start), at, &departing, |native| {
             // SAFETY: as above.
             unsafe { (self.paths.depart)(native) };
             left(native)
@@ -192,15 +224,17 @@ impl Flat {
 #[inline(always)]
 fn left(native: &Native) -> Passed {
     let port = native.port as u32;
-    if native.requested != 0 && u64::from(native.stage) == stage::OUT {
+    if native.requested != 0 && matches!(u64::from(native.stage), stage::OUT | stage::REPLACED) {
         // What is asked for behind egress comes too late.
         // SAFETY: `enter` filled the pointer in, of what it borrows.
         unsafe { *native.requests = Requests::default() };
     }
     let came = match u64::from(native.stage) {
         stage::OUT => Through::Out { port },
+        stage::REPLACED => Through::Replaced { port, headers: native.front as usize },
         stage::QUEUE => Through::Queue { port, priority: native.priority },
         stage::DECIDED => Through::Dropped,
+        stage::REFUSED => Through::Refused,
         stage::INGRESS => Through::Ingress(drop_reason(native.dropped)),
         stage::EGRESS => Through::Egress { port, result: drop_reason(native.dropped) },
         // After egress only a drop ends the path.

@@ -34,19 +34,32 @@ pub(crate) struct Native {
     pub priority: u32,
     /// What egress learns of a packet that was in a queue; read by the half behind the queue only.
     pub departing: *const Departing,
-    /// The deparser's output, how much of it is written and how much fits.
+    /// The deparser's output, how much of it is written and how much fits: a `Vec` that is taken apart while code runs.
     pub out: *mut u8,
     pub out_len: u64,
     pub out_capacity: u64,
+    /// Bytes in front of the packet that headers may go to, too; once they are in the packet, how many bytes of them are.
+    pub front: u64,
     /// Length of the packet as meters and counters see it.
     pub wire_len: u64,
     pub compiled: *const Compiled,
-    /// For helpers: the buffer of `out`, the rest of what a packet's way needs, and the time in picoseconds.
-    pub buffer: *mut Vec<u8>,
+    /// For helpers: the rest of what a packet's way needs, and the time in picoseconds.
     pub state: *mut State,
     pub rng: *mut SplitMix,
     pub requests: *mut Requests,
     pub picoseconds: u64,
+}
+
+impl Native {
+    /// The output as a `Vec`. Its memory is no more that of the structure then.
+    ///
+    /// # Safety
+    /// The three fields are those of a `Vec` that was taken apart, and no other was made of them since.
+    #[inline(always)]
+    pub unsafe fn output(&self) -> Vec<u8> {
+        // SAFETY: as the caller promises.
+        unsafe { Vec::from_raw_parts(self.out, self.out_len as usize, self.out_capacity as usize) }
+    }
 }
 
 /// What the code learns of a packet that leaves its queue, in words; times as programs see them.
@@ -71,6 +84,10 @@ pub(crate) mod stage {
     pub const QUEUE: u64 = 4;
     /// Ingress has run and asked for nothing; without a port, the packet is dropped.
     pub const DECIDED: u64 = 5;
+    /// As `OUT`, but the headers are in the packet, in front of what is behind the cursor.
+    pub const REPLACED: u64 = 6;
+    /// Egress has run and asked for nothing but that the packet be dropped.
+    pub const REFUSED: u64 = 7;
 }
 
 pub(crate) const WORK_BUDGET: u64 = 1;

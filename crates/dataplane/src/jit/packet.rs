@@ -5,6 +5,8 @@
 //! As for [`super::helpers`]; `native` is the structure that the running block was called with, whose pointers are valid for
 //! its lengths.
 
+use std::mem::ManuallyDrop;
+
 use p4lang::ir::HeaderId;
 
 use super::helpers::varbit;
@@ -119,8 +121,7 @@ pub unsafe extern "C" fn grow(native: *mut Native, bytes: u64) {
     // SAFETY: see the module's comment; what is written so far is initialised and within the capacity.
     unsafe {
         let native = &mut *native;
-        let out = &mut *native.buffer;
-        out.set_len(native.out_len as usize);
+        let mut out = ManuallyDrop::new(native.output());
         out.reserve((bytes as usize).max(256));
         native.out = out.as_mut_ptr();
         native.out_capacity = out.capacity() as u64;

@@ -335,6 +335,41 @@ impl Gen<'_, '_> {
         }
     }
 
+    /// Copies so many bytes as are known at run time alone, between memory that does not overlap.
+    pub fn copy_some(&mut self, to: (Value, Region), from: (Value, Region), bytes: Value) {
+        let [pieces, next, piece, last, call, done] = [(); 6].map(|()| self.block());
+        // From 16 bytes up to 256: 16 at a time, the last ones once more or for the first time.
+        let end = self.add_const(bytes, -16);
+        let medium = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, end, 256 - 16);
+        self.branch(medium, pieces, call);
+        self.start(pieces);
+        let at = self.b.declare_var(I64);
+        let start = self.iconst(0);
+        self.b.def_var(at, start);
+        self.jump(next);
+        self.start(next);
+        let offset = self.b.use_var(at);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, offset, end);
+        self.branch(more, piece, last);
+        let copy = |g: &mut Self, offset: Value| {
+            let (to_at, from_at) = (g.b.ins().iadd(to.0, offset), g.b.ins().iadd(from.0, offset));
+            let bytes = g.load(cranelift_codegen::ir::types::I8X16, from.1, from_at, 0);
+            g.store(to.1, bytes, to_at, 0);
+        };
+        self.start(piece);
+        copy(self, offset);
+        let behind = self.add_const(offset, 16);
+        self.b.def_var(at, behind);
+        self.jump(next);
+        self.start(last);
+        copy(self, end);
+        self.jump(done);
+        self.start(call);
+        self.call(super::helpers::copy as *const u8, &[to.0, from.0, bytes], false);
+        self.jump(done);
+        self.start(done);
+    }
+
     /// Zeroes bytes.
     pub fn zero(&mut self, at: Value, region: Region, offset: i32, bytes: u32) {
         if bytes > 256 {

@@ -56,11 +56,7 @@ impl Gen<'_, '_> {
         let now = self.load_ctx_fixed(offset_of!(Native, now));
         self.set_standard(standard, standard.enq_timestamp, now);
         self.second_half(v1)?;
-        if self.alive {
-            let ctx = self.ctx;
-            self.call(packet::append_payload as *const u8, &[ctx], false);
-        }
-        Ok(())
+        if self.alive { self.deparse(v1, true) } else { Ok(()) }
     }
 
     /// The body of the function for ingress alone.
@@ -94,7 +90,8 @@ impl Gen<'_, '_> {
                 self.set_standard(standard, var, value);
             }
         }
-        self.second_half(v1)
+        self.second_half(v1)?;
+        if self.alive { self.deparse(v1, false) } else { Ok(()) }
     }
 
     /// Up to where the packet is for a queue, its port in [`Native::port`].
@@ -135,7 +132,7 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// From where the packet has left its queue; what egress learns of that is set already.
+    /// From where the packet has left its queue up to the deparser; what egress learns of the queue is set already.
     fn second_half(&mut self, v1: &V1Model) -> Result<(), JitError> {
         let standard = &v1.standard;
         self.set_stage(stage::EGRESS);
@@ -151,18 +148,70 @@ impl Gen<'_, '_> {
         }
         self.unless_requested();
         if let Some(spec) = standard.egress_spec {
+            self.set_stage(stage::REFUSED);
             let spec = self.standard(spec);
             let spec = self.truncate(spec, 32);
             let kept = self.b.ins().icmp_imm_s(IntCC::NotEqual, spec, i64::from(DROP_PORT));
             self.go_on_if(kept);
         }
         self.set_stage(stage::DEPARSE);
-        self.control(v1.compute_checksum)?;
+        self.control(v1.compute_checksum)
+    }
+
+    /// The deparser of a path whose end is the output of all headers and, for the `whole` path, the payload.
+    ///
+    /// If all that it does is to emit headers of whole bytes, it is known at once how many bytes they come to.
+    fn deparse(&mut self, v1: &V1Model, whole: bool) -> Result<(), JitError> {
+        let body = &self.program[v1.deparser].body;
+        let Some(headers) = self.plain(body) else {
+            return self.append(v1, whole);
+        };
+        let total = self.emitted(&headers);
+        let cursor = self.load_ctx(offset_of!(Native, cursor), 8);
+        let cursor = self.add_const(cursor, 7);
+        let parsed = self.shr_const(cursor, 3);
+        let len = self.load_ctx_fixed(offset_of!(Native, packet_len));
+        let parsed = self.b.ins().umin(parsed, len);
+        let packet = self.load_ctx_fixed(offset_of!(Native, packet));
+        let payload = self.b.ins().iadd(packet, parsed);
+        if whole {
+            let behind = self.b.ins().isub(len, parsed);
+            let all = self.b.ins().iadd(total, behind);
+            let at = self.room(all);
+            self.emit_all(&headers, at);
+            let to = self.b.ins().iadd(at, total);
+            self.copy_some((to, Region::Output), (payload, Region::Packet), behind);
+            self.set_stage(stage::OUT);
+            return Ok(());
+        }
+        let front = self.load_ctx(offset_of!(Native, front), 8);
+        let room = self.b.ins().iadd(front, parsed);
+        let fits = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, total, room);
+        let (replace, append) = (self.block(), self.cold_block());
+        self.branch(fits, replace, append);
+        self.start(append);
+        self.append(v1, whole)?;
+        let out = self.out;
+        self.jump(out);
+        self.start(replace);
+        let at = self.b.ins().isub(payload, total);
+        self.emit_all(&headers, at);
+        self.store_ctx(offset_of!(Native, front), 8, total);
+        self.set_stage(stage::REPLACED);
+        Ok(())
+    }
+
+    /// A deparser whose headers are appended to the output one by one.
+    fn append(&mut self, v1: &V1Model, whole: bool) -> Result<(), JitError> {
         self.control(v1.deparser)?;
         if !self.alive {
             return Ok(());
         }
         self.set_stage(stage::OUT);
+        if whole {
+            let ctx = self.ctx;
+            self.call(packet::append_payload as *const u8, &[ctx], false);
+        }
         Ok(())
     }
 

@@ -49,9 +49,8 @@ impl Pipeline {
         self.headers.clear();
         let on = Passage {
             frame: &mut work.frame,
-            packet: packet.bytes(),
             cursor: 0,
-            out: &mut self.headers,
+            out: std::mem::take(&mut self.headers),
             state: &mut self.state,
             rng: &mut self.rng,
             requests: &mut self.requests,
@@ -59,9 +58,15 @@ impl Pipeline {
             wire_len: packet.wire_len(),
             work: first,
         };
-        let Passed { came, cursor, work: left } =
-            flat.receive(on, Arrival { port, now: self.clock.of(now) }, at_once);
+        let at = Arrival { port, now: self.clock.of(now) };
+        let (Passed { came, cursor, work: left }, out) = flat.receive(on, packet.room(), at, at_once);
+        self.headers = out;
         match came {
+            Through::Replaced { headers, .. } => {
+                self.keep_work(work);
+                packet.replaced_front(cursor.div_ceil(8), headers);
+                return Received::Out(packet);
+            }
             Through::Out { .. } => {
                 self.keep_work(work);
                 packet.replace_front(cursor.div_ceil(8), &self.headers);
@@ -69,6 +74,12 @@ impl Pipeline {
             }
             Through::Dropped => {
                 self.drop_packet(DropReason::Ingress, None);
+                self.release(packet);
+                self.keep_work(work);
+                return Received::Other;
+            }
+            Through::Refused => {
+                self.drop_packet(DropReason::Egress, None);
                 self.release(packet);
                 self.keep_work(work);
                 return Received::Other;
@@ -108,13 +119,12 @@ impl Pipeline {
         if work.pass.truncate.is_none()
             && let Some(flat) = &self.flat
         {
-            let packet = work.packet.as_deref()?;
+            let packet = work.packet.as_deref_mut()?;
             self.headers.clear();
             let on = Passage {
                 frame: &mut work.frame,
-                packet: packet.bytes(),
                 cursor: work.cursor,
-                out: &mut self.headers,
+                out: std::mem::take(&mut self.headers),
                 state: &mut self.state,
                 rng: &mut self.rng,
                 requests: &mut self.requests,
@@ -132,8 +142,15 @@ impl Pipeline {
                 enq_qdepth: queue.enq_qdepth,
                 deq_qdepth: queue.deq_qdepth,
             };
-            let Passed { came, cursor, work: left } = flat.depart(on, &departure);
+            let (Passed { came, cursor, work: left }, out) = flat.depart(on, packet.room(), &departure);
+            self.headers = out;
             match came {
+                Through::Replaced { headers, .. } => {
+                    let mut packet = work.packet.take()?;
+                    self.keep_work(work);
+                    packet.replaced_front(cursor.div_ceil(8), headers);
+                    return Some(packet);
+                }
                 Through::Out { .. } => {
                     let mut packet = work.packet.take()?;
                     self.keep_work(work);
@@ -146,6 +163,12 @@ impl Pipeline {
                     let requests = std::mem::take(&mut self.requests);
                     self.after_egress(now, work, (result, requests), None);
                     return self.drain_to_queues(now, pending);
+                }
+                Through::Refused => {
+                    self.spent += before - left;
+                    self.drop_packet(DropReason::Egress, None);
+                    self.discard(work);
+                    return None;
                 }
                 // The second half begins at egress.
                 Through::Ingress(_) | Through::Dropped | Through::Queue { .. } => {}
@@ -177,12 +200,10 @@ impl Pipeline {
             self.works.push(Box::new(Work::new(self.layout.frame())));
         }
         let Some(work) = self.works.last_mut() else { return false };
-        let mut out = self.buffers.take();
         let on = Passage {
             frame: &mut work.frame,
-            packet: bytes,
             cursor: 0,
-            out: &mut out,
+            out: self.buffers.take(),
             state: &mut self.state,
             rng: &mut self.rng,
             requests: &mut self.requests,
@@ -190,14 +211,20 @@ impl Pipeline {
             wire_len: bytes.len() as u64,
             work: first,
         };
-        let Passed { came, cursor, work: left } = flat.through(on, Arrival { port, now: self.clock.of(now) });
+        let at = Arrival { port, now: self.clock.of(now) };
+        let (Passed { came, cursor, work: left }, out) = flat.through(on, bytes, at);
         if let Through::Out { port } = came {
             outputs.push(Output { port, bytes: out, zero_len: 0 });
             return true;
         }
         self.recycle(out);
-        if came == Through::Dropped {
-            self.drop_packet(DropReason::Ingress, None);
+        let dropped = match came {
+            Through::Dropped => Some(DropReason::Ingress),
+            Through::Refused => Some(DropReason::Egress),
+            _ => None,
+        };
+        if let Some(reason) = dropped {
+            self.drop_packet(reason, None);
             return true;
         }
         self.leave(now, (port, bytes), Passed { came, cursor, work: left });
@@ -223,7 +250,11 @@ impl Pipeline {
                 self.after_egress(now, work, (result, requests), None);
             }
             // The whole path leads to no queue, and its end is no way off it.
-            Through::Dropped | Through::Queue { .. } | Through::Out { .. } => self.keep_work(work),
+            Through::Dropped
+            | Through::Refused
+            | Through::Queue { .. }
+            | Through::Out { .. }
+            | Through::Replaced { .. } => self.keep_work(work),
         }
     }
 
