@@ -50,9 +50,9 @@ class Victim:
     address: bytes
     server: bytes
     ports: tuple[int, int]
-    number: int
+    number: int = 0
     """Which of the flows; the later ones have heard of fewer changes."""
-    given_kbps: int
+    given_kbps: int = 0
     """What the bottleneck gives to all flows."""
 
 
