@@ -102,7 +102,10 @@ GROWING = 1.03
 
 
 class Flows:
-    """The monitor's flows, by place. It sees each in one of `every` seconds."""
+    """The monitor's flows, by place. It sees each in one of `every` seconds.
+
+    A silent flow stays until another takes its place: the monitor tells of a flow once, not when it goes on.
+    """
 
     def __init__(self, every: int = 1) -> None:
         self._every = every
@@ -149,10 +152,6 @@ class Flows:
         for one in self.by_place.values():
             self._update(one, now, took, columns, before)
         self._before, self._at = columns, now
-        for place in [
-            p for p, one in self.by_place.items() if now - one.last_active > 6 * RATE_OVER_S * PS_PER_S
-        ]:
-            del self.by_place[place]
         return [
             one
             for one in self.by_place.values()

@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate._core import TidegateError
+from tidegate.control import Digest, SwitchApi
 from tidegate.network import FiveTuple, Network
 from tidegate.systems.separation import shares
 from tidegate.systems.separation.buffers import MTU, stanford
 from tidegate.systems.separation.classes import Classifier, breaks, goodness_of_fit
 from tidegate.systems.separation.controller import SeparationController, Taps
-from tidegate.systems.separation.measured import Measured
+from tidegate.systems.separation.measured import RATE_OVER_S, Flows, Measured
 from tidegate.systems.separation.routers import Plan
 from tidegate.systems.separation.setup import separation
 from tidegate.units import PS_PER_S
@@ -332,3 +334,29 @@ def test_flows_that_are_seen_in_turns_have_their_classes_and_rates() -> None:
     rates = [one.rate_bps for one in controller.flows.by_place.values()]
     # What was seen in one second of two, twice.
     assert sum(rates) == pytest.approx(40e6 * 1500 / 1514, rel=0.1)
+
+
+class Registers:
+    """A monitor's, of which a flow at a place has sent so much."""
+
+    def __init__(self, place: int) -> None:
+        self.place, self.bytes = place, 0
+
+    def register_read(self, name: str) -> npt.NDArray[np.int64]:
+        """All cells of one."""
+        cells = np.zeros(64, np.int64)
+        cells[2 * self.place] = self.bytes if name == "bytes" else 0
+        return cells
+
+
+def test_a_flow_that_goes_on_after_a_long_silence_is_active_again() -> None:
+    flows, registers = Flows(), Registers(place=3)
+    fields = {"low": 1, "high": 2, "low_port": 1000, "high_port": 2000, "protocol": 6, "six": 0, "place": 3}
+    flows.found(0, Digest("flow_t", fields))
+    active = []
+    for second in range(1, 200):
+        # It waits from 10 s to 190 s. The monitor has told of it once.
+        registers.bytes += 1000 if not 10 < second <= 190 else 0
+        active.append(len(flows.read(second * PS_PER_S, cast("SwitchApi", registers))))
+    silent = round(10 + RATE_OVER_S)
+    assert active == [1] * silent + [0] * (190 - silent) + [1] * 9
