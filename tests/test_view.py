@@ -7,14 +7,13 @@ import os
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -22,74 +21,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from live import needs_iperf3
-from namespaces import place
-from switches import LEARNING, between, frame, ports
-from tidegate import Network, TidegateError, p4
+from tidegate import Network, TidegateError
 from tidegate.backends import common
 from tidegate.backends.build import build
 from tidegate.experiments import folder as folders
 from tidegate.experiments import run
 from tidegate.experiments.plan import Run
-from tidegate.switch.running import LiveSwitch
 from tidegate.view.asking import Asked, understood
 from tidegate.view.board import Board
 from tidegate.view.channel import Channel
+from tidegate.view.finished import Finished
 from tidegate.view.page import ENDED, Page
-
-pytest.importorskip("starlette", reason='needs pip install "tidegate[view]"')
-pytest.importorskip("uvicorn", reason='needs pip install "tidegate[view]"')
-sync_client = pytest.importorskip("websockets.sync.client", reason='needs pip install "tidegate[view]"')
-closed = pytest.importorskip("websockets.exceptions").ConnectionClosed
-
-from tidegate.view.finished import Finished  # noqa: E402
-from tidegate.view.running import Running  # noqa: E402
-from tidegate.view.switching import Switching  # noqa: E402
+from tidegate.view.running import Running
+from viewers import InThread, Seen, Shown, closed, read, stream, sync_client, until
 
 EVIL = "<img src=x onerror=alert(1)>\"'&amp;"
 LONG = "a name without an end" * 40
 RIGHT = "\u0645\u0636\u064a\u0641 \u202e\u05de\u05d0\u05e8\u05d7"
 """Letters from right to left, with a character that turns the direction."""
-
-
-def read(message: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    (length,) = struct.unpack_from("<I", message)
-    header = json.loads(message[4 : 4 + length])
-    at, columns = 4 + length, {}
-    for name, count in header["columns"]:
-        columns[name] = np.frombuffer(message, "<f4", count, at)
-        at += 4 * count
-    assert at == len(message)
-    return header, columns
-
-
-class Shown:
-    """A page that somebody looks at; keeps what it is shown."""
-
-    ready, gone = True, False
-
-    def __init__(self) -> None:
-        self.about: dict[str, Any] = {}
-        self.shown: list[tuple[Mapping[str, Any], dict[str, Any]]] = []
-
-    def begin(self, about: dict[str, Any]) -> None:
-        self.about = about
-
-    def show(self, header: Mapping[str, Any], columns: Mapping[str, Any]) -> None:
-        self.shown.append((header, {name: np.asarray(values) for name, values in columns.items()}))
-
-    def heard(self, timeout_s: float | None = None) -> dict[str, Any]:
-        return {}
-
-    def settle(self, timeout_s: float) -> None:
-        pass
-
-
-def until(holds: Callable[[], Any]) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
@@ -161,13 +110,6 @@ def test_a_stream_needs_the_token_and_this_page_s_origin(page: Page, token: str,
         sync_client.connect(place, origin=f"http://127.0.0.1:{page.port}" if origin == "own" else origin),
     ):
         pass
-
-
-def stream(page: Page, **more: Any) -> Any:
-    origin = f"http://127.0.0.1:{page.port}"
-    return sync_client.connect(
-        f"ws://127.0.0.1:{page.port}/stream?token={page.token}", origin=origin, open_timeout=60, **more
-    )
 
 
 def hear(of: Any) -> tuple[dict[str, Any], tuple[dict[str, Any], dict[str, Any]]]:
@@ -339,60 +281,6 @@ def dumbbell() -> Network:
     net.tcp(a, b, start="100 ms", size="200 kB")
     net.record("100 ms", queues=[link])
     return net
-
-
-class Seen:
-    """What a browser knows of a run that goes on."""
-
-    def __init__(self, page: Page) -> None:
-        self._connection = stream(page)
-        self.about: dict[str, Any] = {}
-        self.header: dict[str, Any] = {}
-        self.columns: dict[str, Any] = {}
-        self.messages = 0
-
-    def __enter__(self) -> Seen:
-        self.socket = self._connection.__enter__()
-        return self
-
-    def __exit__(self, *of: Any) -> None:
-        self._connection.__exit__(*of)
-
-    def say(self, **what: Any) -> None:
-        self.socket.send(json.dumps(what))
-
-    def until(self, holds: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-        while not self.header or not holds(self.header):
-            message = self.socket.recv(timeout=60)
-            if isinstance(message, str):
-                self.about, self.header, self.columns = json.loads(message), {}, {}
-                continue
-            self.messages += 1
-            self.header, columns = read(message)
-            for name, values in columns.items():
-                kind = name.split(" ")[0]
-                if f"{kind} at" in columns:
-                    self.columns.setdefault(name, np.full(len(self.about[f"{kind}s"]), np.nan))[
-                        columns[f"{kind} at"].astype(int)
-                    ] = values
-                else:
-                    self.columns[name] = np.array(values)
-        return self.header
-
-
-class InThread(threading.Thread):
-    """A run in a thread of its own, looked at."""
-
-    def __init__(self, page: Page, work: Callable[[], Any], *, paused: bool = False) -> None:
-        super().__init__()
-        self._watcher, self._work = Running(page), work
-        self._watcher._hear({"pause": paused})
-        self.result: Any = None
-        self.start()
-
-    def run(self) -> None:
-        with common.watching(self._watcher):
-            self.result = self._work()
 
 
 def test_looking_changes_nothing_and_pause_and_step_hold(
@@ -690,7 +578,7 @@ def test_hostile_names_and_many_flows_in_a_browser(browser: Any, width: int) -> 
 def test_by_keyboard_in_a_browser(browser: Any) -> None:
     with Page() as page:
         made, errors = looked(browser, page, color_scheme="dark")
-        thread = InThread(page, lambda: dumbbell().run("400 s", progress=False))
+        thread = InThread(page, lambda: dumbbell().run("8000 s", progress=False))
         try:
             made.wait_for_selector("#flows tbody tr >> nth=1")
             made.focus("#pause")
@@ -715,60 +603,5 @@ def test_by_keyboard_in_a_browser(browser: Any) -> None:
         finally:
             made.close()
             thread.join(60)
-        assert thread.result.end_s == 400
+        assert thread.result.end_s == 8000
     assert [one for one in errors if "WebSocket" not in one] == []
-
-
-@pytest.mark.live
-@pytest.mark.untimed
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_a_switch_that_runs() -> None:
-    with place(2) as two:
-        live = LiveSwitch(p4.compile(LEARNING), ports(two, "auto"))
-        between(live)
-        with live:
-            shown, page = Switching(live, "learning"), Shown()
-            live.notes["a note"] = 3.0
-            shown.update(page)  # type: ignore[arg-type]
-            for _ in range(20):
-                two.hosts[0].send(frame(1, 2, 1000))
-                two.hosts[1].receive(1)
-            shown.update(page)  # type: ignore[arg-type]
-    about, (header, columns) = page.about, page.shown[-1]
-    rates = dict(zip(about["ports"], columns["port packets_per_s"], strict=True))
-    assert rates["p1: received"] == rates["p2: sent"] > 0
-    assert rates["p1: sent"] == rates["p2: received"] == 0
-    assert about["queues"] == ["port 1 queue 0", "port 2 queue 0"]
-    assert header["notes"] == {"a note": 3.0}
-
-
-@pytest.mark.live
-@pytest.mark.untimed
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-@needs_iperf3
-def test_a_live_run() -> None:
-    net = Network()
-    a, b = net.host("a"), net.host("b")
-    net.link(a, b, rate="20 Mbit/s", delay="5 ms", queue="50 packets")
-    net.tcp(a, b, label="endless")
-    net.tcp(a, b, size="100 kB", label="short")
-    net.udp(a, b, rate="2 Mbit/s", pattern="poisson", label="datagrams")
-    with Page() as page, Seen(page) as seen:
-        thread = InThread(page, lambda: net.run("4 s", backend="live", progress=False))
-        seen.until(lambda header: header["t"] > 0.5)
-        assert seen.about["kind"] == "live"
-        # Real hosts do not wait.
-        seen.say(pause=True, step="1 ms", trace=0)
-        header = seen.until(lambda header: header["trace"] and header["trace"]["packets"])
-        assert {packet[1] for packet in header["trace"]["packets"]} <= {"10000 > 26000", "26000 > 10000"}
-        seen.until(lambda header: header["t"] > 2.5 and not np.isnan(seen.columns["flow rate_mbps"]).any())
-        endless, short, datagrams = seen.columns["flow rate_mbps"]
-        assert endless > 1
-        assert (short, datagrams > 0.5) == (0, True)
-        assert seen.columns["flow cwnd_packets"][0] > 1
-        assert 10 < seen.columns["flow srtt_ms"][0] < 1000
-        assert seen.columns["queue rate_mbps"][0] > endless
-        assert seen.until(lambda header: header["ended"])["paused"] is False
-        thread.join(60)
-    assert thread.result.end_s == 4
-    assert thread.result.flows["bytes_received"].min() > 0

@@ -1,0 +1,124 @@
+"""What stands in for a page of the dashboard, and waiting."""
+
+from __future__ import annotations
+
+import json
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tidegate.backends import common
+from tidegate.view.page import Page
+
+pytest.importorskip("starlette", reason='needs pip install "tidegate[view]"')
+pytest.importorskip("uvicorn", reason='needs pip install "tidegate[view]"')
+sync_client = pytest.importorskip("websockets.sync.client", reason='needs pip install "tidegate[view]"')
+closed = pytest.importorskip("websockets.exceptions").ConnectionClosed
+
+from tidegate.view.running import Running  # noqa: E402
+
+
+def read(message: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    (length,) = struct.unpack_from("<I", message)
+    header = json.loads(message[4 : 4 + length])
+    at, columns = 4 + length, {}
+    for name, count in header["columns"]:
+        columns[name] = np.frombuffer(message, "<f4", count, at)
+        at += 4 * count
+    assert at == len(message)
+    return header, columns
+
+
+class Shown:
+    """A page that somebody looks at; keeps what it is shown."""
+
+    ready, gone = True, False
+
+    def __init__(self) -> None:
+        self.about: dict[str, Any] = {}
+        self.shown: list[tuple[Mapping[str, Any], dict[str, Any]]] = []
+
+    def begin(self, about: dict[str, Any]) -> None:
+        self.about = about
+
+    def show(self, header: Mapping[str, Any], columns: Mapping[str, Any]) -> None:
+        self.shown.append((header, {name: np.asarray(values) for name, values in columns.items()}))
+
+    def heard(self, timeout_s: float | None = None) -> dict[str, Any]:
+        return {}
+
+    def settle(self, timeout_s: float) -> None:
+        pass
+
+
+def until(holds: Callable[[], Any]) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def stream(page: Page, **more: Any) -> Any:
+    origin = f"http://127.0.0.1:{page.port}"
+    return sync_client.connect(
+        f"ws://127.0.0.1:{page.port}/stream?token={page.token}", origin=origin, open_timeout=60, **more
+    )
+
+
+class Seen:
+    """What a browser knows of a run that goes on."""
+
+    def __init__(self, page: Page) -> None:
+        self._connection = stream(page)
+        self.about: dict[str, Any] = {}
+        self.header: dict[str, Any] = {}
+        self.columns: dict[str, Any] = {}
+        self.messages = 0
+
+    def __enter__(self) -> Seen:
+        self.socket = self._connection.__enter__()
+        return self
+
+    def __exit__(self, *of: Any) -> None:
+        self._connection.__exit__(*of)
+
+    def say(self, **what: Any) -> None:
+        self.socket.send(json.dumps(what))
+
+    def until(self, holds: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        while not self.header or not holds(self.header):
+            message = self.socket.recv(timeout=60)
+            if isinstance(message, str):
+                self.about, self.header, self.columns = json.loads(message), {}, {}
+                continue
+            self.messages += 1
+            self.header, columns = read(message)
+            for name, values in columns.items():
+                kind = name.split(" ")[0]
+                if f"{kind} at" in columns:
+                    self.columns.setdefault(name, np.full(len(self.about[f"{kind}s"]), np.nan))[
+                        columns[f"{kind} at"].astype(int)
+                    ] = values
+                else:
+                    self.columns[name] = np.array(values)
+        return self.header
+
+
+class InThread(threading.Thread):
+    """A run in a thread of its own, looked at."""
+
+    def __init__(self, page: Page, work: Callable[[], Any], *, paused: bool = False) -> None:
+        super().__init__()
+        self._watcher, self._work = Running(page), work
+        self._watcher._hear({"pause": paused})
+        self.result: Any = None
+        self.start()
+
+    def run(self) -> None:
+        with common.watching(self._watcher):
+            self.result = self._work()
