@@ -3,6 +3,7 @@
     python tests/same_results.py                 six small networks, about ten seconds; part of the tests
     python tests/same_results.py --full          also every experiment's --quick and the examples; about an hour
     python tests/same_results.py --full --record keeps what it finds as what is right from now on
+    python tests/same_results.py --threads 2     on two threads, where that is possible
 
 A digest stands for one column of one table (of all cases and seeds of an experiment, in order), for the data that a figure draws,
 for the numbers and verdicts of the claims, or for the packets of a capture. Prose is left out: labels and wording may change.
@@ -234,7 +235,9 @@ NETWORKS: dict[str, tuple[Callable[[Path], Network], str]] = {
 }
 
 
-def digest_network(name: str, change: Callable[[Network], None] = lambda net: None) -> Digests:
+def digest_network(
+    name: str, change: Callable[[Network], None] = lambda net: None, threads: int = 1
+) -> Digests:
     """What comes of one of the small networks, after `change`."""
     found: Digests = {}
     with tempfile.TemporaryDirectory() as place:
@@ -243,7 +246,7 @@ def digest_network(name: str, change: Callable[[Network], None] = lambda net: No
         for seed in SEEDS:
             net = build(folder)
             change(net)
-            result: Result = net.run(until, seed=seed)
+            result: Result = net.run(until, seed=seed, threads=threads)
             key = f"network {name}, seed {seed}"
             digest_tables(found, key, [{table: getattr(result, table) for table in TABLES}])
             found[f"{key}/work"] = digest_of([result.events, result.hops])
@@ -278,13 +281,14 @@ def tidegate(*words: str | Path) -> str:
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def digest_experiment(name: str) -> Digests:
+def digest_experiment(name: str, threads: int = 1) -> Digests:
     """What comes of an experiment's `--quick`."""
     found: Digests = {}
     with tempfile.TemporaryDirectory() as place:
         out = Path(place) / "run"
         seeds = ("--seed", str(SEEDS[0]), "--repeat", str(len(SEEDS)))
-        answer = json.loads(tidegate("run", name, "--quick", *seeds, "--out", out, "--json"))
+        words = (*seeds, "--threads", str(threads), "--out", out, "--json")
+        answer = json.loads(tidegate("run", name, "--quick", *words))
         key = f"experiment {name}"
         rows = answer["rows"]
         for column in dict.fromkeys(column for row in rows for column in row):
@@ -396,15 +400,16 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="experiments and examples too")
     parser.add_argument("--record", action="store_true", help="what is found is right from now on")
     parser.add_argument("--only", default="", help="things whose name holds this")
+    parser.add_argument("--threads", type=int, default=1, help="threads of a simulation")
     asked = parser.parse_args()
     jobs: dict[str, Callable[[], Digests]] = {}
     for name in NETWORKS:
-        jobs[f"network {name}"] = lambda name=name: digest_network(name)
+        jobs[f"network {name}"] = lambda name=name: digest_network(name, threads=asked.threads)
     if asked.full:
         for folder in sorted(path for path in EXAMPLES.iterdir() if path.is_dir()):
             jobs[f"example {folder.name}"] = lambda folder=folder: digest_example(folder)
         for name in experiments.all_experiments():
-            jobs[f"experiment {name}"] = lambda name=name: digest_experiment(name)
+            jobs[f"experiment {name}"] = lambda name=name: digest_experiment(name, asked.threads)
     recorded: Digests = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
     wrong: list[str] = []
     for name, job in jobs.items():

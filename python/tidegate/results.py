@@ -113,7 +113,7 @@ class Result:
     live: pl.DataFrame
     """Measurements of the live backend: where (a host or empty), quantity, value."""
     warnings: tuple[str, ...]
-    """Conditions of a live run that make its figures unreliable."""
+    """Conditions of a live run that make its figures unreliable; why a simulation ran on fewer threads than it was to have."""
     events: int
     """Events that the simulator handled, and packets that it carried over links."""
     hops: int

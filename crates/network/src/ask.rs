@@ -6,7 +6,7 @@ use units::Time;
 
 use crate::error::{BuildError, refuse};
 use crate::event::Event;
-use crate::flow::{FlowId, NO_PAGE, Outcome};
+use crate::flow::{FlowId, NO_PAGE, Outcome, Source};
 use crate::network::{Kind, Network};
 use crate::port::{Link, PortId, QueueStatistics};
 use crate::record::{FlowSamples, Histogram, QueueSamples, Recorder};
@@ -14,7 +14,7 @@ use crate::record::{FlowSamples, Histogram, QueueSamples, Recorder};
 impl Network {
     /// The link of a port as it is now.
     pub fn link_of(&self, port: PortId) -> &Link {
-        &self.ports[port.0 as usize].link
+        &self.at_port(port).ports[port.0 as usize].link
     }
 
     /// Samples flows and queues on a period from now on.
@@ -25,7 +25,7 @@ impl Network {
         if period.is_zero() {
             return refuse("the period of a recorder is 0; give one above 0".to_owned());
         }
-        self.events.push(self.now, Event::Sample(self.recorders.len() as u32));
+        self.schedule_common(self.now, Event::Sample(self.recorders.len() as u32));
         self.recorders.push(Recorder {
             period: period.as_ps(),
             flows: flows.then(FlowSamples::default),
@@ -37,12 +37,12 @@ impl Network {
 
     /// Keeps the distribution of waiting times at a port from now on.
     pub fn record_waits(&mut self, port: PortId) {
-        self.ports[port.0 as usize].waits = Some(Vec::new());
+        self.at_port_mut(port).ports[port.0 as usize].waits = Some(Vec::new());
     }
 
     /// Of one of a port's queues, if they were recorded and any packet has left it; a plain port has queue 0 alone.
     pub fn waits(&self, port: PortId, queue: usize) -> Option<&Histogram> {
-        self.ports[port.0 as usize].waits.as_ref()?.get(queue)
+        self.at_port(port).ports[port.0 as usize].waits.as_ref()?.get(queue)
     }
 
     /// What the recorders have, in the order in which they were made.
@@ -56,28 +56,28 @@ impl Network {
 
     /// Events handled, and packets carried over links.
     pub fn work(&self) -> (u64, u64) {
-        (self.handled, self.hops)
+        self.all_parts().fold((0, 0), |(handled, hops), part| (handled + part.handled, hops + part.hops))
     }
 
     /// Packets under way.
     pub fn packets(&self) -> usize {
-        self.packets.len()
+        self.all_parts().map(|part| part.packets.len()).sum()
     }
 
     pub fn queue(&self, port: PortId) -> &QueueStatistics {
-        &self.ports[port.0 as usize].statistics
+        &self.at_port(port).ports[port.0 as usize].statistics
     }
 
     /// Packets and bytes waiting at a port now.
     pub fn depth(&mut self, port: PortId) -> (u64, u64) {
         let now = self.now;
-        self.ports[port.0 as usize].depth(now)
+        self.at_port_mut(port).ports[port.0 as usize].depth(now)
     }
 
     /// How long a port's wire is busy with what it has been given; for one whose queue is not managed, how long a packet that came
     /// now would wait.
     pub fn backlog(&self, port: PortId) -> Time {
-        Time::from_ps(self.ports[port.0 as usize].backlog(self.now))
+        Time::from_ps(self.at_port(port).ports[port.0 as usize].backlog(self.now))
     }
 
     /// What came of a flow so far.
@@ -85,10 +85,10 @@ impl Network {
         match self.kinds[flow.index()] {
             Kind::Tcp(plan) => self.tcp_outcome(plan),
             Kind::Udp(source) => {
-                let source = &self.sources[source as usize];
+                let counts = self.udp_counts(source);
                 Outcome {
-                    started: (source.flow.statistics().sent > 0).then_some(source.planned.start),
-                    bytes_received: source.flow.statistics().bytes_received,
+                    started: (counts.sent > 0).then_some(self.sources[source as usize].planned.start),
+                    bytes_received: counts.bytes_received,
                     ..Outcome::default()
                 }
             }
@@ -96,15 +96,30 @@ impl Network {
     }
 
     pub(crate) fn tcp_outcome(&self, plan: u32) -> Outcome {
-        let mut outcome = self.plans[plan as usize].outcome;
         let sender = self.sender(plan);
-        if let Some(sender) = &self.endpoints[sender].connection {
+        let mut outcome = self.at_endpoint(sender).plans[plan as usize].outcome;
+        if self.is_divided() {
+            outcome.take_received(&self.at_endpoint(sender ^ 1).plans[plan as usize].outcome);
+        }
+        if let Some(sender) = self.open(sender) {
             outcome.statistics = *sender.statistics();
         }
-        if let Some(receiver) = &self.endpoints[sender ^ 1].connection {
+        if let Some(receiver) = self.open(sender ^ 1) {
             outcome.bytes_received = receiver.bytes_received();
         }
         outcome
+    }
+
+    /// The connection of an endpoint, wherever it is.
+    pub(crate) fn open(&self, index: usize) -> Option<&Connection> {
+        self.at_endpoint(index).endpoints[index].connection.as_deref()
+    }
+
+    fn udp_counts(&self, source: u32) -> udp::Statistics {
+        let Source { host, peer_host, .. } = &self.sources[source as usize];
+        let [sent, received] =
+            [*host, *peer_host].map(|host| self.at_host(host).sources[source as usize].flow.statistics());
+        udp::Statistics { sent: sent.sent, ..received }
     }
 
     /// The endpoint that sends a flow's data: of a page the server.
@@ -115,7 +130,7 @@ impl Network {
     /// The sending side of a TCP flow that is under way.
     pub fn connection(&self, flow: FlowId) -> Option<&Connection> {
         match self.kinds[flow.index()] {
-            Kind::Tcp(plan) => self.endpoints[self.sender(plan)].connection.as_deref(),
+            Kind::Tcp(plan) => self.open(self.sender(plan)),
             Kind::Udp(_) => None,
         }
     }
@@ -124,7 +139,7 @@ impl Network {
     pub fn udp_statistics(&self, flow: FlowId) -> Option<udp::Statistics> {
         match self.kinds[flow.index()] {
             Kind::Tcp(_) => None,
-            Kind::Udp(source) => Some(self.sources[source as usize].flow.statistics()),
+            Kind::Udp(source) => Some(self.udp_counts(source)),
         }
     }
 }

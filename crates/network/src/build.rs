@@ -1,6 +1,7 @@
 //! Building a network: nodes, links, routes.
 
 use crate::error::{BuildError, refuse};
+use crate::event::Event;
 use crate::flows::TCP_HEADERS;
 use crate::network::{Action, Kind, Network};
 use crate::node::{LAST_PORT, NO_HOST, Node, NodeId, Ways};
@@ -22,6 +23,7 @@ impl Network {
     }
 
     pub(crate) fn node(&mut self, name: &str, host: u32) -> NodeId {
+        self.unite_for("nodes are added while it runs");
         self.routed = false;
         let node =
             Node { name: name.to_owned(), host, switch: NO_HOST, ports: Vec::new(), routes: Vec::new() };
@@ -85,6 +87,7 @@ impl Network {
             *given = self.number(node, number)?;
         }
         let numbers = given;
+        self.unite_for("links are added while it runs");
         self.routed = false;
         Ok((self.port(a, b, forward, numbers), self.port(b, a, reverse, [numbers[1], numbers[0]])))
     }
@@ -148,7 +151,11 @@ impl Network {
         if let Some(from) = self.nodes.iter().find(|node| node.ports.contains(&port.0)) {
             check_queue(&names, from, &link)?;
         }
-        self.plan(at, Action::Change(port.0, Box::new(link)));
+        if self.may_not_be_cut(port, &link) {
+            self.unite("a link changes, and then has too short a delay or is impaired");
+        }
+        self.actions.push(Action::Change(port.0, Box::new(link)));
+        self.schedule_common(at.as_ps().max(self.now), Event::Action(self.actions.len() as u32 - 1));
         Ok(())
     }
 
@@ -161,6 +168,7 @@ impl Network {
         if !self.routed {
             self.route()?;
         }
+        self.unite_for("routes are set while it runs");
         let host = self.nodes[to.0 as usize].host;
         let node = &mut self.nodes[router.0 as usize];
         if host == NO_HOST || !node.ports.contains(&port.0) {

@@ -60,8 +60,22 @@ pub(crate) type Entry = u128;
 /// In place of an entry where there is none: later than all.
 pub(crate) const NONE: Entry = Entry::MAX;
 
+/// Bits of kind and id in an entry, below the order.
+pub(crate) const ORDER_SHIFT: u32 = 27;
+
 /// When an entry is due.
 #[inline(always)]
 pub(crate) fn time(entry: Entry) -> u64 {
     (entry >> 64) as u64
+}
+
+/// How many entries had been made when it was, with itself.
+#[inline(always)]
+pub(crate) fn number(entry: Entry) -> u64 {
+    entry as u64 >> ORDER_SHIFT
+}
+
+/// The event of an entry in place of another, in its order.
+pub(crate) fn in_place_of(entry: Entry, event: Event) -> Entry {
+    entry >> ORDER_SHIFT << ORDER_SHIFT | Entry::from(event.pack())
 }

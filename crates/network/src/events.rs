@@ -7,9 +7,10 @@
 //! in the heap.
 //! Entries of one time come out in the order in which they went in, wherever they wait.
 
-use crate::event::{Entry, Event, NONE, time};
+use crate::event::{Entry, Event, NONE, ORDER_SHIFT, time};
 use crate::far::{Far, Put};
 use crate::heap::Heap;
+use crate::parts::{Log, Numbers, Window};
 use crate::wheel::Wheel;
 
 /// Entries that are made from one look at the length of slots to the next.
@@ -18,10 +19,7 @@ const LOOK: u64 = 1 << 14;
 /// Slots are not longer than 2^this picoseconds: a second.
 const MOST_SHIFT: u32 = 40;
 
-/// Bits of kind and id in an entry, below the order.
-const ORDER_SHIFT: u32 = 27;
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Events {
     wheel: Wheel,
     far: Far,
@@ -31,6 +29,24 @@ pub(crate) struct Events {
     /// When so many are made, the next look is due; the time of the last one.
     look_at: u64,
     looked: u64,
+    /// What is made for then or later waits in `window`; the end of time unless parts run beside each other.
+    end: u64,
+    window: Window,
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        Events {
+            wheel: Wheel::default(),
+            far: Far::default(),
+            heap: Heap::default(),
+            made: 0,
+            look_at: 0,
+            looked: 0,
+            end: u64::MAX,
+            window: Window::default(),
+        }
+    }
 }
 
 impl Events {
@@ -45,7 +61,21 @@ impl Events {
     #[inline]
     pub fn push(&mut self, at: u64, event: Event) {
         let entry = self.entry(at, event);
-        self.put(entry);
+        if at < self.end {
+            self.put(entry);
+        } else {
+            self.put_later(entry);
+        }
+    }
+
+    /// Puts in what is for the end of a window or later.
+    #[inline(never)]
+    fn put_later(&mut self, entry: Entry) {
+        if self.end == u64::MAX {
+            self.put(entry);
+        } else {
+            self.window.later.push(entry);
+        }
     }
 
     #[inline(always)]
@@ -91,10 +121,82 @@ impl Events {
         self.far.give_back(index, entries);
     }
 
+    /// The first entry, or [`NONE`].
+    #[inline]
+    pub fn first_entry(&mut self) -> Entry {
+        if self.first_in_wheel() { self.wheel.first() } else { self.heap.first() }
+    }
+
     #[inline]
     pub fn first(&mut self) -> Option<(u64, Event)> {
-        let first = if self.first_in_wheel() { self.wheel.first() } else { self.heap.first() };
+        let first = self.first_entry();
         (first != NONE).then(|| (time(first), Event::unpack(first as u64)))
+    }
+
+    /// Takes all entries out, in order.
+    pub fn take_all(&mut self) -> Vec<Entry> {
+        let mut all = Vec::new();
+        while self.first_entry() != NONE {
+            all.push(self.first_entry());
+            self.drop_first();
+        }
+        *self = Events { made: self.made, ..Events::default() };
+        all
+    }
+
+    /// Puts in an entry that was taken out, here or in another part.
+    pub fn put_back(&mut self, entry: Entry) {
+        self.put(entry);
+    }
+
+    /// How many have been made.
+    pub fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// So many have been made, here and elsewhere.
+    pub fn have_made(&mut self, made: u64) {
+        self.made = made;
+    }
+
+    /// The number of an event that may be made later, in the place that it has if it is made now.
+    pub fn reserve(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
+
+    /// A window begins, beside those of other parts: what is made in it for its end or later waits.
+    pub fn begin_window(&mut self, end: u64) {
+        self.end = end;
+        self.window.begin(self.made);
+    }
+
+    /// An event of a window has been handled.
+    #[inline]
+    pub fn have_handled(&mut self, entry: Entry) {
+        self.window.handled(entry, self.made);
+    }
+
+    /// The log of a window.
+    pub fn log(&mut self) -> &mut Log {
+        &mut self.window.log
+    }
+
+    /// A window is over: what was made in it gets the numbers that this part's have for all.
+    pub fn end_window(&mut self, part: usize, numbers: &Numbers, last: u64) {
+        self.made = last;
+        // Some are left if this part has had to wait, and in a window that ends with time all are there.
+        let mut made = std::mem::take(&mut self.window.later);
+        while time(self.first_entry()) < self.end {
+            made.push(self.first_entry());
+            self.drop_first();
+        }
+        self.end = u64::MAX;
+        made.drain(..).for_each(|entry| self.put(numbers.entry(part, entry)));
+        self.window.later = made;
+        if self.made >= self.look_at {
+            self.look();
+        }
     }
 
     /// What comes next, as far as the wheel knows: a guess.
@@ -104,7 +206,7 @@ impl Events {
         (first != NONE).then(|| Event::unpack(first as u64))
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn drop_first(&mut self) {
         if self.first_in_wheel() {
             self.wheel.drop_first();
@@ -125,6 +227,10 @@ impl Events {
     #[inline]
     pub fn replace_first(&mut self, at: u64, event: Event) {
         let entry = self.entry(at, event);
+        if at >= self.end {
+            self.replace_by_later(entry);
+            return;
+        }
         if self.first_in_wheel() {
             if !self.wheel.replace_first(entry) {
                 self.put_far(entry);
@@ -136,6 +242,12 @@ impl Events {
         if self.made >= self.look_at {
             self.look();
         }
+    }
+
+    #[inline(never)]
+    fn replace_by_later(&mut self, entry: Entry) {
+        self.drop_first();
+        self.put_later(entry);
     }
 
     /// Makes slots as long as the mean time between events, if they are far from that.

@@ -107,6 +107,13 @@ pub struct Outcome {
     pub statistics: Statistics,
 }
 
+impl Outcome {
+    /// Takes what is known where a flow is received in place of its own.
+    pub(crate) fn take_received(&mut self, there: &Outcome) {
+        (self.finished, self.bytes_received) = (there.finished, there.bytes_received);
+    }
+}
+
 /// Half of a flow. Connections live from the start of the flow to its end.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
@@ -124,6 +131,13 @@ pub(crate) struct Endpoint {
     pub hold: u64,
 }
 
+impl Endpoint {
+    /// As it is before it has a connection.
+    pub fn unopened(&self) -> Endpoint {
+        Endpoint { connection: None, timer: u64::MAX, ..*self }
+    }
+}
+
 /// See [`Endpoint::hold`].
 pub(crate) const AGENT: u64 = 1 << 63;
 
@@ -131,7 +145,7 @@ pub(crate) const AGENT: u64 = 1 << 63;
 pub(crate) const NO_PAGE: u32 = u32::MAX;
 
 /// What is planned of a flow; its endpoints are those with twice its number, and one more.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Plan {
     /// Its flow's number.
     pub number: u32,

@@ -24,6 +24,7 @@ impl Network {
     /// # Errors
     /// Ends that are not two different hosts, a size of zero, a stop before the start, an unknown congestion control.
     pub fn tcp(&mut self, flow: TcpFlow) -> Result<FlowId, BuildError> {
+        self.unite_for("a flow is added while it runs");
         let (start, stop) = (flow.start, flow.stop);
         let (id, plan) = self.add_tcp(flow, NO_PAGE)?;
         self.plan(start, Action::Start(plan));
@@ -78,6 +79,7 @@ impl Network {
     /// # Errors
     /// As [`Network::tcp`]; and a rate or datagrams of zero.
     pub fn udp(&mut self, flow: UdpFlow) -> Result<FlowId, BuildError> {
+        self.unite_for("a flow is added while it runs");
         let number = self.check_ends(
             flow.from,
             flow.to,

@@ -201,10 +201,22 @@ impl Network {
             let capture = p.captures_sent;
             self.capture_sent(capture, self.now, id);
         }
-        if self.ports[port as usize].impaired {
-            self.impair(port, id, arrives);
+        if self.ports[port as usize].special {
+            self.send_special(port, id, arrives);
         } else if first {
             self.events.push(arrives, Event::Arrive(port));
+        }
+    }
+
+    /// A packet is on a wire that is impaired or leads to another part. There its arrival is an event, which may be the next on that
+    /// wire: its place is kept.
+    #[inline(never)]
+    fn send_special(&mut self, port: u32, id: PacketId, arrives: u64) {
+        let p = &mut self.ports[port as usize];
+        if p.impaired {
+            self.impair(port, id, arrives);
+        } else {
+            p.reserve(self.events.reserve());
         }
     }
 
@@ -225,7 +237,7 @@ impl Network {
             Taken::Queued { first: None } => {}
             Taken::Queued { first: Some(at) } => self.events.push(at, Event::Arrive(port)),
             Taken::Dropped => self.packets.free(id),
-            Taken::Impaired { at } => self.impair(port, id, at),
+            Taken::Special { at } => self.send_special(port, id, at),
         }
     }
 

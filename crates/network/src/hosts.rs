@@ -108,7 +108,7 @@ impl Network {
         }
     }
 
-    fn closing(&self, index: u32) -> bool {
+    pub(crate) fn closing(&self, index: u32) -> bool {
         let phase = self.endpoints[index as usize].connection.as_ref().map(|c| c.phase());
         !matches!(phase, Some(Phase::Established | Phase::SynSent | Phase::SynReceived | Phase::Listen))
     }
@@ -125,6 +125,9 @@ impl Network {
 
     /// Connections whose both ends are done go away; what is known of them stays.
     pub(crate) fn retire(&mut self, plan: u32) {
+        if self.is_done_alone(plan) {
+            return;
+        }
         let both = [2 * plan, 2 * plan + 1];
         if both.iter().all(|i| self.closing(*i)) {
             self.plans[plan as usize].outcome = self.tcp_outcome(plan);
@@ -189,6 +192,11 @@ impl Network {
 
     pub(crate) fn start(&mut self, plan: u32) {
         let now = Time::from_ps(self.now);
+        let [sends, receives] = [2 * plan, 2 * plan + 1].map(|index| !self.is_elsewhere(index));
+        if !sends {
+            // It counts where the sender is.
+            self.handled -= 1;
+        }
         let ideal = self.ideal(plan);
         let Plan { flow, outcome, .. } = &mut self.plans[plan as usize];
         outcome.started = Some(now);
@@ -209,8 +217,13 @@ impl Network {
             sender.close();
         }
         let receiver = Connection::listen(flow.receiver_config.clone(), mirror);
+        if receives {
+            self.endpoints[2 * plan as usize + 1].connection = Some(Box::new(receiver));
+        }
+        if !sends {
+            return;
+        }
         self.endpoints[2 * plan as usize].connection = Some(Box::new(sender));
-        self.endpoints[2 * plan as usize + 1].connection = Some(Box::new(receiver));
         self.meet_agents(2 * plan);
         self.meet_agents(2 * plan + 1);
         if page == NO_PAGE {

@@ -9,6 +9,7 @@
 //! | `build`, `flows`, `switches` | what it is made of, and what is refused |
 //! | `ask` | what came of it |
 //! | `run` | the loop that runs it |
+//! | `parts` | one run on several threads |
 //! | `forward` | a packet's way from node to node |
 //! | `hosts` | what comes to hosts, and what they send |
 //! | `sample` | samples on a period |
@@ -53,6 +54,7 @@ mod node;
 mod outgoing;
 mod outside;
 mod page;
+mod parts;
 mod pool;
 mod port;
 mod record;

@@ -7,6 +7,7 @@ use crate::flow::{Endpoint, Plan, Source};
 use crate::node::{Node, Planned, SwitchNode};
 use crate::outgoing::Outside;
 use crate::page::RequestResponse;
+use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::port::{Link, Port};
 use crate::record::Recorder;
@@ -64,6 +65,7 @@ pub struct Network {
     pub(crate) seed: u64,
     pub(crate) random: Random,
     pub(crate) routed: bool,
+    pub(crate) parts: Parts,
     /// Events handled, packets carried over links, packets for connections that are gone.
     pub(crate) handled: u64,
     pub(crate) hops: u64,
@@ -99,6 +101,7 @@ impl Network {
             seed,
             random: Random::new(seed),
             routed: false,
+            parts: Parts::default(),
             handled: 0,
             hops: 0,
             unclaimed: 0,

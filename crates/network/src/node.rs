@@ -23,7 +23,7 @@ pub(crate) const NO_HOST: u32 = u32::MAX;
 /// The last port number that v1model can send to: one more means that a packet is dropped.
 pub(crate) const LAST_PORT: u32 = 510;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub name: String,
     /// Index among the hosts; [`NO_HOST`] for a router or a switch.

@@ -21,6 +21,7 @@ impl Network {
     /// # Errors
     /// A node that is not a host.
     pub fn set_outside(&mut self, host: NodeId) -> Result<(), BuildError> {
+        self.unite("hosts are real");
         let node = &self.nodes[host.0 as usize];
         if node.host == NO_HOST {
             return refuse(format!("{} is not a host; only a host can be outside", node.name));
@@ -32,6 +33,7 @@ impl Network {
 
     /// A host that is not simulated sends a frame, from Ethernet on, now.
     pub fn inject(&mut self, host: NodeId, frame: &[u8]) {
+        self.unite("hosts are real");
         let Some(port) = self.nodes[host.0 as usize].ports.first().copied() else {
             self.unclaimed += 1;
             return;

@@ -34,7 +34,7 @@ pub struct Exchange {
 }
 
 /// A page and what came of it so far.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RequestResponse {
     pub page: PageFlow,
     /// Its first flow and that flow's plan; the others follow.

@@ -77,6 +77,15 @@ impl Pool {
         &mut self.slots[id as usize]
     }
 
+    /// Takes a packet out, as it is.
+    pub fn take(&mut self, id: PacketId) -> Slot {
+        let slot = &mut self.slots[id as usize];
+        let packet = std::mem::replace(&mut slot.packet, Packet::Bytes(None));
+        let taken = Slot { packet, ..*slot };
+        self.free.push(id);
+        taken
+    }
+
     pub fn free(&mut self, id: PacketId) {
         self.free.push(id);
     }

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use units::{Bytes, Rate, Time};
 
 use crate::aqm::{Aqm, FlowKey, Managed, Offered, Waiting};
+use crate::parts::Numbers;
 use crate::pool::{PacketId, Slot};
 use crate::record::Histogram;
 use units::Random;
@@ -104,11 +105,11 @@ pub struct QueueStatistics {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Flight {
-    arrives: u64,
+pub(crate) struct Flight {
+    pub arrives: u64,
     /// When its first bit is sent.
     starts: u64,
-    packet: PacketId,
+    pub packet: PacketId,
     /// Bytes on the wire.
     bytes: u32,
 }
@@ -132,15 +133,30 @@ pub(crate) struct Port {
     pub managed: Option<Box<Managed>>,
     /// The wire loses packets or their order: each one arrives by an event of its own, and the ring is only the queue.
     pub impaired: bool,
+    /// It is impaired or leads to another part: a packet's arrival is not just an event of the ring's first.
+    pub special: bool,
     bad: bool,
     /// The capture of what it sends, and who watches what comes out of its wire at the other end.
     pub captures_sent: u32,
     pub captures_come: u32,
+    /// The wire leads to another part (`parts`) or comes from one.
+    cut: Option<Box<Cut>>,
     /// Waiting times by queue, if they are asked for.
     pub waits: Option<Vec<Histogram>>,
     /// Picoseconds for a byte, if that is a whole number.
     ps_per_byte: Option<u64>,
     pub statistics: QueueStatistics,
+}
+
+/// What is to be known of a wire between two parts: at its begin of what has not been handed over, at its end of what has come.
+#[derive(Debug, Default)]
+struct Cut {
+    /// When the last packet arrives that was handed over.
+    last_arrives: u64,
+    /// See [`Port::reserve`], of each packet in the ring.
+    numbers: VecDeque<u64>,
+    /// See [`Port::was_last`].
+    last: u64,
 }
 
 /// What became of a packet that was handed to a port.
@@ -149,8 +165,8 @@ pub(crate) enum Taken {
     Queued {
         first: Option<u64>,
     },
-    /// Arrives on its own at that time, if not lost.
-    Impaired {
+    /// The wire is special: it arrives at that time on its own, if not lost, or in another part.
+    Special {
         at: u64,
     },
     Dropped,
@@ -173,9 +189,11 @@ impl Port {
             waiting_bytes: 0,
             free_at: 0,
             impaired: false,
+            special: false,
             bad: false,
             captures_sent: NO_CAPTURE,
             captures_come: NO_CAPTURE,
+            cut: None,
             waits: None,
             ps_per_byte: None,
             statistics: QueueStatistics::default(),
@@ -192,6 +210,7 @@ impl Port {
             || link.duplicate > 0.0
             || link.reorder > 0.0
             || !link.jitter.is_zero();
+        self.special = self.impaired || self.cut.is_some();
         self.ps_per_byte = BITS_PS.checked_rem(rate).filter(|rest| *rest == 0).map(|_| BITS_PS / rate);
     }
 
@@ -339,10 +358,11 @@ impl Port {
         let first = self.begin().then_some(arrives);
         self.waiting_bytes += u64::from(bytes);
         self.ring.push_back(Flight { arrives, starts, packet: id, bytes });
-        if self.impaired { Taken::Impaired { at: arrives } } else { Taken::Queued { first } }
+        if self.special { Taken::Special { at: arrives } } else { Taken::Queued { first } }
     }
 
-    /// Whether the ring is empty; it begins at its front again then, whose memory is in the cache.
+    /// Whether the ring is empty, so that an event for the next arrival is needed; it begins at its front again then, whose memory
+    /// is in the cache.
     #[inline]
     fn begin(&mut self) -> bool {
         let empty = self.ring.is_empty();
@@ -370,12 +390,18 @@ impl Port {
             false => self.ring.pop_front()?,
             true => self.arrive_impaired(now)?,
         };
+        self.left(&flight);
+        Some((flight.packet, self.ring.front().map(|f| f.arrives)))
+    }
+
+    /// The first of the ring is out of it.
+    #[inline]
+    fn left(&mut self, flight: &Flight) {
         if self.begun > 0 {
             self.begun -= 1;
         } else {
             self.waiting_bytes -= u64::from(flight.bytes);
         }
-        Some((flight.packet, self.ring.front().map(|f| f.arrives)))
     }
 
     /// An event of a wire that has become impaired: the ring is the queue alone then.
@@ -411,7 +437,9 @@ impl Port {
             Some(first) => first.starts,
             None => return,
         };
-        let mut last = self.begun.checked_sub(1).and_then(|i| self.ring.get(i)).map_or(0, |f| f.arrives);
+        let before = self.begun.checked_sub(1).and_then(|i| self.ring.get(i));
+        let handed_over = self.cut.as_ref().map_or(0, |cut| cut.last_arrives);
+        let mut last = before.map_or(handed_over, |f| f.arrives);
         for index in self.ring.len() - waiting..self.ring.len() {
             let bytes = self.ring[index].bytes;
             let takes = self.serialisation(bytes);
@@ -446,5 +474,92 @@ impl Port {
             self.begun += 1;
         }
         (arrives, first)
+    }
+}
+
+/// A wire between two parts (`parts`): its port is at one of them, and a port that stands for it at the other has what is on the wire.
+impl Port {
+    /// A port that stands for this one where it is not.
+    pub fn stand_in(&self) -> Port {
+        let port = Port::new(Link { aqm: None, ..self.link.clone() }, self.to, self.to_port, self.number);
+        let cut = Some(Box::default());
+        Port { of_switch: self.of_switch, captures_come: self.captures_come, cut, ..port }
+    }
+
+    /// From now on, what is sent goes to another part. Nothing is on its way.
+    pub fn cut(&mut self) {
+        self.cut = Some(Box::default());
+        self.special = true;
+    }
+
+    pub fn is_cut(&self) -> bool {
+        self.cut.is_some()
+    }
+
+    /// When the next packet begins to be sent that has not been handed over.
+    pub fn next_start(&self) -> Option<u64> {
+        self.ring.front().map(|flight| flight.starts)
+    }
+
+    /// The number of the last packet's arrival, if there is nothing before it on the wire when it comes to it.
+    pub fn reserve(&mut self, number: u64) {
+        if let Some(cut) = &mut self.cut {
+            cut.numbers.push_back(number);
+        }
+    }
+
+    /// Takes out the next packet if it begins to be sent before a time, by which all is done here: nothing can change it any more.
+    /// Gives the number of its arrival, too, as [`Port::reserve`] has it.
+    pub fn send_off(&mut self, until: u64) -> Option<(Flight, u64)> {
+        let flight = *self.ring.front().filter(|flight| flight.starts < until)?;
+        self.ring.pop_front();
+        self.left(&flight);
+        let cut = self.cut.as_mut()?;
+        cut.last_arrives = flight.arrives;
+        Some((flight, cut.numbers.pop_front()?))
+    }
+
+    /// The last packet that was on the wire has arrived: the number of the next one's arrival, if that is on its way by now.
+    pub fn was_last(&mut self, number: u64) {
+        if let Some(cut) = &mut self.cut {
+            cut.last = number;
+        }
+    }
+
+    /// A packet has come onto the wire from another part. Gives the number of its arrival, if an event for that is needed: the later one of
+    /// those that it would have got when it came to the wire and when the one before it arrived.
+    pub fn come_across(&mut self, arrives: u64, packet: PacketId, number: u64) -> Option<u64> {
+        let first = self.ring.is_empty();
+        self.ring.push_back(Flight { arrives, starts: arrives, packet, bytes: 0 });
+        self.begun += 1;
+        let last = self.cut.as_ref().map_or(0, |cut| cut.last);
+        first.then_some(number.max(last))
+    }
+
+    /// A window is over: numbers that this part has given in it are what they are for all.
+    pub fn numbers_are(&mut self, part: usize, numbers: &Numbers) {
+        let Some(cut) = &mut self.cut else { return };
+        cut.last = numbers.of(part, cut.last);
+        for number in cut.numbers.iter_mut().rev().take_while(|number| numbers.is_own(**number)) {
+            *number = numbers.of(part, *number);
+        }
+    }
+
+    /// Takes back what is on the wire from the port that stood for this one, and joins it with what waits here.
+    pub fn take_back(&mut self, stood_in: &mut Port) {
+        self.cut = None;
+        self.special = self.impaired;
+        self.begun += stood_in.ring.len();
+        stood_in.ring.append(&mut self.ring);
+        self.ring = std::mem::take(&mut stood_in.ring);
+    }
+
+    /// The packets that it has, queued or on its wire.
+    pub fn packets_mut(&mut self) -> Vec<&mut PacketId> {
+        let mut all: Vec<_> = self.ring.iter_mut().map(|flight| &mut flight.packet).collect();
+        if let Some(managed) = &mut self.managed {
+            all.extend(managed.waiting_mut().into_iter().map(|waiting| &mut waiting.packet));
+        }
+        all
     }
 }

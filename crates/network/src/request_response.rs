@@ -17,6 +17,7 @@ impl Network {
     /// # Errors
     /// As [`Network::tcp`]; and requests, responses or a number of objects of zero.
     pub fn page(&mut self, page: PageFlow) -> Result<(PageId, Vec<FlowId>), BuildError> {
+        self.unite_for("a flow is added while it runs");
         if page.request.is_zero() || page.response.is_zero() || page.objects == 0 {
             return refuse(
                 "a page asks for nothing: its request, its response and its number of objects must be above 0"
@@ -37,7 +38,8 @@ impl Network {
 
     /// What was asked and answered so far.
     pub fn exchanges(&self, page: PageId) -> &[Exchange] {
-        &self.pages[page.0 as usize].exchanges
+        let client = self.pages[page.0 as usize].first.1 * 2;
+        &self.at_endpoint(client as usize).pages[page.0 as usize].exchanges
     }
 
     /// The client makes the next request.

@@ -30,7 +30,8 @@ impl Network {
             return refuse(format!("{name}: {error}"));
         }
         let now = self.now;
-        let port = &mut self.ports[index as usize];
+        let part = self.at_port_mut(port);
+        let port = &mut part.ports[index as usize];
         let idle = port.depth(now).0 == 0 && port.free_at() <= now;
         match port.managed.as_deref_mut() {
             Some(Managed::Classes(classes)) => classes.port.configure(config),
@@ -45,7 +46,7 @@ impl Network {
             }
             Some(_) => return refuse(format!("{name} has queue management already; leave `aqm` out")),
         }
-        self.ask_managed(index);
+        part.ask_managed(index);
         Ok(())
     }
 
@@ -69,7 +70,7 @@ impl Network {
     }
 
     fn classes_of(&mut self, port: PortId) -> Result<&mut Classes, BuildError> {
-        match self.ports[port.0 as usize].managed.as_deref_mut() {
+        match self.at_port_mut(port).ports[port.0 as usize].managed.as_deref_mut() {
             Some(Managed::Classes(classes)) => Ok(classes),
             _ => refuse("this port has no queues by class".into()),
         }
@@ -77,8 +78,9 @@ impl Network {
 
     /// What is in a queue of a P4 switch's or a router's port, and its counts.
     pub fn queue_state(&self, port: PortId, queue: usize) -> Option<control::QueueState> {
-        let (p, now) = (&self.ports[port.0 as usize], Time::from_ps(self.now));
-        if let Some(Some(node)) = self.switches.get(p.of_switch as usize) {
+        let part = self.at_port(port);
+        let (p, now) = (&part.ports[port.0 as usize], Time::from_ps(self.now));
+        if let Some(Some(node)) = part.switches.get(p.of_switch as usize) {
             return node.switch.queue_state(now, p.number, queue as u32).ok();
         }
         match p.managed.as_deref() {

@@ -50,7 +50,7 @@ const IP_HEADER: u32 = 20;
 
 impl Network {
     /// Ports on the way from one host to another of a flow with this hash, by the shortest ways and those set by hand.
-    fn way(&self, from: u32, to: u32, hash: u32) -> Option<Vec<u32>> {
+    pub(crate) fn way(&self, from: u32, to: u32, hash: u32) -> Option<Vec<u32>> {
         let (mut node, target) = (self.hosts[from as usize], self.hosts[to as usize]);
         let mut way = Vec::new();
         while node != target {

@@ -7,7 +7,7 @@ use crate::event::Event;
 use crate::flow::AGENT;
 use crate::network::{Action, Network};
 use crate::pool::{CAME, HELD};
-use crate::port::NO_CAPTURE;
+use crate::port::{Link, NO_CAPTURE};
 
 impl Network {
     /// Runs until `end`, or until a watched switch ([`Network::watch`]) has something for its controller; gives the time
@@ -28,7 +28,16 @@ impl Network {
         if !self.routed {
             self.route()?;
         }
+        self.arrange();
         let end = end.as_ps();
+        if self.is_divided() {
+            return Ok(self.run_divided(end, events));
+        }
+        Ok(self.run_alone(end, events))
+    }
+
+    /// As [`Network::run_some`], on one thread.
+    pub(crate) fn run_alone(&mut self, end: u64, events: u64) -> Time {
         let last = self.handled.saturating_add(events);
         while let Some((at, event)) = self.events.first() {
             if at > end {
@@ -39,15 +48,15 @@ impl Network {
             self.step(at, event);
             if self.pending {
                 self.pending = false;
-                return Ok(self.now());
+                return self.now();
             }
             // Whoever hears that the end is reached acts on it: everything before that is to be done.
             if self.handled >= last && at < end {
-                return Ok(self.now());
+                return self.now();
             }
         }
         self.now = self.now.max(end);
-        Ok(self.now())
+        self.now()
     }
 
     /// Runs until `end`, whatever watched switches have; gives whether any of them has had something for its controller.
@@ -58,6 +67,7 @@ impl Network {
         if !self.routed {
             self.route()?;
         }
+        self.unite("it runs by the clock");
         let end = end.as_ps();
         while let Some((at, event)) = self.events.first().filter(|(at, _)| *at <= end) {
             self.handled += 1;
@@ -69,7 +79,7 @@ impl Network {
 
     /// Handles the first event.
     #[inline]
-    fn step(&mut self, at: u64, event: Event) {
+    pub(crate) fn step(&mut self, at: u64, event: Event) {
         self.now = at;
         if let Event::Arrive(port) = event {
             let p = &mut self.ports[port as usize];
@@ -81,6 +91,7 @@ impl Network {
             let ahead = p.next_two();
             match next {
                 Some(next) => self.events.replace_first(next, event),
+                None if p.is_cut() => self.drop_last_arrival(port),
                 None => self.events.drop_first(),
             }
             if self.crowded() {
@@ -134,6 +145,14 @@ impl Network {
         }
     }
 
+    /// There is nothing any more on a wire from another part, as far as is known here.
+    #[cold]
+    fn drop_last_arrival(&mut self, port: u32) {
+        self.events.drop_first();
+        let number = self.events.reserve();
+        self.ports[port as usize].was_last(number);
+    }
+
     fn on_action(&mut self, action: u32) {
         match &self.actions[action as usize] {
             Action::Start(plan) => self.start(*plan),
@@ -157,16 +176,18 @@ impl Network {
                     self.pump(index);
                 }
             }
-            Action::Change(port, link) => {
-                let (port, link) = (*port as usize, (**link).clone());
-                let before = self.ports[port].link.limit;
-                let after = link.limit;
-                self.ports[port].change(self.now, link);
-                self.capture_changed(port as u32);
-                if before != after {
-                    self.limit_queues(port, after);
-                }
-            }
+            Action::Change(port, link) => self.change(*port, (**link).clone()),
+        }
+    }
+
+    /// A port's link changes.
+    pub(crate) fn change(&mut self, port: u32, link: Link) {
+        let p = &mut self.ports[port as usize];
+        let (before, after) = (p.link.limit, link.limit);
+        p.change(self.now, link);
+        self.capture_changed(port);
+        if before != after {
+            self.limit_queues(port as usize, after);
         }
     }
 }

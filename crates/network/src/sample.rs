@@ -9,14 +9,14 @@ impl Network {
     pub(crate) fn on_sample(&mut self, index: u32) {
         let mut recorder = std::mem::take(&mut self.recorders[index as usize]);
         self.sample_into(&mut recorder);
-        self.events.push(self.now + recorder.period, Event::Sample(index));
+        self.schedule_common(self.now + recorder.period, Event::Sample(index));
         self.recorders[index as usize] = recorder;
     }
 
     fn sample_into(&mut self, recorder: &mut Recorder) {
         if let Some(samples) = &mut recorder.flows {
             for plan in 0..self.plans.len() as u32 {
-                let Some(sender) = &self.endpoints[self.sender(plan)].connection else { continue };
+                let Some(sender) = self.open(self.sender(plan)) else { continue };
                 let flow = sender.flow();
                 samples.time.push(self.now);
                 samples.flow.push(self.plans[plan as usize].number);
@@ -35,9 +35,10 @@ impl Network {
         let samples = &mut recorder.queues;
         for port in &recorder.ports {
             let queues: Vec<_> = (0..).map_while(|queue| self.queue_state(PortId(*port), queue)).collect();
-            let p = &mut self.ports[*port as usize];
+            let now = self.now;
+            let p = &mut self.at_port_mut(PortId(*port)).ports[*port as usize];
             let mut row = |p: &Port, queue: usize, (packets, bytes): (u64, u64), delay: u64, dropped: u64| {
-                samples.time.push(self.now);
+                samples.time.push(now);
                 samples.port.push(*port);
                 samples.queue.push(queue as u32);
                 samples.packets.push(packets);
@@ -47,10 +48,10 @@ impl Network {
                 samples.dropped.push(dropped);
                 samples.marked.push(p.statistics.marked);
                 // What is still to be sent has been counted already.
-                samples.busy.push((p.statistics.busy_ps as u64).saturating_sub(p.backlog(self.now)));
+                samples.busy.push((p.statistics.busy_ps as u64).saturating_sub(p.backlog(now)));
             };
             if queues.is_empty() {
-                let (depth, delay) = (p.depth(self.now), p.delay(self.now));
+                let (depth, delay) = (p.depth(now), p.delay(now));
                 row(p, 0, depth, delay, p.statistics.dropped);
             }
             for (number, queue) in queues.iter().enumerate() {

@@ -61,7 +61,8 @@ impl Network {
     ) -> Result<T, BuildError> {
         let now = self.now();
         let result = act(&mut self.made(node)?.switch, now);
-        self.attend(self.nodes[node.0 as usize].switch);
+        let index = self.nodes[node.0 as usize].switch;
+        self.at_node(node.0).attend(index);
         Ok(result)
     }
 
@@ -103,9 +104,12 @@ impl Network {
     }
 
     fn made(&mut self, node: NodeId) -> Result<&mut SwitchNode, BuildError> {
-        self.make_switches()?;
-        let Node { switch, name, .. } = &self.nodes[node.0 as usize];
-        match self.switches.get_mut(*switch as usize) {
+        if !self.is_divided() {
+            self.make_switches()?;
+        }
+        let part = self.at_node(node.0);
+        let Node { switch, name, .. } = &part.nodes[node.0 as usize];
+        match part.switches.get_mut(*switch as usize) {
             Some(Some(made)) => Ok(made),
             _ => refuse(format!("{name} is not a P4 switch")),
         }

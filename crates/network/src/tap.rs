@@ -64,6 +64,7 @@ impl Network {
     /// A node that is not a P4 switch, a number that v1model does not have, and one that a link or another tap of the switch has; one of
     /// 0 seconds.
     pub fn tap(&mut self, port: PortId, switch: NodeId, number: u32, every: u32) -> Result<(), BuildError> {
+        self.unite_for("links are tapped while it runs");
         if every == 0 {
             return refuse("a tap shows a flow in one of 0 seconds; give 1 or more".to_owned());
         }

@@ -16,6 +16,7 @@ impl Network {
     /// # Errors
     /// A port that is captured already, and a sink that takes nothing.
     pub fn capture(&mut self, port: PortId, out: Sink, snap: u32) -> Result<(), BuildError> {
+        self.unite("packets are captured");
         let number = self.captures.len() as u32;
         let p = &self.ports[port.0 as usize];
         let (back, far) = (self.at(p.to, p.to_port), p.to);

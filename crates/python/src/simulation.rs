@@ -302,6 +302,19 @@ impl Simulation {
         done.into_iter().map(|done| done.err().map(|e| e.to_string())).collect()
     }
 
+    /// Lets a run have so many threads; what comes of it is the same.
+    fn set_threads(&self, py: Python<'_>, threads: usize) -> PyResult<()> {
+        self.with(py, |network| network.set_threads(threads)).map_err(refused)
+    }
+
+    /// On how many threads it runs, and why on fewer than asked for.
+    fn threads(&self, py: Python<'_>) -> (usize, Option<String>) {
+        self.with(py, |network| {
+            let (used, why) = network.threads();
+            (used, why.map(str::to_owned))
+        })
+    }
+
     /// Runs until `end`, until a watched switch has news, or for a while: a signal may have come. Gives the time reached.
     fn run_until(&self, py: Python<'_>, end: u64) -> PyResult<u64> {
         if self.live.shared().is_some() {

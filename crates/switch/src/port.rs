@@ -82,6 +82,11 @@ impl<T: Queued> Port<T> {
         std::mem::take(&mut self.waiting)
     }
 
+    /// All packets that wait.
+    pub fn waiting_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.queues.iter_mut().flat_map(Queue::packets_mut)
+    }
+
     fn choose(&mut self, now: Time) -> Choice {
         if self.waiting == 0 {
             return Choice::Empty;

@@ -149,6 +149,11 @@ impl<T: Queued> Queue<T> {
         Some((packet, info, wait))
     }
 
+    /// What waits.
+    pub(crate) fn packets_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.waiting.iter_mut().map(|waiting| &mut waiting.packet)
+    }
+
     /// Throws away what waits.
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();

@@ -120,6 +120,11 @@ impl Switch {
         })
     }
 
+    /// Whether it has something to tell a controller at any time: digests of its program, or packets for the controller's port.
+    pub fn may_tell(&self) -> bool {
+        self.cpu_port.is_some() || !self.program().digests.is_empty()
+    }
+
     pub fn program(&self) -> &Arc<Program> {
         self.pipeline.program()
     }

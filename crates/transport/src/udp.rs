@@ -45,7 +45,7 @@ pub struct Statistics {
 }
 
 /// A flow: the source's clock and numbers, and the counts of both ends.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Flow {
     load: Load,
     statistics: Statistics,
@@ -63,6 +63,12 @@ impl Flow {
 
     pub fn statistics(&self) -> Statistics {
         self.statistics
+    }
+
+    /// Takes what another has received in place of its own: two stand for the two ends of one flow.
+    pub fn take_received(&mut self, other: &Flow) {
+        self.statistics = Statistics { sent: self.statistics.sent, ..other.statistics };
+        self.highest = other.highest;
     }
 
     /// The datagram that is sent at `now`.

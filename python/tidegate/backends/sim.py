@@ -13,8 +13,15 @@ from tidegate.network import Network
 from tidegate.results import Note, Result
 
 
-def run(network: Network, until: int, seed: int, progress: common.Progress | None = None) -> Result:
-    """Run until `until` picoseconds.
+def run(
+    network: Network,
+    until: int,
+    seed: int,
+    progress: common.Progress | None = None,
+    *,
+    threads: int = 1,
+) -> Result:
+    """Run until `until` picoseconds, on so many threads where that gains anything.
 
     Raises `TidegateError` for a network with qdiscs of Linux.
     """
@@ -24,6 +31,7 @@ def run(network: Network, until: int, seed: int, progress: common.Progress | Non
             "--backend live"
         )
     core, ports = build(network, seed, with_flows=True)
+    core.set_threads(threads)
     notes: list[Note] = []
     handle = _core.HostAgents(core)
     agents = HostAgents(network, handle)
@@ -53,4 +61,14 @@ def run(network: Network, until: int, seed: int, progress: common.Progress | Non
                 watcher.end(core.now())
     watched = watched_links(network)
     result = Result.of_simulation(network, core, ports, watched, notes, seed, interrupted)
-    return replace(result, malformed_options=handle.malformed_options())
+    return replace(
+        result,
+        malformed_options=handle.malformed_options(),
+        warnings=(*result.warnings, *_fewer(core, threads)),
+    )
+
+
+def _fewer(core: _core.Simulation, threads: int) -> list[str]:
+    """Why a run had fewer threads than it was to have."""
+    used, why = core.threads()
+    return [] if used >= threads else [f"ran on {used} of {threads} threads: {why}"]

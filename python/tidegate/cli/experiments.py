@@ -145,6 +145,15 @@ def run(
             show_default=False,
         ),
     ] = None,
+    threads: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=256,
+            help="Threads of each simulation; the results are those of one. A run that cannot gain uses fewer, and says why.",
+        ),
+    ] = 1,
     cluster: ClusterOption = None,
     cluster_options: ClusterSettings = None,
     view: Annotated[
@@ -170,6 +179,8 @@ def run(
     experiments.demand_backend(one, backend)
     if live_profile is not None and backend != "live":
         raise TidegateError("--live-profile is for --backend live; leave it out")
+    if threads > 1 and (backend == "live" or cluster is not None):
+        raise TidegateError("--threads is for simulations of this machine; leave it out")
     if backend == "live" and cluster is not None:
         raise TidegateError(
             "--cluster is for the simulator: live runs need a machine to themselves; leave it out"
@@ -197,10 +208,11 @@ def run(
                 quick=quick,
                 out=out if out is not None else Path("runs") / name,
                 progress=carried.progress,
-                processes=1 if view else processors(),
+                processes=1 if view else max(1, processors() // threads),
                 resume=resume,
                 executor=carried.executor,
                 live_profile=None if live_profile is None else live_profile.value,
+                threads=threads,
             )
         if stay is not None:
             stay()

@@ -79,6 +79,8 @@ class Jobs:
     store: Store
     live_profile: str | None = None
     """Of `Network.run`, where it is given."""
+    threads: int = 1
+    """Of each run."""
 
     def named(self, number: int) -> str:
         """A job as messages name it."""
@@ -112,12 +114,18 @@ def run_case(
     seed: int,
     backend: str,
     live_profile: str | None = None,
+    threads: int = 1,
 ) -> Run:
     """Run a case."""
     with user_code.blamed():
         network = case.network(seed) if callable(case.network) else case.network
         result = network.run(
-            case.until, backend=backend, seed=seed, progress=progress, live_profile=live_profile
+            case.until,
+            backend=backend,
+            seed=seed,
+            progress=progress,
+            live_profile=live_profile,
+            threads=threads,
         )
         measured = [] if result.interrupted else case.measure(result)
     rows = None
@@ -135,9 +143,10 @@ def written(
     seed: int,
     backend: str,
     live_profile: str | None = None,
+    threads: int = 1,
 ) -> Run:
     """Run a case and write its tables; give the rest."""
-    run = run_case(progress, case, seed, backend, live_profile)
+    run = run_case(progress, case, seed, backend, live_profile, threads)
     store.write_tables(run)
     return replace(run, tables={})
 

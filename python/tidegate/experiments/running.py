@@ -62,6 +62,7 @@ def run(
     resume: bool = False,
     executor: Executor | None = None,
     live_profile: str | None = None,
+    threads: int = 1,
 ) -> dict[str, Any]:
     """Run every case with every seed, write the folder `out`, and return the contents of `--json`.
 
@@ -78,7 +79,8 @@ def run(
     others. `processes` is how many run at once; where this process has worked with Polars already, it is one. `executor` takes the place
     of these processes (`tidegate.experiments.executors.cluster` has one for Dask), with the same results. `progress` hears of
     how many runs are done, with the part of those that are under way, and of how many there are; `watch` also hears of which cases
-    run and of the runs that have ended. `live_profile` is that of `Network.run`.
+    run and of the runs that have ended. `live_profile` and `threads` are those of `Network.run`; results do not
+    depend on `threads`.
     """
     one = find(name)
     name = one.name
@@ -104,6 +106,7 @@ def run(
         processes=processes,
         resume=resume,
         executor=executor,
+        threads=threads,
     )
 
 
@@ -118,6 +121,7 @@ def carry_out(
     resume: bool = False,
     executor: Executor | None = None,
     table: bool = False,
+    threads: int = 1,
 ) -> dict[str, Any]:
     """Run the cases of a recipe's plan with the seeds of `about`, as `run` does; `about` says what is run, for the record.
 
@@ -157,7 +161,9 @@ def carry_out(
                 watch(Status(done, total, tuple(running), tuple(ended)))
 
         carrier = executor or for_machine(processes, len(jobs), backend)
-        carrier.run(Jobs(recipe, plan.cases, jobs, backend, work, about.get("live_profile")), tell, ended)
+        carrier.run(
+            Jobs(recipe, plan.cases, jobs, backend, work, about.get("live_profile"), threads), tell, ended
+        )
     except BaseException as error:
         if not ended.runs or not isinstance(error, KeyboardInterrupt):
             work.discard()
@@ -166,6 +172,22 @@ def carry_out(
         ended.interrupted = True
     with _undisturbed():
         return _kept(plan, about, order, earlier, ended, work, source, total, table)
+
+
+def warnings(runs: list[Run]) -> list[str]:
+    """What runs warn of; what all of several do, once."""
+    said = [set(run.warnings) for run in runs]
+    by_all = set.intersection(*said) if len(runs) > 1 else set()
+    once = dict.fromkeys(warning for run in runs for warning in run.warnings if warning in by_all)
+    return [
+        *(f"all {len(runs)} runs: {warning}" for warning in once),
+        *(
+            f"{run.case}, seed {run.seed}: {warning}"
+            for run in runs
+            for warning in run.warnings
+            if warning not in by_all
+        ),
+    ]
 
 
 def _report(answer: dict[str, Any], runs: list[Run], figure: bytes) -> str | None:
@@ -221,7 +243,7 @@ def _kept(
         **about,
         "rows": rows,
         "claims": claims if figure is not None else [],
-        "warnings": [f"{r.case}, seed {r.seed}: {warning}" for r in runs for warning in r.warnings],
+        "warnings": warnings(runs),
     }
     report = _report(answer, complete, figure) if figure is not None and not table else None
     shown = work.finish(answer, figure, report, table=table)

@@ -225,6 +225,7 @@ class Network(Flows):
         seed: int = 1,
         progress: Callable[[int, int], None] | bool | None = None,
         live_profile: str | None = None,
+        threads: int = 1,
     ) -> Result:
         """Run the network until a time, and return the result.
 
@@ -232,6 +233,7 @@ class Network(Flows):
         and then with the picoseconds done and to do. If it is not given and standard error is a terminal, a bar shows
         simulated time, speed and estimate when a run takes longer than two seconds; `False`: never, `True`: always. An interrupt (Ctrl-C) ends the run; the result holds what was recorded until then, and says so in
         `Result.interrupted`. `live_profile` is for the live backend: `latency` (short, even delays; the default) or `throughput`.
+        `threads` is for the simulator: the results are those of one thread, to the bit, and `Result.warnings` says why fewer were used.
 
         >>> Network().run(1)
         Traceback (most recent call last):
@@ -248,6 +250,12 @@ class Network(Flows):
             from tidegate.backends import live
 
             chosen = partial(live.run, profile=live_profile)
+        if units.below(threads, 1, 257, "a number of threads") > 1:
+            if backend != "sim":
+                raise TidegateError("threads are for backend='sim'; leave them out")
+            from tidegate.backends import sim
+
+            chosen = partial(sim.run, threads=threads)
         # Nobody means a microsecond by a bare number.
         end = units.given_time(until, least=units.PS_PER_S // 1_000_000)
         units.seed(seed)

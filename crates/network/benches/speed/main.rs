@@ -1,12 +1,14 @@
 //! The simulator's speed, beside ns-2 where it is installed: `cargo bench -p network --bench speed [-- --json]`.
 //!
-//! User CPU time on one core, the least of three runs, contenders in turns.
+//! User CPU time on one core, the least of three runs, contenders in turns. Several threads beside one: time by the clock.
 
 mod ns2;
 mod scenarios;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Instant;
 
+use network::{FlowId, Network};
 use units::Time;
 
 /// User CPU seconds of this process, and of its children that have ended, from `/proc` in ticks of 10 ms.
@@ -61,9 +63,35 @@ fn least(mut run: impl FnMut() -> u64) -> (f64, u64) {
     best
 }
 
+/// What came of all flows.
+fn outcomes(net: &Network, flows: &[FlowId]) -> u64 {
+    let mut hash = DefaultHasher::new();
+    flows.iter().for_each(|flow| format!("{:?}", net.outcome(*flow)).hash(&mut hash));
+    hash.finish()
+}
+
+/// The least times by the clock on one thread and on several, in turns, and packets carried; what came of it is to be the same.
+fn on_threads(threads: usize, make: impl Fn() -> (Network, Vec<FlowId>), until: Time) -> ([f64; 2], u64) {
+    let mut best = [f64::MAX; 2];
+    let mut seen = None;
+    for turn in 0..10 {
+        let (mut net, flows) = make();
+        let threads = [1, threads][turn % 2];
+        net.set_threads(threads).expect("a number of threads");
+        let before = Instant::now();
+        net.run_until(until).expect("routes");
+        let (used, why) = net.threads();
+        assert_eq!(used, threads, "{}", why.unwrap_or_default());
+        best[turn % 2] = before.elapsed().as_secs_f64().min(best[turn % 2]);
+        let came = (net.work(), outcomes(&net, &flows));
+        assert_eq!(*seen.get_or_insert(came), came, "on {threads} threads");
+    }
+    (best, seen.map_or(0, |((_, hops), _)| hops))
+}
+
 /// One scenario alone, once: `-- only clos-p4` prints its CPU nanoseconds for each packet and hop, for pairs of two versions; and on
-/// standard error what came of it, which is to be the same for both.
-fn only(name: &str) {
+/// standard error what came of it, which is to be the same for both. `-- only clos-p4 2`: on two threads, nanoseconds by the clock.
+fn only(name: &str, threads: usize) {
     let program = name.ends_with("-p4").then(scenarios::p4_router);
     let ((mut net, flows), until) = match name.trim_end_matches("-p4") {
         "dumbbell" => {
@@ -78,18 +106,22 @@ fn only(name: &str) {
             "no scenario {other}: use dumbbell, clos, crowd, long-300 or long-6000; the first two with -p4 for P4 routers"
         ),
     };
-    let before = own_cpu();
+    net.set_threads(threads.max(1)).expect("a number of threads");
+    let (before, began) = (own_cpu(), Instant::now());
     net.run_until(until).expect("routes");
-    println!("{:.2}", (own_cpu() - before) * 1e9 / net.work().1 as f64);
-    let mut hash = DefaultHasher::new();
-    flows.iter().for_each(|flow| format!("{:?}", net.outcome(*flow)).hash(&mut hash));
-    eprintln!("{:?} events and hops, outcomes {:016x}", net.work(), hash.finish());
+    let spent = if threads == 0 { own_cpu() - before } else { began.elapsed().as_secs_f64() };
+    println!("{:.2}", spent * 1e9 / net.work().1 as f64);
+    eprintln!("{:?} events and hops, outcomes {:016x}", net.work(), outcomes(&net, &flows));
+    if let (used, Some(why)) = net.threads() {
+        eprintln!("on {used} of {threads} threads: {why}");
+    }
 }
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let Some(at) = words.iter().position(|word| word == "only") {
-        return only(words.get(at + 1).map_or("", String::as_str));
+        let threads = words.get(at + 2).map_or(0, |n| n.parse().expect("a number of threads"));
+        return only(words.get(at + 1).map_or("", String::as_str), threads);
     }
     let json = std::env::args().any(|a| a == "--json");
     let mut report = Report { json, rows: Vec::new() };
@@ -135,6 +167,12 @@ fn main() {
         })
     };
     p4_beside_plain("Clos", &clos, &mut report);
+    let (by_clock, hops) = on_threads(2, || scenarios::clos("cubic", Some(&program)), Time::from_ms(100));
+    for (threads, seconds) in ["one thread", "two threads"].iter().zip(by_clock) {
+        let name = format!("Clos, P4, {threads}: a packet-hop by the clock");
+        report.line(&name, seconds * 1e9 / hops as f64, "ns", "");
+    }
+    report.line("Clos, P4: one thread / two", by_clock[0] / by_clock[1], "x", "   (at least 1.7)");
     let peer = ns2::clos_seconds();
     let mut seen = (0.0, 0.0);
     let (seconds, hops) = least(|| {

@@ -45,6 +45,7 @@ impl Network {
     /// # Errors
     /// A node that is not a host, or one that is not simulated.
     pub fn add_agent(&mut self, host: NodeId, chain: Chain, listens: bool) -> Result<AgentId, BuildError> {
+        self.unite("hosts have agents");
         let node = &self.nodes[host.0 as usize];
         if node.host == NO_HOST {
             return refuse(format!("{} is not a host; only a host can have an agent", node.name));

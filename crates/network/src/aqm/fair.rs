@@ -79,6 +79,11 @@ impl Fair {
         self.packets
     }
 
+    /// All packets that wait.
+    pub fn waiting_mut(&mut self) -> impl Iterator<Item = &mut Waiting> {
+        self.flows.iter_mut().flat_map(|flow| flow.fifo.waiting_mut())
+    }
+
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

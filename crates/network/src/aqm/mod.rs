@@ -96,6 +96,11 @@ impl Fifo {
         self.bytes
     }
 
+    /// All that wait.
+    pub fn waiting_mut(&mut self) -> impl Iterator<Item = &mut Waiting> {
+        self.waiting.iter_mut()
+    }
+
     fn push(&mut self, waiting: Waiting) {
         self.bytes += u64::from(waiting.bytes);
         self.waiting.push_back(waiting);
@@ -155,6 +160,15 @@ impl Managed {
             Managed::Codel(fifo, _) | Managed::Pie(fifo, _) => fifo.len(),
             Managed::Fair(fair) => fair.len(),
             Managed::Classes(classes) => classes.port.waiting(),
+        }
+    }
+
+    /// All packets that wait.
+    pub fn waiting_mut(&mut self) -> Vec<&mut Waiting> {
+        match self {
+            Managed::Codel(fifo, _) | Managed::Pie(fifo, _) => fifo.waiting_mut().collect(),
+            Managed::Fair(fair) => fair.waiting_mut().collect(),
+            Managed::Classes(classes) => classes.port.waiting_mut().collect(),
         }
     }
 

@@ -26,7 +26,15 @@ def _run(jobs: Jobs, tell: Tell, ended: Ended) -> None:
 
         try:
             ended.runs.append(
-                written(jobs.store, part, jobs.recipe.case(index), seed, jobs.backend, jobs.live_profile)
+                written(
+                    jobs.store,
+                    part,
+                    jobs.recipe.case(index),
+                    seed,
+                    jobs.backend,
+                    jobs.live_profile,
+                    jobs.threads,
+                )
             )
             jobs.store.add(ended.runs[-1])
             if ended.runs[-1].rows is None:

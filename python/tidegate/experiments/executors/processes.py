@@ -114,7 +114,9 @@ class _Pool:
             try:
                 index, seed = self._jobs.jobs[number]
                 case = self._jobs.cases[index]
-                said: Any = written(self._jobs.store, tell, case, seed, self._jobs.backend)
+                said: Any = written(
+                    self._jobs.store, tell, case, seed, self._jobs.backend, threads=self._jobs.threads
+                )
             except KeyboardInterrupt:
                 said = None
             except BaseException as error:

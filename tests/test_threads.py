@@ -1,0 +1,96 @@
+"""One run on several threads: the tables are those of one thread."""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+from same_results import ROUTER, digest_tables, route
+from tidegate import TidegateError
+from tidegate.control import Controller, SwitchApi
+from tidegate.experiments import plan, running
+from tidegate.network import Network, Switch
+from tidegate.results import TABLES, Result
+from tidegate.topologies import leaf_spine
+
+
+class Looks(Controller):
+    """Notes how long the first queue is, and now and then shortens it."""
+
+    period = "700 us"
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        switch.note("waiting", switch.queue_read(0).waiting_packets)
+
+
+def fabric() -> tuple[Network, list[Switch]]:
+    """P4 switches under a controller that ticks, many flows, queues and flows recorded."""
+    net = Network()
+    switches: list[Switch] = []
+
+    def make(net: Network, name: str) -> Switch:
+        switches.append(net.switch(name, ROUTER))
+        return switches[-1]
+
+    slow = {"rate": "100 Mbit/s", "delay": "200 us", "queue": "50 packets"}
+    made = leaf_spine(net, 4, 2, 3, access=slow, fabric={**slow, "rate": "200 Mbit/s"}, switch=make)
+    for switch in switches:
+        route(net, switch)
+    hosts = made.hosts
+    for i, host in enumerate(hosts):
+        net.tcp(host, hosts[(i + 5) % len(hosts)], congestion_control=("cubic", "bbr", "reno")[i % 3])
+        net.tcp(hosts[(i + 4) % len(hosts)], host, start=f"{3 * (i % 4)} ms")
+    net.record("5 ms", queues=net.links)
+    net.control(Looks())
+    return net, switches
+
+
+def digests(result: Result) -> dict[str, str]:
+    found: dict[str, str] = {}
+    digest_tables(found, "fabric", [{table: getattr(result, table) for table in TABLES}])
+    return found
+
+
+def test_a_fabric_with_controllers_is_as_on_one_thread() -> None:
+    one = fabric()[0].run("60 ms")
+    assert one.notes.height > 100
+    for threads in (2, 3):
+        several = fabric()[0].run("60 ms", threads=threads)
+        assert several.warnings == ()
+        assert digests(several) == digests(one)
+        assert (several.events, several.hops) == (one.events, one.hops)
+
+
+def test_a_run_on_one_says_why(tmp_path: Path) -> None:
+    net, _ = fabric()
+    net.capture(net.links[0], net.links[0].a, tmp_path / "all.pcap")
+    assert net.run("1 ms", threads=2).warnings == ("ran on 1 of 2 threads: packets are captured",)
+
+
+@pytest.mark.parametrize("threads", [0, 257, -1, 1.5, "two", True])
+def test_not_so_many(threads: int) -> None:
+    with pytest.raises(TidegateError, match="is not a number of threads: give a whole number from 1 to 256"):
+        Network().run("1 s", threads=threads)
+
+
+def test_they_are_for_simulations(tidegate: Run) -> None:
+    with pytest.raises(TidegateError, match="threads are for backend='sim'"):
+        Network().run("1 s", backend="live", threads=2)
+    for words in (["--backend", "live"], ["--cluster", "local"]):
+        done = tidegate("run", "separation.bufferbloat", "--quick", "--threads", "2", *words)
+        assert done.code == 1
+        assert "--threads is for simulations of this machine; leave it out" in done.err
+
+
+def test_an_experiment_has_the_same_rows(tidegate: Run, tmp_path: Path) -> None:
+    words = ["--quick", "--set", "flows=10", "--json"]
+    one = tidegate("run", "reference.dumbbell", *words, "--out", tmp_path / "one")
+    two = tidegate("run", "reference.dumbbell", *words, "--out", tmp_path / "two", "--threads", "2")
+    assert two.json["rows"] == one.json["rows"]
+    assert (one.json["warnings"], two.json["warnings"]) == ([], [])
+
+
+def test_what_all_runs_warn_of_is_said_once() -> None:
+    runs = [plan.Run("a", seed, [], {}, ("all do", f"of {seed}")) for seed in (1, 2)]
+    assert running.warnings(runs) == ["all 2 runs: all do", "a, seed 1: of 1", "a, seed 2: of 2"]
+    assert running.warnings(runs[:1]) == ["a, seed 1: all do", "a, seed 1: of 1"]
