@@ -24,7 +24,7 @@ class Looks(Controller):
 
 
 def fabric() -> tuple[Network, list[Switch]]:
-    """P4 switches under a controller that ticks, many flows, queues and flows recorded."""
+    """P4 switches under a controller that ticks, long flows and short ones, queues and flows recorded."""
     net = Network()
     switches: list[Switch] = []
 
@@ -39,7 +39,7 @@ def fabric() -> tuple[Network, list[Switch]]:
     hosts = made.hosts
     for i, host in enumerate(hosts):
         net.tcp(host, hosts[(i + 5) % len(hosts)], congestion_control=("cubic", "bbr", "reno")[i % 3])
-        net.tcp(hosts[(i + 4) % len(hosts)], host, start=f"{3 * (i % 4)} ms")
+        net.tcp(hosts[(i + 4) % len(hosts)], host, size="40 kB", start=f"{3 * (i % 4)} ms")
     net.record("5 ms", queues=net.links)
     net.control(Looks())
     return net, switches

@@ -7,7 +7,7 @@
 //! in the heap.
 //! Entries of one time come out in the order in which they went in, wherever they wait.
 
-use crate::event::{Entry, Event, NONE, ORDER_SHIFT, time};
+use crate::event::{Entry, Event, NONE, ORDER_SHIFT, number, time};
 use crate::far::{Far, Put};
 use crate::heap::Heap;
 use crate::parts::{Log, Numbers, Window};
@@ -149,6 +149,15 @@ impl Events {
         self.put(entry);
     }
 
+    /// Puts in an entry for the end of the last window or later; it waits if its number is not known for all.
+    pub fn put_from_outside(&mut self, entry: Entry, known: bool) {
+        if known {
+            self.put(entry);
+        } else {
+            self.window.later.push(entry);
+        }
+    }
+
     /// How many have been made.
     pub fn made(&self) -> u64 {
         self.made
@@ -169,6 +178,15 @@ impl Events {
     pub fn begin_window(&mut self, end: u64) {
         self.end = end;
         self.window.begin(self.made);
+        let mut waits = std::mem::take(&mut self.window.later);
+        waits.retain(|entry| {
+            let later = time(*entry) >= end;
+            if !later {
+                self.put(*entry);
+            }
+            later
+        });
+        self.window.later = waits;
     }
 
     /// An event of a window has been handled.
@@ -182,17 +200,30 @@ impl Events {
         &mut self.window.log
     }
 
-    /// A window is over: what was made in it gets the numbers that this part's have for all.
-    pub fn end_window(&mut self, part: usize, numbers: &Numbers, last: u64) {
-        self.made = last;
-        // Some are left if this part has had to wait, and in a window that ends with time all are there.
+    /// The first entry, here or among what waits.
+    pub fn first_of_all(&mut self) -> Entry {
+        let first = self.first_entry();
+        self.window.later.iter().fold(first, |first, entry| first.min(*entry))
+    }
+
+    /// A window is over: what was made in it gets the numbers that this part's have for all. What has none yet waits.
+    pub fn end_window(&mut self, part: usize, numbers: &Numbers) {
+        self.made = numbers.made(part, self.made);
         let mut made = std::mem::take(&mut self.window.later);
+        // Some are left if this part has had to wait, and in a window that ends with time all are there.
         while time(self.first_entry()) < self.end {
             made.push(self.first_entry());
             self.drop_first();
         }
         self.end = u64::MAX;
-        made.drain(..).for_each(|entry| self.put(numbers.entry(part, entry)));
+        made.retain_mut(|entry| {
+            *entry = numbers.entry(part, *entry);
+            let known = numbers.is_known(number(*entry));
+            if known {
+                self.put(*entry);
+            }
+            !known
+        });
         self.window.later = made;
         if self.made >= self.look_at {
             self.look();

@@ -554,9 +554,10 @@ impl Port {
         self.ring = std::mem::take(&mut stood_in.ring);
     }
 
-    /// The packets that it has, queued or on its wire.
+    /// The packets that it has, queued or on its wire. Those of an impaired wire are their events'.
     pub fn packets_mut(&mut self) -> Vec<&mut PacketId> {
-        let mut all: Vec<_> = self.ring.iter_mut().map(|flight| &mut flight.packet).collect();
+        let ring = self.ring.iter_mut().filter(|_| !self.impaired);
+        let mut all: Vec<_> = ring.map(|flight| &mut flight.packet).collect();
         if let Some(managed) = &mut self.managed {
             all.extend(managed.waiting_mut().into_iter().map(|waiting| &mut waiting.packet));
         }

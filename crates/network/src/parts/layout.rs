@@ -6,7 +6,7 @@
 use crate::aqm::Aqm;
 use crate::flow::NO_PAGE;
 use crate::network::{Action, Kind, Network};
-use crate::node::NO_HOST;
+use crate::node::{NO_HOST, Node};
 use crate::port::Link;
 use transport::udp::Pattern;
 
@@ -32,11 +32,13 @@ const UNEVEN: f64 = 1.15;
 /// With more of all the work in one part, several are not worth their waiting for each other.
 const MOST: f64 = 0.75;
 
-/// A P4 switch's work for a packet, in that of a plain router's.
+/// A P4 switch's work for a packet, in that of a plain router's. This and the next two by the times that two parts of a Clos took, of which
+/// one had more hosts.
 const P4_WORK: f64 = 3.0;
 
-/// A host's.
-const HOST_WORK: f64 = 1.5;
+/// A host's; and one's at a P4 switch, where packets are written and parsed.
+const HOST_WORK: f64 = 5.0;
+const HOST_AT_P4_WORK: f64 = 9.0;
 
 /// Sets that are joined one by one.
 #[derive(Clone)]
@@ -77,6 +79,13 @@ pub(crate) fn draws(link: &Link) -> bool {
 impl Network {
     /// A layout of at most so many parts, or why there is none.
     pub(super) fn layout(&self, wanted: usize) -> Result<Layout, String> {
+        let becomes_impaired = |action: &Action| match action {
+            Action::Change(port, link) => draws(link) != draws(&self.ports[*port as usize].link),
+            _ => false,
+        };
+        if self.actions.iter().any(becomes_impaired) {
+            return Err("a link is impaired for a part of the time".to_owned());
+        }
         let at = self.ports_at();
         let delays = self.least_delays();
         let (groups, draw, why) = self.bound_together(&at, &delays);
@@ -175,16 +184,14 @@ impl Network {
             why.push("what is drawn at random comes from one sequence of numbers");
         }
         let mut pages = false;
-        for (plan, end) in self.endpoints.iter().step_by(2).enumerate() {
-            let flow = &self.plans[plan].flow;
-            // The last packets of a flow that ends find a connection or not, as its other end is done or not.
-            if end.page != NO_PAGE || flow.size.is_some() || flow.stop.is_some() {
+        for end in self.endpoints.iter().step_by(2) {
+            if end.page != NO_PAGE {
                 pages = true;
                 groups.join(self.hosts[end.host as usize], self.hosts[end.peer_host as usize]);
             }
         }
         if pages {
-            why.push("both ends of a page or of a flow that ends are in one part");
+            why.push("client and server of a page are in one part");
         }
         for port in &self.ports {
             let Some(watcher) = self.watchers.get(port.captures_come as usize) else { continue };
@@ -227,6 +234,7 @@ impl Network {
                     for node in [at[port as usize], self.ports[port as usize].to] {
                         let node = node as usize;
                         let share = match &self.nodes[node] {
+                            n if n.host != NO_HOST && self.is_at_p4(n) => HOST_AT_P4_WORK,
                             n if n.host != NO_HOST => HOST_WORK,
                             // Once for the port by which it comes, once for that by which it leaves.
                             n if n.switch != NO_HOST => P4_WORK / 2.0,
@@ -238,6 +246,11 @@ impl Network {
             }
         }
         work
+    }
+
+    fn is_at_p4(&self, host: &Node) -> bool {
+        let next = host.ports.first().map(|port| self.ports[*port as usize].to as usize);
+        next.is_some_and(|next| self.nodes[next].switch != NO_HOST)
     }
 
     /// Groups in so many parts; gives the largest part's share of the work, and each node's part.

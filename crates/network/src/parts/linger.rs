@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{Entry, Event};
+use crate::event::{Entry, Event, time};
 use crate::network::{Action, Network};
 use crate::node::NO_HOST;
 use crate::pool::HELD;
@@ -32,6 +32,20 @@ pub(super) struct Lingering {
     ends: u32,
     /// For the parts of the other ends: plan and event.
     pub news: Vec<(u32, Entry)>,
+}
+
+/// What is known of the other parts.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// All that happens there before that time, but perhaps not the order of what happens in one moment.
+    pub others: u64,
+    /// All before this entry, if this part is the one that has come least far.
+    pub up_to: Option<Entry>,
+}
+
+/// In place of an entry of which only the time is known to other parts: after all of that time.
+pub(super) fn without_number(at: u64) -> Entry {
+    Entry::from(at) << 64 | Entry::from(u64::MAX)
 }
 
 impl Lingering {
@@ -89,9 +103,13 @@ impl Network {
         if parts[0] == self.parts.index { parts[1] } else { parts[0] }
     }
 
-    /// The other end of a flow is done, in another part.
-    pub(super) fn is_done_there(&mut self, plan: u32, at: Entry) {
-        self.parts.lingering.plans.entry(plan).or_default().there = Some(at);
+    /// The other end of a flow is done, in another part. What was said before without its number has that now, unless it is `first`.
+    pub(super) fn is_done_there(&mut self, plan: u32, at: Entry, first: bool) {
+        let plans = &mut self.parts.lingering.plans;
+        let done = if first { Some(plans.entry(plan).or_default()) } else { plans.get_mut(&plan) };
+        if let Some(done) = done {
+            done.there = Some(at);
+        }
     }
 
     fn linger(&mut self, index: u32, more: i32) {
@@ -135,19 +153,27 @@ impl Network {
         self.parts.lingering.hosts.get(host as usize).is_some_and(|ends| *ends > 0).then_some(host)
     }
 
-    /// Whether an event has to wait until more is known of the other parts, of which all is known before `known`. If it has not, what is gone
-    /// by then goes.
-    pub(super) fn has_to_wait(&mut self, entry: Entry, known: Entry) -> bool {
+    /// Whether an event has to wait until more is known of the other parts. If it has not, what is gone by then goes.
+    pub(super) fn has_to_wait(&mut self, entry: Entry, known: &Known) -> bool {
         let Some(host) = self.lingers_at(Event::unpack(entry as u64)) else { return false };
-        if entry >= known {
-            return true;
+        let here = |plan: u32| {
+            let index = self.lone_end(plan)?;
+            (self.endpoints[index as usize].host == host).then_some(plan)
+        };
+        let plans = &self.parts.lingering.plans;
+        if known.up_to.is_none_or(|up_to| entry > up_to) {
+            let unsure = |done: &Done| done.there == Some(without_number(time(entry)));
+            if time(entry) >= known.others
+                || plans.iter().any(|(plan, done)| unsure(done) && here(*plan).is_some())
+            {
+                return true;
+            }
         }
         let gone = |(plan, done): (&u32, &Done)| {
-            let index = self.lone_end(*plan)?;
             let is_gone = done.gone_after().is_some_and(|after| after < entry);
-            (is_gone && self.endpoints[index as usize].host == host).then_some(*plan)
+            if is_gone { here(*plan) } else { None }
         };
-        let gone: Vec<u32> = self.parts.lingering.plans.iter().filter_map(gone).collect();
+        let gone: Vec<u32> = plans.iter().filter_map(gone).collect();
         gone.into_iter().for_each(|plan| self.part_from(plan));
         false
     }

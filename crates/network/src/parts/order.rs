@@ -6,115 +6,154 @@
 //! logs by time and number, as one thread would have handled these events, and thereby learns which numbers one thread would have
 //! given: those of events that were made before the window are known, and whatever made an event in the window comes before it
 //! in the same log. What is made for later than the window waits until then, and goes into the queue with the right number.
+//!
+//! A part that has to wait ([`super::linger`]) comes less far than the others. Logs are merged up to there then, and the rest with those
+//! of the next window. What has no number for all yet keeps one of its part's own behind them, and stays in that part: a packet that it
+//! is about comes to another part later than the next window ends.
 
-use crate::event::{Entry, Event, NONE, ORDER_SHIFT, number, time};
+use crate::event::{Entry, Event, ORDER_SHIFT, number, time};
 
-/// An event that has made others: its time and number, and how many had been made after it in this window.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Made {
-    at: u64,
-    number: u64,
-    made: u64,
-}
+/// Events of a part that have made others, in their order: entries with how many they have made in place of the event.
+pub(crate) type Log = Vec<Entry>;
 
-/// Events of a part that have made others, in their order.
-pub(crate) type Log = Vec<Made>;
+const COUNT: Entry = (1 << ORDER_SHIFT) - 1;
 
 /// What a part makes in a window.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
-    /// Numbers above are the part's own.
-    base: u64,
+    /// How many had been made when the last event was handled.
+    made: u64,
     /// What is for its end or later.
     pub later: Vec<Entry>,
     pub log: Log,
 }
 
 impl Window {
-    pub fn begin(&mut self, base: u64) {
-        self.base = base;
-        self.log.clear();
+    pub fn begin(&mut self, made: u64) {
+        self.made = made;
     }
 
     /// An event has been handled, after which `made` had been made.
     #[inline]
     pub fn handled(&mut self, entry: Entry, made: u64) {
-        let made = made - self.base;
-        if made > self.log.last().map_or(0, |last| last.made) {
-            self.log.push(Made { at: time(entry), number: number(entry), made });
+        let more = made - self.made;
+        if more > 0 {
+            self.made = made;
+            self.log.push(entry & !COUNT | Entry::from(more));
         }
     }
 }
 
-/// The numbers that one thread would have given: by part, of what it made in a window, in order.
+/// The numbers that one thread would have given: by part, of what it made in a window, in order. Where a part had to wait, they are known
+/// up to there; the rest of the logs is merged with the next window's.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     base: u64,
+    last: u64,
     by_part: Vec<Vec<u64>>,
-    /// By part, how far its log is merged, and the place of what is next in it.
+    /// By part, how far its log is merged, and what is next in it.
     at: Vec<usize>,
-    next: Vec<u128>,
+    next: Vec<Entry>,
+    /// The part that has come least far.
+    least: usize,
 }
 
 impl Numbers {
-    /// Merges the logs of a window; gives the last number.
-    pub fn merge<L: std::ops::Deref<Target = Log>>(&mut self, base: u64, logs: &[L]) -> u64 {
+    /// Merges the logs of a window, up to the first of the entries to which the parts have come; gives the last number.
+    pub fn merge<L: std::ops::Deref<Target = Log>>(&mut self, base: u64, logs: &[L], come: &[Entry]) -> u64 {
         self.base = base;
+        self.last = base;
         self.by_part.resize_with(logs.len(), Vec::new);
         self.by_part.iter_mut().for_each(Vec::clear);
         self.at.clear();
         self.at.resize(logs.len(), 0);
         self.next.clear();
-        for (part, log) in logs.iter().enumerate() {
-            self.next.push(self.place(part, log.first()));
-        }
+        let next = |part: usize, at: usize| logs[part].get(at).copied().unwrap_or(come[part]);
+        self.next.extend((0..logs.len()).map(|part| next(part, 0)));
         let mut last = base;
         loop {
             // The part that goes on, until another is before it.
-            let (mut first, mut second, mut part) = (NONE, NONE, 0);
-            for (index, next) in self.next.iter().enumerate() {
-                if *next < first {
-                    (second, first, part) = (first, *next, index);
-                } else {
-                    second = second.min(*next);
+            let (mut part, mut other) = (0, usize::MAX);
+            for index in 1..self.next.len() {
+                if self.is_before((index, self.next[index]), (part, self.next[part])) {
+                    (part, other) = (index, part);
+                } else if other == usize::MAX
+                    || self.is_before((index, self.next[index]), (other, self.next[other]))
+                {
+                    other = index;
                 }
             }
-            if first == NONE {
-                return last;
-            }
-            let log = &logs[part];
             let mut at = self.at[part];
-            while first < second {
+            loop {
+                let Some(made) = logs[part].get(at) else {
+                    (self.at[part], self.last, self.least) = (at, last, part);
+                    return last;
+                };
                 let numbers = &mut self.by_part[part];
-                let more = log[at].made - numbers.len() as u64;
-                numbers.extend(last + 1..=last + more);
-                last += more;
+                for _ in 0..(made & COUNT) as u32 {
+                    last += 1;
+                    numbers.push(last);
+                }
                 at += 1;
-                first = self.place(part, log.get(at));
+                let first = next(part, at);
+                if other != usize::MAX && !self.is_before((part, first), (other, self.next[other])) {
+                    self.next[part] = first;
+                    break;
+                }
             }
             self.at[part] = at;
-            self.next[part] = first;
         }
     }
 
-    /// Where what a part has handled is among what all have.
+    /// Whether one part's entry comes before another's. A number of a window is above all that were given before it; two of them are
+    /// compared as what they are for all, which is known of what is next in each log.
     #[inline]
-    fn place(&self, part: usize, made: Option<&Made>) -> u128 {
-        made.map_or(NONE, |made| u128::from(made.at) << 64 | u128::from(self.of(part, made.number)))
+    fn is_before(&self, (part, entry): (usize, Entry), (other_part, other): (usize, Entry)) -> bool {
+        let both_own = number(entry).min(number(other)) > self.base;
+        if time(entry) == time(other) && both_own {
+            return self.of(part, number(entry)) < self.of(other_part, number(other));
+        }
+        entry < other
     }
 
-    /// Whether a number is one that a part has given in the window.
+    /// The part that has come least far.
+    pub fn least(&self) -> usize {
+        self.least
+    }
+
+    /// Takes what is merged out of a part's log.
+    pub fn take_merged(&self, part: usize, log: &mut Log) {
+        log.drain(..self.at[part]);
+        for entry in log {
+            *entry = self.entry(part, *entry);
+        }
+    }
+
+    /// How many a part had made is how many it has, after what all have made.
+    pub fn made(&self, part: usize, made: u64) -> u64 {
+        self.last + (made - self.base) - self.by_part[part].len() as u64
+    }
+
+    /// Whether it is known what a number is for all, once it has gone through [`Numbers::of`].
+    #[inline]
+    pub fn is_known(&self, number: u64) -> bool {
+        number <= self.last
+    }
+
+    /// Whether a number is one that a part has given since the last merge.
     #[inline]
     pub fn is_own(&self, number: u64) -> bool {
         number > self.base
     }
 
-    /// What a part's number is for all.
+    /// What a part's number is for all; above all if that is not known yet.
     #[inline]
     pub fn of(&self, part: usize, number: u64) -> u64 {
-        match number.checked_sub(self.base + 1) {
-            None => number,
-            Some(index) => self.by_part[part][index as usize],
+        let Some(index) = number.checked_sub(self.base + 1) else { return number };
+        let known = &self.by_part[part];
+        match known.get(index as usize) {
+            Some(number) => *number,
+            None => self.last + 1 + index - known.len() as u64,
         }
     }
 
@@ -189,7 +228,8 @@ mod tests {
         }
         let mut numbers = Numbers::default();
         let logs: Vec<&Log> = windows.iter().map(|window| &window.log).collect();
-        assert_eq!(numbers.merge(base, &logs), last);
+        let come = vec![Entry::from(end) << 64; parts];
+        assert_eq!(numbers.merge(base, &logs, &come), last);
         for (part, named) in named.iter().enumerate() {
             for (id, number) in named {
                 assert_eq!(numbers.of(part, *number), numbers_of_all[id], "{id} of part {part}");

@@ -7,8 +7,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
 
+use super::linger::{Known, without_number};
 use super::order::{self, Log, Numbers};
-use crate::event::{Entry, Event, NONE, time};
+use crate::event::{Entry, Event, number, time};
 use crate::network::Network;
 use crate::pool::Slot;
 
@@ -20,8 +21,8 @@ const SPINS: u32 = 200;
 enum Crossing {
     /// A packet on the wire of a port; and the number of its arrival, if it came to an empty wire.
     Packet { port: u32, arrives: u64, number: u64, slot: Slot },
-    /// An end of a flow is done, by this event.
-    Done { plan: u32, at: Entry },
+    /// An end of a flow is done, by this event; whether that is said for the first time.
+    Done { plan: u32, at: Entry, first: bool },
 }
 
 /// A value that threads write often, in a line of the cache of its own.
@@ -87,8 +88,8 @@ struct Shared {
     handled: Vec<Own<AtomicU64>>,
     /// From each part to each: at `from * parts + to`.
     crossings: Vec<Mutex<Vec<Crossing>>>,
-    /// By part, what it has done in a window; those of one window are read while the next is run.
-    logs: [Vec<RwLock<Log>>; 2],
+    /// By part, what it has done in a window.
+    logs: Vec<RwLock<Log>>,
 }
 
 impl Network {
@@ -110,7 +111,7 @@ impl Network {
             first: (0..parts).map(|_| Own::default()).collect(),
             handled: (0..parts).map(|_| Own::default()).collect(),
             crossings: (0..parts * parts).map(|_| Mutex::default()).collect(),
-            logs: [0, 1].map(|_| (0..parts).map(|_| RwLock::default()).collect()),
+            logs: (0..parts).map(|_| RwLock::default()).collect(),
         };
         let done = std::thread::scope(|scope| {
             let shared = &shared;
@@ -140,22 +141,29 @@ impl Network {
             }
         }
         let mut numbers = Numbers::default();
+        let mut base = self.events.made();
+        // What is for other parts; flows that are done here at a number that is not known yet.
         let mut out: Vec<Vec<Crossing>> = (0..parts).map(|_| Vec::new()).collect();
-        let mut come = Vec::new();
+        let mut unsure: Vec<(u32, Entry)> = Vec::new();
+        let (mut come, mut came) = (Vec::new(), Vec::new());
         let mut windows = 0;
         let (mut come_to, mut waiting) = (0, false);
         // What begins to be sent before it has left its queue by the end, whatever becomes of its link then.
         let edge = time(shared.limit).saturating_add(u64::from(shared.limit as u64 != 0));
         loop {
             let begins = cut.iter().filter_map(|(port, _)| self.ports[*port as usize].next_start());
-            let begins = begins.filter(|at| *at < edge).min().unwrap_or(u64::MAX);
-            let entry = self.events.first_entry();
-            let first = if entry < shared.limit { time(entry) } else { u64::MAX };
-            shared.first[index].0.store(first.min(begins), Ordering::Release);
+            let arrive = out.iter().flatten().filter_map(Crossing::arrives);
+            let first = begins.chain(arrive).filter(|at| *at < edge).min().unwrap_or(u64::MAX);
+            let entry = self.events.first_of_all();
+            let first = if entry < shared.limit { first.min(time(entry)) } else { first };
+            shared.first[index].0.store(first, Ordering::Release);
             shared.come[index].0[0].store((come_to >> 64) as u64, Ordering::Release);
             shared.come[index].0[1].store(come_to as u64, Ordering::Release);
             shared.waits[index].0.store(waiting, Ordering::Release);
             shared.handled[index].0.store(self.handled, Ordering::Release);
+            if let Ok(mut log) = shared.logs[index].write() {
+                std::mem::swap(&mut *log, self.events.log());
+            }
             if !shared.barrier.wait() {
                 return true;
             }
@@ -164,7 +172,36 @@ impl Network {
             let first = all(&shared.first).min().unwrap_or(u64::MAX);
             let used_up = all(&shared.handled).sum::<u64>() >= shared.last;
             let waits = shared.waits.iter().any(|waits| waits.0.load(Ordering::Acquire));
+            came.clear();
+            came.extend(shared.come.iter().map(|come| {
+                let [high, low] = [0, 1].map(|half| come.0[half].load(Ordering::Acquire));
+                Entry::from(high) << 64 | Entry::from(low)
+            }));
+            let logs: Vec<_> = shared.logs.iter().filter_map(|log| log.read().ok()).collect();
+            base = numbers.merge(base, &logs, &came);
+            drop(logs);
+            if windows > 0 {
+                self.events.end_window(index, &numbers);
+            }
+            cut.iter().for_each(|(port, _)| self.ports[*port as usize].numbers_are(index, &numbers));
+            stand_ins.iter().for_each(|port| self.ports[*port as usize].numbers_are(index, &numbers));
+            self.tell_of_flows(&mut unsure, &numbers, &mut out);
+            for (to, out) in out.iter_mut().enumerate() {
+                hand_over(&shared.crossings[index * parts + to], out, index, &numbers);
+            }
+            if !shared.barrier.wait() {
+                return true;
+            }
+            for from in 0..parts {
+                swap(&shared.crossings[from * parts + index], &mut come);
+                come.drain(..).for_each(|crossing| self.come_across(crossing, &numbers));
+            }
+            if let Ok(mut log) = shared.logs[index].write() {
+                std::mem::swap(&mut *log, self.events.log());
+            }
+            numbers.take_merged(index, self.events.log());
             if first == u64::MAX || used_up && !waits {
+                debug_assert!(out.iter().all(Vec::is_empty) && self.events.log().is_empty());
                 if index == 0 {
                     shared.windows.store(windows, Ordering::Relaxed);
                 }
@@ -172,61 +209,52 @@ impl Network {
                 return first == u64::MAX;
             }
             windows += 1;
-            let others = (0..parts).filter(|part| *part != index).map(|part| {
-                let [high, low] = [0, 1].map(|half| shared.come[part].0[half].load(Ordering::Acquire));
-                Entry::from(high) << 64 | Entry::from(low)
-            });
-            let known = others.min().unwrap_or(NONE);
+            let others = (0..parts).filter(|part| *part != index).map(|part| time(came[part]));
+            let known = Known {
+                others: others.min().unwrap_or(u64::MAX),
+                up_to: (numbers.least() == index).then(|| numbers.entry(index, come_to)),
+            };
             let until = first.saturating_add(shared.lookahead).min(edge);
             let end = shared.limit.min(Entry::from(until) << 64);
-            let base = self.events.made();
             self.events.begin_window(until.min(time(shared.limit)));
-            come_to = self.run_up_to(end, known);
-            let until = if come_to < end { time(come_to) } else { until };
+            come_to = self.run_up_to(end, &known);
             waiting = come_to < end;
+            let until = if waiting { time(come_to) } else { until };
             for (port, to) in &cut {
                 while let Some((flight, number)) = self.ports[*port as usize].send_off(until) {
                     let slot = self.packets.take(flight.packet);
                     out[*to].push(Crossing::Packet { port: *port, arrives: flight.arrives, number, slot });
                 }
             }
-            let news = std::mem::take(&mut self.parts.lingering.news);
-            for (plan, at) in &news {
-                out[self.other_part(*plan) as usize].push(Crossing::Done { plan: *plan, at: *at });
+        }
+    }
+
+    /// For the parts of their other ends, of flows that are done here. Their order may be known only later.
+    fn tell_of_flows(
+        &mut self,
+        unsure: &mut Vec<(u32, Entry)>,
+        numbers: &Numbers,
+        out: &mut [Vec<Crossing>],
+    ) {
+        let index = self.parts.index as usize;
+        let news = std::mem::take(&mut self.parts.lingering.news);
+        let again = std::mem::take(unsure).into_iter().map(|(plan, at)| (plan, at, false));
+        for (plan, at, first) in again.chain(news.into_iter().map(|(plan, at)| (plan, at, true))) {
+            let at = numbers.entry(index, at);
+            self.parts.lingering.was_done(plan, at);
+            let known = numbers.is_known(number(at));
+            if !known {
+                unsure.push((plan, at));
             }
-            for (to, out) in out.iter_mut().enumerate() {
-                if !out.is_empty() {
-                    swap(&shared.crossings[index * parts + to], out);
-                }
-            }
-            let logs = &shared.logs[windows as usize % 2];
-            if let Ok(mut log) = logs[index].write() {
-                std::mem::swap(&mut *log, self.events.log());
-            }
-            if !shared.barrier.wait() {
-                return true;
-            }
-            let logs: Vec<_> = logs.iter().filter_map(|log| log.read().ok()).collect();
-            let last = numbers.merge(base, &logs);
-            drop(logs);
-            self.events.end_window(index, &numbers, last);
-            cut.iter().for_each(|(port, _)| self.ports[*port as usize].numbers_are(index, &numbers));
-            stand_ins.iter().for_each(|port| self.ports[*port as usize].numbers_are(index, &numbers));
-            news.iter()
-                .for_each(|(plan, at)| self.parts.lingering.was_done(*plan, numbers.entry(index, *at)));
-            if waiting {
-                come_to = numbers.entry(index, come_to);
-            }
-            for from in 0..parts {
-                swap(&shared.crossings[from * parts + index], &mut come);
-                come.drain(..).for_each(|crossing| self.come_across(crossing, from, &numbers));
+            if known || first {
+                let at = if known { at } else { without_number(time(at)) };
+                out[self.other_part(plan) as usize].push(Crossing::Done { plan, at, first });
             }
         }
     }
 
-    /// Handles all events before an entry; fewer if one has to wait until all before it is known of the other parts, of which all before
-    /// `known` is. Gives how far it has come.
-    fn run_up_to(&mut self, end: Entry, known: Entry) -> Entry {
+    /// Handles all events before an entry; fewer if one has to wait until more is known of the other parts. Gives how far it has come.
+    fn run_up_to(&mut self, end: Entry, known: &Known) -> Entry {
         loop {
             let entry = self.events.first_entry();
             if entry >= end {
@@ -243,21 +271,52 @@ impl Network {
     }
 
     /// Takes what comes from another part.
-    fn come_across(&mut self, crossing: Crossing, from: usize, numbers: &Numbers) {
+    fn come_across(&mut self, crossing: Crossing, numbers: &Numbers) {
         match crossing {
             Crossing::Packet { port, arrives, number, slot } => {
                 let id = self.packets.add(slot);
-                let number = numbers.of(from, number);
                 if let Some(number) = self.ports[port as usize].come_across(arrives, id, number) {
-                    self.events.put_back(order::entry(arrives, number, Event::Arrive(port)));
+                    let entry = order::entry(arrives, number, Event::Arrive(port));
+                    self.events.put_from_outside(entry, numbers.is_known(number));
                 }
             }
-            Crossing::Done { plan, at } => self.is_done_there(plan, numbers.entry(from, at)),
+            Crossing::Done { plan, at, first } => self.is_done_there(plan, at, first),
         }
     }
 }
 
-/// Exchanges what is in a box that another part fills or empties, and not at the same time.
+impl Crossing {
+    fn arrives(&self) -> Option<u64> {
+        match self {
+            Crossing::Packet { arrives, .. } => Some(*arrives),
+            Crossing::Done { .. } => None,
+        }
+    }
+}
+
+/// Hands over what has a number that is known for all. The rest waits: it arrives so late that it will be known by then.
+fn hand_over(shared: &Mutex<Vec<Crossing>>, out: &mut Vec<Crossing>, part: usize, numbers: &Numbers) {
+    if out.is_empty() {
+        return;
+    }
+    let Ok(mut there) = shared.lock() else { return };
+    let mut waits = Vec::new();
+    for mut crossing in out.drain(..) {
+        if let Crossing::Packet { number, .. } = &mut crossing {
+            *number = numbers.of(part, *number);
+            if !numbers.is_known(*number) {
+                waits.push(crossing);
+                continue;
+            }
+        }
+        there.push(crossing);
+    }
+    if !waits.is_empty() {
+        *out = waits;
+    }
+}
+
+/// Takes what another part has put into a box.
 fn swap(shared: &Mutex<Vec<Crossing>>, own: &mut Vec<Crossing>) {
     if let Ok(mut there) = shared.lock() {
         std::mem::swap(&mut *there, own);
