@@ -180,18 +180,19 @@ mod tests {
 
     use super::*;
 
-    /// Events that make others in their own part after a short time, so that many are of one time; beside one queue for all.
-    fn made(seed: u64, parts: usize) {
+    /// Events that make others in their own part after a time of so many bits: with few of them, many are of one time. Beside one queue
+    /// for all.
+    fn made(seed: u64, parts: usize, bits: u32) {
         let children = |id: u64| {
             let mut random = Random::new(seed ^ id.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let count = random.next_u64() >> 62;
-            (0..count).map(|_| 1 + (random.next_u64() >> 62)).collect::<Vec<u64>>()
+            (0..count).map(|_| 1 + (random.next_u64() >> (64 - bits))).collect::<Vec<u64>>()
         };
         // By time and number; the part, and a name that both ways give alike.
         let mut all: BTreeSet<(u64, u64, usize, u64)> =
             (0..3 * parts).map(|n| (n as u64 / 5, n as u64 + 1, n % parts, n as u64)).collect();
         let mut last = all.len() as u64;
-        let (base, end) = (last, 9);
+        let (base, end) = (last, 9 << (bits - 2));
         let mut queues: Vec<BTreeSet<(u64, u64, u64)>> = vec![BTreeSet::new(); parts];
         all.iter().for_each(|(at, number, part, id)| {
             queues[*part].insert((*at, *number, *id));
@@ -240,8 +241,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_are_those_of_one_thread(seed in any::<u64>(), parts in 1usize..5) {
-            made(seed, parts);
+        fn numbers_are_those_of_one_thread(seed in any::<u64>(), parts in 1usize..5, bits in 2u32..30) {
+            made(seed, parts, bits);
         }
     }
 }
