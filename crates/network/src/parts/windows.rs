@@ -4,8 +4,9 @@
 //! `t` and the lookahead. Each runs until then, hands over the packets whose first bit it has sent, and waits for the others. Then it
 //! knows what they have made, and in which order ([`super::order`]).
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, RwLock};
+use std::sync::{LazyLock, Mutex, RwLock};
 
 use super::linger::{Known, without_number};
 use super::order::{self, Log, Numbers};
@@ -13,8 +14,13 @@ use crate::event::{Entry, Event, number, time};
 use crate::network::Network;
 use crate::pool::Slot;
 
-/// Looks at a barrier before the processor is given to others.
-const SPINS: u32 = 200;
+/// Looks at a barrier before the processor is given to others, about as long as a window takes: who gives it away to a process of less
+/// priority gets it back after milliseconds. Where not every thread can have a processor, those that wait are to give it away soon.
+const SPINS: u32 = 2_000;
+const CROWDED_SPINS: u32 = 100;
+
+static PROCESSORS: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get));
 
 /// What a part hands to another.
 #[derive(Debug)]
@@ -34,6 +40,7 @@ struct Own<T>(T);
 #[derive(Debug, Default)]
 struct Barrier {
     parties: usize,
+    spins: u32,
     came: Own<AtomicUsize>,
     turn: Own<AtomicUsize>,
     broken: AtomicBool,
@@ -52,7 +59,7 @@ impl Barrier {
                     return false;
                 }
                 spins += 1;
-                if spins < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+                if spins < self.spins { std::hint::spin_loop() } else { std::thread::yield_now() }
             }
         }
         !self.broken.load(Ordering::Relaxed)
@@ -104,7 +111,11 @@ impl Network {
             lookahead: self.parts.layout.as_ref().map_or(0, |layout| layout.lookahead),
             limit,
             last,
-            barrier: Barrier { parties: parts, ..Barrier::default() },
+            barrier: Barrier {
+                parties: parts,
+                spins: if parts <= *PROCESSORS { SPINS } else { CROWDED_SPINS },
+                ..Barrier::default()
+            },
             windows: AtomicU64::new(0),
             come: (0..parts).map(|_| Own::default()).collect(),
             waits: (0..parts).map(|_| Own::default()).collect(),
