@@ -115,7 +115,7 @@ impl Network {
         self.at_endpoint(index).endpoints[index].connection.as_deref()
     }
 
-    fn udp_counts(&self, source: u32) -> udp::Statistics {
+    pub(crate) fn udp_counts(&self, source: u32) -> udp::Statistics {
         let Source { host, peer_host, .. } = &self.sources[source as usize];
         let [sent, received] =
             [*host, *peer_host].map(|host| self.at_host(host).sources[source as usize].flow.statistics());

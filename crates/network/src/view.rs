@@ -94,16 +94,14 @@ impl Network {
         let plan = match self.kinds[number] {
             Kind::Tcp(plan) => plan,
             Kind::Udp(source) => {
-                let bytes = self.sources[source as usize].flow.statistics().bytes_received;
+                let bytes = self.udp_counts(source).bytes_received;
                 return [at, counted.rate(self.now, bytes), f32::NAN, f32::NAN, f32::NAN];
             }
         };
         let sender = self.sender(plan);
-        let outcome = &self.plans[plan as usize].outcome;
-        let receiver = self.endpoints[sender ^ 1].connection.as_deref();
-        let bytes = receiver.map_or(outcome.bytes_received, |receiver| receiver.bytes_received());
-        let rate = counted.rate(self.now, bytes);
-        match self.endpoints[sender].connection.as_deref() {
+        let outcome = self.tcp_outcome(plan);
+        let rate = counted.rate(self.now, outcome.bytes_received);
+        match self.open(sender) {
             Some(sender) => {
                 let (flow, retransmits) = (sender.flow(), sender.statistics().retransmits);
                 [at, rate, flow.cwnd as f32, ms(flow.srtt.as_ps()), retransmits as f32]
@@ -121,7 +119,7 @@ impl Network {
             queues += 1;
         }
         let now = self.now;
-        let p = &mut self.ports[port.0 as usize];
+        let p = &mut self.at_port_mut(port).ports[port.0 as usize];
         if queues == 0 {
             packets = p.depth(now).0;
             (delay, dropped) = (p.delay(now), p.statistics.dropped);

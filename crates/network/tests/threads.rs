@@ -8,7 +8,7 @@ use commands::cli::Session;
 use commands::load::Source;
 use network::{
     Aqm, FlowId, GilbertElliott, Link, Network, NodeId, PageFlow, PageId, Pattern, PortId, QueueLimit,
-    TcpFlow, UdpFlow, ipv4, mac,
+    TcpFlow, UdpFlow, View, ipv4, mac,
 };
 use p4lang::ir::Program;
 use proptest::prelude::*;
@@ -27,6 +27,7 @@ struct Built {
     pages: Vec<PageId>,
     ports: Vec<PortId>,
     switches: Vec<NodeId>,
+    view: View,
 }
 
 /// What a random network may have.
@@ -222,6 +223,7 @@ fn network(seed: u64, kinds: Kinds) -> Built {
         pages: Vec::new(),
         ports: Vec::new(),
         switches: Vec::new(),
+        view: View::new(Vec::new(), 0),
     };
     let (links, nodes, hosts) = (Vec::new(), Vec::new(), Vec::new());
     let mut maker = Maker { random: Random::new(seed), kinds, built, links, nodes, hosts };
@@ -264,13 +266,15 @@ fn network(seed: u64, kinds: Kinds) -> Built {
         let with_flows = maker.chance(0.7);
         maker.built.net.record(period, with_flows, &ports).expect("a recorder");
     }
+    maker.built.view = View::new(ports, maker.built.flows.len());
     maker.built
 }
 
 /// All that is recorded and can be asked.
 fn state(built: &mut Built, into: &mut String) {
-    let Built { net, flows, pages, ports, switches } = built;
+    let Built { net, flows, pages, ports, switches, view } = built;
     writeln!(into, "{} {:?} {}", net.now(), net.work(), net.packets()).unwrap();
+    writeln!(into, "{:?}", net.look(view, &[], 100)).unwrap();
     for flow in flows {
         writeln!(into, "{:?} {:?}", net.outcome(*flow), net.udp_statistics(*flow)).unwrap();
         writeln!(
