@@ -188,6 +188,7 @@ mod tests {
             let count = random.next_u64() >> 62;
             (0..count).map(|_| 1 + (random.next_u64() >> (64 - bits))).collect::<Vec<u64>>()
         };
+        let name = |id: u64, child: usize| Random::new(id ^ (child as u64 + 1) << 60).next_u64();
         // By time and number; the part, and a name that both ways give alike.
         let mut all: BTreeSet<(u64, u64, usize, u64)> =
             (0..3 * parts).map(|n| (n as u64 / 5, n as u64 + 1, n % parts, n as u64)).collect();
@@ -205,7 +206,7 @@ mod tests {
             }
             for (child, ahead) in children(id).into_iter().enumerate() {
                 last += 1;
-                all.insert((at + ahead, last, part, (id + 1) * 64 + child as u64));
+                all.insert((at + ahead, last, part, name(id, child)));
             }
         }
         let mut windows: Vec<Window> = (0..parts).map(|_| Window::default()).collect();
@@ -220,7 +221,7 @@ mod tests {
                 }
                 for (child, ahead) in children(id).into_iter().enumerate() {
                     made += 1;
-                    let id = (id + 1) * 64 + child as u64;
+                    let id = name(id, child);
                     queues[part].insert((at + ahead, made, id));
                     named[part].push((id, made));
                 }
