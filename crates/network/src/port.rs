@@ -129,6 +129,8 @@ pub(crate) struct Port {
     begun: usize,
     waiting_bytes: u64,
     free_at: u64,
+    /// Nothing that is sent from now on arrives before this: the wire's last arrival when its link was changed last.
+    not_before: u64,
     /// The queue, if it is managed: the ring is the wire alone then.
     pub managed: Option<Box<Managed>>,
     /// The wire loses packets or their order: each one arrives by an event of its own, and the ring is only the queue.
@@ -188,6 +190,7 @@ impl Port {
             begun: 0,
             waiting_bytes: 0,
             free_at: 0,
+            not_before: 0,
             impaired: false,
             special: false,
             bad: false,
@@ -354,7 +357,7 @@ impl Port {
         statistics.wait_max_ps = statistics.wait_max_ps.max(starts - now);
         statistics.busy_ps += u128::from(takes);
         self.note_wait(0, starts - now);
-        let arrives = self.free_at + self.link.delay.as_ps();
+        let arrives = self.arrival();
         let first = self.begin().then_some(arrives);
         self.waiting_bytes += u64::from(bytes);
         self.ring.push_back(Flight { arrives, starts, packet: id, bytes });
@@ -433,13 +436,14 @@ impl Port {
         self.link = Link { aqm: self.link.aqm, ..link };
         self.link_changed();
         let waiting = self.ring.len() - self.begun;
+        let before = self.begun.checked_sub(1).and_then(|i| self.ring.get(i));
+        let handed_over = self.cut.as_ref().map_or(0, |cut| cut.last_arrives);
+        let mut last = before.map_or(handed_over, |f| f.arrives);
+        self.not_before = last;
         let mut free_at = match self.ring.get(self.begun) {
             Some(first) => first.starts,
             None => return,
         };
-        let before = self.begun.checked_sub(1).and_then(|i| self.ring.get(i));
-        let handed_over = self.cut.as_ref().map_or(0, |cut| cut.last_arrives);
-        let mut last = before.map_or(handed_over, |f| f.arrives);
         for index in self.ring.len() - waiting..self.ring.len() {
             let bytes = self.ring[index].bytes;
             let takes = self.serialisation(bytes);
@@ -450,7 +454,15 @@ impl Port {
             last = last.max(free_at + self.link.delay.as_ps());
             flight.arrives = last;
         }
+        self.not_before = last;
         self.free_at = free_at;
+    }
+
+    /// When what has been sent by `free_at` arrives. A wire keeps the order, also where its delay has become shorter.
+    #[inline]
+    fn arrival(&self) -> u64 {
+        let arrives = self.free_at + self.link.delay.as_ps();
+        if self.impaired { arrives } else { arrives.max(self.not_before) }
     }
 
     /// When the wire is free to send.
@@ -467,7 +479,7 @@ impl Port {
         self.statistics.packets += 1;
         self.statistics.bytes += u64::from(bytes);
         self.statistics.busy_ps += u128::from(takes);
-        let arrives = self.free_at + self.link.delay.as_ps();
+        let arrives = self.arrival();
         let first = self.begin();
         if !self.impaired {
             self.ring.push_back(Flight { arrives, starts: now, packet: id, bytes });

@@ -1,6 +1,6 @@
 //! The simulator against what can be computed: queueing theory, links' arithmetic, conservation, one seed one result.
 
-use network::{GilbertElliott, Link, Network, NodeId, Pattern, PortId, QueueLimit, TcpFlow, UdpFlow};
+use network::{Aqm, GilbertElliott, Link, Network, NodeId, Pattern, PortId, QueueLimit, TcpFlow, UdpFlow};
 use proptest::prelude::*;
 use transport::segment::Ecn;
 use units::{Bytes, Rate, Time};
@@ -103,6 +103,28 @@ fn what_waits_is_sent_at_the_new_rate() {
     // Six are done or under way at the old rate, fourteen take 0.1 ms each; the last one was sent at 1.9 ms.
     let last = Time::from_ps(statistics.delay_max_ps);
     assert!(last > Time::from_us(5_400) && last < Time::from_us(5_700), "{last}");
+}
+
+#[test]
+fn a_wire_that_becomes_shorter_keeps_the_order() {
+    for aqm in [None, Some(Aqm::FqCodel)] {
+        let mut net = Network::new(1);
+        let link = Link { framing: 0, aqm, ..Link::new(Rate::from_mbps(80), Time::from_ms(10)) };
+        let (a, b, port) = path(&mut net, link.clone());
+        // A packet each millisecond, which takes 0.1 ms to send; after 5.5 ms the wire takes 1 ms in place of 10.
+        let stop = Some(Time::from_us(20_500));
+        let flow =
+            net.udp(UdpFlow { stop, ..datagrams(a, b, Rate::from_mbps(8), Pattern::Constant) }).unwrap();
+        net.change_link(Time::from_us(5_500), port, Link { delay: Time::from_ms(1), ..link }).unwrap();
+        net.run_until(Time::from_ms(60)).unwrap();
+        let statistics = net.udp_statistics(flow).unwrap();
+        assert_eq!((statistics.sent, statistics.received, statistics.reordered), (21, 21, 0));
+        // The last of the long wire, sent at 5 ms, arrives at 15.1 ms, and nothing that is sent later does before.
+        let expected: f64 =
+            (0..=20).map(|ms| if ms <= 5 { 10.1 } else { (15.1 - f64::from(ms)).max(1.1) }).sum();
+        let found = statistics.delay_ps as f64 / 1e9;
+        assert!((found - expected).abs() < 0.01, "{found} ms, expected {expected}");
+    }
 }
 
 /// A run with everything in it; gives counts that any change of order would change.

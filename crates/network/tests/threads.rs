@@ -393,6 +393,8 @@ fn parts_that_wait_and_parts_that_become_one() {
         (5957584729698888994, true),
         (8215010605596029110, true),
         (15115764663107970226, false),
+        // A delay becomes shorter while packets are on the wire.
+        (17211478053105970533, false),
     ] {
         same(seed, Kinds { symmetric, bound: true });
     }
