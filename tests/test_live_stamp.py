@@ -399,4 +399,5 @@ def test_nothing_is_left_of_a_lab_that_is_killed(what: str) -> None:
     assert set(os.listdir("/sys/class/net")) == links
     # Without a keeper, the names go with the next lab.
     names.remove_dead()
-    assert has_ended(one.pid, came)
+    # What was killed ends in its own time.
+    assert wait_for(lambda: has_ended(one.pid, came))
