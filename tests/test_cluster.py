@@ -104,6 +104,43 @@ def test_without_its_scheduler_a_run_ends_and_goes_on_elsewhere(
     assert digests(out) == serial
 
 
+GOES = """
+import os, signal, sys, time
+import distributed
+from tidegate.cli import main
+owner, name, pid = getattr(distributed, sys.argv[1]), sys.argv[2], int(sys.argv[3])
+asked, left = getattr(owner, name), [3]
+def without(self, *given, **named):
+    left[0] -= 1
+    if not left[0]:
+        os.killpg(pid, signal.SIGKILL)
+        client = getattr(self, "client", self)
+        while client.status == "running":
+            time.sleep(0.01)
+    return asked(self, *given, **named)
+setattr(owner, name, without)
+sys.argv = ["tidegate", *sys.argv[4:]]
+main()
+"""
+
+
+@pytest.mark.parametrize("when", [("Future", "result"), ("Client", "submit")])
+def test_the_scheduler_may_go_at_any_step(
+    when: tuple[str, str], there: tuple[str, list[Process]], tmp_path: Path
+) -> None:
+    address, (scheduler, *_) = there
+    words = command("--cluster", address, "--out", tmp_path / "run")[3:]
+    done = subprocess.run(
+        [sys.executable, "-c", GOES, *when, str(scheduler.pid), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert f"the Dask scheduler of {address} has gone" in done.stderr.splitlines()[-1]
+
+
 def test_an_interrupt_keeps_what_is_done_and_frees_the_workers(
     there: tuple[str, list[Process]], serial: dict[str, str], tmp_path: Path
 ) -> None:

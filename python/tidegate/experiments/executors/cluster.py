@@ -7,6 +7,8 @@ versions as the parent: only then are the results those of a serial run, to the 
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import functools
 import hashlib
 import logging
@@ -22,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tidegate._core import TidegateError, __version__
 from tidegate.experiments.folder import encoded
@@ -33,6 +35,8 @@ EXTRA = 'clusters need more packages: pip install "tidegate[cluster]"'
 CONNECT_S = 10
 TELL_S = 0.5
 """How often a task says how far it is."""
+FETCH_S = 60
+"""A result that has not come after so long is asked for again."""
 WAITING_S = 15.0
 """After so long without a worker that is said."""
 SLURM_JOBS = 4
@@ -134,24 +138,20 @@ class Cluster:
         parts: dict[int, float] = {}
         # Called by another thread.
         came: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
-        self.client.subscribe_topic(topic, lambda event: parts.update({event[1]["number"]: event[1]["part"]}))
+        wanted = versions()
         futures: dict[int, Any] = {}
         try:
             with told() as signals:
-                for number, job in enumerate(jobs.jobs):
-                    future = self.client.submit(
-                        task,
-                        jobs.recipe,
-                        job,
-                        jobs.backend,
-                        versions(),
-                        topic,
-                        number,
-                        key=f"{topic}-{number}",
-                        pure=False,
+                with self._scheduler():
+                    self.client.subscribe_topic(
+                        topic, lambda event: parts.update({event[1]["number"]: event[1]["part"]})
                     )
-                    futures[number] = future
-                    future.add_done_callback(lambda future, number=number: came.put((number, future)))
+                    for number, job in enumerate(jobs.jobs):
+                        key = f"{topic}-{number}"
+                        given = (jobs.recipe, job, jobs.backend, wanted, topic, number)
+                        future = self.client.submit(task, *given, key=key, pure=False)
+                        futures[number] = future
+                        future.add_done_callback(lambda future, number=number: came.put((number, future)))
                 self._gather(jobs, tell, ended, futures, parts, came, signals)
         except KeyboardInterrupt:
             ended.interrupted = True
@@ -182,8 +182,10 @@ class Cluster:
             with suppress(queue.Empty):
                 number, future = came.get(timeout=LOOK_S)
                 parts.pop(number, None)
-                futures.pop(number)
-                self._hear(jobs, number, future, ended)
+                if self._hear(jobs, number, future, ended):
+                    futures.pop(number)
+                else:
+                    future.add_done_callback(lambda future, number=number: came.put((number, future)))
             if self.client.status not in ("running", "connecting"):
                 self._lost_scheduler()
             waiting = waiting and not parts and not ended.runs
@@ -193,33 +195,61 @@ class Cluster:
             under_way = {number: part for number, part in list(parts.items()) if number in futures}
             tell(len(ended.runs) + sum(under_way.values()), sorted(under_way), ended.runs[before:])
 
-    def _hear(self, jobs: Jobs, number: int, future: Any, ended: Ended) -> None:
+    def _hear(self, jobs: Jobs, number: int, future: Any, ended: Ended) -> bool:
+        """Take what has come of a run; False if it has been lost since, and comes again."""
         from distributed import KilledWorker
 
-        if future.status == "finished":
-            done = future.result(timeout=60)
+        error, done = self._result(future)
+        if done is not None:
             # The worker need not keep it.
             future.release()
             jobs.store.write_files(done.run, done.files)
             jobs.store.add(done.run)
             ended.runs.append(done.run)
-            return
-        if future.status == "cancelled":
-            self._lost_scheduler()
-        error = future.exception(timeout=60)
+            return True
+        if error is None:
+            return False
         if isinstance(error, KilledWorker):
             ended.lost.append(
                 f"{jobs.named(number)}: {error.allowed_failures + 1} workers died running it, as they do when memory runs out"
             )
-            return
+            return True
         if isinstance(error, ImportError | AttributeError) and "tidegate" in str(error):
             error = OtherVersions(
                 f"a worker of {self._where} cannot run Tidegate {__version__}: {error}; install the same there"
             )
         ended.error = ended.error or error
+        return True
 
-    def _lost_scheduler(self) -> None:
-        raise TidegateError(f"the Dask scheduler of {self._where} has gone, or has cancelled the runs")
+    def _result(self, future: Any) -> tuple[BaseException | None, _Done | None]:
+        """The error or the result of a run that has ended; neither where Dask starts it again, as it does when the worker that had the result dies.
+
+        A scheduler can go between any two lines here.
+        """
+        with self._scheduler(), suppress(TimeoutError):
+            status = future.status
+            if status == "error":
+                return future.exception(timeout=FETCH_S), None
+            if status == "finished":
+                return None, future.result(timeout=FETCH_S)
+            if status == "cancelled":
+                self._lost_scheduler()
+        return None, None
+
+    @contextmanager
+    def _scheduler(self) -> Iterator[None]:
+        """Around what asks the scheduler only: whatever Dask raises where there is none any more is one error."""
+        from distributed.client import ClosedClientError
+
+        try:
+            yield
+        except (ClosedClientError, concurrent.futures.CancelledError, asyncio.CancelledError, OSError):
+            self._lost_scheduler()
+
+    def _lost_scheduler(self) -> NoReturn:
+        raise TidegateError(
+            f"the Dask scheduler of {self._where} has gone, or has cancelled the runs"
+        ) from None
 
 
 @contextmanager
