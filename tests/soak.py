@@ -1,6 +1,6 @@
 """A switch between two veth interfaces, with traffic, a controller, and hostile clients: for minutes, or for an hour.
 
-    .venv/bin/python tests/soak.py [--seconds 120] [--frames-per-second 2000] [--slow 1.0]
+    .venv/bin/python tests/soak.py [--seconds 120] [--frames-per-second 100000] [--slow 1.0]
 
 It needs root. Hostile clients push programs that are too much for the compiler, read everything and leave it unread, open calls
 and streams and say nothing, send bytes that are no messages, write a lot, scrape slowly, and cut connections. Meanwhile frames are
@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
+import errno
 import json
 import os
 import random
@@ -49,6 +51,8 @@ GROWTH = 1.2
 """Memory may grow by this factor from the second quarter to the last, or by `GROWTH_MIB`."""
 GROWTH_MIB = 64
 CPU = 100
+WAITING_S = 0.1
+"""Frames that their sender could not send in so long are not sent at all."""
 
 BOMBS = (
     "#define F(x) x x\n" + "F(" * 20_000 + "a" + ")" * 20_000,
@@ -307,25 +311,64 @@ def ports(page: str, netns: str) -> dict[str, int]:
     return found
 
 
+class _Message(ctypes.Structure):
+    """`struct mmsghdr` of Linux."""
+
+    _fields_ = (
+        ("name", ctypes.c_void_p),
+        ("name_length", ctypes.c_uint32),
+        ("parts", ctypes.c_void_p),
+        ("part_count", ctypes.c_size_t),
+        ("control", ctypes.c_void_p),
+        ("control_length", ctypes.c_size_t),
+        ("flags", ctypes.c_long),
+        ("sent", ctypes.c_uint32),
+    )
+
+
+class Burst:
+    """A frame, sent many times by one system call."""
+
+    MOST = 512
+
+    def __init__(self, data: bytes) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._data = ctypes.create_string_buffer(data, len(data))
+        # `struct iovec`
+        self._part = (ctypes.c_size_t * 2)(ctypes.addressof(self._data), len(data))
+        message = _Message(parts=ctypes.addressof(self._part), part_count=1)
+        self._messages = (_Message * self.MOST)(*[message] * self.MOST)
+
+    def send(self, socket: int, count: int) -> int:
+        """How many of the frames have gone: at most `MOST`."""
+        sent = int(self._libc.sendmmsg(socket, self._messages, min(count, self.MOST), 0))
+        if sent < 0 and ctypes.get_errno() not in (errno.ENOBUFS, errno.EINTR):
+            raise OSError(ctypes.get_errno(), "sendmmsg")
+        return max(sent, 0)
+
+
 class Traffic:
     """Frames from one host to the other."""
 
     def __init__(self, at: Place, rate: int) -> None:
         self.sent = 0
+        self.late = 0
+        """Frames that were not sent, as the sender itself had to wait."""
         self._host, self._rate = at.hosts[0], rate
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._send)
 
     def _send(self) -> None:
-        data, began = frame(1, 2), time.monotonic()
+        # Hosts are other machines elsewhere.
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -20)
+        burst, began = Burst(frame(1, 2)), time.monotonic()
         while not self._stopping.wait(0.002):
             due = int((time.monotonic() - began) * self._rate)
+            self.sent += burst.send(self._host.socket.fileno(), due - self.sent)
             # Not all that a busy machine has made wait.
-            for _ in range(min(due - self.sent, 64)):
-                self._host.send(data)
-                self.sent += 1
-            if due - self.sent > 1000:
-                began += (due - self.sent) / self._rate
+            if (late := due - self.sent - int(WAITING_S * self._rate)) > 0:
+                self.late += late
+                began += late / self._rate
 
     def __enter__(self) -> Traffic:
         self._thread.start()
@@ -374,7 +417,11 @@ def soak(seconds: float, rate: int, slow: float) -> int:
             until = time.monotonic() + 30
             while (counted := ports(page, at.name))["sent"] < traffic.sent and time.monotonic() < until:
                 time.sleep(1.1)
-            figures["frames"] = {"sent by the host": traffic.sent, **counted}
+            figures["frames"] = {
+                "sent by the host": traffic.sent,
+                "not sent in time": traffic.late,
+                **counted,
+            }
         finally:
             switch.send_signal(signal.SIGTERM)
             _, rest = switch.communicate(timeout=60)
@@ -409,7 +456,7 @@ def main() -> int:
     """By what is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=120.0)
-    parser.add_argument("--frames-per-second", type=int, default=2000)
+    parser.add_argument("--frames-per-second", type=int, default=100_000)
     parser.add_argument("--slow", type=float, default=1.0, help="longest time of an answer, in seconds")
     parser.add_argument("part", nargs="*", help=argparse.SUPPRESS)
     given = parser.parse_args()
