@@ -361,8 +361,8 @@ def test_a_switch_needs_a_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("record", "why"),
     [
-        ("", "Expecting value"),
-        ("[]", "it is not a JSON object"),
+        ("", "run.json is not JSON: Expecting value"),
+        ("[]", "run.json is not a JSON object"),
         ("{}", "run.json has no experiment, parameters, rows"),
     ],
 )

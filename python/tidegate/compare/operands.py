@@ -66,14 +66,16 @@ def _demand_known(word: str, asked: Asked) -> None:
             raise TidegateError(f"{word}: say what revisions are to run with --experiment NAME")
         revisions.demand_possible(word)
         return
+    if Path(word).is_dir() and not files.is_system(Path(word)):
+        read_record(Path(word))
+    known = f"give a run's folder, an experiment, a revision (rev:HASH), or a scheme: {', '.join(scenarios.SCHEMES)}"
+    if files.is_reference(word) and not files.path_of(word).exists():
+        raise TidegateError(f"{word}: there is no such folder or file; {known}")
     if "." in word or files.is_reference(word):
         experiments.find(word)
         return
-    if Path(word).is_dir():
-        raise TidegateError(f"{word} does not hold a run: it has no {RECORD}")
     raise TidegateError(
-        f"there is nothing to compare called {word!r}; {did_you_mean(word, scenarios.SCHEMES)}give a run's folder, an experiment, "
-        f"a revision (rev:HASH), or a scheme: {', '.join(scenarios.SCHEMES)}"
+        f"there is nothing to compare called {word!r}; {did_you_mean(word, scenarios.SCHEMES)}{known}"
     )
 
 

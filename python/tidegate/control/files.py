@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tidegate._core import TidegateError
 from tidegate.control.controller import Controller
+from tidegate.files import read_start
 
 NAME = "controllers"
 
@@ -20,9 +21,13 @@ def load(path: Path) -> list[Controller]:
 
     Raises `TidegateError` for a file that cannot be run or makes none.
     """
+    if path.is_dir():
+        raise TidegateError(f"{path}: is a folder; give a file of Python that makes `{NAME}`")
     if not path.is_file():
-        raise TidegateError(f"{path}: there is no such file")
+        raise TidegateError(f"{path}: there is no such file; give a file of Python that makes `{NAME}`")
     demand_own(path)
+    # What the file itself cannot open is its own affair, and is told with the line.
+    read_start(path, 1)
     try:
         made = runpy.run_path(str(path)).get(NAME)
     except TidegateError as error:

@@ -23,6 +23,7 @@ from tidegate._core import TidegateError
 from tidegate.control.files import demand_own
 from tidegate.experiments import registry, user_code
 from tidegate.experiments.registry import Experiment
+from tidegate.files import read_start
 from tidegate.suggest import did_you_mean
 
 
@@ -31,9 +32,25 @@ def is_reference(name: str) -> bool:
     return re.search(r"\.py(:\w+)?$", name) is not None or "/" in name
 
 
+def path_of(name: str) -> Path:
+    """The file or folder of a reference."""
+    return Path(_parted(name)[0])
+
+
+def _parted(name: str) -> tuple[str, str]:
+    """The path of a reference, and the function behind `:` or nothing."""
+    text, _, function = name.partition(":") if re.search(r":\w+$", name) else (name, "", "")
+    return text, function
+
+
+def is_system(path: Path) -> bool:
+    """Whether a folder is that of a system."""
+    return (path / "experiments").is_dir()
+
+
 def of_reference(name: str) -> list[Experiment]:
     """The experiments of a file or folder, or the one that is named behind `:`."""
-    text, _, function = name.partition(":") if re.search(r":\w+$", name) else (name, "", "")
+    text, function = _parted(name)
     path = Path(text)
     found: dict[str, Experiment] = {}
     for file in _files(path):
@@ -62,11 +79,14 @@ def one_of_reference(name: str) -> Experiment:
 
 def _files(path: Path) -> list[Path]:
     if path.is_file():
+        if path.suffix != ".py":
+            raise TidegateError(f"{path} is not a file of Python: its name does not end in .py")
+        read_start(path, 1)
         return [path]
     if not path.exists():
         raise TidegateError(f"{path}: there is no such file")
     folder = path / "experiments"
-    if not folder.is_dir():
+    if not is_system(path):
         raise TidegateError(
             f"{path} is not the folder of a system: it has no folder `experiments`; give a file of Python"
         )

@@ -367,13 +367,17 @@ def remove_left(out: Path) -> None:
 def read_record(folder: Path) -> dict[str, Any]:
     """The contents of `run.json`."""
     try:
-        record = json.loads((folder / RECORD).read_text())
-        if not isinstance(record, dict):
-            raise ValueError("it is not a JSON object")
-        if missing := {"experiment", "parameters", "rows"} - record.keys():
-            raise ValueError(f"{RECORD} has no {', '.join(sorted(missing))}")
-    except (OSError, ValueError) as error:
-        raise TidegateError(f"{folder} does not hold a run: {error}") from None
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _no_run(folder, _why_no_record(folder, error)) from None
+    except UnicodeDecodeError:
+        raise _no_run(folder, f"{RECORD} is not text in UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise _no_run(folder, f"{RECORD} is not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise _no_run(folder, f"{RECORD} is not a JSON object")
+    if missing := {"experiment", "parameters", "rows"} - record.keys():
+        raise _no_run(folder, f"{RECORD} has no {', '.join(sorted(missing))}")
     if _is_left(folder) and record.get("interrupted") and (folder.parent / JOURNAL).exists():
         # Of a process that was killed: what it had done is in its journal.
         for line in (folder.parent / JOURNAL).read_text().splitlines():
@@ -391,6 +395,21 @@ def is_whole(folder: Path) -> bool:
         return not read_record(folder).get("interrupted")
     except TidegateError:
         return False
+
+
+def _no_run(folder: Path, reason: str) -> TidegateError:
+    return TidegateError(
+        f"{folder} does not hold a run: {reason}; give the folder of a run, which `tidegate run` names in its last line"
+    )
+
+
+def _why_no_record(folder: Path, error: OSError) -> str:
+    """Why a record cannot be read, in words."""
+    if isinstance(error, FileNotFoundError):
+        return f"it has no {RECORD}" if folder.is_dir() else "there is no such folder"
+    if isinstance(error, NotADirectoryError):
+        return "it is not a folder" if os.path.lexists(folder) else "there is no such folder"
+    return f"{RECORD} cannot be read: {why(error)}"
 
 
 def _interrupted_beside(place: Path) -> Path:
@@ -420,8 +439,13 @@ def _tables(folder: Path, case: str, seed: int) -> dict[str, pl.DataFrame]:
         raise _unreadable(folder, case, seed, error) from None
 
 
-def _unreadable(folder: Path, case: str, seed: int, error: object) -> TidegateError:
-    return TidegateError(f"{folder}: the tables of {case}, seed {seed}, cannot be read: {error}")
+def _unreadable(folder: Path, case: str, seed: int, error: Exception) -> TidegateError:
+    reason = why(error) if isinstance(error, OSError) else str(error)
+    if isinstance(error, FileNotFoundError):
+        reason = "a file of them is not there"
+    return TidegateError(
+        f"{folder}: the tables of {case}, seed {seed}, cannot be read: {reason}; run the experiment again"
+    )
 
 
 def _demand_tables(folder: Path, case: str, seed: int) -> None:
