@@ -7,6 +7,7 @@
 # make wheel       a wheel in dist, which needs no Rust where it is installed
 # make test-docs   runs the commands and the Python of the pages
 # make fuzz   the fuzzers, each for SECONDS=60; needs nightly Rust and cargo-fuzz
+# make miri   the data plane's unsafe functions under Miri; needs nightly Rust with miri
 # make extras what the extras need (cluster, tune, view, pandas, docs), pinned, into .venv
 # make lint   formatters, linters  make t S=NAME   the tests of one system, crate or test file
 # make bench  the performance figures in the README          make bench-pairs REV=COMMIT   those of a commit and of this tree in turns
@@ -33,7 +34,7 @@ INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(1)/bin/pyt
 STEP = @$(PYTHON) tools/step.py
 NEEDS = @tools/needs.sh $(PYTHON)
 
-.PHONY: demo test test-docs dev t setup wheel rust-tests soak fuzz bench bench-pairs lint clippy clean
+.PHONY: demo test test-docs dev t setup wheel rust-tests soak fuzz miri bench bench-pairs lint clippy clean
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -142,6 +143,10 @@ soak: setup
 # The fuzzers (all, or those of T="lower writes"), each for SECONDS. Their corpora are a part of the Rust tests.
 fuzz:
 	@tools/fuzz.sh $(or $(SECONDS),60) $(T)
+
+# The data plane's unsafe functions under Miri, about three minutes.
+miri:
+	@tools/miri.sh
 
 bench: setup
 	cargo bench --locked --package dataplane --bench packets

@@ -3,7 +3,8 @@
 //! Same observable behaviour as the interpreter for every program, packet and table state; a differential test holds it to
 //! that. One function per block of the architecture; actions are compiled into the tables that call them.
 //!
-//! `unsafe` lives here only: calling generated code, and the helpers that generated code calls with raw addresses.
+//! Nearly all `unsafe` of the crate lives here: calling generated code, and the helpers that generated code calls with raw addresses
+//! (`make miri` runs these). The rest is a pool of buffers, prefetching, and the choice of a processor's own instructions.
 
 mod compile;
 mod data;

@@ -2,6 +2,7 @@
 
 mod expr;
 mod lookups;
+mod memory;
 mod size;
 
 use std::sync::Arc;

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Runs under Miri what compiled code calls with raw addresses, and the pool of buffers: every access beside the memory that they were
+# given is an error. Compiled code itself and system calls cannot run there.
+set -eu
+cd "$(dirname "$0")/.."
+unset RUSTUP_TOOLCHAIN
+
+if ! command -v rustup >/dev/null || ! cargo +nightly miri --version >/dev/null 2>&1; then
+    echo "this needs Miri: rustup toolchain install nightly --profile minimal -c miri -c rust-src" >&2
+    exit 1
+fi
+CARGO_TARGET_DIR=target/miri MIRIFLAGS=-Zmiri-disable-isolation \
+    cargo +nightly miri test --locked --package dataplane --lib -- bits:: pool:: jit::helpers jit::tests::memory
