@@ -179,11 +179,6 @@ def _kept_by(storage: str) -> Iterator[None]:
         raise TidegateError(f"--storage {storage}: {str(cause).splitlines()[0]}") from None
     except OSError as error:
         raise TidegateError(f"--storage {storage}: {why(error)}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        # What Optuna says of a file of something else.
-        raise TidegateError(
-            f"--storage {storage}: does not hold studies of Optuna's; give another file, or one that is not there yet"
-        ) from None
 
 
 def _storage(text: str) -> Any:
@@ -193,7 +188,13 @@ def _storage(text: str) -> Any:
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
-    return JournalStorage(JournalFileBackend(text))
+    try:
+        # It reads what is there.
+        return JournalStorage(JournalFileBackend(text))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise TidegateError(
+            f"--storage {text}: does not hold studies of Optuna's; give another file, or one that is not there yet"
+        ) from None
 
 
 def run(
