@@ -1,5 +1,6 @@
 """One run on several threads: the tables are those of one thread."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from conftest import Run
 from same_results import ROUTER, digest_tables, route
 from tidegate import TidegateError
+from tidegate.cli import carrying
 from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import plan, running
 from tidegate.network import Network, Switch
@@ -80,6 +82,11 @@ def test_they_are_for_simulations(tidegate: Run) -> None:
         done = tidegate("run", "separation.bufferbloat", "--quick", "--threads", "2", *words)
         assert done.code == 1
         assert "--threads is for simulations of this machine; leave it out" in done.err
+    for command in (["sweep", "--over", "flows=1"], ["tune", "--range", "flows=1:2", "--minimise", "drops"]):
+        words = [command[0], "reference.dumbbell", *command[1:], "--threads", "2", "--cluster", "local"]
+        done = tidegate(*words)
+        assert done.code == 1
+        assert "--threads is for simulations of this machine; leave it out" in done.err
 
 
 def test_an_experiment_has_the_same_rows(tidegate: Run, tmp_path: Path) -> None:
@@ -88,6 +95,84 @@ def test_an_experiment_has_the_same_rows(tidegate: Run, tmp_path: Path) -> None:
     two = tidegate("run", "reference.dumbbell", *words, "--out", tmp_path / "two", "--threads", "2")
     assert two.json["rows"] == one.json["rows"]
     assert (one.json["warnings"], two.json["warnings"]) == ([], [])
+
+
+def test_a_sweep_has_the_same_table(tidegate: Run, tmp_path: Path) -> None:
+    words = ["sweep", "reference.dumbbell", "--quick", "--over", "flows=5,10", "--set", "duration_s=3"]
+    one = tidegate(*words, "--out", tmp_path / "one")
+    two = tidegate(*words, "--out", tmp_path / "two", "--threads", "2")
+    assert (one.code, two.code) == (0, 0), two.err
+    assert "--threads 2: " in two.err
+    tables = [(tmp_path / name / "rows.csv").read_text() for name in ("one", "two")]
+    assert tables[0] == tables[1]
+    assert tables[0].count("\n") == 3
+
+
+@pytest.mark.slow
+def test_a_study_has_the_same_trials(tidegate: Run, tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+    words = ["tune", "reference.dumbbell", "--quick", "--range", "flows=5:20", "--set", "duration_s=3"]
+    words += ["--minimise", "drops", "--trials", "3", "--json", "--batch", "2"]
+    one = tidegate(*words, "--out", tmp_path / "one").json
+    two = tidegate(*words, "--out", tmp_path / "two", "--threads", "2").json
+    assert two["trials"] == one["trials"]
+    assert [trial["state"] for trial in one["trials"]] == 3 * ["complete"]
+    assert two["warnings"] == []
+
+
+def test_a_comparison_has_the_same_rows(tidegate: Run, tmp_path: Path) -> None:
+    experiment = tmp_path / "mine.py"
+    experiment.write_text(CAPTURED)
+    words = ["compare", f"{experiment}:plain", f"{experiment}:captured", "--repeat", "1", "--json"]
+    one = tidegate(*words, "--out", tmp_path / "one")
+    two = tidegate(*words, "--out", tmp_path / "two", "--threads", "2")
+    assert (one.code, two.code) == (0, 0), two.err
+    assert two.json["rows"] == one.json["rows"]
+    # What a run could not do is said here, too.
+    assert "warning: mine.captured: only, seed 1: ran on 1 of 2 threads: packets are captured" in two.err
+    assert "warning" not in one.err
+
+
+CAPTURED = """
+from tempfile import mkdtemp
+from matplotlib.figure import Figure
+from tidegate.experiments import Case, Plan
+from tidegate.network import Network
+from tidegate.topologies import dumbbell
+
+def plan(capture):
+    net = Network()
+    bell = dumbbell(net, 4, bottleneck={"rate": "1 Gbit/s", "delay": "10 ms", "queue": "100 packets"})
+    for a, b in bell.pairs:
+        net.tcp(a, b)
+    if capture:
+        net.capture(bell.bottleneck, bell.bottleneck.a, mkdtemp() + "/all.pcap")
+    measure = lambda result: {"mbps": float(result.flows["goodput_mbps"].sum())}
+    return Plan([Case("only", net, "500 ms", measure)], lambda rows: [], lambda runs: Figure())
+
+def plain() -> Plan:
+    return plan(False)
+
+def captured() -> Plan:
+    return plan(True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("has", "threads", "said"),
+    [
+        (8, 2, "--threads 2: 4 runs at a time on 8 processors\n"),
+        (2, 2, "--threads 2: 1 run at a time on 2 processors\n"),
+        (2, 3, "--threads 3: 1 run at a time on 2 processors; its threads take turns\n"),
+        (8, 1, ""),
+    ],
+)
+def test_runs_and_their_threads_share_the_processors(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], has: int, threads: int, said: str
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: has)
+    assert carrying.beside(threads) == max(1, has // threads)
+    assert capsys.readouterr().err == said
 
 
 def test_what_all_runs_warn_of_is_said_once() -> None:

@@ -27,6 +27,17 @@ Repeat = Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Numbe
 Quick = Annotated[bool, typer.Option("--quick", help="Shorter runs with fewer cases.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what was interrupted there.")]
 
+Threads = Annotated[
+    int,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        min=1,
+        max=256,
+        help="Threads of each simulation; the results are those of one. A run that cannot gain uses fewer, and says why.",
+    ),
+]
+
 
 def results_folder(default: str) -> Any:
     """The option `--out` of commands whose folder has a name by what they run."""

@@ -43,6 +43,19 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+def beside(threads: int, cluster: str | None = None) -> int:
+    """How many runs of so many threads this machine takes at once; says so where they are several threads."""
+    if threads == 1:
+        return processors()
+    if cluster is not None:
+        raise TidegateError("--threads is for simulations of this machine; leave it out")
+    most = max(1, processors() // threads)
+    turns = "; its threads take turns" if threads > processors() else ""
+    runs = "1 run" if most == 1 else f"{most} runs"
+    sys.stderr.write(f"--threads {threads}: {runs} at a time on {processors()} processors{turns}\n")
+    return most
+
+
 @dataclass(frozen=True)
 class Carrying:
     """Where runs are carried out, and who hears of it."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from tidegate.cli.carrying import beside
 from tidegate.cli.output import print_json
-from tidegate.options import FirstSeed, Json, Quick, Repeat, Settings
+from tidegate.options import FirstSeed, Json, Quick, Repeat, Settings, Threads
 
 RESULT = "compare.json"
 FIGURE = "compare.png"
@@ -42,6 +42,7 @@ def compare(
     seed: FirstSeed = 1,
     repeat: Repeat = 5,
     quick: Quick = False,
+    threads: Threads = 1,
     bootstrap_seed: Annotated[
         int, typer.Option(metavar="N", min=0, max=2**31, help="Seed of the intervals.")
     ] = 1,
@@ -64,7 +65,8 @@ def compare(
         out,
         experiment,
         tell=lambda text: print(text, file=sys.stderr),
-        processes=os.cpu_count() or 1,
+        processes=beside(threads),
+        threads=threads,
     )
     found = sides(words, asked)
     for name in quantities or ():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate._core import TidegateError
-from tidegate.cli.carrying import ClusterOption, ClusterSettings, carrying, processors
+from tidegate.cli.carrying import ClusterOption, ClusterSettings, beside, carrying, processors
 from tidegate.cli.output import print_json, print_rows
 from tidegate.cli.reports import watched
 from tidegate.options import (
@@ -21,6 +21,7 @@ from tidegate.options import (
     Repeat,
     Resume,
     Settings,
+    Threads,
     ViewPort,
     results_folder,
 )
@@ -145,15 +146,7 @@ def run(
             show_default=False,
         ),
     ] = None,
-    threads: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=256,
-            help="Threads of each simulation; the results are those of one. A run that cannot gain uses fewer, and says why.",
-        ),
-    ] = 1,
+    threads: Threads = 1,
     cluster: ClusterOption = None,
     cluster_options: ClusterSettings = None,
     view: Annotated[
@@ -179,7 +172,7 @@ def run(
     experiments.demand_backend(one, backend)
     if live_profile is not None and backend != "live":
         raise TidegateError("--live-profile is for --backend live; leave it out")
-    if threads > 1 and (backend == "live" or cluster is not None):
+    if threads > 1 and backend == "live":
         raise TidegateError("--threads is for simulations of this machine; leave it out")
     if backend == "live" and cluster is not None:
         raise TidegateError(
@@ -195,6 +188,7 @@ def run(
             "--quick has fewer and shorter ones\n"
         )
 
+    most = beside(threads, cluster)
     if view and cluster is not None:
         raise TidegateError("--view shows runs of this process; leave out --cluster")
     with ExitStack() as stack:
@@ -208,7 +202,7 @@ def run(
                 quick=quick,
                 out=out if out is not None else Path("runs") / name,
                 progress=carried.progress,
-                processes=1 if view else max(1, processors() // threads),
+                processes=1 if view else most,
                 resume=resume,
                 executor=carried.executor,
                 live_profile=None if live_profile is None else live_profile.value,

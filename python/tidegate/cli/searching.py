@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from tidegate.cli.carrying import ClusterOption, ClusterSettings, carrying, processors
+from tidegate.cli.carrying import ClusterOption, ClusterSettings, beside, carrying
 from tidegate.cli.output import print_json
-from tidegate.options import FirstSeed, Json, Quick, Repeat, Resume, Settings, results_folder
+from tidegate.options import FirstSeed, Json, Quick, Repeat, Resume, Settings, Threads, results_folder
 
 ExperimentName = Annotated[
     str,
@@ -57,6 +57,7 @@ def sweep(
     where: Where = None,
     out: Annotated[Path | None, results_folder("runs/sweep-EXPERIMENT")] = None,
     resume: Resume = False,
+    threads: Threads = 1,
     cluster: ClusterOption = None,
     cluster_options: ClusterSettings = None,
     as_json: Json = False,
@@ -76,6 +77,7 @@ def sweep(
     conditions = tuple(condition(text) for text in where or [])
     landscape = Landscape(tuple(values), column, by, conditions, one.table)
     name = f"sweep-{one.name}"
+    most = beside(threads, cluster)
     with carrying(name, cluster, cluster_options, estimate=not quick) as carried:
         answer = sweeps.run(
             experiment,
@@ -86,9 +88,10 @@ def sweep(
             quick=quick,
             out=out if out is not None else Path("runs") / name,
             progress=carried.progress,
-            processes=processors(),
+            processes=most,
             resume=resume,
             executor=carried.executor,
+            threads=threads,
         )
     for warning in answer["warnings"]:
         sys.stderr.write(f"warning: {warning}\n")
@@ -151,6 +154,7 @@ def tune(
         ),
     ] = None,
     out: Annotated[Path | None, results_folder("runs/tune-EXPERIMENT")] = None,
+    threads: Threads = 1,
     cluster: ClusterOption = None,
     cluster_options: ClusterSettings = None,
     as_json: Json = False,
@@ -174,6 +178,7 @@ def tune(
         prune,
     )
     name = f"tune-{one.name}"
+    most = beside(threads, cluster)
     with carrying(name, cluster, cluster_options) as carried:
         answer = tuning.run(
             task,
@@ -182,10 +187,13 @@ def tune(
             storage=storage,
             study=study,
             batch=batch,
-            processes=processors(),
+            processes=most,
             progress=carried.progress,
             executor=carried.executor,
+            threads=threads,
         )
+    for warning in answer["warnings"]:
+        sys.stderr.write(f"warning: {warning}\n")
     if as_json:
         print_json(answer)
         return

@@ -32,6 +32,8 @@ class Asked:
     progress: Callable[[float, int], None] | None = None
     tell: Callable[[str], None] = print
     processes: int = 1
+    threads: int = 1
+    """Of each run."""
 
 
 def sides(words: Sequence[str], asked: Asked) -> list[Side]:
@@ -50,7 +52,14 @@ def sides(words: Sequence[str], asked: Asked) -> list[Side]:
         elif word.startswith(revisions.PREFIX):
             assert asked.experiment is not None
             folder = revisions.run(
-                word, asked.experiment, asked.settings, asked.seeds, asked.quick, asked.out, asked.tell
+                word,
+                asked.experiment,
+                asked.settings,
+                asked.seeds,
+                asked.quick,
+                asked.out,
+                asked.tell,
+                asked.threads,
             )
             found.append(_of_record(word, read_record(folder)))
         else:
@@ -98,7 +107,7 @@ def _of_record(name: str, record: dict[str, Any]) -> Side:
 def _run(name: str, settings: list[str], asked: Asked, folder: str | None = None) -> dict[str, Any]:
     one = experiments.find(name)
     parameters = experiments.with_settings(one, settings, asked.quick)
-    return experiments.run(
+    record = experiments.run(
         name,
         parameters,
         seeds=list(asked.seeds),
@@ -106,7 +115,11 @@ def _run(name: str, settings: list[str], asked: Asked, folder: str | None = None
         out=asked.out / (folder or one.name),
         progress=asked.progress,
         processes=asked.processes,
+        threads=asked.threads,
     )
+    for warning in record["warnings"]:
+        asked.tell(f"warning: {one.name}: {warning}")
+    return record
 
 
 def _schemes(names: list[str], asked: Asked) -> dict[str, Side]:

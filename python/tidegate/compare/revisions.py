@@ -184,6 +184,16 @@ def _cargo(word: str, tree: Path) -> Path:
     return target / "release" / "lib_core.so"
 
 
+def _threads(word: str, threads: int, environment: dict[str, str], tell: Callable[[str], None]) -> list[str]:
+    """The option for so many threads, if the revision has it."""
+    command = [sys.executable, "-m", "tidegate", "run", "--help"]
+    said = subprocess.run(command, capture_output=True, text=True, env=environment, check=False).stdout
+    if "--threads" in said:
+        return ["--threads", str(threads)]
+    tell(f"{word}: has no --threads yet; it runs on one")
+    return []
+
+
 def run(
     word: str,
     experiment: str,
@@ -192,8 +202,9 @@ def run(
     quick: bool,
     out: Path,
     tell: Callable[[str], None],
+    threads: int = 1,
 ) -> Path:
-    """Run an experiment with a revision; the folder of the run."""
+    """Run an experiment with a revision; the folder of the run. One that knows no threads runs on one."""
     folder = (out / word.replace(":", "-").replace("/", "-")).resolve()
     command = [sys.executable, "-m", "tidegate", "run", experiment, "--out", str(folder), "--json"]
     command += ["--seed", str(min(seeds)), "--repeat", str(len(seeds)), *(["--quick"] if quick else [])]
@@ -201,6 +212,8 @@ def run(
         command += ["--set", setting]
     with _locked(USE, fcntl.LOCK_SH):
         environment = {**os.environ, "PYTHONPATH": str(_build(word, tell) / "python")}
+        if threads > 1:
+            command += _threads(word, threads, environment, tell)
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode != 0:
         raise TidegateError(f"{word}: {experiment} did not run: {done.stderr.strip()}")

@@ -158,7 +158,7 @@ def run(
 ) -> dict[str, Any]:
     """Run a sweep in the simulator and write its folder: that of a run (`experiments.run`), and `rows.csv`, the long table.
 
-    `how` is what `experiments.run` takes: `progress`, `watch`, `processes`, `resume`, `executor`.
+    `how` is what `experiments.run` takes: `progress`, `watch`, `processes`, `resume`, `executor`, `threads`.
     """
     one = find(name)
     count = math.prod(len(values) for values in over.values()) if over else 0

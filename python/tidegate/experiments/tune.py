@@ -208,8 +208,13 @@ def run(
     processes: int = 1,
     progress: Callable[[float, int], None] | None = None,
     executor: Executor | None = None,
+    threads: int = 1,
 ) -> dict[str, Any]:
-    """Go on with a study until it has so many trials; writes `tune.json`, `trials.csv` and the figure to `out`."""
+    """Go on with a study until it has so many trials; writes `tune.json`, `trials.csv` and the figure to `out`.
+
+    `processes`, `progress`, `executor` and `threads` are those of `experiments.run`; no result depends on them. What the runs warn of is in
+    `warnings`, each text once.
+    """
     try:
         import optuna
     except ImportError:
@@ -232,8 +237,11 @@ def run(
         )
         _demand_same(found, task, name)
         _give_up_dead(found)
-        _Search(task, found, trials, batch, executor, processes, progress or (lambda done, total: None)).run()
-        return _written(task, found, out, storage)
+        search = _Search(
+            task, found, trials, batch, executor, processes, progress or (lambda done, total: None), threads
+        )
+        search.run()
+        return _written(task, found, out, storage, list(search.warnings))
 
 
 def _planned(task: Task) -> Task:
@@ -289,9 +297,13 @@ class _Search:
         executor: Executor | None,
         processes: int,
         progress: Callable[[float, int], None],
+        threads: int,
     ) -> None:
         self._task, self._study, self._total, self._batch = task, study, trials, batch
         self._executor, self._processes, self._progress = executor, processes, progress
+        self._threads = threads
+        self.warnings: dict[str, None] = {}
+        """What the runs warn of, each text once."""
         self._defaults = find(task.experiment).parameters()
 
     def _finished(self) -> int:
@@ -387,8 +399,9 @@ class _Search:
             self._progress(before + part * done / len(wanted), self._total)
 
         executor = self._executor or for_machine(self._processes, len(wanted), "sim")
-        jobs = Jobs(recipe, cases, wanted, "sim", _Nowhere())
+        jobs = Jobs(recipe, cases, wanted, "sim", _Nowhere(), threads=self._threads)
         executor.run(jobs, tell, ended)
+        self.warnings |= dict.fromkeys(warning for one in ended.runs for warning in one.warnings)
         if ended.error is not None:
             raise ended.error
         if ended.interrupted:
@@ -413,7 +426,7 @@ class _Search:
                 self._study.tell(trial.number, state=TrialState.FAIL)
 
 
-def _written(task: Task, study: Any, out: Path, storage: str) -> dict[str, Any]:
+def _written(task: Task, study: Any, out: Path, storage: str, warnings: list[str]) -> dict[str, Any]:
     """The files of a study, and the contents of `tune.json`."""
     import polars as pl
 
@@ -439,6 +452,7 @@ def _written(task: Task, study: Any, out: Path, storage: str) -> dict[str, Any]:
         "study": study.study_name,
         "trials": trials,
         "best": best,
+        "warnings": warnings,
         "out": str(out),
     }
     try:
