@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -21,12 +22,13 @@ EXAMPLES = ROOT / "examples" / "p4"
 
 
 class Ran:
-    """The exit code and output of one run of the command."""
+    """The exit code and output of one run of the command, and the process that it was."""
 
-    def __init__(self, code: int, out: str, err: str) -> None:
+    def __init__(self, code: int, out: str, err: str, pid: int) -> None:
         self.code = code
         self.out = out
         self.err = err
+        self.pid = pid
 
     @property
     def json(self) -> Any:
@@ -50,7 +52,7 @@ def _in_this_process(words: list[str]) -> Ran:
         except SystemExit as leaving:
             code = leaving.code or 0
     assert isinstance(code, int)
-    return Ran(code, out.getvalue(), err.getvalue())
+    return Ran(code, out.getvalue(), err.getvalue(), os.getpid())
 
 
 @pytest.fixture
@@ -62,8 +64,12 @@ def tidegate() -> Run:
         if not process:
             return _in_this_process(words)
         command = [sys.executable, "-m", "tidegate.cli", *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        return Ran(done.returncode, done.stdout, done.stderr)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                out, err = process.communicate(timeout=120)
+            finally:
+                process.kill()
+        return Ran(process.returncode, out, err, process.pid)
 
     return run
 
