@@ -8,7 +8,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import ParamSpec
@@ -170,6 +170,15 @@ def labs_of(pid: int) -> list[Path]:
     if not names.FOLDER.is_dir():
         return []
     return [path for path in names.FOLDER.iterdir() if path.name.startswith(f"tidegate-{pid}-")]
+
+
+def spaces_of(pid: int) -> set[str]:
+    """The namespaces of a process's labs."""
+    found = set()
+    for path in labs_of(pid):
+        with suppress(OSError):
+            found.add(os.readlink(os.readlink(path)))
+    return found
 
 
 def has_ended(pid: int, of_lab: set[str]) -> bool:

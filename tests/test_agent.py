@@ -278,7 +278,8 @@ def test_a_killed_agent_leaves_no_limits(both: bool) -> None:
             assert tso_rtt_log(made) == before
         # Limits that others have set stay.
         assert limit(set_by_application) == own_limit
-        assert "removed" not in made.command("clean").stdout
+        # Names of others' labs may be removed meanwhile.
+        assert "removed: limits of sockets" not in made.command("clean").stdout
         assert "no agent runs" in made.command("agent", "status").stderr
 
 
