@@ -347,7 +347,7 @@ def test_slices_get_short_where_they_end_early(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.slow
 def test_a_run_that_is_paused_goes_on_when_the_browser_is_gone() -> None:
-    with Page() as page, Seen(page) as seen:
+    with Page(absent_s=1) as page, Seen(page) as seen:
         thread = InThread(page, lambda: dumbbell().run("1 s", progress=False), paused=True)
         seen.until(lambda header: header["paused"])
         seen.socket.close()
@@ -382,7 +382,7 @@ def test_many_browsers_and_one_that_does_not_read() -> None:
 
 @pytest.mark.slow
 def test_a_browser_that_does_not_read_for_long_is_disconnected() -> None:
-    with Page() as page, ExitStack() as stack:
+    with Page(patience_s=1) as page, ExitStack() as stack:
         page.begin({"kind": "running", "flows": [str(n) for n in range(100_000)]})
         stack.enter_context(stream(page, max_queue=1))
         until(lambda: page.heard() is not None and page.readers == 1)
@@ -576,9 +576,13 @@ def test_hostile_names_and_many_flows_in_a_browser(browser: Any, width: int) -> 
 
 @pytest.mark.slow
 def test_by_keyboard_in_a_browser(browser: Any) -> None:
+    # Until everything is pressed, the run takes as long as the time that it simulates.
+    over, net = threading.Event(), dumbbell()
+    for number in range(1, 10_000):
+        net.at(f"{10 * number} ms", lambda: over.wait(0.01))
     with Page() as page:
         made, errors = looked(browser, page, color_scheme="dark")
-        thread = InThread(page, lambda: dumbbell().run("8000 s", progress=False))
+        thread = InThread(page, lambda: net.run("100 s", progress=False))
         try:
             made.wait_for_selector("#flows tbody tr >> nth=1")
             made.focus("#pause")
@@ -601,7 +605,8 @@ def test_by_keyboard_in_a_browser(browser: Any) -> None:
             made.keyboard.press("Enter")
             until(lambda: not made.inner_text("#state").startswith("paused"))
         finally:
+            over.set()
             made.close()
             thread.join(60)
-        assert thread.result.end_s == 8000
+        assert thread.result.end_s == 100
     assert [one for one in errors if "WebSocket" not in one] == []

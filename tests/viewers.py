@@ -65,8 +65,13 @@ def until(holds: Callable[[], Any]) -> None:
 
 def stream(page: Page, **more: Any) -> Any:
     origin = f"http://127.0.0.1:{page.port}"
+    # One that has not read what it was sent does not come to the answer to its own close: it waits for this time in vain.
     return sync_client.connect(
-        f"ws://127.0.0.1:{page.port}/stream?token={page.token}", origin=origin, open_timeout=60, **more
+        f"ws://127.0.0.1:{page.port}/stream?token={page.token}",
+        origin=origin,
+        open_timeout=60,
+        close_timeout=0.2,
+        **more,
     )
 
 

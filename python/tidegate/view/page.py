@@ -25,13 +25,17 @@ from tidegate.view.frames import pack
 PACKAGES = ("starlette", "uvicorn", "websockets")
 BACKLOG = 64
 LAST_WAIT_S = 3.0
+ABSENT_S = 10.0
+"""Nobody looks at a run that is paused for so long: it goes on."""
+PATIENCE_S = 20.0
+"""A browser that does not take a message for so long is gone."""
 ENDED = "the process that serves the page has ended\n"
 
 
 class Page:
     """A page while the `with` block runs."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, *, absent_s: float = ABSENT_S, patience_s: float = PATIENCE_S) -> None:
         """Raises `TidegateError` where packages are missing or nothing can listen at the port."""
         for package in PACKAGES:
             if importlib.util.find_spec(package) is None:
@@ -48,6 +52,7 @@ class Page:
             self._listening.close()
             raise TidegateError(f"port {port}: {error.strerror}; give another one with --view-port") from None
         self.port = self._listening.getsockname()[1]
+        self._times = {"absent_s": absent_s, "patience_s": patience_s}
         self.readers = 0
         """Browsers that show it now."""
         self._told = False
@@ -82,7 +87,8 @@ class Page:
         finally:
             theirs.close()
             self._listening.close()
-        self._channel.send(json.dumps({"token": self.token, "port": self.port}).encode())
+        about = {"token": self.token, "port": self.port, **self._times}
+        self._channel.send(json.dumps(about).encode())
         return self
 
     def __exit__(

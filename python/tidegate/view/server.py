@@ -24,8 +24,6 @@ from tidegate.view.board import Board
 
 LEAST_S = 0.05
 """Between two messages to a browser."""
-PATIENCE_S = 20.0
-"""A browser that does not take a message for so long is gone."""
 MOST_PAGES = 8
 MOST_COMMAND = 4096
 """Bytes of what a browser says."""
@@ -51,10 +49,11 @@ TOO_MANY = 4001
 
 
 class Readers:
-    """The browsers that show a board."""
+    """The browsers that show a board. One that does not take a message for `patience_s` is gone."""
 
-    def __init__(self, board: Board, asked: Asked, token: str, port: int) -> None:
+    def __init__(self, board: Board, asked: Asked, token: str, port: int, patience_s: float) -> None:
         self._board = board
+        self._patience_s = patience_s
         self._asked = asked
         self._token = token.encode()
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
@@ -148,7 +147,7 @@ class Readers:
             while True:
                 await news.wait()
                 news.clear()
-                async with asyncio.timeout(PATIENCE_S):
+                async with asyncio.timeout(self._patience_s):
                     if epoch != board.epoch:
                         epoch, number = board.epoch, 0
                         await socket.send_text(board.about)

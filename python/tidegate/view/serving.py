@@ -25,8 +25,6 @@ NICENESS = 10
 """The run goes before."""
 PERIOD_S = 0.02
 """Between two messages to the run."""
-ABSENT_S = 10.0
-"""Nobody looks at a run that is paused for so long: it goes on."""
 MOST_CONNECTIONS = 64
 
 
@@ -43,7 +41,8 @@ class Serving:
     async def run(self, listening: socket.socket) -> None:
         """Serve until the run is gone."""
         about = json.loads(await self._message())
-        self._readers = Readers(self._board, self._asked, about["token"], about["port"])
+        self._absent_s: float = about["absent_s"]
+        self._readers = Readers(self._board, self._asked, about["token"], about["port"], about["patience_s"])
         config = uvicorn.Config(
             self._readers.app(),
             log_level="critical",
@@ -103,7 +102,7 @@ class Serving:
             now = asyncio.get_running_loop().time()
             if self._readers.count or not self._paused:
                 looked = now
-            elif now - looked > ABSENT_S:
+            elif now - looked > self._absent_s:
                 self._asked.say(pause=False)
                 looked = now
             message = self._asked.take()
