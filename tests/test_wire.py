@@ -1,8 +1,10 @@
 """The protocols' modules against scapy: packets that scapy makes are read as it has them, and are written the same."""
 
+import json
 import random
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,8 @@ from scapy.layers.inet6 import (
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Packet, Raw
 from scapy.utils import wrpcap
+
+from run import PROFILE, WORKSPACE
 
 ROOT = Path(__file__).parents[1]
 PACKETS = 600
@@ -99,13 +103,29 @@ def packet(dice: random.Random) -> Packet:
     return ether / whole / above(dice)
 
 
+@cache
+def example() -> str:
+    """The example `describe`, as it is built with the Rust tests."""
+    profile = ["--profile", PROFILE] if PROFILE else []
+    command = ["cargo", "build", "--locked", *profile, *WORKSPACE, "--example", "describe"]
+    command.append("--message-format=json")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    built = [json.loads(line) for line in done.stdout.splitlines()]
+    (path,) = (
+        one["executable"]
+        for one in built
+        if one["reason"] == "compiler-artifact" and one["target"]["name"] == "describe"
+    )
+    return str(path)
+
+
 def describe(packets: list[Packet], folder: Path) -> list[str]:
     """What the example `describe` says of these packets, line by line."""
     if shutil.which("cargo") is None:
         pytest.skip("needs cargo: the example is built from source")
     wrpcap(str(folder / "packets.pcap"), packets)
-    command = ["cargo", "run", "--locked", "--quiet", "--package", "wire", "--example", "describe", "--"]
-    command.append(str(folder / "packets.pcap"))
+    command = [example(), str(folder / "packets.pcap")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
