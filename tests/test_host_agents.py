@@ -15,14 +15,19 @@ from scapy.layers.inet import IP, TCP, UDP
 from scapy.packet import Packet
 from scapy.utils import rdpcap
 
-from live import again_if_disturbed, needs_agents, needs_iperf3, needs_namespaces, watched
+from live import again_if_disturbed, needs_agents, needs_iperf3, needs_namespaces, untimed, watched
 from tidegate import TidegateError
 from tidegate.hosts.agents import Agent, Attached, Connection
 from tidegate.hosts.shims import Check, Echo, Insert, Option, Report, Shim, Signal
 from tidegate.network import Flow, Network, Node
 from tidegate.results import Result
 
-BACKENDS = ["sim", pytest.param("live", marks=[needs_namespaces, needs_agents, needs_iperf3])]
+LIVE = [needs_namespaces, needs_agents, needs_iperf3]
+BACKENDS = ["sim", pytest.param("live", marks=LIVE)]
+measures_no_time = pytest.mark.parametrize(
+    "lab", ["sim", pytest.param("live", marks=[*LIVE, untimed])], indirect=True
+)
+"""A test that looks at options and bytes, which a busy machine does not change."""
 
 MARK = Option("tcp", 253)
 STAMP = Option("ip", 30)
@@ -137,6 +142,7 @@ def payload(packet: Packet) -> int:
     return packet[IP].len - 4 * packet[IP].ihl - 4 * packet[TCP].dataofs
 
 
+@measures_no_time
 @again_if_disturbed
 def test_an_option_on_syn_and_syn_ack(lab: Callable[..., Lab]) -> None:
     rig = lab()
@@ -160,6 +166,7 @@ def test_an_option_on_syn_and_syn_ack(lab: Callable[..., Lab]) -> None:
     assert one.flow == other.flow == 0
 
 
+@measures_no_time
 @pytest.mark.parametrize("once", [True, False])
 @again_if_disturbed
 def test_an_option_on_the_first_packet_only(lab: Callable[..., Lab], once: bool) -> None:
@@ -182,6 +189,7 @@ def test_an_option_on_the_first_packet_only(lab: Callable[..., Lab], once: bool)
     assert all(checked(packet) for packet in rig.packets())
 
 
+@measures_no_time
 @pytest.mark.parametrize("each", [True, False])
 @again_if_disturbed
 def test_of_several_options_each_or_the_first_is_told(lab: Callable[..., Lab], each: bool) -> None:
@@ -196,6 +204,7 @@ def test_of_several_options_each_or_the_first_is_told(lab: Callable[..., Lab], e
     assert answers.reported(30) == (values if each else values[:1])
 
 
+@measures_no_time
 @again_if_disturbed
 def test_a_stamp_on_data_is_read_and_echoed_in_the_ack(lab: Callable[..., Lab]) -> None:
     rig = lab()
@@ -239,6 +248,7 @@ def test_a_pacing_rate_is_set_and_lifted(lab: Callable[..., Lab]) -> None:
     assert mbps(result, flow, 5, 6) == pytest.approx(8 * 1448 * 8e-3 / round_trip, rel=0.1)
 
 
+@measures_no_time
 @again_if_disturbed
 def test_room_for_options_is_kept(lab: Callable[..., Lab]) -> None:
     rig = lab()
@@ -254,6 +264,7 @@ def test_room_for_options_is_kept(lab: Callable[..., Lab]) -> None:
     assert sum(result.queues["too_large"]) == 0
 
 
+@measures_no_time
 @again_if_disturbed
 def test_an_option_that_finds_no_room_is_left_out_and_counted(lab: Callable[..., Lab]) -> None:
     rig = lab(rate="10 Mbit/s", queue="20 packets")
@@ -270,6 +281,7 @@ def test_an_option_that_finds_no_room_is_left_out_and_counted(lab: Callable[...,
     assert all(len(dict(packet[TCP].options)["SAck"]) >= 4 for packet in without)
 
 
+@measures_no_time
 @pytest.mark.parametrize("same", [True, False], ids=["same key", "another key"])
 @again_if_disturbed
 def test_an_option_counts_with_the_right_check(lab: Callable[..., Lab], same: bool) -> None:
@@ -331,6 +343,7 @@ def test_an_agent_that_dies_leaves_nothing(lab: Callable[..., Lab]) -> None:
         attached.kill()
 
 
+@measures_no_time
 def test_an_agent_that_fails_ends_the_run(lab: Callable[..., Lab]) -> None:
     rig = lab()
 
@@ -412,6 +425,7 @@ def test_of_two_agents_of_a_host_the_lesser_limit_holds(lab: Callable[..., Lab])
     assert (told.reported(253), told.reported(77), told.reported(31)) == ([b"\1\2"], [b"\3\4"], [b"\3\4"])
 
 
+@measures_no_time
 @again_if_disturbed
 def test_the_largest_value_is_echoed_once(lab: Callable[..., Lab]) -> None:
     rig = lab()
@@ -510,6 +524,7 @@ def test_a_packet_with_a_malformed_option_is_dropped(
     assert result.malformed_options == (1 if rig.backend == "sim" else 0)
 
 
+@measures_no_time
 @pytest.mark.parametrize(
     ("shim", "what"),
     [
