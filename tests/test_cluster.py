@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -82,7 +83,19 @@ def test_a_killed_worker_costs_nothing(
         kill(worker)
         assert process.wait(120) == 0, (tmp_path / "log").read_text()
     assert digests(out) == serial
-    assert "Dask's dashboard: " in (tmp_path / "log").read_text()
+    # The scheduler was started without one.
+    assert "dashboard" not in (tmp_path / "log").read_text()
+
+
+def test_the_dashboard_is_named_if_there_is_one(there: tuple[str, list[Process]]) -> None:
+    said: list[str] = []
+    with cluster.opened("local", ["n_workers=0", "dashboard_address=127.0.0.1:0"], 1, said.append):
+        pass
+    (line,) = said
+    assert re.fullmatch(r"Dask's dashboard: http://127\.0\.0\.1:\d+/status", line)
+    with cluster.opened(there[0], [], 1, said.append):
+        pass
+    assert said == [line]
 
 
 def test_without_its_scheduler_a_run_ends_and_goes_on_elsewhere(

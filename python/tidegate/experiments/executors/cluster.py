@@ -33,6 +33,8 @@ from tidegate.experiments.plan import Run
 
 EXTRA = 'clusters need more packages: pip install "tidegate[cluster]"'
 CONNECT_S = 10
+DASHBOARD_S = 2
+"""To answer within."""
 TELL_S = 0.5
 """How often a task says how far it is."""
 FETCH_S = 60
@@ -279,11 +281,31 @@ def opened(where: str, options: list[str], processes: int, say: Callable[[str], 
             ) from None
         try:
             _demand_same_dask(client, where)
-            say(f"Dask's dashboard: {client.dashboard_link}")
+            if (dashboard := _dashboard(client.dashboard_link)) is not None:
+                say(f"Dask's dashboard: {dashboard}")
             yield Cluster(client, where, say)
         finally:
             with suppress(Exception):
                 client.close(timeout=AGAIN_S)
+
+
+def _dashboard(link: str | None) -> str | None:
+    """The address of a scheduler's dashboard; `None` where it has none. A scheduler without one names its web server all the same, which
+    answers that it has no such page.
+    """
+    from urllib.error import HTTPError
+    from urllib.request import ProxyHandler, build_opener
+
+    if not link:
+        return None
+    try:
+        with build_opener(ProxyHandler({})).open(link, timeout=DASHBOARD_S):
+            return link
+    except HTTPError as error:
+        return None if error.code == 404 else link
+    except (OSError, ValueError):
+        # A browser may reach it all the same, as through a tunnel.
+        return link
 
 
 def _demand_same_dask(client: Any, where: str) -> None:
