@@ -19,6 +19,43 @@ from tidegate import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "p4"
+LONGEST = (
+    "tests/test_agent.py",
+    "tests/test_cluster.py",
+    "python/tidegate/systems/stamping/test_experiments.py",
+    "python/tidegate/systems/stamping/test_fct.py",
+    "tests/test_view.py",
+    "python/tidegate/systems/stamping/test_echoes.py",
+    "tests/test_monitor_interface.py",
+    "tests/test_extending.py",
+    "tests/test_experiment_folders.py",
+    "python/tidegate/systems/separation/test_experiments.py",
+    "tests/test_affected.py",
+    "python/tidegate/systems/pacing/test_experiments.py",
+    "tests/test_page_commands.py",
+    "tests/test_exercises.py",
+    "tests/test_monitor.py",
+    "tests/test_monitor_captures.py",
+    "tests/test_junos_router.py",
+    "tests/test_switch_failures.py",
+    "tests/test_template.py",
+    "tests/test_network.py",
+    "tests/test_junos_netconfd.py",
+    "tests/test_sweep.py",
+    "tests/test_interrupt.py",
+    "python/tidegate/systems/aqm/test_experiments.py",
+    "python/tidegate/p4runtime/test_fuzz.py",
+    "python/tidegate/p4runtime/test_limits.py",
+    "tests/test_grafana.py",
+    "tests/test_agent_trust.py",
+)
+"""Test files that take long, the longest first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where processes share the files, the end is for short ones: one long file would keep one processor busy only."""
+    places = {ROOT / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 class Ran:
