@@ -148,7 +148,7 @@ def _with(values: dict[int, float], *bits: int) -> list[float]:
 
 
 def _list(values: dict[int, float], digits: int = 0) -> str:
-    return ", ".join(f"{n}: {value:.{digits}g}" for n, value in values.items())
+    return ", ".join(f"{n}: {value:.{digits}f}" for n, value in values.items())
 
 
 def _few_bits(rows: list[Row], _: Parameters) -> Finding:
