@@ -13,6 +13,7 @@ from tidegate.experiments import run
 from tidegate.experiments.registry import find
 from tidegate.systems.separation.behaviour import FIGURES, KNOWN, PERIOD_S, Observed, figures, told
 from tidegate.systems.separation.claims import judged
+from tidegate.systems.separation.experiments import memory
 from tidegate.systems.separation.experiments.fct import Workload, processor_sharing, workload
 
 NAMES = ("rebalance", "bufferbloat", "udp", "mix", "memory", "two")
@@ -128,3 +129,14 @@ def test_congestion_controls_are_told_and_their_matrix_is_drawn(tmp_path: Path) 
     made = run("separation.cca", settings, seeds=[1], out=tmp_path / "out")
     assert [row["told"] for row in made["rows"] if row["control"] == "bbr"] == ["bbr", "bbr"]
     assert (tmp_path / "out" / "figure.png").exists()
+
+
+def test_samples_are_parts_of_those_with_the_same_seed() -> None:
+    rows = [
+        {"patience_ms": 50.0, "memory_kib": kib, "seed": seed, "samples": samples}
+        for seed, all_of_them in ((1, 1000), (2, 500))
+        for kib, samples in ((96.0, all_of_them // 2), (6144.0, all_of_them))
+    ]
+    assert memory._parts(rows) == {50.0: {96.0: 0.5, 6144.0: 1.0}}
+    (enough,) = memory._claims(rows)
+    assert enough.holds

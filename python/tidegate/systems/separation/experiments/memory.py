@@ -129,12 +129,14 @@ def memory(
 
 
 def _parts(rows: list[Row]) -> dict[float, dict[float, float]]:
-    """By waiting time and KiB, samples as part of the most that any size and time has."""
-    most = max((row["samples"] for row in rows), default=1) or 1
+    """By waiting time and KiB, samples as part of the most that any size and time has with the same seed."""
+    most: dict[int, int] = {}
+    for row in rows:
+        most[row["seed"]] = max(most.get(row["seed"], 1), row["samples"])
     found: dict[float, dict[float, list[float]]] = {}
     for row in rows:
         found.setdefault(row["patience_ms"], {}).setdefault(row["memory_kib"], []).append(
-            row["samples"] / most
+            row["samples"] / most[row["seed"]]
         )
     return {
         time: {kib: float(np.median(parts)) for kib, parts in sizes.items()} for time, sizes in found.items()
