@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,13 +46,14 @@ def _module_file(module: str) -> Path | None:
     return None
 
 
-def imports(path: Path) -> set[Path]:
-    """Files that a Python file imports anywhere in it; none, if it is not Python yet."""
+@cache
+def imports(path: Path) -> frozenset[Path]:
+    """Files that a Python file imports anywhere in it; none, if it is not Python yet. A file is read once."""
     found: set[Path] = set()
     try:
         tree = ast.parse(path.read_text())
     except SyntaxError:
-        return found
+        return frozenset()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [name.name for name in node.names]
@@ -62,7 +64,7 @@ def imports(path: Path) -> set[Path]:
         for name in names:
             if file := _module_file(name):
                 found.add(file)
-    return found
+    return frozenset(found)
 
 
 def affected(changed: Iterable[Path]) -> set[Path]:
