@@ -50,7 +50,9 @@ def has_nextest() -> bool:
 
 
 def _environment() -> dict[str, str]:
-    return os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+    """With the tools of the environment; and with bytecode, without which each of a thousand processes would compile all modules."""
+    given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return given | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
 
 
 def _run(*command: str) -> int:
