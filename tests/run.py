@@ -86,8 +86,8 @@ def python(*words: str, parallel: bool) -> int:
 
     The files that take longest begin first: see `conftest.py`. There is a process more than processors, for while a test waits.
     """
-    processes = str((os.cpu_count() or 1) + 1)
-    spread = ["-n", processes, "--dist", "loadfile", "--no-loadscope-reorder"] if parallel else []
+    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    spread = ["-n", str(processors + 1), "--dist", "loadfile", "--no-loadscope-reorder"] if parallel else []
     return _run(str(BIN / "pytest"), *spread, *words)
 
 
