@@ -51,6 +51,9 @@ WAITING_US = 50_000
 """After which a packet of the monitor leaves its cell to another: `separation.memory`."""
 TYPICAL_RTT_S = 0.02
 """Where none is known, for a buffer."""
+NEWCOMERS_S = 0.5
+"""The buffer of flows that are not known yet is a BDP of the link, and at most what their own rate sends in this time: a SYN is sent again
+after 1 s (RFC 6298 section 2). Beside thousands of flows the link's BDP would be a minute of their rate."""
 STAY_S = 30.0
 """A flow that was moved by a threshold stays in its queue for so long; twice as long when it is moved again."""
 MOST_MOVES = 10
@@ -253,7 +256,8 @@ class SeparationController(Controller):
         if self.newcomers or not inside[0]:
             more = newcomers + sum(rate for _, rate in inside[0])
             mine = max(self._rate / (len(everyone) + 1), more)
-            queues[0] = QueuePlan(round(mine), stanford(self._rate, longest, 1))
+            size = min(stanford(self._rate, longest, 1), round(mine / 8 * NEWCOMERS_S))
+            queues[0] = QueuePlan(round(mine), max(size, self.floor_packets * MTU))
         return Plan(tuple(queues), of)
 
     def _is_policed(self, one: Measured) -> bool:

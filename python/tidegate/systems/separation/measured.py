@@ -15,6 +15,9 @@ from tidegate.network import FiveTuple
 from tidegate.units import PS_PER_S
 
 PS_PER_US = 1_000_000
+UNSEEN = 100
+"""So many samples, and of none the time in the router is known: the second tap does not show this flow's packets in time. Then the least
+round-trip time has to do for the base."""
 RATE_OVER_S = 10.0
 """A flow is active if it sent something within this time: one that waits for a retransmission timeout is."""
 
@@ -194,6 +197,8 @@ class Flows:
 def _both_legs(columns: Columns, forth: int, back: int) -> float | None:
     """The least time to the receiver and back, without the router's queue, and the least to the sender and back, if it is known."""
     there = int(columns["rtt_base"][forth])
+    if there == 0 and columns["rtt_samples"][forth] >= UNSEEN:
+        there = int(columns["rtt_least"][forth])
     if there == 0:
         return None
     here = [int(columns[name][back]) for name in ("rtt_base", "stamp_least")]

@@ -239,6 +239,20 @@ def test_a_flow_that_starves_or_grows_keeps_its_share() -> None:
     assert mbps(plan)[1:] == [50, 50]
 
 
+def test_newcomers_wait_for_half_a_second_at_most() -> None:
+    # Four flows: the link's BDP with the longest round-trip time is 200 ms of the rate of one more.
+    plan = Rounds().tick(1.0, **{f"f{n}": (25, 40, 9) for n in range(4)})
+    assert plan.queues[0].buffer_bytes == stanford(LINK, 0.040, 1)
+    # A hundred: 4 s of it.
+    plan = Rounds().tick(1.0, **{f"f{n}": (1, 40, 9) for n in range(100)})
+    rate = plan.queues[0].rate_bps
+    assert rate == LINK // 101
+    assert plan.queues[0].buffer_bytes == pytest.approx(rate / 8 * 0.5, abs=1)
+    # At least the floor of each queue.
+    plan = Rounds().tick(1.0, **{f"f{n}": (0.2, 40, 9) for n in range(250)})
+    assert plan.queues[0].buffer_bytes == 32 * MTU
+
+
 def test_udp_is_policed_above_the_threshold_beside_others() -> None:
     rounds = Rounds(udp_above=0.4)
     plan = rounds.tick(u9=(120, 99))
@@ -337,15 +351,15 @@ def test_flows_that_are_seen_in_turns_have_their_classes_and_rates() -> None:
 
 
 class Registers:
-    """A monitor's, of which a flow at a place has sent so much."""
+    """A monitor's, of which a flow at a place has sent so much; and others."""
 
-    def __init__(self, place: int) -> None:
-        self.place, self.bytes = place, 0
+    def __init__(self, place: int, others: dict[str, int] | None = None) -> None:
+        self.place, self.bytes, self.others = place, 0, others or {}
 
     def register_read(self, name: str) -> npt.NDArray[np.int64]:
         """All cells of one."""
         cells = np.zeros(64, np.int64)
-        cells[2 * self.place] = self.bytes if name == "bytes" else 0
+        cells[2 * self.place] = self.bytes if name == "bytes" else self.others.get(name, 0)
         return cells
 
 
@@ -360,3 +374,16 @@ def test_a_flow_that_goes_on_after_a_long_silence_is_active_again() -> None:
         active.append(len(flows.read(second * PS_PER_S, cast("SwitchApi", registers))))
     silent = round(10 + RATE_OVER_S)
     assert active == [1] * silent + [0] * (190 - silent) + [1] * 9
+
+
+@pytest.mark.parametrize(("samples", "found"), [(99, None), (100, 0.012)])
+def test_a_flow_that_the_second_tap_does_not_show_in_time_has_its_least_time(
+    samples: int, found: float | None
+) -> None:
+    flows = Flows()
+    registers = Registers(place=3, others={"rtt_samples": samples, "rtt_least": 12_000})
+    fields = {"low": 1, "high": 2, "low_port": 1000, "high_port": 2000, "protocol": 6, "six": 0, "place": 3}
+    flows.found(0, Digest("flow_t", fields))
+    registers.bytes += 1000
+    (one,) = flows.read(PS_PER_S, cast("SwitchApi", registers))
+    assert one.base_rtt_s == found

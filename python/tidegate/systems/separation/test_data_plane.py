@@ -226,6 +226,23 @@ def test_a_packet_at_both_taps_counts_once(tap: Tap) -> None:
     assert tap.read("rtt_base") == 2_500
 
 
+def test_a_packet_that_was_not_seen_to_leave_says_nothing_of_the_base(tap: Tap) -> None:
+    for port, what in {1: TRACKS | OFFERS, 2: TRACKS, 3: COUNTS | LEAVES}.items():
+        tap.api.table_add("taps", [port], "sees", [what])
+    # The router drops it, and what is sent again passes unseen: the acknowledgment comes after 8 s.
+    tap.send(0, 0, 0, 0, 1000, port=1)
+    tap.send(8000, 1, 0, 1000, port=2)
+    assert (tap.samples()[0], tap.read("rtt_base")) == (1, 0)
+    tap.send(8001, 0, 1000, 0, 1000, port=1)
+    tap.send(8004, 0, 1000, 0, 1000, port=3)
+    tap.send(8010, 1, 0, 2000, port=2)
+    assert tap.read("rtt_base") == 6_000
+    # What comes back passes one tap.
+    tap.send(8020, 1, 0, 2000, 500, port=2)
+    tap.send(8022, 0, 2000, 500, port=1)
+    assert tap.read("rtt_base", 1) == 2_000
+
+
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 def test_long_flows_get_places_and_others_do_not(engine: Engine) -> None:
     tap = Tap(engine, long_bytes=100_000)

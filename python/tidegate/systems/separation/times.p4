@@ -14,11 +14,13 @@ register<bit<32>>(1) no_cell;
 // After which a timestamp that was not echoed is given up, in microseconds.
 const bit<32> STAMP_TIME = 2000000;
 
-// How long such a packet took from tap to tap.
+// How long such a packet took from tap to tap; `NOT_LEFT` of one that goes by two, until it has come to the second.
+const bit<32> NOT_LEFT = 0xffff_ffff;
 register<bit<32>>(1 << PACKET_BITS) queued_1;
 register<bit<32>>(1 << PACKET_BITS) queued_2;
 
-// `queued`: the part of it between the taps.
+// `queued`: the part of it between the taps. If that is not known, the sample says nothing of the time without the router: the packet was
+// lost there and sent again unseen, or passed the second tap unseen.
 control Sample(in bit<32> direction, in bit<32> took, in bit<32> queued) {
     apply {
         bit<32> least;
@@ -30,10 +32,12 @@ control Sample(in bit<32> direction, in bit<32> took, in bit<32> queued) {
         if (least == 0 || time < least) {
             rtt_least.write(direction, time);
         }
-        bit<32> rest = took > queued ? took - queued : 32w1;
-        rtt_base.read(least, direction);
-        if (least == 0 || rest < least) {
-            rtt_base.write(direction, rest);
+        if (queued != NOT_LEFT) {
+            bit<32> rest = took > queued ? took - queued : 32w1;
+            rtt_base.read(least, direction);
+            if (least == 0 || rest < least) {
+                rtt_base.write(direction, rest);
+            }
         }
         rtt_last.write(direction, time);
         rtt_sum.read(sum, direction);
@@ -85,16 +89,17 @@ control ByNumbers(in headers_t hdr, in metadata_t meta) {
                 ranges.write(meta.forth, (next ? range[63:32] : seq) ++ end);
                 cells_sent.apply(meta.flow_hash, meta.forth & 1, end, signature, one, two);
                 bit<32> patience;
+                bit<32> between = meta.sees & (OFFERS | COUNTS) == OFFERS ? NOT_LEFT : 32w0;
                 waiting_time.read(patience, 0);
                 waiting_1.read(first, one);
                 if (first == 0 || first[63:32] == signature || meta.now - first[31:0] > patience) {
                     waiting_1.write(one, signature ++ meta.now);
-                    queued_1.write(one, 0);
+                    queued_1.write(one, between);
                 } else {
                     waiting_2.read(second, two);
                     if (second == 0 || second[63:32] == signature || meta.now - second[31:0] > patience) {
                         waiting_2.write(two, signature ++ meta.now);
-                        queued_2.write(two, 0);
+                        queued_2.write(two, between);
                     } else {
                         bit<32> lost;
                         no_cell.read(lost, 0);

@@ -21,6 +21,8 @@ const ACKS: u8 = 16;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const STAMP_TIME: u32 = 2_000_000;
+/// In place of a cell's time from tap to tap, while the second tap has not seen the packet.
+const NOT_LEFT: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Default)]
 struct Place {
@@ -237,7 +239,8 @@ impl Hand {
                     self.directions[forth ^ 1].ended = 1;
                 }
             }
-            self.numbers(now, signature, forth, &tcp);
+            let queued = if sees & (OFFERS | COUNTS) == OFFERS { NOT_LEFT } else { 0 };
+            self.numbers(now, signature, forth, &tcp, queued);
             if let Some(stamps) = tcp.stamps {
                 self.timestamps(now, forth, tcp.flags, stamps);
             }
@@ -292,7 +295,7 @@ impl Hand {
         (signature, signature as usize % CELLS, self.crc16.sum(&data) as usize % CELLS)
     }
 
-    fn numbers(&mut self, now: u32, flow: u32, forth: usize, tcp: &Tcp) {
+    fn numbers(&mut self, now: u32, flow: u32, forth: usize, tcp: &Tcp, queued: u32) {
         let Tcp { seq, ack, flags, window, takes, has_sack, .. } = *tcp;
         if takes != 0 && flags & RST == 0 {
             let end = seq.wrapping_add(takes);
@@ -311,7 +314,7 @@ impl Hand {
                         || cell.signature == 0 && cell.time == 0
                         || now.wrapping_sub(cell.time) > patience
                 };
-                let cell = Cell { signature, time: now, queued: 0 };
+                let cell = Cell { signature, time: now, queued };
                 if free(&self.waiting[0][one]) {
                     self.waiting[0][one] = cell;
                 } else if free(&self.waiting[1][two]) {
@@ -438,9 +441,11 @@ impl Direction {
         if self.rtt_least == 0 || time < self.rtt_least {
             self.rtt_least = time;
         }
-        let rest = if took > queued { took - queued } else { 1 };
-        if self.rtt_base == 0 || rest < self.rtt_base {
-            self.rtt_base = rest;
+        if queued != NOT_LEFT {
+            let rest = if took > queued { took - queued } else { 1 };
+            if self.rtt_base == 0 || rest < self.rtt_base {
+                self.rtt_base = rest;
+            }
         }
         self.rtt_last = time;
         self.rtt_sum += u64::from(time);
