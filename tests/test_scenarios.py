@@ -88,3 +88,12 @@ def test_capacities() -> None:
     assert capacity_mbps(SCENARIOS["wan"]) == 200
     # The trace has 6 s; 5 to 15 s is its last second, the whole, and three seconds.
     assert 20 < capacity_mbps(SCENARIOS["wifi"]) < 35
+
+
+@pytest.mark.slow
+def test_a_row_is_the_same_to_the_bit_whenever_it_is_made() -> None:
+    from tidegate.scenarios.build import measure
+
+    one, scheme = SCENARIOS["access"], SCHEMES["drr"]
+    result = scenarios.network(one, scheme).run(one.duration)
+    assert len({measure(one, scheme, result)["queue_ms_mean"] for _ in range(40)}) == 1

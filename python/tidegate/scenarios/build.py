@@ -97,7 +97,7 @@ def measure(scenario: Scenario, scheme: Scheme, result: Result) -> Row:
         result.queue_samples.filter(
             pl.col("queue") == "left -> right", pl.col("time_s") > begin, pl.col("time_s") <= end + 1e-9
         )
-        .group_by("time_s")
+        .group_by("time_s", maintain_order=True)
         .agg(pl.col("queue_delay_ms").max())["queue_delay_ms"]
         .to_numpy()
     )
