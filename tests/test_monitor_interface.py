@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from namespaces import ip, needs_root, within
+from switches import wait_for
 from tidegate._core import TidegateError
 from tidegate.monitor import Interfaces
 
@@ -75,6 +76,12 @@ def command(name: str, *words: str) -> list[str]:
     return ["ip", "netns", "exec", name, tidegate, "monitor", "-i", "eth", *words]
 
 
+def is_watched() -> bool:
+    """Whether a packet socket of this thread's namespace is bound to an interface and gets what it carries."""
+    _, *sockets = (line.split() for line in Path("/proc/thread-self/net/packet").read_text().splitlines())
+    return any(one[4] != "0" and one[5] == "1" for one in sockets)
+
+
 @needs_root
 def test_both_directions_of_a_connection(pair: tuple[str, str]) -> None:
     with within(f"/run/netns/{pair[0]}", lambda: Interfaces(["eth"])) as watched:
@@ -120,7 +127,7 @@ def test_the_command_for_a_time(pair: tuple[str, str], tmp_path: Path) -> None:
     out = tmp_path / "flows.parquet"
     words = command(pair[0], "--duration", "3", "--json", "--parquet", str(out), "--match", ":80")
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
-        time.sleep(1.5)
+        wait_for(lambda: within(f"/run/netns/{pair[0]}", is_watched), 30)
         transfer(pair)
         said, warned = other.communicate(timeout=30)
     assert other.returncode == 0, warned
