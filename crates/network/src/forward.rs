@@ -11,6 +11,7 @@ use crate::aqm::{FlowKey, Offered};
 use crate::event::Event;
 use crate::network::Network;
 use crate::node::NO_HOST;
+use crate::parts::draws;
 use crate::pool::{PacketId, Slot};
 use crate::port::{NO_CAPTURE, Taken};
 
@@ -279,10 +280,14 @@ impl Network {
         self.ports[port as usize].ask_again(self.now)
     }
 
-    /// A packet on a wire that loses, doubles or delays.
+    /// A packet on a wire that loses, doubles or delays, or has done so.
     pub(crate) fn impair(&mut self, port: u32, id: PacketId, at: u64) {
         let p = &mut self.ports[port as usize];
         self.packets.get_mut(id).next = port;
+        if !draws(&p.link) {
+            self.events.push(at, Event::Single(id));
+            return;
+        }
         let random = &mut self.random;
         let jitter = p.link.jitter.as_ps() as f64;
         if random.chance(p.link.duplicate) {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use units::{Bytes, Rate, Time};
 
 use crate::aqm::{Aqm, FlowKey, Managed, Offered, Waiting};
-use crate::parts::Numbers;
+use crate::parts::{Numbers, draws};
 use crate::pool::{PacketId, Slot};
 use crate::record::Histogram;
 use units::Random;
@@ -133,7 +133,8 @@ pub(crate) struct Port {
     not_before: u64,
     /// The queue, if it is managed: the ring is the wire alone then.
     pub managed: Option<Box<Managed>>,
-    /// The wire loses packets or their order: each one arrives by an event of its own, and the ring is only the queue.
+    /// Each packet arrives by an event of its own, and the ring is only the queue: the wire loses packets or their order, or has done
+    /// so when what still waits came.
     pub impaired: bool,
     /// It is impaired or leads to another part: a packet's arrival is not just an event of the ring's first.
     pub special: bool,
@@ -206,13 +207,8 @@ impl Port {
     }
 
     fn link_changed(&mut self) {
-        let link = &self.link;
-        let rate = link.rate.as_bps();
-        self.impaired = link.loss > 0.0
-            || link.burst_loss.is_some()
-            || link.duplicate > 0.0
-            || link.reorder > 0.0
-            || !link.jitter.is_zero();
+        let rate = self.link.rate.as_bps();
+        self.impaired = draws(&self.link) || self.impaired && !self.ring.is_empty();
         self.special = self.impaired || self.cut.is_some();
         self.ps_per_byte = BITS_PS.checked_rem(rate).filter(|rest| *rest == 0).map(|_| BITS_PS / rate);
     }
@@ -226,16 +222,28 @@ impl Port {
 
     /// Counts out of the queue what has begun to be sent.
     fn settle(&mut self, now: u64) {
-        while let Some(flight) = self.ring.get(self.begun) {
-            if flight.starts > now {
-                break;
-            }
+        if self.impaired {
+            self.settle_impaired(now);
+            return;
+        }
+        while let Some(flight) = self.ring.get(self.begun)
+            && flight.starts <= now
+        {
             self.waiting_bytes -= u64::from(flight.bytes);
-            if self.impaired {
-                self.ring.pop_front();
-            } else {
-                self.begun += 1;
-            }
+            self.begun += 1;
+        }
+    }
+
+    fn settle_impaired(&mut self, now: u64) {
+        while let Some(flight) = self.ring.front()
+            && flight.starts <= now
+        {
+            self.waiting_bytes -= u64::from(flight.bytes);
+            self.ring.pop_front();
+        }
+        if self.ring.is_empty() && !draws(&self.link) {
+            self.impaired = false;
+            self.special = self.cut.is_some();
         }
     }
 
@@ -386,13 +394,12 @@ impl Port {
         }
     }
 
-    /// Takes the first packet off the wire; gives it and when the next one arrives.
+    /// Takes the first packet off the wire, if it arrives by now; gives it and when the next one arrives. It does not if the event is
+    /// of one that arrives by an event of its own since the wire became impaired.
     #[inline]
     pub fn arrive(&mut self, now: u64) -> Option<(PacketId, Option<u64>)> {
-        let flight = match self.impaired {
-            false => self.ring.pop_front()?,
-            true => self.arrive_impaired(now)?,
-        };
+        let flight = *self.ring.front().filter(|first| first.arrives <= now && !self.impaired)?;
+        self.ring.pop_front();
         self.left(&flight);
         Some((flight.packet, self.ring.front().map(|f| f.arrives)))
     }
@@ -407,11 +414,11 @@ impl Port {
         }
     }
 
-    /// An event of a wire that has become impaired: the ring is the queue alone then.
-    #[cold]
-    fn arrive_impaired(&mut self, now: u64) -> Option<Flight> {
-        self.settle(now);
-        self.ring.pop_front()
+    /// The wire has become impaired: the ring is the queue alone from now on. Gives what is on the wire, and what waits.
+    pub fn take_apart(&mut self) -> (Vec<Flight>, Vec<Flight>) {
+        let sent = self.ring.drain(..self.begun).collect();
+        self.begun = 0;
+        (sent, self.ring.iter().copied().collect())
     }
 
     /// The packet that arrives next, and the one behind it.
@@ -430,7 +437,8 @@ impl Port {
         lost
     }
 
-    /// The link changes. What is on the wire arrives as it would have; what waits is sent with the new rate and delay.
+    /// The link changes. What is on the wire arrives as it would have; what waits is sent with the new rate and delay, but if the wire is
+    /// impaired already: then what becomes of a packet is drawn when it comes to the queue.
     pub fn change(&mut self, now: u64, link: Link) {
         self.settle(now);
         self.link = Link { aqm: self.link.aqm, ..link };

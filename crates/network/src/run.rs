@@ -180,11 +180,28 @@ impl Network {
         }
     }
 
+    /// A wire has become impaired: what is on it arrives as it would have, and what waits goes over the impaired wire, each by an event
+    /// of its own.
+    fn become_impaired(&mut self, port: u32) {
+        let (sent, waiting) = self.ports[port as usize].take_apart();
+        for flight in sent {
+            self.packets.get_mut(flight.packet).next = port;
+            self.events.push(flight.arrives, Event::Single(flight.packet));
+        }
+        for flight in waiting {
+            self.impair(port, flight.packet, flight.arrives);
+        }
+    }
+
     /// A port's link changes.
     pub(crate) fn change(&mut self, port: u32, link: Link) {
         let p = &mut self.ports[port as usize];
         let (before, after) = (p.link.limit, link.limit);
+        let was_impaired = p.impaired;
         p.change(self.now, link);
+        if p.impaired && !was_impaired {
+            self.become_impaired(port);
+        }
         self.capture_changed(port);
         if before != after {
             self.limit_queues(port as usize, after);
