@@ -1,6 +1,6 @@
 //! Multicast groups and mirror sessions: which copies of a packet go where.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is set of a mirror session.
 pub use control::Mirror as Session;
@@ -18,6 +18,33 @@ pub struct Mirror {
 struct Node {
     rid: u32,
     ports: Vec<u32>,
+    /// The groups that it is in.
+    groups: BTreeSet<u32>,
+}
+
+/// What takes a change back, if all that came after it has been taken back.
+#[derive(Debug, Clone)]
+enum Step {
+    GroupMade(u32),
+    GroupGone(u32, Vec<u32>),
+    /// A node was made, under a handle that nobody had before or under one that was free.
+    NodeMade {
+        node: u32,
+        fresh: bool,
+    },
+    NodeGone(u32, Node),
+    Ports(u32, Vec<u32>),
+    Joined {
+        group: u32,
+        node: u32,
+    },
+    /// A node left a group, in which it had this place.
+    Left {
+        group: u32,
+        node: u32,
+        place: usize,
+    },
+    Session(u32, Option<Session>),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -28,15 +55,89 @@ pub struct Replication {
     /// Nodes of each group, in the order in which they were added.
     groups: BTreeMap<u32, Vec<u32>>,
     sessions: BTreeMap<u32, Session>,
+    /// How to take back what is done, while that may be.
+    steps: Option<Vec<Step>>,
 }
 
 impl Replication {
+    /// From now on changes can be taken back, until [`Replication::settle`].
+    pub(crate) fn watch(&mut self) {
+        self.steps.get_or_insert_default();
+    }
+
+    /// Keeps what was done since [`Replication::watch`], or takes it back: each change costs as much as it did itself.
+    pub(crate) fn settle(&mut self, keep: bool) {
+        let steps = self.steps.take().unwrap_or_default();
+        if !keep {
+            steps.into_iter().rev().for_each(|step| self.take_back(step));
+        }
+    }
+
+    fn did(&mut self, step: impl FnOnce() -> Step) {
+        if let Some(steps) = &mut self.steps {
+            steps.push(step());
+        }
+    }
+
+    fn take_back(&mut self, step: Step) {
+        match step {
+            Step::GroupMade(group) => {
+                self.groups.remove(&group);
+            }
+            Step::GroupGone(group, nodes) => {
+                nodes.iter().for_each(|node| self.is_in(*node, group, true));
+                self.groups.insert(group, nodes);
+            }
+            Step::NodeMade { node, fresh: true } => self.nodes.truncate(node as usize),
+            Step::NodeMade { node, fresh: false } => {
+                self.nodes[node as usize] = None;
+                self.free.push(node);
+            }
+            Step::NodeGone(node, was) => {
+                self.nodes[node as usize] = Some(was);
+                self.free.pop();
+            }
+            Step::Ports(node, ports) => {
+                if let Some(node) = &mut self.nodes[node as usize] {
+                    node.ports = ports;
+                }
+            }
+            Step::Joined { group, node } => {
+                self.groups.entry(group).and_modify(|nodes| {
+                    nodes.pop();
+                });
+                self.is_in(node, group, false);
+            }
+            Step::Left { group, node, place } => {
+                self.groups.entry(group).and_modify(|nodes| nodes.insert(place, node));
+                self.is_in(node, group, true);
+            }
+            Step::Session(id, Some(session)) => {
+                self.sessions.insert(id, session);
+            }
+            Step::Session(id, None) => {
+                self.sessions.remove(&id);
+            }
+        }
+    }
+
+    fn is_in(&mut self, node: u32, group: u32, is: bool) {
+        if let Some(Some(node)) = self.nodes.get_mut(node as usize) {
+            if is {
+                node.groups.insert(group)
+            } else {
+                node.groups.remove(&group)
+            };
+        }
+    }
+
     /// Makes an empty group; false if there is one.
     pub fn create_group(&mut self, group: u32) -> bool {
         if self.groups.contains_key(&group) {
             return false;
         }
         self.groups.insert(group, Vec::new());
+        self.did(|| Step::GroupMade(group));
         true
     }
 
@@ -44,71 +145,84 @@ impl Replication {
         self.groups.contains_key(&group)
     }
 
+    /// Removes a group; its nodes stay.
     pub fn destroy_group(&mut self, group: u32) -> bool {
-        self.groups.remove(&group).is_some()
+        let Some(nodes) = self.groups.remove(&group) else { return false };
+        nodes.iter().for_each(|node| self.is_in(*node, group, false));
+        self.did(|| Step::GroupGone(group, nodes));
+        true
+    }
+
+    /// Removes a group, if there is one, and its nodes.
+    pub fn destroy_group_with_nodes(&mut self, group: u32) {
+        let nodes = self.groups.get(&group).cloned().unwrap_or_default();
+        self.destroy_group(group);
+        for node in nodes {
+            self.destroy_node(node);
+        }
     }
 
     /// Makes a node; gives its handle. Ports are a set, served in their order.
     pub fn create_node(&mut self, rid: u32, mut ports: Vec<u32>) -> u32 {
         ports.sort_unstable();
         ports.dedup();
-        let node = Some(Node { rid, ports });
-        match self.free.pop() {
-            Some(handle) => {
-                self.nodes[handle as usize] = node;
-                handle
+        let new = Some(Node { rid, ports, groups: BTreeSet::new() });
+        let free = self.free.pop();
+        let node = match free {
+            Some(node) => {
+                self.nodes[node as usize] = new;
+                node
             }
             None => {
-                self.nodes.push(node);
+                self.nodes.push(new);
                 self.nodes.len() as u32 - 1
             }
-        }
+        };
+        self.did(|| Step::NodeMade { node, fresh: free.is_none() });
+        node
     }
 
     pub fn update_node(&mut self, node: u32, mut ports: Vec<u32>) -> bool {
         ports.sort_unstable();
         ports.dedup();
-        match self.nodes.get_mut(node as usize) {
-            Some(Some(slot)) => {
-                slot.ports = ports;
-                true
-            }
-            _ => false,
-        }
+        let Some(Some(slot)) = self.nodes.get_mut(node as usize) else { return false };
+        let before = std::mem::replace(&mut slot.ports, ports);
+        self.did(|| Step::Ports(node, before));
+        true
     }
 
     pub fn destroy_node(&mut self, node: u32) -> bool {
-        self.groups.values_mut().for_each(|nodes| nodes.retain(|n| *n != node));
-        let gone = self.nodes.get_mut(node as usize).is_some_and(|n| n.take().is_some());
-        if gone {
-            self.free.push(node);
+        let Some(Some(known)) = self.nodes.get(node as usize) else { return false };
+        for group in known.groups.clone() {
+            self.dissociate(group, node);
         }
-        gone
+        let Some(gone) = self.nodes[node as usize].take() else { return false };
+        self.free.push(node);
+        self.did(|| Step::NodeGone(node, gone));
+        true
     }
 
     /// Puts a node in a group; false if either does not exist.
     pub fn associate(&mut self, group: u32, node: u32) -> bool {
-        let exists = matches!(self.nodes.get(node as usize), Some(Some(_)));
-        match self.groups.get_mut(&group) {
-            Some(nodes) if exists => {
-                if !nodes.contains(&node) {
-                    nodes.push(node);
-                }
-                true
-            }
-            _ => false,
+        let (Some(nodes), Some(Some(known))) =
+            (self.groups.get_mut(&group), self.nodes.get_mut(node as usize))
+        else {
+            return false;
+        };
+        if known.groups.insert(group) {
+            nodes.push(node);
+            self.did(|| Step::Joined { group, node });
         }
+        true
     }
 
     pub fn dissociate(&mut self, group: u32, node: u32) -> bool {
-        match self.groups.get_mut(&group) {
-            Some(nodes) => {
-                let before = nodes.len();
-                nodes.retain(|n| *n != node);
-                nodes.len() < before
-            }
-            None => false,
-        }
+        let Some(nodes) = self.groups.get_mut(&group) else { return false };
+        let Some(place) = nodes.iter().position(|known| *known == node) else { return false };
+        nodes.remove(place);
+        self.is_in(node, group, false);
+        self.did(|| Step::Left { group, node, place });
+        true
     }
 
     /// Replication id and port of each copy.
@@ -133,11 +247,15 @@ impl Replication {
     }
 
     pub fn set_session(&mut self, id: u32, session: Session) {
-        self.sessions.insert(id, session);
+        let before = self.sessions.insert(id, session);
+        self.did(|| Step::Session(id, before));
     }
 
     pub fn remove_session(&mut self, id: u32) -> bool {
-        self.sessions.remove(&id).is_some()
+        let before = self.sessions.remove(&id);
+        let was = before.is_some();
+        self.did(|| Step::Session(id, before));
+        was
     }
 
     pub fn session(&self, id: u32) -> Option<&Session> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use control::{
-    ArrayOp, At, Call, CopiesOp, EntryRef, Extras, FixedOp, Kind, Leads, MOST_IN_ALL, Match, Op, Put,
-    StateOp, TableOp, Target,
+    ArrayOp, At, Call, CopiesOp, EntryRef, Error, Extras, FixedOp, Kind, Leads, MOST_IN_ALL, Match, Mirror,
+    Name, Op, ProfileOp, Put, Share, StateOp, TableOp, Target,
 };
 use dataplane::pipeline::Pipeline;
 use dataplane::state::table::TableState;
@@ -32,7 +32,11 @@ control I(inout H hdr, inout M m, inout standard_metadata_t sm) {
     table exact_table { key = { hdr.h.a: exact; } actions = { put; NoAction; } size = 6; }
     table trie { key = { hdr.h.a: lpm; } actions = { put; NoAction; } size = 6; }
     table both { key = { hdr.h.b: exact; hdr.h.a: lpm; } actions = { put; NoAction; } size = 6; }
-    apply { t.apply(); exact_table.apply(); trie.apply(); both.apply(); counts.count(0); }
+    action_selector(HashAlgorithm.crc16, 32w6, 32w8) chosen;
+    table picks {
+        key = { hdr.h.a: exact; hdr.h.b: selector; } actions = { put; NoAction; } implementation = chosen; size = 6;
+    }
+    apply { t.apply(); exact_table.apply(); trie.apply(); both.apply(); picks.apply(); counts.count(0); }
 }
 control V(inout H hdr, inout M m) { apply {} }
 control E(inout H hdr, inout M m, inout standard_metadata_t sm) { apply {} }
@@ -107,11 +111,57 @@ fn any_op() -> impl Strategy<Value = Op> {
             let at = At::Index(index);
             ArrayOp::SetCounter { counter: "counts".into(), at, packets: 3, bytes: 4 }.into()
         }),
-        1 => (0u32..3).prop_map(|group| {
-            CopiesOp::SetGroup { group, copies: vec![(group, 1)], put: Put::New }.into()
-        }),
+        4 => any_copies_op().prop_map(Op::from),
+        5 => any_profile_op().prop_map(Op::from),
         1 => Just(StateOp::Reset {}.into()),
         1 => (0usize..4).prop_map(|table| TableOp::Clear { table: TABLES[table].into() }.into()),
+    ]
+}
+
+fn any_put() -> impl Strategy<Value = Put> {
+    prop_oneof![Just(Put::New), Just(Put::Known), Just(Put::Either)]
+}
+
+fn any_copies_op() -> impl Strategy<Value = CopiesOp> {
+    let ports = || prop::collection::vec(0u32..4, 0..3);
+    let copies = prop::collection::vec((0u32..3, 0u32..4), 0..4);
+    prop_oneof![
+        2 => (0u32..3, copies, any_put()).prop_map(|(group, copies, put)| CopiesOp::SetGroup { group, copies, put }),
+        1 => (0u32..3, any_put(), any::<bool>())
+            .prop_map(|(group, put, nodes)| CopiesOp::DeleteGroup { group, put, nodes }),
+        2 => (0u32..3, ports()).prop_map(|(rid, ports)| CopiesOp::AddNode { rid, ports }),
+        1 => (0u32..5, ports()).prop_map(|(node, ports)| CopiesOp::SetNode { node, ports }),
+        1 => (0u32..5).prop_map(|node| CopiesOp::DeleteNode { node }),
+        2 => (0u32..3, 0u32..5).prop_map(|(group, node)| CopiesOp::JoinNode { group, node }),
+        1 => (0u32..3, 0u32..5).prop_map(|(group, node)| CopiesOp::LeaveNode { group, node }),
+        1 => (0u32..3, 0u32..4, any_put()).prop_map(|(session, port, put)| {
+            CopiesOp::SetMirror { session, to: Mirror { port: Some(port), ..Mirror::default() }, put }
+        }),
+        1 => (0u32..3, any_put()).prop_map(|(session, put)| CopiesOp::DeleteMirror { session, put }),
+    ]
+}
+
+fn any_profile_op() -> impl Strategy<Value = ProfileOp> {
+    let name = || Name::from("chosen");
+    let to = || (0u64..256).prop_map(|value| Call { action: "put".into(), values: vec![value.into()] });
+    let shares = prop::collection::vec((0u32..4, 1u32..3), 0..3).prop_map(|shares| {
+        let share = |(member, weight)| Share { member, weight, watch: Vec::new() };
+        shares.into_iter().map(share).collect()
+    });
+    prop_oneof![
+        3 => (prop::option::of(0u32..4), to())
+            .prop_map(move |(member, to)| ProfileOp::AddMember { profile: name(), member, to }),
+        1 => (0u32..4, to()).prop_map(move |(member, to)| ProfileOp::SetMember { profile: name(), member, to }),
+        1 => (0u32..4).prop_map(move |member| ProfileOp::DeleteMember { profile: name(), member }),
+        2 => Just(ProfileOp::AddGroup { profile: name() }),
+        2 => (0u32..3, shares, any_put()).prop_map(move |(group, shares, put)| {
+            ProfileOp::SetGroup { profile: name(), group, shares, max_size: 4, put }
+        }),
+        1 => (0u32..3, 0u32..4)
+            .prop_map(move |(group, member)| ProfileOp::JoinGroup { profile: name(), group, member }),
+        1 => (0u32..3, 0u32..4)
+            .prop_map(move |(group, member)| ProfileOp::LeaveGroup { profile: name(), group, member }),
+        1 => (0u32..3).prop_map(move |group| ProfileOp::DeleteGroup { profile: name(), group }),
     ]
 }
 
@@ -124,7 +174,9 @@ fn seen(pipeline: &Pipeline) -> String {
         .map(|t| (t.len(), t.iter().collect::<Vec<_>>(), t.default_target(), &t.default_note))
         .collect();
     let arrays = (&state.registers, &state.counters, &state.meters);
-    let others = (&state.profiles, &state.value_sets, &state.digests, state.digests_lost, &state.hashes);
+    let profiles: Vec<_> =
+        state.profiles.iter().map(|profile| (profile.members(), profile.groups())).collect();
+    let others = (profiles, &state.value_sets, &state.digests, state.digests_lost, &state.hashes);
     format!("{tables:?} {arrays:?} {others:?} {:?}", pipeline.replication)
 }
 
@@ -210,6 +262,37 @@ fn a_batch_on_a_large_table_keeps_its_changes_only() {
         .min();
     eprintln!("{taken:?}");
     assert_eq!(pipeline.state.tables[1].len(), 60_000);
+}
+
+/// What a refused batch costs does not depend on how many groups, sessions and members there are beside those that it names.
+#[test]
+fn a_batch_among_many_groups_keeps_its_changes_only() {
+    let mut pipeline = Pipeline::interpreted(program(), 0).unwrap();
+    let group = |group| Op::from(CopiesOp::SetGroup { group, copies: vec![(1, 0), (2, 0)], put: Put::New });
+    let mirror = |session| {
+        let to = Mirror { port: Some(1), ..Mirror::default() };
+        Op::from(CopiesOp::SetMirror { session, to, put: Put::New })
+    };
+    let batch = [group(1), mirror(1), Op::from(ProfileOp::AddGroup { profile: "chosen".into() }), group(1)];
+    let mut taken = Vec::new();
+    for count in [100, 50_000] {
+        for number in pipeline.replication.sessions().count() as u32..count {
+            pipeline.act(Time::ZERO, &group(number + 10)).unwrap();
+            pipeline.act(Time::ZERO, &mirror(number + 10)).unwrap();
+        }
+        let once = || {
+            let start = std::time::Instant::now();
+            assert_eq!(
+                pipeline.act_all(Time::ZERO, &batch).unwrap_err(),
+                (3, Error::new(Kind::Exists, "there is a multicast group 1 already"))
+            );
+            start.elapsed()
+        };
+        taken.push(std::iter::repeat_with(once).take(50).min());
+    }
+    eprintln!("{taken:?}");
+    assert!(!pipeline.replication.has_group(1) && pipeline.replication.session(1).is_none());
+    assert_eq!(pipeline.replication.groups().count(), 50_000);
 }
 
 #[test]

@@ -15,9 +15,12 @@ type Map<T> = HashMap<u32, T, BuildHasherDefault<WordHasher>>;
 /// Picks that a group's weights may come to.
 pub const MAX_WEIGHT: u32 = 65_536;
 
+/// An action's index, and words of its data.
+pub(crate) type Member = (u32, Box<[u64]>);
+
 #[derive(Debug, Clone, Default)]
 pub struct Profile {
-    members: Map<(u32, Box<[u64]>)>,
+    members: Map<Member>,
     groups: Map<Group>,
     next_member: u32,
     next_group: u32,
@@ -46,20 +49,19 @@ impl Group {
     }
 }
 
-/// The first number from `next` on that is free, and the one to ask for next time.
-fn free<T>(used: &Map<T>, next: &mut u32) -> u32 {
-    while used.contains_key(next) {
-        *next = next.wrapping_add(1);
+/// The first number from `next` on that is free.
+fn free<T>(used: &Map<T>, mut next: u32) -> u32 {
+    while used.contains_key(&next) {
+        next = next.wrapping_add(1);
     }
-    let found = *next;
-    *next = next.wrapping_add(1);
-    found
+    next
 }
 
 impl Profile {
     /// Adds a member: an action (index in the action list of the tables that share the profile) and its data.
     pub fn add_member(&mut self, action: u32, args: Box<[u64]>) -> u32 {
-        let member = free(&self.members, &mut self.next_member);
+        let member = self.free_member();
+        self.next_member = member.wrapping_add(1);
         self.members.insert(member, (action, args));
         member
     }
@@ -90,7 +92,8 @@ impl Profile {
     }
 
     pub fn add_group(&mut self) -> u32 {
-        let group = free(&self.groups, &mut self.next_group);
+        let group = self.free_group();
+        self.next_group = group.wrapping_add(1);
         self.groups.insert(group, Group::default());
         group
     }
@@ -113,6 +116,41 @@ impl Profile {
 
     pub fn remove_group(&mut self, group: u32) -> bool {
         self.groups.remove(&group).is_some()
+    }
+
+    /// The number that a member is given which asks for none.
+    pub(crate) fn free_member(&self) -> u32 {
+        free(&self.members, self.next_member)
+    }
+
+    /// The number that a group is given.
+    pub(crate) fn free_group(&self) -> u32 {
+        free(&self.groups, self.next_group)
+    }
+
+    /// From where on numbers of members and groups are looked for.
+    pub(crate) fn next_numbers(&self) -> (u32, u32) {
+        (self.next_member, self.next_group)
+    }
+
+    pub(crate) fn number_from(&mut self, (member, group): (u32, u32)) {
+        (self.next_member, self.next_group) = (member, group);
+    }
+
+    /// Puts a member where it was, or takes it away.
+    pub(crate) fn put_member(&mut self, number: u32, member: Option<Member>) {
+        match member {
+            Some(member) => self.members.insert(number, member),
+            None => self.members.remove(&number),
+        };
+    }
+
+    /// As [`Profile::put_member`].
+    pub(crate) fn put_group(&mut self, number: u32, group: Option<Group>) {
+        match group {
+            Some(group) => self.groups.insert(number, group),
+            None => self.groups.remove(&number),
+        };
     }
 
     /// Number of members.

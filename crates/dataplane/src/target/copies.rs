@@ -4,7 +4,6 @@ use control::{CopiesOp, MirrorState, Node, Put, Result};
 
 use super::{Answer, Kind, refuse_as};
 use crate::pipeline::Pipeline;
-use crate::replication::Replication;
 
 const GROUP: &str = "multicast group";
 const SESSION: &str = "mirror session";
@@ -15,7 +14,7 @@ impl Pipeline {
         match op {
             CopiesOp::SetGroup { group, copies, put } => {
                 demand(GROUP, *group, *put, replication.has_group(*group))?;
-                delete_with_nodes(replication, *group);
+                replication.destroy_group_with_nodes(*group);
                 replication.create_group(*group);
                 for (port, rid) in copies {
                     let node = replication.create_node(*rid, vec![*port]);
@@ -25,7 +24,7 @@ impl Pipeline {
             CopiesOp::DeleteGroup { group, put, nodes } => {
                 demand_gone(GROUP, *group, *put, replication.has_group(*group))?;
                 if *nodes {
-                    delete_with_nodes(replication, *group);
+                    replication.destroy_group_with_nodes(*group);
                 } else {
                     replication.destroy_group(*group);
                 }
@@ -82,20 +81,6 @@ impl Pipeline {
         }
         Ok(Answer::Done)
     }
-}
-
-/// Removes a group with its nodes, if there is one.
-fn delete_with_nodes(replication: &mut Replication, group: u32) {
-    let groups = replication.groups();
-    let nodes: Vec<u32> = groups
-        .filter(|(known, _)| *known == group)
-        .flat_map(|(_, nodes)| nodes)
-        .map(|(node, ..)| node)
-        .collect();
-    for node in nodes {
-        replication.destroy_node(node);
-    }
-    replication.destroy_group(group);
 }
 
 fn demand(what: &str, number: u32, put: Put, there: bool) -> Result<()> {

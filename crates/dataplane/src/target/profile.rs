@@ -1,5 +1,7 @@
 //! Members and groups of action profiles, and sets of actions that an entry has for itself.
 
+use std::collections::HashSet;
+
 use control::{Name, ProfileOp, Put, Result, check};
 use num_bigint::BigUint;
 use p4lang::ir::TableId;
@@ -201,11 +203,12 @@ impl Pipeline {
         if largest != 0 && (max_size == 0 || max_size > largest) {
             return refuse(format!("group {group} wants a size of {max_size}; give 1 to {largest}"));
         }
-        for (index, share) in shares.iter().enumerate() {
+        let mut known = HashSet::new();
+        for share in &shares {
             if state.member(share.member).is_none() {
                 return no_member(share.member);
             }
-            if shares[..index].iter().any(|other| other.member == share.member) {
+            if !known.insert(share.member) {
                 return refuse(format!("member {} is in group {group} twice; use its weight", share.member));
             }
         }

@@ -2,23 +2,22 @@
 //!
 //! Before an operation changes an object, what it changes is kept; if an operation is refused, it goes back. Nothing else changes
 //! between packets, so that what goes back is what was there: entries with their counters, meters and last hits, free handles, the
-//! order of entries of one priority. Of tables each change of an entry is kept, of registers, counters and meters the cells that are
-//! changed; of other objects, and of those that an operation changes in all places, a copy is made, once in a batch.
+//! order of entries of one priority. Of tables each change of an entry is kept, of multicast groups and mirror sessions each
+//! change, of action profiles the members and groups that are changed, of registers, counters and meters the cells. Of value sets,
+//! and of what an operation changes in all places, a copy is made, once in a batch.
 
 use std::collections::BTreeMap;
 
 use control::{
-    ArrayOp, At, Cells, CopiesOp, Error, Kind, MOST_IN_ALL, Op, ProfileOp, Result, StateOp, TableOp, Target,
-    ValueSetOp,
+    ArrayOp, At, Cells, Error, Kind, MOST_IN_ALL, Op, ProfileOp, Result, StateOp, TableOp, Target, ValueSetOp,
 };
 use p4lang::ir::{EntryMatch, TableId};
 use units::Time;
 
 use super::Answer;
 use crate::pipeline::Pipeline;
-use crate::replication::Replication;
 use crate::state::meter::MeterCell;
-use crate::state::profile::Profile;
+use crate::state::profile::{Group, Member, Profile};
 use crate::state::table::TableState;
 use crate::state::table::undo::Step;
 use crate::state::{CounterCell, Register, State};
@@ -30,7 +29,10 @@ struct Saved {
     steps: Vec<(usize, Step)>,
     /// Whole tables, as they were when an operation was to change all of it; later ones need not be prepared for.
     tables: BTreeMap<usize, TableState>,
-    profiles: BTreeMap<usize, Profile>,
+    members: SavedParts<Member>,
+    groups: SavedParts<Group>,
+    /// The numbers that members and groups are given next, of profiles.
+    numbers: BTreeMap<usize, (u32, u32)>,
     registers: BTreeMap<usize, Register>,
     counters: BTreeMap<usize, Vec<CounterCell>>,
     meters: BTreeMap<usize, Vec<MeterCell>>,
@@ -38,7 +40,6 @@ struct Saved {
     counter_cells: SavedCells<CounterCell>,
     meter_cells: SavedCells<MeterCell>,
     value_sets: BTreeMap<usize, Vec<Vec<EntryMatch>>>,
-    replication: Option<Replication>,
     /// All of it, as it was when an operation was to change all of it; later ones need not be prepared for.
     state: Option<State>,
 }
@@ -63,9 +64,23 @@ fn keep_cell<W, C>(
     }
 }
 
+/// Parts of a profile by its index and theirs, as they were before any of the batch's operations; `None`: there was none.
+type SavedParts<P> = BTreeMap<(usize, u32), Option<P>>;
+
 fn put_back<T>(saved: BTreeMap<usize, T>, objects: &mut [T]) {
     for (index, object) in saved {
         objects[index] = object;
+    }
+}
+
+impl Saved {
+    fn keep_member(&mut self, profile: usize, number: u32, of: &Profile) {
+        let member = || of.member(number).map(|(action, args)| (action, args.into()));
+        self.members.entry((profile, number)).or_insert_with(member);
+    }
+
+    fn keep_group(&mut self, profile: usize, number: u32, of: &Profile) {
+        self.groups.entry((profile, number)).or_insert_with(|| of.group(number).cloned());
     }
 }
 
@@ -81,6 +96,7 @@ impl Pipeline {
             return Err((MOST_IN_ALL, Error::new(Kind::Unsupported, why).cure(cure)));
         }
         let mut saved = Saved::default();
+        self.replication.watch();
         let mut answers = Vec::with_capacity(ops.len());
         for (index, op) in ops.iter().enumerate() {
             match self.save(op, &mut saved).and_then(|step| Ok((step, self.act(now, op)?))) {
@@ -94,6 +110,7 @@ impl Pipeline {
                 }
             }
         }
+        self.replication.settle(true);
         Ok(answers)
     }
 
@@ -117,16 +134,33 @@ impl Pipeline {
             Op::Table(TableOp::Clear { table }) => {
                 keep(&mut saved.tables, table.table(program)?.index(), &state.tables);
             }
+            Op::Profile(ProfileOp::AddMember { profile, member, .. }) => {
+                let index = profile.profile(program)?;
+                let known = &state.profiles[index];
+                saved.numbers.entry(index).or_insert_with(|| known.next_numbers());
+                saved.keep_member(index, member.unwrap_or_else(|| known.free_member()), known);
+            }
             Op::Profile(
-                ProfileOp::AddMember { profile, .. }
-                | ProfileOp::SetMember { profile, .. }
-                | ProfileOp::DeleteMember { profile, .. }
-                | ProfileOp::AddGroup { profile }
-                | ProfileOp::SetGroup { profile, .. }
-                | ProfileOp::JoinGroup { profile, .. }
-                | ProfileOp::LeaveGroup { profile, .. }
-                | ProfileOp::DeleteGroup { profile, .. },
-            ) => keep(&mut saved.profiles, profile.profile(program)?, &state.profiles),
+                ProfileOp::SetMember { profile, member, .. } | ProfileOp::DeleteMember { profile, member },
+            ) => {
+                let index = profile.profile(program)?;
+                saved.keep_member(index, *member, &state.profiles[index]);
+            }
+            Op::Profile(ProfileOp::AddGroup { profile }) => {
+                let index = profile.profile(program)?;
+                let known = &state.profiles[index];
+                saved.numbers.entry(index).or_insert_with(|| known.next_numbers());
+                saved.keep_group(index, known.free_group(), known);
+            }
+            Op::Profile(
+                ProfileOp::SetGroup { profile, group, .. }
+                | ProfileOp::JoinGroup { profile, group, .. }
+                | ProfileOp::LeaveGroup { profile, group, .. }
+                | ProfileOp::DeleteGroup { profile, group },
+            ) => {
+                let index = profile.profile(program)?;
+                saved.keep_group(index, *group, &state.profiles[index]);
+            }
             Op::Array(ArrayOp::SetRegister { register, at: At::Index(at), .. }) => {
                 let index = register.register(program)?;
                 let cell = state.registers[index].cell(*at as usize).map(<[u64]>::to_vec);
@@ -162,10 +196,8 @@ impl Pipeline {
                 | ValueSetOp::Remove { value_set, .. }
                 | ValueSetOp::Set { value_set, .. },
             ) => keep(&mut saved.value_sets, value_set.value_set(program)?, &state.value_sets),
-            Op::Copies(CopiesOp::ReadGroups {} | CopiesOp::ReadMirrors {}) => {}
-            Op::Copies(_) => {
-                saved.replication.get_or_insert_with(|| self.replication.clone());
-            }
+            // It keeps its changes by itself.
+            Op::Copies(_) => {}
             Op::State(StateOp::SetCrc { .. } | StateOp::Reset {}) => saved.state = Some(state.clone()),
             op => undoable(op)?,
         }
@@ -189,15 +221,21 @@ impl Pipeline {
         if let Some(state) = saved.state {
             self.state = state;
         }
-        if let Some(replication) = saved.replication {
-            self.replication = replication;
-        }
+        self.replication.settle(false);
         // Whole tables were copied after the changes of theirs that were kept one by one.
         put_back(saved.tables, &mut self.state.tables);
         for (table, step) in saved.steps.into_iter().rev() {
             self.state.tables[table].take_back(step);
         }
-        put_back(saved.profiles, &mut self.state.profiles);
+        for ((profile, number), member) in saved.members {
+            self.state.profiles[profile].put_member(number, member);
+        }
+        for ((profile, number), group) in saved.groups {
+            self.state.profiles[profile].put_group(number, group);
+        }
+        for (profile, numbers) in saved.numbers {
+            self.state.profiles[profile].number_from(numbers);
+        }
         put_back(saved.registers, &mut self.state.registers);
         put_back(saved.counters, &mut self.state.counters);
         put_back(saved.meters, &mut self.state.meters);
