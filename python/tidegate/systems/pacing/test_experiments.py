@@ -189,7 +189,7 @@ EXPERIMENTS: dict[str, tuple[dict[str, Any], int]] = {
     "equation": ({"random_chains": 1}, 4 * (4 + 5 + 10 + 7 + 3)),
     "dmz": (
         {
-            "rate_gbps": 10.0,
+            "rate_gbps": 5.0,
             "schemes": ("fq", "cubic", "manual-4"),
             "buffers_percent": (1.0, 3.0),
             "phase_s": 3.0,
