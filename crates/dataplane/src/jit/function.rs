@@ -82,6 +82,8 @@ pub(crate) struct Gen<'a, 'f> {
     signatures: HashMap<(usize, bool), SigRef>,
     /// Set in parsers.
     pub parsing: Option<super::parser::Parsing>,
+    /// Blocks that no more jumps lead to.
+    sealed: HashSet<Block>,
     /// False after a jump: what follows in the same IR block is dead.
     pub alive: bool,
     /// Bytes of stack slots. None is used twice.
@@ -100,6 +102,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         let entry = b.create_block();
         b.append_block_params_for_function_params(entry);
         b.switch_to_block(entry);
+        b.seal_block(entry);
         let ctx = b.block_params(entry)[0];
         let out = b.create_block();
         Gen {
@@ -119,6 +122,7 @@ impl<'a, 'f> Gen<'a, 'f> {
             read,
             signatures: HashMap::new(),
             parsing: None,
+            sealed: HashSet::new(),
             alive: true,
             stack_used: 0,
         }
@@ -145,7 +149,8 @@ impl<'a, 'f> Gen<'a, 'f> {
 
     /// A value that is known to have no bits but the low `width`, as values of that width in variables and memory are.
     pub fn limited(&mut self, value: Value, width: u32) -> Value {
-        self.limits.insert(value, width);
+        let limit = self.limits.entry(value).or_insert(width);
+        *limit = width.min(*limit);
         value
     }
 
@@ -341,18 +346,39 @@ impl<'a, 'f> Gen<'a, 'f> {
     }
 
     pub fn jump(&mut self, to: Block) {
+        self.assert_open(to);
         self.b.ins().jump(to, &[]);
         self.alive = false;
     }
 
     pub fn branch(&mut self, cond: Value, then: Block, otherwise: Block) {
+        self.assert_open(then);
+        self.assert_open(otherwise);
         self.b.ins().brif(cond, then, &[], otherwise, &[]);
         self.alive = false;
     }
 
+    /// Begins a block to which all jumps have been made. A variable that is the same on all ways to it is known in it.
     pub fn start(&mut self, block: Block) {
+        self.start_open(block);
+        self.seal(block);
+    }
+
+    /// Begins a block to which jumps are still to come; [`Gen::seal`] follows the last of them.
+    pub fn start_open(&mut self, block: Block) {
         self.b.switch_to_block(block);
         self.alive = true;
+    }
+
+    /// No more jumps to a block will come.
+    pub fn seal(&mut self, block: Block) {
+        self.b.seal_block(block);
+        self.sealed.insert(block);
+    }
+
+    /// What is known in a block would not hold for one more way to it.
+    fn assert_open(&self, block: Block) {
+        assert!(!self.sealed.contains(&block), "jumps to a block come before it is sealed");
     }
 
     pub fn block(&mut self) -> Block {

@@ -127,7 +127,7 @@ impl Gen<'_, '_> {
         self.b.def_var(row, table.rows);
         let [look, same, other, next, found] = [(); 5].map(|()| self.block());
         self.jump(look);
-        self.start(look);
+        self.start_open(look);
         let at = self.b.use_var(place);
         let offset = self.shl_const(at, 3);
         let slot = self.b.ins().iadd(slots, offset);
@@ -158,6 +158,7 @@ impl Gen<'_, '_> {
         let behind = self.b.ins().band(behind, mask);
         self.b.def_var(place, behind);
         self.jump(look);
+        self.seal(look);
         self.start(found);
         self.b.use_var(row)
     }
@@ -197,7 +198,7 @@ impl Gen<'_, '_> {
         let [look, level, dense, counted, next, done] = [(); 6].map(|()| self.block());
         let run = self.b.declare_var(I64);
         self.jump(look);
-        self.start(look);
+        self.start_open(look);
         let more = self.b.use_var(left);
         self.branch(more, level, done);
         self.start(level);
@@ -247,6 +248,7 @@ impl Gen<'_, '_> {
             self.b.def_var(variable, value);
         }
         self.jump(look);
+        self.seal(look);
         self.start(done);
         let handle = self.b.use_var(best);
         // One behind the last number is 0, the default's.

@@ -77,13 +77,17 @@ impl Gen<'_, '_> {
         self.jump(start);
         for (index, state) in parser.states.iter().enumerate() {
             let block = self.parsing()?.states[index];
-            self.start(block);
+            self.start_open(block);
             self.stmts(&state.body)?;
             if self.alive {
                 self.transition(&state.next)?;
             }
         }
         self.budget_blocks()?;
+        for index in 0..parser.states.len() {
+            let block = self.parsing()?.states[index];
+            self.seal(block);
+        }
         self.start(finish);
         let cursor = self.b.use_var(cursor);
         let cursor = self.shl_const(cursor, unit.trailing_zeros());

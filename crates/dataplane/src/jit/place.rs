@@ -347,7 +347,7 @@ impl Gen<'_, '_> {
         let start = self.iconst(0);
         self.b.def_var(at, start);
         self.jump(next);
-        self.start(next);
+        self.start_open(next);
         let offset = self.b.use_var(at);
         let more = self.b.ins().icmp(IntCC::UnsignedLessThan, offset, end);
         self.branch(more, piece, last);
@@ -361,6 +361,7 @@ impl Gen<'_, '_> {
         let behind = self.add_const(offset, 16);
         self.b.def_var(at, behind);
         self.jump(next);
+        self.seal(next);
         self.start(last);
         copy(self, end);
         self.jump(done);

@@ -168,13 +168,14 @@ impl Gen<'_, '_> {
         let leave = self.block();
         self.labels.insert(label, Target { leave, again: Some(again) });
         self.jump(again);
-        self.start(again);
+        self.start_open(again);
         let prices = Prices { program: self.program, layout: self.layout };
         self.charge(prices.iteration(body));
         self.stmts(body)?;
         if self.alive {
             self.jump(again);
         }
+        self.seal(again);
         self.start(leave);
         Ok(())
     }
