@@ -114,6 +114,7 @@ struct Shape {
     stacks: Vec<Option<StackId>>,
     written: HashSet<VarId>,
     read: HashSet<VarId>,
+    zeros: Vec<u64>,
 }
 
 /// Whose instructions code may have.
@@ -144,10 +145,13 @@ impl Compiled {
         let tables: Vec<TableShape> =
             program.tables.iter().map(|table| TableShape::of(&program, table)).collect();
         let most = tables.iter().flat_map(|table| &table.action_words).max().copied();
-        let zeros = vec![0; most.unwrap_or(0)];
         let mut module = module(processor)?;
-        let shape =
-            Shape { stacks: stack_of_header(&program), written: written(&program), read: reads(&program) };
+        let shape = Shape {
+            stacks: stack_of_header(&program),
+            written: written(&program),
+            read: reads(&program),
+            zeros: vec![0; most.unwrap_or(0)],
+        };
         let mut builder = FunctionBuilderContext::new();
         let mut context = module.make_context();
         let mut define = |name: &str, source: Source<'_>| -> Result<FuncId, JitError> {
@@ -225,7 +229,8 @@ impl Compiled {
             layout,
             errors,
             tables,
-            zeros,
+            // Code refers to them: they stay where they are.
+            zeros: shape.zeros,
             parsers,
             controls,
             paths,
@@ -264,8 +269,8 @@ fn build(
 ) -> Result<(), JitError> {
     let target = module.target_config();
     let b = FunctionBuilder::new(&mut context.func, builder);
-    let mut g =
-        Gen::new(program, layout, (&shape.stacks, &shape.written, &shape.read), b, target.default_call_conv);
+    let sets = (shape.stacks.as_slice(), &shape.written, &shape.read);
+    let mut g = Gen::new(program, layout, sets, &shape.zeros, b, target.default_call_conv);
     g.frame = g.load_ctx_fixed(offset_of!(Native, frame));
     match source {
         Source::Parser(id) => g.parser(&program[*id])?,

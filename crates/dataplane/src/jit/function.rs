@@ -74,6 +74,10 @@ pub(crate) struct Gen<'a, 'f> {
     locals: HashMap<VarId, SmallVec<[Variable; 1]>>,
     regions: HashMap<Region, AliasRegion>,
     limits: Limits,
+    /// Values that are read from the data of an action: from where, and how far behind.
+    pub data: HashMap<Value, (Value, i32)>,
+    /// As many words as any action has data.
+    pub zeros: &'a [u64],
     stack_of_header: &'a [Option<StackId>],
     /// Fields that the program assigns.
     pub written: &'a HashSet<VarId>,
@@ -96,6 +100,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         program: &'a Program,
         layout: &'a Layout,
         (stack_of_header, written, read): (&'a [Option<StackId>], &'a HashSet<VarId>, &'a HashSet<VarId>),
+        zeros: &'a [u64],
         mut b: FunctionBuilder<'f>,
         call_conv: CallConv,
     ) -> Self {
@@ -117,6 +122,8 @@ impl<'a, 'f> Gen<'a, 'f> {
             locals: HashMap::new(),
             regions: HashMap::new(),
             limits: Limits::new(),
+            data: HashMap::new(),
+            zeros,
             stack_of_header,
             written,
             read,

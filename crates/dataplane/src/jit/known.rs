@@ -56,7 +56,8 @@ fn bound(dfg: &DataFlowGraph, limits: &Limits, value: Value, depth: u32) -> u32 
     shown.min(limit)
 }
 
-fn constant(dfg: &DataFlowGraph, value: Value) -> Option<u64> {
+/// The value of a constant.
+pub(super) fn constant(dfg: &DataFlowGraph, value: Value) -> Option<u64> {
     let value = dfg.resolve_aliases(value);
     let ValueDef::Result(inst, 0) = dfg.value_def(value) else { return None };
     match dfg.insts[inst] {

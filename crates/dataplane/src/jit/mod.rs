@@ -14,6 +14,7 @@ mod expr;
 mod externs;
 pub(crate) mod flat;
 pub(crate) mod function;
+mod given;
 pub(crate) mod helpers;
 mod known;
 mod lookup;

@@ -11,6 +11,7 @@ use p4lang::ir::{Place, TableId, ValueSetId, VarId};
 use super::JitError;
 use super::compile::TableShape;
 use super::function::{Gen, Limbs, Region};
+use super::given::Given;
 use super::native::Outcome;
 use super::services;
 use crate::state::rows::{Rows, Shape};
@@ -110,6 +111,7 @@ impl Gen<'_, '_> {
                 self.alive = false;
             }
         }
+        let mut given = Given::new(self, table);
         for (candidate, block) in table.actions.iter().zip(blocks) {
             self.start(block);
             let action = &self.program[candidate.action];
@@ -117,6 +119,9 @@ impl Gen<'_, '_> {
             for param in &action.params {
                 let limbs = self.program[param.var].width.div_ceil(64);
                 let value = self.load_fixed_limbs(Region::State, args, offset, limbs);
+                if let [value] = value[..] {
+                    self.data.insert(value, (args, offset));
+                }
                 self.write(&Place::Var(param.var), &value);
                 offset += limbs as i32 * 8;
             }
@@ -125,10 +130,12 @@ impl Gen<'_, '_> {
             self.stmts(&action.body)?;
             self.labels = outer;
             if self.alive {
+                given.end(self, args);
                 self.jump(done);
             }
         }
         self.start(done);
+        given.read(self);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Native code against the IR's definition, without packets: expressions of every kind at many widths.
 
+mod actions;
 mod expr;
 mod lookups;
 mod memory;
