@@ -57,11 +57,7 @@ impl Network {
         let slot = self.packets.get(id);
         let endpoint = slot.endpoint;
         match &slot.packet {
-            Packet::Tcp(segment) => {
-                let segment = *segment;
-                self.packets.free(id);
-                self.receive(endpoint, &segment);
-            }
+            Packet::Tcp(_) => self.receive(id),
             Packet::Udp(_) if self.agents.has(node.host) => {
                 let host = node.host;
                 self.receive_datagram_through_agents(host, id);

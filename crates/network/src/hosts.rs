@@ -71,13 +71,26 @@ impl Network {
         self.recycle(written);
     }
 
-    /// A segment has come to its endpoint.
+    /// A segment has come to its endpoint, which takes it where it is.
     #[inline]
-    pub(crate) fn receive(&mut self, index: u32, segment: &Segment) {
-        if self.endpoints[index as usize].hold & AGENT != 0 {
-            self.receive_through_agents(index, segment, Options::EMPTY);
-        } else {
-            self.take_in(index, segment);
+    pub(crate) fn receive(&mut self, id: PacketId) {
+        let slot = self.packets.get(id);
+        let Packet::Tcp(segment) = &slot.packet else { return };
+        let index = slot.endpoint;
+        let endpoint = &mut self.endpoints[index as usize];
+        if endpoint.hold & AGENT != 0 {
+            let segment = *segment;
+            self.packets.free(id);
+            self.receive_through_agents(index, &segment, Options::EMPTY);
+            return;
+        }
+        let flags = segment.flags;
+        let here = endpoint.connection.as_mut();
+        let taken = here.map(|connection| connection.receive(Time::from_ps(self.now), segment));
+        self.packets.free(id);
+        match taken {
+            Some(()) => self.after_segment(index, flags),
+            None => self.unclaimed += 1,
         }
     }
 
@@ -87,12 +100,12 @@ impl Network {
             return;
         };
         connection.receive(Time::from_ps(self.now), segment);
-        self.after_segment(index, segment);
+        self.after_segment(index, segment.flags);
     }
 
-    /// TCP has got a segment.
+    /// TCP has got a segment with these flags.
     #[inline]
-    pub(crate) fn after_segment(&mut self, index: u32, segment: &Segment) {
+    pub(crate) fn after_segment(&mut self, index: u32, flags: Flags) {
         let endpoint = &self.endpoints[index as usize];
         let Some(connection) = &endpoint.connection else { return };
         let page = endpoint.page;
@@ -103,7 +116,7 @@ impl Network {
             self.on_page(page, index);
         }
         self.pump(index);
-        if segment.flags.any(Flags::FIN | Flags::RST) || self.closing(index) {
+        if flags.any(Flags::FIN | Flags::RST) || self.closing(index) {
             self.retire(index / 2);
         }
     }
@@ -147,16 +160,23 @@ impl Network {
         let (to, node, hold) = (endpoint.peer_host, self.hosts[endpoint.host as usize], endpoint.hold);
         loop {
             let Some(connection) = &mut self.endpoints[index as usize].connection else { return };
-            let Some(segment) = connection.transmit(now) else { break };
-            if hold > 0 {
-                self.send_aside(index, segment);
+            if hold & AGENT != 0 {
+                let Some(segment) = connection.transmit(now) else { break };
+                self.send_through_agents(index, segment);
                 continue;
             }
+            let written = self.packets.add_segment(|out| connection.transmit_into(now, out));
+            let Some((id, slot)) = written else { break };
+            let Packet::Tcp(segment) = &slot.packet else { break };
             let size = IP_HEADER + segment.header_len() + segment.payload;
             let data = segment.payload > 0;
-            let packet = Packet::Tcp(segment);
             let port = self.nodes[node as usize].ports[0];
-            let id = self.packets.add(Slot { endpoint: index ^ 1, to, next: port | HELD, size, packet });
+            (slot.endpoint, slot.to, slot.next, slot.size) = (index ^ 1, to, port | HELD, size);
+            if hold > 0 {
+                // A longer way, not a queue.
+                self.events.push(self.now + hold, Event::Single(id));
+                continue;
+            }
             self.send(port, id);
             if data && let Some(connection) = &mut self.endpoints[index as usize].connection {
                 let leaves = Time::from_ps(self.ports[port as usize].drained(self.now));

@@ -1,6 +1,7 @@
 //! Packets under way, and the pool that they live in.
 
 use wire::packet::Packet;
+use wire::tcp::Segment;
 
 pub(crate) type PacketId = u32;
 
@@ -66,6 +67,34 @@ impl Pool {
         };
         let slot = &mut self.slots[id as usize];
         (slot.to, slot.next, slot.size) = (to, next, size);
+        id
+    }
+
+    /// A slot for a segment, which `fill` writes in the place of what was there; the rest of the slot is still to be set. `None`, and no
+    /// slot is taken, if it has nothing to write.
+    #[inline]
+    pub fn add_segment(&mut self, fill: impl FnOnce(&mut Segment) -> bool) -> Option<(PacketId, &mut Slot)> {
+        let id = match self.free.last() {
+            Some(id) => *id,
+            None => self.spare(),
+        };
+        let slot = &mut self.slots[id as usize];
+        if !matches!(slot.packet, Packet::Tcp(_)) {
+            slot.packet = Packet::Tcp(Segment::default());
+        }
+        let Packet::Tcp(segment) = &mut slot.packet else { return None };
+        if !fill(segment) {
+            return None;
+        }
+        self.free.pop();
+        Some((id, slot))
+    }
+
+    #[cold]
+    fn spare(&mut self) -> PacketId {
+        let packet = Packet::Tcp(Segment::default());
+        let id = self.add(Slot { endpoint: 0, to: 0, next: 0, size: 0, packet });
+        self.free(id);
         id
     }
 

@@ -1,8 +1,7 @@
 //! Agents of simulated hosts: chains of shims ([`transport::host`]) between the host's connections and its port.
 //!
-//! A host without agents pays one branch for each packet that it sends, which it shares with [`crate::TcpFlow::extra_delay`], and one
-//! for each that comes. A packet with an agent's options travels as bytes, as behind a P4 switch. Agents draw no random
-//! numbers of the network's. Packets' way through them is in `through`.
+//! A host without agents pays one branch for each packet that it sends, and one for each that comes. A packet with an agent's options
+//! travels as bytes, as behind a P4 switch. Agents draw no random numbers of the network's. Packets' way through them is in `through`.
 
 mod through;
 

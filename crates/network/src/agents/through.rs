@@ -48,17 +48,12 @@ impl Network {
         until.map_or(Verdict::Pass, Verdict::Hold)
     }
 
-    /// A connection sends a segment that does not go to the port at once: the host has an agent, or holds it back.
+    /// A connection of a host with agents sends a segment.
     #[cold]
-    pub(crate) fn send_aside(&mut self, index: u32, segment: Segment) {
-        let end = &self.endpoints[index as usize];
-        let (host, has_agent) = (end.host, end.hold & AGENT != 0);
+    pub(crate) fn send_through_agents(&mut self, index: u32, segment: Segment) {
+        let host = self.endpoints[index as usize].host;
         let mut packet = Packet::new(Body::Tcp(segment), Options::EMPTY);
-        let verdict = match has_agent {
-            true => self.through_agents(host, Some(index), true, &mut packet),
-            false => Verdict::Pass,
-        };
-        match verdict {
+        match self.through_agents(host, Some(index), true, &mut packet) {
             Verdict::Pass => self.send_from(index, &packet, None),
             Verdict::Hold(until) => self.send_from(index, &packet, Some(until)),
             Verdict::Drop => {}
@@ -155,7 +150,7 @@ impl Network {
         };
         connection.receive(Time::from_ps(self.now), segment);
         self.notify_agents(index);
-        self.after_segment(index, segment);
+        self.after_segment(index, segment.flags);
     }
 
     /// A host with an agent sends a datagram.

@@ -12,42 +12,56 @@ use crate::segment::{Ecn, Flags, Segment};
 impl Connection {
     /// The next segment to send now; to be called until it gives `None`.
     pub fn transmit(&mut self, now: Time) -> Option<Segment> {
+        let mut segment = Segment::default();
+        self.transmit_into(now, &mut segment).then_some(segment)
+    }
+
+    /// As [`Connection::transmit`], in the place of another segment, of which nothing stays. False: nothing is to be sent now.
+    pub fn transmit_into(&mut self, now: Time, out: &mut Segment) -> bool {
         match self.phase {
-            Phase::Established => {}
-            Phase::SynSent | Phase::SynReceived => return self.transmit_syn(now),
-            Phase::Closed => {}
-            Phase::Reset => {
-                return Some(match self.reset_due.take()? {
-                    Reset::Own => {
-                        let segment = self.segment(now, self.sender.flow.snd_nxt);
-                        Segment { flags: segment.flags | Flags::RST, ..segment }
-                    }
-                    Reset::Answer(seq) => Segment { seq, flags: Flags::RST, ..Segment::default() },
-                });
+            Phase::Established | Phase::Closed => {}
+            Phase::SynSent | Phase::SynReceived => {
+                return self.transmit_syn(now).map(|syn| *out = syn).is_some();
             }
-            Phase::Listen | Phase::TimedOut => return None,
+            Phase::Reset => return self.transmit_reset(now, out),
+            Phase::Listen | Phase::TimedOut => return false,
         }
         if let Some((nxt, ce)) = self.receiver.owed.take() {
             // It does not stand for what came since: that is acknowledged on its own.
             let window = self.receiver.window.offered_at(nxt);
-            let mut segment = self.segment_with(now, self.sender.flow.snd_nxt, nxt, window);
-            segment.flags =
-                if ce { segment.flags | Flags::ECE } else { Flags(segment.flags.0 & !Flags::ECE.0) };
+            self.fill(now, self.sender.flow.snd_nxt, nxt, window, out);
+            out.flags = if ce { out.flags | Flags::ECE } else { Flags(out.flags.0 & !Flags::ECE.0) };
             self.sender.statistics.acks_sent += 1;
-            return Some(segment);
+            return true;
         }
         if let Some(piece) = self.sender.next(now) {
-            return Some(self.data_segment(now, piece));
+            self.data_segment(now, piece, out);
+            return true;
         }
         if self.probe_due {
             self.probe_due = false;
             let before = self.sender.flow.snd_una - 1;
-            return Some(self.pure_ack(now, before));
+            self.pure_ack(now, before, out);
+            return true;
         }
         if self.receiver.due {
-            return Some(self.pure_ack(now, self.sender.flow.snd_nxt));
+            self.pure_ack(now, self.sender.flow.snd_nxt, out);
+            return true;
         }
-        None
+        false
+    }
+
+    #[cold]
+    fn transmit_reset(&mut self, now: Time, out: &mut Segment) -> bool {
+        match self.reset_due.take() {
+            None => return false,
+            Some(Reset::Own) => {
+                self.acknowledging(now, self.sender.flow.snd_nxt, out);
+                out.flags |= Flags::RST;
+            }
+            Some(Reset::Answer(seq)) => *out = Segment { seq, flags: Flags::RST, ..Segment::default() },
+        }
+        true
     }
 
     /// The host has queued a segment with data: so many bytes, which leave at that time. Without it, nothing is known of the host's
@@ -63,22 +77,25 @@ impl Connection {
     pub fn bare_ack(&self, now: Time) -> Option<Segment> {
         let established = self.phase() == Phase::Established;
         let window = self.receiver.window.offered_at(self.receiver.nxt);
-        established.then(|| self.segment_with(now, self.sender.flow.snd_nxt, self.receiver.nxt, window))
+        established.then(|| {
+            let mut segment = Segment::default();
+            self.fill(now, self.sender.flow.snd_nxt, self.receiver.nxt, window, &mut segment);
+            segment
+        })
     }
 
-    fn pure_ack(&mut self, now: Time, seq: u64) -> Segment {
-        let mut segment = self.segment(now, seq);
+    fn pure_ack(&mut self, now: Time, seq: u64, segment: &mut Segment) {
+        self.acknowledging(now, seq, segment);
         let (irs, room) = (self.irs, if self.timestamps { 3 } else { 4 });
         segment.sack = self.receiver.sack_blocks(room, |offset| irs.wrapping_add(offset as u32));
-        if self.every_segment_ect() {
+        if self.ecn != EcnState::Off && self.every_segment_ect() {
             segment.ecn = self.ect();
         }
         self.sender.statistics.acks_sent += 1;
-        segment
     }
 
-    fn data_segment(&mut self, now: Time, piece: Piece) -> Segment {
-        let mut segment = self.segment(now, piece.seq);
+    fn data_segment(&mut self, now: Time, piece: Piece, segment: &mut Segment) {
+        self.acknowledging(now, piece.seq, segment);
         let fin = piece.marks & mark::FIN != 0;
         segment.payload = piece.len - u32::from(fin);
         if fin {
@@ -96,7 +113,6 @@ impl Connection {
             segment.flags |= Flags::CWR;
         }
         self.sender.statistics.segments_sent += 1;
-        segment
     }
 
     /// Retransmissions and pure ACKs too, not only new data.
@@ -113,13 +129,14 @@ impl Connection {
     }
 
     /// A segment that acknowledges all that has come.
-    fn segment(&mut self, now: Time, seq: u64) -> Segment {
+    fn acknowledging(&mut self, now: Time, seq: u64, out: &mut Segment) {
         let ack = self.receiver.nxt;
         let window = self.receiver.ack_sent();
-        self.segment_with(now, seq, ack, window)
+        self.fill(now, seq, ack, window, out);
     }
 
-    fn segment_with(&self, now: Time, seq: u64, ack: u64, window: u16) -> Segment {
+    #[inline]
+    fn fill(&self, now: Time, seq: u64, ack: u64, window: u16, out: &mut Segment) {
         let mut flags = Flags::ACK;
         match self.ecn {
             EcnState::Off => {}
@@ -132,13 +149,13 @@ impl Connection {
                 flags = flags.with_ace((CE_COUNTER_START.wrapping_add(self.receiver.ce_packets) & 7) as u8);
             }
         }
-        Segment {
+        *out = Segment {
             seq: self.isn.wrapping_add(seq as u32),
             ack: self.irs.wrapping_add(ack as u32),
             flags,
             window,
             timestamps: self.timestamps.then(|| (clock(now), self.receiver.ts_recent.unwrap_or(0))),
             ..Segment::default()
-        }
+        };
     }
 }
