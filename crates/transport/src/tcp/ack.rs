@@ -62,6 +62,13 @@ impl Sender {
     /// Processes an ACK. The offset is not above `snd_nxt`.
     pub fn on_ack(&mut self, now: Time, incoming: &Incoming<'_>, seen: &mut SeenSack) {
         let prior_una = self.flow.snd_una;
+        if self.flow.packets_out == 0
+            && incoming.ack == prior_una
+            && incoming.sack.is_empty()
+            && !incoming.ece
+        {
+            return self.on_idle_ack(now, incoming, seen);
+        }
         let prior_delivered = self.flow.delivered;
         let prior_lost = self.flow.lost;
         let prior_in_flight = self.flow.in_flight();
@@ -75,10 +82,7 @@ impl Sender {
             tally.flag |= flags::UNA_ADVANCED;
             self.retransmits = 0;
         }
-        let wnd_end = self.wnd_end.max(incoming.wnd_end);
-        if wnd_end > self.wnd_end {
-            self.wnd_end = wnd_end;
-            self.snd_wnd = wnd_end - incoming.ack;
+        if self.open_window(incoming) {
             tally.flag |= flags::WINDOW_UPDATE;
         }
         if incoming.ece {
@@ -163,6 +167,36 @@ impl Sender {
         }
         self.keep_limits();
         self.set_timer_after_ack(now, tally.flag, prior_packets);
+    }
+
+    /// As [`Sender::on_ack`] where nothing is out, and nothing new acknowledged: most ACKs that come with data.
+    fn on_idle_ack(&mut self, now: Time, incoming: &Incoming<'_>, seen: &mut SeenSack) {
+        self.echoed = incoming.echoed;
+        seen.len = 0;
+        let flag = if self.open_window(incoming) { flags::WINDOW_UPDATE } else { 0 };
+        let ack = Ack { now, una: self.flow.snd_una, in_flight: self.flow.in_flight(), ..Ack::default() };
+        self.cc.in_ack_event(&mut self.flow, &ack);
+        self.end_app_limited();
+        self.keep_limits();
+        self.set_timer_after_ack(now, flag, 0);
+    }
+
+    /// Whether the peer's window has opened.
+    fn open_window(&mut self, incoming: &Incoming<'_>) -> bool {
+        let opens = incoming.wnd_end > self.wnd_end;
+        if opens {
+            self.wnd_end = incoming.wnd_end;
+            self.snd_wnd = incoming.wnd_end - incoming.ack;
+        }
+        opens
+    }
+
+    /// All that was sent while the application had no more has been delivered.
+    fn end_app_limited(&mut self) {
+        let flow = &mut self.flow;
+        if flow.app_limited > 0 && flow.delivered > flow.app_limited {
+            flow.app_limited = 0;
+        }
     }
 
     /// `tcp_cong_control`.
@@ -410,10 +444,8 @@ impl Sender {
         in_flight: u32,
         losses: u32,
     ) -> RateSample {
+        self.end_app_limited();
         let flow = &mut self.flow;
-        if flow.app_limited > 0 && flow.delivered > flow.app_limited {
-            flow.app_limited = 0;
-        }
         let mut sample = RateSample {
             rtt,
             losses,
