@@ -41,16 +41,22 @@ struct Tally {
     /// Highest offset that earlier ACKs had acknowledged selectively, and the lowest below it that arrived only now, late.
     highest_before: u64,
     reordered: Option<u64>,
-    /// The packet, of those delivered, that was sent last.
+    /// The packet, of those delivered, that was sent last, and its [`Sent::order`].
     newest: Option<Sent>,
+    newest_sent: (Time, u64),
 }
 
 impl Tally {
     /// `tcp_rate_skb_delivered`.
     fn note(&mut self, p: &Sent) {
-        if self.newest.is_none_or(|n| (p.sent, p.end()) > (n.sent, n.end())) {
-            self.newest = Some(*p);
+        if self.is_newer(p) {
+            (self.newest_sent, self.newest) = (p.order(), Some(*p));
         }
+    }
+
+    /// Whether it was sent after all that were delivered so far. A packet's end is above 0.
+    fn is_newer(&self, p: &Sent) -> bool {
+        p.order() > self.newest_sent
     }
 
     fn late(&mut self, seq: u64) {
@@ -159,11 +165,19 @@ impl Sender {
                 }
             }
         }
-        let sample =
-            self.rate_sample(now, &tally, rtt, prior_in_flight, (self.flow.lost - prior_lost) as u32);
+        self.end_app_limited();
         ack.in_flight = self.flow.in_flight();
         if prior_packets > 0 {
-            self.set_window(now, &ack, &sample, tally.flag);
+            let losses = (self.flow.lost - prior_lost) as u32;
+            if self.cc.takes_over() {
+                let sample = self.rate_sample(now, &tally, rtt, prior_in_flight, losses);
+                self.cc.cong_control(&mut self.flow, &ack, &sample);
+            } else {
+                self.set_window(now, &ack, tally.delivered, losses, tally.flag);
+            }
+        }
+        if let Some(newest) = &tally.newest {
+            self.flow.first_sent = newest.sent;
         }
         self.keep_limits();
         self.set_timer_after_ack(now, tally.flag, prior_packets);
@@ -199,14 +213,10 @@ impl Sender {
         }
     }
 
-    /// `tcp_cong_control`.
-    fn set_window(&mut self, now: Time, ack: &Ack, sample: &RateSample, flag: u32) {
-        if self.cc.takes_over() {
-            self.cc.cong_control(&mut self.flow, ack, sample);
-            return;
-        }
+    /// `tcp_cong_control`, where the control does not take over.
+    fn set_window(&mut self, now: Time, ack: &Ack, acked_sacked: u32, losses: u32, flag: u32) {
         if matches!(self.flow.state, State::Cwr | State::Recovery) {
-            self.cwnd_reduction(sample.acked_sacked, sample.losses, flag);
+            self.cwnd_reduction(acked_sacked, losses, flag);
         } else {
             let progress = if self.reordering > self.reordering_min {
                 flags::DATA_ACKED | flags::DATA_SACKED
@@ -344,19 +354,16 @@ impl Sender {
         self.highest_sack = self.highest_sack.max(p.seq);
         let p = *p;
         tally.note(&p);
-        self.rack_advance(now, &p);
+        self.rack.advance(now, &p, self.rtt.min());
     }
 
     /// Takes what is acknowledged cumulatively off the scoreboard (`tcp_clean_rtx_queue`).
     fn clean_rtx_queue(&mut self, now: Time, ack: u64, tally: &mut Tally) {
-        while let Some(first) = self.board.first() {
-            if first.end() > ack {
-                if first.seq < ack {
-                    self.board.trim_first(ack);
-                }
-                break;
-            }
-            let Some(p) = self.board.pop() else { break };
+        let (min_rtt, first) = (self.rtt.min(), self.board.ids().start);
+        let (mut next, mut newest) = (first, None);
+        while let Some(p) = self.board.get(next)
+            && p.end() <= ack
+        {
             if p.has(mark::EVER_RETRANS) {
                 if p.has(mark::RETRANS) {
                     self.flow.retrans_out -= 1;
@@ -377,15 +384,26 @@ impl Sender {
             } else {
                 tally.delivered += 1;
                 if self.sack {
-                    self.rack_advance(now, &p);
+                    self.rack.advance(now, p, min_rtt);
                 }
             }
             if p.has(mark::LOST) {
                 self.flow.lost_out -= 1;
             }
-            self.flow.packets_out -= 1;
             tally.flag |= if p.has(mark::SYN) { flags::SYN_ACKED } else { flags::DATA_ACKED };
-            tally.note(&p);
+            if tally.is_newer(p) {
+                (tally.newest_sent, newest) = (p.order(), Some(next));
+            }
+            next += 1;
+        }
+        if let Some(newest) = newest {
+            tally.newest = self.board.get(newest).copied();
+        }
+        let gone = next - first;
+        self.flow.packets_out -= gone as u32;
+        self.board.drop_first(gone);
+        if self.board.first().is_some_and(|p| p.seq < ack) {
+            self.board.trim_first(ack);
         }
     }
 
@@ -437,15 +455,14 @@ impl Sender {
 
     /// `tcp_rate_gen`.
     fn rate_sample(
-        &mut self,
+        &self,
         now: Time,
         tally: &Tally,
         rtt: Option<Time>,
         in_flight: u32,
         losses: u32,
     ) -> RateSample {
-        self.end_app_limited();
-        let flow = &mut self.flow;
+        let flow = &self.flow;
         let mut sample = RateSample {
             rtt,
             losses,
@@ -453,7 +470,7 @@ impl Sender {
             prior_in_flight: in_flight,
             ..RateSample::default()
         };
-        let Some(newest) = tally.newest else { return sample };
+        let Some(newest) = &tally.newest else { return sample };
         sample.prior_delivered = newest.delivered;
         sample.prior_delivered_ce = u64::from(newest.delivered_ce);
         sample.prior_at = Some(newest.delivered_at);
@@ -466,7 +483,6 @@ impl Sender {
         sample.is_ack_delayed = tally.delivered == 1 && in_flight == 1;
         let send = newest.sent.saturating_sub(newest.first_sent);
         let ack = now.saturating_sub(newest.delivered_at);
-        flow.first_sent = newest.sent;
         let interval = send.max(ack);
         // Shorter than the path: the ACKs were compressed beyond sense.
         if interval >= flow.min_rtt {

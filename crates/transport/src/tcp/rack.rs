@@ -4,7 +4,7 @@ use units::Time;
 
 use super::ack_flag;
 use super::scoreboard::{Sent, mark};
-use super::sender::{Sender, Timer};
+use super::sender::{Rack, Sender, Timer};
 use crate::cc::State;
 
 /// Shortest timer (`TCP_TIMEOUT_MIN`).
@@ -12,22 +12,24 @@ pub(super) const TIMEOUT_MIN: Time = Time::from_ms(2);
 /// Recoveries for which a window that was widened after D-SACK stays so.
 const REO_WND_PERSIST: u32 = 16;
 
-impl Sender {
+impl Rack {
     /// A packet was delivered (RFC 8985 section 6.2, step 2).
-    pub(super) fn rack_advance(&mut self, now: Time, packet: &Sent) {
+    #[inline]
+    pub(super) fn advance(&mut self, now: Time, packet: &Sent, min_rtt: Time) {
         let rtt = now - packet.sent;
         // A copy sent again cannot be answered faster than the path is long: its original was delivered.
-        if rtt < self.rtt.min() && packet.has(mark::EVER_RETRANS) {
+        if rtt < min_rtt && packet.has(mark::EVER_RETRANS) {
             return;
         }
-        self.rack.advanced = true;
-        self.rack.rtt = rtt;
-        if (packet.sent, packet.end()) > (self.rack.sent, self.rack.end) {
-            self.rack.sent = packet.sent;
-            self.rack.end = packet.end();
+        self.advanced = true;
+        self.rtt = rtt;
+        if packet.order() > (self.sent, self.end) {
+            (self.sent, self.end) = packet.order();
         }
     }
+}
 
+impl Sender {
     /// Step 4: how much reordering is tolerated.
     fn reo_wnd(&self) -> Time {
         if self.reord_seen == 0
@@ -66,7 +68,7 @@ impl Sender {
     }
 
     fn sent_before_delivered(&self, p: &Sent) -> bool {
-        (p.sent, p.end()) < (self.rack.sent, self.rack.end)
+        p.order() < (self.rack.sent, self.rack.end)
     }
 
     /// How long until the packet counts as lost; zero: it does.

@@ -22,8 +22,9 @@ pub(super) mod mark {
     pub const PUSH: u8 = 128;
 }
 
-/// A packet that is out.
+/// A packet that is out: a line of the cache.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 pub(super) struct Sent {
     pub seq: u64,
     /// Sequence numbers it takes, SYN and FIN counted.
@@ -43,6 +44,10 @@ pub(super) struct Sent {
 impl Sent {
     pub fn end(&self) -> u64 {
         self.seq + u64::from(self.len)
+    }
+    /// In which order packets were sent.
+    pub fn order(&self) -> (Time, u64) {
+        (self.sent, self.end())
     }
     pub fn has(&self, marks: u8) -> bool {
         self.marks & marks != 0
@@ -75,10 +80,12 @@ impl Scoreboard {
         self.packets.len().checked_sub(1).map(|n| self.base + n as u64)
     }
 
-    pub fn pop(&mut self) -> Option<Sent> {
-        let packet = self.packets.pop_front()?;
-        self.base += 1;
-        Some(packet)
+    /// Takes the first packets off.
+    pub fn drop_first(&mut self, count: u64) {
+        for _ in 0..count {
+            self.packets.pop_front();
+        }
+        self.base += count;
     }
 
     /// Acknowledges the front of the first packet alone.
