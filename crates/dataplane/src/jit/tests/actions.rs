@@ -8,8 +8,8 @@ use units::SplitMix;
 use crate::pipeline::Pipeline;
 use crate::state::table::Target;
 
-/// Actions that leave `x` and `y` alone, set them from the same places of their data, from different ones, one of them only, or to something
-/// else; before them both are 0, or not; also where one lookup follows another, and in a loop.
+/// Actions that leave `x` and `y` alone, set them from the same places of their data, from different ones, one of them only, or to
+/// something else; before them both are 0, or not; also where one lookup follows another, and in a loop.
 const SOURCE: &str = r#"
 #include <core.p4>
 #include <v1model.p4>
