@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tidegate import cli
+from tidegate import cli, logs
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "p4"
@@ -78,10 +79,32 @@ class Ran:
 Run = Callable[..., Ran]
 
 
+def _services() -> dict[str, list[logging.Handler]]:
+    return {
+        name: made.handlers
+        for name, made in logging.root.manager.loggerDict.items()
+        if name.startswith("tidegate.") and isinstance(made, logging.Logger) and made.handlers
+    }
+
+
+@contextmanager
+def _same_loggers() -> Iterator[None]:
+    """What a service was told of the form of its lines is over with the command."""
+    before = _services()
+    try:
+        yield
+    finally:
+        for name in _services():
+            if name in before:
+                logging.getLogger(name).handlers = before[name]
+            else:
+                logs.listen(name, as_json=False)
+
+
 def _in_this_process(words: list[str]) -> Ran:
     """The command without the start of a Python of its own, which would take longer than most of the tests."""
     out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err), _same_loggers():
         patch.setattr(sys, "argv", ["tidegate", *words])
         try:
             cli.main()

@@ -167,8 +167,8 @@ def left() -> tuple[object, ...]:
     return held(os.getpid()), len(os.listdir("/proc/self/fd")), mounts, folders, labs_of(os.getpid())
 
 
+# Alone, as it looks at the whole machine.
 @needs_namespaces
-@untimed
 @needs_agents
 @pytest.mark.parametrize("agent", [agent_of(Insert(MARK, bytes(2)), Report(MARK)), Failing()])
 def test_nothing_is_left_of_a_run(agent: Agent) -> None:
