@@ -251,8 +251,8 @@ net.run("60 s", backend="live", progress=False)
 """
 
 
+# Alone, as it looks at the whole machine.
 @needs_namespaces
-@untimed
 @needs_agents
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_of_a_process_that_is_killed(how: signal.Signals) -> None:

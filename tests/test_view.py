@@ -598,8 +598,13 @@ def test_by_keyboard_in_a_browser(browser: Any) -> None:
             made.keyboard.press("Space")
             made.wait_for_selector("#traced:not([hidden])")
             made.focus("#step")
-            made.keyboard.press("Enter")
-            made.wait_for_selector("#packets tbody tr")
+
+            def stepped() -> bool:
+                # The flow may wait for a timeout: then a step has no packet of it.
+                made.keyboard.press("Enter")
+                return bool(made.locator("#packets tbody tr").count())
+
+            until(stepped)
             assert made.locator("#flows tbody tr[aria-selected=true]").count() == 1
             made.focus("#pause")
             made.keyboard.press("Enter")
