@@ -466,6 +466,13 @@ impl Port {
         self.free_at = free_at;
     }
 
+    /// When the first packet of the ring arrives, if it has not begun to be sent: behind one that was on its way when the wire was
+    /// impaired, and is not in the ring.
+    pub fn first_waits(&self, now: u64) -> Option<u64> {
+        let first = self.ring.front().filter(|first| first.starts > now && !self.special)?;
+        Some(first.arrives)
+    }
+
     /// When what has been sent by `free_at` arrives. A wire keeps the order, also where its delay has become shorter.
     #[inline]
     fn arrival(&self) -> u64 {

@@ -106,6 +106,26 @@ fn a_queue_holds_its_limit_through_changes() {
     }
 }
 
+/// A plain wire whose first packet waits behind one that was sent while the wire lost packets; then its delay becomes longer.
+#[test]
+fn what_waits_behind_a_packet_of_an_impaired_wire_arrives_after_the_next_change() {
+    let wire = |mbps, delay_us, loss| Link {
+        loss,
+        limit: QueueLimit { packets: Some(2), bytes: None },
+        ..Link::new(Rate::from_mbps(mbps), Time::from_us(delay_us))
+    };
+    let mut net = Network::new(0);
+    let (a, b, port) = path(&mut net, wire(40, 0, 0.0));
+    let flow = net.udp(datagrams(a, b, Rate::from_mbps(7), Time::from_ms(50))).unwrap();
+    for (at, link) in [(13_601, wire(1, 0, 0.3)), (14_401, wire(1, 0, 0.0)), (15_201, wire(1, 1, 0.0))] {
+        net.change_link(Time::from_us(at), port, link).unwrap();
+    }
+    net.run_until(Time::from_secs(1)).unwrap();
+    let (statistics, queue) = (net.udp_statistics(flow).unwrap(), *net.queue(port));
+    assert_eq!(statistics.received + queue.lost + queue.dropped, statistics.sent);
+    assert_eq!((net.packets(), net.depth(port)), (0, (0, 0)));
+}
+
 fn any_link() -> impl Strategy<Value = Link> {
     let chain = GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_good: 0.0, loss_bad: 0.7 };
     let rate = prop::sample::select(vec![1u64, 8, 40, 200]);
