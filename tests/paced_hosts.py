@@ -129,7 +129,7 @@ class Net:
             family = socket.AF_INET6 if ipv6 else socket.AF_INET
             where = (address6 if ipv6 else address)(2)
             made = socket.create_server((where, port), family=family, backlog=64)
-            made.settimeout(5)
+            made.settimeout(30)
             return made
 
         made = within(f"/run/netns/{self.at.hosts[1].netns}", listen)
@@ -141,7 +141,7 @@ class Net:
 
         def begin() -> socket.socket:
             made = socket.socket(socket.AF_INET6 if ipv6 else family, socket.SOCK_STREAM)
-            made.settimeout(5)
+            made.settimeout(30)
             if ipv6:
                 made.connect((address6(2), port))
                 return made
