@@ -136,8 +136,6 @@ pub(crate) struct Port {
     /// Each packet arrives by an event of its own, and the ring is only the queue: the wire loses packets or their order, or has done
     /// so when what still waits came.
     pub impaired: bool,
-    /// It is, or has been.
-    was_impaired: bool,
     /// It is impaired or leads to another part: a packet's arrival is not just an event of the ring's first.
     pub special: bool,
     bad: bool,
@@ -195,7 +193,6 @@ impl Port {
             free_at: 0,
             not_before: 0,
             impaired: false,
-            was_impaired: false,
             special: false,
             bad: false,
             captures_sent: NO_CAPTURE,
@@ -212,7 +209,6 @@ impl Port {
     fn link_changed(&mut self) {
         let rate = self.link.rate.as_bps();
         self.impaired = draws(&self.link) || self.impaired && !self.ring.is_empty();
-        self.was_impaired |= self.impaired;
         self.special = self.impaired || self.cut.is_some();
         self.ps_per_byte = BITS_PS.checked_rem(rate).filter(|rest| *rest == 0).map(|_| BITS_PS / rate);
     }
@@ -472,9 +468,8 @@ impl Port {
 
     /// When the first packet of the ring arrives, if it has not begun to be sent: behind one that was on its way when the wire was
     /// impaired, and is not in the ring.
-    pub fn first_waits(&self, now: u64) -> Option<u64> {
-        let first = self.ring.front().filter(|first| first.starts > now)?;
-        (self.was_impaired && !self.impaired).then_some(first.arrives)
+    pub fn first_waits(&self) -> Option<u64> {
+        self.ring.front().filter(|_| self.begun == 0 && !self.special).map(|first| first.arrives)
     }
 
     /// When what has been sent by `free_at` arrives. A wire keeps the order, also where its delay has become shorter.

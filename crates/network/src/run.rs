@@ -201,7 +201,7 @@ impl Network {
         p.change(self.now, link);
         if p.impaired && !was_impaired {
             self.become_impaired(port);
-        } else if let Some(at) = p.first_waits(self.now) {
+        } else if let Some(at) = p.first_waits() {
             // It arrives at another time now, and the event of the time before is ignored.
             self.events.push(at, Event::Arrive(port));
         }
