@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
-import errno
 import json
 import os
 import random
@@ -40,6 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from namespaces import Place, place
 from switches import MACS, frame, run, until_running
 from tidegate import TidegateError, p4runtime
+from tidegate.lab.datagrams import AT_ONCE, Batch
 from tidegate.p4runtime import Connection
 from tidegate.p4runtime.conftest import Ids
 from tidegate.p4runtime.messages import p4
@@ -53,6 +52,8 @@ GROWTH_MIB = 64
 CPU = 100
 WAITING_S = 0.1
 """Frames that their sender could not send in so long are not sent at all."""
+MOST_BATCHES = 32
+"""That it sends at once."""
 
 BOMBS = (
     "#define F(x) x x\n" + "F(" * 20_000 + "a" + ")" * 20_000,
@@ -311,42 +312,6 @@ def ports(page: str, netns: str) -> dict[str, int]:
     return found
 
 
-class _Message(ctypes.Structure):
-    """`struct mmsghdr` of Linux."""
-
-    _fields_ = (
-        ("name", ctypes.c_void_p),
-        ("name_length", ctypes.c_uint32),
-        ("parts", ctypes.c_void_p),
-        ("part_count", ctypes.c_size_t),
-        ("control", ctypes.c_void_p),
-        ("control_length", ctypes.c_size_t),
-        ("flags", ctypes.c_long),
-        ("sent", ctypes.c_uint32),
-    )
-
-
-class Burst:
-    """A frame, sent many times by one system call."""
-
-    MOST = 512
-
-    def __init__(self, data: bytes) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self._data = ctypes.create_string_buffer(data, len(data))
-        # `struct iovec`
-        self._part = (ctypes.c_size_t * 2)(ctypes.addressof(self._data), len(data))
-        message = _Message(parts=ctypes.addressof(self._part), part_count=1)
-        self._messages = (_Message * self.MOST)(*[message] * self.MOST)
-
-    def send(self, socket: int, count: int) -> int:
-        """How many of the frames have gone: at most `MOST`."""
-        sent = int(self._libc.sendmmsg(socket, self._messages, min(count, self.MOST), 0))
-        if sent < 0 and ctypes.get_errno() not in (errno.ENOBUFS, errno.EINTR):
-            raise OSError(ctypes.get_errno(), "sendmmsg")
-        return max(sent, 0)
-
-
 class Traffic:
     """Frames from one host to the other."""
 
@@ -361,10 +326,17 @@ class Traffic:
     def _send(self) -> None:
         # Hosts are other machines elsewhere.
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -20)
-        burst, began = Burst(frame(1, 2)), time.monotonic()
+        data = frame(1, 2)
+        batch = Batch(self._host.socket, len(data))
+        batch.data[:] = data * AT_ONCE
+        began = time.monotonic()
         while not self._stopping.wait(0.002):
             due = int((time.monotonic() - began) * self._rate)
-            self.sent += burst.send(self._host.socket.fileno(), due - self.sent)
+            for _ in range(MOST_BATCHES):
+                sent = batch.send(max(0, min(due - self.sent, AT_ONCE)))
+                self.sent += sent
+                if sent < AT_ONCE:
+                    break
             # Not all that a busy machine has made wait.
             if (late := due - self.sent - int(WAITING_S * self._rate)) > 0:
                 self.late += late

@@ -55,11 +55,11 @@ class Batch:
             message.vectors, message.vector_count = ctypes.pointer(vector), 1
             message.control = control + number * _CONTROL.size
 
-    def send(self, count: int) -> None:
-        """Send the first ones. Datagrams for which the host has no buffer are lost, as they would be on the path."""
+    def send(self, count: int) -> int:
+        """Send the first ones; return how many went. Datagrams for which the host has no buffer are lost, as they would be on the path."""
         for message in self._messages[:count]:
             message.control_length = 0
-        _libc.sendmmsg(self._file, self._messages, count, socket.MSG_DONTWAIT)
+        return max(int(_libc.sendmmsg(self._file, self._messages, count, socket.MSG_DONTWAIT)), 0)
 
     def receive(self) -> int:
         """Receive pending datagrams; return their number."""
