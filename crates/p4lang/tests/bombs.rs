@@ -170,6 +170,10 @@ fn expressions() -> Vec<Bomb> {
             "too-large",
             format!("const int x = 1 << 131000; const int y = {{ {} }};", "x,".repeat(400_000)),
         ),
+        bomb("a long string in many annotations", "too-large", {
+            let uses = each(20_000, |i| format!("@a[S] const bit<8> k{i} = 1;\n"));
+            format!("const string S = \"{}\";\n{uses}", "x".repeat(100_000))
+        }),
         bomb("a huge literal", "syntax", format!("const int x = {};", "9".repeat(1_000_000))),
         bomb("a long concatenation", "bad-size", {
             ingress(

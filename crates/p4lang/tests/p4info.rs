@@ -298,6 +298,56 @@ fn types_of_cells_digests_and_parameters() {
     }
 }
 
+/// P4Runtime 1.4, section 6.1.1.1: the values are in messages of their own, and expressions are computed.
+#[test]
+fn structured_annotations_have_values() {
+    let source = r#"
+        #include <core.p4>
+        #include <v1model.p4>
+        const int LEVELS = 3;
+        const string UNIT = "ms";
+        header h_t { bit<8> a; }
+        struct H { h_t h; }
+        struct M {}
+        @flat[true] type bit<9> Port;
+        @controller_header("packet_in") header in_t { @seen[1] Port port; bit<7> pad; }
+        parser P(packet_in p, out H hdr, inout M m, inout standard_metadata_t sm) {
+            state start { p.extract(hdr.h); transition accept; }
+        }
+        control V(inout H hdr, inout M m) { apply {} }
+        control I(inout H hdr, inout M m, inout standard_metadata_t sm) {
+            const int OWN = LEVELS * 2;
+            @cost[] @limits[low=-1, high=(1 << 62) + LEVELS, unit="in " ++ UNIT, strict=LEVELS > 2]
+            action set(@range[0, OWN] bit<8> v) { hdr.h.a = v; }
+            @free(a, b)
+            table t {
+                key = { hdr.h.a: exact @key["k\"ey"]; }
+                actions = { @only[OWN == 6 ? "t" : "u"] set; @defaultonly NoAction; }
+            }
+            apply { t.apply(); }
+        }
+        control E(inout H hdr, inout M m, inout standard_metadata_t sm) { apply {} }
+        control D(packet_out p, in H hdr) { apply {} }
+        @pkginfo[name="structured.p4", version="2"]
+        V1Switch(P(), V(), I(), E(), V(), D()) main;
+    "#;
+    let compiled = compile_str("structured.p4", source, None, &Options::default());
+    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    let text = p4info(&program).split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        r#"pkg_info { name: "structured.p4" version: "2" structured_annotations { name: "pkginfo" kv_pair_list {"#,
+        r#"structured_annotations { name: "cost" } structured_annotations { name: "limits" kv_pair_list { kv_pairs { key: "low" value { int64_value: -1 } } kv_pairs { key: "high" value { int64_value: 4611686018427387907 } } kv_pairs { key: "unit" value { string_value: "in ms" } } kv_pairs { key: "strict" value { bool_value: true } } } }"#,
+        r#"structured_annotations { name: "range" expression_list { expressions { int64_value: 0 } expressions { int64_value: 6 } } }"#,
+        r#"name: "key" expression_list { expressions { string_value: "k\"ey" } }"#,
+        r#"name: "only" expression_list { expressions { string_value: "t" } }"#,
+        r#"name: "flat" expression_list { expressions { bool_value: true } }"#,
+        r#"name: "seen" expression_list { expressions { int64_value: 1 } }"#,
+    ] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+    assert!(text.contains(r#"annotations: "@free("#), "{text}");
+}
+
 #[test]
 fn fields_of_value_sets_have_their_ids_and_names() {
     let source = r#"

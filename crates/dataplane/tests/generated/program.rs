@@ -314,8 +314,13 @@ impl Generator<'_> {
                 self.line(&format!("random(m.w, {lo}, {hi});"));
             }
             27 if place == Place::Control && depth < 2 => {
-                let text =
-                    ["t4.apply();", "if (!t5.apply().hit) { m.one = 1; }", "t6.apply();"][self.pick(3)];
+                let text = [
+                    "t4.apply();",
+                    "if (!t5.apply().hit) { m.one = 1; }",
+                    "t6.apply();",
+                    "t7.apply();",
+                    "t8.apply();",
+                ][self.pick(5)];
                 self.line(text);
             }
             28 | 31..=33 if place != Place::Parser => {
@@ -466,13 +471,58 @@ impl Generator<'_> {
         let (a, b, c) = (self.expr(16, false), self.expr(8, false), self.expr(4, false));
         self.line(&format!("table t3 {{ key = {{ {a} : ternary @name(\"a\"); {b} : range @name(\"b\"); {c} : optional @name(\"c\"); }} actions = {{ set_v; wide_one; stop; }} default_action = wide_one(3, 4); const entries = {{ (0 &&& 0xff, _, 0): set_v(4); (_, 0 .. 10, _): wide_one(5, 6); (0x8000 &&& 0x8000, _, 15): stop(); (_, 128 .. 255, _): set_v(6); }} }}"));
         self.entries_of_the_control_plane();
+        self.actions_that_set_locals();
         self.line("apply { sm.egress_spec = 2;");
         let count = self.rng.between(3, 10) as usize;
+        let first = ["t7.apply();", "if (m.w > 9) { t7.apply(); }", "t7.apply(); t8.apply();"][self.pick(3)];
+        self.line(first);
         self.stmts(count, 0, Place::Control);
+        self.line("wide_reg.write(3, (bit<129>) g0 ^ ((bit<129>) g1 << 40) ^ ((bit<129>) g2 << 80));");
         self.line("t1.apply(); if (m.v == 0x55) { mark_to_drop(sm); }");
         self.line("} }");
         // Locals of this control are not visible after it.
-        self.vars.retain(|v| !v.text.starts_with('l') && v.text != "r33" && v.text != "r129");
+        self.vars.retain(|v| !v.text.starts_with(['l', 'g']) && v.text != "r33" && v.text != "r129");
+    }
+
+    /// Locals that actions set to what they were given, alike or not, beside actions that leave them alone.
+    fn actions_that_set_locals(&mut self) {
+        let widths = [0; 3].map(|_| WIDTHS[self.pick(WIDTHS.len())]);
+        let mut params = Vec::new();
+        for (local, width) in widths.into_iter().enumerate() {
+            let start = if self.chance(80) { "0".to_owned() } else { self.expr(width, false) };
+            self.line(&format!("bit<{width}> g{local} = {start};"));
+            params.push(format!("bit<{width}> a{local}"));
+        }
+        let all = ["g0 = a0;", "g1 = a1;", "g2 = a2;"];
+        for (name, order) in [("give", [0, 1, 2]), ("give_too", [0, 1, 2]), ("give_turned", [2, 0, 1])] {
+            let params = order.map(|local| params[local].as_str()).join(", ");
+            self.line(&format!("action {name}({params}) {{"));
+            for set in all {
+                if self.chance(75) {
+                    self.line(set);
+                }
+            }
+            if self.chance(30) {
+                self.stmts(1, 2, Place::Action);
+            }
+            self.line("}");
+        }
+        for (local, width) in widths.into_iter().enumerate() {
+            self.vars.push(Lvalue { text: format!("g{local}"), width, signed: false });
+        }
+        for table in ["t7", "t8"] {
+            let others = [
+                "NoAction;",
+                "give_too; NoAction;",
+                "give_turned; NoAction;",
+                "give_too; give_turned;",
+                "set_v;",
+                "",
+            ];
+            let (key, others) = (self.expr(3, false), others[self.pick(others.len())]);
+            let profile = if self.chance(25) { "implementation = action_profile(16);" } else { "" };
+            self.line(&format!("table {table} {{ key = {{ {key} : exact @name(\"k\"); }} actions = {{ give; {others} }} {profile} }}"));
+        }
     }
 
     /// Tables that hold what the test puts there.

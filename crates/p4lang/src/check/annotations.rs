@@ -6,7 +6,10 @@ use crate::ast::{
     Annotation, AnnotationBody, BinaryOp, Block, Decl, DeclKind, Expr, ExprKind, Name, Param, Program,
     PropertyKind, Stmt, StmtKind, TypeKind, TypeSource, UnaryOp,
 };
+use num_traits::ToPrimitive;
+
 use crate::diag::Diagnostic;
+use crate::hir::{ExprKind as Value, Type};
 use crate::source::Span;
 
 /// Those that take no arguments.
@@ -28,17 +31,11 @@ const BARE: [&str; 12] = [
 const STRING: [&str; 3] = ["deprecated", "name", "noWarn"];
 
 pub(super) fn check(program: &Program, diagnostics: &mut Vec<Diagnostic>) {
-    let constants = program.decls.iter().filter_map(|d| match &d.kind {
-        DeclKind::Const { name, .. } => Some(name.name.clone()),
-        _ => None,
-    });
-    let mut checker = Checker { constants: constants.collect(), diagnostics };
+    let mut checker = Checker { diagnostics };
     program.decls.iter().for_each(|d| checker.decl(d));
 }
 
 struct Checker<'a> {
-    /// Names of the constants that structured annotations may mention.
-    constants: HashSet<Name>,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
 
@@ -162,10 +159,10 @@ impl Checker<'_> {
 
     fn one(&mut self, annotation: &Annotation) {
         match &annotation.body {
-            AnnotationBody::List(items) => items.iter().for_each(|e| self.value(e)),
+            AnnotationBody::List(_) => {}
             AnnotationBody::KeyValue(pairs) => {
                 let mut seen = HashSet::new();
-                for (key, value) in pairs {
+                for (key, _) in pairs {
                     if !seen.insert(&key.name) {
                         self.error(
                             key.span,
@@ -173,30 +170,12 @@ impl Checker<'_> {
                             "give each key once",
                         );
                     }
-                    self.value(value);
                 }
             }
             AnnotationBody::None => self.free(annotation, "", &[]),
             AnnotationBody::Free { text, exprs } => {
                 self.free(annotation, text.trim(), exprs.as_deref().unwrap_or_default());
             }
-        }
-    }
-
-    /// A value in a structured annotation (section 20.1): an `int`, a string or a Boolean.
-    fn value(&mut self, e: &Expr) {
-        let good = match &e.kind {
-            ExprKind::Int { width: None, .. } | ExprKind::Str(_) | ExprKind::Bool(_) => true,
-            ExprKind::Name(path) => self.constants.contains(&path.ident.name),
-            ExprKind::Unary { .. } | ExprKind::Binary { .. } | ExprKind::Ternary { .. } => true,
-            _ => false,
-        };
-        if !good {
-            self.error(
-                e.span,
-                "a structured annotation holds numbers without a width, strings and Booleans".into(),
-                "write anything else in parentheses: `@annotation(...)`",
-            );
         }
     }
 
@@ -237,6 +216,53 @@ impl Checker<'_> {
                 "the type is `string` or `bit<W>`, with a number for W",
             );
         }
+    }
+}
+
+impl super::Checker {
+    /// The annotations of one element, with values for the expressions of structured ones (section 20.1).
+    pub(super) fn annotations(&mut self, list: &[Annotation]) -> Vec<Annotation> {
+        let mut out = list.to_vec();
+        for annotation in &mut out {
+            match &mut annotation.body {
+                AnnotationBody::List(items) => items.iter_mut().for_each(|e| self.annotation_value(e)),
+                AnnotationBody::KeyValue(pairs) => {
+                    pairs.iter_mut().for_each(|(_, e)| self.annotation_value(e))
+                }
+                AnnotationBody::None | AnnotationBody::Free { .. } => {}
+            }
+        }
+        out
+    }
+
+    /// Puts its value in place of an expression: an `int`, a string or a Boolean.
+    fn annotation_value(&mut self, e: &mut Expr) {
+        let value = self.expr(e, None);
+        let (message, help) = match (&value.ty, value.kind) {
+            (Type::Int, Value::Int(value)) if value.to_i64().is_some() => {
+                e.kind = ExprKind::Int { value, width: None, signed: false };
+                return;
+            }
+            (Type::Bool, Value::Bool(value)) => {
+                e.kind = ExprKind::Bool(value);
+                return;
+            }
+            (Type::String, Value::Str(text)) => {
+                e.kind = ExprKind::Str(text);
+                return;
+            }
+            // Reported.
+            (Type::Unknown, _) => return,
+            (Type::Int, Value::Int(_)) => (
+                "a number in a structured annotation has at most 64 bits with its sign, as in P4Info",
+                "write it as a string",
+            ),
+            _ => (
+                "a structured annotation holds numbers without a width, strings and Booleans, known at compile time",
+                "write anything else in parentheses: `@annotation(...)`",
+            ),
+        };
+        self.error("annotation", e.span, message).help = Some(help.into());
     }
 }
 

@@ -106,28 +106,7 @@ impl Checker {
                 None
             }
             _ => {
-                // Names of parameters left both open: the argument types decide.
-                let fits: Vec<DefId> = fitting
-                    .iter()
-                    .copied()
-                    .filter(|id| {
-                        let kept = self.diagnostics.len();
-                        let found = self
-                            .signature(*id)
-                            .and_then(|s| {
-                                self.arguments(&s.type_params, &s.params, &[], args, &Subst::new(), span)
-                            })
-                            .is_some_and(|(_, values)| {
-                                values.iter().flatten().all(|v| v.ty != Type::Unknown)
-                            })
-                            && self.diagnostics.len() == kept;
-                        self.forget(kept);
-                        found
-                    })
-                    .collect();
-                if let [only] = fits[..] {
-                    return Some(only);
-                }
+                // By the specification, the types of arguments decide nothing.
                 self.error("bad-call", span, format!("this call of `{}` is ambiguous", name.name)).help =
                     Some("name the arguments".into());
                 None

@@ -121,7 +121,7 @@ impl Checker {
                 let id = self.define(
                     name.name.clone(),
                     name.span,
-                    decl.annotations.clone(),
+                    &decl.annotations,
                     DefKind::Variable { ty: Type::Unknown, init: None },
                 );
                 self.declare(name, id);
@@ -137,9 +137,13 @@ impl Checker {
             .help =
                 Some("pass the constructor call to the package, or instantiate it where it is used".into());
         }
+        if place != Place::Top && matches!(full, Type::Package(..)) {
+            self.error("wrong-place", decl.span, "a package cannot be instantiated in a control or parser")
+                .help = Some("instantiate it at top level".into());
+        }
         let methods = self.instance_methods(&full, name, body);
         let kind = DefKind::Instance(InstanceDef { ty: full, value, body: methods });
-        let id = self.define(name.name.clone(), name.span, decl.annotations.clone(), kind);
+        let id = self.define(name.name.clone(), name.span, &decl.annotations, kind);
         self.declare(name, id);
         if place == Place::Top && &*name.name == "main" {
             if let DefKind::Instance(InstanceDef { ty: Type::Extern(..), .. }) = self.def(id).kind {

@@ -129,7 +129,7 @@ impl Checker {
     }
 
     pub(super) fn named(&mut self, name: &Ident, decl: &ast::Decl, kind: DefKind) -> DefId {
-        let id = self.define(name.name.clone(), name.span, decl.annotations.clone(), kind);
+        let id = self.define(name.name.clone(), name.span, &decl.annotations, kind);
         self.declare(name, id);
         id
     }
@@ -175,7 +175,7 @@ impl Checker {
                 });
                 let optional = p.annotations.iter().any(|a| &*a.name.name == "optional");
                 let kind = DefKind::Param(ParamDef { direction: p.direction, ty, default, optional });
-                let id = self.define(p.name.name.clone(), p.name.span, p.annotations.clone(), kind);
+                let id = self.define(p.name.name.clone(), p.name.span, &p.annotations, kind);
                 self.declare(&p.name, id);
                 id
             })
@@ -238,7 +238,7 @@ impl Checker {
                 let made = c.define(
                     method.proto.name.name.clone(),
                     method.proto.name.span,
-                    annotations,
+                    &annotations,
                     DefKind::ExternFn(signature),
                 );
                 if method.proto.return_type.is_none() {
@@ -254,6 +254,16 @@ impl Checker {
         Some(id)
     }
 
+    /// Numbers without a width and strings exist only at compile time: `what`, a function or a method, returns none.
+    pub(super) fn result_rule(&mut self, what: &str, proto: &ast::Prototype) {
+        if let Some(given) = &proto.return_type
+            && matches!(given.kind, ast::TypeKind::Int | ast::TypeKind::String)
+        {
+            let message = format!("a {what} cannot return a value that exists only at compile time");
+            self.error("bad-type", given.span, message).help = Some("return a type with a width".into());
+        }
+    }
+
     fn function_decl(&mut self, decl: &ast::Decl, function: &ast::Function) -> Option<DefId> {
         let name = &function.proto.name;
         self.declaring.push(name.name.clone());
@@ -261,6 +271,7 @@ impl Checker {
         let loops = std::mem::take(&mut self.loops);
         let def = self.scoped(|c| {
             let signature = c.prototype(Owner::Function, &function.proto);
+            c.result_rule("function", &function.proto);
             let outer = c.returns.replace(signature.returns.clone());
             let body = c.block(&function.body);
             c.returns = outer;

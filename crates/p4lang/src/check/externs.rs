@@ -21,20 +21,13 @@ impl Checker {
                     .related
                     .push((first, "first declared here".into()));
             }
-            if let Some(returns) = &proto.return_type {
-                if proto.name.name == name.name {
-                    self.error("bad-method", returns.span, "a constructor has no return type").help =
-                        Some("remove it, or give the method another name".into());
-                }
-                if matches!(returns.kind, ast::TypeKind::Int | ast::TypeKind::String) {
-                    self.error(
-                        "bad-method",
-                        returns.span,
-                        "a method cannot return a value that exists only at compile time",
-                    )
-                    .help = Some("return a type with a width".into());
-                }
+            if let Some(returns) = &proto.return_type
+                && proto.name.name == name.name
+            {
+                self.error("bad-method", returns.span, "a constructor has no return type").help =
+                    Some("remove it, or give the method another name".into());
             }
+            self.result_rule("method", proto);
             let own = proto.return_type.iter().chain(proto.params.iter().map(|p| &p.ty));
             if let Some(span) = own.into_iter().find_map(|t| type_rules::names(t, &name.name)) {
                 let message = format!("a method of `{}` cannot mention the extern itself", name.name);

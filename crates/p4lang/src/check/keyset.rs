@@ -3,7 +3,7 @@
 use super::scope::Entry;
 use super::{Checker, consts, walk};
 use crate::ast;
-use crate::hir::{Callee, DefKind, Expr, ExprKind, Keyset, KeysetElem, Type};
+use crate::hir::{Callee, DefId, DefKind, Expr, ExprKind, Keyset, KeysetElem, Type};
 
 /// A call, except of `isValid`.
 fn is_call(e: &Expr) -> bool {
@@ -14,6 +14,10 @@ impl Checker {
     /// A keyset against the types of its keys. `select`: value sets and run-time values may stand in it.
     pub(super) fn keyset(&mut self, e: &ast::Expr, types: &[Type], select: bool) -> Option<Keyset> {
         let span = e.span;
+        if let Some(set) = self.value_set_named(e) {
+            let elem = self.value_set_elem(e, set, types, select)?;
+            return Some(Keyset { elems: vec![elem], span });
+        }
         let elems = match &e.kind {
             ast::ExprKind::Default | ast::ExprKind::DontCare if types.len() != 1 => vec![KeysetElem::Any],
             ast::ExprKind::List { items, .. } if types.len() > 1 || items.len() != 1 => {
@@ -28,12 +32,6 @@ impl Checker {
                 let elems: Option<Vec<_>> =
                     items.iter().zip(types).map(|(item, ty)| self.keyset_elem(item, ty, select)).collect();
                 elems?
-            }
-            ast::ExprKind::Name(path)
-                if types.len() > 1
-                    && matches!(self.find(path), Some(Entry::Defs(ids)) if matches!(self.def(ids[0]).kind, DefKind::ValueSet { .. })) =>
-            {
-                vec![self.keyset_elem(e, &Type::Unknown, select)?]
             }
             _ if types.len() != 1 => {
                 self.error("bad-keyset", span, format!("expected {} keys, found 1", types.len())).help =
@@ -50,6 +48,9 @@ impl Checker {
     }
 
     fn keyset_elem(&mut self, e: &ast::Expr, ty: &Type, select: bool) -> Option<KeysetElem> {
+        if let Some(set) = self.value_set_named(e) {
+            return self.value_set_elem(e, set, std::slice::from_ref(ty), select);
+        }
         let value = |c: &mut Self, e: &ast::Expr| {
             let v = c.expr_as(e, ty);
             if v.ty == Type::Unknown && *ty != Type::Unknown {
@@ -117,29 +118,65 @@ impl Checker {
                 }
                 Some(KeysetElem::Range(lo, hi))
             }
-            ast::ExprKind::Name(path) => {
-                if let Some(Entry::Defs(ids)) = self.find(path)
-                    && matches!(self.def(ids[0]).kind, DefKind::ValueSet { .. })
-                {
-                    if !select {
-                        self.error("bad-keyset", e.span, "a value set cannot stand in a table's entries");
-                        return None;
-                    }
-                    if let DefKind::ValueSet { ty: held, .. } = &self.def(ids[0]).kind
-                        && matches!((held, ty), (Type::Bits { .. }, Type::Bits { .. }))
-                        && held != ty
-                    {
-                        let (held, key) = (self.show(held), self.show(ty));
-                        let message = format!("the value set holds `{held}`, the key is a `{key}`");
-                        self.error("type-mismatch", e.span, message).help =
-                            Some("declare the value set with the type of the key".into());
-                        return None;
-                    }
-                    return Some(KeysetElem::ValueSet(ids[0]));
-                }
-                Some(KeysetElem::Value(value(self, e)?))
-            }
             _ => Some(KeysetElem::Value(value(self, e)?)),
+        }
+    }
+
+    /// The value set that an expression names, and what it holds.
+    fn value_set_named(&self, e: &ast::Expr) -> Option<(DefId, Type)> {
+        let ast::ExprKind::Name(path) = &e.kind else { return None };
+        let Some(Entry::Defs(ids)) = self.find(path) else { return None };
+        match &self.def(ids[0]).kind {
+            DefKind::ValueSet { ty, .. } => Some((ids[0], ty.clone())),
+            _ => None,
+        }
+    }
+
+    /// A value set, and what it holds, in the place of all of `keys`: it holds as many numbers, with their widths.
+    fn value_set_elem(
+        &mut self,
+        e: &ast::Expr,
+        (id, held): (DefId, Type),
+        keys: &[Type],
+        select: bool,
+    ) -> Option<KeysetElem> {
+        if !select {
+            self.error("bad-keyset", e.span, "a value set cannot stand in a table's entries");
+            return None;
+        }
+        let (mut parts, mut wanted) = (Vec::new(), Vec::new());
+        self.scalars(&held, &mut parts);
+        keys.iter().for_each(|key| self.scalars(key, &mut wanted));
+        let unknown = parts.iter().chain(&wanted).any(|ty| *ty == Type::Unknown);
+        if !unknown && parts.len() != wanted.len() {
+            let message =
+                format!("the value set holds {} values, there are {} keys", parts.len(), wanted.len());
+            self.error("bad-keyset", e.span, message).help =
+                Some("declare the value set of a struct or tuple with a field for each key".into());
+            return None;
+        }
+        let differs = |(held, key): &(&Type, &Type)| {
+            matches!((held, key), (Type::Bits { .. }, Type::Bits { .. })) && held != key
+        };
+        if let Some((held, key)) = parts.iter().zip(&wanted).find(differs) {
+            let (held, key) = (self.show(held), self.show(key));
+            let message = format!("the value set holds `{held}`, the key is a `{key}`");
+            self.error("type-mismatch", e.span, message).help =
+                Some("declare the value set with the type of the key".into());
+            return None;
+        }
+        Some(KeysetElem::ValueSet(id))
+    }
+
+    /// The types of the scalars that a value of a struct or tuple consists of, in order.
+    fn scalars(&self, ty: &Type, out: &mut Vec<Type>) {
+        match ty {
+            Type::Tuple(items) => items.iter().for_each(|item| self.scalars(item, out)),
+            Type::Struct(..) => match self.fields(ty) {
+                Some(fields) => fields.iter().for_each(|(_, field)| self.scalars(field, out)),
+                None => out.push(Type::Unknown),
+            },
+            _ => out.push(ty.clone()),
         }
     }
 

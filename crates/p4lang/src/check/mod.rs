@@ -119,6 +119,7 @@ pub fn check(program: &ast::Program, budget: &Rc<Budget>) -> (Option<Hir>, Vec<D
     if let (Some(span), Some(resource)) = (checker.spent_at, budget.exhausted()) {
         checker.diagnostics.push(budget.report("too-large", resource, span));
     }
+    checker.main_rule();
     control_names::check(&checker.hir, &mut checker.diagnostics);
     flow::check(&checker.hir, &mut checker.diagnostics);
     let failed = checker.diagnostics.iter().any(|d| d.severity == Severity::Error);
@@ -129,6 +130,19 @@ pub fn check(program: &ast::Program, budget: &Rc<Budget>) -> (Option<Hir>, Vec<D
 }
 
 impl Checker {
+    /// What is called `main` at top level is an instance of a package (section 13, 19.1).
+    fn main_rule(&mut self) {
+        let Some(scope::Entry::Defs(ids)) = self.scopes[0].names.get("main") else { return };
+        let def = self.def(ids[0]);
+        // An instance that could not be made is a variable without a type.
+        if matches!(def.kind, DefKind::Instance(_) | DefKind::Variable { .. }) {
+            return;
+        }
+        let span = def.span;
+        self.error("bad-main", span, "`main` must be an instance of a package").help =
+            Some("give this another name".into());
+    }
+
     fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> &mut Diagnostic {
         self.report(Diagnostic::error(code, span, message))
     }
@@ -158,17 +172,8 @@ impl Checker {
         self.errors > MAX_ERRORS
     }
 
-    /// Forgets what was reported since there were `kept` diagnostics.
-    fn forget(&mut self, kept: usize) {
-        for diagnostic in self.diagnostics.drain(kept..) {
-            match diagnostic.severity {
-                Severity::Error => self.errors -= 1,
-                Severity::Warning => self.warnings -= 1,
-            }
-        }
-    }
-
-    fn define(&mut self, name: Name, span: Span, annotations: Vec<ast::Annotation>, kind: DefKind) -> DefId {
+    fn define(&mut self, name: Name, span: Span, annotations: &[ast::Annotation], kind: DefKind) -> DefId {
+        let annotations = self.annotations(annotations);
         self.hir.defs.push(Def { name, span, annotations, parent: self.parent, kind });
         DefId(self.hir.defs.len() as u32 - 1)
     }

@@ -126,7 +126,7 @@ impl Checker {
             };
             State {
                 name: state.name.name.clone(),
-                annotations: state.annotations.clone(),
+                annotations: c.annotations(&state.annotations),
                 span: state.name.span,
                 body,
                 transition,

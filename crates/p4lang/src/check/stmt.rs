@@ -14,7 +14,7 @@ impl Checker {
     pub(super) fn block(&mut self, block: &ast::Block) -> Block {
         self.scoped(|c| Block {
             stmts: c.stmts(&block.stmts),
-            annotations: block.annotations.clone(),
+            annotations: c.annotations(&block.annotations),
             span: block.span,
         })
     }
@@ -67,7 +67,8 @@ impl Checker {
                 StmtKind::If { cond, then, otherwise }
             }
             S::Switch { on, cases } => self.switch(on, cases, span)?,
-            S::For { init, cond, update, body, .. } => self.scoped(|c| {
+            S::For { annotations, init, cond, update, body } => self.scoped(|c| {
+                c.annotations(annotations);
                 let init = c.stmts(init);
                 let cond = c.condition(cond);
                 let update = c.stmts(update);
@@ -76,7 +77,10 @@ impl Checker {
                 c.loops -= 1;
                 StmtKind::For { init, cond, update, body }
             }),
-            S::ForIn { ty, name, over, body, .. } => return self.for_in(ty.as_ref(), name, over, body),
+            S::ForIn { annotations, ty, name, over, body } => {
+                self.annotations(annotations);
+                return self.for_in(ty.as_ref(), name, over, body);
+            }
             S::Break | S::Continue => {
                 if self.loops == 0 {
                     self.error("wrong-place", span, "there is no loop around this to leave or continue");
@@ -176,12 +180,8 @@ impl Checker {
         self.scoped(|c| {
             let var = |c: &mut Self, ty: Type| match &declared {
                 Some(_) => {
-                    let id = c.define(
-                        name.name.clone(),
-                        name.span,
-                        Vec::new(),
-                        DefKind::Variable { ty, init: None },
-                    );
+                    let id =
+                        c.define(name.name.clone(), name.span, &[], DefKind::Variable { ty, init: None });
                     c.declare(name, id);
                     Some(id)
                 }
@@ -245,6 +245,16 @@ impl Checker {
                     return None;
                 }
             };
+            if let Some(ty) = &known
+                && *ty != element
+                && !matches!((ty, &element), (Type::Unknown, _) | (_, Type::Unknown | Type::Int))
+            {
+                let (shown, of) = (c.show(ty), c.show(&element));
+                let message = format!("the loop variable is a `{shown}`, the elements are `{of}`");
+                c.error("type-mismatch", over.span, message).help =
+                    Some("declare the variable with the elements' type".into());
+                return None;
+            }
             let ty = known.unwrap_or(element);
             let var = var(c, ty)?;
             c.loops += 1;
@@ -434,12 +444,7 @@ impl Checker {
             }
         }
         let init = init.map(|e| self.expr_as(e, &ty));
-        let id = self.define(
-            name.name.clone(),
-            name.span,
-            decl.annotations.clone(),
-            DefKind::Variable { ty, init },
-        );
+        let id = self.define(name.name.clone(), name.span, &decl.annotations, DefKind::Variable { ty, init });
         self.declare(name, id);
         Some(id)
     }
@@ -469,8 +474,7 @@ impl Checker {
                 format!("the value of `{}` is not known at compile time", name.name),
             );
         }
-        let id =
-            self.define(name.name.clone(), name.span, decl.annotations.clone(), DefKind::Const { ty, value });
+        let id = self.define(name.name.clone(), name.span, &decl.annotations, DefKind::Const { ty, value });
         self.declare(name, id);
         Some(id)
     }

@@ -6,7 +6,7 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use super::scope::Entry;
-use super::{Checker, consts};
+use super::{Checker, consts, walk};
 use crate::ast::{self, Direction, PropertyKind};
 use crate::hir::{
     DefId, DefKind, EntryAction, Expr, ExprKind, TableAction, TableDef, TableEntry, TableKey, TableProperty,
@@ -69,19 +69,22 @@ impl Checker {
             );
         }
         for property in &table.properties {
+            let annotations = self.annotations(&property.annotations);
             match &property.kind {
                 PropertyKind::Entries(entries) => {
                     def.const_entries = property.is_const;
                     self.entries(&mut def, entries, property.is_const);
                 }
-                PropertyKind::Other { name, value } => self.property(&mut def, property, name, value),
+                PropertyKind::Other { name, value } => {
+                    self.property(&mut def, property, annotations, name, value);
+                }
                 _ => {}
             }
         }
         let id = self.define(
             table.name.name.clone(),
             table.name.span,
-            decl.annotations.clone(),
+            &decl.annotations,
             DefKind::Table(Box::new(def)),
         );
         self.declare(&table.name, id);
@@ -92,6 +95,7 @@ impl Checker {
         &mut self,
         def: &mut TableDef,
         property: &ast::Property,
+        annotations: Vec<ast::Annotation>,
         name: &ast::Ident,
         value: &ast::Expr,
     ) {
@@ -156,7 +160,7 @@ impl Checker {
                 let value = self.expr(value, None);
                 def.properties.push(TableProperty {
                     name: name.name.clone(),
-                    annotations: property.annotations.clone(),
+                    annotations,
                     value,
                     span: name.span,
                 });
@@ -192,8 +196,14 @@ impl Checker {
         if expr.ty == Type::Unknown {
             return None;
         }
+        if let Some(applied) = walk::find(&expr, &|e| matches!(e.kind, ExprKind::TableHit { .. })) {
+            self.error("bad-table", applied.span, "a table cannot be applied in another's key").help =
+                Some("apply it before, and keep the result in a variable".into());
+            return None;
+        }
         self.key_name_rule(key, &expr);
-        Some(TableKey { expr, match_kind: kind, annotations: key.annotations.clone(), span: key.expr.span })
+        let annotations = self.annotations(&key.annotations);
+        Some(TableKey { expr, match_kind: kind, annotations, span: key.expr.span })
     }
 
     fn find_action(&mut self, path: &ast::Path) -> Option<DefId> {
@@ -275,7 +285,8 @@ impl Checker {
             }
             bound[at] = Some(value);
         }
-        Some(TableAction { action, bound, annotations: written.annotations.clone(), span: written.span })
+        let annotations = self.annotations(&written.annotations);
+        Some(TableAction { action, bound, annotations, span: written.span })
     }
 
     /// The action of an entry or the default action: one of the table's, with all its control-plane arguments.
@@ -405,7 +416,7 @@ impl Checker {
                 action,
                 priority,
                 is_const: all_const || entry.is_const,
-                annotations: entry.annotations.clone(),
+                annotations: self.annotations(&entry.annotations),
                 span: entry.span,
             });
         }

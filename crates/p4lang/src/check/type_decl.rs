@@ -38,7 +38,7 @@ impl Checker {
                 fields.push(FieldDef {
                     name: field.name.name.clone(),
                     ty,
-                    annotations: field.annotations.clone(),
+                    annotations: c.annotations(&field.annotations),
                     span: field.name.span,
                 });
             }
@@ -101,7 +101,8 @@ impl Checker {
         });
         let mut out: Vec<(ast::Name, Option<BigInt>)> = Vec::new();
         let mut names: HashSet<&ast::Name> = HashSet::new();
-        for (member, value, _) in members {
+        for (member, value, annotations) in members {
+            self.annotations(annotations);
             if !names.insert(&member.name) {
                 self.error("duplicate", member.span, format!("member `{}` is declared twice", member.name));
                 continue;

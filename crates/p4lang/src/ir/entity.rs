@@ -6,6 +6,57 @@ use num_bigint::BigUint;
 use super::{ActionId, Block, Expr, Place, ProfileId, VarId};
 use crate::source::Span;
 
+/// An annotation, for the control plane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Annotation {
+    /// As written: `@brief("...")`.
+    Free(String),
+    /// `@name[...]` (P4_16 section 20.1).
+    Structured { name: String, body: StructuredBody },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StructuredBody {
+    List(Vec<AnnotationValue>),
+    Pairs(Vec<(String, AnnotationValue)>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AnnotationValue {
+    Int(i64),
+    String(String),
+    Bool(bool),
+}
+
+impl Annotation {
+    /// What stands between the parentheses, if this is a free annotation that begins with `name` and a parenthesis:
+    /// `@brief(`.
+    pub fn inside(&self, name: &str) -> Option<&str> {
+        match self {
+            Annotation::Free(text) => Some(text.strip_prefix(name)?.strip_suffix(')')?.trim()),
+            Annotation::Structured { .. } => None,
+        }
+    }
+
+    /// Bytes, about.
+    pub fn weight(&self) -> usize {
+        const EACH: usize = 64;
+        let value = |value: &AnnotationValue| match value {
+            AnnotationValue::String(text) => EACH + text.len(),
+            AnnotationValue::Int(_) | AnnotationValue::Bool(_) => EACH,
+        };
+        EACH + match self {
+            Annotation::Free(text) => text.len(),
+            Annotation::Structured { name, body: StructuredBody::List(items) } => {
+                name.len() + items.iter().map(value).sum::<usize>()
+            }
+            Annotation::Structured { name, body: StructuredBody::Pairs(pairs) } => {
+                name.len() + pairs.iter().map(|(key, e)| key.len() + value(e)).sum::<usize>()
+            }
+        }
+    }
+}
+
 /// Identity of an object in the control plane.
 #[derive(Debug, Clone, Default)]
 pub struct Info {
@@ -15,8 +66,8 @@ pub struct Info {
     pub id: Option<u32>,
     /// `@hidden`: left out of P4Info.
     pub hidden: bool,
-    /// Each as written, `@brief("...")`, but for `@name`, `@id` and `@hidden`.
-    pub annotations: Vec<String>,
+    /// But for `@name`, `@id` and `@hidden`.
+    pub annotations: Vec<Annotation>,
     pub span: Span,
 }
 
@@ -55,7 +106,7 @@ pub struct Key {
     pub name: String,
     pub expr: Expr,
     pub kind: MatchKind,
-    pub annotations: Vec<String>,
+    pub annotations: Vec<Annotation>,
     /// Name of the `type` (new type) of the key, if it has one.
     pub type_name: Option<String>,
     /// Bits of its values in the control plane before translation; 0 where they are names (`error`).
@@ -78,7 +129,7 @@ pub struct TableAction {
     pub action: ActionId,
     pub default_only: bool,
     pub table_only: bool,
-    pub annotations: Vec<String>,
+    pub annotations: Vec<Annotation>,
 }
 
 /// An action and its action data.
@@ -97,7 +148,7 @@ pub struct Entry {
     pub priority: Option<u32>,
     pub action: ActionCall,
     pub is_const: bool,
-    pub annotations: Vec<String>,
+    pub annotations: Vec<Annotation>,
 }
 
 /// What one key of one entry matches.
@@ -133,7 +184,7 @@ pub struct Action {
 pub struct ActionParam {
     pub name: String,
     pub var: VarId,
-    pub annotations: Vec<String>,
+    pub annotations: Vec<Annotation>,
     pub type_name: Option<String>,
     /// As [`Key::shown_width`]; 0 for an enum without a representation.
     pub shown_width: u32,
@@ -151,8 +202,8 @@ pub struct ActionProfile {
 impl ActionProfile {
     /// What stands between the parentheses of an annotation, `name` being its beginning with the parenthesis.
     fn annotation(&self, name: &str) -> Option<&str> {
-        let found = self.info.annotations.iter().find_map(|a| a.strip_prefix(name)?.strip_suffix(')'));
-        found.map(|text| text.trim().trim_matches('"'))
+        let found = self.info.annotations.iter().find_map(|a| a.inside(name));
+        found.map(|text| text.trim_matches('"'))
     }
 
     /// Whether the program says that a group's size is the sum of its members' weights, which holds as well if it says
@@ -262,7 +313,7 @@ pub struct ValueSet {
 pub struct FieldInfo {
     /// From `@id`.
     pub id: Option<u32>,
-    pub annotations: Vec<String>,
+    pub annotations: Vec<Annotation>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -286,7 +337,7 @@ pub struct ControllerHeader {
 pub struct ControllerField {
     pub name: String,
     pub width: u32,
-    pub annotations: Vec<String>,
+    pub annotations: Vec<Annotation>,
     pub type_name: Option<String>,
     pub id: Option<u32>,
 }
@@ -302,7 +353,7 @@ pub enum P4Type {
     NewType {
         name: String,
         original: DataType,
-        annotations: Vec<String>,
+        annotations: Vec<Annotation>,
         translation: Option<Translation>,
     },
     Struct {

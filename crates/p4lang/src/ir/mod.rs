@@ -109,7 +109,7 @@ pub struct Program {
     /// For P4Info's type_info.
     pub p4_types: Vec<P4Type>,
     /// Package-level annotations on `main`, for pkg_info.
-    pub package_annotations: Vec<String>,
+    pub package_annotations: Vec<Annotation>,
 }
 
 /// What `main` is made of, in the words of its architecture.

@@ -1,6 +1,6 @@
 //! What only the control plane sees of a program: headers of its packets, and types that P4Info names.
 
-use super::{Lowerer, id_annotation, written};
+use super::{Lowerer, id_annotation};
 use crate::ast::{Annotation, AnnotationBody, ExprKind as Ast};
 use crate::hir::{DefId, DefKind, FieldDef, Type};
 use crate::ir;
@@ -58,7 +58,7 @@ impl Lowerer<'_> {
         out.push(ir::ControllerField {
             name,
             width: self.scalar_width(ty).unwrap_or(0),
-            annotations: written(&field.annotations, self.sources),
+            annotations: self.written(&field.annotations),
             type_name: self.control_type(ty),
             id: id_annotation(&field.annotations),
         });
@@ -181,7 +181,7 @@ impl Lowerer<'_> {
                 ir::P4Type::NewType {
                     name,
                     original: self.data_type(ty),
-                    annotations: written(&others, self.sources),
+                    annotations: self.written(&others),
                     translation: translation.and_then(|a| translated(&a.body)),
                 }
             }

@@ -89,7 +89,7 @@ impl Lowerer<'_> {
                 priority: prioritised.then_some(number),
                 action,
                 is_const: entry.is_const,
-                annotations: super::written(&entry.annotations, self.sources),
+                annotations: self.written(&entry.annotations),
             });
         }
         if !prioritised {

@@ -27,6 +27,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use num_bigint::BigInt;
+use num_traits::ToPrimitive;
 
 use crate::ast::{Annotation, AnnotationBody};
 use crate::check::{Subst, consts, substitute};
@@ -350,15 +351,46 @@ impl<'a> Lowerer<'a> {
 
     /// All but the name.
     fn described(&self, annotations: &[Annotation], span: Span) -> ir::Info {
-        let annotated = annotations.iter().map(|a| (a.span.end - a.span.start) as usize + 64).sum();
-        self.budget.bytes(annotated);
         ir::Info {
             name: String::new(),
             id: id_annotation(annotations),
             hidden: annotations.iter().any(|a| &*a.name.name == "hidden"),
-            annotations: written(annotations, self.sources),
+            annotations: self.written(annotations),
             span,
         }
+    }
+
+    /// Annotations, but for those that [`ir::Info`] has fields for.
+    fn written(&self, annotations: &[Annotation]) -> Vec<ir::Annotation> {
+        let mut out = Vec::new();
+        for annotation in annotations {
+            let name = &*annotation.name.name;
+            let made = match &annotation.body {
+                AnnotationBody::None | AnnotationBody::Free { .. }
+                    if matches!(name, "name" | "id" | "hidden" | "__abstract") =>
+                {
+                    continue;
+                }
+                AnnotationBody::None => ir::Annotation::Free(format!("@{name}")),
+                AnnotationBody::Free { text, .. } => ir::Annotation::Free(format!("@{name}({text})")),
+                AnnotationBody::List(items) => ir::Annotation::Structured {
+                    name: name.to_owned(),
+                    body: ir::StructuredBody::List(items.iter().filter_map(annotation_value).collect()),
+                },
+                AnnotationBody::KeyValue(pairs) => {
+                    let pairs = pairs.iter();
+                    let pairs =
+                        pairs.filter_map(|(key, e)| Some((key.name.to_string(), annotation_value(e)?)));
+                    ir::Annotation::Structured {
+                        name: name.to_owned(),
+                        body: ir::StructuredBody::Pairs(pairs.collect()),
+                    }
+                }
+            };
+            self.budget.bytes(made.weight());
+            out.push(made);
+        }
+        out
     }
 
     /// A name below the instances around; one that starts with a dot is complete.
@@ -402,17 +434,14 @@ fn id_annotation(annotations: &[Annotation]) -> Option<u32> {
     })
 }
 
-/// Annotations as written, but for those that [`ir::Info`] has fields for.
-fn written(annotations: &[Annotation], sources: &SourceMap) -> Vec<String> {
-    annotations
-        .iter()
-        .filter(|a| !matches!(&*a.name.name, "name" | "id" | "hidden" | "__abstract"))
-        .map(|a| match &a.body {
-            AnnotationBody::None => format!("@{}", a.name.name),
-            AnnotationBody::Free { text, .. } => format!("@{}({text})", a.name.name),
-            AnnotationBody::List(_) | AnnotationBody::KeyValue(_) => sources.text(a.span).to_owned(),
-        })
-        .collect()
+/// A value in a structured annotation, which the checker has put in place of the expression.
+fn annotation_value(e: &crate::ast::Expr) -> Option<ir::AnnotationValue> {
+    match &e.kind {
+        crate::ast::ExprKind::Int { value, .. } => value.to_i64().map(ir::AnnotationValue::Int),
+        crate::ast::ExprKind::Str(text) => Some(ir::AnnotationValue::String(text.clone())),
+        crate::ast::ExprKind::Bool(value) => Some(ir::AnnotationValue::Bool(*value)),
+        _ => None,
+    }
 }
 
 fn has_annotation(annotations: &[Annotation], name: &str) -> bool {

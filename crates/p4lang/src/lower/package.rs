@@ -64,7 +64,7 @@ fn nothing_to_run(code: &'static str, span: Span, message: impl Into<String>) ->
 impl Lowerer<'_> {
     /// Lowers the program's `main`.
     pub(super) fn package(&mut self, main: Main<'_>) -> Lowered<()> {
-        self.program.package_annotations = super::written(&main.def.annotations, self.sources);
+        self.program.package_annotations = self.written(&main.def.annotations);
         let mut blocks = Vec::new();
         for (arg, role) in main.instance.value.args.iter().zip(self.arch.roles()) {
             match arg {

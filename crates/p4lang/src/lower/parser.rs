@@ -286,7 +286,7 @@ impl Lowerer<'_> {
                         field.annotations.iter().filter(|a| &*a.name.name != "match").cloned().collect();
                     described.push(ir::FieldInfo {
                         id: super::id_annotation(&field.annotations),
-                        annotations: super::written(&rest, self.sources),
+                        annotations: self.written(&rest),
                     });
                     let kind = field.annotations.iter().find(|a| &*a.name.name == "match").and_then(|a| {
                         match &a.body {

@@ -7,7 +7,7 @@ use num_traits::ToPrimitive;
 use super::architecture::KeyUse;
 use super::expr::Value;
 use super::store::{Life, Store};
-use super::{Binding, Flow, Lowered, Lowerer, build, has_annotation, written};
+use super::{Binding, Flow, Lowered, Lowerer, build, has_annotation};
 use crate::ast::Direction;
 use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, TableDef, TableProperty, Type};
 use crate::ir::{self, ActionId, Place, Stmt, TableId};
@@ -52,10 +52,7 @@ impl Lowerer<'_> {
             return self.fail("unsupported", def.span, "this is not a table");
         };
         self.bounded(def.span)?;
-        let annotated =
-            table.keys.iter().map(|k| &k.annotations).chain(table.actions.iter().map(|a| &a.annotations));
-        let annotated: usize = annotated.flatten().map(|a| (a.span.end - a.span.start) as usize + 64).sum();
-        self.budget.bytes(annotated + 64 * (table.keys.len() + table.actions.len() + table.entries.len()));
+        self.budget.bytes(64 * (table.keys.len() + table.actions.len() + table.entries.len()));
         let info = self.info(def);
         let size = match &table.size {
             Some(size) => match self.const_int(size)?.to_u64() {
@@ -92,7 +89,7 @@ impl Lowerer<'_> {
                 action: lowered,
                 default_only: has_annotation(&action.annotations, "defaultonly"),
                 table_only: has_annotation(&action.annotations, "tableonly"),
-                annotations: written(&action.annotations, self.sources),
+                annotations: self.written(&action.annotations),
             });
         }
         match &table.default_action {
@@ -111,7 +108,7 @@ impl Lowerer<'_> {
                             action,
                             default_only: true,
                             table_only: false,
-                            annotations: vec!["@defaultonly".into()],
+                            annotations: vec![ir::Annotation::Free("@defaultonly".into())],
                         });
                         out.actions.len() - 1
                     }
@@ -121,8 +118,32 @@ impl Lowerer<'_> {
         }
         self.entries(table, &mut out)?;
         self.properties(table, &mut out)?;
+        self.selector_rule(&out)?;
         self.program.tables.push(out);
         Ok(TableId(self.program.tables.len() as u32 - 1))
+    }
+
+    /// Tables that share an action selector hash the same fields, as the reference switch needs: there the fields are the
+    /// selector's. Fields that are computed before the table is applied are not compared.
+    fn selector_rule(&mut self, table: &ir::Table) -> Lowered<()> {
+        let Some(profile) = table.implementation else { return Ok(()) };
+        self.budget.work(self.program.tables.len());
+        let shares = |other: &&ir::Table| other.implementation == Some(profile);
+        let Some(other) = self.program.tables.iter().find(shares) else { return Ok(()) };
+        let plain = table.prelude.is_empty() && other.prelude.is_empty();
+        if self.program[profile].selector.is_none() || !plain || table.selector == other.selector {
+            return Ok(());
+        }
+        let message = format!(
+            "`{}` and `{}` share an action selector and have different `selector` keys",
+            other.info.name, table.info.name
+        );
+        self.fail_help(
+            "bad-table",
+            table.info.span,
+            message,
+            "give each its own action selector, or the same keys",
+        )
     }
 
     fn no_action(&mut self, span: Span) -> Lowered<ActionId> {
@@ -182,7 +203,7 @@ impl Lowerer<'_> {
                 name,
                 expr,
                 kind,
-                annotations: written(&key.annotations, self.sources),
+                annotations: self.written(&key.annotations),
                 type_name,
                 shown_width: self.shown_width(&ty),
                 id: super::id_annotation(&key.annotations),
@@ -294,7 +315,7 @@ impl Lowerer<'_> {
                 let before = params.len();
                 control_params(&store, &name, &mut params, l);
                 if let Some(only) = params.get_mut(before) {
-                    only.annotations = written(&l.def(*param).annotations, l.sources);
+                    only.annotations = l.written(&l.def(*param).annotations);
                     only.id = super::id_annotation(&l.def(*param).annotations);
                     only.type_name = l.control_type(&ty);
                     only.shown_width = l.shown_width(&ty);

@@ -7,7 +7,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use num_bigint::BigUint;
 
-use crate::ir::{ActionParam, CounterUnit, DataType, Info, MatchKind, MeterUnit, P4Type, Program, Table};
+use crate::ir::{
+    ActionParam, Annotation, AnnotationValue, CounterUnit, DataType, Info, MatchKind, MeterUnit, P4Type,
+    Program, StructuredBody, Table,
+};
 use ids::{Ids, Kind, aliases, part_ids};
 use text::Text;
 
@@ -103,23 +106,23 @@ fn meter_unit(unit: MeterUnit) -> &'static str {
     }
 }
 
-/// Annotations as they stand; those that P4Info has a field for go there.
-fn annotations(out: &mut Text, list: &[String]) {
+/// Free annotations that P4Info has fields for.
+const WITH_FIELDS: [&str; 5] =
+    ["@brief(", "@description(", "@max_group_size(", "@selector_size_semantics(", "@max_member_weight("];
+
+/// Annotations; those that P4Info has a field for go there.
+fn annotations(out: &mut Text, list: &[Annotation]) {
     for annotation in list {
-        if ![
-            "@brief(",
-            "@description(",
-            "@max_group_size(",
-            "@selector_size_semantics(",
-            "@max_member_weight(",
-        ]
-        .iter()
-        .any(|own| annotation.starts_with(own))
-        {
-            out.string("annotations", annotation);
+        match annotation {
+            Annotation::Free(text) if !WITH_FIELDS.iter().any(|own| text.starts_with(own)) => {
+                out.string("annotations", text);
+            }
+            Annotation::Free(_) => {}
+            Annotation::Structured { name, body } => structured(out, name, body),
         }
     }
-    let [brief, description] = ["@brief(", "@description("].map(|name| quoted(list, name));
+    let [brief, description] = ["@brief(", "@description("]
+        .map(|name| list.iter().find_map(|a| a.inside(name)).map(|text| text.trim_matches('"')));
     if brief.is_some() || description.is_some() {
         out.message("doc", |out| {
             if let Some(text) = brief {
@@ -132,13 +135,30 @@ fn annotations(out: &mut Text, list: &[String]) {
     }
 }
 
-/// What stands between the parentheses of an annotation, `name` being its beginning with the parenthesis.
-fn inside<'a>(list: &'a [String], name: &str) -> Option<&'a str> {
-    list.iter().find_map(|a| a.strip_prefix(name)?.strip_suffix(')')).map(str::trim)
-}
-
-fn quoted<'a>(list: &'a [String], name: &str) -> Option<&'a str> {
-    inside(list, name).map(|text| text.trim_matches('"'))
+/// `@name[...]`; an empty one has no body.
+fn structured(out: &mut Text, name: &str, body: &StructuredBody) {
+    let value = |out: &mut Text, value: &AnnotationValue| match value {
+        AnnotationValue::Int(value) => out.field("int64_value", value),
+        AnnotationValue::String(text) => out.string("string_value", text),
+        AnnotationValue::Bool(value) => out.field("bool_value", value),
+    };
+    out.message("structured_annotations", |out| {
+        out.string("name", name);
+        match body {
+            StructuredBody::List(items) if items.is_empty() => {}
+            StructuredBody::List(items) => out.message("expression_list", |out| {
+                items.iter().for_each(|item| out.message("expressions", |out| value(out, item)));
+            }),
+            StructuredBody::Pairs(pairs) => out.message("kv_pair_list", |out| {
+                for (key, item) in pairs {
+                    out.message("kv_pairs", |out| {
+                        out.string("key", key);
+                        out.message("value", |out| value(out, item));
+                    });
+                }
+            }),
+        }
+    });
 }
 
 fn type_name(out: &mut Text, field: &str, name: Option<&String>) {
@@ -214,9 +234,17 @@ impl Writer<'_> {
         let mut given: Vec<(String, String)> = Vec::new();
         let mut rest = Vec::new();
         for annotation in list {
-            match annotation.strip_prefix("@pkginfo(").and_then(|a| a.strip_suffix(')')) {
+            match annotation.inside("@pkginfo(") {
                 Some(pairs) => given.extend(key_values(pairs)),
                 None => rest.push(annotation.clone()),
+            }
+            if let Annotation::Structured { name, body: StructuredBody::Pairs(pairs) } = annotation
+                && name == "pkginfo"
+            {
+                given.extend(pairs.iter().filter_map(|(key, value)| match value {
+                    AnnotationValue::String(text) => Some((key.clone(), text.clone())),
+                    AnnotationValue::Int(_) | AnnotationValue::Bool(_) => None,
+                }));
             }
         }
         let get = |key: &str| given.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
@@ -418,7 +446,8 @@ impl Writer<'_> {
         let program = self.program;
         for header in &program.controller_headers {
             let mut info = header.info.clone();
-            info.annotations.push(format!("@controller_header(\"{}\")", header.direction));
+            let text = format!("@controller_header(\"{}\")", header.direction);
+            info.annotations.push(Annotation::Free(text));
             let id = self.ids.get(Kind::ControllerHeader, &header.info.name);
             self.out.message("controller_packet_metadata", |out| {
                 out.message("preamble", |out| {

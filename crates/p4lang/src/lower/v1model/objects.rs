@@ -71,7 +71,7 @@ impl Lowerer<'_> {
                 let max_group_size = info
                     .annotations
                     .iter()
-                    .find_map(|a| a.strip_prefix("@max_group_size(")?.strip_suffix(')')?.trim().parse().ok())
+                    .find_map(|a| a.inside("@max_group_size(")?.parse().ok())
                     .unwrap_or(0);
                 let selector = Some(ir::Selector { algorithm, output_width: width as u32, max_group_size });
                 self.program.profiles.push(ir::ActionProfile { info, size, selector });

@@ -57,8 +57,27 @@ impl Lowerer<'_> {
         Ok(true)
     }
 
-    /// Keys that feed a selector need one.
+    /// Keys that feed a selector need one; of lpm keys there is one at most; a direct counter or meter is of one table.
     pub(super) fn v1_table(&mut self, out: &mut ir::Table) {
+        if out.keys.iter().filter(|key| key.kind == ir::MatchKind::Lpm).count() > 1 {
+            let message = format!("table `{}` has several lpm keys", out.info.name);
+            let help = "which prefix is the longest could not be said; make all but one ternary";
+            self.diagnostics.push(Diagnostic::error("bad-table", out.info.span, message).help(help));
+        }
+        let counter = |table: &ir::Table| table.direct_counter.as_ref().map(|one| one.info.name.clone());
+        let meter = |table: &ir::Table| table.direct_meter.as_ref().map(|one| one.info.name.clone());
+        for (what, of) in [("counter", &counter as &dyn Fn(&ir::Table) -> _), ("meter", &meter)] {
+            let Some(name) = of(out) else { continue };
+            let Some(first) = self.program.tables.iter().find(|table| of(table).as_ref() == Some(&name))
+            else {
+                continue;
+            };
+            let message = format!("the direct {what} `{name}` is of another table already");
+            let mut diagnostic = Diagnostic::error("bad-table", out.info.span, message)
+                .help(format!("declare a direct {what} for each table"));
+            diagnostic.related.push((first.info.span, "its table".into()));
+            self.diagnostics.push(diagnostic);
+        }
         if !out.selector.is_empty() && out.implementation.is_none_or(|p| self.program[p].selector.is_none()) {
             let message =
                 format!("table `{}` has no action selector; its `selector` keys do nothing", out.info.name);
