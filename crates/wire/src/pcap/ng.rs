@@ -12,6 +12,8 @@ const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// No block that matters is longer; others are skipped whatever their length.
 const MAX_BLOCK: u32 = MAX_PACKET + 65_536;
+/// Interfaces of a section, at most: old packets' blocks have 16 bits for the number of theirs.
+const MOST_INTERFACES: usize = 1 << 16;
 
 #[derive(Clone, Copy)]
 struct Interface {
@@ -102,6 +104,10 @@ impl Ng {
                 return Ok(None);
             }
             if kind == INTERFACE {
+                if self.interfaces.len() >= MOST_INTERFACES {
+                    source.damaged(format!("a section describes more than {MOST_INTERFACES} interfaces"));
+                    return Ok(None);
+                }
                 if !self.interface() {
                     source.damaged("the description of an interface is too short".into());
                     return Ok(None);

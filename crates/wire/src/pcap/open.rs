@@ -12,7 +12,7 @@ use super::source::Source;
 
 /// Of what tells how a file is packed, and of packed data.
 const BUFFER: usize = 1 << 16;
-/// Files of so many bytes or more are read ahead.
+/// Compressed files of so many bytes or more are read ahead. To read one that is not costs less than to hand it over.
 const AHEAD: u64 = 1 << 20;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -76,5 +76,5 @@ pub(super) fn open(path: &Path) -> Result<Source> {
     } else {
         Box::new(raw)
     };
-    Ok(Source::new(file, path.to_owned(), compressed, ahead))
+    Ok(Source::new(file, path.to_owned(), compressed, ahead && compressed))
 }

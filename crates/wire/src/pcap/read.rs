@@ -173,14 +173,18 @@ mod tests {
         file
     }
 
+    fn packed(whole: &[u8]) -> Vec<u8> {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(whole).unwrap();
+        packed.finish().unwrap()
+    }
+
     #[test]
-    fn a_large_file_is_read_ahead_as_it_is() {
+    fn a_large_file_is_read_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let (packets, path) = (packets(), folder.path().join("a.pcap"));
         let whole = file(&packets);
-        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        packed.write_all(&whole).unwrap();
-        for bytes in [&whole, &packed.finish().unwrap()] {
+        for bytes in [&whole, &packed(&whole)] {
             assert!(bytes.len() > 1 << 20);
             write(&path, bytes).unwrap();
             let mut reader = Reader::open(&path).unwrap();
@@ -199,8 +203,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (packets, path) = (packets(), folder.path().join("a.pcap"));
         let whole = file(&packets);
-        for (left, why) in [(whole.len() - 1, "within a packet"), (whole.len() - 2_000_000, "within")] {
-            write(&path, &whole[..left]).unwrap();
+        let packed = packed(&whole);
+        for (bytes, why) in [
+            (&whole[..whole.len() - 1], "within a packet"),
+            (&whole[..whole.len() - 2_000_000], "within"),
+            (&packed[..packed.len() / 2], "its compressed data ends early or is damaged"),
+        ] {
+            write(&path, bytes).unwrap();
             let mut reader = Reader::open(&path).unwrap();
             let mut count = 0;
             while let Some((_, found)) = reader.next_here().unwrap() {
@@ -210,7 +219,33 @@ mod tests {
             assert!(count < packets.len() && reader.cut().is_some_and(|cut| cut.contains(why)), "{count}");
         }
         // Whoever leaves early leaves the thread nothing to do.
-        write(&path, &whole).unwrap();
+        write(&path, &packed).unwrap();
         drop(Reader::open(&path).unwrap());
+    }
+
+    #[test]
+    fn a_section_has_so_many_interfaces_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pcapng");
+        let block = |kind: u32, body: &[u8]| {
+            let length = (12 + body.len() as u32).to_le_bytes();
+            [&kind.to_le_bytes(), &length, body, &length].concat()
+        };
+        let section =
+            block(0x0a0d_0d0a, &[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
+        let interface = block(1, &[1, 0, 0, 0, 0, 0, 0, 0]);
+        let packet =
+            block(6, &[[255, 255, 0, 0], [0; 4], [0; 4], [4, 0, 0, 0], [4, 0, 0, 0], [1; 4]].concat());
+        let read = |interfaces: usize| {
+            write(&path, [section.clone(), interface.repeat(interfaces), packet.clone()].concat()).unwrap();
+            let mut reader = Reader::open(&path).unwrap();
+            let found = reader.next_here().unwrap().map(|(_, bytes)| bytes.to_vec());
+            (found, reader.cut().map(str::to_owned))
+        };
+        assert_eq!(read(1 << 16), (Some(vec![1; 4]), None));
+        assert_eq!(
+            read((1 << 16) + 1),
+            (None, Some("a section describes more than 65536 interfaces".to_owned()))
+        );
     }
 }
