@@ -26,7 +26,8 @@ use crate::threaded::Threaded;
 pub struct Wired {
     /// Dropped before the port: an interface that has no NAPI any more cannot be told.
     pub threaded: Option<Threaded>,
-    pub port: Box<dyn Port>,
+    /// None while its interface is gone: what is to go out by it is refused.
+    pub port: Option<Box<dyn Port>>,
     pub host: NodeId,
     /// Frames that are to go out.
     pub going: Vec<Box<Written>>,
@@ -34,8 +35,6 @@ pub struct Wired {
     pub errors: u32,
     /// What was counted there before its interface was opened again.
     pub before: Counts,
-    /// Its interface is gone: what is to go out by it is refused.
-    pub lost: bool,
 }
 
 /// A port whose interface is gone is in error for ever; one whose interface has gone down, once.
@@ -110,11 +109,14 @@ impl Driver {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        let watched = ports.iter().enumerate().map(|(index, p)| (p.port.fd(), index as u64));
-        let own = [(timer.as_fd(), TIMER), (shared.bell.as_fd(), BELL)];
-        for (fd, number) in watched.chain(own) {
-            epoll::add(&epoll, fd, EventData::new_u64(number), EventFlags::IN)?;
+        let add = |fd, number| epoll::add(&epoll, fd, EventData::new_u64(number), EventFlags::IN);
+        for (index, wired) in ports.iter().enumerate() {
+            if let Some(port) = &wired.port {
+                add(port.fd(), index as u64)?;
+            }
         }
+        add(timer.as_fd(), TIMER)?;
+        add(shared.bell.as_fd(), BELL)?;
         let mut of_node = Vec::new();
         for (index, port) in ports.iter().enumerate() {
             let node = port.host.index();
@@ -182,18 +184,20 @@ impl Driver {
     fn exchange(&mut self) -> io::Result<()> {
         for exchange in self.shared.take_exchanges() {
             let wired = &mut self.ports[exchange.number];
-            // It may be out already.
-            let _ = epoll::delete(&self.epoll, wired.port.fd());
-            let Some(Opened { port, status, threaded }) = exchange.opened else {
-                wired.lost = true;
-                continue;
-            };
-            wired.before = wired.before.plus(wired.port.counts());
-            wired.port = port;
-            wired.threaded = threaded;
-            (wired.lost, wired.errors) = (false, 0);
+            if let Some(mut port) = wired.port.take() {
+                // It may be out already.
+                let _ = epoll::delete(&self.epoll, port.fd());
+                wired.before = wired.before.plus(port.counts());
+                // What has its name now is another interface, or will be.
+                if let Some(threaded) = wired.threaded.take() {
+                    threaded.leave();
+                }
+            }
+            let Some(Opened { port, status, threaded }) = exchange.opened else { continue };
             let number = EventData::new_u64(exchange.number as u64);
-            epoll::add(&self.epoll, wired.port.fd(), number, EventFlags::IN)?;
+            epoll::add(&self.epoll, port.fd(), number, EventFlags::IN)?;
+            wired.errors = 0;
+            (wired.port, wired.threaded) = (Some(port), threaded);
             self.shared.state.lock().ports[exchange.number] = status;
         }
         Ok(())
@@ -226,14 +230,15 @@ impl Driver {
                 BELL => self.shared.bell.as_fd(),
                 _ => {
                     let wired = &mut self.ports[number as usize];
-                    let came = wired.port.receive();
+                    let Some(port) = &mut wired.port else { continue };
+                    let came = port.receive();
                     for index in 0..came {
-                        self.arrivals.push((wired.port.frame(index).0, number as u32, index as u32));
+                        self.arrivals.push((port.frame(index).0, number as u32, index as u32));
                     }
                     let error = flags.intersects(EventFlags::ERR | EventFlags::HUP);
                     wired.errors = if error && came == 0 { wired.errors + 1 } else { 0 };
                     if wired.errors > MAX_ERRORS {
-                        epoll::delete(&self.epoll, wired.port.fd())?;
+                        epoll::delete(&self.epoll, port.fd())?;
                     }
                     continue;
                 }
@@ -281,7 +286,9 @@ impl Driver {
         for (at, port, index) in self.arrivals.drain(..) {
             let wired = &self.ports[port as usize];
             pending |= network.run_through(shared.clock.at(at)).unwrap_or(false);
-            network.inject(wired.host, wired.port.frame(index as usize).1);
+            if let Some(port) = &wired.port {
+                network.inject(wired.host, port.frame(index as usize).1);
+            }
         }
         let began = monotonic();
         pending |= network.run_through(shared.clock.at(began + self.lead)).unwrap_or(false);
@@ -314,10 +321,9 @@ impl Driver {
         }
         for wired in &mut self.ports {
             if !wired.going.is_empty() {
-                if wired.lost {
-                    wired.before.refused += wired.going.len() as u64;
-                } else {
-                    wired.port.send(&wired.going);
+                match &mut wired.port {
+                    Some(port) => port.send(&wired.going),
+                    None => wired.before.refused += wired.going.len() as u64,
                 }
                 self.spent.append(&mut wired.going);
             }
@@ -349,9 +355,12 @@ impl Driver {
     fn publish(&mut self) {
         let mut state = self.shared.state.lock();
         for (status, wired) in state.ports.iter_mut().zip(&mut self.ports) {
-            status.counts = wired.before.plus(wired.port.counts());
-            status.mtu = wired.port.interface().mtu();
-            status.up = !wired.lost && wired.port.interface().is_up();
+            (status.counts, status.up) = (wired.before, false);
+            if let Some(port) = &mut wired.port {
+                status.counts = wired.before.plus(port.counts());
+                status.mtu = port.interface().mtu();
+                status.up = port.interface().is_up();
+            }
         }
         state.lateness = self.lateness.clone();
         state.wakeups = self.wakeups;

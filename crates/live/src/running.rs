@@ -49,13 +49,12 @@ impl Live {
             ports.push(status);
             watched.push(Watched::new(wiring.clone(), port.interface().index)?);
             wired.push(Wired {
-                port,
+                port: Some(port),
                 threaded,
                 host: wiring.host,
                 going: Vec::new(),
                 errors: 0,
                 before: Counts::default(),
-                lost: false,
             });
         }
         let failed = |e: io::Error| Failure(format!("the thread of a live network: {}", plain(&e)));

@@ -32,6 +32,11 @@ impl Threaded {
         })?;
         Ok(Threaded { name: name.to_owned(), netns: netns.map(Path::to_owned), before })
     }
+
+    /// Forgets it as it is: the interface is gone, or has another name.
+    pub fn leave(self) {
+        std::mem::forget(self);
+    }
 }
 
 impl Drop for Threaded {
