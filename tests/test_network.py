@@ -101,6 +101,26 @@ def test_a_link_changes_while_it_runs() -> None:
         assert len(net.changes) == 2
 
 
+def test_goodput_is_between_a_flows_own_samples() -> None:
+    """A flow that had finished has no row; the others are measured between their own samples."""
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    net.link(a, b, rate="10 Mbit/s", delay="5 ms")
+    net.tcp(a, b, size="300 kB")
+    net.tcp(a, b)
+    net.tcp(a, b, start="2.95 s")
+    net.tcp(a, b, size="20 kB", start="0.95 s")
+    net.record("100 ms")
+    result = net.run("3 s")
+    assert result.goodput_mbps()["flow"].to_list() == [0, 1, 2, 3]
+    rates = dict(result.goodput_mbps(1.0).iter_rows())
+    assert rates.keys() == {1, 2, 3}
+    assert rates[1] == pytest.approx(9.56, rel=0.02)
+    assert math.isnan(rates[2])
+    # From 1.0 to 1.2 s, the first sample after its end.
+    assert rates[3] == pytest.approx(20_000 * 8e-6 / 0.2)
+
+
 def test_udp_arrives_at_its_rate() -> None:
     net, a, b = pair()
     net.udp(a, b, rate="12 Mbit/s", payload=1472, stop="2 s")
@@ -179,6 +199,10 @@ def test_faults_on_a_wire() -> None:
         ),
         (lambda net, a, b: net.tcp(a, net.host("c")), "flow 0: there is no way from a to c; add a link"),
         (lambda net, a, b: net.record("0 s"), "the period of recording is 0"),
+        (
+            lambda net, a, b: [net.record(period) for period in ("100 ms", "100 ms", "10 ms")],
+            "this network is recorded every 100 ms already, and not every 10 ms; give the same period",
+        ),
         (
             lambda net, a, b: net.links[0].set("1 s", direction="up"),
             "a direction is both, forward or reverse",
@@ -358,12 +382,31 @@ def test_a_switch_needs_a_program(tmp_path: Path) -> None:
         Network().switch("s", wrong)
 
 
+def _record(**given: object) -> str:
+    return json.dumps({"experiment": "a.b", "parameters": {}, "rows": [], **given})
+
+
 @pytest.mark.parametrize(
     ("record", "why"),
     [
         ("", "run.json is not JSON: Expecting value"),
         ("[]", "run.json is not a JSON object"),
         ("{}", "run.json has no experiment, parameters, rows"),
+        (f'{{"rows": {"1" * 5000}}}', "run.json is not JSON: Exceeds the limit"),
+        (_record(rows=5), "run.json: rows has the wrong type"),
+        (_record(parameters=5), "run.json: parameters has the wrong type"),
+        (_record(versions=5), "run.json: versions has the wrong type"),
+        (_record(seeds=["1"]), "run.json: seeds has a value of the wrong type"),
+        (_record(warnings=[1]), "run.json: warnings has a value of the wrong type"),
+        (_record(live_profile=5), "run.json: live_profile has the wrong type"),
+        (_record(), "run.json has no rows"),
+        (
+            _record(experiment="sweep of a.b", rows=[{"case": "a", "seed": 1}]),
+            "run.json is a sweep's and has no landscape",
+        ),
+        (_record(rows=[{"case": "a"}]), "run.json: rows.0. has no seed of the right type"),
+        (_record(rows=[{"case": "../..", "seed": 1}]), "run.json: rows.0.: case '../..' is no name"),
+        (_record(claims=[{"holds": True}]), "run.json: claims.0. has no statement of the right type"),
     ],
 )
 def test_a_record_that_is_none(tmp_path: Path, record: str, why: str) -> None:
@@ -651,22 +694,3 @@ def test_cubic_goes_by_the_kernels_ticks() -> None:
     assert not run(250).equals(run(1000))
     with pytest.raises(TidegateError, match=r"0 is not the kernel.s ticks_per_second .*from 1 to 10000"):
         run(0)
-
-
-@pytest.mark.parametrize(
-    ("asked", "later"), [({"aqm": "codel"}, False), ({"mark_above": 20}, False), ({"mark_above": 20}, True)]
-)
-def test_only_its_program_manages_a_p4_switch_s_queues(asked: dict[str, Any], later: bool) -> None:
-    example = Path(__file__).parent.parent / "examples" / "p4" / "ipv4_router" / "ipv4_router.p4"
-    net = Network()
-    a, switch, b = net.host("a"), net.switch("s", example), net.host("b")
-    net.link(a, switch, rate="1 Gbit/s", delay="1 ms")
-
-    def build_and_run() -> None:
-        link = net.link(switch, b, rate="1 Gbit/s", delay="1 ms", **({} if later else asked))
-        if later:
-            link.set("1 ms", **asked)
-        net.run("2 ms")
-
-    with pytest.raises(TidegateError, match=r"the P4 switch s are managed by its program; leave `\w+` out"):
-        build_and_run()

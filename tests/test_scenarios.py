@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import math
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tidegate import TidegateError, scenarios
 from tidegate.network import Network
 from tidegate.scenarios import SCENARIOS, SCHEMES, traces
+from tidegate.systems.reference.experiments import scenarios as drawing
 
 
 @pytest.mark.parametrize(
@@ -28,6 +33,17 @@ def test_what_is_no_trace(data: bytes, said: str) -> None:
     with pytest.raises(TidegateError) as refused:
         traces.parse(data, "t")
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_scenario_alone_has_a_figure(name: str) -> None:
+    """`wan`, `satellite` and `wifi` have no short transfers, so a panel has no value."""
+    short = 2.0 if any(flow.size for flow in SCENARIOS[name].flows) else math.nan
+    row = {"scenario": name, "scheme": "fifo", "of_capacity": 0.9, "queue_ms_mean": 3.0, "short_ms": short}
+    run = SimpleNamespace(seed=1, rows=[row])
+    figure = drawing._draw((name,), ("fifo",), [run])  # type: ignore[list-item]
+    figure.savefig(io.BytesIO())
+    assert figure.axes[2].get_yscale() == ("linear" if math.isnan(short) else "log")
 
 
 def test_budgets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -88,6 +104,25 @@ def test_capacities() -> None:
     assert capacity_mbps(SCENARIOS["wan"]) == 200
     # The trace has 6 s; 5 to 15 s is its last second, the whole, and three seconds.
     assert 20 < capacity_mbps(SCENARIOS["wifi"]) < 35
+
+
+@pytest.mark.parametrize("scheme", ["fifo", "fq_codel"])
+def test_short_transfers_count_with_all_bytes(scheme: str) -> None:
+    """They start after the warm-up. Most of one comes between two samples in the data centre, the more the sooner it ends."""
+    from tidegate.scenarios.build import _brought, measure
+
+    one, queue = SCENARIOS["datacenter"], SCHEMES[scheme]
+    result = scenarios.network(one, queue).run(one.duration)
+    is_short = result.flows["label"].str.starts_with("short")
+    short = result.flows.filter(is_short)
+    without = replace(result, flows=result.flows.filter(~is_short))
+    brought = _brought(result, 0.03, 0.1) - _brought(without, 0.03, 0.1)
+    assert brought == short["bytes_received"].sum() >= 398_000
+    # From the end of a transfer on, it brings nothing.
+    last = short["finish_s"].max()
+    assert isinstance(last, float)
+    assert _brought(result, last + 0.001, 0.1) == _brought(without, last + 0.001, 0.1)
+    assert measure(one, queue, result)["short_unfinished"] == short["finish_s"].null_count()
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from same_results import ROUTER, digest_tables, route
 from tidegate import TidegateError
 from tidegate.cli import carrying
 from tidegate.control import Controller, SwitchApi
-from tidegate.experiments import plan, running
+from tidegate.experiments import folder, plan, running
 from tidegate.network import Network, Switch
 from tidegate.results import TABLES, Result
 from tidegate.topologies import leaf_spine
@@ -179,3 +179,12 @@ def test_what_all_runs_warn_of_is_said_once() -> None:
     runs = [plan.Run("a", seed, [], {}, ("all do", f"of {seed}")) for seed in (1, 2)]
     assert running.warnings(runs) == ["all 2 runs: all do", "a, seed 1: of 1", "a, seed 2: of 2"]
     assert running.warnings(runs[:1]) == ["a, seed 1: all do", "a, seed 1: of 1"]
+
+
+def test_what_all_runs_warn_of_stays_with_each_when_it_goes_on() -> None:
+    runs = [
+        plan.Run("a", seed, [{"case": "a", "seed": seed}], {}, ("all do", f"of {seed}")) for seed in (1, 2)
+    ]
+    rows = [row for run in runs for row in run.rows or []]
+    record = {"rows": rows, "warnings": running.warnings(runs)}
+    assert [one.warnings for one in folder.complete(record)] == [("all do", "of 1"), ("all do", "of 2")]

@@ -58,6 +58,22 @@ def test_a_leaf_spine_splits_flows_over_its_spines() -> None:
     assert sum(1 for packets in over if packets > 0) >= 2
 
 
+def test_each_stage_of_a_clos_splits_flows_anew() -> None:
+    net = Network()
+    made = clos(net, hosts_per_tor=8, aggregations_per_pod=4, cores=4)
+    half = len(made.hosts) // 2
+    for source, target in zip(made.hosts[:half], made.hosts[half:], strict=True):
+        for _ in range(8):
+            net.udp(source, target, rate="10 Mbit/s", stop="10 ms")
+    queues = net.run("20 ms").queues.filter(pl.col("number") == 0)
+    for stage, expected in {"tor\\d+ -> agg": 6 * 4, "agg\\d+ -> core": 8 * 4, "core. -> agg": 4 * 8}.items():
+        over = queues.filter(pl.col("queue").str.contains(f"^{stage}"))["packets"]
+        used = over.filter(over > 0)
+        # Half of the pods send, and half receive.
+        assert len(used) == expected, stage
+        assert max(used) < 4 * min(used), stage
+
+
 @pytest.mark.slow
 def test_the_clos_of_the_comparison_with_others() -> None:
     net = Network()

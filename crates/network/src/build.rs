@@ -6,9 +6,9 @@ use crate::flows::TCP_HEADERS;
 use crate::network::{Action, Kind, Network};
 use crate::node::{LAST_PORT, NO_HOST, Node, NodeId, Ways};
 use crate::port::{Link, Port, PortId};
-use crate::routes::towards;
+use crate::routes::{spread_at, towards};
 use transport::udp;
-use units::Time;
+use units::{Bytes, Time};
 
 impl Network {
     pub fn host(&mut self, name: &str) -> NodeId {
@@ -200,6 +200,12 @@ impl Network {
                 }
             }
         }
+        for node in &self.nodes {
+            for port in &node.ports {
+                let port = &mut self.ports[*port as usize];
+                port.spread = if node.host == NO_HOST { spread_at(port.to) } else { 0 };
+            }
+        }
         for (number, kind) in self.kinds.iter().enumerate() {
             let (from, to, longest) = match kind {
                 Kind::Tcp(plan) => {
@@ -232,6 +238,20 @@ fn check_queue(names: &str, from: &Node, link: &Link) -> Result<(), BuildError> 
     }
 }
 
+const DAY_S: u64 = 86_400;
+/// Times have 64 bits of picoseconds, which are 213 days: what is added to the present has to leave room.
+const LONGEST_DAYS: u64 = 30;
+const LONGEST: Time = Time::from_secs(LONGEST_DAYS * DAY_S);
+
+/// How long a link takes to send a full queue and the packet behind it; an unlimited queue counts as one packet.
+fn longest_wait(link: &Link) -> Time {
+    let packet = u64::from(link.mtu) + u64::from(link.framing);
+    let by_packets = link.limit.packets.map(|most| most.saturating_mul(packet));
+    let by_bytes = link.limit.bytes.map(Bytes::get);
+    let held = by_packets.into_iter().chain(by_bytes).min().unwrap_or(0);
+    link.rate.time_for(Bytes::new(held.saturating_add(packet)))
+}
+
 fn check_link(names: &str, link: &Link) -> Result<(), BuildError> {
     if link.rate.is_zero() {
         return refuse(format!("{names} has the rate 0; give it a rate above 0"));
@@ -248,6 +268,16 @@ fn check_link(names: &str, link: &Link) -> Result<(), BuildError> {
     }
     if link.limit.packets == Some(0) || link.limit.bytes.is_some_and(|b| b.is_zero()) {
         return refuse(format!("{names} has a queue that holds nothing; give it room for a packet"));
+    }
+    let empties = longest_wait(link);
+    if empties > LONGEST {
+        return refuse(format!(
+            "{names} takes {:.0} days to send what its queue holds, and {LONGEST_DAYS} are the most; give it a higher rate or a smaller queue",
+            empties.as_secs_f64() / DAY_S as f64
+        ));
+    }
+    if [link.delay, link.jitter, link.reorder_by].into_iter().any(|time| time > LONGEST) {
+        return refuse(format!("{names} has a delay of more than {LONGEST_DAYS} days; give a shorter one"));
     }
     if link.aqm.is_some() && link.mark_above.is_some() {
         return refuse(format!(

@@ -33,6 +33,7 @@ impl Event {
             Event::Free(id) => (6, id),
             Event::Generate(id) => (7, id),
         };
+        debug_assert!(id <= MAX_ID);
         kind << 24 | u64::from(id)
     }
 

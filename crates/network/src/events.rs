@@ -16,6 +16,9 @@ use crate::wheel::Wheel;
 /// Entries that are made from one look at the length of slots to the next.
 const LOOK: u64 = 1 << 14;
 
+/// Half of the numbers that entries can have: more events than that are numbered anew.
+pub(crate) const MOST_MADE: u64 = 1 << (u64::BITS - ORDER_SHIFT - 1);
+
 /// Slots are not longer than 2^this picoseconds: a second.
 const MOST_SHIFT: u32 = 40;
 
@@ -142,6 +145,25 @@ impl Events {
         }
         *self = Events { made: self.made, ..Events::default() };
         all
+    }
+
+    /// Keeps numbers far below the highest that an entry can have. Not while parts and ports have numbers of their own.
+    #[inline]
+    pub fn keep_numbers_low(&mut self) {
+        if self.made >= MOST_MADE {
+            self.number_anew();
+        }
+    }
+
+    /// Gives what waits the first numbers, in its order.
+    #[cold]
+    fn number_anew(&mut self) {
+        let waiting = self.take_all();
+        self.made = 0;
+        for entry in waiting {
+            let entry = self.entry(time(entry), Event::unpack(entry as u64));
+            self.put(entry);
+        }
     }
 
     /// Puts in an entry that was taken out, here or in another part.
@@ -359,6 +381,9 @@ mod tests {
                 if push {
                     both.push(now + later / 3);
                 }
+                if random % 11 == 0 {
+                    both.events.number_anew();
+                }
                 if random % 5 == 0 {
                     // What is next is looked at, and then something comes before it.
                     both.events.first();
@@ -399,6 +424,20 @@ mod tests {
         assert!(far > 4 * heap, "{far} {heap}");
         while both.step(|_| None).is_some() {}
         assert_eq!(both.events.far.len(), 0);
+    }
+
+    /// More events than numbers that an entry can have: a switch between real interfaces makes them within days.
+    #[test]
+    fn numbers_begin_anew() {
+        let mut both = Both::default();
+        both.events.have_made(MOST_MADE - 100);
+        (0..50).for_each(|at| both.push(at / 10));
+        for _ in 0..500 {
+            both.step(|at| Some(at + 7));
+            both.events.keep_numbers_low();
+        }
+        assert!(both.events.made() < 1000);
+        while both.step(|_| None).is_some() {}
     }
 
     #[test]

@@ -54,6 +54,14 @@ impl Network {
             let (least, most) = (MSS.start(), MSS.end());
             return refuse(format!("flow {number} has an MSS of {mss} bytes; give {least} to {most}"));
         }
+        // Half of a buffer is window at first, and may become a quarter when segments are short: two segments must fit.
+        if let Some(end) = ends.into_iter().find(|end| end.receive_buffer_max.get() < 8 * u64::from(end.mss))
+        {
+            let (most, least) = (end.receive_buffer_max.get(), 8 * u64::from(end.mss));
+            return refuse(format!(
+                "flow {number} has a receive buffer of at most {most} bytes; give it at least eight segments, {least} bytes"
+            ));
+        }
         if ends.iter().any(|end| end.initial_cwnd == 0) {
             return refuse(format!("flow {number} has an initial window of 0 packets; give it at least 1"));
         }
@@ -103,6 +111,7 @@ impl Network {
     }
 
     pub(crate) fn plan(&mut self, at: Time, action: Action) {
+        assert!(self.actions.len() < MAX_ID as usize, "more than {MAX_ID} actions are planned");
         self.actions.push(action);
         self.events.push(at.as_ps().max(self.now), Event::Action(self.actions.len() as u32 - 1));
     }

@@ -14,6 +14,7 @@ use crate::node::NO_HOST;
 use crate::parts::draws;
 use crate::pool::{PacketId, Slot};
 use crate::port::{NO_CAPTURE, Taken};
+use crate::routes::choice;
 
 /// The host that a packet's IPv4 destination belongs to; [`NO_HOST`] for what is not an IPv4 packet or of no host.
 #[inline]
@@ -22,9 +23,9 @@ pub(crate) fn target(written: &Written) -> u32 {
 }
 
 impl Network {
-    /// A packet has come to a node.
+    /// A packet has come to a node; `spread` is that of the port that sent it.
     #[inline]
-    pub(crate) fn deliver(&mut self, to: u32, to_port: u32, id: PacketId) {
+    pub(crate) fn deliver(&mut self, to: u32, to_port: u32, spread: u32, id: PacketId) {
         let node = &self.nodes[to as usize];
         if node.host == NO_HOST {
             if node.switch != NO_HOST {
@@ -46,7 +47,7 @@ impl Network {
                     Packet::Udp(_) => self.sources[slot.endpoint as usize].hash,
                     Packet::Bytes(written) => written.as_ref().map_or(0, |written| written.hash()),
                 };
-                self.ways[(ways.first + hash % ways.count) as usize]
+                self.ways[(ways.first + choice(hash, spread, ways.count)) as usize]
             };
             if self.crowded() {
                 self.connection_ahead(port, id);
@@ -55,6 +56,11 @@ impl Network {
             return;
         }
         let slot = self.packets.get(id);
+        if slot.to != node.host && !matches!(slot.packet, Packet::Bytes(_)) {
+            self.unclaimed += 1;
+            self.packets.free(id);
+            return;
+        }
         let endpoint = slot.endpoint;
         match &slot.packet {
             Packet::Tcp(_) => self.receive(id),

@@ -40,6 +40,8 @@ pub(crate) struct RequestResponse {
     /// Its first flow and that flow's plan; the others follow.
     pub first: (FlowId, u32),
     pub exchanges: Vec<Exchange>,
+    /// The action that asks the next question, where one connection is for all.
+    pub ask: u32,
     /// The last question has come to the server.
     pub heard: bool,
 }

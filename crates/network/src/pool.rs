@@ -3,6 +3,8 @@
 use wire::packet::Packet;
 use wire::tcp::Segment;
 
+use crate::event::MAX_ID;
+
 pub(crate) type PacketId = u32;
 
 /// Of a packet that waits in its host.
@@ -54,6 +56,7 @@ impl Pool {
                 id
             }
             None => {
+                assert!(self.slots.len() < MAX_ID as usize, "more than {MAX_ID} packets at once");
                 self.slots.push(slot);
                 self.slots.len() as PacketId - 1
             }

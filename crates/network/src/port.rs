@@ -120,6 +120,8 @@ pub(crate) struct Port {
     /// Node at the other end, and which of its ports this link is on there.
     pub to: u32,
     pub to_port: u32,
+    /// What a router at the other end mixes into flows' hashes: see [`crate::routes::choice`].
+    pub spread: u32,
     /// Where this port is at its own node; and the switch that this is, if it is one.
     pub number: u32,
     pub of_switch: u32,
@@ -185,6 +187,7 @@ impl Port {
             link,
             to,
             to_port,
+            spread: 0,
             number,
             of_switch: u32::MAX,
             ring: VecDeque::new(),
@@ -254,6 +257,11 @@ impl Port {
         }
         self.settle(now);
         ((self.ring.len() - self.begun) as u64, self.waiting_bytes)
+    }
+
+    /// Bytes whose sending has begun, once it is settled ([`Port::depth`]): what waits is counted when it is taken.
+    pub fn sent_bytes(&self) -> u64 {
+        self.statistics.bytes - self.waiting_bytes
     }
 
     /// When each packet that is here was sent or will be, in order.
@@ -509,7 +517,8 @@ impl Port {
     pub fn stand_in(&self) -> Port {
         let port = Port::new(Link { aqm: None, ..self.link.clone() }, self.to, self.to_port, self.number);
         let cut = Some(Box::default());
-        Port { of_switch: self.of_switch, captures_come: self.captures_come, cut, ..port }
+        let (spread, of_switch, captures_come) = (self.spread, self.of_switch, self.captures_come);
+        Port { spread, of_switch, captures_come, cut, ..port }
     }
 
     /// From now on, what is sent goes to another part. Nothing is on its way.

@@ -7,6 +7,7 @@ use transport::tcp::Connection;
 use units::{Bytes, Time};
 
 use crate::error::{BuildError, refuse};
+use crate::event::Event;
 use crate::flow::{FlowId, TcpFlow};
 use crate::network::{Action, Network};
 use crate::page::{Exchange, PageFlow, PageId, RequestResponse};
@@ -32,7 +33,9 @@ impl Network {
             flows.push(self.add_tcp(connection.clone(), number)?.0);
         }
         self.plan(page.flow.start, Action::Start(first.1));
-        self.pages.push(RequestResponse { page, first, exchanges: Vec::new(), heard: true });
+        let ask = self.actions.len() as u32;
+        self.actions.push(Action::Ask(number));
+        self.pages.push(RequestResponse { page, first, exchanges: Vec::new(), ask, heard: true });
         Ok((PageId(number), flows))
     }
 
@@ -88,8 +91,11 @@ impl Network {
         }
         if !last {
             let (at, next) = (now + page.page.think, plan + 1);
-            let action = if page.page.persistent { Action::Ask(number) } else { Action::Start(next) };
-            self.plan(at, action);
+            if page.page.persistent {
+                self.events.push(at.as_ps().max(self.now), Event::Action(page.ask));
+            } else {
+                self.plan(at, Action::Start(next));
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use units::{Bytes, Time};
 
 use crate::flow::AGENT;
 use crate::network::Network;
+use crate::port::Port;
 
 /// `links[node]` lists (port, node at its other end). Gives, for each node, the ports that lead to `target` by a shortest
 /// way, in order of their numbers; empty where there is none.
@@ -44,6 +45,25 @@ pub(crate) fn towards(
     (0..links.len() as u32).map(next).collect()
 }
 
+/// Of `count` equal ways, the one of a flow with this hash. `spread` is 0 at the first router of a way and differs at those
+/// behind it: with one choice for all, what has come to a router by one of n ways would go on by one of n.
+#[inline]
+pub(crate) fn choice(hash: u32, spread: u32, count: u32) -> u32 {
+    if spread == 0 {
+        return hash % count;
+    }
+    // The finalizer of MurmurHash3: each bit of the result depends on all.
+    let mut mixed = hash ^ spread;
+    mixed = (mixed ^ mixed >> 16).wrapping_mul(0x85eb_ca6b);
+    mixed = (mixed ^ mixed >> 13).wrapping_mul(0xc2b2_ae35);
+    (mixed ^ mixed >> 16) % count
+}
+
+/// For [`choice`] at a node to which routers send; not 0.
+pub(crate) fn spread_at(node: u32) -> u32 {
+    (node + 1).wrapping_mul(0x9e37_79b9)
+}
+
 /// Longer ways are taken for circles.
 const MAX_HOPS: usize = 64;
 const IP_HEADER: u32 = 20;
@@ -52,18 +72,18 @@ impl Network {
     /// Ports on the way from one host to another of a flow with this hash, by the shortest ways and those set by hand.
     pub(crate) fn way(&self, from: u32, to: u32, hash: u32) -> Option<Vec<u32>> {
         let (mut node, target) = (self.hosts[from as usize], self.hosts[to as usize]);
-        let mut way = Vec::new();
+        let (mut way, mut spread) = (Vec::new(), 0);
         while node != target {
             let ways = self.nodes[node as usize].routes.get(to as usize).filter(|w| w.count > 0)?;
             let port = match ways.count {
                 1 => ways.first,
-                count => self.ways[(ways.first + hash % count) as usize],
+                count => self.ways[(ways.first + choice(hash, spread, count)) as usize],
             };
             if way.len() == MAX_HOPS {
                 return None;
             }
             way.push(port);
-            node = self.ports[port as usize].to;
+            Port { to: node, spread, .. } = self.ports[port as usize];
         }
         Some(way)
     }

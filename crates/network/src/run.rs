@@ -38,6 +38,7 @@ impl Network {
 
     /// As [`Network::run_some`], on one thread.
     pub(crate) fn run_alone(&mut self, end: u64, events: u64) -> Time {
+        self.events.keep_numbers_low();
         let last = self.handled.saturating_add(events);
         while let Some((at, event)) = self.events.first() {
             if at > end {
@@ -68,6 +69,7 @@ impl Network {
             self.route()?;
         }
         self.unite("it runs by the clock");
+        self.events.keep_numbers_low();
         let end = end.as_ps();
         while let Some((at, event)) = self.events.first().filter(|(at, _)| *at <= end) {
             self.handled += 1;
@@ -83,7 +85,7 @@ impl Network {
         self.now = at;
         if let Event::Arrive(port) = event {
             let p = &mut self.ports[port as usize];
-            let (to, to_port, capture) = (p.to, p.to_port, p.captures_come);
+            let (to, to_port, spread, capture) = (p.to, p.to_port, p.spread, p.captures_come);
             let Some((packet, next)) = p.arrive(at) else {
                 self.events.drop_first();
                 return;
@@ -102,7 +104,7 @@ impl Network {
             if capture != NO_CAPTURE {
                 self.watch_come(capture, packet);
             }
-            self.deliver(to, to_port, packet);
+            self.deliver(to, to_port, spread, packet);
             return;
         }
         if let Event::Free(port) = event {
@@ -136,11 +138,11 @@ impl Network {
                 }
                 self.hops += 1;
                 let p = &self.ports[port as usize];
-                let (to, to_port) = (p.to, p.to_port);
+                let (to, to_port, spread) = (p.to, p.to_port, p.spread);
                 if p.captures_come != NO_CAPTURE {
                     self.watch_come(p.captures_come, packet);
                 }
-                self.deliver(to, to_port, packet);
+                self.deliver(to, to_port, spread, packet);
             }
         }
     }

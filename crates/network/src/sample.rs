@@ -44,7 +44,7 @@ impl Network {
                 samples.packets.push(packets);
                 samples.bytes.push(bytes);
                 samples.delay.push(delay);
-                samples.sent_bytes.push(p.statistics.bytes);
+                samples.sent_bytes.push(p.sent_bytes());
                 samples.dropped.push(dropped);
                 samples.marked.push(p.statistics.marked);
                 // What is still to be sent has been counted already.

@@ -124,7 +124,7 @@ impl Network {
             packets = p.depth(now).0;
             (delay, dropped) = (p.delay(now), p.statistics.dropped);
         }
-        let rate = counted.rate(now, p.statistics.bytes);
+        let rate = counted.rate(now, p.sent_bytes());
         [at as f32, rate, packets as f32, ms(delay), dropped as f32]
     }
 }

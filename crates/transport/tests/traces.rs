@@ -18,8 +18,8 @@ struct Pair {
     logs: [Log; 2],
     /// Segments of one time are answered one by one, not together.
     one_by_one: bool,
-    /// Of the first side's segments every one of so many takes 6 ms longer; 0: none.
-    late_every: usize,
+    /// Of each side's segments every one of so many takes 6 ms longer; 0: none.
+    late_every: [usize; 2],
     /// Of the first side's own link: how long each data segment takes, and until when it is busy.
     slow: Time,
     busy: Time,
@@ -41,7 +41,7 @@ impl Pair {
             wires,
             logs,
             one_by_one: false,
-            late_every: 0,
+            late_every: [0; 2],
             slow: Time::ZERO,
             busy: Time::ZERO,
             queue: 0,
@@ -66,7 +66,8 @@ impl Pair {
                         self.ends[0].handed_down(self.now, segment.payload, leaves);
                     }
                     if let Some(passed) = pass(side, number, &segment) {
-                        let late = side == 0 && self.late_every > 0 && number.is_multiple_of(self.late_every);
+                        let every = self.late_every[side];
+                        let late = every > 0 && number.is_multiple_of(every);
                         let at = leaves + DELAY + if late { Time::from_ms(6) } else { Time::ZERO };
                         let place = self.wires[side].partition_point(|(other, _)| *other <= at);
                         self.wires[side].insert(place, (at, passed));
@@ -232,13 +233,74 @@ fn reordering_is_learnt_without_sack() {
     let config = Config { sack: false, receive_buffer_max: Config::default().receive_buffer, ..plain() };
     let mut pair = Pair::new(&config, "reno");
     pair.one_by_one = true;
-    pair.late_every = 50;
+    pair.late_every[0] = 50;
     pair.ends[0].write(u64::MAX);
     pair.run(Time::from_secs(3), everything);
     let statistics = pair.ends[0].statistics();
     assert!(statistics.segments_sent > 5_000, "{statistics:?}");
     assert!((1..5).contains(&statistics.retransmits), "{statistics:?}");
     assert_eq!((statistics.undos, statistics.timeouts), (statistics.fast_recoveries, 0));
+}
+
+/// RFC 5681 section 2: a duplicate ACK acknowledges as much as the greatest one so far, and not less.
+#[test]
+fn acks_that_were_overtaken_are_no_duplicates() {
+    let config = Config { sack: false, timestamps: false, ..plain() };
+    let mut pair = Pair::new(&config, "reno");
+    pair.one_by_one = true;
+    pair.slow = Time::from_us(200);
+    // Three and more ACKs in a row come after one that was sent later.
+    pair.late_every[1] = 2;
+    pair.ends[0].write(u64::MAX);
+    pair.run(Time::from_secs(2), everything);
+    let statistics = pair.ends[0].statistics();
+    assert!(statistics.segments_sent > 2_000, "{statistics:?}");
+    assert_eq!((statistics.retransmits, statistics.fast_recoveries), (0, 0), "{statistics:?}");
+}
+
+#[test]
+fn overtaken_acks_add_no_marks() {
+    for timestamps in [true, false] {
+        let config = Config { ecn: EcnMode::Accurate, timestamps, ..plain() };
+        let mut pair = Pair::new(&config, "reno");
+        pair.one_by_one = true;
+        pair.slow = Time::from_us(200);
+        pair.late_every[1] = 3;
+        pair.ends[0].write(1000 * u64::from(MSS));
+        let mut marks = 0;
+        pair.run(Time::from_secs(30), |side, number, segment| {
+            let mut passed = *segment;
+            // Behind a hole ACKs of one number follow each other.
+            if side == 0 && number == 300 {
+                return None;
+            }
+            if side == 0
+                && number > 300
+                && number % 3 == 0
+                && segment.payload > 0
+                && segment.ecn != Ecn::NotEct
+            {
+                passed.ecn = Ecn::Ce;
+                marks += 1;
+            }
+            Some(passed)
+        });
+        assert_eq!(pair.ends[1].bytes_received(), 1000 * u64::from(MSS));
+        assert!(marks > 50, "{marks}");
+        assert_eq!(pair.ends[0].flow().delivered_ce, marks, "{timestamps}");
+    }
+}
+
+/// A receive buffer below the usual one of 128 KiB is as small from the start.
+#[test]
+fn a_small_receive_buffer_bounds_the_window() {
+    let config = Config { receive_buffer_max: Bytes::new(32 << 10), ..plain() };
+    let mut pair = Pair::new(&config, "reno");
+    pair.ends[0].write(u64::MAX);
+    pair.run(Time::from_secs(1), everything);
+    let received = pair.ends[1].bytes_received();
+    // A window of 13 to 32 kB for each round trip of 20 ms.
+    assert!((50 * 13_000..50 * 32_000).contains(&received), "{received}");
 }
 
 /// Without SACK duplicate ACKs are all that a sender has: data behind a hole must not open the window.

@@ -52,7 +52,7 @@ class Classes:
         return f"{self.router.name} -> {other.name}"
 
     def set(self, port: control.Port) -> None:
-        """Set queues, scheduler and shapers anew. What waits in a queue that is taken away goes to the last that is left."""
+        """Set queues, scheduler and shapers. Packets of a removed queue move to the last remaining one."""
         demand_port(port)
         if self.running is None:
             self.port = port
@@ -60,7 +60,7 @@ class Classes:
             self.running.set(port)
 
     def assign(self, flows: Iterable[FiveTuple], queue: int | None) -> None:
-        """Put the packets of flows into a queue from now on; with `None`, those of the flows are as all others again."""
+        """Assign flows to a queue from now on; `None` removes the assignment."""
         number = None if queue is None else units.below(queue, 0, 2**16, f"a queue of {self.name}")
         if self.running is not None:
             self.running.assign(list(flows), number)

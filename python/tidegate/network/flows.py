@@ -163,11 +163,12 @@ class Flows(Routing):
 
         `control_options` are the congestion control's parameters, such as `{"t_low": "50 us", "signal": "stamp"}` for
         `timely` (see docs/simulator.md); of real hosts' controls `stamp` has them. `ecn` is `off`, `passive`, `on` (RFC 3168) or
-        `accurate`; `mss` is the MTU less 40, `segmentation_offload` the largest burst that the host hands down, `None` for single segments. `limit_output` is for hosts whose own link is the
-        bottleneck: the most of this flow that waits there (TCP small queues; 4 MiB in Linux, less at low rates); without it
-        the host's link is taken for one behind its own queue, as in the lab. `ticks_per_second` is the kernel's CONFIG_HZ, by
-        which CUBIC goes: 250 in the simulator if it is not given. `extra_delay` makes the round trip of this flow
-        longer: what the source sends waits so long in it. With `quick_ack` the receiver acknowledges each packet at once, as with
+        `accurate`; `mss` is the MTU less 40, `segmentation_offload` the largest burst that the host hands down, `None` for
+        single segments. `limit_output` is for hosts whose own link is the bottleneck: the most of this flow that waits
+        there (TCP small queues; 4 MiB in Linux, less at low rates); without it the host's link is treated as one behind
+        the host's own queue, as in the lab. `ticks_per_second` is the kernel's CONFIG_HZ, the resolution of CUBIC's clock:
+        250 in the simulator if it is not given. `extra_delay` makes the round trip of this flow longer: what the source
+        sends waits so long in it. With `quick_ack` the receiver acknowledges each packet at once, as with
         `ip route ... quickack 1`. The other names are Linux's.
 
         >>> net = Network()
@@ -275,7 +276,7 @@ class Flows(Routing):
     ) -> list[Flow]:
         """TCP flows that arrive as a Poisson process from `start` to `stop`, with sizes of an empirical distribution.
 
-        `ends` are hosts (each flow goes from one of them to another, all alike) or pairs of source and target. The flows'
+        `ends` are hosts (each flow goes from one of them to another, chosen uniformly) or pairs of source and target. The flows'
         bytes make `load` of `rate`, on average and in total: for a load of hosts' links, give the sum of their rates.
         `sizes` is `web-search`, `data-mining`, or a file (see `tidegate.workloads`). The flows depend on `seed` alone, not
         on that of the run. `options` are those of `tcp`.
@@ -392,7 +393,8 @@ class Flows(Routing):
         """Datagrams of `payload` bytes at a rate of IP bytes.
 
         `pattern` is `constant`, `poisson`, `on-off` or `on-off exponential`, with times `on` and `off` (means, if
-        exponential). `ecn` is `not-ect`, `ect0`, `ect1` or `ce`: marked by its sender already, which RFC 3168 allows nobody to do.
+        exponential). `ecn` is `not-ect`, `ect0`, `ect1` or `ce`; with `ce` the sender sets CE itself, which
+        RFC 3168 forbids.
 
         >>> net = Network()
         >>> a, b = net.host("a"), net.host("b")

@@ -79,9 +79,9 @@ class Network(Flows):
         )
 
     def restart(self, controller: control.Controller, at: units.Time, down: units.Time = 0) -> None:
-        """Stop a controller at a time of the run, and start it again `down` later: it dies and comes back.
+        """Stop a controller at a time of the run and restart it `down` later.
 
-        Meanwhile its switches go on with what it has set, and messages for it are gone. Its recordings end and ticks begin anew.
+        Meanwhile its switches keep its settings and messages for it are lost. Its recordings end; ticks restart.
         """
         if not any(controller is known for known, _ in self.controllers):
             raise TidegateError(f"{controller!r} controls nothing here; call net.control first")
@@ -117,7 +117,8 @@ class Network(Flows):
     ) -> None:
         """Sample all TCP flows, and the queues of these links in both directions, on a period.
 
-        `quantities` of all P4 switches come to `Result.notes`: names (`tidegate.control.quantities`), or tuples of a name and labels.
+        Several calls add queues and quantities; all have the same period. `quantities` of all P4 switches come to
+        `Result.notes`: names (`tidegate.control.quantities`), or tuples of a name and labels.
 
         >>> net = Network()
         >>> a, b = net.host("a"), net.host("b")
@@ -130,6 +131,11 @@ class Network(Flows):
         sampling = units.given_time(period)
         if sampling == 0:
             raise TidegateError("the period of recording is 0; give one above 0")
+        if self.sampling not in (None, sampling):
+            raise TidegateError(
+                f"this network is recorded every {units.show_time(self.sampling)} already, and not every "
+                f"{units.show_time(sampling)}; give the same period"
+            )
         links = [queues] if isinstance(queues, Link) else list(queues)
         for link in links:
             self._demand_link(link, "a link whose queues are recorded")
@@ -176,7 +182,7 @@ class Network(Flows):
         self.captures.append((link, node, file, length))
 
     def agent(self, host: Node, agent: Agent) -> Attached:
-        """Put an agent between a host's connections and its port, behind those that the host has (`tidegate.hosts.agents`)."""
+        """Attach an agent to a host, outside those it already has: the first is next to TCP (`tidegate.hosts.agents`)."""
         self._demand_node(host, "the host of an agent")
         if host.kind != "host":
             raise TidegateError(f"{host.name} is no host; only a host can have an agent")
@@ -195,14 +201,15 @@ class Network(Flows):
         reverse: int | None = 7,
         every: int = 1,
     ) -> None:
-        """Let a switch see what goes over a link, as by an optical splitter.
+        """Mirror a link to a switch, as an optical splitter does.
 
-        A copy of each packet goes into the switch when its last bit has come to the link's far end: by its port `forward` from
-        `link.a` to `link.b`, by `reverse` from `link.b` to `link.a`; `None`: what goes that way is not copied. These ports need no link of their own, and what the
-        switch sends there is dropped. What the link loses is not seen. The copies take none of the link's time.
+        A copy of each packet enters the switch when its last bit reaches the link's far end: by its port `forward` from
+        `link.a` to `link.b`, by `reverse` from `link.b` to `link.a`; `None`: that direction is not copied. These ports
+        need no link of their own, and what the switch sends there is dropped. Packets that the link loses are not seen.
+        Copies take none of the link's time.
 
-        `every`: each flow of the network is shown in one of so many seconds, flows in turns, and what begins or ends a TCP connection always.
-        That makes large runs faster; bytes and packets that a monitor counts are then such a part of all.
+        `every`: sample: a flow's packets are copied in one of so many seconds (flows in turn), SYN, FIN and RST at all
+        times. Faster for large runs; a monitor counts about that fraction.
         """
         self._demand_link(link, "the link of a tap")
         if not isinstance(switch, Switch) or switch not in self.nodes:
@@ -231,9 +238,11 @@ class Network(Flows):
 
         `backend` is `sim`, the simulator, or `live`: real Linux hosts, by the clock (docs/live.md). `progress` is called now
         and then with the picoseconds done and to do. If it is not given and standard error is a terminal, a bar shows
-        simulated time, speed and estimate when a run takes longer than two seconds; `False`: never, `True`: always. An interrupt (Ctrl-C) ends the run; the result holds what was recorded until then, and says so in
-        `Result.interrupted`. `live_profile` is for the live backend: `latency` (short, even delays; the default) or `throughput`.
-        `threads` is for the simulator: the results are those of one thread, to the bit, and `Result.warnings` says why fewer were used.
+        simulated time, speed and estimate when a run takes longer than two seconds. A bool switches the bar: `True` shows
+        it at once, `False` suppresses it. An interrupt (Ctrl-C) ends the run; the result holds what was recorded until
+        then, and says so in `Result.interrupted`. `live_profile` is for the live backend: `latency` (short, even delays;
+        the default) or `throughput`. `threads` is for the simulator: the results are those of one thread, to the bit, and
+        `Result.warnings` says why fewer were used.
 
         >>> Network().run(1)
         Traceback (most recent call last):

@@ -20,7 +20,7 @@ class Node:
     number: int
     kind: str
     linux: bool = field(default=False, kw_only=True)
-    """A router that is Linux itself where hosts are real."""
+    """In live runs the router is the Linux kernel."""
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"

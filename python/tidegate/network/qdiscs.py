@@ -13,7 +13,9 @@ QdiscKind = Literal["police", "tbf", "htb", "fq_codel", "cake"]
 
 @dataclass(frozen=True)
 class Qdisc:
-    """What a port of a Linux router has in place of a queue. Rate and sizes are of frames, from the Ethernet header on.
+    """The qdisc of a Linux router's port, in place of the link's queue.
+
+    Rate and sizes count frames, from the Ethernet header on.
 
     `police` drops what exceeds a token bucket; `tbf` and `htb` shape into one queue; `fq_codel` is HTB with FQ-CoDel's queues; `cake` shapes
     into queues by flow.

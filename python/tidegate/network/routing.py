@@ -14,7 +14,7 @@ class Routing(Topology):
     def __init__(self) -> None:
         super().__init__()
         self.routes: list[tuple[Node, Node, Link]] = []
-        # Of hosts among hosts, for as many nodes.
+        # Index of each host among the hosts, valid for `_numbered` nodes.
         self._numbers: dict[Node, int] = {}
         self._numbered = 0
 
@@ -38,7 +38,7 @@ class Routing(Topology):
     def ways(self, node: Node) -> dict[Node, tuple[int, ...]]:
         """For each host that a node can reach, its ports on the shortest paths, as plain routers use them.
 
-        To fill a P4 switch's tables with; a host with more than one port is for whoever spreads flows over them.
+        For filling a P4 switch's tables; several ports for a host are equal-cost paths.
         """
         neighbours: dict[Node, list[tuple[int, Node]]] = {each: [] for each in self.nodes}
         for link in self.links:

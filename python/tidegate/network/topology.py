@@ -62,7 +62,7 @@ class Topology:
         """A plain router: forwards by destination over shortest paths, with ECMP over ties.
 
         With `linux` it is the kernel's own forwarding where hosts are real, with HTB for its queues (docs/live.md); in the simulator
-        it is as all others.
+        it is an ordinary router.
 
         >>> Network().router("r")
         <router r>
@@ -136,7 +136,10 @@ class Topology:
             raise TidegateError(f"the port of {router.name} at {link.name} has a qdisc already")
 
     def qdisc(self, router: Node, link: Link, qdisc: Qdisc) -> None:
-        """Give a Linux router's port at a link a qdisc of the kernel in place of the link's queue and rate; such a network runs live alone."""
+        """Give a Linux router's port at a link a qdisc of the kernel in place of the link's queue and rate.
+
+        Such a network runs only with `backend="live"`.
+        """
         self._demand_node(router, "the router of a qdisc")
         self._demand_link(link, "the link of a qdisc")
         if not router.linux:
@@ -176,10 +179,10 @@ class Topology:
         """Connect two nodes in both directions.
 
         `queue` is `100 packets`, `64 KiB` or `1 BDP`; a BDP is `rate` times `rtt`, or times twice `delay` if `rtt` is not
-        given. `mark_above`: packets that find so many waiting are marked CE, if they can be. `aqm`: `codel`,
-        `pie`, `drr` (a queue for each flow) or `fq_codel`; they drop. Both are for queues of hosts and plain routers. `framing`: bytes that the
-        link adds to an IP packet. `burst_loss`: shares (good to bad, bad to good, lost in good, lost in bad), after
-        Gilbert and Elliott. `reorder`: the share of packets that comes `reorder_by` later.
+        given. `mark_above`: ECN-capable packets that find at least this many packets waiting are marked CE. `aqm`:
+        `codel`, `pie`, `drr` (a queue for each flow) or `fq_codel`; they drop. Both are for queues of hosts and plain
+        routers. `framing`: bytes that the link adds to an IP packet. `burst_loss`: shares (good to bad, bad to good, lost
+        in good, lost in bad), after Gilbert and Elliott. `reorder`: the share of packets that comes `reorder_by` later.
 
         >>> net = Network()
         >>> net.link(net.host("a"), net.router("r"), rate="1 Gbit/s", delay="2 ms", queue="1 BDP")

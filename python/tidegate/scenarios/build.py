@@ -83,15 +83,39 @@ def capacity_mbps(scenario: Scenario) -> float:
     return (before(end) - before(begin)) * traces.PACKET * 8e-3 / (end - begin)
 
 
+def _brought(result: Result, begin: float, end: float) -> int:
+    """Bytes of all flows from the warm-up to the end of the run.
+
+    Those of short transfers are from `flows`: what comes before a flow's first sample and after its last is not between two.
+    """
+    sampled = result.flow_samples.filter(pl.col("time_s") >= begin - 1e-9).group_by("flow")
+    firsts = dict(sampled.agg(pl.col("bytes_received").first()).iter_rows())
+    between = dict(grown(result, begin, end).select("flow", "bytes_received").iter_rows())
+    total = 0
+    columns = ("flow", "label", "start_s", "bytes_received")
+    for flow, label, start, received in result.flows.select(columns).iter_rows():
+        if not label.startswith("short"):
+            total += between.get(flow, 0)
+        elif start >= begin:
+            total += received
+        elif flow in firsts:
+            # One without a sample had finished before.
+            total += received - firsts[flow]
+    return total
+
+
 def measure(scenario: Scenario, scheme: Scheme, result: Result) -> Row:
-    """Goodput of the flows that last, their fairness, the queue, and how long short transfers take."""
+    """Goodput of all flows, fairness of those that last, the queue, and how long short transfers take.
+
+    `short_ms` is of those that finished: where `short_unfinished` is above 0, the longest are missing in it.
+    """
     begin, end = (units.time(at) / units.PS_PER_S for at in (scenario.warm_up, scenario.duration))
     labels = {row["flow"]: row["label"] for row in result.flows.iter_rows(named=True)}
     goodputs = goodputs_mbps(result, begin, end)
-    # Short transfers count for what they bring in the whole time.
-    total = float(grown(result, begin, end)["bytes_received"].sum()) * 8e-6 / (end - begin)
+    total = _brought(result, begin, end) * 8e-6 / (end - begin)
     fair = pl.Series([rate for flow, rate in goodputs.items() if labels[flow].startswith("fair")])
-    short = result.flows.filter(pl.col("label").str.starts_with("short"))["completion_ms"].drop_nulls()
+    transfers = result.flows.filter(pl.col("label").str.starts_with("short"))["completion_ms"]
+    short = transfers.drop_nulls()
     # Of a port with several queues, the longer one.
     delays = (
         result.queue_samples.filter(
@@ -110,5 +134,6 @@ def measure(scenario: Scenario, scheme: Scheme, result: Result) -> Row:
         "queue_ms_mean": float(delays.mean()),
         "queue_ms_p99": float(np.quantile(delays, 0.99)),
         "short_ms": float(short.median()) if len(short) else math.nan,  # type: ignore[arg-type]
+        "short_unfinished": transfers.null_count(),
         "retransmits": int(result.flows["retransmits"].sum()),
     }

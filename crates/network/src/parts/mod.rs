@@ -28,6 +28,7 @@ use units::Time;
 
 use crate::error::{BuildError, refuse};
 use crate::event::{self, Entry, Event, NONE};
+use crate::events::MOST_MADE;
 use crate::network::{Action, Network};
 use crate::port::{Link, PortId};
 
@@ -236,6 +237,10 @@ impl Network {
     /// As [`Network::run_some`], on several threads.
     pub(crate) fn run_divided(&mut self, end: u64, events: u64) -> Time {
         let last = self.work().0.saturating_add(events);
+        if self.made_by_all() >= MOST_MADE {
+            self.unite("it has had more events than parts can number");
+            return self.run_alone(end, events);
+        }
         loop {
             if !self.parts.gains && self.parts.events >= TRIAL {
                 let parts = self.parts.rest.len() as u64 + 1;

@@ -20,6 +20,11 @@ const CUBE_FACTOR: u64 = (1 << (10 + 3 * BICTCP_HZ)) / CUBE_RTT_SCALE;
 /// Packets acknowledged per packet of Reno's window, in eighths.
 const FRIENDLY_SCALE: u32 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
 
+/// A window times a ratio.
+fn scaled(window: u32, times: u32, of: u32) -> u32 {
+    (u64::from(window) * u64::from(times) / u64::from(of)) as u32
+}
+
 /// Below this window HyStart does not look.
 const HYSTART_LOW_WINDOW: u32 = 16;
 /// ACKs closer than this are one train.
@@ -210,11 +215,11 @@ impl CongestionControl for Cubic {
     fn ssthresh(&mut self, flow: &mut Flow, _now: Time) -> u32 {
         self.epoch_start = None;
         self.last_max_cwnd = if flow.cwnd < self.last_max_cwnd && self.options.fast_convergence {
-            flow.cwnd * (BETA_SCALE + BETA) / (2 * BETA_SCALE)
+            scaled(flow.cwnd, BETA_SCALE + BETA, 2 * BETA_SCALE)
         } else {
             flow.cwnd
         };
-        (flow.cwnd * BETA / BETA_SCALE).max(2)
+        scaled(flow.cwnd, BETA, BETA_SCALE).max(2)
     }
 
     fn cong_avoid(&mut self, flow: &mut Flow, ack: &Ack) {

@@ -15,8 +15,12 @@ pub(super) struct Incoming<'a> {
     /// Offset behind the window.
     pub wnd_end: u64,
     pub sack: &'a [(u64, u64)],
-    /// Packets reported as CE (accurate ECN), and ECE (RFC 3168).
-    pub ce: u32,
+    /// It acknowledges less than one before it did.
+    pub old: bool,
+    /// Its timestamp is later than all before.
+    pub newer: bool,
+    /// The peer's counter of CE marks, of 3 bits (accurate ECN), and ECE (RFC 3168).
+    pub ace: Option<u32>,
     pub ece: bool,
     pub echoed: Option<u32>,
     pub has_data: bool,
@@ -72,6 +76,7 @@ impl Sender {
             && incoming.ack == prior_una
             && incoming.sack.is_empty()
             && !incoming.ece
+            && incoming.ace.is_none_or(|ace| ace == self.peer_ce & 7)
         {
             return self.on_idle_ack(now, incoming, seen);
         }
@@ -91,9 +96,6 @@ impl Sender {
         if self.open_window(incoming) {
             tally.flag |= flags::WINDOW_UPDATE;
         }
-        if incoming.ece {
-            tally.flag |= flags::ECE;
-        }
         if !incoming.sack.is_empty() && self.sack {
             self.sacktag(now, incoming, seen, &mut tally);
         } else {
@@ -101,6 +103,12 @@ impl Sender {
         }
         let packets_out = self.flow.packets_out;
         self.clean_rtx_queue(now, incoming.ack, &mut tally);
+        let marked = self.news_of_marks(incoming, tally.flag);
+        let ece = incoming.ece || marked > 0;
+        if ece {
+            tally.flag |= flags::ECE;
+            self.statistics.ece_received += 1;
+        }
         if !self.sack {
             tally.delivered = self.duplicates_acked(packets_out - self.flow.packets_out);
             // Without SACK nothing tells that it was the originals that made the progress.
@@ -108,6 +116,7 @@ impl Sender {
                 tally.flag &= !flags::ORIG_SACK_ACKED;
             }
             let plain = flags::UNA_ADVANCED | flags::DATA | flags::WINDOW_UPDATE;
+            // An ACK that was overtaken is no duplicate (RFC 5681 section 2).
             if tally.flag & plain == 0 && self.flow.packets_out > 0 {
                 tally.flag |= flags::DUPLICATE;
             }
@@ -121,13 +130,7 @@ impl Sender {
         if delivered > 0 {
             self.flow.delivered_at = now;
         }
-        let ce = if self.flow.accurate_ecn {
-            incoming.ce
-        } else if incoming.ece {
-            delivered
-        } else {
-            0
-        };
+        let ce = if incoming.ece { delivered } else { marked };
         self.flow.delivered_ce += u64::from(ce);
         let rtt = self.sample_rtt(now, &tally);
         if incoming.ack > prior_una {
@@ -139,7 +142,7 @@ impl Sender {
             acked: delivered,
             rtt,
             in_flight: prior_in_flight,
-            ece: incoming.ece,
+            ece,
             ce,
             advanced: tally.flag & flags::UNA_ADVANCED != 0,
         };
@@ -181,6 +184,19 @@ impl Sender {
         }
         self.keep_limits();
         self.set_timer_after_ack(now, tally.flag, prior_packets);
+    }
+
+    /// Packets that the peer reports as marked CE since it reported last (`tcp_accecn_process`): modulo 8, so one that was
+    /// overtaken would look like many more. An ACK that brings nothing forward may be such a one.
+    fn news_of_marks(&mut self, incoming: &Incoming<'_>, flag: u32) -> u32 {
+        let Some(ace) = incoming.ace else { return 0 };
+        let progress = incoming.newer || flag & (flags::UNA_ADVANCED | flags::DATA_SACKED) != 0;
+        if incoming.old || !progress {
+            return 0;
+        }
+        let news = ace.wrapping_sub(self.peer_ce) & 7;
+        self.peer_ce = self.peer_ce.wrapping_add(news);
+        news
     }
 
     /// As [`Sender::on_ack`] where nothing is out, and nothing new acknowledged: most ACKs that come with data.

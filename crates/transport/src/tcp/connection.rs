@@ -66,8 +66,6 @@ pub struct Connection {
     pub(super) ecn: EcnState,
     /// ECN field that the peer's SYN came with, for accurate ECN's handshake.
     pub(super) syn_ecn: Ecn,
-    /// The peer's counter of CE packets, as far as it is known.
-    pub(super) peer_ce: u32,
     /// A SYN or SYN-ACK is due; when it was sent, how often again, and when the next is.
     pub(super) syn_due: bool,
     pub(super) syn_sent: Time,
@@ -104,7 +102,6 @@ impl Connection {
             reserved: 0,
             ecn: EcnState::Off,
             syn_ecn: Ecn::NotEct,
-            peer_ce: CE_COUNTER_START,
             syn_due: false,
             syn_sent: Time::ZERO,
             syn_retries: 0,

@@ -69,13 +69,18 @@ impl Connection {
             return;
         };
         let fin = segment.flags.has(Flags::FIN);
+        let mut newer = false;
         if let Some((val, _)) = segment.timestamps
             && seq <= self.receiver.nxt
         {
+            newer = self.receiver.ts_newest.is_none_or(|newest| (val.wrapping_sub(newest) as i32) > 0);
+            if newer {
+                self.receiver.ts_newest = Some(val);
+            }
             self.receiver.ts_recent = Some(val);
         }
         if segment.flags.has(Flags::ACK) {
-            self.on_ack(now, segment);
+            self.on_ack(now, segment, newer);
         }
         if segment.payload > 0 || fin {
             if self.ecn != EcnState::Off {
@@ -108,7 +113,8 @@ impl Connection {
         }
     }
 
-    fn on_ack(&mut self, now: Time, segment: &Segment) {
+    /// `newer`: the segment's timestamp is later than all before.
+    fn on_ack(&mut self, now: Time, segment: &Segment, newer: bool) {
         let una = self.sender.flow.snd_una;
         let Some(ack) = unwrap(segment.ack.wrapping_sub(self.isn), una) else { return };
         if ack > self.sender.flow.snd_nxt {
@@ -129,26 +135,19 @@ impl Connection {
                 }
             }
         }
-        let (ece, ce) = match self.ecn {
-            EcnState::Off => (false, 0),
-            EcnState::Classic => (segment.flags.has(Flags::ECE), 0),
-            EcnState::Accurate => {
-                let news = (u32::from(segment.flags.ace()).wrapping_sub(self.peer_ce)) & 7;
-                // An ACK from before the last one tells nothing new.
-                let news = if ack < una { 0 } else { news };
-                self.peer_ce = self.peer_ce.wrapping_add(news);
-                (news > 0, news)
-            }
-        };
-        if ece {
-            self.sender.statistics.ece_received += 1;
+        let old = ack < una;
+        if old && count == 0 {
+            // It was overtaken, and tells nothing new (`tcp_ack`).
+            return;
         }
         let incoming = Incoming {
             ack: ack.max(una),
             wnd_end: ack + (u64::from(segment.window) << self.snd_shift),
             sack: &blocks[..count],
-            ce,
-            ece,
+            old,
+            newer,
+            ace: (self.ecn == EcnState::Accurate).then(|| u32::from(segment.flags.ace())),
+            ece: self.ecn == EcnState::Classic && segment.flags.has(Flags::ECE),
             echoed: segment.timestamps.map(|(_, ecr)| ecr),
             has_data: segment.payload > 0,
         };

@@ -3,6 +3,7 @@
 use units::{Bytes, Rate, Time};
 
 use super::config::Config;
+use super::connection::CE_COUNTER_START;
 use super::device::Device;
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
@@ -58,6 +59,9 @@ pub(super) struct Sender {
     /// Offset behind the last that the peer's window allows, and the window.
     pub wnd_end: u64,
     pub snd_wnd: u64,
+
+    /// The peer's counter of CE packets (accurate ECN), as far as it is known.
+    pub peer_ce: u32,
 
     pub undo_marker: Option<u64>,
     pub undo_retrans: i32,
@@ -139,6 +143,7 @@ impl Sender {
             closing: false,
             wnd_end: 1,
             snd_wnd: 0,
+            peer_ce: CE_COUNTER_START,
             undo_marker: None,
             undo_retrans: 0,
             retrans_stamp: None,

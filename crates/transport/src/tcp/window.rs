@@ -63,8 +63,8 @@ pub(super) struct Window {
 
 impl Window {
     pub fn new(config: &Config) -> Window {
-        let buffer = config.receive_buffer.get();
-        let buffer_max = config.receive_buffer_max.get().max(buffer);
+        let buffer_max = config.receive_buffer_max.get();
+        let buffer = config.receive_buffer.get().min(buffer_max);
         let mut window = Window {
             mss: u64::from(config.mss),
             segment: config.mss.min(LEAST_SEGMENT),
