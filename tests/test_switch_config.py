@@ -49,6 +49,9 @@ KNOWN = {
         ("[queues]\nx = 1", ":1: queues is a text or a number"),
         ("queues = 2 3", ":1:12: "),
         ("config = 1", "there is no 'config'"),
+        (f"queues = {'1' * 5000}", "a number has too many digits"),
+        (f"queues = 0x{'1' * 5000}", "a number has too many digits"),
+        (f"queues = {'[' * 5000}", "nested too deeply"),
     ],
 )
 def test_files_that_cannot_be(tmp_path: Path, text: str, why: str) -> None:

@@ -77,6 +77,11 @@ def test_one_interface_is_not_two_switches_port(two: Place) -> None:
         pass
 
 
+def up(live: LiveSwitch) -> list[bool]:
+    """Of each port."""
+    return [port["up"] for port in live.statistics()["ports"]]
+
+
 @needs_root
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interface_that_goes_down_and_away(two: Place, kind: str) -> None:
@@ -84,10 +89,10 @@ def test_an_interface_that_goes_down_and_away(two: Place, kind: str) -> None:
     between(live)
     with live:
         ip("-n", two.name, "link", "set", "p2", "down")
-        assert [port["up"] for port in live.statistics()["ports"]] == [True, False]
+        assert up(live) == [True, False]
         two.hosts[0].send(frame(1, 2))
         ip("-n", two.name, "link", "set", "p2", "up")
-        assert [port["up"] for port in live.statistics()["ports"]] == [True, True]
+        assert up(live) == [True, True]
         two.hosts[0].send(frame(1, 2, 77))
         assert two.hosts[1].receive(2, 0.5)[-1:] == [frame(1, 2, 77)]
         ip("-n", two.name, "link", "del", "p2")
@@ -113,28 +118,45 @@ def test_an_interface_that_is_made_anew_is_opened_again(two: Place, kind: str) -
         return any(what in one for one in told)
 
     with live:
-
-        def up() -> list[bool]:
-            return [port["up"] for port in live.statistics()["ports"]]
-
         two.hosts[0].send(frame(1, 2))
         assert two.hosts[1].receive(1) == [frame(1, 2)]
         sent = live.statistics()["ports"][1]["sent"]
         ip("-n", two.name, "link", "del", "p2")
         wait_for(lambda: said("interface p2 is gone; the other ports go on"))
-        assert up() == [True, False]
+        assert up(live) == [True, False]
         # The others go on; what was to leave there is counted.
         two.hosts[0].send(frame(1, 2))
         wait_for(lambda: live.statistics()["ports"][1]["refused"] == 1)
         two.hosts[1] = two.again(two.hosts[1])
         wait_for(lambda: said("interface p2 is back: "))
-        wait_for(lambda: up() == [True, True])
+        wait_for(lambda: up(live) == [True, True])
         for number in range(3):
             two.hosts[0].send(frame(1, 2, number))
         assert two.hosts[1].receive(3) == [frame(1, 2, number) for number in range(3)]
         two.hosts[1].send(frame(2, 1))
         assert two.hosts[0].receive(1) == [frame(2, 1)]
         assert live.statistics()["ports"][1]["sent"] == sent + 3
+
+
+@needs_root
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interface_that_gets_its_name_back_is_opened_again(two: Place, kind: str) -> None:
+    """The same interface, with the number that it had: the port that was there has to be gone before it is opened."""
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, kind))
+    between(live)
+    with live:
+        two.hosts[0].send(frame(1, 2))
+        assert two.hosts[1].receive(1) == [frame(1, 2)]
+        ip("-n", two.name, "link", "set", "p2", "name", "other")
+        wait_for(lambda: up(live) == [True, False])
+        # Nothing of the switch is left at it.
+        wait_for(lambda: next(one for one in interfaces(two) if one[0] == "other")[2:4] == ("0", "None"))
+        ip("-n", two.name, "link", "set", "other", "name", "p2")
+        wait_for(lambda: up(live) == [True, True])
+        for number in range(3):
+            two.hosts[0].send(frame(1, 2, number))
+        assert two.hosts[1].receive(3) == [frame(1, 2, number) for number in range(3)]
+        assert live.statistics()["ports"][1]["sent"] == 4
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:

@@ -227,6 +227,12 @@ class RouterPort:
         """Do `PortSet`, `PortRead` or `QueueRead` of `tidegate.control.operations` at this port."""
     def assign(self, flows: Sequence[tuple[str, str, int, int, int]], queue: int | None) -> None: ...
 
+class TableEntries:
+    """Rows as they were when they were read, made into tuples when they are asked for."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> tuple[Any, ...]: ...
+
 class SwitchControl:
     """A switch as its control plane sees it: one of a network, or a pipeline alone."""
 
@@ -263,6 +269,9 @@ class SwitchControl:
         A row: handle, matches, priority, leads, (packets, bytes), rates or `None`, idle timeout, picoseconds since the last hit,
         whether it is const, note. A match: bytes, two bytes objects, or `None` for anything. A call: name, list of bytes.
         """
+
+    def table_entries(self, operation: object, slices: int) -> tuple[TableEntries, int | None]:
+        """Do a `TableRead` of several entries up to `slices` times in a row; return all rows, and the handle to go on from."""
 
     def act_each(self, operations: Sequence[object]) -> list[Any]:
         """Do operations in order; for each its answer, or the `TidegateError` that `act` would have raised."""

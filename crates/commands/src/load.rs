@@ -1,5 +1,7 @@
 //! Programs and pipelines from files.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -148,9 +150,21 @@ fn refuse<T>(made: std::result::Result<T, pipeline::Refused>) -> Result<T> {
     made.map_err(|why| Failure(why.to_string()))
 }
 
-/// Text of a file that should be text: bytes that are not UTF-8 are refused with their line.
+/// Bytes of a file of commands or of a test, at most.
+const MOST_TEXT: u64 = 64 << 20;
+
+/// Text of a file that should be text: bytes that are not UTF-8 are refused with their line, and more than 64 MiB.
 pub fn read_text(path: &Path) -> Result<String> {
-    let bytes = std::fs::read(path).map_err(|e| Failure(unreadable(path, &e)))?;
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_TEXT + 1).read_to_end(&mut bytes));
+    read.map_err(|e| Failure(unreadable(path, &e)))?;
+    if bytes.len() as u64 > MOST_TEXT {
+        return fail(format!(
+            "{}: it has more than {} MiB; give a shorter file",
+            path.display(),
+            MOST_TEXT >> 20
+        ));
+    }
     String::from_utf8(bytes).map_err(|e| {
         let upto = e.utf8_error().valid_up_to();
         let line = e.as_bytes()[..upto].iter().filter(|b| **b == b'\n').count() + 1;
@@ -184,4 +198,15 @@ pub fn diagnostics_json(sources: &SourceMap, diagnostics: &[Diagnostic]) -> Valu
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_an_end_is_refused() {
+        let Failure(why) = read_text(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(why, "/dev/zero: it has more than 64 MiB; give a shorter file");
+    }
 }

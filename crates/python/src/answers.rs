@@ -5,6 +5,7 @@ use control::{
     QueueState, Row, Shaping, Share, Statistics, TableTotals, Value,
 };
 use p4lang::ir::MatchKind;
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -77,6 +78,26 @@ fn row_out<'py>(py: Python<'py>, row: &Row) -> PyOut<'py> {
         PyBytes::new(py, &row.note),
     );
     Ok(out.into_pyobject(py)?.into_any())
+}
+
+/// Entries of a table as they were; each becomes an object of Python when it is asked for.
+#[pyclass(frozen, module = "tidegate._core", name = "TableEntries")]
+pub struct Entries {
+    pub rows: Vec<Row>,
+}
+
+#[pymethods]
+impl Entries {
+    fn __len__(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, index: usize) -> PyOut<'py> {
+        match self.rows.get(index) {
+            Some(row) => row_out(py, row),
+            None => Err(PyIndexError::new_err(format!("there are {} entries", self.rows.len()))),
+        }
+    }
 }
 
 fn totals_out(totals: TableTotals) -> (String, u64, u64, Option<u64>, Option<u64>) {

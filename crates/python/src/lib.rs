@@ -46,6 +46,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<agents::HostAgents>()?;
     m.add_class::<view::View>()?;
     m.add_class::<target::Target>()?;
+    m.add_class::<answers::Entries>()?;
     m.add_class::<routers::RouterPort>()?;
     m.add_class::<monitor::InterfaceMonitor>()?;
     m.add_class::<arrow::Columns>()?;

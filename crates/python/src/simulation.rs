@@ -48,13 +48,16 @@ impl Simulation {
     /// Does something to the network, between packets if it is live. Other threads of Python go on meanwhile; so a lock on
     /// `ids` must not be held across it.
     pub(crate) fn with<T: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut Network) -> T + Send) -> T {
-        py.detach(|| {
-            let Some(shared) = self.live.shared() else { return act(&mut self.network.lock()) };
-            let mut network = shared.enter();
-            let result = act(&mut network);
-            shared.leave(network);
-            result
-        })
+        py.detach(|| self.between(act))
+    }
+
+    /// As [`Simulation::with`], for a thread that is detached from Python already.
+    pub(crate) fn between<T>(&self, act: impl FnOnce(&mut Network) -> T) -> T {
+        let Some(shared) = self.live.shared() else { return act(&mut self.network.lock()) };
+        let mut network = shared.enter();
+        let result = act(&mut network);
+        shared.leave(network);
+        result
     }
 
     fn add_node(&self, py: Python<'_>, add: impl FnOnce(&mut Network) -> NodeId + Send) -> u32 {

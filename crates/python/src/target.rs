@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use units::Time;
 
-use crate::answers;
+use crate::answers::{self, Entries};
 use crate::engine::{Alone, Pipeline};
 use crate::errors::{raise, refused};
 use crate::simulation::Simulation;
@@ -81,11 +81,16 @@ impl Target {
 
     /// Does something between packets. Other threads of Python go on meanwhile.
     fn with<T: Send>(&self, py: Python<'_>, act: impl FnOnce(Held<'_>) -> T + Send) -> T {
+        py.detach(|| self.between(act))
+    }
+
+    /// As [`Target::with`], for a thread that is detached from Python already.
+    fn between<T>(&self, act: impl FnOnce(Held<'_>) -> T) -> T {
         match &self.of {
             Of::Switch { simulation, node } => {
-                simulation.get().with(py, |network| act(Held::Switch(network, *node)))
+                simulation.get().between(|network| act(Held::Switch(network, *node)))
             }
-            Of::Alone(alone) => py.detach(|| act(Held::Alone(&mut alone.lock()))),
+            Of::Alone(alone) => act(Held::Alone(&mut alone.lock())),
         }
     }
 
@@ -129,6 +134,31 @@ impl Target {
     fn act<'py>(&self, py: Python<'py>, op: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let op = PythonSource::read(op, self, &OnceCell::new())?;
         answers::into_python(py, self.do_one(py, op)?)
+    }
+
+    /// Reads entries as a `table_read` of several does, up to `slices` times in a row, with packets in between; gives them,
+    /// and the handle from which to go on.
+    fn table_entries(
+        &self,
+        py: Python<'_>,
+        op: &Bound<'_, PyAny>,
+        slices: u32,
+    ) -> PyResult<(Entries, Option<u32>)> {
+        let mut op = PythonSource::read(op, self, &OnceCell::new())?;
+        let read = py.detach(|| {
+            let mut entries = Vec::new();
+            for _ in 0..slices {
+                let Answer::Rows { rows, next } = self.between(|mut held| held.act(&op))? else { break };
+                entries.extend(rows);
+                let (Op::Table(TableOp::Read { start, .. }), Some(next)) = (&mut op, next) else {
+                    return Ok((entries, None));
+                };
+                *start = next;
+            }
+            let Op::Table(TableOp::Read { start, .. }) = op else { return Ok((entries, None)) };
+            Ok((entries, Some(start)))
+        });
+        read.map(|(rows, next)| (Entries { rows }, next)).map_err(|error| raise(py, &error))
     }
 
     /// Does operations in order, whatever comes of each; gives for each its answer, or the error that `act` would have raised.

@@ -11,7 +11,8 @@ class Controller:
     """The slow loop of a switch. Overrides what it needs; what is not overridden does nothing.
 
     One object can serve several switches, and can be run again: `start` begins anew. It keeps nothing that it could not read
-    back from the switch, so that it can be started again while the switch runs. An exception ends the run.
+    back from the switch, so that it can be started again while the switch runs. An exception ends the run; `tidegate switch`
+    stops only this controller.
     """
 
     period: units.Time | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -58,8 +59,11 @@ class Giver(Protocol):
 class Turn:
     """A lock that a thread may take again, and that others get in the order in which they asked for it.
 
-    A thread that gives it back and wants it again at once does not get before those who wait, as with `threading.RLock`.
+    A thread that gives it back and wants it again at once does not get before those who wait, as with `threading.RLock`. Who asks
+    `ahead` comes before those who do not; of these one has its turn after `MOST_AHEAD` others.
     """
+
+    MOST_AHEAD = 4
 
     def __init__(self) -> None:
         self._state = threading.Lock()
@@ -67,31 +71,54 @@ class Turn:
         self._owner: int | None = None
         self._depth = 0
         self._waiting: deque[threading.Lock] = deque()
+        self._ahead: deque[threading.Lock] = deque()
+        # How many came ahead of those who wait, one after another.
+        self._passed = 0
+        self._mine = threading.local()
 
     def __enter__(self) -> Self:
+        self._enter(self._ahead if getattr(self._mine, "ahead", False) else self._waiting)
+        return self
+
+    @contextmanager
+    def always_ahead(self, ahead: bool = True) -> Iterator[None]:
+        """What this thread asks for meanwhile, it asks for ahead."""
+        before = getattr(self._mine, "ahead", False)
+        self._mine.ahead = ahead
+        try:
+            yield
+        finally:
+            self._mine.ahead = before
+
+    @contextmanager
+    def ahead(self, ahead: bool = True) -> Iterator[None]:
+        """The lock, for those who come before others."""
+        with self.always_ahead(ahead), self:
+            yield
+
+    def _enter(self, waiting: deque[threading.Lock]) -> None:
         me = threading.get_ident()
         with self._state:
             if self._owner == me:
                 self._depth += 1
-                return self
+                return
             if self._owner is None:
                 self._owner, self._depth = me, 1
-                return self
+                return
             mine = threading.Lock()
             mine.acquire()
-            self._waiting.append(mine)
+            waiting.append(mine)
         try:
             mine.acquire()
         except BaseException:
             # An interrupt: what was handed over meanwhile goes on to the next.
             with self._state:
-                if mine in self._waiting:
-                    self._waiting.remove(mine)
+                if mine in waiting:
+                    waiting.remove(mine)
                 else:
                     self._hand_over()
             raise
         self._owner, self._depth = me, 1
-        return self
 
     def __exit__(self, *_: object) -> None:
         with self._state:
@@ -100,9 +127,12 @@ class Turn:
                 self._hand_over()
 
     def _hand_over(self) -> None:
-        if self._waiting:
+        passed = self._passed + 1 if self._waiting else 0
+        waiting = self._waiting if passed > self.MOST_AHEAD else self._ahead or self._waiting
+        self._passed = passed if waiting is self._ahead else 0
+        if waiting:
             self._owner = 0
-            self._waiting.popleft().release()
+            waiting.popleft().release()
         else:
             self._owner = None
 

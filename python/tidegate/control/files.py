@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-import runpy
 import stat
+import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from tidegate._core import TidegateError
 from tidegate.control.controller import Controller
-from tidegate.files import read_start
+from tidegate.files import why
 
 NAME = "controllers"
+MOST_LINKS = 40
+"""As many as the kernel follows."""
 
 
 def load(path: Path) -> list[Controller]:
@@ -25,11 +29,10 @@ def load(path: Path) -> list[Controller]:
         raise TidegateError(f"{path}: is a folder; give a file of Python that makes `{NAME}`")
     if not path.is_file():
         raise TidegateError(f"{path}: there is no such file; give a file of Python that makes `{NAME}`")
-    demand_own(path)
+    text = _read_own(path)
     # What the file itself cannot open is its own affair, and is told with the line.
-    read_start(path, 1)
     try:
-        made = runpy.run_path(str(path)).get(NAME)
+        made = _run(path, text).get(NAME)
     except TidegateError as error:
         raise TidegateError(f"{path}: {error}") from None
     except (Exception, SystemExit) as error:
@@ -52,23 +55,62 @@ def load(path: Path) -> list[Controller]:
 
 
 def demand_own(path: Path) -> None:
-    """As root, refuse to run what others can change: the file, or the folder that has its name."""
+    """As root, refuse to run what others can change: the file, or a folder that has its name or that of a link to it."""
     if os.geteuid() != 0:
         return
-    there = path.resolve()
-    for one in (there, there.parent):
-        about = one.stat()
-        sticky = one != there and about.st_mode & stat.S_ISVTX
-        if about.st_uid not in (0, _invoker()):
-            raise TidegateError(
-                f"{path}: {one} is of user {about.st_uid}, who decides what root would run; chown root {one}, or copy the file "
-                "to a folder of root's"
-            )
-        if about.st_mode & 0o022 and not sticky:
-            raise TidegateError(
-                f"{path}: {one} can be written by others (mode {about.st_mode & 0o7777:o}), who would decide what root runs; "
-                f"chmod go-w {one}"
-            )
+    at = Path(os.path.abspath(path))
+    try:
+        for _ in range(MOST_LINKS):
+            _demand_own(path, at.parent, at.parent.stat())
+            if not at.is_symlink():
+                break
+            at = at.parent.resolve() / at.readlink()
+        there = path.resolve()
+        _demand_own(path, there.parent, there.parent.stat())
+        _demand_own(path, there, there.stat())
+    except OSError as error:
+        raise TidegateError(f"{path}: {why(error)}") from None
+
+
+def _demand_own(path: Path, one: Path, about: os.stat_result) -> None:
+    if about.st_uid not in (0, _invoker()):
+        raise TidegateError(
+            f"{path}: {one} is of user {about.st_uid}, who decides what root would run; chown root {one}, or copy the file "
+            "to a folder of root's"
+        )
+    sticky = stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX
+    if about.st_mode & 0o022 and not sticky:
+        raise TidegateError(
+            f"{path}: {one} can be written by others (mode {about.st_mode & 0o7777:o}), who would decide what root runs; "
+            f"chmod go-w {one}"
+        )
+
+
+def _read_own(path: Path) -> bytes:
+    """The text of the file, which is checked as it is open: its name may lead elsewhere by now."""
+    demand_own(path)
+    try:
+        with path.open("rb") as file:
+            if os.geteuid() == 0:
+                _demand_own(path, path.resolve(), os.fstat(file.fileno()))
+            return file.read()
+    except OSError as error:
+        raise TidegateError(f"{path}: {why(error)}") from None
+
+
+def _run(path: Path, text: bytes) -> dict[str, Any]:
+    """The names that it makes, as `runpy.run_path` does, of text that has been read."""
+    module = ModuleType("<run_path>")
+    module.__file__ = str(path)
+    before = sys.modules.get(module.__name__)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(text, str(path), "exec"), vars(module))
+    finally:
+        del sys.modules[module.__name__]
+        if before is not None:
+            sys.modules[module.__name__] = before
+    return vars(module)
 
 
 def _invoker() -> int:

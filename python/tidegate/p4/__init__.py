@@ -36,12 +36,12 @@ class Pipeline(PipelineApi):
 
     def __init__(self, core: _core.Pipeline) -> None:
         self.engine = core
-        """What packets run through."""
+        """The core pipeline, which processes packets."""
         self._core = _core.SwitchControl.of_pipeline(core)
 
     def process(self, now: int, port: int, packet: bytes) -> list[tuple[int, bytes]]:
         """Process a packet that arrives by `port` at `now` (picoseconds); return the ports and packets that leave."""
-        # What is wrong is only looked for if something is: packets are many.
+        # Per-packet call: arguments are checked only after an error.
         try:
             return self.engine.process(now, port, packet)
         except (TypeError, OverflowError):

@@ -8,7 +8,7 @@ from tidegate.control import SwitchApi
 
 
 def fill(switch: SwitchApi, ports: Mapping[str, int], wires: Mapping[int, int]) -> None:
-    """Add a port for each Ethernet address and for each port of a wire; what the tables have is kept."""
+    """Add forwarding entries for Ethernet addresses and for port-to-port wires; existing entries are kept."""
     known = {entry.match[0].value for entry in switch.table_entries("forward")}
     for address, port in ports.items():
         if int(address.replace(":", ""), 16) not in known:

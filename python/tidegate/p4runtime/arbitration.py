@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 import threading
 import time
 from collections import Counter, deque
@@ -21,6 +22,8 @@ MOST_NAME = 256
 """Characters of a role's name, or of a name in its configuration."""
 MOST_OBJECTS = 256
 """Names in a role's configuration."""
+MOST_CONFIG = 64 << 10
+"""Bytes of a role's configuration, which is kept and sent back as it is."""
 RULES_TYPE = "google.protobuf.Struct"
 
 Election = tuple[int, int]
@@ -29,9 +32,16 @@ Election = tuple[int, int]
 class Stream:
     """A controller's stream: what waits to be sent to it."""
 
-    def __init__(self, limit: int = Limits().messages_per_stream, peer: str = "", client: str = "") -> None:
-        """`limit`: messages that wait for the controller; more of those that may be lost are dropped and counted."""
+    def __init__(
+        self,
+        limit: int = Limits().messages_per_stream,
+        peer: str = "",
+        client: str = "",
+        size: int = Limits().bytes_per_stream,
+    ) -> None:
+        """`limit` and `size`: messages that wait for the controller, and their bytes; more of those that may be lost are dropped and counted."""
         self.limit = limit
+        self.size = size
         self.peer = peer
         """The connection that it is on."""
         self.client = client
@@ -42,23 +52,27 @@ class Stream:
         self.election: Election | None = None
         self.error: P4Error | None = None
         self.dropped: Counter[str] = Counter()
-        self._waiting: deque[Any] = deque()
+        self._waiting: deque[tuple[Any, int]] = deque()
+        self._bytes = 0
         self._changed = threading.Condition()
         self._open = True
 
     def send(self, message: Any, what: str | None = None) -> bool:
         """Have a message sent. One that has a name may be dropped if the controller does not keep up."""
+        size = message.ByteSize()
         with self._changed:
             if not self._open:
                 return False
-            if what is not None and len(self._waiting) >= self.limit:
+            waiting, total = len(self._waiting), self._bytes + size
+            if what is not None and (waiting >= self.limit or total > self.size):
                 self.dropped[what] += 1
                 return False
-            if len(self._waiting) >= 2 * self.limit:
+            if waiting >= 2 * self.limit or total > 2 * self.size:
                 self.error = P4Error(Code.RESOURCE_EXHAUSTED, "the controller does not read what it is sent")
                 self._open = False
             else:
-                self._waiting.append(message)
+                self._waiting.append((message, size))
+                self._bytes = total
             self._changed.notify()
             return True
 
@@ -80,7 +94,8 @@ class Stream:
                 self._changed.wait_for(lambda: self._waiting or not self._open)
                 if not self._waiting or self.error is not None:
                     return
-                message = self._waiting.popleft()
+                message, size = self._waiting.popleft()
+                self._bytes -= size
             yield message
 
 
@@ -93,6 +108,7 @@ class Rules:
     packet_out: bool = True
     pipeline: bool = True
     _known: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+    _patterns: tuple[re.Pattern[str], ...] = ()
 
     def allows(self, name: str) -> bool:
         """Whether the object of a name is the role's."""
@@ -100,29 +116,33 @@ class Rules:
             return True
         # Names are those of programs' objects, and asked for over and over.
         if name not in self._known:
-            self._known[name] = any(fnmatch.fnmatchcase(name, p) for p in self.objects)
+            self._known[name] = any(p.match(name) for p in self._patterns)
         return self._known[name]
 
     @classmethod
     def of(cls, config: Any) -> Rules:
         """The rules in a role's configuration: a `google.protobuf.Struct`."""
+        if config.ByteSize() > MOST_CONFIG:
+            raise P4Error(Code.RESOURCE_EXHAUSTED, f"a role's configuration has {MOST_CONFIG} bytes at most")
         if config.TypeName() != RULES_TYPE:
             raise invalid(f"a role's configuration is a {RULES_TYPE}; see docs/p4runtime.md")
         try:
             found = dict(struct_pb2.Struct.FromString(config.value))
-        except DecodeError:
+        except (DecodeError, ValueError):
+            # A value without a kind is a ValueError.
             raise invalid("a role's configuration cannot be read") from None
         rules: dict[str, Any] = {}
         for key, value in found.items():
             if key == "objects" and isinstance(value, struct_pb2.ListValue):
-                names = tuple(str(name) for name in value)
-                if len(names) > MOST_OBJECTS or any(len(name) > MOST_NAME for name in names):
+                # Names are looked at only if there are not too many of them.
+                if len(value) > MOST_OBJECTS or any(len(name) > MOST_NAME for name in _names(value)):
                     raise P4Error(
                         Code.RESOURCE_EXHAUSTED,
                         f"a role's configuration has {MOST_OBJECTS} objects at most, "
                         f"and their names have {MOST_NAME} characters at most",
                     )
-                rules[key] = names
+                rules[key] = _names(value)
+                rules["_patterns"] = tuple(re.compile(fnmatch.translate(name)) for name in rules[key])
             elif key in ("packet_in", "packet_out", "pipeline") and isinstance(value, bool):
                 rules[key] = value
             else:
@@ -222,8 +242,11 @@ class Arbitration:
             self._note_primaries()
             self._tell(role)
 
-    def update(self, stream: Stream, message: Any) -> bool:
-        """Apply an arbitration update of a controller; return whether the primary has changed."""
+    def update(self, stream: Stream, message: Any, rules: Rules | None = None) -> bool:
+        """Apply an arbitration update of a controller; return whether the primary has changed.
+
+        `rules` are those of its configuration, if that was read before.
+        """
         first = stream.role is None
         if message.device_id != self._device_id:
             code = Code.NOT_FOUND if first else Code.FAILED_PRECONDITION
@@ -234,7 +257,8 @@ class Arbitration:
         if len(name) > MOST_NAME:
             raise P4Error(Code.RESOURCE_EXHAUSTED, f"a role's name has {MOST_NAME} characters at most")
         given = message.role.HasField("config")
-        rules = Rules.of(message.role.config) if given else Rules()
+        if rules is None:
+            rules = Rules.of(message.role.config) if given else Rules()
         if given and not name:
             raise invalid("the default role has no configuration: it may do everything")
         election = election_of(message)
@@ -315,6 +339,13 @@ class Arbitration:
     def primaries(self) -> list[tuple[Stream, Rules]]:
         """The primary of each role that has one."""
         return [(role.primary, role.rules) for role in self._roles.values() if role.primary is not None]
+
+
+def _names(values: struct_pb2.ListValue) -> tuple[str, ...]:
+    try:
+        return tuple(str(name) for name in values)
+    except ValueError:
+        raise invalid("a name in a role's configuration has no value") from None
 
 
 def election_of(message: Any) -> Election | None:

@@ -36,6 +36,10 @@ def client_of(context: grpc.ServicerContext) -> str:
 
 MOST_LARGE = 2
 """Large answers at a time, beside one of a primary of the default role."""
+GIVE_WAY_S = 0.05
+"""So long others stop, each time they could go on, while a primary of the default role is served."""
+SERVED_S = 1.0
+"""A call of such a primary that has lasted longer waits for its client, not for others."""
 
 
 class Call:
@@ -80,6 +84,9 @@ class Clients:
             threading.Semaphore(MOST_WORK),
         )
         self._places = (threading.Semaphore(1), threading.Semaphore(MOST_LARGE))
+        # When the calls of primaries of the default role began.
+        self._first: dict[Call, float] = {}
+        self._first_ended = threading.Condition(self._changed)
         self._stopping = threading.Event()
         self._watch = threading.Thread(target=self._look, name="p4runtime-watch", daemon=True)
         self._each: Callable[[], None] = lambda: None
@@ -116,6 +123,8 @@ class Clients:
         finally:
             with self._changed:
                 self._calls.discard(call)
+                if self._first.pop(call, None) is not None:
+                    self._first_ended.notify_all()
                 counted, name = self._counter(call)
                 counted[name] -= 1
                 if not counted[name]:
@@ -133,6 +142,20 @@ class Clients:
         finally:
             places.release()
 
+    def give_way(self, call: Call) -> None:
+        """Wait, but not for long, while a primary of the default role is served: what it waits for needs the processor.
+
+        To be called without locks, where the call could as well go on later.
+        """
+
+        def free() -> bool:
+            since = time.monotonic() - SERVED_S
+            return all(began < since for began in self._first.values())
+
+        if call.role != "":
+            with self._first_ended:
+                self._first_ended.wait_for(free, GIVE_WAY_S)
+
     def _enter(self, context: grpc.ServicerContext) -> Call:
         limits = self._limits
         role = self._primaries().get(context.peer())
@@ -149,6 +172,8 @@ class Clients:
                 raise P4Error(Code.RESOURCE_EXHAUSTED, f"there are {limits.calls} calls already; try again")
             counted[name] += 1
             self._calls.add(call)
+            if role == "":
+                self._first[call] = call.began
         return call
 
     def _counter(self, call: Call) -> tuple[Counter[str], str]:

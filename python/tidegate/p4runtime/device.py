@@ -13,6 +13,9 @@ from tidegate.control import operations as op
 from tidegate.control.switch import SLICE
 from tidegate.p4 import Pipeline, Program
 
+READ_SLICES = 16
+"""Slices of entries that are read in one go; packets go between them."""
+
 
 class Device:
     """The switch behind a server. `lock` is held for each call; other threads that use the switch must hold it too."""
@@ -53,8 +56,10 @@ class Device:
             return answers
 
     def act(self, operation: op.Operation) -> Any:
-        """Do an operation; return its answer."""
+        """Do an operation; return its answer. Of entries it gives more at once, which are tuples when they are asked for."""
         with self._lock:
+            if isinstance(operation, op.TableRead) and operation.only is None:
+                return self._core.table_entries(operation, READ_SLICES)
             return self._core.act(operation)
 
     def install(self, pipeline: Pipeline, keep_state: bool) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from tidegate.p4runtime.errors import Code, P4Error, invalid
@@ -17,6 +19,8 @@ from tidegate.p4runtime.translate.digests import data_message
 MOST_IN_LIST = 4096
 # Messages that wait for an acknowledgement; more are sent again if they come again.
 MOST_SENT = 65_536
+# Lists that are forgotten at a time after their timeout; calls wait meanwhile.
+MOST_FORGOTTEN = 4096
 
 
 @dataclass
@@ -26,10 +30,10 @@ class _Digest:
     config: Any
     waiting: dict[bytes, Any] = field(default_factory=dict)
     since: int = 0
-    sent: dict[bytes, int] = field(default_factory=dict)
-    """Messages that were sent and not acknowledged, with their lists."""
-    lists: dict[int, int] = field(default_factory=dict)
-    """When each of those lists was sent."""
+    sent: set[bytes] = field(default_factory=set)
+    """Messages that were sent and not acknowledged."""
+    lists: OrderedDict[int, tuple[int, list[bytes]]] = field(default_factory=OrderedDict)
+    """When each list of those was sent, and its messages."""
 
 
 class Digests:
@@ -98,9 +102,9 @@ class Digests:
         for number, digest in self._wanted.items():
             if digest.waiting and now - digest.since >= digest.config.max_timeout_ns:
                 yield self._schema.digests[number][0], self._send(number, digest)
-            # Lists are in the order of sending.
-            for sent in list(digest.lists):
-                if now - digest.lists[sent] < digest.config.ack_timeout_ns:
+            # Lists are in the order of sending. What is left is forgotten the next time.
+            for sent, (at, _) in list(islice(digest.lists.items(), MOST_FORGOTTEN)):
+                if now - at < digest.config.ack_timeout_ns:
                     break
                 self._forget(digest, sent)
 
@@ -114,16 +118,17 @@ class Digests:
         if digest.config.ack_timeout_ns:
             if len(digest.sent) > MOST_SENT:
                 self._forget(digest, next(iter(digest.lists)))
-            digest.sent.update(dict.fromkeys(digest.waiting, self._next_list))
-            digest.lists[self._next_list] = self._clock()
+            digest.sent.update(digest.waiting)
+            digest.lists[self._next_list] = self._clock(), list(digest.waiting)
         self._next_list += 1
         digest.waiting = {}
         return message
 
     @staticmethod
     def _forget(digest: _Digest, sent: int) -> None:
-        if digest.lists.pop(sent, None) is not None:
-            digest.sent = {key: number for key, number in digest.sent.items() if number != sent}
+        # A message is in one list alone.
+        _, keys = digest.lists.pop(sent, (0, []))
+        digest.sent.difference_update(keys)
 
     def acknowledge(self, ack: Any) -> None:
         """The controller has a list."""

@@ -97,6 +97,11 @@ class P4Error(TidegateError):
             cure=getattr(parts, "cure", ""),
         )
 
+    def bare(self) -> P4Error:
+        """Without where it was raised: an error that is kept would keep all that was at hand there, in a cycle where it is kept there."""
+        self.__traceback__ = self.__context__ = self.__cause__ = None
+        return self
+
     def detail(self, room: int) -> Any:
         """`p4.Error`; its words and parts as far as there is room for them."""
         detail = p4.Error(canonical_code=self.code, message=self.message[:room], space=SPACE)

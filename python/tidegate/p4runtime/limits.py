@@ -47,6 +47,8 @@ class Limits:
     """Roles, of which those without streams make way for new ones."""
     messages_per_stream: int = 1024
     """Packets, digests and notifications that wait for a controller."""
+    bytes_per_stream: int = 16 << 20
+    """Bytes of them."""
     updates: int = 4096
     """Updates of a `Write`."""
     updates_at_once: int = 4096

@@ -193,7 +193,7 @@ class Running:
             errors: list[P4Error | None] = [
                 P4Error(Code.ABORTED, f"not done: update {at} of the batch was refused") for _ in updates
             ]
-            errors[at] = P4Error.of(error)
+            errors[at] = P4Error.of(error).bare()
             return errors
         return [None] * len(updates)
 
@@ -211,7 +211,7 @@ class Running:
                     self._go_on()
                     demand()
                 except Stopped as error:
-                    errors[at:] = [error] * (len(updates) - at)
+                    errors[at:] = [error.bare()] * (len(updates) - at)
                     break
                 errors[at : at + SLICE] = self._write_some(updates[at : at + SLICE], allowed)
         return errors
@@ -224,7 +224,7 @@ class Running:
             try:
                 op, then = self._prepare(update, allowed)
             except P4Error as error:
-                errors[index] = error
+                errors[index] = error.bare()
             else:
                 if op is not None:
                     ops.append(op)
@@ -287,7 +287,7 @@ class Running:
                 except Stopped:
                     raise
                 except P4Error as error:
-                    found.errors[index] = error
+                    found.errors[index] = error.bare()
         finally:
             self._reading.alive = None
         return found

@@ -27,7 +27,7 @@ from tidegate._core import TidegateError
 from tidegate.control import PipelineApi
 from tidegate.control.delivery import Distributor, Messages, Turn
 from tidegate.p4 import Program
-from tidegate.p4runtime.arbitration import Arbitration, Role, Stream
+from tidegate.p4runtime.arbitration import Arbitration, Role, Rules, Stream
 from tidegate.p4runtime.clients import Call, Clients, client_of
 from tidegate.p4runtime.config import Configuration
 from tidegate.p4runtime.device import Device
@@ -44,6 +44,9 @@ CLOCK = "tidegate-now"
 """Trailing metadata of `Capabilities`: the switch's time in picoseconds."""
 SMALL = 4096
 """Entities of an answer; one with more has to wait for a place."""
+
+MOST_ECHOED = 1024
+"""Bytes of payload, and of metadata, of a refused packet-out in the error that tells of it."""
 
 
 class Server:
@@ -254,10 +257,20 @@ class Server:
         if request.atomicity not in whole and len(request.updates) > self._limits.updates:
             why = f"{len(request.updates)} updates are too many; give {self._limits.updates} at most in a message"
             raise P4Error(Code.RESOURCE_EXHAUSTED, why)
+        # The primary of the default role comes before others wherever it waits.
+        with self._busy.always_ahead(call.role == ""):
+            errors = self._written(request, call, request.atomicity in whole)
+        if any(error is not None for error in errors):
+            abort_batch(call.context, "updates", errors)
+        return p4.WriteResponse()
+
+    def _written(self, request: Any, call: Call, whole: bool) -> list[P4Error | None]:
         with self._busy:
             self._arbitration.check(request)
+        self._clients.give_way(call)
         # One write after another, and no read in the midst of one (specification 1.5, "Parallelism of Read and Write Requests").
-        with self._writing:
+        # The primary of the default role does not wait for others' reads but for the one that is under way.
+        with self._writing.ahead(call.role == ""):
             with self._busy:
                 role = self._arbitration.check(request)
                 primary, rules = role.primary, role.rules
@@ -267,23 +280,22 @@ class Server:
                 if role.primary is not primary:
                     raise Stopped(Code.ABORTED, "the controller is not primary any more")
 
-            write = running.write_all if request.atomicity in whole else running.write
-            errors = write(request.updates, rules.allows, demand)
-        if any(error is not None for error in errors):
-            abort_batch(call.context, "updates", errors)
-        return p4.WriteResponse()
+            write = running.write_all if whole else running.write
+            return write(request.updates, rules.allows, demand)
 
     def _read(self, request: Any, call: Call) -> Iterator[bytes]:
         self._check_device(request)
         if len(request.entities) > self._limits.requests:
             why = f"{len(request.entities)} requests are too many; give {self._limits.requests} at most in a message"
             raise P4Error(Code.RESOURCE_EXHAUSTED, why)
-        with self._busy:
+        first = call.role == ""
+        self._clients.give_way(call)
+        with self._busy.ahead(first):
             rules = self._arbitration.rules(request.role)
             running = self._config.current()
 
         def snapshot(most: int | None) -> Snapshot:
-            with self._writing:
+            with self._busy.always_ahead(first), self._writing.ahead(first):
                 return running.snapshot(request.entities, rules.allows, call.alive, most)
 
         try:
@@ -296,7 +308,8 @@ class Server:
                     found = snapshot(None)
                 answers = running.answers(found, call.alive)
                 while True:
-                    with call.slot:
+                    self._clients.give_way(call)
+                    with call.slot, self._busy.always_ahead(first):
                         answer = next(answers, None)
                     if answer is None:
                         break
@@ -329,7 +342,12 @@ class Server:
     # Streams.
 
     def _stream(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
-        stream = Stream(self._limits.messages_per_stream, context.peer(), client_of(context))
+        stream = Stream(
+            self._limits.messages_per_stream,
+            context.peer(),
+            client_of(context),
+            self._limits.bytes_per_stream,
+        )
         try:
             with self._busy:
                 self._arbitration.join(stream)
@@ -369,9 +387,14 @@ class Server:
             kind = request.WhichOneof("update")
         except DecodeError:
             request = kind = None
+        rules = None
+        if kind == "arbitration" and request.arbitration.role.HasField("config"):
+            # It takes time, in which others are served.
+            rules = Rules.of(request.arbitration.role.config)
         with self._busy:
             if kind == "arbitration":
-                if self._arbitration.update(stream, request.arbitration) and self._config.committed:
+                changed = self._arbitration.update(stream, request.arbitration, rules)
+                if changed and self._config.committed:
                     self._config.committed.digests.forget_sent()
                 return
             if stream.role is None:
@@ -382,9 +405,13 @@ class Server:
                 code = error.code if isinstance(error, P4Error) else Code.FAILED_PRECONDITION
                 wrong = p4.StreamError(canonical_code=code, message=str(error), space="tidegate")
                 if kind == "packet":
-                    wrong.packet_out.packet_out.CopyFrom(request.packet)
+                    _echo(request.packet, wrong.packet_out.packet_out)
                 elif kind == "digest_ack":
-                    wrong.digest_list_ack.digest_list_ack.CopyFrom(request.digest_ack)
+                    echoed = wrong.digest_list_ack.digest_list_ack
+                    echoed.digest_id, echoed.list_id = (
+                        request.digest_ack.digest_id,
+                        request.digest_ack.list_id,
+                    )
                 else:
                     wrong.other.SetInParent()
                 stream.send(p4.StreamMessageResponse(error=wrong), "errors")
@@ -424,6 +451,17 @@ def _as_error(error: Exception) -> P4Error:
     if type(error) is Exception or isinstance(error, grpc.RpcError):
         raise error
     return P4Error(Code.INTERNAL, f"{type(error).__name__}: {error}")
+
+
+def _echo(packet: Any, to: Any) -> None:
+    """The start of a packet that was refused, without fields that are unknown."""
+    to.payload = packet.payload[:MOST_ECHOED]
+    left = MOST_ECHOED
+    for item in packet.metadata:
+        left -= item.ByteSize()
+        if left < 0:
+            break
+        to.metadata.add(metadata_id=item.metadata_id, value=item.value)
 
 
 def _no_message() -> P4Error:

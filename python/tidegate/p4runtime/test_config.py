@@ -279,6 +279,14 @@ def test_certificates_that_are_not_there(everything: programs.Program, tmp_path:
             tls=Tls(tmp_path / "none.pem", tmp_path / "none.key"),
         )
     (tmp_path / "wrong.pem").write_text("no certificate")
+    (tmp_path / "large.key").write_bytes(bytes((1 << 20) + 1))
+    (tmp_path / "large.key").chmod(0o600)
+    with pytest.raises(TidegateError, match="has more than 1048576 bytes"):
+        Tls(tmp_path / "none.pem", tmp_path / "large.key").credentials()
+    (tmp_path / "large.key").chmod(0o640)
+    with pytest.raises(TidegateError, match="can be read by others"):
+        Tls(tmp_path / "none.pem", tmp_path / "large.key").credentials()
+    (tmp_path / "wrong.pem").chmod(0o600)
     wrong = Tls(tmp_path / "wrong.pem", tmp_path / "wrong.pem")
-    with pytest.raises(TidegateError, match="certificate"):
+    with pytest.raises(TidegateError, match="do not belong together"):
         Server(everything.pipeline(), everything, address=LOOPBACK, tls=wrong)

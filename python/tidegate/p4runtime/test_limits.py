@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 import time
@@ -12,13 +13,15 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf import any_pb2, struct_pb2
 
 from tidegate import TidegateError
 from tidegate import p4 as programs
 from tidegate.control.delivery import Turn
 from tidegate.p4runtime import Connection, Limits, Server
-from tidegate.p4runtime.arbitration import Arbitration, Stream
-from tidegate.p4runtime.conftest import LOOPBACK, TEXT, VRFS, Ids, exact
+from tidegate.p4runtime.arbitration import MOST_CONFIG, Arbitration, Rules, Stream
+from tidegate.p4runtime.conftest import LOOPBACK, TEXT, VRFS, Bench, Ids, exact, multicast, one_shot
+from tidegate.p4runtime.conftest import refused as wrong_code
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.errors import P4Error
 from tidegate.p4runtime.messages import p4, parse_p4info
@@ -177,6 +180,64 @@ def test_messages_that_wait_for_a_controller(everything: programs.Program) -> No
         False
     ] * 2
     assert stream.dropped == {"packet_ins": 2}
+
+
+def test_bytes_that_wait_for_a_controller_are_bounded() -> None:
+    stream = Stream(size=1000)
+    packet = p4.StreamMessageResponse(packet={"payload": bytes(400)})
+    for _ in range(4):
+        stream.send(packet, "packet_ins")
+    assert stream.dropped == {"packet_ins": 2}
+    next(iter(stream))
+    assert stream.send(packet, "packet_ins"), "what was taken has made room"
+    for _ in range(3):
+        stream.send(packet)
+    assert stream.error is not None, "beyond twice as much"
+
+
+def test_a_refused_packet_out_is_not_echoed_whole(everything: programs.Program) -> None:
+    with served(everything) as made:
+        packet = p4.PacketOut(payload=bytes(1 << 20))
+        packet.metadata.add(metadata_id=99, value=bytes(1 << 20))
+        made.primary.send(p4.StreamMessageRequest(packet=packet))
+        error = made.primary.next("error")
+        assert error.packet_out.packet_out.payload == bytes(1024)
+        assert error.ByteSize() < 4096
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        (b"\x9a\x06" + b"\x80\x80\x04" + bytes(MOST_CONFIG), "65536 bytes at most"),
+        # Empty names, and more of them than are looked at.
+        ({"objects": {"list_value": {"values": [{}] * 300}}}, "256 objects"),
+        ({"objects": {"list_value": {"values": [{}]}}}, "no value"),
+        ({"packet_in": {}}, "cannot be read"),
+    ],
+)
+def test_configurations_of_roles_are_bounded(value: Any, wrong: str) -> None:
+    config = any_pb2.Any(type_url="type.googleapis.com/google.protobuf.Struct")
+    config.value = value if isinstance(value, bytes) else struct_pb2.Struct(fields=value).SerializeToString()
+    with pytest.raises(P4Error, match=wrong):
+        Rules.of(config)
+
+
+def test_metadata_is_bounded(bench: Bench) -> None:
+    forward = bench.action("drop")
+    for size, fits in ((1024, True), (1025, False)):
+        metadata = bytes(size)
+        entry = bench.entry("exact_table", exact(b"\x01"), action=forward, metadata=metadata)
+        for entity in (entry, multicast(5, (1, 1), metadata=metadata)):
+            if fits:
+                bench.primary.write(("INSERT", entity))
+            else:
+                assert wrong_code(bench, "MODIFY", entity) == "RESOURCE_EXHAUSTED"
+    entity = one_shot(bench, (1, 1))
+    (choice,) = entity.table_entry.action.action_profile_action_set.action_profile_actions
+    choice.watch_port = bytes(65)
+    assert wrong_code(bench, "INSERT", entity) == "RESOURCE_EXHAUSTED"
+    choice.watch_port = bytes(64)
+    bench.primary.write(("INSERT", entity))
 
 
 # Calls.
@@ -516,7 +577,7 @@ def test_a_read_is_between_two_writes(everything: programs.Program) -> None:
         def watched(*given: Any) -> Any:
             writing.append(threading.Thread(target=write))
             writing[-1].start()
-            until(lambda: bool(made.server._writing._waiting))
+            until(lambda: bool(made.server._writing._ahead))
             return snapshot(*given)
 
         def values() -> set[bytes]:
@@ -576,3 +637,56 @@ def test_turns_go_in_order_of_asking() -> None:
     for thread in threads:
         thread.join()
     assert order == [0, 1, 2, 3, 4, 99]
+
+
+def test_turns_of_those_who_come_ahead() -> None:
+    turn, order = Turn(), list[str]()
+
+    def take(name: str) -> None:
+        with turn.ahead(name.startswith("ahead")):
+            order.append(name)
+
+    threads = []
+    with turn:
+        for name in ("a", "ahead 1", "b", "ahead 2"):
+            threads.append(threading.Thread(target=take, args=(name,)))
+            threads[-1].start()
+            until(lambda: len(turn._waiting) + len(turn._ahead) == len(threads))
+    for thread in threads:
+        thread.join()
+    assert order == ["ahead 1", "ahead 2", "a", "b"]
+
+
+def test_those_who_come_ahead_leave_turns_to_others() -> None:
+    turn, order = Turn(), list[str]()
+
+    def take(name: str) -> None:
+        with turn.always_ahead(name != "other"), turn:
+            order.append(name)
+
+    threads = []
+    with turn:
+        for name in ("other", "other", *"abcdefg"):
+            threads.append(threading.Thread(target=take, args=(name,)))
+            threads[-1].start()
+            until(lambda: len(turn._waiting) + len(turn._ahead) == len(threads))
+    for thread in threads:
+        thread.join()
+    assert order == [*"abcd", "other", *"efg", "other"]
+
+
+def test_refused_updates_leave_no_garbage(bench: Bench) -> None:
+    """A garbage collection stops all threads, for longer the more it finds."""
+    running = bench.server._config.current()
+    cell = p4.RegisterEntry(register_id=bench.ids("cells"), data={"bitstring": b"\x05"})
+    updates = [p4.Update(type=p4.Update.INSERT, entity=p4.Entity(register_entry=cell))] * 1000
+    wrong = p4.ReadRequest(entities=[p4.Entity(table_entry={"table_id": 99})] * 1000).entities
+    gc.collect()
+    gc.disable()
+    try:
+        assert all(running.write(updates, lambda name: True))
+        assert all(running.write_all(updates, lambda name: True))
+        assert all(running.snapshot(wrong, lambda name: True).errors)
+        assert gc.collect() < 100
+    finally:
+        gc.enable()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ from tidegate.p4runtime import Limits, Server
 from tidegate.p4runtime.arbitration import Arbitration, Stream
 from tidegate.p4runtime.conftest import LOOPBACK, Bench, Ids, Simulated, exact, frame, lldp, wait_for
 from tidegate.p4runtime.connection import Connection, Refused
-from tidegate.p4runtime.digests import Digests
+from tidegate.p4runtime.digests import MOST_FORGOTTEN, MOST_SENT, Digests
 from tidegate.p4runtime.messages import p4, parse_p4info
 from tidegate.p4runtime.schema import Schema
 
@@ -314,6 +315,28 @@ def test_timeouts_of_digests_by_the_clock(everything: programs.Program) -> None:
     assert [seen(message) for _, message in digests.due()] == [[(5, 1)]]
 
 
+def test_many_lists_of_digests_time_out_at_once(everything: programs.Program) -> None:
+    """Each is forgotten in steps of its own size alone, and some of them at a time."""
+    clock = [0]
+    info = parse_p4info(everything.p4info)
+    digests = Digests(Schema(info), clock=lambda: clock[0])
+    number = Ids(info)("seen_t")
+    config = {"max_list_size": 1, "max_timeout_ns": 1, "ack_timeout_ns": 1000}
+    digests.write(1, p4.DigestEntry(digest_id=number, config=config))
+    wanted = digests._wanted[number]
+    keys = [key.to_bytes(4) for key in range(MOST_SENT)]
+    wanted.sent.update(keys)
+    wanted.lists.update({at: (0, [key]) for at, key in enumerate(keys, 1)})
+    clock[0] = 1000
+    began = time.process_time()
+    assert list(digests.due()) == []
+    assert len(wanted.lists) == len(wanted.sent) == MOST_SENT - MOST_FORGOTTEN
+    while wanted.lists:
+        assert list(digests.due()) == []
+    assert not wanted.sent
+    assert time.process_time() - began < 5
+
+
 # Idle timeouts.
 
 
@@ -421,7 +444,7 @@ def test_a_pipeline_alone_takes_no_packets_from_a_controller(bench: Bench) -> No
 def test_a_controller_that_talks_and_does_not_listen_is_cut_off() -> None:
     """Answers to elections are not dropped, and so they end it."""
     stream = Stream(limit=4)
-    sent = [stream.send(number) for number in range(20)]
+    sent = [stream.send(p4.StreamMessageResponse()) for _ in range(20)]
     assert sent == [True] * 9 + [False] * 11
     assert stream.error is not None
     assert stream.error.code == 8
@@ -459,8 +482,8 @@ def test_many_controllers_at_once(bench: Bench) -> None:
 def test_a_controller_that_stalls_loses_packets_and_the_switch_goes_on(bench: Bench) -> None:
     """It reads nothing: what it cannot take is dropped and counted, and others are served."""
     stream = Stream()
-    for number in range(Limits().messages_per_stream + 10):
-        stream.send(number, "packet_ins")
+    for _ in range(Limits().messages_per_stream + 10):
+        stream.send(p4.StreamMessageResponse(), "packet_ins")
     assert stream.dropped["packet_ins"] == 10
     stalled = Connection.__new__(Connection)
     stalled._listen = lambda: None  # type: ignore[method-assign]

@@ -119,6 +119,8 @@ class LiveSwitch:
             end = self.core.now() + int(every_s * units.PS_PER_S)
             while not ended() and self.core.live_until(min(end, self.core.now() + LOOK)) < end:
                 self.messages.poll()
+            # What has come just before the end, of which nobody is told again.
+            self.messages.poll()
             for said in self.core.live_messages():
                 log.warning("%s", said)
             if beat is not None:

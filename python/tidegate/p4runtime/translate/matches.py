@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.p4runtime.errors import P4Error, invalid
+from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.schema import Field
 from tidegate.p4runtime.values import canonical
 
@@ -84,11 +84,26 @@ def counts(data: Any) -> tuple[int, int]:
     return data.packet_count, data.byte_count
 
 
+MOST_METADATA = 1024
+"""Bytes of a controller's metadata of an entry or a group, which are kept as they are."""
+MOST_WATCH = 64
+"""Bytes of a port that is watched, which are kept as they are."""
+
+
+def bounded(metadata: bytes) -> bytes:
+    """A controller's metadata, refused if there is too much of it."""
+    if len(metadata) > MOST_METADATA:
+        raise P4Error(
+            Code.RESOURCE_EXHAUSTED, f"{len(metadata)} bytes of metadata are more than {MOST_METADATA}"
+        )
+    return metadata
+
+
 def note(entry: Any) -> bytes:
     """Controller metadata, as the engine keeps it."""
     if not entry.controller_metadata and not entry.metadata:
         return b""
-    kept: bytes = entry.controller_metadata.to_bytes(8) + entry.metadata
+    kept: bytes = entry.controller_metadata.to_bytes(8) + bounded(entry.metadata)
     return kept
 
 
@@ -113,6 +128,8 @@ def watch_of(share: Any) -> bytes:
     if kind == "watch":
         number: int = share.watch
         return b"w" + number.to_bytes(4, signed=True)
+    if len(share.watch_port) > MOST_WATCH:
+        raise P4Error(Code.RESOURCE_EXHAUSTED, f"a port that is watched has more than {MOST_WATCH} bytes")
     return b"p" + share.watch_port if kind == "watch_port" else b""
 
 

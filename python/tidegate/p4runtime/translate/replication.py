@@ -12,6 +12,7 @@ from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.translate.base import DELETE, INSERT, MODIFY, Act, Look, Part, Updates
 from tidegate.p4runtime.translate.entries import Op
+from tidegate.p4runtime.translate.matches import bounded
 from tidegate.p4runtime.values import canonical, checked
 
 PORTS = 511
@@ -57,6 +58,7 @@ class Replication:
             return op.MulticastDelete(group, "known", nodes=True), partial(
                 self._remember, "multicast", group, None
             )
+        bounded(entry.metadata)
         copies, remember = replicas(entry.replicas), partial(self._remember, "multicast", group, entry)
         return op.MulticastSet(group, copies, "new" if kind == INSERT else "known"), remember
 
