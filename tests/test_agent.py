@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import subprocess
+import threading
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
@@ -39,6 +40,8 @@ from paced_hosts import (
 )
 from switches import wait_for
 from tidegate.systems.pacing.format import Kind, PacingOption
+from tidegate.systems.pacing.service.pacer import Pacer
+from tidegate.systems.pacing.service.settings import Settings
 
 
 @needs_root
@@ -121,10 +124,13 @@ def test_flows_of_ipv6_are_paced(tmp_path: Path, keyed: bool) -> None:
         }
         # Data goes through with what is sent beside it.
         there = server.accept()[0]
-        before.sendall(bytes(300_000))
+        # More than the buffers of both ends need hold: it is sent while it is read.
+        sending = threading.Thread(target=before.sendall, args=(bytes(300_000),))
+        sending.start()
         got = 0
         while got < 300_000:
             got += len(there.recv(65_536))
+        sending.join()
         there.close()
         before.close()
         wait_for(paced_at(first, GIVEN6))
@@ -281,6 +287,23 @@ def test_a_killed_agent_leaves_no_limits(both: bool) -> None:
         # Names of others' labs may be removed meanwhile.
         assert "removed: limits of sockets" not in made.command("clean").stdout
         assert "no agent runs" in made.command("agent", "status").stderr
+
+
+@needs_root
+@needs_agents
+def test_no_limit_is_set_behind_lift() -> None:
+    with net() as made:
+        made.server()
+        here = f"/run/netns/{made.at.hosts[0].netns}"
+        pacer = within(here, lambda: Pacer(Settings(interfaces=("e0",))))
+        made.stack.callback(pacer.close)
+        first = made.connect()
+        assert paced_at(first, GIVEN)()
+        within(here, pacer.lift)
+        assert unlimited(first)()
+        # Until the programs are unloaded, they hear of flows.
+        assert unlimited(made.connect())()
+        assert unlimited(first)()
 
 
 def _children(pid: int) -> list[int]:

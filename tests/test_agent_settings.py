@@ -40,6 +40,9 @@ KEYS = Keys((0x0123456789ABCDEF, 0x1122334455667788))
         ('interfaces = ["e0"]\ninsecure = 1', "insecure cannot be 1"),
         ('interfaces = ["e0"]\nkey_file = "/nowhere"', "key file /nowhere: No such file"),
         ("interfaces = [", "configuration .*agent.toml: "),
+        (f"weight = {'1' * 5000}", "configuration .*agent.toml: a number has too many digits"),
+        (f"weight = 0x{'1' * 5000}", "configuration .*agent.toml: a number has too many digits"),
+        (f"ports = {'[' * 5000}", "configuration .*agent.toml: .* nested too deeply"),
     ],
 )
 def test_settings_that_cannot_be(tmp_path: Path, text: str, why: str) -> None:
@@ -62,6 +65,7 @@ def test_settings_that_cannot_be(tmp_path: Path, text: str, why: str) -> None:
         ('keys = ["0123456789abcdef", "112233445566778_"]', 0o600, "two keys of 16 hexadecimal digits"),
         ('keys = ["0123456789abcdef", "1122334455667788"]\nsigning = 2', 0o600, "signing = 0 or 1"),
         ("keys", 0o600, "key file .*keys.toml: "),
+        (f"signing = {'1' * 5000}", 0o600, "key file .*keys.toml: a number has too many digits"),
     ],
 )
 def test_key_files_that_cannot_be(tmp_path: Path, text: str, mode: int, why: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ncclient.operations.rpc import RPCReply
 
 from junos_cases import (
     BEFORE,
@@ -31,7 +32,7 @@ from tidegate.control.files import load
 from tidegate.network import Network
 from tidegate.systems import separation as separation_page
 from tidegate.systems.separation.controller import SeparationController
-from tidegate.systems.separation.routers import Plan
+from tidegate.systems.separation.routers import Plan, netconf
 from tidegate.systems.separation.routers.junos import JunosRouter
 from tidegate.systems.separation.routers.netconf import Access, Lost, Session, Silent
 from tidegate.systems.separation.setup import separation
@@ -464,6 +465,27 @@ def test_a_session_that_is_silent_is_ended_and_its_lock_released(session: Sessio
     server.released.set()
     wait_for(lambda: server.server.session_locks["candidate"] == 0)
     with pytest.raises(Lost):
+        session.unlock()
+
+
+@pytest.mark.parametrize("text", ["<rpc-reply><ok></rpc-reply>", "", "<rpc-reply>" + "<a>" * 1000])
+def test_an_answer_that_is_no_xml_ends_the_session(
+    session: Session, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("validate", "close_session"):
+        monkeypatch.setattr(session._manager, name, lambda *_: RPCReply(text), raising=False)
+    with pytest.raises(Lost, match="validate"):
+        session.validate()
+    session.close()
+    with pytest.raises(Lost, match="lock"):
+        session.lock()
+
+
+def test_an_answer_that_is_too_long_ends_the_session(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(netconf, "MOST_ANSWER", 10)
+    with pytest.raises(Lost, match="unlock"):
         session.unlock()
 
 

@@ -59,13 +59,16 @@ class Sender:
     def flow(self, port: int) -> FiveTuple:
         return FiveTuple(self.source, self.to, 17, port, 9)
 
-    def send(self, port: int, packets: int, size: int = 1000) -> None:
+    def send(self, port: int, packets: int, size: int = 1000, hop_by_hop: bytes = b"") -> None:
+        """`hop_by_hop`: options that stand in an extension header of IPv6."""
         kind = socket.AF_INET6 if ":" in self.to else socket.AF_INET
 
         def send() -> None:
             with socket.socket(kind, socket.SOCK_DGRAM) as one:
                 one.bind((self.source, port))
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+                if hop_by_hop:
+                    one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_HOPOPTS, hop_by_hop)
                 for _ in range(packets):
                     one.sendto(bytes(size - 28), (self.to, 9))
 
@@ -111,6 +114,10 @@ def test_flows_of_ipv6(netns: str) -> None:
         before = packets(router)
         sender.send(1001, 6)
         assert packets(router)[1] - before[1] == 6
+        # Behind a header of options (RFC 8200 section 4.3), of 8 bytes and of 16: padding.
+        for length, padding in ((0, 4), (1, 12)):
+            sender.send(1001, 2, hop_by_hop=bytes((0, length, 1, padding)) + bytes(padding))
+        assert packets(router)[1] - before[1] == 10
 
 
 @needs_root
@@ -176,6 +183,29 @@ def test_what_a_killed_router_has_left_is_replaced_by_the_next(netns: str) -> No
         router.apply(Plan((QUEUE, QUEUE), {}))
         assert len(packets(router)) == 2
     assert "noqueue" in qdisc(netns)
+
+
+@needs_root
+def test_a_second_router_at_an_interface_is_refused(netns: str) -> None:
+    sender = Sender(netns)
+    with LinuxRouter("out", "100 Mbit/s", namespace=netns) as router:
+        router.apply(Plan((QUEUE, QUEUE), {sender.flow(1001): 1}))
+        for namespace in (netns, Path(netns).name):
+            with pytest.raises(TidegateError, match=r"out has a router already, .* close that first"):
+                LinuxRouter("out", "50 Mbit/s", namespace=namespace)
+        words = "from tidegate.hosts.linux_router import LinuxRouter as Router; Router('out', '50 Mbit/s')"
+        command = ["ip", "netns", "exec", Path(netns).name, sys.executable, "-c", words]
+        other = subprocess.run(command, capture_output=True, text=True)
+        assert "out has a router already" in other.stderr
+        # Another interface is free.
+        with LinuxRouter("far", "50 Mbit/s", namespace=netns):
+            pass
+        before = packets(router)
+        sender.send(1001, 6)
+        assert packets(router)[1] - before[1] == 6
+    assert "noqueue" in qdisc(netns)
+    with LinuxRouter("out", "100 Mbit/s", namespace=netns):
+        pass
 
 
 @needs_root

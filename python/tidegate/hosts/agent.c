@@ -66,9 +66,9 @@ struct key {
 	u16 local_port, remote_port;
 };
 
-/* An option that has come; `length` is 0 until then. */
+/* An option that has come; `length` is 0 until then. `changes` counts what it was replaced by. */
 struct kept {
-	u64 length;
+	u32 length, changes;
 	u64 option[WORDS];
 };
 
@@ -77,8 +77,8 @@ struct connection {
 	/* The limits that are set. */
 	u32 pace, cwnd;
 	struct bpf_spin_lock lock;
-	/* Of TCP: the sequence numbers behind what was sent last and what came last, and the window that was offered last. */
-	u32 sent_end, came_end;
+	/* Of TCP: the sequence number behind what was sent last, what was acknowledged last, and the window that was offered with that. */
+	u32 sent_end, sent_ack;
 	u32 window;
 	/* This end opened it. */
 	u32 active;
@@ -164,6 +164,8 @@ struct {
 /* The options that are put on one packet, and what a copy of a whole option reaches beyond. */
 struct written {
 	u8 bytes[128];
+	/* By shim: what `kept.changes` of its option was. */
+	u32 changes[SHIMS];
 };
 
 struct {
@@ -342,9 +344,10 @@ ALWAYS_INLINE struct connection *connection_of(u32 local, u32 remote, u16 local_
 	return bpf_map_lookup_elem(&connections, &key);
 }
 
-/* The option that a shim is to write now; gives its length, 0: none. */
-ALWAYS_INLINE u32 to_write(const struct shim *shim, struct connection *c, u32 index, u64 *option)
+/* The option that a shim is to write now, and what `kept.changes` of it is; gives its length, 0: none. */
+ALWAYS_INLINE u32 to_write(const struct shim *shim, struct connection *c, u32 index, u64 *option, u32 *changes)
 {
+	*changes = 0;
 	if (shim->what == ECHO) {
 		u32 length;
 
@@ -352,6 +355,7 @@ ALWAYS_INLINE u32 to_write(const struct shim *shim, struct connection *c, u32 in
 			return 0;
 		bpf_spin_lock(&c->lock);
 		length = c->kept[index].length;
+		*changes = c->kept[index].changes;
 		for (int word = 0; word < WORDS; word++)
 			option[word] = c->kept[index].option[word];
 		bpf_spin_unlock(&c->lock);
@@ -377,12 +381,13 @@ ALWAYS_INLINE int writes(const struct shim *shim, u8 place, u32 kind)
 	return shim->what <= ECHO && shim->place == place && shim->on >> kind & 1;
 }
 
-/* A largest value that was echoed is not echoed again. */
-ALWAYS_INLINE void echoed(const struct shim *shim, struct connection *c, u32 index)
+/* A largest value that was echoed is not echoed again. A larger one that has come meanwhile still is. */
+ALWAYS_INLINE void echoed(const struct shim *shim, struct connection *c, u32 index, u32 changes)
 {
 	if (c && shim->what == ECHO && shim->keep_max && index < SHIMS) {
 		bpf_spin_lock(&c->lock);
-		c->kept[index].length = 0;
+		if (c->kept[index].changes == changes)
+			c->kept[index].length = 0;
 		bpf_spin_unlock(&c->lock);
 	}
 }
@@ -438,18 +443,15 @@ static int append(u32 i, void *with)
 	struct walk *walk = with;
 	const struct shim *shim = SHIM_OF(walk, i);
 	u64 option[WORDS];
-	u32 length;
+	u32 length, changes;
 
 	if (!writes(shim, IP, walk->kind))
 		return 0;
-	length = to_write(shim, walk->c, i & (SHIMS - 1), option);
+	length = to_write(shim, walk->c, i & (SHIMS - 1), option, &changes);
 	if (!length)
 		return 0;
-	if (shim->what < ECHO && shim->once && walk->c) {
-		if (KEPT_OF(walk, i)->length)
-			return 0;
-		KEPT_OF(walk, i)->length = 1;
-	}
+	if (shim->what < ECHO && shim->once && walk->c && KEPT_OF(walk, i)->length)
+		return 0;
 	if (walk->seen->ip_length > IPV4 || walk->length + length > OPTION) {
 		if (walk->c)
 			no_room(shim->agent);
@@ -457,6 +459,7 @@ static int append(u32 i, void *with)
 	}
 	for (int word = 0; word < WORDS; word++)
 		*(u64 *)(walk->out->bytes + (walk->length & 63) + 8 * word) = option[word];
+	walk->out->changes[i & (SHIMS - 1)] = changes;
 	walk->length += length;
 	walk->took |= 1u << (i & (SHIMS - 1));
 	return 0;
@@ -520,12 +523,27 @@ static int sign(u32 i, void *with)
 	return 0;
 }
 
-static int note_echoed(u32 i, void *with)
+/* A shim's option is on the packet. */
+static int note_written(u32 i, void *with)
+{
+	struct walk *walk = with;
+	const struct shim *shim = SHIM_OF(walk, i);
+
+	if (!(walk->took >> (i & (SHIMS - 1)) & 1))
+		return 0;
+	if (shim->what < ECHO && shim->once && walk->c)
+		KEPT_OF(walk, i)->length = 1;
+	echoed(shim, walk->c, i & (SHIMS - 1), walk->out->changes[i & (SHIMS - 1)]);
+	return 0;
+}
+
+/* The packet could not be made longer. */
+static int note_left_out(u32 i, void *with)
 {
 	struct walk *walk = with;
 
-	if (walk->took >> (i & (SHIMS - 1)) & 1)
-		echoed(SHIM_OF(walk, i), walk->c, i & (SHIMS - 1));
+	if (walk->took >> (i & (SHIMS - 1)) & 1 && walk->c)
+		no_room(SHIM_OF(walk, i)->agent);
 	return 0;
 }
 
@@ -552,8 +570,11 @@ SECTION("tc") int leaving(struct packet *skb)
 		/* A retransmission does not take it back. */
 		if (seen.tcp.flags & SYN || (s32)(end - walk.c->sent_end) > 0)
 			walk.c->sent_end = end;
+		if (seen.tcp.flags & ACK)
+			walk.c->sent_ack = __builtin_bswap32(seen.tcp.ack);
 		walk.c->window = seen.tcp.window;
-		walk.c->sent_fin |= seen.tcp.flags & FIN;
+		if (seen.tcp.flags & FIN)
+			walk.c->sent_fin = 1;
 		if (walk.host->writes_tcp)
 			bpf_loop(walk.host->shims, count_missing, &walk, 0);
 	}
@@ -567,8 +588,12 @@ SECTION("tc") int leaving(struct packet *skb)
 	*(u32 *)(walk.out->bytes + (walk.length & 63)) = 0;
 	length = PADDED(walk.length);
 	BOUNDED(length);
-	if (!length || bpf_skb_adjust_room(skb, length, BETWEEN_IP_AND_TCP, SAME_SEGMENTS))
+	if (!length)
 		return NEXT;
+	if (bpf_skb_adjust_room(skb, length, BETWEEN_IP_AND_TCP, SAME_SEGMENTS)) {
+		bpf_loop(walk.host->shims, note_left_out, &walk, 0);
+		return NEXT;
+	}
 	seen.ip.version_length = 0x40 | (5 + length / 4);
 	seen.ip.length = NETWORK16(NETWORK16(seen.ip.length) + length);
 	seen.ip.checksum = 0;
@@ -579,7 +604,7 @@ SECTION("tc") int leaving(struct packet *skb)
 	seen.ip.checksum = ~sum;
 	bpf_skb_store_bytes(skb, ETHERNET, &seen.ip, sizeof(seen.ip), 0);
 	bpf_skb_store_bytes(skb, ETHERNET + IPV4, walk.out->bytes, length, 0);
-	bpf_loop(walk.host->shims, note_echoed, &walk, 0);
+	bpf_loop(walk.host->shims, note_written, &walk, 0);
 	return NEXT;
 }
 
@@ -710,6 +735,7 @@ static int read(u32 i, void *with)
 		for (int word = 0; word < WORDS; word++)
 			kept->option[word] = option[word];
 		kept->length = length;
+		kept->changes++;
 	}
 	bpf_spin_unlock(&walk->c->lock);
 	if (shim->each && place == IP)
@@ -725,7 +751,6 @@ SECTION("tc") int came(struct packet *skb)
 	struct seen seen = {};
 	struct walk walk = {.skb = skb, .seen = &seen, .of_ip = &of_ip, .of_tcp = &of_tcp};
 	struct connection *c;
-	u32 end;
 
 	if (!look(skb, &seen))
 		return NEXT;
@@ -755,12 +780,7 @@ SECTION("tc") int came(struct packet *skb)
 		walk.more = 1;
 		bpf_loop(walk.host->shims, read, &walk, 0);
 	}
-	if (walk.consumed)
-		return DROP;
-	end = end_of(skb, &seen);
-	if (seen.tcp.flags & SYN || (s32)(end - c->came_end) > 0)
-		c->came_end = end;
-	return NEXT;
+	return walk.consumed ? DROP : NEXT;
 }
 
 ALWAYS_INLINE void set_limits(void *socket, struct connection *c)
@@ -830,14 +850,14 @@ static int write_option(u32 i, void *with)
 	struct walk *walk = with;
 	const struct shim *shim = SHIM_OF(walk, i);
 	u64 option[8] = {};
-	u32 length;
+	u32 length, changes;
 
 	if (!writes(shim, TCP, walk->kind))
 		return 0;
-	length = to_write(shim, walk->c, i & (SHIMS - 1), option);
+	length = to_write(shim, walk->c, i & (SHIMS - 1), option, &changes);
 	BOUNDED(length);
 	if (length && !bpf_store_hdr_opt(walk->ops, option, length, 0))
-		echoed(shim, walk->c, i & (SHIMS - 1));
+		echoed(shim, walk->c, i & (SHIMS - 1), changes);
 	return 0;
 }
 

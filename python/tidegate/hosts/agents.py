@@ -121,7 +121,7 @@ class Connection:
     def send(self, option: Option, data: bytes) -> bool:
         """Send a pure ACK with an option, beside those that TCP sends; gives whether the connection is established.
 
-        It acknowledges what TCP has acknowledged last, and costs the data no room.
+        It acknowledges what TCP has acknowledged last, in the simulator what has come in order, and costs the data no room.
         """
         return self._core.send(self._agent, self.number, option.place, option.kind, data)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
  *
- * A classifier of an HTB qdisc: the class of a packet by its flow. `linux.py` loads it and fills the map; a flow that is not in it is
- * left to the default class.
+ * A classifier of an HTB qdisc: the class of a packet by its flow. `linux_router.py` loads it and fills the map; a flow that is not in it
+ * is left to the default class. Of IPv6's extension headers it follows hop-by-hop options, one header; behind others a flow is not seen.
  */
 #include "packets.h"
 
@@ -65,6 +65,14 @@ int classify(struct packet *packet)
 		__builtin_memcpy(flow.target, ip.target, sizeof(flow.target));
 		flow.protocol = ip.next;
 		at += sizeof(ip);
+		if (ip.next == PROTOCOL_HOP_BY_HOP) {
+			u8 hop[2];
+
+			if (bpf_skb_load_bytes(packet, at, hop, sizeof(hop)))
+				return UNKNOWN;
+			flow.protocol = hop[0];
+			at += 8 * (hop[1] + 1);
+		}
 	} else {
 		return UNKNOWN;
 	}

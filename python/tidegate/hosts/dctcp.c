@@ -38,14 +38,13 @@ struct dctcp {
 	u8 reno;
 	/* In CWR or in recovery. */
 	u8 reduces;
+	u8 started;
+	/* The last state of losses that was reacted to; whether there was an event of a loss for the next one. */
+	u8 state;
+	u8 told;
 };
 
 _Static_assert(sizeof(struct dctcp) <= sizeof(u64[13]), "more than a congestion control may keep");
-
-ALWAYS_INLINE struct dctcp *state_of(struct sock *sk)
-{
-	return (struct dctcp *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
-}
 
 ALWAYS_INLINE void new_window(struct tcp_sock *tp, struct dctcp *d)
 {
@@ -61,19 +60,54 @@ ALWAYS_INLINE void react_to_loss(struct tcp_sock *tp, struct dctcp *d)
 	tp->snd_ssthresh = d->ssthresh = larger(tp->snd_cwnd / 2, MIN_CWND);
 }
 
-SECTION("struct_ops/dctcp_init") void dctcp_init(u64 *arguments)
+ALWAYS_INLINE void start(struct sock *sk, struct dctcp *d)
 {
-	struct sock *sk = (struct sock *)arguments[0];
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct dctcp *d = state_of(sk);
 
 	*d = (struct dctcp){
+		.started = 1,
+		.state = BITS((struct inet_connection_sock *)sk, icsk_ca_state),
 		.reno = !(tp->ecn_flags & ECN_MODE_RFC3168),
 		.alpha = MAX_ALPHA,
-		.ssthresh = tp->snd_ssthresh,
+		.ssthresh = tp->snd_ssthresh ? tp->snd_ssthresh : ~0u >> 1,
 		.prior_rcv_nxt = tp->rcv_nxt,
 	};
 	new_window(tp, d);
+}
+
+/* `init`, too, may have been left out. */
+ALWAYS_INLINE struct dctcp *state_of(struct sock *sk)
+{
+	struct dctcp *d = (struct dctcp *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
+
+	if (!d->started)
+		start(sk, d);
+	return d;
+}
+
+/* A connection is in another state: `set_state` has said so, or where it was left out, the next ACK shows it. */
+ALWAYS_INLINE void enter(struct tcp_sock *tp, struct dctcp *d, u8 state)
+{
+	u8 before = d->state;
+
+	d->state = state;
+	if (state == RECOVERY) {
+		react_to_loss(tp, d);
+	} else if (state == LOSS) {
+		if (!d->told && before <= DISORDER) {
+			/* The kernel has set the window already. */
+			d->loss_cwnd = tp->prior_cwnd;
+			tp->snd_ssthresh = d->ssthresh = larger(tp->prior_cwnd / 2, MIN_CWND);
+		}
+		d->told = 0;
+	}
+}
+
+SECTION("struct_ops/dctcp_init") void dctcp_init(u64 *arguments)
+{
+	struct sock *sk = (struct sock *)arguments[0];
+
+	start(sk, (struct dctcp *)((struct inet_connection_sock *)sk)->icsk_ca_priv);
 }
 
 /* A reduction of the window begins: to cwnd * (1 - alpha / 2), section 3.3. */
@@ -136,11 +170,14 @@ SECTION("struct_ops/dctcp_cong_control") void dctcp_cong_control(u64 *arguments)
 	struct rate_sample *sample = (struct rate_sample *)arguments[3];
 	struct dctcp *d = state_of(sk);
 	u32 flag = arguments[2];
+	u8 state = BITS((struct inet_connection_sock *)sk, icsk_ca_state);
 
-	d->reduces = in_reduction(BITS((struct inet_connection_sock *)sk, icsk_ca_state));
+	d->reduces = in_reduction(state);
 	if (d->reduces && d->until != tp->high_seq)
 		/* Its beginning was left out. */
 		begin(tp, d, tp->prior_cwnd);
+	if (state != d->state)
+		enter(tp, d, state);
 	tp->snd_ssthresh = d->ssthresh;
 	if (d->reduces)
 		reduce(tp, d, sample->acked_sacked, sample->losses, flag);
@@ -176,8 +213,7 @@ SECTION("struct_ops/dctcp_set_state") void dctcp_set_state(u64 *arguments)
 
 	if (state == before)
 		return;
-	if (state == RECOVERY)
-		react_to_loss(tp, d);
+	enter(tp, d, state);
 	if (state == OPEN && d->reduces && d->until == tp->high_seq)
 		tp->snd_cwnd = d->ssthresh;
 	d->reduces = in_reduction(state);
@@ -200,10 +236,12 @@ SECTION("struct_ops/dctcp_cwnd_event") void dctcp_cwnd_event(u64 *arguments)
 	u32 event = arguments[1];
 	u8 ce = event == EVENT_IS_CE;
 
-	if (event == EVENT_LOSS)
+	if (event == EVENT_LOSS) {
 		react_to_loss(tp, d);
-	else if (event == EVENT_RESTART && !d->reduces)
+		d->told = 1;
+	} else if (event == EVENT_RESTART && !d->reduces) {
 		d->ssthresh = after_idle(tp, d->ssthresh);
+	}
 	if (event != EVENT_IS_CE && event != EVENT_NO_CE)
 		return;
 	if (d->ce != ce) {

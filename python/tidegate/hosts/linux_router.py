@@ -5,8 +5,8 @@
 
 The root of the interface is taken while it lasts. A flow is moved by one write into the classifier's map; rates and limits change
 while packets wait, and none is lost by it. When the router is closed, its qdisc is removed, and the interface has the kernel's default
-again. What a killed process has left is known by its handle, and replaced by the next one that starts; meanwhile the queues go on as
-they were.
+again. While it lasts, a second one at the interface is refused. What a killed process has left is known by its handle, and replaced by the
+next one that starts; meanwhile the queues go on as they were.
 
 Without BPF there is a filter of `u32` for each flow: IPv4 without options, and a search through all of them for each packet.
 
@@ -29,6 +29,7 @@ from pyroute2.netlink.rtnl import tcmsg
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.hosts import libbpf
+from tidegate.hosts.interface_lock import InterfaceLock
 from tidegate.hosts.port_plan import Plan, QueuePlan
 from tidegate.network import FiveTuple
 
@@ -105,7 +106,8 @@ class LinuxRouter:
         """`rate` is that of the link, in bit/s of IP packets of the full size. `classifier`: BPF if it can be loaded, if not given.
         `namespace`: the name or path of the interface's network namespace, if it is not this process's.
 
-        Raises `TidegateError` if there is no such interface, if somebody has configured its qdisc, and if the kernel lacks HTB.
+        Raises `TidegateError` if there is no such interface, if it has a router or somebody has configured its qdisc, and if the kernel
+        lacks HTB.
         """
         self.interface = interface
         self.most_queues = most_queues
@@ -127,6 +129,11 @@ class LinuxRouter:
             self._netlink.close()
             raise TidegateError(f"there is no interface {interface!r} here; `ip link` lists those there are")
         (self._index,) = found
+        try:
+            self._lock = InterfaceLock(interface, self._index, namespace)
+        except BaseException:
+            self._netlink.close()
+            raise
         try:
             self._take_root()
             self.classifier = self._classify(classifier)
@@ -150,6 +157,7 @@ class LinuxRouter:
         if self._loaded is not None:
             self._loaded.close()
             self._loaded = None
+        self._lock.close()
 
     def _root(self) -> int | None:
         """The handle of the root qdisc; 0 for the kernel's own."""

@@ -45,9 +45,12 @@ struct prague {
 	/* Round trips since the end of slow start. */
 	u8 round;
 	u8 saw_ce;
-	u8 in_recovery;
 	/* Without accurate ECN. */
 	u8 reno;
+	u8 started;
+	/* The last state of losses that was reacted to; whether there was an event of a loss for the next one. */
+	u8 state;
+	u8 told;
 };
 
 _Static_assert(sizeof(struct prague) <= sizeof(u64[13]), "more than a congestion control may keep");
@@ -59,11 +62,6 @@ struct {
 	TYPE(key, s32);
 	TYPE(value, u32);
 } l4s_sockets SECTION(".maps");
-
-ALWAYS_INLINE struct prague *state_of(struct sock *sk)
-{
-	return (struct prague *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
-}
 
 ALWAYS_INLINE int in_slow_start(struct tcp_sock *tp)
 {
@@ -140,7 +138,7 @@ ALWAYS_INLINE void grow(struct tcp_sock *tp, struct prague *p, u32 acked, u32 ma
 {
 	u32 cwnd;
 
-	if (acked <= marked || p->in_recovery || !cwnd_limited(tp))
+	if (acked <= marked || p->state == RECOVERY || !cwnd_limited(tp))
 		return;
 	acked -= marked;
 	if (in_slow_start(tp)) {
@@ -179,25 +177,68 @@ ALWAYS_INLINE void pace(struct sock *sk, struct tcp_sock *tp)
 	set_pacing_rate(sk, tp, larger(tp->snd_cwnd, in_flight(tp)), percent);
 }
 
-SECTION("struct_ops/prague_init") void prague_init(u64 *arguments)
+ALWAYS_INLINE void start(struct sock *sk, struct prague *p)
 {
-	struct sock *sk = (struct sock *)arguments[0];
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct prague *p = state_of(sk);
 	u32 yes = 1;
 
 	*p = (struct prague){
+		.started = 1,
+		.state = BITS((struct inet_connection_sock *)sk, icsk_ca_state),
 		.reno = !(tp->ecn_flags & ECN_MODE_ACCURATE),
 		.upscaled_alpha = MAX_ALPHA << SHIFT_G,
 		.alpha_stamp = bpf_ktime_get_ns(),
 		.seen_ce = tp->delivered_ce,
-		.ssthresh = tp->snd_ssthresh,
+		.ssthresh = tp->snd_ssthresh ? tp->snd_ssthresh : ~0u >> 1,
 	};
 	if (!p->reno)
 		bpf_sk_storage_get(&l4s_sockets, sk, &yes, GET_OR_CREATE);
 	new_round(tp, p);
 	sk->sk_pacing_status = PACING_NEEDED;
 	pace(sk, tp);
+}
+
+/* The kernel now and then leaves a function out (see dctcp.c), this one's `init` too. */
+ALWAYS_INLINE struct prague *state_of(struct sock *sk)
+{
+	struct prague *p = (struct prague *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
+
+	if (!p->started)
+		start(sk, p);
+	return p;
+}
+
+/* A connection is in another state: `set_state` has said so, or where it was left out, the next ACK shows it. */
+ALWAYS_INLINE void enter(struct tcp_sock *tp, struct prague *p, u8 state)
+{
+	u8 before = p->state;
+	u64 now;
+
+	p->state = state;
+	if (state == RECOVERY) {
+		react_to_loss(tp, p);
+	} else if (state == LOSS) {
+		if (!p->told && before <= DISORDER) {
+			/* The kernel has set the window already. */
+			p->loss_cwnd = tp->prior_cwnd;
+			tp->snd_ssthresh = p->ssthresh = larger(tp->prior_cwnd / 2, MIN_CWND);
+		}
+		p->told = 0;
+	} else if (state == CWR) {
+		/* Marks: at most once per virtual round trip. */
+		now = bpf_ktime_get_ns();
+		if (p->round >= TRANSITION && !p->reno && p->cwr_stamp && now - p->cwr_stamp < TARGET_NS)
+			return;
+		p->cwr_stamp = now;
+		reduce(tp, p, p->reno ? MAX_ALPHA : p->upscaled_alpha >> SHIFT_G);
+	}
+}
+
+SECTION("struct_ops/prague_init") void prague_init(u64 *arguments)
+{
+	struct sock *sk = (struct sock *)arguments[0];
+
+	start(sk, (struct prague *)((struct inet_connection_sock *)sk)->icsk_ca_priv);
 }
 
 SECTION("struct_ops/prague_ssthresh") u32 prague_ssthresh(u64 *arguments)
@@ -213,7 +254,10 @@ SECTION("struct_ops/prague_cong_control") void prague_cong_control(u64 *argument
 	struct rate_sample *sample = (struct rate_sample *)arguments[3];
 	struct prague *p = state_of(sk);
 	u32 marked = tp->delivered_ce - p->seen_ce;
+	u8 state = BITS((struct inet_connection_sock *)sk, icsk_ca_state);
 
+	if (state != p->state)
+		enter(tp, p, state);
 	tp->snd_ssthresh = p->ssthresh;
 	p->seen_ce = tp->delivered_ce;
 	if (marked)
@@ -229,23 +273,9 @@ SECTION("struct_ops/prague_set_state") void prague_set_state(u64 *arguments)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct prague *p = state_of(sk);
 	u8 state = arguments[1];
-	u64 now;
 
-	if (state == BITS((struct inet_connection_sock *)sk, icsk_ca_state))
-		return;
-	if (state == OPEN || state == LOSS) {
-		p->in_recovery = 0;
-	} else if (state == RECOVERY) {
-		react_to_loss(tp, p);
-		p->in_recovery = 1;
-	} else if (state == CWR) {
-		/* Marks: at most once per virtual round trip. */
-		now = bpf_ktime_get_ns();
-		if (p->round >= TRANSITION && !p->reno && p->cwr_stamp && now - p->cwr_stamp < TARGET_NS)
-			return;
-		p->cwr_stamp = now;
-		reduce(tp, p, p->reno ? MAX_ALPHA : p->upscaled_alpha >> SHIFT_G);
-	}
+	if (state != BITS((struct inet_connection_sock *)sk, icsk_ca_state))
+		enter(tp, p, state);
 }
 
 SECTION("struct_ops/prague_cwnd_event") void prague_cwnd_event(u64 *arguments)
@@ -254,10 +284,12 @@ SECTION("struct_ops/prague_cwnd_event") void prague_cwnd_event(u64 *arguments)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct prague *p = state_of(sk);
 
-	if ((u32)arguments[1] == EVENT_LOSS)
+	if ((u32)arguments[1] == EVENT_LOSS) {
 		react_to_loss(tp, p);
-	else if ((u32)arguments[1] == EVENT_RESTART)
+		p->told = 1;
+	} else if ((u32)arguments[1] == EVENT_RESTART) {
 		p->ssthresh = after_idle(tp, p->ssthresh);
+	}
 }
 
 SECTION("struct_ops/prague_undo_cwnd") u32 prague_undo_cwnd(u64 *arguments)

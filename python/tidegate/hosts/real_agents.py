@@ -459,12 +459,9 @@ class RealAgents:
         return _inside(self.hosts[self._agents[agent]].namespace)
 
     def send(self, agent: int, connection: int, place: str, kind: int, data: bytes) -> bool:
-        """See `_core.HostAgents`.
-
-        What came out of order before counts as acknowledged by it, until TCP's own next ACK.
-        """
+        """See `_core.HostAgents`. Like the window, what it acknowledges is that of the last packet that TCP has sent."""
         end = self._ends[connection]
-        _, stage, _, _, _, sent_end, came_end, window, _, _ = _CONNECTION.unpack(
+        _, stage, _, _, _, sent_end, sent_ack, window, _, _ = _CONNECTION.unpack(
             self._maps["connections"][end.key]
         )
         if stage != ESTABLISHED:
@@ -474,7 +471,7 @@ class RealAgents:
         if len(padded) > 40:
             raise TidegateError(f"the option needs {len(option)} bytes, and the header has room for 40")
         self._raw_socket(end.host).sendto(
-            _pure_ack(end, place, padded, sent_end, came_end, window), (end.addresses[1], 0)
+            _pure_ack(end, place, padded, sent_end, sent_ack, window), (end.addresses[1], 0)
         )
         return True
 

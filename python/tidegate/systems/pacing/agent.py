@@ -36,6 +36,8 @@ IDLE = units.time("1 s")
 """So long an application uses less than its share before the rest is given away."""
 FIRST_AGAIN = units.time("1 s")
 """After so long a flow that no switch has answered asks again; then after twice as long, and so on."""
+ANSWERED = units.time("2 s")
+"""By then a switch has answered: it walks a list that nothing has changed in once in 1.05 s."""
 LEAST_LIMIT = 16
 """In kbit/s: what a flow keeps whose application sends nothing."""
 
@@ -55,6 +57,8 @@ class Flow:
     """The rate and the link that switches have been told."""
     sequences: dict[int, int] = field(default_factory=dict)
     """By link: its last notice's."""
+    awaited: dict[int, int] = field(default_factory=dict)
+    """By link: the first question that it has not answered."""
     left: set[int] = field(default_factory=set)
     """Links that the flow has left; what they gave holds until another link is known."""
     unsaid: set[int] = field(default_factory=set)
@@ -71,10 +75,19 @@ class Flow:
     """That had no answer."""
     used: _Use = field(default_factory=lambda: _Use())
 
-    def is_old(self, notice: PacingOption) -> bool:
-        """Whether a later notice of its link has come before."""
+    def is_old(self, now: int, notice: PacingOption, refresh: int) -> bool:
+        """Whether a later notice of its link has come before.
+
+        A link that has not answered for a refresh may have begun to count anew: a switch that was restarted counts from 0.
+        """
         last = self.sequences.get(notice.link)
-        return last is not None and (notice.sequence - last) % 256 >= 128
+        if last is None or (notice.sequence - last) % 256 < 128:
+            return False
+        return now - self.awaited.get(notice.link, now) < max(refresh, ANSWERED)
+
+    def hear(self, now: int) -> None:
+        """A switch has said something of its rate."""
+        self.heard, self.asking, self.questions = now, None, 0
 
 
 @dataclass
@@ -231,6 +244,8 @@ class PacingAgent(Agent):
             flow.questions += 1
             if flow.asking is None:
                 flow.asking = now
+            for link in flow.shares:
+                flow.awaited.setdefault(link, now)
 
     def on_closed(self, now: int, connection: Connection) -> None:
         """Nothing is known of the flow any more."""
@@ -249,12 +264,14 @@ class PacingAgent(Agent):
         if option.rate == 0:
             self._forget(now, flow, option)
             return
-        flow.heard, flow.asking, flow.questions = now, None, 0
+        old = option.kind == Kind.NOTICE and flow.is_old(now, option, self._refresh)
+        if not old:
+            flow.hear(now)
         if option.kind == Kind.NOTICE:
             if option.hops == FOR_ALL:
                 self._all(now, connection, option)
                 return
-            if flow.is_old(option):
+            if old:
                 self.counts["stale"] += 1
                 return
             flow.sequences[option.link] = option.sequence
@@ -269,10 +286,12 @@ class PacingAgent(Agent):
         for flow in self.flows.values():
             if option.link not in flow.shares or option.link in flow.left:
                 continue
-            if flow.is_old(option):
+            if flow.is_old(now, option, self._refresh):
                 old += 1
-            elif flow.sequences.get(option.link) != option.sequence:
-                flow.heard, flow.asking, flow.questions = now, None, 0
+            elif flow.sequences.get(option.link) == option.sequence:
+                flow.awaited.pop(option.link, None)
+            else:
+                flow.hear(now)
                 flow.sequences[option.link] = option.sequence
                 self._take(now, flow, option)
         self.counts["stale"] += old > 0
@@ -280,6 +299,7 @@ class PacingAgent(Agent):
     def _take(self, now: int, flow: Flow, option: PacingOption) -> None:
         """What a link gives to a flow."""
         flow.shares[option.link] = option.rate / option.weight
+        flow.awaited.pop(option.link, None)
         flow.left.discard(option.link)
         self._settle(now, flow)
 
@@ -288,6 +308,7 @@ class PacingAgent(Agent):
         self._seen(flow.connection, option.link, option.sequence)
         flow.left.add(option.link)
         flow.sequences.pop(option.link, None)
+        flow.awaited.pop(option.link, None)
         if flow.shares.keys() - flow.left:
             self._settle(now, flow)
 

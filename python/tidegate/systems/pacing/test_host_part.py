@@ -180,6 +180,39 @@ def test_a_switch_that_is_restarted_learns_its_flows(flows: int) -> None:
     assert star.rates(result, 3.0, 4.0) == pytest.approx([star.given_mbps / flows] * flows, rel=0.01)
 
 
+@pytest.mark.parametrize("before", [100, 200])
+@pytest.mark.parametrize("by_host", [False, True])
+def test_a_restarted_switch_that_gives_another_rate_is_believed(before: int, by_host: bool) -> None:
+    """It counts its changes from 0 again: from 128 changes before, that looks like the past."""
+    star = Star(100.0, 4.0, 200)
+    host = star.host(refresh="500 ms", timeout="3 s")
+    for number in range(2):
+        star.flow(host, 0.05 * number)
+    network = star.network
+    controller = next(known for known, _ in network.controllers if isinstance(known, PacingController))
+
+    def start(api: SwitchApi) -> None:
+        api.register_write("tell_by_host", [int(by_host)], 0)
+        api.register_write("epoch", [before], 0)
+
+    def restart(api: SwitchApi) -> None:
+        api.state_reset()
+        controller.start(api)
+        api.register_write("tell_by_host", [int(by_host)], 0)
+        (capacity,) = api.register_read("capacity", 0, 1)
+        api.register_write("capacity", [int(capacity) // 2], 0)
+
+    network.control(At(0.001, start), star.switch)
+    network.control(At(1.2, restart), star.switch)
+    result = network.run("6 s")
+    (agent,) = star.agents
+    assert agent.counts["silent"] == 0
+    assert star.rates(result, 0.5, 1.0) == pytest.approx([star.given_mbps / 2] * 2, rel=0.02)
+    assert star.rates(result, 5.0, 6.0) == pytest.approx([star.given_mbps / 4] * 2, rel=0.02)
+    # Until a question has had no answer for 2 s, it is not believed.
+    assert (agent.counts["stale"] > 0) == (before == 100)
+
+
 @pytest.mark.parametrize(("refresh", "timeout"), [("0 s", "1 s"), ("2 s", "1 s")])
 def test_times_that_make_no_sense_are_refused(refresh: str, timeout: str) -> None:
     with pytest.raises(TidegateError, match="give a refresh above 0 and at most the timeout"):

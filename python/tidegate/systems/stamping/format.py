@@ -201,6 +201,10 @@ class Format(Field):
         """The format, for the `control_options` of a congestion control that reads times from the echo."""
         if self.source != "time":
             raise TidegateError(f"congestion controls read times from stamps; these are in {self.source}")
+        if self.bins == "log" and self.mantissa == 0:
+            raise TidegateError(
+                "congestion controls take bins without a mantissa for equal ones; give a mantissa of 1 or more, or equal bins"
+            )
         options: dict[str, str | int] = {
             "stamp_unit": f"{round(self.full / self.range)} ps",
             "stamp_fold": self.fold if self.fold in ("sum", "sum_squ") else "max",

@@ -239,3 +239,5 @@ def test_a_congestion_control_is_told_the_format() -> None:
         net.tcp(a, b, congestion_control="stamp", control_options=one.control_options)
     with pytest.raises(TidegateError, match="read times from stamps; these are in bytes"):
         _ = Format("1 MiB", source="bytes").control_options
+    with pytest.raises(TidegateError, match="give a mantissa of 1 or more, or equal bins"):
+        _ = Format("1 ms", 4, bins="log", mantissa=0).control_options

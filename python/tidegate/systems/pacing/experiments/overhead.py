@@ -16,7 +16,7 @@ from tidegate.claims import Claim, Row, between
 from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.network import Network
-from tidegate.plots import all_rows
+from tidegate.plots import all_rows, log_scale
 from tidegate.results import Result
 from tidegate.systems.pacing.agent import PacingAgent
 from tidegate.systems.pacing.claims import judged
@@ -153,6 +153,6 @@ def _draw(runs: list[Run]) -> Figure:
         panel.set(xlabel="flows of ten hosts", ylabel=label, xscale="log")
         panel.grid(alpha=0.3, which="both")
         panel.legend(loc="upper left" if column == "notices_per_change" else "lower right")
-    panels[0].set_yscale("log")
+    log_scale(panels[0])
     panels[1].set_ylim(0, None)
     return figure

@@ -25,7 +25,9 @@ def run(
     context: typer.Context,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Settings (TOML); options go before.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Settings (TOML); command-line options take precedence.", show_default=False
+        ),
     ] = None,
     interfaces: Annotated[
         list[str] | None,

@@ -78,13 +78,13 @@ struct share {
 	u32 kbps, weight;
 	u8 link, sequence;
 	u8 known, noticed, left, unused[3];
-	/* When it was said. */
-	u64 at;
+	/* When it was said, and the first question since that the link has not answered; 0: there is none. */
+	u64 at, asked;
 };
 
 /* What a link's last notice for all flows of this host says. */
 struct news {
-	/* Rate and weight as in the option, and the sequence number behind them: written, and read, at once. */
+	/* See `said_of` in order.h. */
 	u64 said;
 	/* When it came; 0: there was none. Written after what it says. */
 	u64 at;

@@ -167,7 +167,7 @@ def _record() -> dict[str, Any] | None:
             },
             "interfaces": [name for name in interfaces if isinstance(name, str) and "/" not in name],
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -159,21 +159,19 @@ ALWAYS_INLINE u16 folded(u32 sum)
 	return ~sum;
 }
 
-/* The TCP header of a pure ACK of a connection; `sum` is that of the addresses. */
+/* The TCP header of a pure ACK of a connection; `sum` is that of the addresses. It says what TCP's last one did. One that acknowledged more
+ * would tell a peer with accurate ECN of progress, with a count of CE that is none. */
 ALWAYS_INLINE void write_tcp(struct tcp_header *tcp, const struct key *key, struct tcp_sock *tp, u32 sum)
 {
-	u32 left = tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt;
+	u32 window = tp->rcv_wnd >> BITS16(tp, rx_opt.rcv_wscale);
 
-	if ((s32)left < 0)
-		left = 0;
-	left >>= BITS16(tp, rx_opt.rcv_wscale);
 	tcp->source = NETWORK16(key->local_port);
 	tcp->target = NETWORK16(key->remote_port);
 	tcp->seq = NETWORK32(tp->snd_nxt);
-	tcp->ack = NETWORK32(tp->rcv_nxt);
+	tcp->ack = NETWORK32(tp->rcv_wup);
 	tcp->offset = 5 << 4;
 	tcp->flags = ACK;
-	tcp->window = NETWORK16((u16)smaller(left, 0xffff));
+	tcp->window = NETWORK16((u16)smaller(window, 0xffff));
 	tcp->checksum = 0;
 	tcp->urgent = 0;
 	sum += NETWORK16(PROTOCOL_TCP) + NETWORK16(sizeof(*tcp));

@@ -81,7 +81,8 @@ ALWAYS_INLINE int chosen(const struct settings *s, const struct key *key, u8 dir
 	return s->any_peer || bpf_map_lookup_elem(&peers, &peer);
 }
 
-ALWAYS_INLINE struct flow *begin(const struct settings *s, const struct key *key, u8 direction)
+/* A call, as a flow takes most of the stack that a program has. */
+static __attribute__((noinline)) struct flow *begin(const struct settings *s, const struct key *key, u8 direction)
 {
 	struct flow fresh = {};
 
@@ -133,7 +134,8 @@ ALWAYS_INLINE void limit_set(void *socket, const struct settings *s, struct flow
 {
 	u32 want = f->wanted, rate = want ? want : UNLIMITED;
 
-	if (want == f->set)
+	/* Behind `visit` nobody would take it off again. */
+	if (want == f->set || s->lift)
 		return;
 	if (s->classes) {
 		u32 priority = want && f->class ? MAJOR << 16 | f->class : 0;
@@ -497,6 +499,52 @@ ALWAYS_INLINE int measure(struct flow *f, const struct settings *s, struct tcp_s
 	return 1;
 }
 
+/* Have user space say what a flow takes. A call, for the stack's sake. */
+static __attribute__((noinline)) int ask(void *seq, const struct settings *s, struct flow *f, struct tcp_sock *tp,
+					 const struct key *key)
+{
+	union {
+		struct told four;
+		struct told6 six;
+	} out = {};
+	struct option option;
+	u64 now = bpf_ktime_get_ns();
+	u32 kbps;
+	u8 link;
+
+	f->updates = 0;
+	f->asked = now;
+	f->questions += f->questions < 15;
+	f->sent = tp->snd_nxt;
+	if (!f->asking)
+		f->asking = now;
+	bpf_spin_lock(&f->lock);
+	kbps = f->kbps;
+	link = f->kbps ? f->link : 0;
+	f->told_kbps = kbps;
+	f->told_link = link;
+	for (int at = 0; at < LINKS; at++)
+		if (!f->shares[at].asked)
+			f->shares[at].asked = now;
+	bpf_spin_unlock(&f->lock);
+	if (f->limit && f->limit < kbps) {
+		kbps = f->limit;
+		link = APPLICATION;
+	}
+	fill(&option, s, UPDATE, link, kbps, f->weight, 0, 0, key, 0);
+	if (is_ipv4(key->remote)) {
+		out.four.option = option;
+		write_ack(&out.four, key, tp);
+		bpf_seq_write(seq, &out.four, sizeof(out.four));
+	} else {
+		out.six.hop.option = option;
+		write_ack6(&out.six, key, tp);
+		bpf_seq_write(seq, &out.six, sizeof(out.six));
+	}
+	count(C_UPDATES);
+	return 0;
+}
+
 SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *common = ctx->sk_common;
@@ -504,8 +552,7 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 	struct tcp_sock *tp;
 	struct flow *f;
 	struct key key;
-	u32 kbps;
-	u8 link, asks;
+	u8 asks;
 	u64 now;
 
 	if (!common || !s || (common->skc_family != AF_INET && common->skc_family != AF_INET6))
@@ -557,36 +604,7 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 	/* Behind its FIN, a question would have switches take the flow for one that is there. */
 	if (!asks || (common->skc_state != TCP_ESTABLISHED && common->skc_state != TCP_CLOSE_WAIT))
 		return 0;
-	f->updates = 0;
-	f->asked = now;
-	f->questions += f->questions < 15;
-	f->sent = tp->snd_nxt;
-	if (!f->asking)
-		f->asking = now;
-	bpf_spin_lock(&f->lock);
-	kbps = f->kbps;
-	link = f->kbps ? f->link : 0;
-	f->told_kbps = kbps;
-	f->told_link = link;
-	bpf_spin_unlock(&f->lock);
-	if (f->limit && f->limit < kbps) {
-		kbps = f->limit;
-		link = APPLICATION;
-	}
-	if (is_ipv4(key.remote)) {
-		struct told out = {};
-
-		fill(&out.option, s, UPDATE, link, kbps, f->weight, 0, 0, &key, 0);
-		write_ack(&out, &key, tp);
-		bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
-	} else {
-		struct told6 out6 = {};
-
-		fill(&out6.hop.option, s, UPDATE, link, kbps, f->weight, 0, 0, &key, 0);
-		write_ack6(&out6, &key, tp);
-		bpf_seq_write(ctx->meta->seq, &out6, sizeof(out6));
-	}
-	count(C_UPDATES);
+	ask(ctx->meta->seq, s, f, tp, &key);
 	return 0;
 }
 

@@ -72,7 +72,7 @@ ASKING, PACED, SILENT = 1, 2, 3
 STATES = {ASKING: "asking", PACED: "paced", SILENT: "silent"}
 _SETTINGS = struct.Struct(f"=Q2Q2Q{MOST_CGROUPS}QIIIIII10B6x")
 _KEY = struct.Struct("=16s16sHH")
-_SHARE = struct.Struct("=II8BQ")
+_SHARE = struct.Struct("=II8BQQ")
 _FLOW = struct.Struct("=7I8B5I8Q")
 _NUMBER = struct.Struct("=I")
 _COUNT = struct.Struct("=Q")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -12,6 +11,7 @@ from typing import Any, BinaryIO
 
 from tidegate import addresses, units
 from tidegate._core import TidegateError
+from tidegate.files import demand_secret, toml
 from tidegate.suggest import did_you_mean
 from tidegate.systems.pacing.format import MOST_WEIGHT, Keys
 
@@ -143,7 +143,7 @@ def _read_toml(file: BinaryIO, path: Path, what: str) -> dict[str, Any]:
     if len(data) > LARGEST_FILE:
         raise TidegateError(f"{what} {path} has more than {LARGEST_FILE} bytes")
     try:
-        return tomllib.loads(data.decode())
+        return toml(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise TidegateError(f"{what} {path}: {error}") from None
 
@@ -180,15 +180,7 @@ def read_keys(path: Path) -> Keys:
     """Keys of a file (TOML): `keys`, two texts of 16 hexadecimal digits, and `signing`, 0 or 1. Nobody else may read it."""
     try:
         with path.open("rb") as file:
-            about = os.fstat(file.fileno())
-            if about.st_mode & 0o077:
-                raise TidegateError(
-                    f"key file {path} can be read by others (mode {about.st_mode & 0o777:o}): chmod 600 {path}"
-                )
-            if about.st_uid not in (0, os.geteuid()):
-                raise TidegateError(
-                    f"key file {path} is of user {about.st_uid}, who knows the keys: chown {os.geteuid()} {path}"
-                )
+            demand_secret(file, path)
             values = _read_toml(file, path, "key file")
     except OSError as error:
         raise TidegateError(f"key file {path}: {error.strerror}") from None

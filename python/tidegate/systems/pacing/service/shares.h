@@ -4,6 +4,7 @@
  */
 #pragma once
 #include "frames.h"
+#include "order.h"
 
 /* Bytes/s of payload that a rate of frames is. The caller has the lock. */
 ALWAYS_INLINE u32 payload_rate(const struct flow *f, const struct settings *s, u8 *clamped)
@@ -111,9 +112,11 @@ ALWAYS_INLINE enum heard hear(struct flow *f, const struct settings *s, u8 is_no
 		if (!share->known) {
 			share->noticed = 0;
 			share->known = 1;
+			share->asked = 0;
 		}
 		if (is_notice) {
-			if (share->noticed && (u8)(option->sequence - share->sequence) >= 128) {
+			if (share->noticed && is_earlier(option->sequence, share->sequence) &&
+			    !may_count_anew(share->asked, now, s->refresh)) {
 				result = OLD;
 				goto out;
 			}
@@ -125,17 +128,12 @@ ALWAYS_INLINE enum heard hear(struct flow *f, const struct settings *s, u8 is_no
 		share->weight = weight;
 		share->left = 0;
 		share->at = now;
+		share->asked = 0;
 	}
 	*clamped = settle_and_tell(f, s);
 out:
 	bpf_spin_unlock(&f->lock);
 	return result;
-}
-
-/* Whether a sequence number is from before another. What is quiet for long says nothing of the order. */
-ALWAYS_INLINE u8 is_before(u32 sequence, u32 other, u64 apart)
-{
-	return (u8)(sequence - other) >= 128 && apart < 1000000000ull;
 }
 
 /* A notice for all flows of this host. Each of them catches up with it at its next visit or round trip. */
@@ -146,9 +144,9 @@ ALWAYS_INLINE enum heard hear_for_all(const struct option *option, u64 now)
 
 	if (!news || !option->rate)
 		return NO_SHARE;
-	if (news->at && is_before(option->sequence, news->said >> 32, now - news->at))
+	if (news->at && is_before(option->sequence, sequence_said(news->said), now - news->at))
 		return OLD;
-	news->said = NETWORK16(option->rate) | NETWORK16(option->weight) << 16 | (u64)option->sequence << 32;
+	news->said = said_of(NETWORK16(option->rate), NETWORK16(option->weight), option->sequence);
 	*(volatile u64 *)&news->at = now;
 	return TAKEN;
 }
@@ -174,14 +172,17 @@ static __attribute__((noinline)) int catch_up(struct flow *f, const struct setti
 		said = *(volatile u64 *)&news->said;
 		if (came <= share->at)
 			continue;
-		sequence = said >> 32;
+		sequence = sequence_said(said);
 		bpf_spin_lock(&f->lock);
+		if (sequence == share->sequence)
+			share->asked = 0;
 		/* One that has been told by itself knows better. */
 		if (!share->noticed || (sequence != share->sequence && !is_before(sequence, share->sequence, came - share->at))) {
-			share->kbps = number(said & 0xffff);
-			share->weight = number(said >> 16 & 0xffff);
+			share->kbps = number(rate_said(said));
+			share->weight = number(weight_said(said));
 			share->sequence = sequence;
 			share->noticed = 1;
+			share->asked = 0;
 			latest = came;
 		}
 		share->at = came;

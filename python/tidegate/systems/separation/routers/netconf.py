@@ -1,6 +1,6 @@
 """A NETCONF session over SSH (RFC 6241, RFC 6242) with ncclient: each operation is answered, or says how it failed.
 
-`Refused`: the server answered with an error. `Lost`: the session has ended. `Silent`: no answer came in time; the session is ended
+`Refused`: the server answered with an error. `Lost`: the session has ended; it is ended for an answer that is no XML or too long. `Silent`: no answer came in time; the session is ended
 then, as the answer may still come, and the server releases its lock. Errors of severity `warning` are kept in `warnings`.
 """
 
@@ -20,6 +20,8 @@ from tidegate._core import TidegateError
 BASE = "urn:ietf:params:xml:ns:netconf:base:1.0"
 CAPABILITY = "urn:ietf:params:netconf:capability:"
 NEEDED = ("candidate", "confirmed-commit")
+MOST_ANSWER = 16 << 20
+"""Bytes that a server sends for one operation."""
 
 
 class Refused(Exception):
@@ -75,6 +77,8 @@ class Session:
         self.seconds: dict[str, float] = {}
         """Seconds that each operation took, all calls together, since this was emptied."""
         self._manager = _connect(access)
+        self._bounded = _Bounded(self._manager._session.parser)
+        self._manager._session.parser = self._bounded
         self._ended = False
         self.capabilities = tuple(self._manager.server_capabilities)
         lacking = [one for one in NEEDED if not self.has(one)]
@@ -137,6 +141,9 @@ class Session:
         reply = self._call(
             "get-config", lambda: self._manager.get_config("running", filter=("subtree", wanted))
         )
+        if reply.data_ele is None:
+            self.abort()
+            raise Lost("get-config")
         return reply.data_ele
 
     def close(self) -> None:
@@ -160,24 +167,47 @@ class Session:
         if self._ended:
             # ncclient may not have noticed yet, and would wait for an answer in vain.
             raise Lost(operation)
+        self._bounded.left = MOST_ANSWER
         began = time.perf_counter()
         try:
             reply = request()
+            # The answer is parsed here.
+            errors = reply.errors
         except TimeoutExpiredError:
             self.abort()
             raise Silent(operation) from None
         except (NCClientError, SSHException, OSError, EOFError):
             self._ended = True
             raise Lost(operation) from None
+        except etree.XMLSyntaxError:
+            self.abort()
+            raise Lost(operation) from None
         finally:
             took = time.perf_counter() - began
             self.seconds[operation] = self.seconds.get(operation, 0.0) + took
         # ncclient would look at the first error only, which may be a warning in front of an error.
-        for error in reply.errors:
+        for error in errors:
             if error.severity != "warning":
                 raise Refused(operation, error.tag or "", _text(error))
             self.warnings.append(_text(error))
         return reply
+
+
+class _Bounded:
+    """ncclient's parser of what a session receives, within a budget of bytes."""
+
+    def __init__(self, parser: Any) -> None:
+        self._parser = parser
+        self.left = MOST_ANSWER
+
+    def parse(self, data: bytes) -> None:
+        """On ncclient's thread, which ends the session at an error."""
+        from ncclient.transport.errors import TransportError
+
+        self.left -= len(data)
+        if self.left < 0:
+            raise TransportError(f"an answer of more than {MOST_ANSWER} bytes")
+        self._parser.parse(data)
 
 
 def _text(error: Any) -> str:
