@@ -15,9 +15,10 @@ import pytest
 from conftest import Run
 from tidegate import TidegateError
 from tidegate.compare import Side, compare, demand_alike, interval, revisions
+from tidegate.compare.figure import draw
 
 
-def side(name: str, shift: float = 0.0, seeds: int = 5, column: str = "rate_mbps", **parameters: Any) -> Side:
+def side(name: str, shift: float = 0.0, seeds: int = 6, column: str = "rate_mbps", **parameters: Any) -> Side:
     rows = [
         {"case": case, "seed": s, column: s * 10 + shift + 0.1 * (s % 2)}
         for case in "ab"
@@ -27,14 +28,19 @@ def side(name: str, shift: float = 0.0, seeds: int = 5, column: str = "rate_mbps
 
 
 def test_differences_are_paired_by_seed() -> None:
-    """Seeds differ by 40, and the sides by 1 with each seed: the spread is large and the interval small."""
+    """Seeds differ by 50, and the sides by 1 with each seed: the spread is large and the interval small."""
     row = compare([side("a"), side("b", 1.0)])["rows"][0]
     (first, second) = row["sides"]
     assert (row["case"], row["quantity"], row["unit"]) == ("a", "rate_mbps", "Mbit/s")
-    assert (first["median"], first["least"], first["most"], first["seeds"]) == (20, 0, 40, 5)
+    assert (first["median"], first["least"], first["most"], first["seeds"]) == (
+        pytest.approx(25.05),
+        0,
+        50.1,
+        6,
+    )
     assert second["difference"] == pytest.approx(1)
     assert second["interval"] == pytest.approx([1, 1])
-    assert (second["paired"], second["differs"]) == (5, True)
+    assert (second["paired"], second["differs"]) == (6, True)
 
 
 def test_the_interval_covers_as_it_says() -> None:
@@ -45,13 +51,108 @@ def test_the_interval_covers_as_it_says() -> None:
         low, high = interval(list(rng.normal(3, 2, 25)), number) or (0, 0)
         covered += low <= 3 <= high
     assert 180 <= covered <= 199
-    assert interval([1.0, 2.0]) is None
-    assert interval([1.0, 5.0, 2.0], 3) == interval([1.0, 5.0, 2.0], 3)
+    values = [1.0, 5.0, 2.0, 9.0, 4.0, 3.0]
+    assert interval(values, 3) == interval(values, 3)
+
+
+@pytest.mark.parametrize("seeds", [6, 7, 8])
+def test_few_seeds_without_a_difference_rarely_have_a_star(seeds: int) -> None:
+    """Of normal differences around 0, 3 % (6 and 8 seeds) leave 0 out; by the bootstrap alone 6 to 12 %."""
+    rng = np.random.default_rng(5)
+    stars = 0
+    for number in range(600):
+        low, high = interval(list(rng.normal(0, 1, seeds)), number) or (0, 0)
+        stars += not low <= 0 <= high
+    assert stars <= 0.06 * 600
+
+
+def test_five_seeds_have_no_interval() -> None:
+    assert interval([1.0, 1.1, 1.2, 1.3, 1.4]) is None
+    assert interval([1.0, 1.1, 1.2, 1.3, 1.4, 1.5]) == (1.0, 1.5)
+
+
+def of_rows(name: str, *rows: tuple[int, str | None, float]) -> Side:
+    return Side(
+        name,
+        "mine.x",
+        "sim",
+        {},
+        [{"case": "a", "seed": seed, "scheme": scheme, "rate_mbps": rate} for seed, scheme, rate in rows],
+    )
+
+
+def test_rows_are_paired_by_their_strings() -> None:
+    """The other side has the same rows in another order: no difference."""
+    one = of_rows("a", (1, "fifo", 10.0), (1, "codel", 90.0), (2, "codel", 91.0), (2, "fifo", 11.0))
+    two = of_rows("b", (1, "codel", 90.0), (1, "fifo", 10.0), (2, "codel", 91.0), (2, "fifo", 11.0))
+    rows = compare([one, two])["rows"]
+    assert [(row["row"], row["label"]) for row in rows] == [(0, "fifo"), (1, "codel")]
+    assert [row["sides"][1]["difference"] for row in rows] == [0, 0]
+    assert [row["sides"][0]["median"] for row in rows] == [10.5, 90.5]
+
+
+def test_a_string_that_all_rows_of_a_side_share_is_no_label() -> None:
+    (row,) = compare([of_rows("a", (1, "fifo", 1.0)), of_rows("b", (1, "codel", 3.0))])["rows"]
+    assert (row["label"], row["sides"][1]["difference"]) == ("", 2)
+
+
+def test_rows_with_the_same_strings_are_paired_in_order() -> None:
+    one = of_rows("a", (1, None, 1.0), (1, None, 2.0))
+    two = of_rows("b", (1, None, 2.0), (1, None, 4.0))
+    rows = compare([one, two])["rows"]
+    assert [(row["label"], row["sides"][1]["difference"]) for row in rows] == [("", 1), ("#2", 2)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            ((1, "fifo", 1.0), (1, "codel", 1.0), (2, "fifo", 1.0)),
+            "the case a has 2 rows in one and 1 in the other (a, seed 1; b, seed 2)",
+        ),
+        (
+            ((1, "fifo", 1.0), (1, "drr", 1.0)),
+            "the case a has rows of codel in one and drr in the other (a, seed 1; b, seed 1)",
+        ),
+    ],
+)
+def test_rows_that_have_no_partner_are_refused(rows: tuple[tuple[int, str, float], ...], said: str) -> None:
+    first = of_rows("a", (1, "fifo", 1.0), (1, "codel", 1.0), (2, "fifo", 1.0), (2, "codel", 1.0))
+    with pytest.raises(TidegateError) as refused:
+        compare([first, of_rows("b", *rows)])
+    assert said in str(refused.value)
 
 
 def test_few_seeds_have_no_interval() -> None:
-    second = compare([side("a"), side("b", 1.0, seeds=2)])["rows"][0]["sides"][1]
-    assert (second["paired"], second["interval"], second["differs"]) == (2, None, None)
+    second = compare([side("a"), side("b", 1.0, seeds=5)])["rows"][0]["sides"][1]
+    assert (second["paired"], second["interval"], second["differs"]) == (5, None, None)
+
+
+def test_a_gain_is_drawn_to_the_right_of_a_negative_median() -> None:
+    """The base is the absolute median; a median of 0 has no percent, and that is said."""
+    rows = [
+        [
+            {"case": case, "seed": s, "error": base + shift}
+            for case, base in (("low", -4.0), ("none", 0.0))
+            for s in range(6)
+        ]
+        for shift in (0.0, 1.0)
+    ]
+    figure = draw(compare([Side(name, "mine.x", "sim", {}, rows[n]) for n, name in enumerate("ab")]))
+    right = figure.axes[1]
+    assert np.asarray(right.lines[0].get_xdata())[0] == 25
+    assert right.get_xlabel() == "difference from a (%)\nnot drawn, as its median is 0: none"
+
+
+def test_a_figure_names_the_quantities_that_it_has_no_room_for() -> None:
+    rows = [{"case": "a", "seed": 1, **{f"q{n}_ms": 1.0 for n in range(12)}}]
+    figure = draw(compare([Side(name, "mine.x", "sim", {}, rows) for name in "ab"]))
+    assert len(figure.axes) == 12
+    assert figure.get_supxlabel() == (
+        "not drawn: q6_ms, q7_ms, q8_ms, q9_ms and 2 more; choose with --quantity"
+    )
+    few = compare([Side(name, "mine.x", "sim", {}, [{"case": "a", "seed": 1, "q_ms": 1.0}]) for name in "ab"])
+    assert draw(few).get_supxlabel() == ""
 
 
 def test_parameters_that_differ_are_said() -> None:
@@ -95,9 +196,12 @@ def test_folders_and_an_experiment(tidegate: Run, tmp_path: Path, monkeypatch: p
     assert answer["differing"] == {"congestion_control": ["cubic", "reno"]}
     assert (tmp_path / "runs/compare/compare.png").stat().st_size > 10_000
     assert json.loads((tmp_path / "runs/compare/compare.json").read_text())["rows"] == answer["rows"]
+    ran = tidegate("compare", "a", "b", "--quick", "--repeat", "5")
+    assert ran.code == 2
+    assert "--repeat, --quick: folders of runs are compared as they are" in " ".join(ran.err.split())
     text = tidegate("compare", "a", "b", "--out", "c").out
     assert "differs: congestion_control (a: cubic, b: reno)" in text
-    assert "an interval needs three seeds or more" in text
+    assert "an interval needs six seeds or more that both have: --repeat 6" in text
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from namespaces import needs_root
 from tidegate import p4
 from tidegate._core import TidegateError
 from tidegate.exercises import programs, runtime
+from tidegate.exercises.running import LiveTopology
 from tidegate.exercises.topology import End, read
 from tidegate.lab import names
 
@@ -303,3 +304,32 @@ def test_nothing_is_left_however_it_ends(how: signal.Signals, tmp_path: Path) ->
     assert alive() == []
     names.remove_dead()
     assert labs_of(process.pid) == []
+
+
+@pytest.mark.parametrize("text", [f'{{"hosts": {"1" * 5000}}}', "[" * 5000])
+def test_a_file_that_python_cannot_parse_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "topology.json"
+    path.write_text(text)
+    with pytest.raises(TidegateError, match="a number has too many digits, or values are nested"):
+        read(path)
+
+
+def test_a_program_with_a_name_that_is_too_long(tmp_path: Path) -> None:
+    about = example()
+    about["switches"]["s1"]["program"] = "p" * 5000 + ".p4"
+    path = tmp_path / "topology.json"
+    path.write_text(json.dumps(about))
+    topology = read(path)
+    with pytest.raises(TidegateError, match="give --program"):
+        programs.program_of(topology, topology.switches["s1"], None)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
+def test_root_does_not_run_the_commands_of_a_topology_that_others_can_write(tmp_path: Path) -> None:
+    path = tmp_path / "topology.json"
+    about = example()
+    about["hosts"]["h1"]["commands"] = ["true"]
+    path.write_text(json.dumps(about))
+    path.chmod(0o666)
+    with pytest.raises(TidegateError, match="can be written by others"):
+        LiveTopology(read(path))

@@ -16,6 +16,7 @@ import pytest
 
 from conftest import EXAMPLES, Run, pcap
 from tidegate import TidegateError, _core, cli
+from tidegate.control import files
 from tidegate.control.files import load
 
 ROUTER = EXAMPLES / "ipv4_router" / "ipv4_router.p4"
@@ -203,3 +204,33 @@ def test_errors_of_a_run_are_told_once(tidegate: Run, tmp_path: Path) -> None:
     assert ran.code == 1
     assert answer["error"]["message"] == ran.err.strip()
     assert cli.FAILED == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
+def test_root_does_not_run_what_a_link_of_another_user_leads_to(tmp_path: Path) -> None:
+    folder, file = tmp_path / "theirs", tmp_path / "controller.py"
+    file.write_text(CONTROLLER)
+    folder.mkdir()
+    link = folder / "link.py"
+    link.symlink_to(file)
+    assert len(load(link)) == 1
+    os.chown(folder, 65534, 65534)
+    with pytest.raises(TidegateError, match=f"{folder} is of user 65534"):
+        load(link)
+    (tmp_path / "second.py").symlink_to(link)
+    with pytest.raises(TidegateError, match=f"{folder} is of user 65534"):
+        load(tmp_path / "second.py")
+
+
+def test_a_controller_is_run_as_it_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "controller.py"
+    file.write_text(CONTROLLER)
+    read = files._read_own
+
+    def and_replaced(path: Path) -> bytes:
+        text = read(path)
+        file.write_text("raise KeyError('another text')")
+        return text
+
+    monkeypatch.setattr(files, "_read_own", and_replaced)
+    assert len(load(file)) == 1

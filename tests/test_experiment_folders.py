@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 
 from tidegate import TidegateError, experiments
-from tidegate.experiments import folder
+from tidegate.experiments import folder, replot
 from tidegate.experiments import run as run_experiment
 
 QUICK: dict[str, Any] = {"flows": (1,), "duration_s": 2.1}
@@ -369,3 +369,10 @@ def test_one_after_the_other_where_polars_has_worked(tmp_path: Path) -> None:
     """A process that is forked then would wait for Polars' threads for ever."""
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "x.parquet")
     assert len(run_at(tmp_path / "run", seeds=[1, 2], processes=2)["rows"]) == 2
+
+
+def test_rows_of_no_run_are_not_drawn(tmp_path: Path) -> None:
+    record = {"experiment": "reference.dumbbell", "parameters": {}, "rows": [{"goodput_mbps": 1.0}]}
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    with pytest.raises(TidegateError, match=r"^reference.dumbbell: its run.json has rows without a case"):
+        replot(tmp_path)

@@ -233,6 +233,20 @@ def test_numbers_without_a_unit(write: Callable[..., object], message: str) -> N
             "the link r - c has the rate 0",
         ),
         (
+            lambda net, a, b, link: net.link(net.router("r"), net.host("c"), rate="1 bit/s", delay="1 ms"),
+            "the link r - c takes 140 days to send what its queue holds, and 30 are the most; give it a higher rate or",
+        ),
+        (
+            lambda net, a, b, link: link.set("1 s", rate="2 bit/s"),
+            "the link a - b takes 70 days to send what its queue holds",
+        ),
+        (
+            lambda net, a, b, link: net.link(
+                net.router("r"), net.host("c"), rate="1 Mbit/s", delay="2592001 s"
+            ),
+            "the link r - c has a delay of more than 30 days",
+        ),
+        (
             lambda net, a, b, link: net.link(
                 net.router("r"), net.host("c"), rate="1 Gbit/s", delay="1 ms", aqm="red"
             ),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 
 from tidegate.network import Network
@@ -74,6 +77,23 @@ def test_a_result_shows_its_samples() -> None:
     # 1448 of 1514 bytes of 10 Mbit/s.
     assert float(line.get_ydata()[-1]) == pytest.approx(9.56, abs=0.3)  # type: ignore[index]
     assert "a -> b" in [one.get_label() for one in delay.lines]
+
+
+def test_each_queue_of_a_port_has_a_line() -> None:
+    """DualPI2 has two at one link; a line through both would be a zigzag."""
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    link = net.link(a, b, rate="10 Mbit/s", delay="5 ms")
+    net.tcp(a, b)
+    net.record("100 ms", queues=[link])
+    result = net.run("2 s")
+    plain = result.queue_samples.filter(pl.col("queue") == "a -> b")
+    both = pl.concat([plain, plain.with_columns(number=pl.lit(1, pl.Int64), queue_delay_ms=1.0)])
+    result = replace(result, queue_samples=both.sort("time_s"))
+    lines = {str(line.get_label()): line for line in result.figure().axes[1].lines}
+    assert lines.keys() == {"a -> b [0]", "a -> b [1]"}
+    assert set(np.asarray(lines["a -> b [1]"].get_ydata())) == {1.0}
+    assert len(np.asarray(lines["a -> b [0]"].get_xdata())) == plain.height
 
 
 def test_tables_become_pandas_ones() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 
 from conftest import Run
 from tidegate import TidegateError, experiments
-from tidegate.experiments import files
+from tidegate.experiments import digests, files, user_code
+from tidegate.report import page
 from tidegate.templates import new_experiment, new_system
 
 PLAN = """
@@ -58,7 +60,24 @@ def test_a_function_of_a_file_runs_and_is_drawn_again(here: Path, tidegate: Run)
     assert (answer["experiment"], answer["parameters"]["duration_ms"]) == ("my.mine", 200)
     assert 0 < answer["rows"][0]["goodput"] < 10
     assert answer["out"] == "runs/my.mine"
-    assert tidegate("plot", "runs/my.mine").out.strip() == "runs/my.mine/figure.png"
+    (here / "my.py").rename(here / "moved.py")
+    written(here, "raise KeyError('it was run')")
+    refused = tidegate("plot", "runs/my.mine")
+    assert refused.code == 1
+    assert (
+        "my.py:mine, which is not run unless you name it; if you trust that file: tidegate plot"
+        in refused.err
+    )
+    drawn = tidegate("plot", "runs/my.mine", "--source", "moved.py:mine")
+    assert drawn.out.strip() == "runs/my.mine/figure.png", drawn.err
+
+
+def test_an_experiment_s_name_in_a_record_runs_no_file(here: Path, tidegate: Run) -> None:
+    written(here, "raise KeyError('it was run')")
+    about = {"experiment": "./my.py:mine", "parameters": {}, "rows": [{"case": "a", "seed": 1}]}
+    (here / "run.json").write_text(json.dumps(about))
+    refused = tidegate("plot", ".")
+    assert (refused.code, "which is not run unless you name it" in refused.err) == (1, True)
 
 
 def test_a_file_s_experiments_are_listed(here: Path, tidegate: Run) -> None:
@@ -96,6 +115,19 @@ def test_two_files_of_one_name_are_two(here: Path) -> None:
         (PLAN + "def mine(x):\n    1 / 0\n", "my.py:15: mine: the parameter x has no default; give it one"),
         (PLAN + "def mine(x=None):\n    1 / 0\n", "my.py:15: mine: the default of x is None; give a number"),
         (PLAN + "def yours():\n    1 / 0\n", "my.py has no experiment 'mine'; it has none"),
+        (
+            PLAN + "def mine(x: 'Nothing' = 1):\n    1 / 0\n",
+            "my.py:15: mine: the annotation of x, Nothing, cannot be evaluated: NameError: ",
+        ),
+        (
+            PLAN + "def mine(x: float = 0.0):\n    1 / 0\n",
+            "x is 0.0; give a number above 0 and up to 1e+09, or say in the experiment that it may be so: "
+            "x: Annotated[float, AtLeast(0)]",
+        ),
+        *(
+            (PLAN + ENDS.replace('"one"', name), "its tables are in a folder of that name: give another")
+            for name in ("'in/out'", "''", "'..'", "'a\\0'", "'a' * 254")
+        ),
         (PLAN.replace('"goodput_mbps"', '"good"') + ENDS, "my.py:14: ColumnNotFoundError: "),
         (PLAN.replace('"10 Mbit/s"', '"10"') + ENDS, "my.py:9: "),
         (PLAN.replace("net.tcp(a, b)", "net.tcp(a, b, cc=1)") + ENDS, "my.py:10: TypeError: "),
@@ -111,6 +143,90 @@ def test_a_user_s_mistake_is_one_line_with_its_place(here: Path, tidegate: Run, 
     assert said in ran.err
     assert "Traceback" not in ran.err
     assert "bug" not in ran.err
+
+
+def test_annotations_say_the_types_and_the_returned_one_may_be_unknown(here: Path, tidegate: Run) -> None:
+    text = (
+        """
+        from __future__ import annotations
+        from typing import TYPE_CHECKING
+
+        if TYPE_CHECKING:
+            from tidegate.experiments import Plan
+
+        def mine(rate_mbps: float = 100, flows: int = 1) -> Plan:
+            from plans import planned
+            return planned(rate_mbps)
+        """
+    )  # fmt: skip
+    written(here, text)
+    written(here, PLAN + ENDS.replace("mine(duration_ms: int = 100)", "planned(duration_ms)"), "plans.py")
+    ran = tidegate("run", "./my.py:mine", "--set", "rate_mbps=102.5", "--json")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["parameters"]["rate_mbps"] == 102.5
+    listed = tidegate("list", "./my.py", "--json")
+    assert listed.code == 0, listed.err
+
+
+def test_a_run_goes_on_with_the_same_files_only(here: Path) -> None:
+    """Another file of the same name, other contents, a case that is gone: nothing is mixed."""
+
+    def stop(status: experiments.Status) -> None:
+        if status.finished:
+            raise KeyboardInterrupt
+
+    def run(name: str, **how: Any) -> dict[str, Any]:
+        return experiments.run(f"{name}:mine", {}, seeds=[1, 2], out=here / "run", **how)
+
+    for folder in "ac":
+        (here / folder).mkdir()
+        written(here / folder, PLAN + ENDS)
+    with pytest.raises(KeyboardInterrupt):
+        run("a/my.py", watch=stop)
+    with pytest.raises(TidegateError, match=r"is a run with another source: .*a/my.py:mine; give the same"):
+        run("c/my.py", resume=True)
+    record = json.loads((here / "run" / "run.json").read_text())
+    for files_, said in (
+        ({**record["files"], "experiment": "0"}, "the experiment's files have changed since"),
+        (
+            {"experiment": "0", "tidegate": "0"},
+            "the experiment's files and Tidegate's files have changed since",
+        ),
+        (None, "does not say of which files it is"),
+    ):
+        (here / "run" / "run.json").write_text(json.dumps({**record, "files": files_}))
+        with pytest.raises(TidegateError, match=said):
+            run("a/my.py", resume=True)
+    rows = [{**row, "case": "other"} for row in record["rows"]]
+    (here / "run" / "run.json").write_text(json.dumps({**record, "rows": rows}))
+    (here / "run" / "tables" / "one-1").rename(here / "run" / "tables" / "other-1")
+    with pytest.raises(TidegateError, match=r"has a case other, which my\.mine does not have"):
+        run("a/my.py", resume=True)
+    (here / "run" / "run.json").write_text(json.dumps(record))
+    (here / "run" / "tables" / "other-1").rename(here / "run" / "tables" / "one-1")
+    assert len(run("a/my.py", resume=True)["rows"]) == 2
+
+
+def test_digests_are_of_all_that_results_depend_on(here: Path) -> None:
+    kinds = {path.suffix for path in digests._sources(user_code.PACKAGE)}
+    assert kinds >= {".py", ".p4", ".so", ".cdf", ".trace"}
+    file = written(here, PLAN + ENDS)
+    before = digests._of_file(file)
+    file.write_text(file.read_text() + "# Changed.\n")
+    digests._of_file.cache_clear()
+    assert digests._of_file(file) != before
+
+
+def test_the_command_that_a_report_says_runs_the_same(here: Path, tidegate: Run) -> None:
+    written(here, PLAN + ENDS)
+    for words in (
+        ["run", "./my.py:mine", "--set", "duration_ms=50"],
+        ["sweep", "./my.py:mine", "--over", "duration_ms=50,60"],
+    ):
+        first = json.loads(tidegate(*words, "--json").out)
+        again = tidegate(*shlex.split(page.command(first))[1:], "--json")
+        assert again.code == 0, again.err
+        assert json.loads(again.out)["rows"] == first["rows"]
 
 
 def test_mistakes_in_processes_of_their_own_have_a_place_too(here: Path) -> None:

@@ -1,7 +1,7 @@
 """The claims of systems' papers, judged by runs."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,17 @@ from tidegate.papers import (
     papers,
 )
 
+RATES = tuple(range(100, 900, 100))
 RTTS = (5.0, 10.0, 20.0, 50.0, 100.0)
 
 
-def written(folder: Path, experiment: str, rows: list[Row], **parameters: Any) -> Path:
-    """A run's folder with these rows."""
+def written(
+    folder: Path, experiment: str, rows: list[Row], about: dict[str, Any] | None = None, **parameters: Any
+) -> Path:
+    """A run's folder with these rows; `about` has the other parts of its record."""
     out = folder / experiment
     out.mkdir(parents=True)
-    record = {"experiment": experiment, "parameters": parameters, "rows": rows}
+    record = {"experiment": experiment, "parameters": parameters, "rows": rows, **(about or {})}
     (out / "run.json").write_text(json.dumps(record))
     return out
 
@@ -39,7 +42,7 @@ def verdicts(*folders: Path) -> dict[str, str]:
     return {row["id"]: row["verdict"] for row in judge_runs(folders)}
 
 
-def meter_rows(errors: dict[str, float], rtt: float = 0.1) -> list[Row]:
+def meter_rows(errors: dict[str, float], rtt: float = 0.1, rates: Sequence[int] = RATES) -> list[Row]:
     return [
         {
             "case": f"{scheme}-{rate}",
@@ -55,7 +58,7 @@ def meter_rows(errors: dict[str, float], rtt: float = 0.1) -> list[Row]:
             "drops": 0,
         }
         for scheme, error in errors.items()
-        for rate in (100, 800)
+        for rate in rates
     ]
 
 
@@ -137,6 +140,75 @@ def test_runs_of_an_experiment_are_joined(tmp_path: Path) -> None:
         TidegateError, match=r"are runs of meter\.rates with duration_s 180 and 40; give one of them"
     ):
         judge_runs(folders)
+
+
+def test_runs_of_other_backends_and_versions_are_not_joined(tmp_path: Path) -> None:
+    """The order of the folders would decide, as of what both have the last counts."""
+    rows = meter_rows({"paper-unbounded": -0.05})
+    live, sim = (
+        written(
+            tmp_path / backend,
+            "meter.rates",
+            rows,
+            {"backend": backend, "versions": {"tidegate": version}},
+            duration_s=time,
+        )
+        for backend, version, time in (("live", "1.0", 180), ("sim", "1.1", 200))
+    )
+    for folders, said in (
+        ([live, sim], "backend live and sim, Tidegate 1.0 and 1.1, duration_s 180 and 200; give one of them"),
+        ([sim, live], "backend sim and live, Tidegate 1.1 and 1.0, duration_s 200 and 180; give one of them"),
+    ):
+        with pytest.raises(TidegateError) as refused:
+            judge_runs(folders)
+        assert str(refused.value).endswith(f"are runs of meter.rates with {said}")
+
+
+def test_some_of_the_papers_rates_cannot_tell(tmp_path: Path) -> None:
+    """ "-2 to -9 % at 100 to 800 Mbit/s" is not found at 400 alone; at another RTT that has all rates it is."""
+    rows = meter_rows({"paper-unbounded": -0.05, "plain": -0.88}, rates=(400,))
+    one = judge_runs([written(tmp_path / "one", "meter.rates", rows, duration_s=180)])
+    found = {row["id"]: row["verdict"] for row in one}
+    assert {id: found[id] for id in ("C5", "C6", "C7", "C8", "C9")} == dict.fromkeys(
+        ("C5", "C6", "C7", "C8", "C9"), CANNOT_TELL
+    )
+    assert next(row["measured"] for row in one if row["id"] == "C8") == (
+        "the run has no target of 100, 200, 300, 500, 600, 700, 800 Mbit/s"
+    )
+    rows += [{**row, "case": f"{row['case']}-1ms"} for row in meter_rows({"paper-unbounded": -0.05}, 1.0)]
+    assert verdicts(written(tmp_path / "two", "meter.rates", rows, duration_s=180))["C8"] == FOUND
+
+
+@pytest.mark.parametrize(
+    ("detected", "verdict", "measured"),
+    [
+        ((0.5, 1.5), FOUND, "within 1.5 s; 0 false alarms"),
+        ((0.5, None), NOT_FOUND, "within 0.5 s; 0 false alarms; not detected in 1 of 2 runs"),
+        ((None, None), NOT_FOUND, "0 false alarms; not detected in 2 of 2 runs"),
+        ((0.5, 4.0), NOT_FOUND, "within 4.0 s; 0 false alarms"),
+    ],
+)
+def test_an_abuse_is_detected_with_each_seed(
+    detected: tuple[float | None, ...], verdict: str, measured: str, tmp_path: Path
+) -> None:
+    def row(scheme: str, seed: int, late: float | None, alarms: int | None, phase: str) -> Row:
+        of = {"case": f"{scheme}-{alarms}", "seed": seed, "scheme": scheme, "phase": phase, "jain": 1.0}
+        return {**of, "udp_mbps": 1.0, "detected_s": late, "alarms": alarms}
+
+    rows = [row("fifo", seed, None, None, "0 TCP flows") for seed in (1, 2)]
+    for seed, late in enumerate(detected, 1):
+        rows += [row("guarantee", seed, late, None, "0 TCP flows")]
+        rows += [row("guarantee", seed, None, None, "1 TCP flow"), row("guarantee", seed, None, 0, "all")]
+    judged = judge_runs([written(tmp_path, "separation.udp", rows)])
+    (claim,) = [each for each in judged if each["id"] == "C18"]
+    assert (claim["verdict"], claim["measured"]) == (verdict, measured)
+
+
+@pytest.mark.parametrize(("second", "verdict"), [(80.0, FOUND), (21.0, NOT_FOUND)])
+def test_both_round_trips_rise(second: float, verdict: str, tmp_path: Path) -> None:
+    row = {"scheme": "one-queue", "control": "cubic", "case": "a", "seed": 1}
+    row |= {"rtt_1_before_ms_p50": 20.0, "rtt_1_after_ms_p95": 98.0, "rtt_2_after_ms_p50": second}
+    assert verdicts(written(tmp_path, "separation.bufferbloat", [row]))["C10"] == verdict
 
 
 def test_the_ablation_compares_timeouts_and_drops(tmp_path: Path) -> None:

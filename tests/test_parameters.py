@@ -12,7 +12,7 @@ import pytest
 
 from tidegate import experiments
 from tidegate._core import TidegateError
-from tidegate.experiments import all_experiments, clock_time, demand_warm_up, find, with_settings
+from tidegate.experiments import all_experiments, clock_time, demand_warm_up, find, sweep, with_settings
 
 # Numbers that may be 0.
 MAY_BE_0 = (
@@ -89,6 +89,17 @@ def test_values_and_settings_are_given_once() -> None:
         one.check({**one.parameters(), "rates_mbps": (100, 100)})
     with pytest.raises(TidegateError, match="rates_mbps is set twice; a list is written as rates_mbps=1,2"):
         with_settings(one, ["rates_mbps=100", "rates_mbps=200"])
+
+
+def test_words_for_true_and_false_and_names_in_lists() -> None:
+    one = find("pacing.attack")
+    assert with_settings(one, ["keyed=false"])["keyed"] == (False,)
+    assert with_settings(one, [" keyed = no, TRUE "])["keyed"] == (False, True)
+    assert sweep.read_over(one, ["keyed=false,true"]) == {"keyed": [(False,), (True,)]}
+    with pytest.raises(TidegateError, match="'maybe' is not true or false"):
+        with_settings(one, ["keyed=maybe"])
+    assert with_settings(find("meter.rates"), ["schemes=plain, fair"])["schemes"] == ("plain", "fair")
+    assert with_settings(find("meter.rates"), ["ecn= off"])["ecn"] == "off"
 
 
 def test_how_long_cases_take_by_the_clock() -> None:

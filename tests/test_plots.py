@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 
 import matplotlib as mpl
@@ -10,7 +11,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from tidegate.plots import COLOURS, CYCLE, by_seed, colour, whiskers
+from tidegate.plots import COLOURS, CYCLE, by_seed, colour, log_scale, whiskers
 
 # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB.
 BLINDNESS = {
@@ -103,3 +104,18 @@ def test_seeds_that_differ_have_whiskers() -> None:
     whiskers(named, both, "of", lambda row: str(row["at"]), colour="C0", places=places, scale=scale)
     [line] = named.collections
     assert [sorted(point.tolist()) for point in line.get_segments()] == [[[3.5, -4], [3.5, -2]]]
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"), [([np.nan, np.nan], "linear"), ([0.0, np.nan], "linear"), ([np.nan, 3.0], "log")]
+)
+def test_an_axis_without_a_value_above_0_is_not_logarithmic(values: list[float], scale: str) -> None:
+    """With limits of the other axis, matplotlib refuses to draw it."""
+    figure = Figure()
+    panel = figure.subplots()
+    panel.bar([0, 1], values)
+    panel.vlines([0, 1], values, values)
+    panel.set_xlim(-0.5, 1.5)
+    log_scale(panel)
+    assert panel.get_yscale() == scale
+    figure.savefig(io.BytesIO())

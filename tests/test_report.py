@@ -163,6 +163,18 @@ def test_many_samples_keep_their_peaks() -> None:
     assert np.allclose(y, 125_000)
 
 
+def test_series_that_are_sampled_at_other_times_have_their_own_rates() -> None:
+    """A flow at 0, 1, 2 s and another 10 ms later: both count 1 a second."""
+    times = np.array([0, 0.01, 1, 1.01, 2, 2.01])
+    values = np.full((6, 2), np.nan)
+    values[::2, 0] = values[1::2, 1] = [0, 1, 2]
+    x, rates = series.rates(series._Grid(times, ["a", "b"], values))
+    assert np.allclose(x, times[1:])
+    for rate, missing in zip(rates, ([4], [0]), strict=True):
+        assert np.flatnonzero(np.isnan(rate)).tolist() == missing
+        assert np.allclose(np.delete(rate, missing), 1)
+
+
 def test_flent_reads_what_is_written(made: Path, tmp_path: Path) -> None:
     paths = report.write_flent(made, tmp_path / "flent")
     assert len(paths) == 4
@@ -181,3 +193,27 @@ def test_flent_reads_what_is_written(made: Path, tmp_path: Path) -> None:
     assert total == pytest.approx(flows["bytes_received"].sum() * 8e-6, rel=0.05)
     resultset = pytest.importorskip("flent.resultset", reason="needs flent")
     assert "TCP upload::1" in resultset.load(str(paths[-1])).series_names
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (
+            {"experiment": "my.rates", "source": "/home/me/my.py:rates", "parameters": {"n": 1}},
+            "tidegate run /home/me/my.py:rates --set n=1",
+        ),
+        (
+            {
+                "experiment": "sweep of meter.rates",
+                "parameters": {"over": {"mtu": [900, 1500], "schemes": [["fair"]]}},
+            },
+            "tidegate sweep meter.rates --over mtu=900,1500 --over schemes=fair",
+        ),
+        (
+            {"experiment": "x.y", "backend": "live", "live_profile": "exact", "parameters": {}},
+            "tidegate run x.y --backend live --live-profile exact",
+        ),
+    ],
+)
+def test_the_command_names_files_sweeps_and_profiles(record: dict[str, Any], said: str) -> None:
+    assert page.command({**record, "seeds": [1]}) == said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tidegate.experiments.columns import Column, chosen
 from tidegate.experiments.executors import Here
 from tidegate.experiments.jobs import Ended, Jobs, Tell
 from tidegate.experiments.landscape import Landscape
+from tidegate.experiments.plan import Run
 
 NAME = "meter.rates"
 QUICK = {"rates_mbps": (20,), "base_rtts_ms": (10.0,), "schemes": ("plain", "fair"), "duration_s": 2}
@@ -100,7 +102,12 @@ def test_columns_and_their_aggregates() -> None:
     texts = ("x", "x:mean", "x:min", "x:max", "x:p50")
     assert [Column.parse(text).of(rows) for text in texts] == [2.0, 4.0, 1.0, 9.0, 2.0]
     with pytest.raises(TidegateError, match=r"no column of numbers 'y'; .*they have x"):
-        Column("y").of(rows)
+        Column("y").demand(rows)
+    # NaN is as good as nothing, in any order; so is a cell of a sweep in which no row has the column.
+    for order in ((math.nan, 1.0, 3.0), (3.0, 1.0, math.nan)):
+        some: list[dict[str, Any]] = [{"x": value} for value in order]
+        assert [Column.parse(f"x:{of}").of(some) for of in ("min", "median", "max")] == [1.0, 2.0, 3.0]
+    assert math.isnan(Column("x").of([{"x": None}]))
     with pytest.raises(TidegateError, match="no aggregate 'p0'"):
         Column.parse("x:p0")
     assert len(chosen(rows, [("x", "2.0")])) == 1
@@ -121,6 +128,43 @@ def test_lines_of_one_parameter_have_each_scheme_s_spread() -> None:
     assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_xscale()) == ("n", "y", "log")
     with pytest.raises(TidegateError, match="--by z: the rows have no such column"):
         Landscape(("n",), by="z").draw(rows)
+
+
+def test_a_cell_without_the_column_is_empty_in_the_figure() -> None:
+    rows: list[dict[str, Any]] = [
+        {"case": "a", "seed": 1, "of": "a", "n": n, "y": y} for n, y in ((1, 2.0), (2, None))
+    ]
+    (axes,) = Landscape(("n",), column="y").draw(rows).axes
+    assert [str(value) for value in axes.lines[0].get_ydata().tolist()] == ["2.0", "nan"]  # type: ignore[union-attr]
+
+
+def test_a_misspelt_column_is_corrected_without_another_run(tmp_path: Path) -> None:
+    def run(column: str, **how: Any) -> Any:
+        shown = Landscape(("mtu",), column=column)
+        given = {**find(NAME).parameters(), **QUICK, "schemes": ("plain",)}
+        return sweep.run(NAME, given, {"mtu": [1500]}, landscape=shown, seeds=[1], out=tmp_path / "x", **how)
+
+    with pytest.raises(TidegateError, match=r"--column goodputs: .*; all 1 runs are done and in .*--resume"):
+        run("goodputs")
+    assert run("goodput_mbps", resume=True, executor=Stopping(0))["rows"]
+
+
+class Without:
+    """Runs have no number in a column."""
+
+    def run(self, jobs: Jobs, tell: Tell, ended: Ended) -> None:
+        for index, seed in jobs.jobs:
+            name = jobs.cases[index].name
+            ended.runs.append(Run(name, seed, [{"goodput_mbps": math.nan, "drops": 1}], {}))
+
+
+def test_trials_without_a_finite_objective_have_failed_and_do_not_go_on_for_ever(tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+    with pytest.raises(TidegateError, match="no trial has a value, the last as goodput_mbps is nan"):
+        tune.run(task(), trials=4, out=tmp_path / "x", executor=Without())
+    other = (tune.Objective(Column("goodput"), True),)
+    with pytest.raises(TidegateError, match=r"no column of numbers 'goodput'; .*they have goodput_mbps"):
+        tune.run(task(objectives=other), trials=4, out=tmp_path / "y", executor=Without())
 
 
 def task(**given: Any) -> tune.Task:

@@ -15,7 +15,7 @@ import tidegate
 from live import needs_iperf3, needs_namespaces
 from tidegate import TidegateError
 from tidegate.lab import kernel
-from tidegate.templates import SYSTEM, new_system
+from tidegate.templates import SYSTEM, new_experiment, new_system
 
 PACKAGE = Path(tidegate.__file__).parent
 NAME = "queue_blink"
@@ -112,6 +112,14 @@ def test_it_has_the_chapters_of_a_system() -> None:
 def test_names_that_cannot_be(name: str, tmp_path: Path) -> None:
     with pytest.raises(TidegateError, match=r"a system cannot be named .* give lower-case letters"):
         new_system(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "said"), [("class", "a keyword"), ("random", "a module of the standard")])
+def test_names_that_python_has(name: str, said: str, tmp_path: Path) -> None:
+    for new in (new_system, new_experiment):
+        with pytest.raises(TidegateError, match=f"{name} is {said}"):
+            new(name, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

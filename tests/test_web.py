@@ -159,6 +159,52 @@ def test_many_silent_clients_make_way() -> None:
             assert silent[0].recv(1) == b""
 
 
+def test_clients_that_hold_their_answers_make_way() -> None:
+    with page() as (_, url, at), ExitStack() as stack:
+        for _ in range(web.MOST_CONNECTIONS + 20):
+            stack.enter_context(raw(at, b"GET / HTTP/1.1\r\n\r\n"))
+        for _ in range(20):
+            assert "collected" in text(url)
+
+
+def test_another_address_keeps_its_connection() -> None:
+    with page() as (_, _, at), ExitStack() as stack:
+        mine = stack.enter_context(
+            socket.create_connection(at, timeout=PATIENCE_S, source_address=("127.0.0.2", 0))
+        )
+        for _ in range(web.MOST_CONNECTIONS + 20):
+            stack.enter_context(socket.create_connection(at))
+        mine.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert b"collected" in answer(mine)
+
+
+def test_a_connection_is_closed_soon_after_its_answer() -> None:
+    with page() as (_, _, at), raw(at, b"GET / HTTP/1.1\r\n\r\n") as made:
+        while made.recv(65_536):
+            pass
+        end = time.monotonic() + web.REQUEST_S - 1
+        with suppress(OSError):
+            while time.monotonic() < end:
+                made.sendall(b"x")
+                time.sleep(0.05)
+            pytest.fail("it stayed open")
+
+
+def test_text_is_made_once_for_each_snapshot() -> None:
+    snapshot = web.Snapshot(CollectorRegistry(auto_describe=False))
+    made: list[object] = []
+
+    def encode(what: object) -> bytes:
+        made.append(what)
+        return b"text"
+
+    snapshot.renew()
+    for packed in (False, True, True, False):
+        found = snapshot.text("text/plain", encode, packed)
+        assert (gzip.decompress(found) if packed else found) == b"text"
+    assert len(made) == 1
+
+
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "192.0.2.1:9100", "box:9100"])
 def test_addresses_that_others_reach_are_meant(address: str) -> None:
     with pytest.raises(

@@ -50,7 +50,7 @@ def demand_local_metrics(address: str, insecure: bool) -> None:
 
 
 def why_not(host: str, port: int) -> str | None:
-    """Why nothing can listen there, in the system's words; `None` if it could."""
+    """The system's error if the address cannot be bound, else `None`."""
     try:
         for family, kind, protocol, _, where in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             with socket.socket(family, kind, protocol) as probe:

@@ -1,7 +1,7 @@
 """Claims about a system: the statement, the measured value, whether it holds and, if not, why.
 
 `between` and `mean_below` make a claim of values by name, as `medians` gives them; what they say in `measured` names the values
-that are not as claimed. A claim of our own has nothing in `published`: only what somebody else wrote is called published.
+outside the bounds. A claim of our own has nothing in `published`: only what somebody else wrote is called published.
 """
 
 from __future__ import annotations

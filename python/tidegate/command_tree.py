@@ -65,7 +65,7 @@ class Command:
 
     @property
     def arguments(self) -> tuple[Parameter, ...]:
-        """Its parameters that stand at places."""
+        """Its positional parameters."""
         return tuple(one for one in self.parameters if not one.names)
 
     def all(self) -> Iterator[Command]:

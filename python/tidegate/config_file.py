@@ -4,7 +4,7 @@
     interface = ["1@eth1", "2@eth2"]
     metrics_addr = "127.0.0.1:9100"
 
-What the command line gives goes before. Keys that are in no option, and values of another kind, are refused with file and line.
+Command-line options take precedence. Unknown keys and values of the wrong type are refused with file and line.
 Options `NAME=VALUE` can be tables, as `rate = {1 = "100 Mbit/s"}`. Files and folders are relative to the folder of the file.
 """
 
@@ -19,7 +19,7 @@ import typer
 
 from tidegate._core import TidegateError
 from tidegate.command_tree import Parameter, of_parameters
-from tidegate.files import read_text
+from tidegate.files import read_text, toml
 from tidegate.suggest import did_you_mean
 
 LARGEST = 1 << 20
@@ -41,7 +41,7 @@ def read(path: Path, known: dict[str, Parameter]) -> dict[str, Any]:
     """The values in a file, by the names of parameters; raises `TidegateError` with the place."""
     text = read_text(path, LARGEST)
     try:
-        given = tomllib.loads(text)
+        given = toml(text)
     except tomllib.TOMLDecodeError as error:
         # "Invalid value (at line 3, column 7)"
         at = re.search(r"^(.*) \(at line (\d+), column (\d+)\)$", str(error))

@@ -1,14 +1,18 @@
-"""Files that are written completely or not at all, and never through a name that somebody else has prepared; and users' files, read with a bound."""
+"""Atomic writes under unpredictable temporary names, and size-limited reads of users' files."""
 
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from tidegate._core import TidegateError
+
+BEYOND = "a number has too many digits, or values are nested too deeply"
+"""What parsers of JSON and TOML fail at with ValueError and RecursionError, without a place."""
 
 NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -43,9 +47,35 @@ def read_text(path: Path, most: int) -> str:
         raise TidegateError(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
+def toml(text: str) -> dict[str, Any]:
+    """What TOML says. Raises `tomllib.TOMLDecodeError`, also for what its parser fails at with other errors."""
+    try:
+        found = tomllib.loads(text)
+        # Messages show values; hexadecimal numbers can have more digits than can be shown.
+        repr(found)
+    except tomllib.TOMLDecodeError:
+        raise
+    except (ValueError, RecursionError):
+        raise tomllib.TOMLDecodeError(BEYOND) from None
+    return found
+
+
+def demand_secret(file: BinaryIO, path: Path) -> None:
+    """Refuse an open key file that others can read, or that is of another user."""
+    about = os.fstat(file.fileno())
+    if about.st_mode & 0o077:
+        raise TidegateError(
+            f"key file {path} can be read by others (mode {about.st_mode & 0o777:o}): chmod 600 {path}"
+        )
+    if about.st_uid not in (0, os.geteuid()):
+        raise TidegateError(
+            f"key file {path} is of user {about.st_uid}, who knows the keys: chown {os.geteuid()} {path}"
+        )
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` when the block is done: of a symbolic link's own, not of what it leads to.
+    """A temporary file that replaces `path` when the block ends; a symbolic link there is replaced, not followed.
 
     Raises `TidegateError` where that is not possible. What there is stays until then.
     """

@@ -1,4 +1,4 @@
-"""What services say of themselves: lines of text, or of JSON with time, level and message, to standard error."""
+"""Logging of services: lines of text, or of JSON with time, level and message, to standard error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Measures computed from a run's tables: counts that controllers recorded, goodput between two times, delays and rates over windows.
 
-A window goes from a time to a time, in seconds; the counts at its ends are those of the last sample or note until then. By the clock
-samples and notes are late, by `SLACK_S` at most.
+A window goes from a time to a time, in seconds; the counts at its ends are those of the last sample or note until then. In live
+runs samples and notes are up to `SLACK_S` late.
 """
 
 from __future__ import annotations
@@ -119,11 +119,14 @@ def sampled_delays(result: Result, queue: str, from_s: float, to_s: float) -> De
     return Delays(edges, counts / len(samples), float(samples.mean()), len(samples))
 
 
+def within(samples: pl.DataFrame, from_s: float, to_s: float) -> pl.DataFrame:
+    """The samples of a window."""
+    return samples.filter(pl.col("time_s") >= from_s - 1e-9, pl.col("time_s") <= to_s + SLACK_S)
+
+
 def grown(result: Result, from_s: float, to_s: float) -> pl.DataFrame:
     """Growth of each flow's counts from its first to its last sample in a window, and the time between."""
-    samples = result.flow_samples.filter(
-        pl.col("time_s") >= from_s - 1e-9, pl.col("time_s") <= to_s + SLACK_S
-    ).group_by("flow", maintain_order=True)
+    samples = within(result.flow_samples, from_s, to_s).group_by("flow", maintain_order=True)
     counts = ("time_s", "bytes_received", "delivered_ce")
     return samples.agg([pl.col(name).last() - pl.col(name).first() for name in counts])
 
@@ -136,11 +139,8 @@ def goodputs_mbps(result: Result, from_s: float, to_s: float) -> dict[int, float
 
 def utilisation(result: Result, queue: str, from_s: float, to_s: float) -> float:
     """Share of the time in which a queue (`left -> right`) was sending."""
-    samples = result.queue_samples.filter(
-        pl.col("queue") == queue,
-        pl.col("number") == 0,
-        pl.col("time_s") >= from_s - 1e-9,
-        pl.col("time_s") <= to_s + SLACK_S,
+    samples = within(result.queue_samples, from_s, to_s).filter(
+        pl.col("queue") == queue, pl.col("number") == 0
     )
     spent = float(samples["time_s"][-1] - samples["time_s"][0])
     return min(1.0, float(samples["busy_s"][-1] - samples["busy_s"][0]) / spent)

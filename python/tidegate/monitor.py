@@ -29,7 +29,7 @@ MOST_FLOWS = 1_000_000
 SHOWN = 12
 """Flows of the figure."""
 LOOKED_AT = 5000
-"""Flows of an interface that are looked at each interval, those with the most bytes."""
+"""Flows with the most bytes that are read each interval."""
 
 
 class RttRule(StrEnum):
@@ -42,7 +42,7 @@ class RttRule(StrEnum):
 
 
 class Sort(StrEnum):
-    """By what flows are sorted."""
+    """Sort key of flows."""
 
     BYTES = "bytes"
     PACKETS = "packets"
@@ -114,7 +114,7 @@ class Interfaces:
         return answer
 
     def end(self) -> list[str]:
-        """Stop; give what makes the figures doubtful."""
+        """Stop; return warnings about the measurement."""
         return self._core.end()
 
 
@@ -363,7 +363,7 @@ def monitor(
         return
     from rich.console import Console
 
-    # Where nobody looks, lines may be as long as they are.
+    # Not a terminal: lines need not fit its width.
     width = None if sys.stdout.isatty() else 200
     Console(highlight=False, markup=False, width=width).print(_table(flows[:top]))
     print(_summary(answer, len(flows), top))

@@ -25,7 +25,7 @@ Settings = Annotated[
 FirstSeed = Annotated[int, typer.Option(metavar="N", min=0, max=2**63, help="First seed.")]
 Repeat = Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of seeds.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Shorter runs with fewer cases.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with what was interrupted there.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in that folder.")]
 
 Threads = Annotated[
     int,

@@ -1,10 +1,10 @@
 """Judges the claims of a system's paper by folders of runs: a table of claims and verdicts.
 
-A system lists the claims of its paper in `systems/NAME/claims.py`: `PAPER`, a text that names it, and `CLAIMS`. Each says where the
-paper has it, which experiment's rows show it, and how it is judged; one that no experiment can show says why. The verdicts are
-`found`, `not found` and `cannot tell`; of a product whose inside is unknown, of which a run shows a model of ours alone, they are
-`like it` and `not like it`. They are apart from the claims of a run (`tidegate.claims`): a run is judged by those, a
-paper by these, in the paper's own unit and over the paper's own time.
+A system lists the claims of its paper in `systems/NAME/claims.py`: `PAPER`, a text that names it, and `CLAIMS`. Each says
+where the paper has it, which experiment's rows show it, and how it is judged; one that no experiment can show says why.
+The verdicts are `found`, `not found` and `cannot tell`; of a closed product, which a run only models, they are `like it`
+and `not like it`. They are apart from the claims of a run (`tidegate.claims`): a run is judged by those, a paper by these,
+in the paper's own unit and over the paper's own time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ class PaperClaim:
     why: str | None = None
     """The cause where it is not found."""
     black_box: bool = False
-    """The paper measured a product whose inside is unknown; what runs is a model of ours."""
+    """The paper measured a closed product, which a run only models."""
 
     def __post_init__(self) -> None:
         judged = self.experiment is not None and self.judge is not None
@@ -117,28 +117,42 @@ class _Run:
     places: str
     rows: list[Row]
     parameters: Parameters
+    backend: str
+    version: str | None
 
     def joined(self, other: _Run, name: str) -> _Run:
         """With the rows of another run of this experiment."""
+        apart = [
+            f"{what} {ours} and {theirs}"
+            for what, ours, theirs in (
+                ("backend", self.backend, other.backend),
+                ("Tidegate", self.version, other.version),
+            )
+            if ours != theirs
+        ]
         parameters = {**self.parameters, **other.parameters}
         for key, value in parameters.items():
             before = self.parameters.get(key, value)
             if isinstance(value, list):
                 parameters[key] = list(dict.fromkeys([*before, *value]))
             elif value != before:
-                raise TidegateError(
-                    f"{self.places} and {other.places} are runs of {name} with {key} {before} and {value}; give one of them"
-                )
+                apart.append(f"{key} {before} and {value}")
+        if apart:
+            raise TidegateError(
+                f"{self.places} and {other.places} are runs of {name} with {', '.join(apart)}; give one of them"
+            )
         again = {(row["case"], row["seed"]) for row in other.rows}
         kept = [row for row in self.rows if (row["case"], row["seed"]) not in again]
-        return _Run(f"{self.places}, {other.places}", kept + other.rows, parameters)
+        return replace(
+            self, places=f"{self.places}, {other.places}", rows=kept + other.rows, parameters=parameters
+        )
 
 
 def judge_runs(folders: Iterable[Path]) -> list[dict[str, Any]]:
     """A row for each claim of the papers of the systems whose runs these are: system, id, where, statement, verdict, measured, run.
 
     If several folders hold the same experiment, their rows are joined; of a case and seed that both have, the last counts. They may
-    differ in the lists of their parameters (the cases and seeds that were run), not in a single value.
+    differ in the lists of their parameters (the cases and seeds that were run), not in a single value, the backend or the version.
     """
     runs: dict[str, _Run] = {}
     for place in folders:
@@ -146,7 +160,13 @@ def judge_runs(folders: Iterable[Path]) -> list[dict[str, Any]]:
         if record.get("interrupted"):
             raise TidegateError(f"{place} holds a run that was interrupted; run it again to judge by it")
         name = record["experiment"]
-        one = _Run(str(place), record["rows"], record["parameters"])
+        one = _Run(
+            str(place),
+            record["rows"],
+            record["parameters"],
+            record.get("backend", "sim"),
+            record.get("versions", {}).get("tidegate"),
+        )
         runs[name] = runs[name].joined(one, name) if name in runs else one
     known = papers()
     asked = {name.partition(".")[0] for name in runs}

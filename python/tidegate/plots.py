@@ -77,12 +77,12 @@ mpl.rcParams["axes.prop_cycle"] = f"cycler(color={list(CYCLE)})"
 
 
 def colour(name: str) -> str:
-    """The colour of a scheme or congestion control, whatever stands behind its name (`cubic+ECN`, `timely-max`, `hash-4`).
+    """The colour of a scheme or congestion control, ignoring suffixes (`cubic+ECN`, `hash-4`) and the prefix `timely-`.
 
     >>> colour("cubic+ECN") == colour("cubic"), colour("timely-rtt") == colour("rtt")
     (True, True)
 
-    A name that has none gets the same one of the cycle each time.
+    Other names map to a fixed colour of `CYCLE`.
     """
     base = name.removeprefix("timely-").partition("+")[0].partition(" ")[0]
     for known in (base, base.partition("-")[0]):
@@ -114,6 +114,20 @@ def by_seed(
         panel.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
 
 
+def log_scale(panel: Any) -> None:
+    """A logarithmic y axis, if anything drawn so far is finite and above 0; of none matplotlib cannot draw one.
+
+    >>> from matplotlib.figure import Figure
+    >>> panel = Figure().subplots()
+    >>> bars = panel.bar([0, 1], [0.0, float("nan")])
+    >>> log_scale(panel)
+    >>> panel.get_yscale()
+    'linear'
+    """
+    if np.isfinite(panel.dataLim.minposy):
+        panel.set_yscale("log")
+
+
 MOST_LINES = 12
 """Flows and queues that a first look shows."""
 
@@ -122,9 +136,10 @@ def first_look(result: Result) -> Figure:
     """Goodput of the first TCP flows over time, and the delay of the first sampled queues that hold something."""
     from matplotlib.figure import Figure
 
-    queues = result.queue_samples.filter(pl.col("queue_delay_ms") > 0)["queue"].unique(maintain_order=True)
-    figure = Figure(figsize=(9, 2.8 if queues.is_empty() else 5), layout="constrained")
-    panels = figure.subplots(1 if queues.is_empty() else 2, 1, sharex=True, squeeze=False).ravel()
+    held = result.queue_samples.filter(pl.col("queue_delay_ms") > 0)
+    queues = held.select("queue", "number").unique(maintain_order=True).rows()
+    figure = Figure(figsize=(9, 5 if queues else 2.8), layout="constrained")
+    panels = figure.subplots(2 if queues else 1, 1, sharex=True, squeeze=False).ravel()
     labels = dict(result.flows.select("flow", "label").iter_rows())
     for (flow,), samples in list(result.flow_samples.group_by("flow", maintain_order=True))[:MOST_LINES]:
         series = samples.select(
@@ -133,9 +148,11 @@ def first_look(result: Result) -> Figure:
         label = f"{flow} {labels.get(flow) or ''}".strip()
         panels[0].plot(series["time_s"], series["rate"], lw=1, label=label)
     panels[0].set(ylabel="goodput, Mbit/s")
-    for name in queues.head(MOST_LINES):
-        samples = result.queue_samples.filter(pl.col("queue") == name)
-        panels[1].plot(samples["time_s"], samples["queue_delay_ms"], lw=1, label=name)
+    for name, number in queues[:MOST_LINES]:
+        of_link = result.queue_samples.filter(pl.col("queue") == name)
+        samples = of_link.filter(pl.col("number") == number)
+        label = name if samples.height == of_link.height else f"{name} [{number}]"
+        panels[1].plot(samples["time_s"], samples["queue_delay_ms"], lw=1, label=label)
         panels[1].set(ylabel="queue delay, ms")
     for axes in panels:
         axes.grid(alpha=0.3)

@@ -68,11 +68,11 @@ class Estimate:
     """Says once, soon after the start, how long an experiment will take: from what its first seconds have got done."""
 
     ENOUGH = 0.005
-    """Of all: from less nothing is said before the second deadline."""
+    """Share of the work that is enough for an estimate at the first deadline."""
     AT_S = (3.0, 30.0)
-    """When it is said if so much is done, and when it is said anyway."""
+    """Deadlines: with that share done; in any case."""
     WORTH_S = 10.0
-    """Nothing is said of less."""
+    """Shorter totals are not announced."""
 
     def __init__(self, say: Callable[[str], object], now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -83,7 +83,7 @@ class Estimate:
         self._said = False
 
     def __call__(self, done: float, total: int) -> None:
-        """Hear of how many runs are done, with parts, of how many."""
+        """Report progress: runs done, with fractions, of the total."""
         if self._pace is None:
             # Runs may have to wait for a cluster's workers: time counts from when something has been done.
             self._before = done if self._before is None else self._before
@@ -121,7 +121,7 @@ class NotebookBar:
         self._shown: Any = None
 
     def __call__(self, done: float, total: float) -> None:
-        """Hear of how much is done, of how much."""
+        """Report progress: done, of the total."""
         if done >= total:
             self.close()
         elif time.monotonic() - self._drawn >= self.EACH_S:

@@ -5,7 +5,7 @@
     >>> done.notes
 
 The controllers are those of the simulator and of `tidegate switch`. Time is virtual: 0 is the first packet, a tick is due every period
-from then on, and the last is at the last packet's time at the latest. There are no queues: a packet leaves when it came.
+from then on, and the last is at the last packet's time at the latest. There are no queues: a packet leaves at its arrival time.
 """
 
 from __future__ import annotations

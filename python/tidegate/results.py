@@ -1,13 +1,13 @@
 """The tables of a run.
 
-Every column that has a unit ends in it. `Result.flows` has one row for each flow, `Result.queues` one for each direction of each
-link, and `number` tells the queues of a P4 switch's port apart; `Result.flow_samples` and `Result.queue_samples` have one for
-each of them and sample, if the network was recorded. In the samples the delay of a plain queue is what a packet that came
-now would wait; of a switch's, how long its first packet has waited.
-`Result.pages` has one row for each question of a page.
+Every column that has a unit ends in it. `Result.flows` has one row for each flow, `Result.queues` one for each direction of
+each link; `number` is the queue's index at a P4 switch's port. `Result.flow_samples` and `Result.queue_samples` have one row
+per flow or queue and sample, if the network was recorded. In the samples the delay of a plain queue is what a packet that
+came now would wait; of a switch's, how long its first packet has waited. `Result.pages` has one row for each request of a
+page.
 
-The live backend gives the same tables; what a real kernel does not say is null there. `Result.live` is its own: how late packets
-were, and what went through the hosts' interfaces.
+The live backend gives the same tables; values that a real kernel does not report are null. `Result.live` is live only: packet
+lateness and the hosts' interface counters.
 """
 
 from __future__ import annotations
@@ -115,8 +115,9 @@ class Result:
     warnings: tuple[str, ...]
     """Conditions of a live run that make its figures unreliable; why a simulation ran on fewer threads than it was to have."""
     events: int
-    """Events that the simulator handled, and packets that it carried over links."""
+    """Events that the simulator handled."""
     hops: int
+    """Packets carried over links."""
     malformed_options: int = 0
     """Packets that simulated hosts with agents dropped for an option, or a header between Ethernet and IP, of a wrong length."""
 
@@ -191,7 +192,11 @@ class Result:
                 table.write_parquet(file)
 
     def goodput_mbps(self, since_s: float = 0.0) -> pl.DataFrame:
-        """Goodput of each TCP flow from a time to the end of the run, from its samples.
+        """Goodput of each TCP flow between its first and its last sample from `since_s` on.
+
+        A flow is sampled from its start until the first sample after it has finished. So a flow that has finished before `since_s` has
+        no row; one that starts or finishes later is measured between its own samples, without what it received before the first.
+        With one sample it is NaN.
 
         >>> net = tidegate.Network()
         >>> a, b = net.host("a"), net.host("b")
@@ -211,8 +216,8 @@ class Result:
         )
 
     def page_times(self) -> pl.DataFrame:
-        """Of each page that was begun: when its first question was asked, its answers so far, and the time from the first
-        question to the last answer.
+        """For each page that started: start of the first request, responses so far, time from the first request to the last
+        response.
 
         >>> net = tidegate.Network()
         >>> a, b = net.host("a"), net.host("b")
@@ -260,7 +265,7 @@ class Result:
         seed: int,
         interrupted: bool,
     ) -> Result:
-        """The tables of a network as it is now, but for those of its flows."""
+        """All tables but those of flows, from the network's present state."""
         end = core.now()
         events, hops = core.work()
         _, queue_columns = core.samples()

@@ -17,7 +17,7 @@ from tidegate import _core
 from tidegate._core import TidegateError
 
 Count = Annotated[int, 2**32]
-"""A number of packets or bytes, and where such numbers end."""
+"""A number of packets or bytes; the annotation is its exclusive upper bound."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def demand(spec: Wire | TcpSpec | UdpSpec, where: str) -> None:
 
 
 def demand_possible(spec: Wire | TcpSpec | UdpSpec | PageSpec, where: str, ends: tuple[str, str]) -> None:
-    """Refuse what the simulator refuses, where it is written: it is asked with a network of two hosts of these names.
+    """Raise here what the simulator would raise when a run starts, by building a trial network of two hosts with these names.
 
     Flows have their ends at the nodes 0 and 1, and links have to be possible between hosts.
     """

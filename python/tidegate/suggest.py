@@ -1,4 +1,4 @@
-"""What a mistyped name was to be."""
+"""Suggestions for mistyped names."""
 
 from __future__ import annotations
 

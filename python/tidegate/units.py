@@ -60,7 +60,7 @@ def time(value: Time) -> int:
 
 
 def given_time(value: Time, least: int = LEAST_GIVEN) -> int:
-    """As `time`, of what a user writes: a bare number above 0 and below `least` has no unit, and is refused."""
+    """As `time`, for user input: a bare number above 0 and below `least` lacks a unit and is refused."""
     return _time(value, least)
 
 
@@ -76,7 +76,7 @@ def rate(value: Rate) -> int:
 
 
 def given_rate(value: Rate) -> int:
-    """As `rate`, of what a user writes: a bare number below 1000 has no unit, and is refused."""
+    """As `rate`, for user input: a bare number below 1000 lacks a unit and is refused."""
     return _rate(value, LEAST_GIVEN)
 
 

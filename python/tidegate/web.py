@@ -1,7 +1,8 @@
-"""Pages for Prometheus, served so that no client costs more than its share.
+"""Prometheus endpoint with bounded cost per client.
 
-What is collected is looked at once a second at most, whoever asks. A request is a few lines, is answered once, and has a time limit.
-If there are too many connections, the one that has kept its request to itself for longest makes way for another.
+Metrics are collected, and written as text, at most once a second for all clients. A connection has one short request and a time
+limit. At the connection limit one makes way, of the address that has most of them: the oldest that has its answer, or else the one
+that has been without a request for longest.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import gzip
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from prometheus_client import CollectorRegistry
@@ -30,6 +34,8 @@ MOST_REQUEST = 8 << 10
 """Bytes of a request, with its header fields."""
 REQUEST_S = 5.0
 """From a connection's start to the end of its request, and from the answer's start to its end."""
+LINGER_S = 0.5
+"""From the answer's end until the connection is closed if the client does not close it."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class Snapshot:
         self._taken: float | None = None
         self._metrics: list[Metric] = []
         self._names: frozenset[str] = frozenset()
+        self._texts: dict[tuple[str, bool], bytes] = {}
 
     def only(self, names: Iterable[str]) -> Snapshot:
         """The part of it that has these samples."""
@@ -61,6 +68,14 @@ class Snapshot:
         if self._taken is None or time.monotonic() - self._taken >= SNAPSHOT_S:
             self._metrics = list(self._registry.collect())
             self._taken = time.monotonic()
+            self._texts = {}
+
+    def text(self, kind: str, encode: Callable[[Any], bytes], packed: bool) -> bytes:
+        """All of it as text of a content type, by gzip if `packed`; made once."""
+        if (kind, packed) not in self._texts:
+            made = gzip.compress(self.text(kind, encode, False), compresslevel=1) if packed else encode(self)
+            self._texts[kind, packed] = made
+        return self._texts[kind, packed]
 
     def collect(self) -> Iterator[Metric]:
         """As a registry gives it."""
@@ -75,26 +90,36 @@ class Snapshot:
                 yield part
 
 
+class _Stage(IntEnum):
+    """How far a connection is, in the order in which they make way."""
+
+    ANSWERED = 0
+    SILENT = 1
+    ANSWERING = 2
+
+
+@dataclass
+class _Connection:
+    peer: str
+    stage: _Stage = _Stage.SILENT
+
+
 class _Page:
     """A server's state; all of it runs on one thread."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._snapshot = Snapshot(registry)
-        # Connections whose request has not come yet, the oldest first.
-        self._silent: dict[asyncio.StreamWriter, None] = {}
-        self._open = 0
+        # The oldest first.
+        self._open: dict[asyncio.StreamWriter, _Connection] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection."""
-        if self._open >= MOST_CONNECTIONS:
-            if not self._silent:
-                writer.transport.abort()
-                return
-            oldest = next(iter(self._silent))
-            del self._silent[oldest]
-            oldest.transport.abort()
-        self._open += 1
-        self._silent[writer] = None
+        about = _Connection(str((writer.get_extra_info("peername") or ("",))[0]))
+        self._open[writer] = about
+        if len(self._open) > MOST_CONNECTIONS:
+            self._make_way(writer)
+        # An answer is sent when the kernel has all of it.
+        writer.transport.set_write_buffer_limits(0)
         try:
             with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
                 try:
@@ -103,18 +128,32 @@ class _Page:
                     answer = _answer("431 Request Header Fields Too Large", body=b"the request is too long\n")
                 else:
                     answer = self._answer(request)
-                self._silent.pop(writer, None)
+                about.stage = _Stage.ANSWERING
                 async with asyncio.timeout(REQUEST_S):
                     writer.write(answer)
                     await writer.drain()
+                about.stage = _Stage.ANSWERED
+                async with asyncio.timeout(LINGER_S):
                     writer.write_eof()
-                    # Until the client has it all, whatever else it sends.
+                    # Until the client closes, whatever else it sends: unread bytes would make the kernel discard the answer.
                     while await reader.read(MOST_REQUEST):
                         pass
         finally:
-            self._silent.pop(writer, None)
-            self._open -= 1
+            self._open.pop(writer, None)
             writer.transport.abort()
+
+    def _make_way(self, newest: asyncio.StreamWriter) -> None:
+        """Close one, of the address that has most."""
+        counts = Counter(one.peer for one in self._open.values())
+        most = max(counts.values())
+        others = [one for one in self._open if one is not newest]
+        # `min` gives the oldest of several.
+        last = min(
+            others,
+            key=lambda one: (counts[self._open[one].peer] < most, self._open[one].stage),
+        )
+        del self._open[last]
+        last.transport.abort()
 
     def _answer(self, request: bytes) -> bytes:
         """What a request gets."""
@@ -137,15 +176,16 @@ class _Page:
             self._snapshot.renew()
             names = parse_qs(query).get("name[]", [])
             encode, kind = choose_encoder(fields.get("accept", ""))
-            body = encode(self._snapshot.only(names) if names else self._snapshot)
+            snapshot = self._snapshot.only(names) if names else self._snapshot
+            coding = fields.get("accept-encoding", "")
+            packed = any(part.split(";")[0].strip().lower() == "gzip" for part in coding.split(","))
+            body = snapshot.text(kind, encode, packed)
         except Exception as error:
             # It goes on to serve; what is wrong may be so for now only.
             return _answer("500 Internal Server Error", body=f"{error}\n".encode())
         headers = [("Content-Type", kind)]
-        coding = fields.get("accept-encoding", "")
-        if any(part.split(";")[0].strip().lower() == "gzip" for part in coding.split(",")):
+        if packed:
             headers.append(("Content-Encoding", "gzip"))
-            body = gzip.compress(body, compresslevel=1)
         return _answer("200 OK", headers, body, only_head=method == "HEAD")
 
 

@@ -39,7 +39,7 @@ from tidegate.units import PS_PER_S
 PS_PER_NS = 1000
 PROFILES = (LATENCY, THROUGHPUT) = ("latency", "throughput")
 
-# From here on a packet that is late by so much, or one in a hundred by that, is told of.
+# From here on a packet that is late by so much, or a p99 of that, is told of.
 LATE_MS = 5.0
 LATE_P99_MS = 1.0
 # And if so many samples of flows are missing.
@@ -318,7 +318,7 @@ def _warnings(
     most, p99 = _ms(late["max"]), _ms(late["p99"])
     if most > LATE_MS or p99 > LATE_P99_MS:
         yield (
-            f"one packet in a hundred was late by {p99:.2f} ms or more, one by {most:.1f} ms: the machine was busy with other things, "
+            f"packets were late by {p99:.2f} ms (p99), one by {most:.1f} ms: the machine was busy with other things, "
             "or more packets came at once than it forwards"
         )
     for name, port in zip(interfaces, statistics["ports"], strict=True):

@@ -18,6 +18,7 @@ FIGURE = "compare.png"
 
 
 def compare(
+    context: typer.Context,
     words: Annotated[
         list[str],
         typer.Argument(
@@ -40,7 +41,7 @@ def compare(
     ] = None,
     settings: Settings = None,
     seed: FirstSeed = 1,
-    repeat: Repeat = 5,
+    repeat: Repeat = 6,
     quick: Quick = False,
     threads: Threads = 1,
     bootstrap_seed: Annotated[
@@ -58,6 +59,7 @@ def compare(
     from tidegate.compare.operands import Asked, sides
     from tidegate.files import replacing, why
 
+    _demand_use(context, words)
     asked = Asked(
         settings or (),
         range(seed, seed + repeat),
@@ -92,9 +94,27 @@ def compare(
     print(out / FIGURE)
 
 
+def _demand_use(context: typer.Context, words: list[str]) -> None:
+    """Refuse options of runs where every word is the folder of a run that is done."""
+    from tidegate.compare.operands import is_folder
+
+    options = {"settings": "--set", "seed": "--seed", "repeat": "--repeat", "quick": "--quick"}
+    given = [
+        option
+        for name, option in options.items()
+        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    ]
+    if given and all(is_folder(word) for word in words):
+        raise typer.BadParameter(
+            f"{', '.join(given)}: folders of runs are compared as they are; leave it out"
+        )
+
+
 def _print(answer: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from tidegate.compare.statistics import LEAST
 
     for name, values in answer["differing"].items():
         shown = ", ".join(
@@ -110,14 +130,14 @@ def _print(answer: dict[str, Any]) -> None:
         table.add_column(side["name"], justify="right")
     for row in answer["rows"]:
         unit = f" ({row['unit']})" if row["unit"] else ""
-        case = row["case"] if not row["row"] else f"{row['case']} #{row['row'] + 1}"
+        case = f"{row['case']} {row['label']}".strip()
         table.add_row(case, f"{row['quantity']}{unit}", *(_cell(side) for side in row["sides"]))
     (Console() if sys.stdout.isatty() else Console(width=60 + 44 * len(answer["sides"]))).print(table)
     print(
         "median [least to most]; difference from the first, paired by seed, with its 95 % bootstrap interval; *: without 0"
     )
-    if any(side.get("paired", 3) < 3 for row in answer["rows"] for side in row["sides"]):
-        print("an interval needs three seeds or more that both have: --repeat 5")
+    if any(side.get("paired", LEAST) < LEAST for row in answer["rows"] for side in row["sides"]):
+        print("an interval needs six seeds or more that both have: --repeat 6")
 
 
 def _cell(side: dict[str, Any]) -> str:

@@ -250,11 +250,18 @@ def clean(
 
 def plot(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")],
+    source: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py:FUNCTION",
+            help="The experiment, if it is of a file or folder of yours; its code is run.",
+        ),
+    ] = None,
 ) -> None:
     """Redraw the figure of a run from its tables."""
     from tidegate.experiments import replot
 
-    print(replot(folder))
+    print(replot(folder, source))
 
 
 def claims(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,46 @@ class Side:
         """Columns with numbers; what a column says of a case is none."""
         names = dict.fromkeys(name for row in self.rows for name in row if name not in ("case", "seed"))
         return [name for name in names if all(_is_number(row.get(name)) for row in self.rows)]
+
+    def labels(self, case: str) -> set[str]:
+        """Columns of strings that tell the rows of one case and seed apart: a scheme, a host, a class."""
+        rows = [row for row in self.rows if row["case"] == case]
+        names = dict.fromkeys(name for row in rows for name in row if name not in ("case", "seed"))
+        values = {
+            name: {s: {row.get(name) for row in rows if row["seed"] == s} for s in self.seeds}
+            for name in names
+            if any(isinstance(row.get(name), str) for row in rows)
+            and all(isinstance(row.get(name), str | None) for row in rows)
+        }
+        return {name for name, each in values.items() if any(len(had) > 1 for had in each.values())}
+
+
+Label = tuple[str, int]
+"""What identifies a row in its case and seed: values of strings, and a number where several rows have the same."""
+
+
+def labelled(side: Side, case: str, names: Sequence[str]) -> dict[int, dict[Label, Row]]:
+    """The rows of a case by seed and label."""
+    found: dict[int, dict[Label, Row]] = {}
+    numbers: Counter[tuple[int, str]] = Counter()
+    for row in side.rows:
+        if row["case"] != case:
+            continue
+        text = ", ".join(str(row.get(name)) for name in names)
+        same = row["seed"], text
+        found.setdefault(row["seed"], {})[text, numbers[same]] = row
+        numbers[same] += 1
+    return found
+
+
+def identifying(sides: Sequence[Side], case: str) -> list[str]:
+    """The columns whose strings identify the rows of a case, in the order of the first side that has them."""
+    wanted = set().union(*(side.labels(case) for side in sides))
+    return [
+        name
+        for name in dict.fromkeys(name for side in sides for row in side.rows for name in row)
+        if name in wanted
+    ]
 
 
 def _is_number(value: object) -> bool:
@@ -80,15 +121,43 @@ def demand_alike(sides: Sequence[Side]) -> None:
                 f"{where}they have no case in common: {', '.join(first.cases[:5])} beside {', '.join(other.cases[:5])}"
                 f"{_why(first, other)}"
             )
-        counts = {
-            case: [sum(r["case"] == case for r in s.rows) / len(s.seeds) for s in (first, other)]
-            for case in first.cases
-        }
-        for case, (a, b) in counts.items():
-            if b and a != b:
-                raise TidegateError(
-                    f"{where}the case {case} has {a:g} rows in one and {b:g} in the other{_why(first, other)}"
-                )
+        for case in first.cases:
+            _demand_same_rows(where, first, other, case)
+
+
+def _demand_same_rows(where: str, first: Side, other: Side, case: str) -> None:
+    """Every seed of both has the same labels, or their rows cannot be paired."""
+    names = identifying((first, other), case)
+    each = [
+        (side, seed, rows)
+        for side in (first, other)
+        for seed, rows in sorted(labelled(side, case, names).items())
+    ]
+    if len({side.name for side, _, _ in each}) < 2:
+        return
+    one, seed, rows = each[0]
+    for two, another, others in each[1:]:
+        if rows.keys() == others.keys():
+            continue
+        said = (
+            f"the case {case} has {len(rows)} rows in one and {len(others)} in the other"
+            if len(rows) != len(others)
+            else f"the case {case} has rows of {_listed(rows, others)} in one and {_listed(others, rows)} in the other"
+        )
+        raise TidegateError(
+            f"{where}{said} ({one.name}, seed {seed}; {two.name}, seed {another}){_why(first, other)}"
+        )
+
+
+def _listed(rows: dict[Label, Row], others: dict[Label, Row]) -> str:
+    """The labels that the others lack."""
+    return ", ".join(shown(label) for label in rows if label not in others)
+
+
+def shown(label: Label) -> str:
+    """A label as it is printed: `codel`; the second with the same strings is `codel #2`, and without strings `#2`."""
+    text, number = label
+    return f"{text} #{number + 1}".strip() if number else text
 
 
 def _apart(first: Side, other: Side, what: str) -> list[tuple[Side, list[str]]]:

@@ -19,7 +19,8 @@ def draw(answer: dict[str, Any]) -> Figure:
     from tidegate.plots import CYCLE
 
     names = [side["name"] for side in answer["sides"]]
-    quantities = list(dict.fromkeys(row["quantity"] for row in answer["rows"]))[:MOST_PANELS]
+    known = list(dict.fromkeys(row["quantity"] for row in answer["rows"]))
+    quantities, cut = known[:MOST_PANELS], known[MOST_PANELS:]
     height = 1.2 + 2.4 * len(quantities)
     cases = list(dict.fromkeys(_case(row) for row in answer["rows"]))
     figure = Figure(figsize=(min(6 + 1.1 * len(cases), 16), height), layout="constrained")
@@ -42,8 +43,8 @@ def draw(answer: dict[str, Any]) -> Figure:
             if number == 0:
                 continue
             apart = np.array([np.nan if one["difference"] is None else one["difference"] for one in each])
-            # In percent of the first side's median, so that all cases have room in one panel.
-            base = np.array([rows[case]["sides"][0]["median"] or np.nan for case in shown])
+            # In percent of the first side's absolute median, so that all cases have room in one panel; of 0 there is none.
+            base = np.abs([rows[case]["sides"][0]["median"] or np.nan for case in shown])
             ends = np.array([one["interval"] or (np.nan, np.nan) for one in each])
             right.plot(100 * apart / base, places, "o", color=colour, markersize=4)
             right.hlines(places, *(100 * ends[:, side] / base for side in (0, 1)), color=colour)
@@ -53,13 +54,26 @@ def draw(answer: dict[str, Any]) -> Figure:
         right.axvline(0, color="0.3", linewidth=1)
         right.set_yticks(range(len(shown)), shown)
         right.invert_yaxis()
-        right.set_xlabel(f"difference from {names[0]} (%)", fontsize="small")
+        without = [case for case in shown if rows[case]["sides"][0]["median"] == 0]
+        right.set_xlabel(
+            f"difference from {names[0]} (%)"
+            + (f"\nnot drawn, as its median is 0: {_some(without)}" if without else ""),
+            fontsize="small",
+        )
         right.margins(x=0.15)
         right.grid(axis="x", alpha=0.3)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=5, fontsize="small")
+    if cut:
+        figure.supxlabel(f"not drawn: {_some(cut)}; choose with --quantity", fontsize="small")
     return figure
 
 
+def _some(names: list[str], most: int = 4) -> str:
+    """The first names, and how many others there are."""
+    others = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + others
+
+
 def _case(row: dict[str, Any]) -> str:
-    return str(row["case"]) if not row["row"] else f"{row['case']} #{row['row'] + 1}"
+    return f"{row['case']} {row['label']}".strip()

@@ -47,7 +47,7 @@ def sides(words: Sequence[str], asked: Asked) -> list[Side]:
     for word in words:
         if word in on:
             found.append(on[word])
-        elif (Path(word) / RECORD).exists():
+        elif is_folder(word):
             found.append(_of_folder(word))
         elif word.startswith(revisions.PREFIX):
             assert asked.experiment is not None
@@ -67,8 +67,13 @@ def sides(words: Sequence[str], asked: Asked) -> list[Side]:
     return found
 
 
+def is_folder(word: str) -> bool:
+    """Whether a word is the folder of a run, for which nothing is run."""
+    return word not in scenarios.SCHEMES and (Path(word) / RECORD).exists()
+
+
 def _demand_known(word: str, asked: Asked) -> None:
-    if word in scenarios.SCHEMES or (Path(word) / RECORD).exists():
+    if word in scenarios.SCHEMES or is_folder(word):
         return
     if word.startswith(revisions.PREFIX):
         if asked.experiment is None:

@@ -1,4 +1,9 @@
-"""Medians, spread, and paired differences with bootstrap confidence intervals (Efron 1979; percentiles of the resampled median)."""
+"""Medians, spread, and paired differences with bootstrap confidence intervals (Efron 1979; percentiles of the resampled median).
+
+Of few values the percentiles are too close: of 7, they have the true median in 88 % of cases. So an interval is not narrower than the one
+between two order statistics that has it in 95 % or more, for every continuous distribution (the inverted sign test; David and Nagaraja,
+Order Statistics, 2003, section 7.1).
+"""
 
 from __future__ import annotations
 
@@ -9,23 +14,37 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.compare.alike import Side, demand_alike, differing
+from tidegate.compare.alike import Side, demand_alike, differing, identifying, labelled, shown
 from tidegate.experiments.columns import unit
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+LEAST = 6
+"""Values of an interval: all of fewer are on one side of the true median with a probability of more than 5 % (of 6, 3.1 %)."""
 
 
 def interval(differences: Sequence[float], seed: int = 1) -> tuple[float, float] | None:
-    """A 95 % interval of the median of paired differences; `None` of fewer than three, of which there is none to speak of."""
-    if len(differences) < 3:
+    """A 95 % interval of the median of paired differences; `None` of fewer than six."""
+    if len(differences) < LEAST:
         return None
     rng = np.random.default_rng(seed)
     values = np.asarray(differences, dtype=float)
     drawn = rng.integers(0, len(values), (RESAMPLES, len(values)))
     middles = np.median(values[drawn], axis=1)
     low, high = np.quantile(middles, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(low), float(high)
+    values.sort()
+    rank = _rank(len(values))
+    return float(min(low, values[rank])), float(max(high, values[-1 - rank]))
+
+
+def _rank(count: int) -> int:
+    """The largest rank from both ends, from 0, whose two values have the median between them with a probability of 95 % or more."""
+    outside, rank = 0.0, -1
+    while True:
+        outside += 2 * math.comb(count, rank + 1) / 2**count
+        if outside > 1 - CONFIDENCE:
+            return rank
+        rank += 1
 
 
 def compare(sides: Sequence[Side], columns: Sequence[str] = (), seed: int = 1) -> dict[str, Any]:
@@ -36,13 +55,14 @@ def compare(sides: Sequence[Side], columns: Sequence[str] = (), seed: int = 1) -
     names = list(columns or first.columns)
     rows = []
     for case in cases:
-        each = [_by_row(one, case) for one in sides]
-        for number in range(len(next(iter(each[0].values())))):
+        strings = identifying(sides, case)
+        each = [labelled(one, case, strings) for one in sides]
+        for number, label in enumerate(next(iter(each[0].values()))):
             for column in names:
-                values = [{s: got[number].get(column) for s, got in side.items()} for side in each]
+                values = [{s: got[label].get(column) for s, got in side.items()} for side in each]
                 if all(value is None or math.isnan(value) for side in values for value in side.values()):
                     continue
-                rows.append(_row(case, number, column, sides, values, seed))
+                rows.append(_row(case, number, shown(label), column, sides, values, seed))
     left = sorted({case for one in sides for case in one.cases} - set(cases))
     return {
         "sides": [
@@ -65,24 +85,28 @@ def compare(sides: Sequence[Side], columns: Sequence[str] = (), seed: int = 1) -
     }
 
 
-def _by_row(side: Side, case: str) -> dict[int, list[dict[str, Any]]]:
-    """The rows of a case by seed."""
-    found: dict[int, list[dict[str, Any]]] = {}
-    for row in side.rows:
-        if row["case"] == case:
-            found.setdefault(row["seed"], []).append(row)
-    return found
-
-
 def _known(values: dict[int, Any]) -> dict[int, float]:
     return {s: float(v) for s, v in values.items() if v is not None and not math.isnan(v)}
 
 
 def _row(
-    case: str, number: int, column: str, sides: Sequence[Side], values: list[dict[int, Any]], seed: int
+    case: str,
+    number: int,
+    label: str,
+    column: str,
+    sides: Sequence[Side],
+    values: list[dict[int, Any]],
+    seed: int,
 ) -> dict[str, Any]:
     known = [_known(each) for each in values]
-    out: dict[str, Any] = {"case": case, "row": number, "quantity": column, "unit": unit(column), "sides": []}
+    out: dict[str, Any] = {
+        "case": case,
+        "row": number,
+        "label": label,
+        "quantity": column,
+        "unit": unit(column),
+        "sides": [],
+    }
     for one, had in zip(sides, known, strict=True):
         both = sorted(had.keys() & known[0].keys())
         apart = [had[s] - known[0][s] for s in both]

@@ -20,7 +20,15 @@ def folders(topology: Topology) -> list[Path]:
 
 def find(topology: Topology, name: str) -> Path | None:
     """A file that the topology names."""
-    return next((folder / name for folder in folders(topology) if (folder / name).is_file()), None)
+    return next((folder / name for folder in folders(topology) if _is_file(folder / name)), None)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is a file of that name; a name that the system refuses is of none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def demand(topology: Topology, name: str, of: str) -> Path:

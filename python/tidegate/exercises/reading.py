@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tidegate._core import TidegateError
-from tidegate.files import read_text
+from tidegate.files import BEYOND, read_text
 from tidegate.suggest import did_you_mean
 
 T = TypeVar("T")
@@ -23,8 +23,8 @@ def load(path: Path) -> dict[str, Any]:
         found = json.loads(text)
     except json.JSONDecodeError as error:
         raise TidegateError(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
-    except RecursionError:
-        raise TidegateError(f"{path}: is nested too deeply") from None
+    except (ValueError, RecursionError):
+        raise TidegateError(f"{path}: {BEYOND}") from None
     return Place(path).expect(found, dict)
 
 

@@ -21,6 +21,7 @@ from typing import IO, Any, Self
 
 from tidegate import p4
 from tidegate._core import TidegateError
+from tidegate.control.files import demand_own
 from tidegate.exercises import programs, runtime
 from tidegate.exercises.topology import End, Host, Switch, Topology
 from tidegate.lab import kernel
@@ -59,6 +60,8 @@ class LiveTopology:
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         """Compiles the programs; raises `TidegateError` before anything is set up."""
+        if any(host.commands for host in topology.hosts.values()):
+            demand_own(topology.path)
         kernel.demand_privilege()
         for tool, package in PROGRAMS:
             if shutil.which(tool) is None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 
@@ -61,9 +64,8 @@ class Column:
         return self.name if self.aggregate == "median" else f"{self.name}, {self.aggregate}"
 
     def of(self, rows: Sequence[Row]) -> float:
-        """The number; of rows that lack it, none counts. Not a number where no row has it."""
-        self.demand(rows)
-        values = [float(row[self.name]) for row in rows if row.get(self.name) is not None]
+        """The number; rows that lack it, or have NaN there, do not count. NaN where no row has it."""
+        values = self.values(rows)
         if not values:
             return float("nan")
         if self.aggregate == "mean":
@@ -73,16 +75,26 @@ class Column:
         part = 50.0 if self.aggregate == "median" else float(self.aggregate[1:])
         return float(np.percentile(values, part))
 
+    def values(self, rows: Sequence[Row]) -> list[float]:
+        """The numbers of the rows that have one."""
+        there = (row.get(self.name) for row in rows)
+        numbers = (float(value) for value in there if _is_number(value))
+        return [value for value in numbers if not math.isnan(value)]
+
     def demand(self, rows: Sequence[Row]) -> None:
         """Raise `TidegateError` unless it is a column of numbers."""
-        known = [name for name in rows[0] if any(_is_number(row.get(name)) for row in rows)]
+        known = [
+            name
+            for name in dict.fromkeys(itertools.chain(*rows))
+            if any(_is_number(row.get(name)) for row in rows)
+        ]
         if self.name not in known:
             raise TidegateError(
                 f"the rows have no column of numbers {self.name!r}; {did_you_mean(self.name, known)}they have {', '.join(known)}"
             )
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import stat
 import tempfile
@@ -28,7 +29,9 @@ import polars as pl
 from tidegate import _core
 from tidegate._core import TidegateError
 from tidegate.experiments import user_code
+from tidegate.experiments.files import is_reference
 from tidegate.experiments.plan import Run
+from tidegate.experiments.record import wrong_in
 from tidegate.experiments.registry import find
 from tidegate.files import NEW, replacing, why
 from tidegate.results import TABLES
@@ -50,6 +53,8 @@ JOURNAL = "runs.jsonl"
 LOCK = "lock"
 LEAST_FREE = 16 << 20
 """Bytes that a file system has to have left for a run to begin."""
+MOST_NAME = 255
+"""Bytes of a file's name."""
 PARQUET = b"PAR1"
 LEFT = r"\.[a-z0-9_]{8}\.part"
 """How the name of a folder beside a run's place ends: `tempfile` makes it."""
@@ -378,6 +383,8 @@ def read_record(folder: Path) -> dict[str, Any]:
         raise _no_run(folder, f"{RECORD} is not a JSON object")
     if missing := {"experiment", "parameters", "rows"} - record.keys():
         raise _no_run(folder, f"{RECORD} has no {', '.join(sorted(missing))}")
+    if (wrong := wrong_in(record)) is not None:
+        raise _no_run(folder, f"{RECORD}: {wrong}")
     if _is_left(folder) and record.get("interrupted") and (folder.parent / JOURNAL).exists():
         # Of a process that was killed: what it had done is in its journal.
         for line in (folder.parent / JOURNAL).read_text().splitlines():
@@ -419,6 +426,21 @@ def _interrupted_beside(place: Path) -> Path:
 
 def _tables_of(folder: Path, case: str, seed: int) -> Path:
     return folder / TABLES_FOLDER / f"{case}-{seed}"
+
+
+def demand_name(case: str, seed: int) -> None:
+    """Refuse a case whose name cannot be that of the folder of its tables."""
+    reason = None
+    if not case.strip() or case in (".", ".."):
+        reason = "is no name"
+    elif "/" in case or not case.isprintable():
+        reason = "has a / or a character that is not printed"
+    elif len(f"{case}-{seed}".encode(errors="surrogatepass")) > MOST_NAME:
+        reason = f"has more than {MOST_NAME} bytes with the seed"
+    if reason is not None:
+        raise TidegateError(
+            f"the case {case!r} {reason}; its tables are in a folder of that name: give another"
+        )
 
 
 def encoded(run: Run) -> dict[str, bytes]:
@@ -464,12 +486,15 @@ def _demand_tables(folder: Path, case: str, seed: int) -> None:
 
 
 def complete(answer: dict[str, Any]) -> list[Run]:
-    """The complete runs of a record, without their tables."""
+    """The complete runs of a record, without their tables. Raises `TidegateError` if its rows do not say of which run they are."""
     runs = []
+    if any("case" not in row for row in answer["rows"]):
+        raise TidegateError(
+            f"{answer['experiment']}: its {RECORD} has rows without a case, so that they are of no run"
+        )
     for (case, seed), rows in groupby(answer["rows"], key=lambda row: (row["case"], row["seed"])):
-        about = f"{case}, seed {seed}: "
-        warnings = [one for one in answer.get("warnings", []) if one.startswith(about)]
-        said = tuple(one.removeprefix(about) for one in warnings)
+        begin = re.compile(rf"all \d+ runs: |{re.escape(f'{case}, seed {seed}: ')}")
+        said = tuple(one[match.end() :] for one in answer.get("warnings", []) if (match := begin.match(one)))
         runs.append(Run(case, seed, list(rows), {}, said))
     return runs
 
@@ -517,30 +542,63 @@ def resumed(folder: Path, answer: dict[str, Any]) -> list[Run]:
             f"{folder} is of version {version}, and this is {_core.__version__}; leave out --resume to begin again"
         )
     wanted = json.loads(json.dumps(answer))
-    for what in ("experiment", "backend", "parameters", "live_profile"):
+    for what in ("experiment", "source", "backend", "parameters", "live_profile"):
         if there.get(what) != wanted.get(what):
             raise TidegateError(
                 f"{folder} is a run with another {what}: {there.get(what)}; give the same, or leave out --resume to begin again"
             )
+    _demand_files(folder, there.get("files"), wanted["files"])
     found = [one for one in complete(there) if one.seed in answer["seeds"]]
     for one in found:
         _demand_tables(folder, one.case, one.seed)
     return found
 
 
-def redraw(folder: Path) -> Figure:
-    """The figure of a run's folder, from its tables."""
+def _demand_files(folder: Path, there: Any, wanted: dict[str, str]) -> None:
+    """Refuse a run of other code: with the rest of one of this code it would be a mixture."""
+    if not isinstance(there, dict):
+        raise TidegateError(
+            f"{folder} does not say of which files it is, as earlier versions did not; leave out --resume to begin again"
+        )
+    changed = [whose for whose in wanted.keys() | there.keys() if there.get(whose) != wanted.get(whose)]
+    if changed:
+        whose = " and ".join(
+            {"tidegate": "Tidegate's files", "experiment": "the experiment's files"}.get(one, one)
+            for one in sorted(changed)
+        )
+        raise TidegateError(
+            f"{whose} have changed since {folder} was interrupted; leave out --resume to begin again"
+        )
+
+
+def redraw(folder: Path, source: str | None = None) -> Figure:
+    """The figure of a run's folder, from its tables; `source` is the file and function of an experiment of the user's own.
+
+    The file that a record names is not run by itself: the folder may be a stranger's. Raises `TidegateError`.
+    """
     answer = read_record(folder)
     if answer.get("interrupted"):
         raise TidegateError(f"{folder} holds a run that was interrupted; run it again to draw it")
     from tidegate.experiments import sweep
 
+    if not answer["rows"]:
+        raise _no_run(folder, f"{RECORD} has no rows")
     if sweep.is_sweep(answer):
+        if "landscape" not in answer:
+            raise _no_run(folder, f"{RECORD} is a sweep's and has no landscape")
         return sweep.redraw(answer)
     parameters = _tuples(answer["parameters"])
     parameters.pop("quick", None)
-    # A file of the user's is where it was.
-    one = find(answer.get("source") or answer["experiment"])
+    named = answer.get("source") or answer["experiment"]
+    if source is None and is_reference(named):
+        raise TidegateError(
+            f"{folder} is a run of {named}, which is not run unless you name it; if you trust that file: "
+            f"tidegate plot {shlex.quote(str(folder))} --source {shlex.quote(named)}"
+        )
+    one = find(source or named)
+    backend = answer.get("backend", "sim")
+    for name in parameters.keys() - one.parameters(False, backend).keys():
+        raise TidegateError(f"{folder}: {one.no_parameter(name)}")
     with user_code.blamed():
         return one.planned(parameters).draw(runs_of(folder, answer))
 
@@ -573,10 +631,10 @@ def write_report(folder: Path, text: str) -> Path:
     return path
 
 
-def replot(folder: Path) -> Path:
-    """Redraw the figure of a run's folder from its tables."""
+def replot(folder: Path, source: str | None = None) -> Path:
+    """Redraw the figure of a run's folder from its tables, as `redraw` does."""
     figure = folder / FIGURE
-    drawn = as_png(redraw(folder))
+    drawn = as_png(redraw(folder, source))
     with replacing(figure) as file:
         file.write(drawn)
     return figure

@@ -31,6 +31,10 @@ Tell = Callable[[float, list[int], list[Run]], None]
 class Recipe(Protocol):
     """Makes the plan of what is run. It can be pickled, so that another process or machine makes the same cases."""
 
+    @property
+    def name(self) -> str:
+        """The experiment, as `find` takes it."""
+
     def plan(self) -> Plan:
         """The whole plan."""
 

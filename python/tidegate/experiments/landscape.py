@@ -51,7 +51,10 @@ class Landscape:
         """The column that is drawn."""
         if self.column is not None:
             column = Column.parse(self.column)
-            column.demand(rows)
+            try:
+                column.demand(rows)
+            except TidegateError as error:
+                raise TidegateError(f"--column {self.column}: {error}") from None
             return column
         floats = [
             name
@@ -83,12 +86,6 @@ class Landscape:
             found.setdefault(str(row[by]), []).append(row)
         return found
 
-    def check(self, rows: Sequence[Row]) -> None:
-        """Raise `TidegateError` if the rows cannot be drawn so."""
-        rows = chosen(rows, self.where)
-        self.measured(rows)
-        self.labels(rows)
-
     def draw(self, rows: Sequence[Row]) -> Figure:
         """The figure."""
         from matplotlib.figure import Figure
@@ -118,9 +115,7 @@ class Landscape:
             each = [[row for row in rows if row[name] == value] for value in there]
             at = there if numbers else [values.index(value) for value in there]
             ours = [column.of(one) for one in each]
-            spread = [
-                [float(row[column.name]) for row in one if row.get(column.name) is not None] for one in each
-            ]
+            spread = [column.values(one) for one in each]
             colour = CYCLE[number % len(CYCLE)]
             axes.plot(at, ours, "o-", color=colour, label=label)
             if any(len(one) > 1 for one in spread):

@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_type_hints
+from types import SimpleNamespace
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from tidegate import backends, systems, units
 from tidegate._core import TidegateError
@@ -73,6 +74,33 @@ class Experiment:
             defaults.update(self.live_quick if quick else {})
         return defaults
 
+    def samples(self, quick: bool = False, backend: str = "sim") -> dict[str, Any]:
+        """The defaults as examples of the parameters' types: of one that is annotated as float, 100 is a float too."""
+        annotations = self.annotations()
+        return {
+            name: _as_annotated(default, annotations.get(name))
+            for name, default in self.parameters(quick, backend).items()
+        }
+
+    def annotations(self) -> dict[str, Any]:
+        """The parameters' annotations. What the function returns is not looked at: its name may be imported for type checkers only."""
+        plan = inspect.unwrap(self.plan)
+        found: dict[str, Any] = {}
+        for name, said in plan.__annotations__.items():
+            if name == "return":
+                continue
+            try:
+                holder = SimpleNamespace(__annotations__={name: said})
+                found |= get_type_hints(holder, plan.__globals__, include_extras=True)
+            except Exception as error:
+                code = plan.__code__
+                raise TidegateError(
+                    f"{user_code.shown(code.co_filename)}:{code.co_firstlineno}: {plan.__name__}: "
+                    f"the annotation of {name}, {said}, cannot be evaluated: {type(error).__name__}: {error}; "
+                    "import its names outside `if TYPE_CHECKING`, or leave it out"
+                ) from None
+        return found
+
     def no_parameter(self, name: str) -> str:
         """What to say of a parameter that it does not have."""
         known = self.parameters()
@@ -83,9 +111,9 @@ class Experiment:
 
     def about(self) -> dict[str, dict[str, Any]]:
         """Of each parameter its type and unit in words, and its known values or its bounds."""
-        annotations = get_type_hints(self.plan, include_extras=True)
+        annotations = self.annotations()
         return {
-            name: _about(name, default, annotations.get(name)) for name, default in self.parameters().items()
+            name: _about(name, default, annotations.get(name)) for name, default in self.samples().items()
         }
 
     @property
@@ -95,7 +123,7 @@ class Experiment:
 
     def check(self, parameters: dict[str, Any]) -> None:
         """Raise `TidegateError` for invalid values."""
-        annotations, known = get_type_hints(self.plan, include_extras=True), self.parameters()
+        annotations, known = self.annotations(), self.parameters()
         for name, value in parameters.items():
             if name not in known:
                 raise TidegateError(self.no_parameter(name))
@@ -107,8 +135,24 @@ class Experiment:
                 raise TidegateError(f"{self.name}: {name} has a value twice; give each once")
             for one in values:
                 why = _wrong(one, bounds)
+                if why is not None and not bounds and value == known[name]:
+                    # It is the experiment's own default, so what is to be mended is the experiment.
+                    why += (
+                        f", or say in the experiment that it may be so: {name}: "
+                        f"Annotated[{type(one).__name__}, AtLeast({min(0, one):g})]"
+                    )
                 if why is not None:
                     raise TidegateError(f"{self.name}: {name} is {one!r}; {why}")
+
+
+def _as_annotated(default: Any, annotation: Any) -> Any:
+    """A default, with whole numbers as floats where the annotation says so."""
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if isinstance(default, tuple):
+        of = get_args(annotation)
+        return tuple(_as_annotated(one, of[0] if of else None) for one in default)
+    return float(default) if annotation is float and type(default) is int else default
 
 
 def _wrong(value: Any, bounds: Collection[OneOf | AtLeast | MayRepeat]) -> str | None:
@@ -288,33 +332,30 @@ def with_settings(
 ) -> dict[str, Any]:
     """The parameters, with those set by `name=value` converted to the types of their defaults."""
     parameters = one.parameters(quick, backend)
-    names = [setting.partition("=")[0] for setting in settings]
-    for setting in settings:
-        name, sign, text = setting.partition("=")
+    samples = one.samples(quick, backend) if settings else {}
+    names = [setting.partition("=")[0].strip() for setting in settings]
+    for name, setting in zip(names, settings, strict=True):
+        _, sign, text = setting.partition("=")
         if not sign:
             raise TidegateError(f"--set {setting}: write it as name=value")
         if name not in parameters:
             raise TidegateError(one.no_parameter(name))
         if names.count(name) > 1:
             raise TidegateError(f"--set {setting}: {name} is set twice; a list is written as {name}=1,2")
-        parameters[name] = converted(name, text, parameters[name])
+        parameters[name] = converted(name, text, samples[name])
     return parameters
+
+
+WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+"""What is written for true and false."""
 
 
 def converted(name: str, text: str, default: Any, option: str = "--set") -> Any:
     """A value of a parameter from text, of the type of its default."""
     try:
-        if isinstance(default, bool):
-            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
-                text.lower()
-            ]
-        if isinstance(default, int):
-            return int(text)
-        if isinstance(default, float):
-            return float(text)
         if isinstance(default, tuple):
-            kind = type(default[0]) if default else str
-            return tuple(kind(item.strip()) for item in text.split(","))
+            return tuple(_one(item, default[0] if default else "") for item in text.split(","))
+        return _one(text, default)
     except (ValueError, KeyError):
         one = default[0] if isinstance(default, tuple) else default
         number = "whole number" if isinstance(one, int) else "number"
@@ -322,7 +363,12 @@ def converted(name: str, text: str, default: Any, option: str = "--set") -> Any:
         if isinstance(one, bool):
             wanted = "true or false"
         raise TidegateError(f"{option} {name}={text}: {text!r} is not {wanted}") from None
-    return text
+
+
+def _one(text: str, default: bool | int | float | str) -> bool | int | float | str:
+    """One value from text, of the type of another; `ValueError` or `KeyError` for a text that is none."""
+    text = text.strip()
+    return WORDS[text.lower()] if isinstance(default, bool) else type(default)(text)
 
 
 def clock_time(one: Experiment, parameters: dict[str, Any], repeat: int) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate._core import TidegateError
-from tidegate.experiments import folder, user_code
+from tidegate.experiments import digests, folder, user_code
 from tidegate.experiments.executors import for_machine
 from tidegate.experiments.jobs import ENDING, Ended, Executor, Jobs, OfExperiment, Recipe
 from tidegate.experiments.plan import Plan, Run
@@ -129,9 +129,12 @@ def carry_out(
     """
     name, backend, seeds = about["experiment"], about["backend"], about["seeds"]
     plan = recipe.plan()
+    about = {**about, "files": digests.of_experiment(recipe.name)}
     if not plan.cases:
         raise TidegateError(f"{name}: with these parameters there is nothing to run")
     order = {case.name: index for index, case in enumerate(plan.cases)}
+    for case in order:
+        folder.demand_name(case, max(seeds, default=0))
     if len(order) < len(plan.cases):
         twice = next(case.name for index, case in enumerate(plan.cases) if order[case.name] != index)
         raise TidegateError(f"{name}: two cases are {twice}; give each value once")
@@ -140,6 +143,11 @@ def carry_out(
     try:
         source = folder.interrupted(out) if resume else None
         earlier = folder.resumed(source, about) if source is not None else []
+        for one in earlier:
+            if one.case not in order:
+                raise TidegateError(
+                    f"{source} has a case {one.case}, which {name} does not have; leave out --resume to begin again"
+                )
         work.begin(about)
         if source is not None:
             work.take_over(source, earlier)
@@ -171,7 +179,10 @@ def carry_out(
         # It came between two steps.
         ended.interrupted = True
     with _undisturbed():
-        return _kept(plan, about, order, earlier, ended, work, source, total, table)
+        answer = _kept(plan, about, order, earlier, ended, work, source, total, table)
+    # They are for --resume.
+    answer.pop("files", None)
+    return answer
 
 
 def warnings(runs: list[Run]) -> list[str]:
@@ -253,6 +264,10 @@ def _kept(
         folder.remove_left(work.out)
         return {**answer, "out": str(shown)}
     there = f"{done} of {total} runs are done and in {shown}; the same command with --resume does the others"
+    if done == total:
+        there = (
+            f"all {total} runs are done and in {shown}; correct that, and --resume does not run them again"
+        )
     if isinstance(ended.error, TidegateError):
         raise TidegateError(f"{ended.error}; {there}")
     if ended.error is not None:

@@ -37,10 +37,11 @@ Over = dict[str, list[Any]]
 
 def read_over(one: Experiment, texts: list[str], quick: bool = False) -> Over:
     """The values of `NAME=V1,V2,...`; of a parameter that is a list, each value is a list of one."""
-    defaults = one.parameters(quick)
+    defaults = one.samples(quick)
     over: Over = {}
     for text in texts:
         name, sign, values = text.partition("=")
+        name = name.strip()
         if not sign or not values:
             raise TidegateError(f"--over {text}: write it as name=value,value")
         if name not in defaults:

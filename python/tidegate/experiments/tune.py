@@ -8,6 +8,7 @@ after as many seeds is given up. The study is in a storage of Optuna's; what it 
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -33,6 +34,8 @@ RECORD, TABLE, FIGURE, STUDY = "tune.json", "trials.csv", "figure.png", "study.d
 ABOUT = "tidegate"
 """The attribute of a study that says what it is of."""
 WHO = "process"
+WHY = "no value"
+"""The attribute of a trial whose objectives are not finite: why."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Range:
             raise TidegateError(
                 f"--range {text}: write it as name=low:high, name=low:high:log or name=value,value"
             )
-        defaults = one.parameters()
+        name, defaults = name.strip(), one.samples()
         if name not in defaults:
             raise TidegateError(one.no_parameter(name))
         if ":" not in values:
@@ -160,10 +163,21 @@ class Task:
         """Names of the parameters that are tried."""
         return {one.name for one in self.ranges}
 
-    def values(self, rows: list[Row]) -> list[float]:
-        """The objectives of a trial's rows."""
+    def demand(self, rows: list[Row]) -> None:
+        """Raise `TidegateError` for an objective that is no column of any row."""
         rows = chosen(rows, self.where)
-        return [one.column.of(rows) for one in self.objectives]
+        for one in self.objectives:
+            if rows and not any(one.column.name in row for row in rows):
+                one.column.demand(rows)
+
+    def values(self, rows: list[Row]) -> list[float]:
+        """The objectives of a trial's rows. Raises `TidegateError` for what is not finite."""
+        rows = chosen(rows, self.where)
+        values = [one.column.of(rows) for one in self.objectives]
+        for one, value in zip(self.objectives, values, strict=True):
+            if not math.isfinite(value):
+                raise TidegateError(f"{one.column} is {value:g}, of which nothing is least or greatest")
+        return values
 
 
 @contextmanager
@@ -304,13 +318,17 @@ class _Search:
         self._threads = threads
         self.warnings: dict[str, None] = {}
         """What the runs warn of, each text once."""
-        self._defaults = find(task.experiment).parameters()
+        self._defaults = find(task.experiment).samples()
 
     def _finished(self) -> int:
         from optuna.trial import TrialState
 
-        ended = (TrialState.COMPLETE, TrialState.PRUNED)
-        return len(self._study.get_trials(deepcopy=False, states=ended))
+        ended = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+        # Of those that have failed, a trial that ran to its end counts.
+        return sum(
+            trial.state != TrialState.FAIL or WHY in trial.user_attrs
+            for trial in self._study.get_trials(deepcopy=False, states=ended)
+        )
 
     def run(self) -> None:
         """Ask, run, tell."""
@@ -330,6 +348,10 @@ class _Search:
                 self._close(asked)
             if failed is not None and not told:
                 raise TidegateError(f"two batches of trials have failed, the last with: {failed}")
+        if failed is not None and not self._study.get_trials(
+            deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,)
+        ):
+            raise TidegateError(f"no trial has a value, the last as {failed}")
 
     def _evaluate(self, asked: list[Any], finished: int) -> str | None:
         """Run the trials of a batch; why all of them have failed, if they have."""
@@ -363,20 +385,30 @@ class _Search:
             labels = [f"trial {asked[number].number}:" for number in alive]
             recipe = Points(self._task.experiment, fixed, [points[number] for number in alive], labels=labels)
             lost = self._carry_out(recipe, alive, seeds, rows, finished + begin * len(rows), part)
+            self._task.demand([row for number in alive for row in rows[number]])
             for number in alive:
                 if number in lost:
                     why_failed = lost[number]
                     self._study.tell(asked[number], state=TrialState.FAIL)
                     del rows[number]
-                elif self._task.prune and step + 1 < len(steps):
-                    asked[number].report(self._task.values(rows[number])[0], step)
+                    continue
+                try:
+                    values = self._task.values(rows[number])
+                except TidegateError as error:
+                    why_failed = str(error)
+                    asked[number].set_user_attr(WHY, why_failed)
+                    self._study.tell(asked[number], state=TrialState.FAIL)
+                    del rows[number]
+                    continue
+                if step + 1 == len(steps):
+                    self._study.tell(asked[number], values)
+                elif self._task.prune:
+                    asked[number].report(values[0], step)
                     if asked[number].should_prune():
                         self._study.tell(asked[number], state=TrialState.PRUNED)
                         del rows[number]
             if not rows:
                 break
-        for number, measured in rows.items():
-            self._study.tell(asked[number], self._task.values(measured))
         return why_failed if not rows and why_failed else None
 
     def _carry_out(

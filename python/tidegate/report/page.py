@@ -20,6 +20,7 @@ from tidegate.experiments import folder
 from tidegate.experiments.files import is_reference
 from tidegate.experiments.plan import Run
 from tidegate.experiments.registry import Experiment, find
+from tidegate.experiments.sweep import PREFIX, is_sweep
 from tidegate.files import replacing
 from tidegate.report.series import Chart, Floats, charts
 
@@ -90,11 +91,17 @@ def command(record: Record) -> str:
     one = _experiment(record)
     # Where they are not known all of it is said.
     defaults = one.parameters(quick, backend) if one is not None else {}
-    words = ["tidegate", "run", str(record["experiment"])]
+    over = parameters.pop("over", {}) if is_sweep(record) else {}
+    named = str(record.get("source") or record["experiment"]).removeprefix(PREFIX)
+    words = ["tidegate", "sweep" if over else "run", named]
+    for name, values in over.items():
+        shown = ",".join(str(one[0] if isinstance(one, list) else one) for one in values)
+        words += ["--over", f"{name}={shown}"]
     words += ["--backend", backend] if backend != "sim" else []
+    words += ["--live-profile", record["live_profile"]] if record.get("live_profile") else []
     words += ["--quick"] if quick else []
     for name, value in parameters.items():
-        if name not in defaults or json.loads(json.dumps(defaults[name])) != value:
+        if name not in over and (name not in defaults or json.loads(json.dumps(defaults[name])) != value):
             shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
             words += ["--set", f"{name}={shown}"]
     seeds = record.get("seeds") or [1]
@@ -110,10 +117,11 @@ def command(record: Record) -> str:
 
 def _experiment(record: Record) -> Experiment | None:
     """The experiment, if it is one of those installed. A file that a record names is not run: it may be a stranger's."""
-    if is_reference(str(record["experiment"])):
+    name = str(record["experiment"]).removeprefix(PREFIX)
+    if record.get("source") or is_reference(name):
         return None
     try:
-        return find(str(record["experiment"]))
+        return find(name)
     except TidegateError:
         return None
 

@@ -1,7 +1,7 @@
 """Time series of a run's tables, as charts: few enough points to draw, and none that hides a peak.
 
 Where there are more samples than points, each interval of time has two: its lowest and its highest value. Rates are those of the whole
-interval, from counts at its ends.
+interval, from counts at its ends; between a series' own samples, a count is taken to grow evenly.
 """
 
 from __future__ import annotations
@@ -69,12 +69,6 @@ def _bins(times: Floats, points: int) -> npt.NDArray[np.int64]:
     return bins
 
 
-def _held(values: Floats) -> Floats:
-    """Each NaN is replaced by the value before it."""
-    at = np.where(np.isnan(values), 0, np.arange(len(values)))
-    return values[np.maximum.accumulate(at)]
-
-
 def levels(grid: _Grid, points: int = POINTS) -> tuple[Floats, list[Floats]]:
     """Times and values of what is high or low at a time: queues, windows.
 
@@ -116,11 +110,9 @@ def rates(grid: _Grid, points: int = POINTS) -> tuple[Floats, list[Floats]]:
         last = np.arange(len(times))
     out = []
     for n in range(values.shape[1]):
-        known = _held(values[:, n])
-        first, end = np.flatnonzero(~np.isnan(values[:, n]))[[0, -1]]
-        known[end + 1 :] = np.nan
-        known[:first] = np.nan
-        out.append(np.diff(known[last]) / np.diff(times[last]))
+        own = ~np.isnan(values[:, n])
+        known = np.interp(times[last], times[own], values[own, n], left=np.nan, right=np.nan)
+        out.append(np.diff(known) / np.diff(times[last]))
     return times[last][1:], out
 
 

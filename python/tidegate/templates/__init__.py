@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,6 +57,9 @@ def _demand_name(what: str, name: str) -> None:
             f"a{'n' if what[0] in 'aeiou' else ''} {what} cannot be named {name!r}; "
             "give lower-case letters, digits and _, a letter first"
         )
+    if keyword.iskeyword(name) or name in sys.stdlib_module_names:
+        kind = "a keyword" if keyword.iskeyword(name) else "a module of the standard library"
+        raise TidegateError(f"{name} is {kind} of Python; give another name")
 
 
 def _copy(

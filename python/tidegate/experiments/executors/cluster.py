@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import functools
-import hashlib
 import logging
 import platform
 import queue
@@ -23,10 +22,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NoReturn
 
 from tidegate._core import TidegateError, __version__
+from tidegate.experiments import digests
 from tidegate.experiments.folder import encoded
 from tidegate.experiments.jobs import AGAIN_S, LOOK_S, Ended, Jobs, Recipe, Tell, run_case, sendable, told
 from tidegate.experiments.plan import Run
@@ -42,7 +41,6 @@ FETCH_S = 60
 WAITING_S = 15.0
 """After so long without a worker that is said."""
 SLURM_JOBS = 4
-SOURCES = (".py", ".p4", ".h", ".c")
 
 
 class OtherVersions(TidegateError):
@@ -55,26 +53,28 @@ def versions() -> dict[str, str]:
     import numpy
     import polars
 
-    import tidegate
-
-    root = Path(tidegate.__file__).parent
-    digest = hashlib.blake2b(digest_size=6)
-    for path in sorted(root.rglob("*")):
-        if path.suffix in SOURCES and not path.name.startswith(("test_", "conftest")):
-            digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
     return {
         "tidegate": __version__,
-        "tidegate's files": digest.hexdigest(),
+        "tidegate's files": digests.of_tidegate(),
         "python": platform.python_version(),
         "numpy": numpy.__version__,
         "polars": polars.__version__,
     }
 
 
-def _demand_versions(wanted: dict[str, str], of: str) -> None:
+def _with_files(recipe: Recipe) -> dict[str, str]:
+    """The versions, with the files of an experiment that is the user's."""
+    own = digests.of_experiment(recipe.name).get("experiment")
+    return versions() if own is None else {**versions(), "the experiment's files": own}
+
+
+def _demand_versions(wanted: dict[str, str], recipe: Recipe, of: str) -> None:
     here = versions()
+    if here.items() <= wanted.items():
+        # Only now: with other versions the experiment may not be there.
+        here = _with_files(recipe)
     wrong = [
-        f"{name} {here.get(name)} instead of {one}" for name, one in wanted.items() if here.get(name) != one
+        f"{name} {one} instead of {wanted.get(name)}" for name, one in here.items() if wanted.get(name) != one
     ]
     if wrong:
         raise OtherVersions(f"worker {of} has {', '.join(wrong)}; install the same there")
@@ -93,7 +93,7 @@ def task(
     from distributed import get_worker
 
     worker = get_worker()
-    _demand_versions(wanted, worker.address)
+    _demand_versions(wanted, recipe, worker.address)
     key = worker.get_current_task()
     said = 0.0
 
@@ -140,7 +140,7 @@ class Cluster:
         parts: dict[int, float] = {}
         # Called by another thread.
         came: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
-        wanted = versions()
+        wanted = _with_files(jobs.recipe)
         futures: dict[int, Any] = {}
         try:
             with told() as signals:

@@ -21,6 +21,7 @@ from tidegate.systems.aqm.experiments.measuring import QueueNotes, expected_p, r
 from tidegate.systems.aqm.experiments.overload import overloaded
 from tidegate.systems.aqm.experiments.testbed import (
     BASELINES,
+    BOTTLENECK,
     INSIDE,
     WAYS,
     Bottleneck,
@@ -63,6 +64,26 @@ def test_the_classic_queue_is_at_its_target_and_flows_are_fair(way: str) -> None
         assert prague["delay_ms_p99"] < 1.5
     # Nothing that is ECN-capable is dropped.
     assert prague["dropped_share"] == 0 or WAYS[way].queues == 1
+
+
+def test_drops_of_a_plain_queue_are_those_of_the_window() -> None:
+    """CUBIC's first overshoot is dropped; in windows without a drop the share is 0."""
+    lab = bottleneck("droptail", 120, 10)
+    classic_flows(lab, 1)
+    lab.network.record("100 ms", queues=[lab.link])
+    result = lab.network.run("6 s")
+    samples = result.queue_samples.filter(queue=BOTTLENECK)
+    drops = dict(samples.select("time_s", "dropped").iter_rows())
+    shares = {begin: rows_of(result, lab, {}, begin, begin + 1)[0]["dropped_share"] for begin in range(6)}
+    for begin, share in shares.items():
+        assert (share > 0) == (drops[begin + 1] > drops[begin])
+    assert 0 in shares.values()
+    assert max(shares.values()) > 0
+    queue = result.queues.filter(queue=BOTTLENECK).row(0, named=True)
+    (whole,) = rows_of(result, lab, {}, 0, 6)
+    # What still waits at the end has not been sent.
+    sent = queue["packets"] - samples["packets"][-1]
+    assert whole["dropped_share"] == pytest.approx(queue["dropped"] / (sent + queue["dropped"]), rel=1e-3)
 
 
 @pytest.mark.parametrize(("flows", "rtt_ms"), [(5, 10.0), (10, 10.0), (25, 10.0), (10, 50.0)])

@@ -5,9 +5,11 @@ from __future__ import annotations
 from tidegate.papers import PaperClaim
 from tidegate.systems.meter.judges import (
     PAPERS,
+    RATES,
     alike,
     all_within,
     at,
+    at_all,
     at_one_round_trip,
     both,
     compared,
@@ -78,7 +80,7 @@ CLAIMS = (
         "Fig. 10",
         "Netgear: -85 to -90 % at 100 to 800 Mbit/s",
         "meter.rates",
-        like_a_plain_bucket(all_within(-0.90, -0.85)),
+        like_a_plain_bucket(at_all(RATES, all_within(-0.90, -0.85))),
         black_box=True,
         why=CHAOTIC,
     ),
@@ -87,7 +89,7 @@ CLAIMS = (
         "Fig. 10",
         "Edge-Core: -42 to -83 %",
         "meter.rates",
-        like_a_plain_bucket(all_within(-0.83, -0.42)),
+        like_a_plain_bucket(at_all(RATES, all_within(-0.83, -0.42))),
         black_box=True,
         why=CHAOTIC,
     ),
@@ -96,7 +98,7 @@ CLAIMS = (
         "Fig. 10",
         "Tofino's RFC 2698 meter: -78 to -90 %",
         "meter.rates",
-        like_a_plain_bucket(all_within(-0.90, -0.78)),
+        like_a_plain_bucket(at_all(RATES, all_within(-0.90, -0.78))),
         black_box=True,
         why=CHAOTIC,
     ),
@@ -105,14 +107,14 @@ CLAIMS = (
         "Fig. 10",
         "the paper's meter: -2 to -9 % at 100 to 800 Mbit/s",
         "meter.rates",
-        at_one_round_trip(PAPERS, all_within(-0.09, -0.02)),
+        at_one_round_trip(PAPERS, at_all(RATES, all_within(-0.09, -0.02))),
     ),
     PaperClaim(
         "C9",
         "abstract, V-A, VII",
         "the paper's meter is within 5 % at most rates",
         "meter.rates",
-        at_one_round_trip(PAPERS, most_within_5_percent, show_within_5_percent),
+        at_one_round_trip(PAPERS, at_all(RATES, most_within_5_percent), show_within_5_percent),
         why=(
             "a meter of IP bytes ends at -3.5 % of goodput at an MTU of 1500, and the minute that the integral takes "
             "costs 1 to 5 points more; in IP bytes 8 of 8 rates are within 5 % at 0.1 and 0.5 ms, and so is goodput at 0.5 ms "

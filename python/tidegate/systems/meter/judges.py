@@ -11,9 +11,11 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from tidegate.claims import Percents, Row, medians, percent
-from tidegate.papers import Finding, Judge, Parameters, need
+from tidegate.papers import Finding, Judge, Missing, Parameters, need
 
 SECONDS = 180
+RATES = (100, 200, 300, 400, 500, 600, 700, 800)
+"""Of Fig. 10, in Mbit/s."""
 PAPERS = "paper-unbounded"
 Errors = dict[str, float]
 """By target in Mbit/s; where flows run at once, by case and flow."""
@@ -85,6 +87,19 @@ def each_round_trip(parts: dict[float, str]) -> str:
     return "; ".join(f"{rtt:g} ms: {text}" for rtt, text in parts.items())
 
 
+def _at_any(holds: Holds, by_rtt: dict[float, Errors]) -> bool:
+    """Whether it holds at one of the RTTs that have the rates for it; raises `Missing` if none has them."""
+    found, missing = [], []
+    for errors in by_rtt.values():
+        try:
+            found.append(holds(errors))
+        except Missing as one:
+            missing.append(one)
+    if not found and missing:
+        raise missing[0]
+    return any(found)
+
+
 def at_one_round_trip(scheme: str, holds: Holds, show: Shown = show_range, *, ip: bool = True) -> Judge:
     """Found if the errors of a scheme satisfy `holds` at one of the RTTs; with `ip`, the range of IP bytes stands beside it."""
 
@@ -95,7 +110,7 @@ def at_one_round_trip(scheme: str, holds: Holds, show: Shown = show_range, *, ip
         if ip:
             counted = by_round_trip(rows, scheme, "relative_error")
             parts = {rtt: f"{text} (IP bytes {show_range(counted[rtt])})" for rtt, text in parts.items()}
-        return Finding(any(holds(errors) for errors in goodput.values()), each_round_trip(parts))
+        return Finding(_at_any(holds, goodput), each_round_trip(parts))
 
     return judge
 
@@ -114,7 +129,7 @@ def like_a_plain_bucket(holds: Holds) -> Judge:
             seeds = len({row["seed"] for row in here})
             spread = Percents().range([row["goodput_error"] for row in here])
             parts[rtt] = f"{show_range(plain[rtt])} ({seeds} {'seed' if seeds == 1 else 'seeds'} {spread})"
-        return Finding(any(holds(errors) for errors in plain.values()), each_round_trip(parts))
+        return Finding(_at_any(holds, plain), each_round_trip(parts))
 
     return judge
 
@@ -134,7 +149,7 @@ def compared(scheme: str, other: str, holds: Holds, show: Shown = show_range) ->
         differences = {rtt: errors for rtt, errors in differences.items() if errors}
         need(differences, f"the run has {scheme} and {other} at no RTT and rate both")
         measured = each_round_trip({rtt: show(errors) for rtt, errors in differences.items()})
-        return Finding(any(holds(errors) for errors in differences.values()), f"points: {measured}")
+        return Finding(_at_any(holds, differences), f"points: {measured}")
 
     return judge
 
@@ -157,6 +172,17 @@ def worst_within(low: float, high: float) -> Holds:
 def most_within_5_percent(errors: Errors) -> bool:
     """More than half of the rates."""
     return sum(abs(error) <= 0.05 for error in errors.values()) > len(errors) / 2
+
+
+def at_all(rates: Sequence[int], holds: Holds) -> Holds:
+    """The same of errors at these rates, all of which a run must have."""
+
+    def of_rates(errors: Errors) -> bool:
+        missing = [str(rate) for rate in rates if str(rate) not in errors]
+        need(not missing, f"the run has no target of {', '.join(missing)} Mbit/s")
+        return holds({str(rate): errors[str(rate)] for rate in rates})
+
+    return of_rates
 
 
 def at(rate: int, low: float, high: float = float("inf")) -> Holds:

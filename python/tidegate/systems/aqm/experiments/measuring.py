@@ -11,7 +11,16 @@ import polars as pl
 
 from tidegate._core import TidegateError
 from tidegate.claims import Row
-from tidegate.measures import NO_DELAYS, Delays, Noted, goodputs_mbps, grown, sampled_delays, utilisation
+from tidegate.measures import (
+    NO_DELAYS,
+    Delays,
+    Noted,
+    goodputs_mbps,
+    grown,
+    sampled_delays,
+    utilisation,
+    within,
+)
 from tidegate.results import Result, jain
 from tidegate.specs import PageSpec
 from tidegate.systems.aqm.controller import LOW, bin_edges_us
@@ -62,9 +71,15 @@ def std_ms(delays: Delays) -> float:
     return float(np.sqrt((delays.shares * (middles - mean) ** 2).sum()))
 
 
-def _dropped_share(result: Result) -> float:
+def _dropped_share(result: Result, from_s: float, to_s: float) -> float:
+    """Of a plain queue: dropped packets over those and the sent ones, which are sent bytes by the mean length of the run's packets."""
     queue = result.queues.filter(pl.col("queue") == BOTTLENECK).row(0, named=True)
-    return float(queue["dropped"] / max(queue["packets"] + queue["dropped"], 1))
+    samples = within(result.queue_samples, from_s, to_s).filter(pl.col("queue") == BOTTLENECK)
+    if samples.is_empty():
+        return 0.0
+    sent, dropped = (int(samples[name][-1] - samples[name][0]) for name in ("sent_bytes", "dropped"))
+    packets = sent * queue["packets"] / max(queue["bytes"], 1)
+    return float(dropped / max(packets + dropped, 1))
 
 
 def rows_of(
@@ -144,7 +159,7 @@ def rows_of(
                 "loss_cost": float(np.mean(costs)) if costs else None,
                 "marked_share": counts["marked"] / presented,
                 "ce_told": sum(told[flow] for flow in members),
-                "dropped_share": _dropped_share(result)
+                "dropped_share": _dropped_share(result, from_s, to_s)
                 if plain
                 else (counts["dropped_not_ect"] + counts["dropped_ect"]) / presented,
                 "p_mean": float(p.mean()) if len(p) else 0.0,

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
-from tidegate.plots import all_rows, colour, whiskers
+from tidegate.plots import all_rows, colour, log_scale, whiskers
 from tidegate.results import Result
 from tidegate.specs import UdpSpec
 from tidegate.systems.aqm.experiments.measuring import QueueNotes, rows_of
@@ -202,7 +202,8 @@ def _draw_overload(
                     at, line(column), style, color=shade, label=f"{name} queue, {SENT[ecn]}", marker="."
                 )
                 whiskers(lower, own, column, _load, colour=shade, places=places)
-        upper.set(title=WAYS[way].text, yscale="log")
+        upper.set(title=WAYS[way].text)
+        log_scale(upper)
         lower.set(xlabel="load of the datagrams (% of the link)")
         for panel in (upper, lower):
             panel.grid(alpha=0.3)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import Case, OneOf, OrZero, Plan, Run, demand_warm_up, experiment
 from tidegate.papers import of_run
-from tidegate.plots import all_rows, colour
+from tidegate.plots import all_rows, colour, log_scale
 from tidegate.systems.aqm.claims import CLAIMS
 from tidegate.systems.aqm.experiments.judging import late, of, where
 from tidegate.systems.aqm.experiments.measuring import WHOLE
@@ -163,8 +163,9 @@ def _draw(ways: Sequence[str], runs: list[Run]) -> Figure:
                     label=f"{name}, {label}",
                 )
         upper.axhline(1, color="0.5", linestyle=":")
-        upper.set(title=f"{classic} of CUBIC, {l4s} of Prague", yscale="log")
-        lower.set(yscale="log")
+        upper.set(title=f"{classic} of CUBIC, {l4s} of Prague")
+        log_scale(upper)
+        log_scale(lower)
         lower.set_xticks(at, ways, rotation=60, ha="right", fontsize="small")
         for panel, ticks in ((upper, (0.1, 0.2, 0.5, 1, 2, 5)), (lower, (0.1, 0.3, 1, 3, 10, 30, 100, 300))):
             panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])

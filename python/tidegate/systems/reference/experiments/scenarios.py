@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import Case, OneOf, Plan, Run, experiment
-from tidegate.plots import CYCLE, all_rows
+from tidegate.plots import CYCLE, all_rows, log_scale
 from tidegate.scenarios import SCENARIOS, SCHEMES, measure, network
 
 PANELS = {
@@ -89,7 +89,7 @@ def _draw(scenarios: tuple[str, ...], schemes: tuple[str, ...], runs: list[Run])
         panel.set_xlim(-0.5, len(scenarios) - 0.5)
         panel.set_ylabel(text)
         if column != "of_capacity":
-            panel.set_yscale("log")
+            log_scale(panel)
         panel.grid(axis="y", alpha=0.3)
     figure.axes[0].legend(ncols=5, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure

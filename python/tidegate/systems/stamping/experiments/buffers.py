@@ -24,7 +24,7 @@ from tidegate.claims import Claim, Row, between
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
 from tidegate.network import Link, Network, Node
 from tidegate.papers import of_run
-from tidegate.plots import all_rows, colour
+from tidegate.plots import all_rows, colour, log_scale
 from tidegate.results import Result
 from tidegate.systems.stamping.claims import CLAIMS
 from tidegate.systems.stamping.experiments.contenders import (
@@ -279,7 +279,8 @@ def _draw(contenders: tuple[str, ...], scenes: list[tuple[int, int]], runs: list
                 text = CONTENDERS[name].text + (", best threshold" if name == "dctcp" else "")
                 shown = np.where(np.isfinite(values), values, np.nan)
                 panel.plot(places, shown, style, marker="o", markersize=4, color=colour(name), label=text)
-            panel.set(xlabel=label, title=f"{title}, {said}", xscale="log", yscale="log")
+            panel.set(xlabel=label, title=f"{title}, {said}", xscale="log")
+            log_scale(panel)
             panel.set_xticks(places, [str(place) for place in places])
             panel.xaxis.set_minor_locator(NullLocator())
             panel.yaxis.set_major_formatter("{x:g}")

@@ -16,7 +16,7 @@ from tidegate.claims import Claim, Percents, Row, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.network import Network
 from tidegate.papers import of_run
-from tidegate.plots import all_rows, colour, whiskers
+from tidegate.plots import all_rows, colour, log_scale, whiskers
 from tidegate.results import Result
 from tidegate.systems.stamping.claims import CLAIMS
 from tidegate.systems.stamping.experiments.contenders import (
@@ -318,7 +318,8 @@ def _draw(contenders: tuple[str, ...], loads: tuple[float, ...], runs: list[Run]
                     places={size: place for place, size in enumerate(CLASSES)},
                 )
             title = {"p50": "p50", "p99": "p99", "p999": "p99.9"}[column]
-            panel.set(title=f"{title} at {load:.0%} load", yscale="log")
+            panel.set(title=f"{title} at {load:.0%} load")
+            log_scale(panel)
             panel.set_xticks(places, list(CLASSES), fontsize="small")
             panel.yaxis.set_major_formatter("{x:g}")
             low, high = panel.get_ylim()

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, between, medians
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
 from tidegate.network import Network
-from tidegate.plots import all_rows, colour, whiskers
+from tidegate.plots import all_rows, colour, log_scale, whiskers
 from tidegate.results import Result
 from tidegate.systems.stamping.experiments.contenders import (
     ACK_US,
@@ -238,7 +238,11 @@ def _draw(contenders: tuple[str, ...], runs: list[Run]) -> Figure:
             )
             own = [row for row in rows if row["contender"] == name]
             whiskers(panel, own, column, lambda row: str(row["senders"]), colour=colour(name))
-        panel.set(xlabel="senders", ylabel=label, xscale="log", yscale=scale)
+        panel.set(xlabel="senders", ylabel=label, xscale="log")
+        if scale == "log":
+            log_scale(panel)
+        else:
+            panel.set_yscale(scale)
         panel.set_xticks(counts, [str(count) for count in counts])
         panel.minorticks_off()
         panel.set_ylim(bottom=0 if scale != "log" else None)

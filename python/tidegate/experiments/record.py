@@ -1,0 +1,38 @@
+"""Types of what `run.json` has: a folder may come from somebody else, so that its record is checked before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+OF_RECORD: dict[str, Any] = {
+    "experiment": str, "source": str | None, "backend": str, "parameters": dict, "seeds": list, "rows": list, "claims": list,
+    "warnings": list, "versions": dict, "files": dict | None, "live_profile": str | None, "landscape": dict,
+}  # fmt: skip
+OF_LISTS: dict[str, Any] = {"seeds": int, "rows": dict, "claims": dict, "warnings": str}
+OF_ROW: dict[str, Any] = {"case": str, "seed": int}
+OF_CLAIM: dict[str, Any] = {"statement": str, "of": str, "holds": bool, "measured": object}
+
+
+def wrong_in(record: Mapping[str, Any]) -> str | None:
+    """What is wrong in the contents of a `run.json`; `None` if nothing is."""
+    for name, kind in OF_RECORD.items():
+        if name in record and not isinstance(record[name], kind):
+            return f"{name} has the wrong type"
+    for name, kind in OF_LISTS.items():
+        if not all(isinstance(one, kind) for one in record.get(name, ())):
+            return f"{name} has a value of the wrong type"
+    for name, kinds in (("rows", OF_ROW), ("claims", OF_CLAIM)):
+        for number, one in enumerate(record.get(name, ())):
+            for key, kind in kinds.items():
+                # Rows that were put together by hand may be of no run: they have no case.
+                if name == "rows" and "case" not in one:
+                    continue
+                if key not in one or not isinstance(one[key], kind):
+                    return f"{name}[{number}] has no {key} of the right type"
+    for number, row in enumerate(record["rows"]):
+        # Folders of tables have the case's name.
+        case = row.get("case", "")
+        if "/" in case or "\0" in case:
+            return f"rows[{number}]: case {case!r} is no name"
+    return None
