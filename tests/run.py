@@ -91,6 +91,15 @@ def python(*words: str, parallel: bool) -> int:
     return _run(str(BIN / "pytest"), *spread, *words)
 
 
+def again(tests: str) -> int:
+    """Those of the tests that have failed, a second time and one after another: they fail if they fail twice.
+
+    A machine that others use too can be too slow for a test that waits for something.
+    """
+    print("tests failed: those alone, a second time", file=sys.stderr)
+    return python("-m", tests, "--last-failed", "--last-failed-no-failures", "none", parallel=False)
+
+
 def together() -> int:
     """All but the live tests that measure time. Those that measure none mostly wait, so they run in a process of their own."""
     with tempfile.TemporaryFile() as said:
@@ -99,8 +108,8 @@ def together() -> int:
             command, cwd=ROOT, env=_environment(), stdout=said, stderr=subprocess.STDOUT
         )
         try:
-            code = python("-m", POOL, parallel=True)
-            code = untimed.wait() or code
+            code = python("-m", POOL, "--durations=15", parallel=True)
+            code = untimed.wait() or (again(POOL) if code == TESTS_FAILED else code)
         finally:
             untimed.terminate()
             untimed.wait()
@@ -112,13 +121,10 @@ def together() -> int:
 def live() -> int:
     """Live tests that need the processors and the network namespaces to themselves.
 
-    Real hosts share the machine with whatever else it runs: what fails is run a second time, and fails if it fails twice.
+    Real hosts share the machine with whatever else it runs: what fails is run again.
     """
     code = python("-m", ALONE, "--durations=15", parallel=False)
-    if code != TESTS_FAILED:
-        return code
-    print("live tests failed: those alone, a second time", file=sys.stderr)
-    return python("-m", ALONE, "--last-failed", "--last-failed-no-failures", "none", parallel=False)
+    return again(ALONE) if code == TESTS_FAILED else code
 
 
 def fast() -> int:
