@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -157,6 +158,69 @@ def test_an_interface_that_gets_its_name_back_is_opened_again(two: Place, kind: 
             two.hosts[0].send(frame(1, 2, number))
         assert two.hosts[1].receive(3) == [frame(1, 2, number) for number in range(3)]
         assert live.statistics()["ports"][1]["sent"] == 4
+
+
+@needs_root
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_to_leave_by_an_interface_that_is_down_is_refused(two: Place, kind: str) -> None:
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, kind))
+    between(live)
+    with live:
+        ip("-n", two.name, "link", "set", "p2", "down")
+        # What is noticed with the first one may leave late: it is in the ring.
+        two.hosts[0].send(frame(1, 2))
+        wait_for(lambda: live.statistics()["ports"][0]["received"] == 1)
+        for number in range(2, 5):
+            two.hosts[0].send(frame(1, 2, number))
+        wait_for(lambda: live.statistics()["ports"][0]["received"] == 4)
+        wait_for(lambda: live.statistics()["ports"][1]["refused"] >= 3)
+        ip("-n", two.name, "link", "set", "p2", "up")
+        two.hosts[0].send(frame(1, 2, 77))
+        came = two.hosts[1].receive(2, 0.5)
+    assert came[-1] == frame(1, 2, 77)
+    assert [one for one in came[:-1] if one != frame(1, 2)] == []
+
+
+@needs_root
+@pytest.mark.parametrize("kind", ["packet", "xdp", "xdp-generic"])
+def test_an_interface_with_another_mtu_is_opened_again(two: Place, kind: str) -> None:
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, kind))
+    between(live)
+    told: list[str] = []
+
+    def said(what: str) -> bool:
+        told.extend(live.core.live_messages())
+        return any(what in one for one in told)
+
+    long = frame(1, 2) + bytes(2000)
+    with live:
+        for host in two.hosts:
+            ip("-n", two.name, "link", "set", host.interface, "mtu", "3000")
+            ip("-n", host.netns, "link", "set", "e0", "mtu", "3000")
+        for host in two.hosts:
+            wait_for(partial(said, f"interface {host.interface} has another MTU, 3000: it is opened again"))
+            wait_for(partial(said, f"interface {host.interface} is back: "))
+        two.hosts[0].send(long)
+        assert two.hosts[1].receive(1) == [long]
+        assert [port["mtu"] for port in live.statistics()["ports"]] == [3000, 3000]
+
+
+@needs_root
+@pytest.mark.parametrize("kind", ["xdp", "xdp-generic"])
+def test_vlan_tags_stay_in_frames_while_a_port_is_open(two: Place, kind: str) -> None:
+    def takes_tags_off() -> bool:
+        done = subprocess.run(
+            ["ip", "netns", "exec", two.name, "ethtool", "-k", "p1"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return "rx-vlan-offload: on" in done.stdout
+
+    assert takes_tags_off()
+    with LiveSwitch(p4.compile(LEARNING), ports(two, kind)):
+        assert not takes_tags_off()
+    assert takes_tags_off()
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:

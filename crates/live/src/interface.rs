@@ -157,19 +157,66 @@ impl Interface {
         }
     }
 
-    /// Longest packet, from the IP header on.
-    pub fn mtu(&self) -> u32 {
-        if !self.is_there() {
-            return 0;
+    /// Has it leave VLAN tags in the frames that it receives; nothing if it does so already.
+    pub fn keep_tags(&self) -> io::Result<Option<TagsKept>> {
+        let mut asked = EthtoolValue { command: ETHTOOL_GET_FLAGS, data: 0 };
+        // A driver that does not answer has no such thing.
+        if ethtool(&self.control, &self.name, &mut asked).is_err() || asked.data & ETHTOOL_RX_VLAN == 0 {
+            return Ok(None);
         }
-        let mut request = self.request();
-        match ask(&self.control, libc::SIOCGIFMTU, &mut request) {
-            // SAFETY: the call has filled this field in.
-            Ok(()) => unsafe { request.ifr_ifru.ifru_mtu as u32 },
-            // It is gone; nothing can be sent there.
-            Err(_) => 0,
+        set_tags(&self.control, &self.name, asked.data & !ETHTOOL_RX_VLAN)?;
+        Ok(Some(TagsKept { control: self.control.try_clone()?, name: self.name.clone(), index: self.index }))
+    }
+
+    /// Longest packet, from the IP header on; 0: it is gone, and nothing can be sent there.
+    pub fn mtu(&self) -> u32 {
+        if self.is_there() { mtu_of(&self.control, &self.name).unwrap_or(0) } else { 0 }
+    }
+}
+
+/// An interface that leaves VLAN tags in frames while this lives.
+#[derive(Debug)]
+pub struct TagsKept {
+    control: OwnedFd,
+    name: String,
+    index: i32,
+}
+
+impl Drop for TagsKept {
+    fn drop(&mut self) {
+        let mut asked = EthtoolValue { command: ETHTOOL_GET_FLAGS, data: 0 };
+        // It may be gone, or have another name.
+        if index_of(&self.control, &self.name) == Some(self.index)
+            && ethtool(&self.control, &self.name, &mut asked).is_ok()
+        {
+            let _ = set_tags(&self.control, &self.name, asked.data | ETHTOOL_RX_VLAN);
         }
     }
+}
+
+/// `struct ethtool_value`.
+#[repr(C)]
+struct EthtoolValue {
+    command: u32,
+    data: u32,
+}
+
+fn set_tags(control: &OwnedFd, name: &str, flags: u32) -> io::Result<()> {
+    ethtool(control, name, &mut EthtoolValue { command: ETHTOOL_SET_FLAGS, data: flags })
+}
+
+fn ethtool(control: &OwnedFd, name: &str, value: &mut EthtoolValue) -> io::Result<()> {
+    let mut request = request(name).map_err(|e| io::Error::other(e.0))?;
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(value).cast();
+    ask(control, libc::SIOCETHTOOL as libc::Ioctl, &mut request)
+}
+
+/// The MTU of an interface of this name in a socket's namespace; nothing if there is none.
+pub fn mtu_of(control: &OwnedFd, name: &str) -> Option<u32> {
+    let mut request = request(name).ok()?;
+    ask(control, libc::SIOCGIFMTU, &mut request).ok()?;
+    // SAFETY: the call has filled this field in.
+    Some(unsafe { request.ifr_ifru.ifru_mtu as u32 })
 }
 
 /// The number of an interface of this name in a socket's namespace; nothing if there is none.
@@ -216,6 +263,10 @@ pub fn bind_packet(fd: RawFd, interface: i32, protocol: libc::c_int) -> io::Resu
 }
 
 const ETHTOOL_GET_CHANNELS: u32 = 0x3c;
+const ETHTOOL_GET_FLAGS: u32 = 0x25;
+const ETHTOOL_SET_FLAGS: u32 = 0x26;
+/// Of the flags: it takes VLAN tags off what it receives, and hands them on beside the frame.
+const ETHTOOL_RX_VLAN: u32 = 1 << 8;
 
 /// Has an interface take in every frame, whatever its address, while the socket lives.
 pub fn promiscuous(interface: &Interface) -> io::Result<OwnedFd> {

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use crate::interface::{Failure, index_of, plain, socket, within};
+use crate::interface::{Failure, Interface, index_of, mtu_of, plain, socket, within};
 use crate::opening::open;
+use crate::port::Kind;
 use crate::profile::Settings;
 use crate::shared::{Exchange, Shared, Wiring};
 
@@ -25,25 +26,36 @@ pub struct Watched {
     /// For questions; it stays in the interface's namespace.
     control: OwnedFd,
     index: i32,
+    mtu: u32,
     lost: bool,
     /// Why it could not be opened again.
     said: Option<Failure>,
 }
 
 impl Watched {
-    pub fn new(wiring: Wiring, index: i32) -> Result<Watched, Failure> {
+    pub fn new(wiring: Wiring, interface: &Interface) -> Result<Watched, Failure> {
         let asked = || {
             socket(AddressFamily::INET, SocketType::DGRAM, SocketFlags::empty())
                 .map_err(|e| Failure(format!("interface {}: {}", wiring.interface, plain(&e))))
         };
         let control = within(wiring.netns.as_deref(), asked)?;
-        Ok(Watched { wiring, control, index, lost: false, said: None })
+        let (index, mtu) = (interface.index, interface.mtu());
+        Ok(Watched { wiring, control, index, mtu, lost: false, said: None })
     }
 
     fn look(&mut self, number: usize, shared: &Shared, settings: Settings) {
         let name = &self.wiring.interface;
         let there = index_of(&self.control, name);
         if there == Some(self.index) && !self.lost {
+            // A TAP device that is opened anew would be another one: it sees by itself what fits.
+            let mtu = mtu_of(&self.control, name).filter(|_| self.wiring.kind != Kind::Tap);
+            if let Some(mtu) = mtu.filter(|mtu| *mtu != self.mtu) {
+                self.mtu = mtu;
+                self.lost = true;
+                shared.exchange(Exchange { number, opened: None });
+                shared.say(format!("interface {name} has another MTU, {mtu}: it is opened again"));
+            }
+            // Next time: the thread has to let go of it first.
             return;
         }
         if !self.lost {
@@ -59,7 +71,7 @@ impl Watched {
         }
         match within(self.wiring.netns.as_deref(), || open(&self.wiring, settings)) {
             Ok(opened) => {
-                self.index = opened.port.interface().index;
+                (self.index, self.mtu) = (opened.port.interface().index, opened.status.mtu);
                 (self.lost, self.said) = (false, None);
                 shared.say(format!(
                     "interface {name} is back: {}, MTU {}",

@@ -47,7 +47,7 @@ impl Live {
             let netns = wiring.netns.as_deref();
             let Opened { port, status, threaded } = within(netns, || open(&wiring, settings))?;
             ports.push(status);
-            watched.push(Watched::new(wiring.clone(), port.interface().index)?);
+            watched.push(Watched::new(wiring.clone(), port.interface())?);
             wired.push(Wired {
                 port: Some(port),
                 threaded,

@@ -96,6 +96,10 @@ impl Port for TapPort {
     }
 
     fn send(&mut self, frames: &[Box<Written>]) {
+        if frames.iter().any(|frame| !fits(frame, self.mtu)) {
+            // Somebody may have set another one.
+            self.mtu = self.interface.mtu() as usize;
+        }
         for frame in frames {
             if !fits(frame, self.mtu) {
                 self.counts.wrong_size += 1;

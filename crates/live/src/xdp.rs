@@ -10,7 +10,7 @@ use wire::packet::Written;
 
 use crate::bpf::{self, Attach};
 use crate::clock;
-use crate::interface::{Failure, Interface, fail, plain, promiscuous};
+use crate::interface::{Failure, Interface, TagsKept, fail, plain, promiscuous};
 use crate::packet_sender::PacketSender;
 use crate::port::{BATCH, Counts, Port, fits};
 use crate::xdp_socket::{Arrived, XdpSocket};
@@ -24,6 +24,16 @@ struct Queue {
     arrived: Vec<Arrived>,
 }
 
+/// What an interface is opened with.
+struct Parts {
+    link: OwnedFd,
+    tags: Option<TagsKept>,
+    queues: Vec<Queue>,
+    epoll: OwnedFd,
+    promiscuous: OwnedFd,
+    mtu: usize,
+}
+
 /// Dropped in this order: the program first, so that nothing is redirected to a socket that is gone.
 #[derive(Debug)]
 pub struct XdpPort {
@@ -32,12 +42,15 @@ pub struct XdpPort {
     /// Readable when any of the queues is.
     epoll: OwnedFd,
     _promiscuous: OwnedFd,
+    _tags: Option<TagsKept>,
     /// Instead of the sockets, where frames are put together.
     sender: Option<PacketSender>,
     interface: Interface,
     /// Of the last batch: queue, which packet, when it came.
     frames: Vec<(u32, u32, u64)>,
     mtu: usize,
+    /// What is to go would stay in the ring, and go late.
+    down: bool,
     counts: Counts,
 }
 
@@ -51,26 +64,24 @@ impl XdpPort {
             }
         };
         match XdpPort::parts(&interface, how) {
-            Ok((link, queues, epoll, promiscuous, mtu)) => Ok(XdpPort {
+            Ok(Parts { link, tags, queues, epoll, promiscuous, mtu }) => Ok(XdpPort {
                 _link: link,
                 queues,
                 epoll,
                 _promiscuous: promiscuous,
+                _tags: tags,
                 sender,
                 interface,
                 frames: Vec::with_capacity(BATCH),
                 mtu,
+                down: false,
                 counts: Counts::default(),
             }),
             Err(failure) => Err((failure, interface)),
         }
     }
 
-    #[allow(clippy::type_complexity)]
-    fn parts(
-        interface: &Interface,
-        how: Attach,
-    ) -> Result<(OwnedFd, Vec<Queue>, OwnedFd, OwnedFd, usize), Failure> {
+    fn parts(interface: &Interface, how: Attach) -> Result<Parts, Failure> {
         let name = &interface.name;
         let mode = match how {
             Attach::Native => "native",
@@ -85,6 +96,12 @@ impl XdpPort {
                 "interface {name}: its MTU of {mtu} is too large for AF_XDP, which takes {most}; use the mode packet"
             ));
         }
+        let tags = interface.keep_tags().map_err(|e| {
+            Failure(format!(
+                "interface {name} takes VLAN tags off frames, before AF_XDP sees them, and cannot be told not to: {}; use the mode packet",
+                plain(&e)
+            ))
+        })?;
         let count = interface.receive_queues();
         let map = bpf::socket_map(count).map_err(|e| refused("no BPF map for AF_XDP", e))?;
         let program = bpf::program(&map).map_err(|e| refused("the XDP program is refused", e))?;
@@ -107,7 +124,7 @@ impl XdpPort {
             )),
             _ => refused(&format!("no {mode} XDP on it"), e),
         })?;
-        Ok((link, queues, epoll, promiscuous, mtu))
+        Ok(Parts { link, tags, queues, epoll, promiscuous, mtu })
     }
 }
 
@@ -165,6 +182,10 @@ impl Port for XdpPort {
             sender.send(frames, &mut self.counts);
             return;
         }
+        if self.down && !self.interface.is_up() {
+            self.counts.refused += frames.len() as u64;
+            return;
+        }
         // By one queue, so that they stay in order.
         let socket = &mut self.queues[0].socket;
         for frame in frames {
@@ -182,7 +203,7 @@ impl Port for XdpPort {
             self.counts.sent += 1;
             self.counts.sent_bytes += frame.len() as u64;
         }
-        socket.flush();
+        self.down = !socket.flush();
     }
 
     fn interface(&self) -> &Interface {

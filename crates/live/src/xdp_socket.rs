@@ -19,6 +19,8 @@ use crate::interface::{done, set, socket};
 const CHUNKS: u32 = 2048;
 /// What the kernel keeps free in front of a packet that comes.
 const HEADROOM: usize = 256;
+/// Packets that the kernel takes from a transmit ring at a time where it copies them.
+const TAKEN_AT_A_TIME: u32 = 32;
 /// Room for the packets that the kernel has made and that nobody has taken yet; its default holds about a hundred.
 const SEND_BUFFER: c_int = 16 << 20;
 
@@ -247,34 +249,49 @@ impl XdpSocket {
         self.completion.release();
     }
 
-    /// Puts a packet in the transmit ring, for the next [`XdpSocket::flush`]. False: there is no room.
+    /// Puts a packet in the transmit ring, for the next [`XdpSocket::flush`]. False: there is no room, or it is longer than a chunk.
     pub fn put(&mut self, frame: &[u8]) -> bool {
+        if frame.len() > self.chunk {
+            return false;
+        }
         if self.free.is_empty() {
             self.complete();
         }
         let Some(address) = self.free.pop() else { return false };
         let to = self.memory_at(address, 0);
-        // SAFETY: the chunk is not the kernel's, and `frame` is not longer than a chunk: the port has seen to that.
-        unsafe { to.copy_from_nonoverlapping(frame.as_ptr(), frame.len().min(self.chunk)) };
+        // SAFETY: the chunk is not the kernel's, and `frame` is not longer than a chunk.
+        unsafe { to.copy_from_nonoverlapping(frame.as_ptr(), frame.len()) };
         self.transmit.put(xdp_desc { addr: address, len: frame.len() as u32, options: 0 });
         true
     }
 
-    /// Sends what is in the transmit ring; gives how many packets the kernel has left there.
-    pub fn flush(&mut self) -> u32 {
+    /// Sends what is in the transmit ring, or leaves it there for the next time. False: the interface is down.
+    pub fn flush(&mut self) -> bool {
         self.transmit.publish();
         let mut left = self.transmit.pending();
+        // Linux 6.1 to 6.16 show what they have taken when they have taken all of it.
+        let mut unseen = left / TAKEN_AT_A_TIME;
+        let mut up = true;
         while left > 0 {
             // SAFETY: no memory is involved. The kernel takes some packets each time, and says so by the ring.
-            unsafe { libc::sendto(self.fd.as_raw_fd(), null_mut(), 0, libc::MSG_DONTWAIT, null_mut(), 0) };
+            let sent = unsafe {
+                libc::sendto(self.fd.as_raw_fd(), null_mut(), 0, libc::MSG_DONTWAIT, null_mut(), 0)
+            };
+            if sent < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENETDOWN) {
+                up = false;
+                break;
+            }
             let now = self.transmit.pending();
             if now == left {
-                break;
+                if unseen == 0 {
+                    break;
+                }
+                unseen -= 1;
             }
             left = now;
         }
         self.complete();
-        left
+        up
     }
 
     /// Packets that were lost because there was no room for them.
