@@ -1,6 +1,6 @@
 """What the pages promise of every case: each such sentence has a test that tries to break it, or says why it is none.
 
-A sentence of a system's README or of a page in docs with one of the words below is looked up in `promises.tsv`: page, words of the
+A sentence of a README, of a page in docs or of SECURITY.md with one of the words below is looked up in `promises.tsv`: page, words of the
 sentence, and either a test (`FILE::NAME`) or what the sentence is instead:
 
 - `figure`: a result of runs that the page names; the experiment computes it anew, and digests of the short form hold it.
@@ -21,7 +21,12 @@ ROOT = Path(__file__).resolve().parent.parent
 SYSTEMS = "python/tidegate/systems"
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for path in [*ROOT.glob(f"{SYSTEMS}/*/README.md"), *ROOT.glob("docs/*.md")]
+    for path in [
+        *ROOT.glob(f"{SYSTEMS}/*/README.md"),
+        *ROOT.glob("docs/*.md"),
+        ROOT / "README.md",
+        ROOT / "SECURITY.md",
+    ]
 )
 WORDS = re.compile(r"\b(whatever|never|any|always|exact|exactly|every)\b", re.IGNORECASE)
 # Intervals, kinds of match and what stands between quotes promise nothing.
@@ -46,7 +51,7 @@ def table() -> list[tuple[str, str, str]]:
     rows = []
     for line in (ROOT / "tests/promises.tsv").read_text().splitlines():
         page, words, what = line.split("\t")
-        rows.append((page if page.startswith("docs/") else f"{SYSTEMS}/{page}/README.md", words, what))
+        rows.append((page if page.endswith(".md") else f"{SYSTEMS}/{page}/README.md", words, what))
     return rows
 
 

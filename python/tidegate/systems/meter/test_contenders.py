@@ -32,6 +32,7 @@ from tidegate.systems.meter.experiments.customer import (
         ("v1model-1s", 100, 10, 13_107_200),
         ("paper", 100, 10, 131_072),
         ("paper-unbounded", 100, 10, 131_072),
+        ("paper-1s", 100, 10, 13_107_200),
         # 10 M and M, of CUBIC: 7.2 x 125 000^(4/3).
         ("bcpqp", 100, 10, 450_000_000),
         ("bcpqp-1s", 100, 10, 13_107_200),
@@ -40,6 +41,7 @@ from tidegate.systems.meter.experiments.customer import (
         ("shaper", 100, 10, 125_000),
         ("fair", 100, 10, 13_107_200),
         ("drr", 100, 10, 250_000),
+        ("drr-1s", 100, 10, 13_107_200),
         ("linux-police", 100, 10, 13_107_200),
         ("linux-tbf", 100, 10, 125_000),
         ("linux-tbf", 10, 1, 30_000),

@@ -92,7 +92,9 @@ def equal(rate_bps: float, rtt_s: float) -> int:
 
 
 def _paper(law: Law) -> Control:
-    return lambda meters, ports, burst: MeterController(meters, ports=ports, bucket=PAPER, law=law)
+    return lambda meters, ports, burst: MeterController(
+        meters, ports=ports, bucket=replace(PAPER, burst=burst), law=law
+    )
 
 
 def _plain(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
@@ -163,6 +165,7 @@ CONTENDERS = {
         lambda rate_bps, rtt_s: PAPER.bytes(rate_bps),
         _paper(UNBOUNDED),
     ),
+    "paper-1s": Contender("the paper's, 1 s", "#6baed6", "s", "paper", "meter", equal, _paper(UNBOUNDED)),
     "fair": Contender(
         "fair meter",
         "#006d2c",
@@ -214,6 +217,7 @@ CONTENDERS = {
         lambda rate_bps, rtt_s: max(2 * bdp(rate_bps, rtt_s), LEAST_SECOND),
         waits=True,
     ),
+    "drr-1s": Contender("DRR, 1 s", "0.35", "X", "peer", None, equal, waits=True),
     "linux-police": Contender("Linux police, 1 s", "#e6550d", "^", "standard", None, equal, qdisc="police"),
     "linux-tbf": Contender(
         "Linux TBF, 1 BDP", "0.3", "x", "standard", None, buffered, qdisc="tbf", waits=True

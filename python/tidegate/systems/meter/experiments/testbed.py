@@ -52,12 +52,14 @@ class Scheme:
     law: Law = field(default_factory=Fixed)
 
 
+SECOND = "1048576 us"
+"""Of the rate: as many bytes as the fair meter lets through at once."""
 SCHEMES = {
     "plain": Scheme("plain meter", "C3", "v"),
-    # As many bytes as the fair meter lets through at once: 1.05 s of the rate.
-    "plain-1s": Scheme("plain meter, 1 s", "C1", "<", bucket=replace(PLAIN, burst_time="1048576 us")),
+    "plain-1s": Scheme("plain meter, 1 s", "C1", "<", bucket=replace(PLAIN, burst_time=SECOND)),
     "paper": Scheme("the paper's meter, our bounds", "C0", "o", bucket=PAPER, law=Pid()),
     "paper-unbounded": Scheme("the paper's meter", "C9", "P", bucket=PAPER, law=UNBOUNDED),
+    "paper-1s": Scheme("the paper's meter, 1 s", "C6", "p", bucket=replace(PAPER, burst_time=SECOND), law=UNBOUNDED),
     "fair": Scheme("fair meter, 1 s", "C2", "s", "fair"),
     # Of the ablation, with the controller as published.
     "red_ecn": Scheme("meter, RED_ECN", "C1", "^", bucket=PAPER),
