@@ -10,7 +10,8 @@
                                      or test file (`queues`, `tests/test_network.py`)
 
 Rust tests run under cargo-nextest where it is installed, which starts them on all processors, and under `cargo test` elsewhere.
-With TIDEGATE_PROFILE, a Cargo profile, they share the build of their libraries with an extension of that profile.
+With TIDEGATE_PROFILE, a Cargo profile, they share the build of their libraries with an extension of that profile. With
+TIDEGATE_LIVE_AFTER, a file, live tests that measure begin when it is gone: until then something else runs on the machine.
 """
 
 from __future__ import annotations
@@ -84,10 +85,10 @@ def build_rust() -> int:
 def python(*words: str, parallel: bool) -> int:
     """Some Python tests; in parallel, a file at a time: tests of a file may share a switch.
 
-    The files that take longest begin first: see `conftest.py`. There is a process more than processors, for while a test waits.
+    The files that take longest begin first: see `conftest.py`. There are two processes more than processors, for while tests wait.
     """
     processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    spread = ["-n", str(processors + 1), "--dist", "loadfile", "--no-loadscope-reorder"] if parallel else []
+    spread = ["-n", str(processors + 2), "--dist", "loadfile", "--no-loadscope-reorder"] if parallel else []
     return _run(str(BIN / "pytest"), *spread, *words)
 
 
@@ -123,6 +124,8 @@ def live() -> int:
 
     Real hosts share the machine with whatever else it runs: what fails is run again.
     """
+    while os.path.exists(os.environ.get("TIDEGATE_LIVE_AFTER", "")):
+        time.sleep(0.2)
     code = python("-m", ALONE, "--durations=15", parallel=False)
     return again(ALONE) if code == TESTS_FAILED else code
 
