@@ -59,7 +59,9 @@ SCHEMES = {
     "plain-1s": Scheme("plain meter, 1 s", "C1", "<", bucket=replace(PLAIN, burst_time=SECOND)),
     "paper": Scheme("the paper's meter, our bounds", "C0", "o", bucket=PAPER, law=Pid()),
     "paper-unbounded": Scheme("the paper's meter", "C9", "P", bucket=PAPER, law=UNBOUNDED),
-    "paper-1s": Scheme("the paper's meter, 1 s", "C6", "p", bucket=replace(PAPER, burst_time=SECOND), law=UNBOUNDED),
+    "paper-1s": Scheme(
+        "the paper's meter, 1 s", "C6", "p", bucket=replace(PAPER, burst_time=SECOND), law=UNBOUNDED
+    ),
     "fair": Scheme("fair meter, 1 s", "C2", "s", "fair"),
     # Of the ablation, with the controller as published.
     "red_ecn": Scheme("meter, RED_ECN", "C1", "^", bucket=PAPER),
