@@ -1,7 +1,8 @@
 """Claims about a system: the statement, the measured value, whether it holds and, if not, why.
 
-`between` and `mean_below` make a claim of values by name, as `medians` gives them; what they say in `measured` names the values
-outside the bounds. A claim of our own has nothing in `published`: only what somebody else wrote is called published.
+`between` and `mean_below` make a claim of values by name, as `medians` gives them over the seeds, or `least`, `most` and `furthest`
+where a statement is about each run; what they say in `measured` names the values outside the bounds. A claim of our own has
+nothing in `published`: only what somebody else wrote is called published.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ import numpy as np
 Row = dict[str, Any]
 """A row of an experiment's table, by column."""
 
+Column = str | Callable[[Row], float | None]
+"""A column of rows, or what makes a value of a row."""
+
 Of = Literal["paper", "standard", "peer", "ours"]
 """Whose claim: the system's paper, a standard (an RFC), a peer (another tool or a kernel that was measured), or Tidegate's."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What is claimed, beside what was measured (the median over the seeds)."""
+    """What is claimed, beside what was measured: the median over the seeds, or the worst where it is claimed of each run (`never`)."""
 
     id: str
     of: Of
@@ -143,12 +147,39 @@ def median(rows: list[Row], case: str, column: str) -> float:
     return float(statistics.median(row[column] for row in rows if row["case"] == case))
 
 
-def medians(rows: Iterable[Row], column: str, label: Callable[[Row], str]) -> dict[str, float]:
+def medians(rows: Iterable[Row], column: Column, label: Callable[[Row], str]) -> dict[str, float]:
     """The medians of a column over the rows of one label (that is, over the seeds)."""
-    groups: dict[str, list[float]] = {}
+    return {name: float(np.median(values)) for name, values in _values(rows, column, label).items()}
+
+
+def medians_of_times(rows: Iterable[Row], column: Column, label: Callable[[Row], str]) -> dict[str, float]:
+    """The medians of a time over the rows of one label; infinite if it is `None` in one of them: there it never came."""
+    return {
+        name: math.inf if None in values else float(np.median(values))
+        for name, values in _values(rows, column, label).items()
+    }
+
+
+def least(rows: Iterable[Row], column: Column, label: Callable[[Row], str]) -> dict[str, float]:
+    """The smallest value of a column over the rows of one label, over all seeds: what must not happen with any."""
+    return {name: float(min(values)) for name, values in _values(rows, column, label).items()}
+
+
+def most(rows: Iterable[Row], column: Column, label: Callable[[Row], str]) -> dict[str, float]:
+    """The largest, as `least`."""
+    return {name: float(max(values)) for name, values in _values(rows, column, label).items()}
+
+
+def furthest(rows: Iterable[Row], column: Column, label: Callable[[Row], str]) -> dict[str, float]:
+    """The one that is furthest from 0, as `least`."""
+    return {name: float(max(values, key=abs)) for name, values in _values(rows, column, label).items()}
+
+
+def _values(rows: Iterable[Row], column: Column, label: Callable[[Row], str]) -> dict[str, list[Any]]:
+    groups: dict[str, list[Any]] = {}
     for row in rows:
-        groups.setdefault(label(row), []).append(row[column])
-    return {name: float(np.median(values)) for name, values in groups.items()}
+        groups.setdefault(label(row), []).append(row[column] if isinstance(column, str) else column(row))
+    return groups
 
 
 def spread(rows: list[Row], case: str, column: str) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tidegate.claims import Claim, Row
+from tidegate.claims import Claim, Row, medians, medians_of_times
 from tidegate.papers import Finding, PaperClaim, Parameters, need, of_run
 
 PAPER = (
@@ -113,7 +113,9 @@ def _fairer(rows: list[Row], _: Parameters) -> Finding:
 
 
 def _at_once(rows: list[Row], _: Parameters) -> Finding:
-    times = [_median(rows, "fq", p, "behind_handshake_ms") for p in (1, 2, 3, 4)]
+    own = [row for p in (1, 2, 3, 4) for row in _rows(rows, "fq", p)]
+    found = medians_of_times(own, lambda row: row.get("behind_handshake_ms"), lambda row: str(row["period"]))
+    times = found.values()
     return Finding(max(times) <= 1.0, f"at most {max(times):.2f} ms behind the handshake of one round trip")
 
 
@@ -170,7 +172,7 @@ LITTLE = 0.005
 def _overhead(rows: list[Row], _: Parameters) -> Finding:
     told = [row for row in rows if row["notices_by"] == "host"]
     need(told, "the run has no notices by host")
-    of_link = {row["flows"]: row["of_link"] for row in told}
+    of_link = medians(told, "of_link", lambda row: str(row["flows"]))
     text = ", ".join(f"{100 * part:.4f} % of the link with {flows} flows" for flows, part in of_link.items())
     return Finding(max(of_link.values()) <= LITTLE, f"at ten changes a second: {text}")
 

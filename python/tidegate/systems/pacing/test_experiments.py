@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from tidegate import TidegateError
 from tidegate.experiments import run as run_experiment
 from tidegate.network import Network
 from tidegate.systems.pacing.agent import PacingAgent
+from tidegate.systems.pacing.claims import CLAIMS
 from tidegate.systems.pacing.controller import ManagedLink, PacingController
 from tidegate.systems.pacing.experiments.dmz import buffer_needed, fair_after_s
+from tidegate.systems.pacing.experiments.join import in_force_ms
 from tidegate.systems.pacing.experiments.star import Star
 from tidegate.systems.pacing.format import Keys
 from tidegate.systems.pacing.max_min import Demand, max_min
@@ -228,6 +231,70 @@ def test_the_buffer_that_is_needed_is_that_from_which_on_all_phases_have_enough(
     ]
     assert buffer_needed(rows, "fq") == 3.0
     assert buffer_needed(rows[:4], "fq") is None
+
+
+def told(*changes: tuple[float, int, float]) -> PacingAgent:
+    """A host's agent that has set these rates: time in seconds, flow, Mbit/s."""
+    agent = PacingAgent()
+    agent.changes = [(time, flow, 1e6 * rate) for time, flow, rate in changes]
+    return agent
+
+
+@pytest.mark.parametrize(
+    ("others", "late_ms"),
+    [
+        ([(1.0, 1, 20.0), (2.03, 1, 10.0)], 30.0),
+        # Within 2 %; and what comes after the time that is looked at does not count.
+        ([(1.0, 1, 20.0), (2.03, 1, 10.1), (4.5, 1, 20.0)], 30.0),
+        # It had the rate before.
+        ([(1.0, 1, 10.0)], 10.0),
+        ([(2.02, 1, 10.0), (2.04, 1, 5.0), (2.06, 1, 10.0)], 60.0),
+        # It was never told, told another rate, or lost it again.
+        ([(1.0, 1, 20.0)], None),
+        ([], None),
+        ([(1.0, 1, 20.0), (2.03, 1, 10.3)], None),
+        ([(2.03, 1, 10.0), (2.5, 1, 0.0)], None),
+    ],
+)
+def test_a_rate_is_in_force_when_all_have_it(
+    others: list[tuple[float, int, float]], late_ms: float | None
+) -> None:
+    agents = [told((1.0, 0, 20.0), (2.01, 0, 10.0)), told(*others)]
+    found = in_force_ms(agents, {0: 10.0, 1: 10.0}, 2.0, 4.0)
+    assert found == (None if late_ms is None else pytest.approx(late_ms))
+
+
+def verdicts(name: str, rows: list[dict[str, Any]], *given: Any) -> dict[str, tuple[bool, str]]:
+    """Of the claims of an experiment's module."""
+    module = importlib.import_module(f"tidegate.systems.pacing.experiments.{name}")
+    return {claim.id: (claim.holds, claim.measured) for claim in module._claims(*given, rows)}
+
+
+def test_a_host_that_is_never_told_breaks_the_claims_of_its_experiment() -> None:
+    def leaves(kind: str, after_ms: float | None) -> dict[str, Any]:
+        late = {"in_force_ms": after_ms, "after_close_ms": None if kind == "gone" else after_ms}
+        return {"kind": kind, "rtt_ms": 1.0, "of_given": 1.0, **late}
+
+    def moved(span: str, after_ms: float | None) -> dict[str, Any]:
+        return {"span": span, "largest_off": 0.0, "in_force_ms": after_ms}
+
+    def joined(period: int, after_ms: float | None) -> dict[str, Any]:
+        where = {"scheme": "fq", "setting": "wan", "control": "cubic", "buffer_packets": 32}
+        return {**where, "period": period, "jain": 1.0, "behind_handshake_ms": after_ms}
+
+    for kind in ("fin", "reset", "gone"):
+        assert verdicts("leave", [leaves(kind, 0.5)] * 3, 1.0)[kind] == (True, "0.5 ms")
+        rows = [leaves(kind, 0.5), leaves(kind, None), leaves(kind, 0.5)]
+        assert verdicts("leave", rows, 1.0)[kind] == (False, "inf ms; beyond: 1 ms (inf)")
+    spans = [moved("before", None), moved("away", 2.0)]
+    assert verdicts("reroute", [*spans, moved("back", 3.0)], 5.0)["in-force"] == (True, "2 to 3 ms")
+    assert not verdicts("reroute", [*spans, moved("back", None)], 5.0)["in-force"][0]
+    judge = next(claim.judge for claim in CLAIMS if claim.id == "A1")
+    assert judge is not None
+    periods = [joined(period, 0.1) for period in (1, 2, 3)]
+    for last, holds in ((joined(4, 0.2), True), (joined(4, None), False)):
+        assert verdicts("join", [*periods, last], 32, 2.0)["wan-in-force"][0] is holds
+        assert judge([*periods, last], {}).found is holds
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ Four hosts send to a server through a pacing switch whose link to the server is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -16,7 +16,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Row, Unit, between, medians
+from tidegate.claims import Claim, Row, Unit, between, medians, medians_of_times
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.hosts.agents import Connection
 from tidegate.network import Link, Network, Switch
@@ -179,10 +179,10 @@ def _rows(
         for flow in range(FLOWS):
             row[f"flow{flow + 1}_mbps"] = float(means[flow]) if flow <= period else None
             row[f"flow{flow + 1}_cv_percent"] = variation(rates[flow]) if flow <= period else None
-        told = _told_ms(network, period, period_s)
+        told = _told_ms(network, setting, period, period_s)
         if told is not None:
             row["in_force_ms"], row["handshake_ms"] = told
-            row["behind_handshake_ms"] = told[0] - told[1]
+            row["behind_handshake_ms"] = None if told[0] is None else told[0] - told[1]
         rows.append(row)
     return rows
 
@@ -199,27 +199,44 @@ def _retransmits(result: Result, begin: float, end: float) -> int:
 
 
 def in_force_ms(
-    agents: Sequence[PacingAgent], begin: float, until: float, near: float = 0.02
+    agents: Sequence[PacingAgent],
+    fair_mbps: Mapping[int, float],
+    begin: float,
+    until: float,
+    near: float = 0.02,
 ) -> float | None:
-    """From a time until each agent has a rate that stays near what it is at another time; None: no rate was set between."""
-    last = []
-    for agent in agents:
-        changes = [(time, rate) for time, _, rate in agent.changes if time < until]
-        inside = [(time, rate) for time, rate in changes if time >= begin]
-        off = [time for time, rate in changes if abs(rate - changes[-1][1]) > near * changes[-1][1]]
-        last += [time for time, _ in inside if not off or time > max(off)][:1]
-    return 1e3 * (max(last) - begin) if last else None
+    """From a time until each of these flows has a rate near its fair one, and keeps it until another time; None: one has not.
+
+    A flow that was near it before and stays so has it at once.
+    """
+    changes = [change for agent in agents for change in agent.changes if change[0] < until]
+    times = []
+    for flow, fair in fair_mbps.items():
+        since = None
+        for time, number, rate in changes:
+            if number == flow and abs(rate / 1e6 - fair) > near * fair:
+                since = None
+            elif number == flow and since is None:
+                since = time
+        if since is None:
+            return None
+        times.append(max(since, begin))
+    return 1e3 * (max(times) - begin)
 
 
-def _told_ms(network: Network, flow: int, period_s: float) -> tuple[float, float] | None:
-    """From a flow's SYN until the rates of all hosts stay within 2 % for a second, and until its answer came, a round trip."""
+def _told_ms(
+    network: Network, setting: Setting, flow: int, period_s: float
+) -> tuple[float | None, float] | None:
+    """From a flow's SYN until it and those before it have their fair rates for a second, within 2 %, and until its answer came, a round
+    trip. None: no agent has seen the flow."""
     agents = [attached.agent for attached in network.agents if isinstance(attached.agent, PacingAgent)]
     own = next((agent for agent in agents if flow in agent.established), None)
     if own is None:
         return None
     begin = own.opened[flow]
-    told = in_force_ms(agents, begin, begin + min(1.0, period_s / 2))
-    return None if told is None else (told, 1e3 * (own.established[flow] - begin))
+    fair = setting.rate_mbps * (1 - RESERVE) * PAYLOAD / (flow + 1)
+    told = in_force_ms(agents, dict.fromkeys(range(flow + 1), fair), begin, begin + min(1.0, period_s / 2))
+    return told, 1e3 * (own.established[flow] - begin)
 
 
 @experiment(
@@ -300,17 +317,16 @@ WHY_LATE = "real hosts set a rate and send late by what the machine takes; burst
 
 
 def _claims(main_buffer: int, period_s: float, rows: list[Row]) -> list[Claim]:
+    def label(row: Row) -> str:
+        return f"{row['control']} P{row['period']}"
+
+    def paced_in(setting: str) -> list[Row]:
+        mine = [row for row in rows if row["scheme"] == "fq" and row["setting"] == setting]
+        return [row for row in mine if row["buffer_packets"] == main_buffer]
+
     def of(setting: str, column: str, periods: Sequence[int] = (1, 2, 3, 4)) -> dict[str, float]:
-        chosen = [
-            row
-            for row in rows
-            if row["scheme"] == "fq"
-            and row["setting"] == setting
-            and row["buffer_packets"] == main_buffer
-            and row["period"] in periods
-            and row.get(column) is not None
-        ]
-        return medians(chosen, column, lambda row: f"{row['control']} P{row['period']}")
+        chosen = [row for row in paced_in(setting) if row["period"] in periods]
+        return medians([row for row in chosen if row.get(column) is not None], column, label)
 
     claims: list[Claim] = []
     # A newcomer's first second is a part of the period: the bounds are for the paper's 15 s.
@@ -361,7 +377,7 @@ def _claims(main_buffer: int, period_s: float, rows: list[Row]) -> list[Claim]:
     if shares and period_s >= PERIOD_S:
         claims.append(_at_least("jain", "Jain's index of the means is at least 0.9999", shares, 0.9999))
     for name, setting in SETTINGS.items():
-        times = of(name, "behind_handshake_ms")
+        times = medians_of_times(paced_in(name), lambda row: row.get("behind_handshake_ms"), label)
         if times:
             claims.append(
                 between(

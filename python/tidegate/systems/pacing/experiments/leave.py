@@ -7,7 +7,7 @@ from typing import Annotated
 
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Percents, Row, Unit, between
+from tidegate.claims import Claim, Percents, Row, Unit, between, medians, medians_of_times
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.plots import of_first_seed
 from tidegate.results import Result
@@ -59,7 +59,7 @@ def leave(
 
 def _row(star: Star, kind: str, idle_s: float, end_s: float, result: Result) -> Row:
     before = star.rates(result, EVENT_S - 1.0, EVENT_S)
-    told = star.in_force_ms(EVENT_S, end_s)
+    told = star.in_force_ms(range(1, FLOWS), EVENT_S, end_s)
     after = star.rates(result, end_s - AFTER_S / 2, end_s)[1:]
     return {
         "kind": kind,
@@ -81,8 +81,8 @@ def _row(star: Star, kind: str, idle_s: float, end_s: float, result: Result) -> 
 
 def _claims(idle_s: float, rows: list[Row]) -> list[Claim]:
     def late(kind: str, column: str) -> dict[str, float]:
-        found = [row for row in rows if row["kind"] == kind and row[column] is not None]
-        return {f"{row['rtt_ms']:g} ms": row[column] for row in found}
+        own = [row for row in rows if row["kind"] == kind]
+        return medians_of_times(own, column, lambda row: f"{row['rtt_ms']:g} ms")
 
     claims = []
     if late("fin", "after_close_ms"):
@@ -121,7 +121,9 @@ def _claims(idle_s: float, rows: list[Row]) -> list[Claim]:
                 form=Unit("ms"),
             )
         )
-    used = {f"{row['kind']} {row['rtt_ms']:g} ms": row["of_given"] - 1 for row in rows}
+    used = medians(
+        rows, lambda row: float(row["of_given"]) - 1, lambda row: f"{row['kind']} {row['rtt_ms']:g} ms"
+    )
     claims.append(
         between(
             "used",

@@ -8,7 +8,7 @@ from typing import Annotated
 from matplotlib.figure import Figure
 
 from tidegate import units
-from tidegate.claims import Claim, Percents, Row, Unit, between
+from tidegate.claims import Claim, Percents, Row, Unit, between, medians, medians_of_times
 from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import AtLeast, Case, Plan, Run, experiment
 from tidegate.network import Network, Node
@@ -98,7 +98,9 @@ def _rows(network: Network, rates_mbps: tuple[float, float], result: Result) -> 
                 "span": name,
                 "fair_mbps": min(fair),
                 "largest_off": max(off, key=abs),
-                "in_force_ms": None if name == "before" else in_force_ms(agents, begin, end),
+                "in_force_ms": None
+                if name == "before"
+                else in_force_ms(agents, dict(enumerate(fair)), begin, end),
                 "retransmits": int(result.flows["retransmits"].sum()),
             }
         )
@@ -112,8 +114,8 @@ def _ports(network: Network) -> list[int]:
 
 
 def _claims(delay_ms: float, rows: list[Row]) -> list[Claim]:
-    off = {str(row["span"]): float(row["largest_off"]) for row in rows}
-    times = {str(row["span"]): float(row["in_force_ms"]) for row in rows if row["in_force_ms"] is not None}
+    off = medians(rows, "largest_off", _span)
+    times = medians_of_times([row for row in rows if row["span"] != "before"], "in_force_ms", _span)
     return [
         between(
             "shares",
@@ -134,6 +136,10 @@ def _claims(delay_ms: float, rows: list[Row]) -> list[Claim]:
             form=Unit("ms"),
         ),
     ]
+
+
+def _span(row: Row) -> str:
+    return str(row["span"])
 
 
 def _draw(runs: list[Run]) -> Figure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,9 +77,10 @@ class Star:
         """Those of the hosts that are paced."""
         return [attached.agent for attached in self.network.agents if isinstance(attached.agent, PacingAgent)]
 
-    def in_force_ms(self, event_s: float, until_s: float) -> float | None:
-        """From an event until the rates of all hosts stay near what they are at a time; None: none was set."""
-        return in_force_ms(self.agents, event_s, until_s)
+    def in_force_ms(self, flows: Collection[int], event_s: float, until_s: float) -> float | None:
+        """From an event until these flows share the bottleneck evenly, and do so until a time; None: one of them has another rate."""
+        fair = dict.fromkeys(flows, self.given_mbps / len(flows))
+        return in_force_ms(self.agents, fair, event_s, until_s)
 
     def rates(self, result: Result, begin_s: float, end_s: float) -> npt.NDArray[np.float64]:
         """Goodput of each flow between two times, in Mbit/s."""
