@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tidegate.experiments import run
 from tidegate.experiments.registry import find
 from tidegate.systems.separation.behaviour import FIGURES, KNOWN, PERIOD_S, Observed, figures, told
 from tidegate.systems.separation.claims import judged
-from tidegate.systems.separation.experiments import memory
+from tidegate.systems.separation.experiments import memory, udp
 from tidegate.systems.separation.experiments.fct import Workload, processor_sharing, workload
 
 NAMES = ("rebalance", "bufferbloat", "udp", "mix", "memory", "two")
@@ -72,6 +73,43 @@ def test_the_paper_s_claims_on_completion_times() -> None:
     assert not verdicts(rows_of_fct(0.85, right=0.98))["c14"]
     # What a run has not measured is not judged.
     assert verdicts([row for row in rows_of_fct(0.85) if row["contender"] == "fifo-1"]) == {}
+
+
+def rows_of_udp(detected: list[float | None], alarms: list[int]) -> list[Row]:
+    """A seed for each; detected in this time after each phase has begun."""
+    rows: list[Row] = []
+    for seed, (late, false) in enumerate(zip(detected, alarms, strict=True), 1):
+        for scheme in ("fifo", "cap"):
+            own = {"seed": seed, "scheme": scheme, "udp_mbps": 20.0, "tcp_over_fair": 1.0, "jain": 1.0}
+            rows += [
+                {**own, "udp_part": 1.2, "phase": phase, "alarms": None, "detected_s": when}
+                for phase in ("0 TCP flows", "1 TCP flow", "2 TCP flows", "3 TCP flows")
+                for when in (None if scheme == "fifo" else late,)
+            ]
+        rows.append({**own, "udp_part": 0.24, "phase": "3 TCP flows", "alarms": false, "detected_s": None})
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("detected", "alarms", "broken"),
+    [
+        ([0.5, 0.5, 0.6], [0, 0, 0], set()),
+        # One seed, or none, is detected; all are, but late; one false alarm.
+        ([0.5, None, 0.5], [0, 0, 0], {"detected", "c18"}),
+        ([None, None, None], [0, 0, 0], {"detected", "c18"}),
+        ([3.5, 3.5, 3.5], [0, 0, 0], {"detected", "c18"}),
+        ([0.5, 0.5, 0.5], [0, 1, 0], {"alarms", "c18"}),
+    ],
+)
+def test_each_udp_flow_above_the_threshold_is_to_be_detected(
+    detected: list[float | None], alarms: list[int], broken: set[str]
+) -> None:
+    claims = {claim.id: claim for claim in udp._claims(rows_of_udp(detected, alarms))}
+    looked_at = ("fair", "detected", "alarms", "c18")
+    assert {name for name in looked_at if not claims[name].holds} == broken
+    # In text alone: JSON has no infinity.
+    assert ("inf" in claims["detected"].measured) == (None in detected)
+    json.dumps([asdict(claim) for claim in claims.values()], allow_nan=False)
 
 
 def test_an_ideal_link_shares_and_is_never_idle_with_work() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Percents, Row, Unit, between
+from tidegate.claims import Claim, Percents, Row, Unit, between, medians, medians_of_times, most
 from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.plots import of_first_seed
@@ -145,11 +145,15 @@ def _claims(rows: list[Row]) -> list[Claim]:
     hostile = [row for row in rows if row["alarms"] is None]
     claims = []
 
-    shares = {
-        f"{row['scheme']}, {row['phase']}": row["tcp_over_fair"] - 1
-        for row in hostile
-        if row["scheme"] in SEPARATED and row["tcp_over_fair"] is not None
-    }
+    def label(row: Row) -> str:
+        return f"{row['scheme']}, {row['phase']}"
+
+    separated = [row for row in hostile if row["scheme"] in SEPARATED]
+    shares = medians(
+        [row for row in separated if row["tcp_over_fair"] is not None],
+        lambda row: float(row["tcp_over_fair"]) - 1,
+        label,
+    )
     if shares:
         claims.append(
             between(
@@ -163,11 +167,8 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 form=Percents(),
             )
         )
-    detected = {
-        f"{row['scheme']}, {row['phase']}": row["detected_s"]
-        for row in hostile
-        if row["detected_s"] is not None
-    }
+    above = [row for row in separated if row["udp_part"] > ABOVE]
+    detected = medians_of_times(above, "detected_s", label)
     if detected:
         claims.append(
             between(
@@ -179,7 +180,9 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 form=Unit("s"),
             )
         )
-    alarms = {row["scheme"]: float(row["alarms"]) for row in rows if row["alarms"] is not None}
+    alarms = most(
+        [row for row in rows if row["alarms"] is not None], "alarms", lambda row: str(row["scheme"])
+    )
     if alarms:
         claims.append(
             between(
