@@ -217,12 +217,15 @@ def loop_is_too_slow(rows: list[Row], parameters: Parameters) -> Finding:
     )
     fast = [row for row in outside if row["capacity_gbps"] >= 40]
     need(fast and inside, "the run has no link of 40 Gbit/s or more, or no controller in the data plane")
-    reference = medians(inside, "steady_delay_ms_p99", lambda row: str(row["capacity_gbps"]))
-    ratio = {
-        f"T {row['period_ms']:g} ms, latency {row['latency_ms']:g} ms": row["steady_delay_ms_p99"]
-        / reference[str(row["capacity_gbps"])]
-        for row in fast
-    }
+    reference = medians(inside, "steady_delay_ms_p99", lambda row: f"{row['capacity_gbps']} Gbit/s")
+    delays = medians(
+        fast,
+        "steady_delay_ms_p99",
+        lambda row: (
+            f"{row['capacity_gbps']} Gbit/s, T {row['period_ms']:g} ms, latency {row['latency_ms']:g} ms"
+        ),
+    )
+    ratio = {name: delay / reference[name.partition(",")[0]] for name, delay in delays.items()}
     most = max(ratio, key=lambda name: ratio[name])
     return Finding(
         ratio[most] > 1.5,

@@ -29,6 +29,7 @@ from tidegate.systems.aqm.experiments.testbed import (
     classic_flows,
     l4s_flows,
 )
+from tidegate.systems.aqm.paper_mixes import loop_is_too_slow
 from tidegate.systems.aqm.rfc9332_pseudocode import CE, ECT1
 from tidegate.systems.aqm.setup import manage
 
@@ -266,3 +267,28 @@ def test_hosts_may_be_linked_after_their_queue_is_managed() -> None:
     net.link(late, switch, rate="100 Mbit/s", delay="1 ms")
     net.tcp(late, b)
     assert net.run("1 s").flows["bytes_received"][0] > 0.8e6
+
+
+@pytest.mark.parametrize(
+    ("slow", "found"), [((40, 1), True), ((40, 3), True), ((100, 2), True), (None, False)]
+)
+def test_a_loop_is_too_slow_if_it_is_at_one_capacity(slow: tuple[int, int] | None, found: bool) -> None:
+    """At 40 or at 100 Gbit/s, with most of the seeds."""
+    rows = [
+        {
+            "seed": seed,
+            "home": home,
+            "capacity_gbps": capacity,
+            "period_ms": 16.0,
+            "latency_ms": 0.0,
+            "steady_delay_ms_p99": 1.0
+            if home == "data plane" or slow is None or capacity != slow[0] or seed == slow[1]
+            else 2.0,
+        }
+        for seed in (1, 2, 3)
+        for capacity in (40, 100)
+        for home in ("data plane", "control plane")
+    ]
+    judged = loop_is_too_slow(rows, {})
+    assert judged.found is found
+    assert (f"most at {slow[0]} Gbit/s, T 16 ms" in judged.measured) if slow else True

@@ -297,6 +297,35 @@ def test_a_host_that_is_never_told_breaks_the_claims_of_its_experiment() -> None
         assert judge([*periods, last], {}).found is holds
 
 
+def test_what_must_not_happen_in_any_run_is_judged_by_the_worst_seed() -> None:
+    def attacked(off: float) -> dict[str, Any]:
+        return {"attack": "update", "keyed": True, "largest_off": off, "largest_off_beyond": off}
+
+    def churned(wrong: int) -> dict[str, Any]:
+        return {"disturbance": "none", "loss_percent": 0.0, "wrong_most": wrong, "members_at_rest": wrong}
+
+    assert verdicts("attack", [attacked(off) for off in (0.0, -0.2, 0.0)])["keyed"][0] is False
+    found = verdicts("churn", [churned(wrong) for wrong in (0, 1, 0)])
+    assert [holds for holds, _ in found.values()] == [False, False]
+    for late in ([0.3, None, 0.3], [0.0, 0.0, 0.0]):
+        # A share that is fair from the first moment on is no share that never is.
+        rows = [row for after_s in late for row in of_dmz(after_s)]
+        assert verdicts("dmz", rows)["fair"][0] is (None not in late)
+
+
+def of_dmz(fair_after_s: float | None) -> list[dict[str, Any]]:
+    """A seed's rows of flows that are paced."""
+    good = {
+        "of_limit": 1.0,
+        "of_limit_late": 1.0,
+        "dropped": 0,
+        "dropped_late": 0,
+        "fair_after_s": fair_after_s,
+    }
+    where = {"scheme": "fq", "buffer_percent": 1.0, "phase_s": 4.0}
+    return [{**where, **good, "phase": phase} for phase in (1, 2, 3)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_writes_its_rows_claims_and_figure(name: str, tmp_path: Path) -> None:

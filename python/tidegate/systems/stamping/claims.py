@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.claims import Row
+from tidegate.claims import Row, medians
 from tidegate.papers import Finding, PaperClaim, Parameters, need
 
 RATE_GBPS = 10.0
@@ -209,7 +209,8 @@ def _overhead(rows: list[Row], _: Parameters) -> Finding:
 
 
 def _counters(rows: list[Row], _: Parameters) -> Finding:
-    by_buffer = {row["buffer_packets"]: float(row["counter_bits"]) for row in rows}
+    counts = medians(rows, "counter_bits", lambda row: str(row["buffer_packets"]))
+    by_buffer = {int(buffer): bits for buffer, bits in counts.items()}
     found = all(16 <= bits <= 32 for bits in by_buffer.values())
     return Finding(found, f"bits of a count of bytes, by packets of buffer: {_list(by_buffer)}")
 

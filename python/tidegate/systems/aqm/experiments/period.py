@@ -137,14 +137,14 @@ def _claims(rows: list[Row]) -> list[Claim]:
         ("steady", "steady_delay_ms_p99", 1.25, "in the steady state the p99 of C", WHY_STEADY),
         ("arrivals", "arrivals_delay_ms_p99", 1.5, "while flows come the p99 of C", WHY_ARRIVALS),
     ):
-        inside = medians(reference, column, lambda row: str(row["capacity_gbps"]))
+        inside = medians(reference, column, lambda row: f"{row['capacity_gbps']} Gbit/s")
         for latent in (False, True):
             own = [row for row in outside if (row["latency_ms"] > 0) == latent]
             if not own:
                 continue
             ratio = {
-                _label(row): medians(own, column, _label)[_label(row)] / inside[str(row["capacity_gbps"])]
-                for row in own
+                name: value / inside[name.partition(",")[0]]
+                for name, value in medians(own, column, _label).items()
             }
             how = "with a latency of T" if latent else "without latency"
             statement = f"{what} is at most {most:g} times that with the controller in the data plane, {how}"

@@ -124,7 +124,8 @@ def burst(
                 statement = f"short flows of {control} over DualPI2 take at most 0.9 of what CUBIC's take over drop tail (p95)"
                 why = WHY_SLOWER[control]
                 out.append(between(f"{control}-faster", "ours", statement, ratio, 0.0, 0.9, why=why))
-        l4s = {row["way"]: row["delay_ms_p99"] for row in rows if row["control"] == "prague"}
+        prague = [row for row in rows if row["control"] == "prague"]
+        l4s = medians(prague, "delay_ms_p99", lambda row: str(row["way"]))
         if "rfc" in l4s:
             statement = "p99 of the L queue's delay below 1.5 ms with short flows of Prague in slow start"
             why = WHY_L4S_DELAY

@@ -122,10 +122,10 @@ def _common(rows: list[Row], way: str) -> list[Claim]:
 def _abs_errors(rows: list[Row]) -> dict[str, float]:
     """Mean absolute error of the flows of both kinds, by case."""
     both = [medians(of(rows, control), "error_abs_mean", where) for control in NAMES]
-    counts = {where(row): (row["classic"], row["l4s"]) for row in rows}
+    counts = dict.fromkeys((where(row), row["classic"], row["l4s"]) for row in rows)
     return {
         name: (both[0][name] * classic + both[1][name] * l4s) / (classic + l4s)
-        for name, (classic, l4s) in counts.items()
+        for name, classic, l4s in counts
     }
 
 

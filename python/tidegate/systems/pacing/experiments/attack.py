@@ -20,7 +20,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from tidegate import units
-from tidegate.claims import Claim, Percents, Row, between
+from tidegate.claims import Claim, Percents, Row, between, furthest, medians
 from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.p4 import Program
@@ -277,12 +277,9 @@ def _row(
 
 
 def _claims(rows: list[Row]) -> list[Claim]:
-    off = {NAMES[row["attack"]]: float(row["largest_off"]) for row in rows if row["keyed"]}
-    open_off = {
-        NAMES[row["attack"]]: float(row["largest_off"])
-        for row in rows
-        if not row["keyed"] and row["attack"] != "none"
-    }
+    with_keys = [row for row in rows if row["keyed"]]
+    without = [row for row in rows if not row["keyed"] and row["attack"] != "none"]
+    off, open_off = (furthest(own, "largest_off", _name) for own in (with_keys, without))
     claims = []
     if off:
         claims.append(
@@ -302,7 +299,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 "beyond",
                 "ours",
                 "With keys no flow's goodput moves by more than 1 % beyond the part of the link that the attack's packets take",
-                {NAMES[row["attack"]]: float(row["largest_off_beyond"]) for row in rows if row["keyed"]},
+                furthest(with_keys, "largest_off_beyond", _name),
                 -0.01,
                 0.01,
                 form=Percents(),
@@ -324,6 +321,10 @@ def _claims(rows: list[Row]) -> list[Claim]:
     return claims
 
 
+def _name(row: Row) -> str:
+    return NAMES[row["attack"]]
+
+
 def _draw(runs: list[Run]) -> Figure:
     """The largest change of a flow's goodput."""
     rows = all_rows(runs)
@@ -331,7 +332,8 @@ def _draw(runs: list[Run]) -> Figure:
     panel = figure.subplots()
     names = list(dict.fromkeys(row["attack"] for row in rows))
     for shift, has_keys in ((-0.2, False), (0.2, True)):
-        found = {row["attack"]: 100 * abs(row["largest_off"]) for row in rows if row["keyed"] is has_keys}
+        own = [row for row in rows if row["keyed"] is has_keys]
+        found = medians(own, lambda row: 100 * abs(row["largest_off"]), lambda row: str(row["attack"]))
         label = "with keys" if has_keys else "without keys"
         panel.bar([names.index(name) + shift for name in found], list(found.values()), 0.4, label=label)
     panel.axhline(1.0, color="0.5", linestyle=":")

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Row, between
+from tidegate.claims import Claim, Row, between, most
 from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
 from tidegate.network import Network
@@ -262,7 +262,7 @@ def _row(folder: tempfile.TemporaryDirectory[str], name: str, flows: int, loss: 
 
 def _claims(rows: list[Row]) -> list[Claim]:
     def of(column: str, without: str = "") -> dict[str, float]:
-        return {_name(row): float(row[column]) for row in rows if row["disturbance"] != without}
+        return most([row for row in rows if row["disturbance"] != without], column, _name)
 
     claims = [
         between(

@@ -14,7 +14,7 @@ from typing import Annotated
 import numpy as np
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Percents, Row, Unit, between
+from tidegate.claims import Claim, Percents, Row, Unit, between, medians, most
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.network import Network
 from tidegate.plots import all_rows
@@ -142,34 +142,32 @@ def equation(
 
 
 def _claims(rows: list[Row]) -> list[Claim]:
-    def of(formula: str, column: str) -> dict[str, float]:
-        return {
-            f"{row['chain']} flow {row['flow']}": float(row[column])
-            for row in rows
-            if row["formula"] == formula
-        }
+    def label(row: Row) -> str:
+        return f"{row['chain']} flow {row['flow']}"
 
+    off = medians([row for row in rows if row["formula"] == "ours"], "off", label)
+    load = most([row for row in rows if row["formula"] == "each"], "most_load", label)
     claims = []
-    if of("ours", "off"):
+    if off:
         claims.append(
             between(
                 "max-min",
                 "ours",
                 "With rates that switches tell, each flow gets its max-min fair rate within 2 %",
-                of("ours", "off"),
+                off,
                 -NEAR,
                 NEAR,
                 why="see the flows named",
                 form=Percents(),
             )
         )
-    if of("each", "most_load"):
+    if load:
         claims.append(
             between(
                 "feasible",
                 "ours",
                 "The least of (C - l)/m loads no link with more than its capacity",
-                of("each", "most_load"),
+                load,
                 high=1.0,
                 form=Unit("of the capacity"),
             )
@@ -183,12 +181,14 @@ def _draw(runs: list[Run]) -> Figure:
     formulas = list(dict.fromkeys(str(row["formula"]) for row in rows))
     figure = Figure(figsize=(3.4 * len(formulas), 3.6), layout="constrained")
     panels = np.atleast_1d(np.asarray(figure.subplots(1, len(formulas), sharex=True, sharey=True)))
-    most = max(float(row["fair_mbps"]) for row in rows)
+    largest = max(float(row["fair_mbps"]) for row in rows)
     for panel, formula in zip(panels, formulas, strict=True):
         own = [row for row in rows if row["formula"] == formula]
         panel.plot([row["fair_mbps"] for row in own], [row["goodput_mbps"] for row in own], "o", markersize=4)
-        panel.plot([0, most], [0, most], color="0.6", linewidth=0.8)
-        loads = {row["chain"]: row["most_load"] for row in own if row["most_load"] is not None}
+        panel.plot([0, largest], [0, largest], color="0.6", linewidth=0.8)
+        loads = most(
+            [row for row in own if row["most_load"] is not None], "most_load", lambda row: str(row["chain"])
+        )
         over = sum(load > 1 for load in loads.values())
         note = f"\n{over} of {len(loads)} chains overloaded" if loads else "\n"
         panel.set_title(FORMULAS[formula][0] + note, fontsize="small")

@@ -8,7 +8,7 @@ from typing import Annotated, get_args
 import numpy as np
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Percents, Row, between
+from tidegate.claims import Claim, Percents, Row, between, medians
 from tidegate.experiments import AtLeast, Case, MayRepeat, OneOf, Plan, Run, experiment
 from tidegate.plots import of_first_seed
 from tidegate.results import Result
@@ -69,7 +69,7 @@ def _rows(star: Star, by: ShareBy, flows: tuple[int, ...], duration_s: float, re
 
 def _claims(rows: list[Row]) -> list[Claim]:
     def of(column: str) -> dict[str, float]:
-        return {f"by {row['share_by']}, host {row['host']}": float(row[column]) for row in rows}
+        return medians(rows, column, lambda row: f"by {row['share_by']}, host {row['host']}")
 
     late = "flows send late by what the machine takes"
     return [

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Percents, Row, between
+from tidegate.claims import Claim, Percents, Row, between, furthest
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.network import Network
 from tidegate.plots import of_first_seed
@@ -71,7 +71,11 @@ def _rows(count: int, rate_mbps: float, duration_s: float, result: Result) -> li
 
 
 def _claims(rows: list[Row]) -> list[Claim]:
-    off = {f"{row['routers']} routers, flow {row['flow']}": row["of_fair"] - 1 for row in rows}
+    off = furthest(
+        rows,
+        lambda row: float(row["of_fair"]) - 1,
+        lambda row: f"{row['routers']} routers, flow {row['flow']}",
+    )
     return [
         between(
             "legacy",

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Row, between
+from tidegate.claims import Claim, Row, between, most
 from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.network import Network
@@ -128,7 +128,11 @@ def _claims(rows: list[Row]) -> list[Claim]:
         statement = (
             "A flow that joins makes at most one notice for each host that has flows, and two of its own"
         )
-        more = {f"{row['flows']} flows": row["notices_per_change"] - row["hosts"] for row in by_host}
+        more = most(
+            by_host,
+            lambda row: float(row["notices_per_change"]) - row["hosts"],
+            lambda row: f"{row['flows']} flows",
+        )
         why = "many flows fill the queue at times, which is drained: that, too, is told"
         claims.append(between("one-each", "ours", statement, more, high=2.0, why=why))
     return claims + judged(rows, "pacing.overhead")

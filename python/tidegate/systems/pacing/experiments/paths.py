@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Percents, Row, between
+from tidegate.claims import Claim, Percents, Row, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.network import Network
 from tidegate.plots import all_rows
@@ -154,8 +154,8 @@ def paths(
 
 
 def _claims(rows: list[Row]) -> list[Claim]:
-    off = {f"{row['chain']} flow {row['flow']}": float(row["off"]) for row in rows}
-    late = {str(row["chain"]): row["settled_ms"] - row["levels"] * row["rtt_ms"] for row in rows}
+    off = medians(rows, "off", lambda row: f"{row['chain']} flow {row['flow']}")
+    late = medians(rows, _late_ms, lambda row: str(row["chain"]))
     return [
         between(
             "max-min",
@@ -176,6 +176,11 @@ def _claims(rows: list[Row]) -> list[Claim]:
             why="links can find their order wrong first; and a queue drains after a burst was lost",
         ),
     ]
+
+
+def _late_ms(row: Row) -> float:
+    """After a round trip for each level."""
+    return float(row["settled_ms"] - row["levels"] * row["rtt_ms"])
 
 
 def _draw(runs: list[Run]) -> Figure:

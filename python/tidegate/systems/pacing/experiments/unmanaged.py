@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Percents, Row, Unit, between
+from tidegate.claims import Claim, Percents, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, Plan, Run, experiment
 from tidegate.network import Network
 from tidegate.plots import of_first_seed
@@ -76,10 +76,12 @@ def _row(star: Star, cross: float, result: Result) -> Row:
 
 
 def _claims(rows: list[Row]) -> list[Claim]:
-    names = [f"{row['cross_mbps']:g} Mbit/s" for row in rows]
-    during = {name: row["of_rest"] - 1 for name, row in zip(names, rows, strict=True)}
-    after = {name: row["of_given_after"] - 1 for name, row in zip(names, rows, strict=True)}
-    delays = {name: row["queue_delay_ms_p99"] for name, row in zip(names, rows, strict=True)}
+    def label(row: Row) -> str:
+        return f"{row['cross_mbps']:g} Mbit/s"
+
+    during = medians(rows, lambda row: float(row["of_rest"]) - 1, label)
+    after = medians(rows, lambda row: float(row["of_given_after"]) - 1, label)
+    delays = medians(rows, "queue_delay_ms_p99", label)
     return [
         between(
             "rest",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Percents, Row, between
+from tidegate.claims import Claim, Percents, Row, between, medians
 from tidegate.experiments import AtLeast, Case, MayRepeat, Plan, Run, experiment
 from tidegate.plots import of_first_seed
 from tidegate.results import Result
@@ -58,7 +58,7 @@ def _rows(star: Star, name: str, values: tuple[int, ...], duration_s: float, res
 
 
 def _claims(rows: list[Row]) -> list[Claim]:
-    off = {f"{row['weights']} flow {row['flow']}": float(row["off"]) for row in rows}
+    off = medians(rows, "off", lambda row: f"{row['weights']} flow {row['flow']}")
     return [
         between(
             "weights",

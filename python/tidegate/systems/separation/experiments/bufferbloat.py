@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Row, Unit, between
+from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.plots import of_first_seed
 from tidegate.results import Result
@@ -111,9 +111,8 @@ def _row(
 
 def _claims(limit_ms: float, rows: list[Row]) -> list[Claim]:
     def of(scheme: str, column: str) -> dict[str, float]:
-        return {
-            row["control"]: row[column] for row in rows if row["scheme"] == scheme and row[column] is not None
-        }
+        own = [row for row in rows if row["scheme"] == scheme and row[column] is not None]
+        return medians(own, column, lambda row: str(row["control"]))
 
     claims = []
     if of("threshold", "rtt_1_after_ms_p95"):

@@ -22,7 +22,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from tidegate import units
-from tidegate.claims import Claim, Percents, Row, Unit, between
+from tidegate.claims import Claim, Percents, Row, Unit, between, medians
 from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
 from tidegate.network import FiveTuple, Link, Network, Node, Switch
@@ -397,13 +397,13 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 form=Unit("times"),
             )
         )
-    right = {
-        f"{row['control']}, {'at once' if row['load'] == ONCE else row['load']}, {row['contender']}": row[
-            "classes_right"
-        ]
-        for row in rows
-        if row["classes_right"] is not None
-    }
+    right = medians(
+        [row for row in rows if row["classes_right"] is not None],
+        "classes_right",
+        lambda row: (
+            f"{row['control']}, {'at once' if row['load'] == ONCE else row['load']}, {row['contender']}"
+        ),
+    )
     if right:
         claims.append(
             between(

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Row, Unit, between
+from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, Numbers, OneOf, Plan, Run, demand_warm_up, experiment
 from tidegate.network import FiveTuple
 from tidegate.plots import colour, of_first_seed
@@ -128,7 +128,7 @@ def _row(
 
 def _claims(rows: list[Row]) -> list[Claim]:
     def of(contender: str, column: str) -> dict[str, float]:
-        return {f"{row['flows']} each": row[column] for row in rows if row["contender"] == contender}
+        return medians([row for row in rows if row["contender"] == contender], column, _each)
 
     claims = []
     for contender in ("rtt", "cca"):
@@ -146,12 +146,16 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 )
             )
     if of("cca", "least_part"):
-        shares = {
-            f"{name}, {row['flows']} each": row[f"part_{name}"]
-            for row in rows
-            if row["contender"] == "cca"
+        with_cca = [row for row in rows if row["contender"] == "cca"]
+        parts = {
+            name: medians([row for row in with_cca if f"part_{name}" in row], f"part_{name}", _each)
             for name in CONTROLS
-            if f"part_{name}" in row
+        }
+        shares = {
+            f"{name}, {cell}": parts[name][cell]
+            for cell in of("cca", "least_part")
+            for name in CONTROLS
+            if cell in parts[name]
         }
         claims.append(
             between(
@@ -172,15 +176,19 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 "ours",
                 "A queue for each flow is at least as fair as any classes",
                 {
-                    f"{row['contender']}, {row['flows']} each": row["jain"]
-                    - of("drr", "jain")[f"{row['flows']} each"]
-                    for row in rows
-                    if row["contender"] in CLASSED and f"{row['flows']} each" in of("drr", "jain")
+                    f"{contender}, {cell}": of(contender, "jain")[cell] - jain
+                    for cell, jain in of("drr", "jain").items()
+                    for contender in CLASSED
+                    if cell in of(contender, "jain")
                 },
                 high=0.005,
             )
         )
     return claims
+
+
+def _each(row: Row) -> str:
+    return f"{row['flows']} each"
 
 
 def _draw(runs: list[Run]) -> Figure:

@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Percents, Row, Unit, between
+from tidegate.claims import Claim, Percents, Row, Unit, between, medians, medians_of_times
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.plots import all_rows, of_first_seed
 from tidegate.results import Result
@@ -144,11 +144,8 @@ def _rows(
 
 
 def _named(rows: list[Row], column: str, schemes: tuple[str, ...]) -> dict[str, float]:
-    return {
-        f"{row['control']}, {row['scheme']}, {row['phase']}": row[column]
-        for row in rows
-        if row["scheme"] in schemes and row[column] is not None
-    }
+    own = [row for row in rows if row["scheme"] in schemes and row[column] is not None]
+    return medians(own, column, lambda row: f"{row['control']}, {row['scheme']}, {row['phase']}")
 
 
 def _claims(rate_mbps: float, rows: list[Row]) -> list[Claim]:
@@ -173,12 +170,7 @@ def _claims(rate_mbps: float, rows: list[Row]) -> list[Claim]:
         if row["scheme"] == "cap" and row["phase"] not in ("1 alone", "2 joins", "3 joins")
     ]
     if capped:
-        late = {
-            f"{row['control']}, {row['phase']}": INFINITE
-            if row["settled_s"] is None
-            else float(row["settled_s"])
-            for row in capped
-        }
+        late = medians_of_times(capped, "settled_s", lambda row: f"{row['control']}, {row['phase']}")
         claims.append(
             between(
                 "settled",
