@@ -136,3 +136,68 @@ def test_claims_do_not_depend_on_the_order_of_the_seeds(name: str, tmp_path: Pat
     assert in_order
     assert in_order == reversed_order
     assert in_order != claims(rows)
+
+
+RATES = {
+    "scheme": "fair",
+    "base_rtt_ms": 1.0,
+    "target_mbps": 100,
+    "relative_error": 0.0,
+    "settled_error": 0.0,
+}
+DATAGRAMS = {"scheme": "fair", "pattern": "constant", "target_mbps": 100, "relative_error": 0.0}
+SHARE = {"scheme": "fair", "cell": "a", "flow": 0, "label": "cubic", "worst_10_s": 1.0, "total_error": 0.0}
+STAMPS = {"parts": "stamps alone", "prague_mbps": 1.0, "cubic_mbps": 1.0, "stamp_mbps": 1.0}
+ONE_RATE = {"schemes": ("fair",), "base_rtts_ms": (1.0,), "rates_mbps": (100,)}
+ONE_POLICER = {"round_trips_us": (1000,), "rates_mbps": (100,)}
+NEVER: dict[str, tuple[str, dict[str, Any], Row, str, float, float]] = {
+    "excess": ("meter.rates", ONE_RATE, RATES, "settled_excess_10_s", 0.0, 0.06),
+    "held": ("meter.udp", {}, {**DATAGRAMS, "offered": 2.0}, "excess_10_s", 0.0, 0.06),
+    "whole": ("meter.udp", {}, {**DATAGRAMS, "offered": 0.5}, "loss", 0.0, 0.01),
+    "near": ("meter.udp_near", {}, {**DATAGRAMS, "offered": 0.9, "goodput_error": 0.0}, "loss", 0.0, 0.01),
+    "runs away": ("meter.matrix", {}, {**RATES, "congestion_control": "cubic"}, "excess_10_s", 0.2, 0.4),
+    "overshoot": ("meter.step", {}, RATES, "overshoot", 0.0, 0.6),
+    "bound": (
+        "meter.second_chance",
+        {},
+        {**RATES, "kind": "flood", "setting": "on"},
+        "over_bound",
+        0.0,
+        0.01,
+    ),
+    "bucket": ("meter.buckets", {}, {"case": "1", "size_kib": 1}, "goodput_error", -1.0, -0.9),
+    "loss": ("meter.fair", {}, {**SHARE, "spared": True}, "retransmits", 0, 1),
+    "stamps": ("combined.together", {}, {**STAMPS, "stamp_queue_ms_mean": 0.0}, "unstamped", 0, 1),
+    "incast": (
+        "stamping.incast",
+        {"contenders": ("stamp",)},
+        {"contender": "stamp", "senders": 8, "slowdown_last": 1.0},
+        "timeouts",
+        0,
+        1,
+    ),
+    "policer": (
+        "reference.policer",
+        ONE_POLICER,
+        {"case": "rtt1000us-100", "goodput_mbps": 95.0},
+        "timeouts",
+        0,
+        1,
+    ),
+}
+"""An experiment and its parameters, a row whose other columns break no claim, and a value of a column that breaks one."""
+
+
+@pytest.mark.parametrize("what", NEVER)
+def test_what_never_happens_happens_with_no_seed(what: str) -> None:
+    name, parameters, row, column, good, bad = NEVER[what]
+    one = find(name)
+    claims = one.planned({**one.parameters(quick=True), **parameters}).claims
+
+    def broken(*values: float) -> int:
+        rows = [{**row, column: value, "seed": seed} for seed, value in enumerate(values, 1)]
+        return sum(not claim.holds for claim in claims(rows))
+
+    before = broken(good, good, good)
+    assert broken(good, bad, good) == before + 1
+    assert broken(bad, bad, bad) == before + 1

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate import units
-from tidegate.claims import Claim, Percents, Row, between, medians, percent
+from tidegate.claims import Claim, Percents, Row, between, medians, most, percent
 from tidegate.experiments import Case, OneOf, Plan, Run, experiment
 from tidegate.plots import all_rows
 from tidegate.results import Result
@@ -75,7 +75,7 @@ def matrix(
         beyond = {name: error for name, error in errors.items() if abs(error) > 0.05}
         share = 1 - len(beyond) / len(errors)
         named = ", ".join(f"{name} ({percent(error)})" for name, error in beyond.items())
-        excess = medians(rows, "excess_10_s", _cell)
+        excess = most(rows, "excess_10_s", _cell)
         return [
             Claim(
                 "cells",

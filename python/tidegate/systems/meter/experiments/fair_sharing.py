@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from tidegate import units
 from tidegate._core import Sizes
-from tidegate.claims import Claim, Percents, Row, Unit, between, medians
+from tidegate.claims import Claim, Percents, Row, Unit, between, least, medians, most
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.network import Network
 from tidegate.plots import all_rows
@@ -194,14 +194,6 @@ def label(row: Row) -> str:
     return f"{row['cell']}, flow {row['flow']} ({row['label']})"
 
 
-def least(rows: list[Row], column: str, of: Callable[[Row], str]) -> dict[str, float]:
-    """The smallest value of a column over the rows of one label, over all seeds: what must not happen to any flow."""
-    smallest: dict[str, float] = {}
-    for row in rows:
-        smallest[of(row)] = min(smallest.get(of(row), np.inf), row[column])
-    return smallest
-
-
 def worst_of_cells(rows: list[Row], contender: str) -> dict[str, float]:
     """The worst ten seconds of any flow, by cell."""
     return least(
@@ -238,7 +230,7 @@ def claims_of(rows: list[Row]) -> list[Claim]:
         out.append(
             between(f"{name}-rate", "ours", statement, errors, -0.02, 0.02, why=way.weakness, form=Percents())
         )
-        spared = medians([row for row in own if row["spared"]], "retransmits", label)
+        spared = most([row for row in own if row["spared"]], "retransmits", label)
         if spared:
             statement = (
                 f"{way.text}: no retransmissions after {LOSS_FREE_S} s of flows that heed marks and whose share is two "

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate import units
-from tidegate.claims import Claim, Percents, Row, between, medians
+from tidegate.claims import Claim, Percents, Row, between, medians, most
 from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import Case, Plan, Run, experiment
 from tidegate.measures import History
@@ -106,7 +106,7 @@ def step(
                 "overshoot",
                 "ours",
                 "fair meter: no second more than 50 % above the new target, after the first",
-                medians(ours, "overshoot", label),
+                most(ours, "overshoot", label),
                 -1,
                 0.5,
                 why=WHY_CHANGED,

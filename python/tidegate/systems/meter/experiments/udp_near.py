@@ -7,7 +7,7 @@ from typing import Annotated
 
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Percents, Row, between, medians
+from tidegate.claims import Claim, Percents, Row, between, medians, most
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.measures import last
 from tidegate.papers import of_run
@@ -89,7 +89,7 @@ def udp_near(
         below = [row for row in rows if row["offered"] <= 1 and row["pattern"] == "constant"]
         if below:
             statement = "a constant rate up to the target passes whole"
-            values = medians(below, "loss", label)
+            values = most(below, "loss", label)
             out.append(between("whole", "ours", statement, values, 0.0, 0.0))
         above = [row for row in rows if row["offered"] > 1 and row["scheme"] != "paper-unbounded"]
         if above:

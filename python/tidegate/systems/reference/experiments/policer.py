@@ -7,7 +7,7 @@ from typing import Annotated
 import polars as pl
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Row, median
+from tidegate.claims import Claim, Row, median, spread
 from tidegate.experiments import AtLeast, Case, Plan, Run, experiment
 from tidegate.network import Network
 from tidegate.plots import of_first_seed
@@ -86,13 +86,14 @@ def policer(
             if not as_measured or (rtt, rate) not in LINUX_MBPS:
                 continue
             low, middle, high = LINUX_MBPS[rtt, rate]
-            goodput, timeouts = median(rows, case, "goodput_mbps"), median(rows, case, "timeouts")
             starved = middle < 0.2 * rate
+            goodput, timeouts = median(rows, case, "goodput_mbps"), median(rows, case, "timeouts")
             if starved:
                 statement = f"{rate} Mbit/s, {rtt} us: at most 20 % of the rate, and most of the time waiting for a timeout"
                 holds = goodput <= 0.2 * rate and timeouts * 0.2 > 0.8 * duration_s
             else:
                 statement = f"{rate} Mbit/s, {rtt} us: at least 70 % of the rate, no timeouts"
+                _, timeouts = spread(rows, case, "timeouts")
                 holds = goodput >= 0.7 * rate and timeouts == 0
             out.append(
                 Claim(

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Row, between, medians
+from tidegate.claims import Claim, Row, between, medians, most
 from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experiment
 from tidegate.network import Network
 from tidegate.plots import all_rows, colour, log_scale, whiskers
@@ -169,7 +169,11 @@ WHY_LAST = (
 
 def _by(rows: list[Row], contender: str, column: str) -> dict[str, float]:
     own = [row for row in rows if row["contender"] == contender]
-    return medians(own, column, lambda row: f"{row['senders']}:1")
+    return medians(own, column, _senders)
+
+
+def _senders(row: Row) -> str:
+    return f"{row['senders']}:1"
 
 
 def _claims(contenders: tuple[str, ...], rows: list[Row]) -> list[Claim]:
@@ -189,7 +193,7 @@ def _claims(contenders: tuple[str, ...], rows: list[Row]) -> list[Claim]:
             "timeouts",
             "ours",
             "With `stamp`, no flow has a timeout",
-            _by(rows, "stamp", "timeouts"),
+            most([row for row in rows if row["contender"] == "stamp"], "timeouts", _senders),
             high=0,
             why=WHY_START,
         ),
