@@ -1,8 +1,8 @@
 """Which congestion control a flow runs, seen passively by the monitor: a confusion matrix on runs that were not looked at before.
 
 Known runs (`runs=known`) are on a grid: 20 and 100 Mbit/s, 10, 40 and 100 ms, buffers of 0.5, 1, 2 and 4 BDP. Their figures are kept in
-`behaviour.json`; `--set runs=known` makes them anew and compares each with the others. Held-out runs (`runs=held-out`, the default) are
-between and beyond the grid. In both there is other traffic: UDP packets at random, 3 % of the link.
+`behaviour.json`; `--set runs=known` makes them anew and compares each with all of them, itself among them. Held-out runs
+(`runs=held-out`, the default) are between and beyond the grid. In both there is other traffic: UDP packets at random, 3 % of the link.
 """
 
 from __future__ import annotations
