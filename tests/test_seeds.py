@@ -92,7 +92,6 @@ SHORT: dict[str, dict[str, Any]] = {
     "aqm.burst": {"duration_s": 8},
     "combined.together": {"duration_s": 8},
     "meter.step": {"base_rtts_ms": (1.0,), "each_s": 6},
-    "meter.udp": {"patterns": ("constant",), "duration_s": 12},
     "pacing.attack": {"attacks": ("none", "update"), "duration_s": 4.0},
     "pacing.hosts": {"flows": (3, 1), "duration_s": 3.0},
     "pacing.join": {"schemes": ("fq",), "settings": ("wan",), "buffers": (32,), "period_s": 2.0},
