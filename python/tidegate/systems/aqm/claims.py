@@ -106,7 +106,7 @@ _LISTED = (
         "Fig. 4",
         "PI2: delays are controlled in all cases",
         "aqm.phases",
-        whole(controlled(way="pi2")),
+        whole(controlled("pi2")),
     ),
     PaperClaim(
         "f5-like",
@@ -183,7 +183,7 @@ _LISTED = (
         "Fig. 6",
         "delays are controlled in all cases",
         "aqm.symmetric",
-        whole(controlled(way=("pi2", "dualpi2"))),
+        whole(controlled("pi2", "dualpi2")),
     ),
     PaperClaim(
         "f6-more",

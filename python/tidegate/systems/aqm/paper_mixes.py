@@ -76,12 +76,15 @@ def fair_at_1_gbps(rows: list[Row]) -> Finding:
 
 
 def a_loss_costs_much(rows: list[Row]) -> Finding:
-    """s-drop: goodput around single losses."""
-    costs = values(rows, "loss_cost", capacity_mbps=1000, base_rtt_ms=(50.0, 100.0), control="cubic")
+    """s-drop: goodput around single losses, behind each AQM."""
+    far = {"capacity_mbps": 1000, "base_rtt_ms": (50.0, 100.0), "control": "cubic"}
+    costs = {way: values(rows, "loss_cost", way=way, **far) for way in ("pi2", "dualpi2")}
+    text = ", ".join(
+        f"{way} {show({at: 100 * cost for at, cost in own.items()}, '%')}" for way, own in costs.items()
+    )
     return Finding(
-        min(costs.values()) >= 0.2,
-        f"goodput of a CUBIC flow in the second after a single loss, less than in the one before: "
-        f"{show({at: 100 * cost for at, cost in costs.items()}, '%')}; the bound of 20 % is ours",
+        min(cost for own in costs.values() for cost in own.values()) >= 0.2,
+        f"goodput of a CUBIC flow in the second after a single loss, less than in the one before: {text}; the bound of 20 % is ours",
     )
 
 
@@ -97,14 +100,14 @@ def classic_delay_is_longer(rows: list[Row]) -> Finding:
 
 
 def prague_has_more(rows: list[Row]) -> Finding:
-    """f7-share: in how many cases Prague has more than its share."""
+    """f7-share: in how many cases Prague has more than its share, behind each AQM."""
     counts = {}
     for way in ("pi2", "dualpi2"):
         errors = values(rows, "error_mean", way=way, control="prague")
         counts[way] = sum(error > 0 for error in errors.values()) / len(errors)
     measured = ", ".join(f"{way} in {100 * share:.0f} % of the cases" for way, share in counts.items())
     return Finding(
-        sum(counts.values()) / 2 > 0.5 and counts["dualpi2"] > counts["pi2"],
+        min(counts.values()) > 0.5 and counts["dualpi2"] > counts["pi2"],
         f"Prague has more than its share: {measured}",
     )
 
