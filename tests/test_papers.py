@@ -424,11 +424,23 @@ def test_a_run_is_judged_by_the_claims_that_it_can_show(tmp_path: Path) -> None:
         PaperClaim("C3", "section 3", "nothing shows it", cannot="no"),
     ]
     (claim,) = of_run(claims, "a.b", [{"value": 1}], {"least": 2})
-    assert (claim.id, claim.of, claim.published, claim.measured) == ("c1", "paper", "section 1", "1")
+    assert (claim.id, claim.of, claim.published, claim.measured) == ("c1", "paper", "much (section 1)", "1")
     assert (claim.holds, claim.why) == (False, "it is little")
     (claim,) = of_run(claims, "a.b", [{"value": 3}], {"least": 2})
     assert (claim.holds, claim.why) == (True, None)
     assert of_run(claims, "a.b", [], {"least": 2}) == []
+
+
+def test_a_run_says_what_it_models_and_what_was_published() -> None:
+    def judge(rows: list[Row], parameters: dict[str, Any]) -> Finding:
+        return Finding(False, "-5 %", "these rows' cause")
+
+    box = PaperClaim("C1", "Fig. 1", "a tenth of the rate", "a.b", judge, why="any", black_box=True)
+    bound = PaperClaim("C2", "Fig. 2", "30 (within 5 %)", "a.b", judge, published="30")
+    first, second = of_run([box, bound], "a.b", [], {})
+    assert first.statement == "a model of a closed product is like it: a tenth of the rate"
+    assert (first.published, first.why) == ("a tenth of the rate (Fig. 1)", "these rows' cause")
+    assert (second.statement, second.published) == ("30 (within 5 %)", "30 (Fig. 2)")
 
 
 def test_a_model_of_a_black_box_is_like_it_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

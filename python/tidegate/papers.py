@@ -44,6 +44,8 @@ class Finding:
 
     found: bool
     measured: str
+    why: str | None = None
+    """The cause in these rows where it is not found, in place of what the claim says of any."""
 
 
 Judge = Callable[[list[Row], Parameters], Finding]
@@ -66,6 +68,8 @@ class PaperClaim:
     """The cause where it is not found."""
     black_box: bool = False
     """The paper measured a closed product, which a run only models."""
+    published: str | None = None
+    """What the paper says, where the statement is not that: a bound of ours is in it."""
 
     def __post_init__(self) -> None:
         judged = self.experiment is not None and self.judge is not None
@@ -76,7 +80,10 @@ class PaperClaim:
 def of_run(
     claims: Iterable[PaperClaim], experiment: str, rows: list[Row], parameters: Parameters
 ) -> list[Claim]:
-    """The claims that the rows of one run can judge, for the run itself."""
+    """The claims that the rows of one run can judge, for the run itself.
+
+    Of a closed product a run has a model, which is like it or not: the statement says so, and what holds is that it is like it.
+    """
     out = []
     for claim in claims:
         if claim.experiment != experiment or claim.judge is None:
@@ -89,11 +96,13 @@ def of_run(
             Claim(
                 claim.id.lower(),
                 "paper",
-                claim.statement,
-                claim.where,
+                f"a model of a closed product is like it: {claim.statement}"
+                if claim.black_box
+                else claim.statement,
+                f"{claim.published or claim.statement} ({claim.where})",
                 finding.measured,
                 finding.found,
-                why=claim.why,
+                why=finding.why or claim.why,
             )
         )
     return out
@@ -194,8 +203,8 @@ def _row(claim: PaperClaim, runs: dict[str, _Run]) -> dict[str, Any]:
                 finding = claim.judge(run.rows, run.parameters)
                 found, missed = (LIKE_IT, NOT_LIKE_IT) if claim.black_box else (FOUND, NOT_FOUND)
                 verdict, measured = found if finding.found else missed, finding.measured
-                if claim.why and not finding.found:
-                    measured += f": {claim.why}"
+                if (why := finding.why or claim.why) and not finding.found:
+                    measured += f": {why}"
             except Missing as missing:
                 measured = str(missing)
     return {
