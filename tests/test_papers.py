@@ -1,6 +1,7 @@
 """The claims of systems' papers, judged by runs."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -504,6 +505,14 @@ def test_a_few_bits_are_judged_by_mean_and_tail(means: Sequence[int], tails: Seq
     ]
     finding = judged("stamping", "C15", rows)
     assert (finding.found, finding.why) == (not why, why)
+
+
+def test_causes_with_numbers_say_which_run_they_are_of() -> None:
+    """A cause stands behind any run's values; what was measured once is said to be of that run."""
+    for name, (_, claims) in papers().items():
+        for claim in claims:
+            if re.search(r"\d %|\d points|\d\.\d", claim.why or ""):
+                assert re.search(r"in the recorded run|in a run of", claim.why or ""), (name, claim.id)
 
 
 def test_what_holds_by_construction_says_so() -> None:
