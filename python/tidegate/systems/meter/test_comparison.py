@@ -107,6 +107,15 @@ def test_the_claims_of_cheat(scheme: str, given: dict[str, float], held: bool) -
     assert holds(cheating.claims_of(rows)) == {f"{scheme}-bound": held}
 
 
+def test_of_a_scheduler_no_bound_was_published() -> None:
+    (drr,) = cheating.claims_of([{"scheme": "drr", "cell": "ce", "of_burst": 1.5}])
+    assert (drr.of, drr.published, drr.why) == ("ours", None, "not explained")
+    # What is known of BC-PQP's queues is a cause of this; of the fair meter's, nothing is.
+    for scheme, cause in (("bcpqp", True), ("fair", False), ("fairpolicer", False)):
+        (claim,) = cheating.claims_of([{"scheme": scheme, "cell": "ce", "of_burst": 1.5}])
+        assert (claim.why != "not explained") == cause
+
+
 @pytest.mark.slow
 def test_cheat_shows_whom_a_sender_of_marks_gets_past(tmp_path: Path) -> None:
     settings = {
@@ -166,6 +175,13 @@ def test_the_claims_of_burst(start_ms: float, ten_ms: float, broken: set[str]) -
     judged = holds(bursts.claims_of(rows))
     assert {id for id, held in judged.items() if not held} == broken
     assert len(judged) == 2
+
+
+def test_a_long_start_has_a_cause_of_its_own() -> None:
+    row: Row = {"scheme": "fair", "sender": "udp", "base_rtt_ms": 1.0, "target_mbps": 100.0}
+    start, later = bursts.claims_of([{**row, "start_burst_ms": 560.0, "burst_10_ms_ms": 400.0}])
+    assert "at 0.4 of the limit" in (start.why or "")
+    assert later.why == "not explained"
 
 
 def test_bursts_of_a_known_history() -> None:
@@ -288,7 +304,9 @@ def test_the_claims_of_mix(given: dict[str, float], broken: set[str]) -> None:
         "all_ms_p99": 900.0,
         "bulk_least_mbps": 30.0,
     }
-    judged = holds(web_mix.claims_of([{"scheme": "bcpqp", **row}, {"scheme": "fair", **row, **given}]))
+    claims = web_mix.claims_of([{"scheme": "bcpqp", **row}, {"scheme": "fair", **row, **given}])
+    assert {claim.why for claim in claims if not claim.holds} <= {"not explained"}
+    judged = holds(claims)
     assert {id for id, held in judged.items() if not held} == broken
     assert len(judged) == 4
 

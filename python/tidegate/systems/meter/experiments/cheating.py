@@ -114,14 +114,16 @@ def claims_of(rows: list[Row]) -> list[Claim]:
         own = [row for row in rows if row["scheme"] == name]
         if not own or way.of not in ("ours", "peer"):
             continue
-        published = None if way.of == "ours" else "enforces the rate, without a bound in bytes (abstracts)"
+        # Of a scheduler nothing of the kind was published.
+        of = way.of if way.data_plane is not None else "ours"
+        published = None if of == "ours" else "enforces the rate, without a bound in bytes (abstracts)"
         most: dict[str, float] = {}
         for row in own:
             most[row["cell"]] = max(most.get(row["cell"], 0.0), row["of_burst"])
         statement = f"{way.text}: over any window at most rate x T + burst, whoever sends (excess in bursts)"
-        out.append(
-            between(f"{name}-bound", way.of, statement, most, 0, 1.0, published=published, why=way.weakness)
-        )
+        # BC-PQP's alone is a weakness of the bound; the others' are of shares.
+        why = way.weakness if way.data_plane == "bcpqp" else "not explained"
+        out.append(between(f"{name}-bound", of, statement, most, 0, 1.0, published=published, why=why))
     return out
 
 
