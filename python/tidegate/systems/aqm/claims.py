@@ -30,6 +30,8 @@ WHY = {
     "f5-dev": "with one or two flows of each the delay is far below its target while CUBIC's windows grow; with many it is held",
     "f6-rtt": "behind DualPI2 the largest is 50-50 at 120 Mbit/s and 5 ms: 50 Prague flows of two packets each exceed the BDP and take nine "
     "tenths of the link; then 20 ms, where CUBIC should have 0.59 of Prague's rate. 1-1 at 1 Gbit/s is as the paper says",
+    "f6-ctl": "one case is beyond it: behind DualPI2 50-50 at 120 Mbit/s and 5 ms, where the minimum windows of the Prague flows take nine "
+    "tenths of the link, and packets in C wait for their turn",
     "f6-more": "the controller holds the mean of both queues: with 10-10 C has 0.93 to 1.00 of PI2's mean, but 1.01 to 1.15 of its p99; single "
     "flows leave C below its target; L is long where 50 flows of two packets exceed the BDP",
     "f7-cubic": "two cases are beyond it, behind DualPI2: 90-10 at 120 Mbit/s and 5 ms, where the minimum window of two packets exceeds a Prague "
