@@ -4,7 +4,7 @@ A system lists the claims of its paper in `systems/NAME/claims.py`: `PAPER`, a t
 where the paper has it, which experiment's rows show it, and how it is judged; one that no experiment can show says why.
 The verdicts are `found`, `not found` and `cannot tell`; of a closed product, which a run only models, they are `like it`
 and `not like it`. They are apart from the claims of a run (`tidegate.claims`): a run is judged by those, a paper by these,
-in the paper's own unit and over the paper's own time.
+in the paper's own unit and over the paper's own time; where a judge does not demand that time, its measured value names the run's.
 """
 
 from __future__ import annotations

@@ -222,9 +222,10 @@ CLAIMS = (
     PaperClaim(
         "C23",
         "IV-A",
-        "128 tokens a timer packet balance bursts and cost: more in one are added in bursts",
+        "128 tokens a timer packet are few enough: goodput is that of a continuous refill, and with many more it is not",
         "meter.refill",
         tokens_balance,
+        published="128 tokens a timer packet balance bursts and cost: more in one are added in bursts",
     ),
     PaperClaim(
         "C24a",

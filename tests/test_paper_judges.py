@@ -1,0 +1,179 @@
+"""What single judges say of rows: bounds with two sides, each part of a statement, causes and what holds by construction."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate import systems
+from tidegate.claims import Row
+from tidegate.papers import Finding, Missing, papers
+from tidegate.systems.meter.experiments.rates import _plain_claims
+from tidegate.systems.stamping.experiments.constants import LABELS, Setting
+from tidegate.systems.stamping.experiments.constants import _claims as claims_of_constants
+
+
+def judged(system: str, id: str, rows: list[Row], **parameters: Any) -> Finding:
+    """What the judge of one claim says of these rows."""
+    (claim,) = [claim for claim in papers()[system][1] if claim.id == id]
+    assert claim.judge is not None
+    return claim.judge(rows, parameters)
+
+
+@pytest.mark.parametrize(("alone", "found"), [(95.0, True), (80.0, False)])
+def test_a_udp_flow_alone_has_to_fill_the_link(alone: float, found: bool) -> None:
+    row: Row = {"scheme": "guarantee", "jain": 0.99, "alarms": None}
+    rows: list[Row] = [{**row, "phase": "0 TCP flows", "udp_mbps": alone, "tcp_mbps": 0.0}]
+    rows += [
+        {**row, "phase": phase, "udp_mbps": 30.0, "tcp_mbps": 66.0}
+        for phase in ("1 TCP flow", "2 TCP flows", "3 TCP flows")
+    ]
+    assert judged("separation", "C13", rows).found == found
+
+
+@pytest.mark.parametrize(("one", "found"), [(98.0, True), (22.0, False)])
+def test_bufferbloat_is_mitigated_beside_one_queue(one: float, found: bool) -> None:
+    """A round trip below the threshold is none the less not mitigated where one queue is as short."""
+    row: Row = {"control": "bbr", "rtt_1_before_ms_p50": 20.0, "limit_ms": 30.0}
+    rows: list[Row] = [
+        {**row, "scheme": "threshold", "rtt_1_after_ms_p95": 21.5},
+        {**row, "scheme": "one-queue", "rtt_1_after_ms_p95": one},
+    ]
+    assert judged("separation", "C17", rows).found == found
+
+
+def test_spare_bandwidth_is_judged_with_each_transport() -> None:
+    phases = ("1 alone", "2 joins", "2 degraded", "1 degraded", "3 joins", "3 degraded", "3 leaves")
+
+    def rows(control: str, part: float) -> list[Row]:
+        flows = {f"flow_{flow}_mbps": 100 * part for flow in (1, 2, 3)}
+        flows |= {f"fair_{flow}_mbps": 100.0 for flow in (1, 2, 3)}
+        return [{"scheme": "guarantee", "control": control, "phase": phase, **flows} for phase in phases]
+
+    with pytest.raises(Missing, match="CUBIC alone"):
+        judged("separation", "C16", rows("cubic", 1.0))
+    assert judged("separation", "C16", rows("cubic", 1.0) + rows("bbr", 0.95)).found
+    assert not judged("separation", "C16", rows("cubic", 1.0) + rows("bbr", 0.85)).found
+    measured = judged("separation", "C2", rows("cubic", 0.75), rate_mbps=100.0, degraded=[0.25]).measured
+    assert measured.startswith("75% of the link; by construction: flow 2 is degraded so far that 75%")
+
+
+def test_many_tokens_at_once_are_judged_by_the_most() -> None:
+    """A plain bucket is chaotic: one cell between that is off is no burst."""
+
+    def rows(errors: dict[int, float]) -> list[Row]:
+        place: Row = {"base_rtt_ms": 1.0, "target_mbps": 100, "timer_packets_per_s": 97656.0}
+        return [{**place, "tokens": number, "goodput_error": error} for number, error in errors.items()]
+
+    between = judged("meter", "C23", rows({0: -0.04, 128: -0.04, 8192: -0.11, 65536: -0.04}), duration_s=40)
+    assert not between.found
+    most = judged("meter", "C23", rows({0: -0.04, 128: -0.04, 8192: -0.04, 65536: -0.2}), duration_s=40)
+    assert (most.found, most.measured.endswith("runs of 40 s (the paper's means are of 180 s)")) == (
+        True,
+        True,
+    )
+
+
+def test_datagrams_of_a_short_run_say_how_short() -> None:
+    rows: list[Row] = [
+        {"scheme": "plain", "pattern": "constant", "offered": offered, "loss": 0.0}
+        | {"goodput_error": -0.019, "relative_error": 0.0}
+        for offered in (0.9, 1.1)
+    ]
+    finding = judged("meter", "C2", rows, duration_s=30)
+    assert finding.found
+    assert finding.measured.endswith("runs of 30 s (the paper's means are of 180 s)")
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.89, False), (0.9, True), (1.1, True), (1.11, False)])
+def test_a_fair_share_has_two_sides(share: float, found: bool) -> None:
+    rows = [{"signal": "max", "throughput_gbps": share, "of_fair": share}]
+    assert judged("stamping", "C2", rows).found == found
+
+
+@pytest.mark.parametrize(
+    ("means", "tails", "why"),
+    [
+        ((800, 600, 450, 440), (2000, 1500, 1100, 1080), ""),
+        # The mean rises beyond 4 bits.
+        ((800, 600, 450, 490), (2000, 1500, 1100, 1080), "from 4 to 32 bits the mean changes by +8.9%"),
+        # The tail still falls a lot.
+        ((800, 600, 450, 440), (2000, 1500, 1100, 700), "from 4 to 32 bits the p95 changes by -36.4%"),
+        ((800, 600, 450, 440), (1000, 1500, 1100, 1080), "the p95 does not fall with each step up to 4 bits"),
+    ],
+)
+def test_a_few_bits_are_judged_by_mean_and_tail(means: Sequence[int], tails: Sequence[int], why: str) -> None:
+    rows: list[Row] = [
+        {"bins": "equal", "buffer_packets": 200, "bits": bits, "rtt_us_mean": mean, "rtt_us_p95": tail}
+        for bits, mean, tail in zip((1, 2, 4, 32), means, tails, strict=True)
+    ]
+    finding = judged("stamping", "C15", rows)
+    assert (finding.found, finding.why) == (not why, why)
+
+
+def test_what_holds_by_construction_says_so() -> None:
+    row = {"bins": "equal", "buffer_packets": 200, "rtt_us_mean": 490.0, "throughput_gbps": 89.0}
+    rows: list[Row] = [
+        {**row, "bits": bits, "field_share": 0.003, "counter_bits": 19, "rtt_us_p95": 1.0} for bits in (8, 32)
+    ]
+    for claim, said in (("C17", "by construction"), ("C20", "arithmetic"), ("C22", "arithmetic")):
+        finding = judged("stamping", claim, rows)
+        assert (finding.found, said in finding.measured) == (True, True)
+
+
+def test_that_marked_packets_pass_is_by_construction() -> None:
+    row: Row = {"kind": "tcp", "base_rtt_ms": 1.0, "target_mbps": 100, "ce_marks": 100, "spared": 5}
+    row |= {"goodput_error": -0.04, "drops": 10}
+    finding = judged(
+        "meter", "C25", [{**row, "setting": f"second chance {on}"} for on in ("on", "off")], duration_s=180
+    )
+    assert (finding.found, "by construction" in finding.measured) == (True, True)
+
+
+def test_noise_that_does_not_grow_says_where() -> None:
+    rows: list[Row] = [
+        {"signal": "max", "hops": hops, "noise_us_sum": noise, "noise_us_max": 1.0}
+        for hops, noise in ((1, 0.0), (2, 13.0), (3, 12.0))
+    ]
+    finding = judged("stamping", "C8", rows)
+    assert (finding.found, finding.why) == (False, "it does not grow from 2 to 3 queues")
+    assert "that of the RTT is not computed" in finding.measured
+
+
+def test_what_is_said_at_every_setting_is_ours() -> None:
+    """The paper on stamping names no constants, and so not all of them."""
+    setting = {name: getattr(Setting(), name) for name in LABELS}
+    rows: list[Row] = [
+        {**setting, "signal": s, "throughput_gbps": 1.0, "of_fair": 1.0} for s in ("rtt", "max")
+    ]
+    claims = claims_of_constants(rows)
+    assert len(claims) == 3
+    assert {(claim.of, claim.published) for claim in claims} == {("ours", None)}
+
+
+def test_linux_figures_of_a_claim_are_those_of_the_page() -> None:
+    page = (Path(systems.__file__).parent / "meter" / "README.md").read_text()
+    (live,) = re.findall(r"\| 1 ms \| plain \| Linux \| (.*) \|\n", page)
+    busy = sorted(float(part.removesuffix(" %")) for part in live.split(" | "))
+    row: Row = {"target_mbps": 100, "relative_error": -0.1, "timeouts": None}
+    (little,) = _plain_claims([row], "plain", "plain-1ms", 1, 1500)
+    assert f"{busy[-1]:g} to {busy[0]:g} % on a busy machine" in little.statement
+    quiet = re.search(
+        r"On a quieter machine plain meters on Linux had (\S+), \S+\s+and (\S+) % at 1 ms", page
+    )
+    assert quiet is not None
+    assert f"{quiet[1]} to {quiet[2]} % on a quieter one" in little.statement
+
+
+@pytest.mark.parametrize(
+    ("error", "often", "holds"), [(-0.6, 4.0, True), (-0.6, 1.0, False), (-0.1, 4.0, False)]
+)
+def test_the_mechanism_of_a_plain_meter_is_stated_as_it_is_judged(
+    error: float, often: float, holds: bool
+) -> None:
+    row: Row = {"target_mbps": 100, "relative_error": error, "timeouts": 1, "timeouts_per_s": often}
+    (mechanism,) = _plain_claims([row], "plain", "plain-0.1ms", 0.1, 1500)
+    assert mechanism.holds == holds
+    assert "if and only if" in mechanism.statement
