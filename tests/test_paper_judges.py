@@ -142,6 +142,78 @@ def test_noise_that_does_not_grow_says_where() -> None:
     assert "that of the RTT is not computed" in finding.measured
 
 
+def join_rows(scheme: str, setting: str = "wan", **columns: Sequence[float | Sequence[float]]) -> list[Row]:
+    """A row for each period, with a column's values by period, or by period and flow."""
+    rows: list[Row] = []
+    for period in (1, 2, 3, 4):
+        row: Row = {"scheme": scheme, "setting": setting, "period": period, "buffer_packets": 32}
+        row["receive_buffer_kib"] = 140 if scheme == "tcp-window" else 32768
+        for name, values in columns.items():
+            value = values[period - 1]
+            if isinstance(value, Sequence):
+                row |= {f"flow{flow}_{name}": one for flow, one in enumerate(value, 1)}
+            else:
+                row[name] = value
+        rows.append(row)
+    return rows
+
+
+@pytest.mark.parametrize("times", [0.5, 0.8, 1.2, 1.5])
+def test_regular_tcp_varies_as_much_as_published(times: float) -> None:
+    """A TCP that varies less is not the paper's; of a paced flow less is better."""
+    cells = [[32.32], [22.63, 30.08], [9.349, 10.90, 19.69], [7.806, 5.260, 6.447, 17.27]]
+    rows = join_rows("tcp", cv_percent=[[times * one for one in cell] for cell in cells])
+    for period in (1, 2, 3, 4):
+        assert judged("pacing", f"T2.p{period}.tcp", rows).found == (0.75 <= times <= 1.25)
+    paced = join_rows("fq", cv_percent=[[times * 28.4], [times * 4.3, times * 14.1], [1.0] * 3, [1.0] * 4])
+    assert judged("pacing", "T2.p1.fq", paced).found == (times <= 1)
+
+
+@pytest.mark.parametrize(("jain", "found"), [(0.991, False), (0.993, True), (0.995, True), (0.999, False)])
+def test_regular_tcp_is_as_unfair_as_published(jain: float, found: bool) -> None:
+    assert judged("pacing", "F.p2.tcp", join_rows("tcp", jain=[1.0, jain, jain, jain])).found == found
+    assert judged("pacing", "F.p2.fq", join_rows("fq", jain=[1.0, 0.9997, 0.9997, 1.0])).found
+
+
+def test_a_receive_buffer_is_said_to_be_fitted() -> None:
+    finding = judged("pacing", "X0", join_rows("tcp-window", goodput_mbps=[33.6, 66.8, 95.0, 95.0]))
+    assert (finding.found, "fitted" in finding.measured) == (True, True)
+
+
+@pytest.mark.parametrize(("lan", "wan", "found"), [(0.99, 0.9, True), (0.9, 0.9, False), (0.9, 0.99, False)])
+def test_a_longer_round_trip_makes_the_difference_larger(lan: float, wan: float, found: bool) -> None:
+    rows = []
+    for setting, part in (("lan", lan), ("wan", wan)):
+        rows += join_rows("fq", setting, goodput_mbps=[95.0] * 4, jain=[1.0] * 4)
+        rows += join_rows("tcp", setting, goodput_mbps=[95.0 * part] * 4, jain=[part] * 4)
+    assert judged("pacing", "F6.def", rows).found == found
+
+
+def test_htb_is_judged_where_it_was_run() -> None:
+    rows = join_rows(
+        "tcp", goodput_mbps=[33.0, 67.0, 88.0, 91.0], cv_percent=[[32.0], [22.0, 30.0], [9.0] * 3, [9.0] * 4]
+    )
+    rows += join_rows("fq", goodput_mbps=[66.0, 89.0, 93.0, 94.0])
+    with pytest.raises(Missing, match="the run has no htb in period 2"):
+        judged("pacing", "X2", rows)
+    for last, sum_2, found in ((1.1, 93.0, True), (2.1, 80.0, False)):
+        cells = [[8.0], [3.7, 3.0 if found else 31.0], [2.0] * 3, [1.0, 1.0, 1.0, last]]
+        both = rows + join_rows("htb", goodput_mbps=[81.0, sum_2, 94.0, 95.0], cv_percent=cells)
+        assert [judged("pacing", claim, both).found for claim in ("X2", "X4", "X5")] == [found] * 3
+
+
+@pytest.mark.parametrize(("share", "found"), [(1.005, True), (0.985, False)])
+def test_plain_routers_are_judged_by_shares(share: float, found: bool) -> None:
+    rows: list[Row] = [
+        {"routers": 0, "of_fair": 0.5},
+        {"routers": 1, "of_fair": 1.0},
+        {"routers": 2, "of_fair": share},
+    ]
+    assert judged("pacing", "A6", rows).found == found
+    with pytest.raises(Missing, match="no plain routers"):
+        judged("pacing", "A6", rows[:1])
+
+
 def test_what_is_said_at_every_setting_is_ours() -> None:
     """The paper on stamping names no constants, and so not all of them."""
     setting = {name: getattr(Setting(), name) for name in LABELS}

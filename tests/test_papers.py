@@ -71,6 +71,10 @@ def test_the_lists_are_whole() -> None:
     assert len(known["meter"][1]) == 31
     assert len(known["aqm"][1]) == 35
     assert len(known["stamping"][1]) == 25
+    pacing = {claim.id for claim in known["pacing"][1]}
+    assert pacing >= {"A6", "A7", "B1", "F6.def", "X2", "X4", "X5"}
+    # Of one flow F is 1, whatever it does.
+    assert not any(id.startswith("F.p1") for id in pacing)
 
 
 def test_found_at_one_of_the_round_trips_is_found(tmp_path: Path) -> None:
