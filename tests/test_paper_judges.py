@@ -56,8 +56,8 @@ def test_spare_bandwidth_is_judged_with_each_transport() -> None:
         judged("separation", "C16", rows("cubic", 1.0))
     assert judged("separation", "C16", rows("cubic", 1.0) + rows("bbr", 0.95)).found
     assert not judged("separation", "C16", rows("cubic", 1.0) + rows("bbr", 0.85)).found
-    measured = judged("separation", "C2", rows("cubic", 0.75), rate_mbps=100.0, degraded=[0.25]).measured
-    assert measured.startswith("75% of the link; by construction: flow 2 is degraded so far that 75%")
+    measured = judged("separation", "C2", rows("cubic", 0.75), rate_mbps=100.0).measured
+    assert measured.startswith("75% of the link; by construction: flow 2 is degraded so far that 100%")
 
 
 def test_many_tokens_at_once_are_judged_by_the_most() -> None:

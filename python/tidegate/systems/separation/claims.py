@@ -54,11 +54,13 @@ def _shares(*phases: tuple[str, tuple[int, ...]]) -> Judge:
 
 
 def _three_quarters(rows: list[Row], parameters: Parameters) -> Finding:
-    part = _phase(rows, "2 degraded", "flow_1_mbps") / float(parameters.get("rate_mbps", 1000.0))
-    rest = 1 - parameters.get("degraded", (0.2,))[0]
+    part, left = (
+        _phase(rows, "2 degraded", column) / float(parameters.get("rate_mbps", 1000.0))
+        for column in ("flow_1_mbps", "fair_1_mbps")
+    )
     return Finding(
         0.70 <= part <= 0.80,
-        f"{part:.0%} of the link; by construction: flow 2 is degraded so far that {rest:.0%} of the link are left, a choice of ours",
+        f"{part:.0%} of the link; by construction: flow 2 is degraded so far that {left:.0%} are left, a choice of ours",
     )
 
 

@@ -85,7 +85,7 @@ def udp_near(
         def label(row: Row) -> str:
             return f"{row['scheme']}, {row['pattern']}, {row['target_mbps']} Mbit/s, {row['offered']:g} x"
 
-        out = of_run(CLAIMS, "meter.udp_near", rows, {})
+        out = of_run(CLAIMS, "meter.udp_near", rows, {"duration_s": duration_s})
         below = [row for row in rows if row["offered"] <= 1 and row["pattern"] == "constant"]
         if below:
             statement = "a constant rate up to the target passes whole"
