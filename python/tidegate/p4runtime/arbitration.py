@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,15 +38,22 @@ class Stream:
         peer: str = "",
         client: str = "",
         size: int = Limits().bytes_per_stream,
+        cancel: Callable[[], object] = lambda: None,
     ) -> None:
-        """`limit` and `size`: messages that wait for the controller, and their bytes; more of those that may be lost are dropped and counted."""
+        """`limit` and `size`: messages that wait for the controller, and their bytes; more of those that may be lost are dropped and counted.
+
+        `cancel` ends the call, whatever has been sent.
+        """
         self.limit = limit
         self.size = size
         self.peer = peer
         """The connection that it is on."""
         self.client = client
         """Who it is of, as limits see it."""
+        self.cancel = cancel
         self.since = time.monotonic()
+        self.closed: float | None = None
+        """Since when nothing more is to be sent."""
         self.role: str | None = None
         """`None` until it has taken part in an election."""
         self.election: Election | None = None
@@ -55,13 +62,12 @@ class Stream:
         self._waiting: deque[tuple[Any, int]] = deque()
         self._bytes = 0
         self._changed = threading.Condition()
-        self._open = True
 
     def send(self, message: Any, what: str | None = None) -> bool:
         """Have a message sent. One that has a name may be dropped if the controller does not keep up."""
         size = message.ByteSize()
         with self._changed:
-            if not self._open:
+            if self.closed is not None:
                 return False
             waiting, total = len(self._waiting), self._bytes + size
             if what is not None and (waiting >= self.limit or total > self.size):
@@ -69,7 +75,7 @@ class Stream:
                 return False
             if waiting >= 2 * self.limit or total > 2 * self.size:
                 self.error = P4Error(Code.RESOURCE_EXHAUSTED, "the controller does not read what it is sent")
-                self._open = False
+                self._close()
             else:
                 self._waiting.append((message, size))
                 self._bytes = total
@@ -85,13 +91,17 @@ class Stream:
     def close(self) -> None:
         """End the stream when what waits has been sent."""
         with self._changed:
-            self._open = False
+            self._close()
             self._changed.notify()
+
+    def _close(self) -> None:
+        if self.closed is None:
+            self.closed = time.monotonic()
 
     def __iter__(self) -> Iterator[Any]:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or not self._open)
+                self._changed.wait_for(lambda: self._waiting or self.closed is not None)
                 if not self._waiting or self.error is not None:
                     return
                 message, size = self._waiting.popleft()
@@ -198,11 +208,14 @@ class Arbitration:
         self._roles = {"": Role("")}
         self._note_primaries()
 
-    def end_silent(self) -> None:
-        """End streams that have not taken part in an election in time."""
-        allowed = self._limits.request_s
+    def end_late(self) -> None:
+        """End streams that have not taken part in an election in time, or whose controller does not read how they end."""
+        allowed, now = self._limits.request_s, time.monotonic()
         for stream in self.streams:
-            if stream.role is None and time.monotonic() - stream.since >= allowed:
+            if stream.closed is not None:
+                if now - stream.closed >= self._limits.stalled_s:
+                    stream.cancel()
+            elif stream.role is None and now - stream.since >= allowed:
                 why = f"a stream begins with an arbitration update; none came within {allowed} s"
                 stream.fail(P4Error(Code.FAILED_PRECONDITION, why))
 

@@ -18,6 +18,8 @@ from tidegate.p4runtime.limits import Limits
 ADDRESS = "127.0.0.1:9559"
 HANDSHAKE_MS = 5000
 """For TLS and the first frames of HTTP/2, after which a connection is closed."""
+PING_MS = 500
+"""A client may ask so often whether the server is there, also where nothing is sent; gRPC's own limit is 5 minutes."""
 MOST_METADATA = 8 << 10
 """Bytes of a call's header fields."""
 LARGEST_FILE = 1 << 20
@@ -42,6 +44,9 @@ def options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.keepalive_time_ms", 1000 * limits.keepalive_s),
         ("grpc.keepalive_timeout_ms", 500 * limits.keepalive_s),
         ("grpc.keepalive_permit_without_calls", 1),
+        # Who asks more often is cut off at the third time.
+        ("grpc.http2.min_ping_interval_without_data_ms", PING_MS),
+        ("grpc.http2.max_ping_strikes", 2),
     ]
 
 

@@ -151,7 +151,7 @@ class Server:
 
     def _arbitrate_late(self) -> None:
         with self._busy:
-            self._arbitration.end_silent()
+            self._arbitration.end_late()
 
     def _replaced(self, program: Program) -> None:
         self._messages.forget()
@@ -347,6 +347,7 @@ class Server:
             context.peer(),
             client_of(context),
             self._limits.bytes_per_stream,
+            context.cancel,
         )
         try:
             with self._busy:
@@ -392,6 +393,9 @@ class Server:
             # It takes time, in which others are served.
             rules = Rules.of(request.arbitration.role.config)
         with self._busy:
+            if stream not in self._arbitration.streams or stream.error is not None:
+                # It has ended meanwhile.
+                return
             if kind == "arbitration":
                 changed = self._arbitration.update(stream, request.arbitration, rules)
                 if changed and self._config.committed:
