@@ -84,6 +84,7 @@ control Work(inout headers_t h, inout metadata_t m, inout standard_metadata_t s)
         implementation = choices;
     }
     table indirect { key = { h.probe.a: exact @name("a"); } actions = { forward; mark; } implementation = hops; }
+    table keyless { actions = { learn; NoAction; } default_action = NoAction(); }
     table vrfs { key = { m.vrf: exact @name("vrf"); } actions = { in_vrf; NoAction; } }
 
     apply {
@@ -105,6 +106,7 @@ control Work(inout headers_t h, inout metadata_t m, inout standard_metadata_t s)
         cells.write((bit<32>)s.ingress_port, h.ethernet.from);
         exact_table.apply();
         learning.apply();
+        keyless.apply();
         if (h.probe.isValid()) {
             lpm_table.apply();
             ternary_table.apply();

@@ -108,6 +108,8 @@ def test_values_need_not_be_canonical_and_are_read_canonical(bench: Bench) -> No
             {"priority": 1},
             "INVALID_ARGUMENT",
         ),
+        ("exact_table", [exact(b"\x01")], ("drop",), {"is_const": True}, "INVALID_ARGUMENT"),
+        ("keyless", [], ("learn",), {}, "INVALID_ARGUMENT"),
         ("vrfs", [exact(b"green")], ("NoAction",), {}, "INVALID_ARGUMENT"),
         ("vrfs", [exact(b"1024")], ("NoAction",), {}, "OUT_OF_RANGE"),
         ("const_table", [{}], ("NoAction",), {"priority": 1}, "PERMISSION_DENIED"),
@@ -120,6 +122,26 @@ def test_wrong_entries_are_refused_and_change_nothing(
     entry = bench.entry(table, *found, action=bench.action(*action), **more)
     assert refused(bench, "INSERT", entry) == wanted
     assert bench.primary.read(bench.entry(table)) == before
+
+
+def test_an_entry_is_deleted_by_its_key_whatever_else_is_given(bench: Bench) -> None:
+    key, entry = [exact(b"\x01")], bench.entry("exact_table", exact(b"\x01"), action=bench.action("drop"))
+    ignored: list[dict[str, Any]] = [
+        {"meter_counter_data": {}},
+        {"time_since_last_hit": {}},
+        {"idle_timeout_ns": -1},
+    ]
+    for more in ignored:
+        bench.primary.write(("INSERT", entry))
+        bench.primary.write(("DELETE", bench.entry("exact_table", *key, **more)))
+    other = bench.entry("lpm_table", action=bench.action("NoAction"))
+    bench.primary.write(("INSERT", other))
+    bench.primary.write(("DELETE", bench.entry("lpm_table", time_since_last_hit={})))
+    for kind in ("INSERT", "MODIFY", "DELETE"):
+        const = bench.entry("exact_table", *key, action=bench.action("drop"), is_const=True)
+        assert refused(bench, kind, const) == "INVALID_ARGUMENT"
+    default = bench.entry("exact_table", action=bench.action("drop"), is_default_action=True, is_const=True)
+    assert refused(bench, "MODIFY", default) == "INVALID_ARGUMENT"
 
 
 def test_larger_priorities_win_and_so_does_the_program_s_own_entry_by_its_priority(bench: Bench) -> None:
@@ -231,6 +253,11 @@ def test_direct_counters_and_meters(bench: Bench) -> None:
     with pytest.raises(Refused) as caught:
         bench.primary.read(wrong)
     assert code(caught.value) == "NOT_FOUND"
+    default = p4.TableEntry(table_id=bench.ids("exact_table"), is_default_action=True)
+    for what in ("direct_counter_entry", "direct_meter_entry"):
+        with pytest.raises(Refused) as caught:
+            bench.primary.read(p4.Entity(**{what: {"table_entry": default}}))
+        assert code(caught.value) == "UNIMPLEMENTED"
     none = p4.Entity(direct_counter_entry={"table_entry": bench.entry("lpm_table").table_entry, "data": {}})
     assert refused(bench, "MODIFY", none) == "INVALID_ARGUMENT"
     assert len(bench.primary.read(p4.Entity(direct_counter_entry={}))) == 1

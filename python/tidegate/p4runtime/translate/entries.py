@@ -155,19 +155,24 @@ class Entries(Translation):
 
     def write(self, kind: int, entry: Any) -> Op:
         """What an update of an entry means for the engine."""
+        if entry.is_const:
+            raise invalid("only the program makes entries const; leave is_const out")
         if entry.is_default_action:
             return self._write_default(kind, entry)
         table, found, priority = self._key(entry)
+        if kind == DELETE and not table.const:
+            # Nothing but the key counts.
+            return op.TableDelete(table.name, (found, priority))
         if entry.HasField("time_since_last_hit") and not table.timeouts:
             raise invalid(f"table {table.name} has no idle timeouts")
         if entry.HasField("meter_counter_data"):
             raise colours()
         if table.const:
             return self._write_const(kind, table, entry, found, priority)
-        if kind == DELETE:
-            return op.TableDelete(table.name, (found, priority))
         extras = self._extras(kind, table, entry)
         if kind == INSERT:
+            if not table.fields:
+                raise invalid(f"table {table.name} has no key: it has its default entry alone")
             if not entry.HasField("action"):
                 raise invalid("a new entry needs an action")
             return op.TableAdd(table.name, found, self._target(table, entry.action), priority, *extras)
@@ -347,6 +352,8 @@ class Entries(Translation):
     def read_direct(self, what: str, entry: Any) -> Iterator[Part]:
         """Direct counters or meters of the entries that a request asks for."""
         asked = entry.table_entry
+        if asked.is_default_action:
+            raise misses()
         if what == "meter" and entry.HasField("counter_data"):
             raise colours()
         tables = (
