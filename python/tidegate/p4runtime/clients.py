@@ -52,7 +52,7 @@ class Call:
         self.client = client
         self.peer: str = context.peer()
         self.role = role
-        """The role that this connection's stream is primary of, if it is of any."""
+        """The role that this connection's stream is primary of, if it is of any and the call is one of those that it has room for."""
         self.slot = slot
         """To be held while the call is worked on, not while its client takes its time."""
         self.began = time.monotonic()
@@ -157,19 +157,19 @@ class Clients:
                 self._first_ended.wait_for(free, GIVE_WAY_S)
 
     def _enter(self, context: grpc.ServicerContext) -> Call:
-        limits = self._limits
+        limits, client = self._limits, client_of(context)
         role = self._primaries().get(context.peer())
-        call = Call(context, client_of(context), role, self._slots[2 if role is None else 1 if role else 0])
         with self._changed:
-            counted, name = self._counter(call)
-            most = limits.calls_per_client if role is None else limits.calls_per_primary
-            if counted[name] >= most:
-                del call
-                raise P4Error(
-                    Code.RESOURCE_EXHAUSTED, f"this client has {most} calls already; wait for one to end"
-                )
+            if role is not None and self._by_primary[context.peer()] >= limits.calls_per_primary:
+                # Beyond its room it is a client like others.
+                role = None
+            if role is None and self._by_client[client] >= limits.calls_per_client:
+                why = f"this client has {limits.calls_per_client} calls already; wait for one to end"
+                raise P4Error(Code.RESOURCE_EXHAUSTED, why)
             if role is None and sum(self._by_client.values()) >= limits.calls:
                 raise P4Error(Code.RESOURCE_EXHAUSTED, f"there are {limits.calls} calls already; try again")
+            call = Call(context, client, role, self._slots[2 if role is None else 1 if role else 0])
+            counted, name = self._counter(call)
             counted[name] += 1
             self._calls.add(call)
             if role == "":

@@ -328,18 +328,24 @@ def test_one_client_does_not_have_all_calls(everything: programs.Program) -> Non
 
 
 def test_calls_of_a_primary_s_connection_are_counted_too(everything: programs.Program) -> None:
-    """Those of its connection beyond its room are refused: it has no more than that."""
-    with served(everything, calls_per_primary=2, request_s=60) as made:
-        stop = threading.Event()
+    """Those beyond its room are as any client's, of which there can be so many; and its room is left when these are taken."""
+    with served(everything, calls_per_primary=2, calls_per_client=3, request_s=60) as made:
+        stop, over = threading.Event(), channel(made.server.address)
 
         def silent() -> Iterator[bytes]:
             stop.wait(PATIENCE_S)
             yield from ()
 
-        calls = [call(made.primary._channel, "Read")(silent()) for _ in range(3)]
+        others = [call(over, "Read")(silent()) for _ in range(2)]
+        until(lambda: made.server._clients.count == 2)
+        calls = [call(made.primary._channel, "Read")(silent()) for _ in range(4)]
         until(lambda: ended(calls) == 1)
+        assert made.server._clients.count == 5
+        others += [call(over, "Read")(silent()) for _ in range(3)]
+        until(lambda: ended(others) == 3)
         stop.set()
-        until(lambda: ended(calls) == 3)
+        until(lambda: ended(calls) == 4)
+        over.close()
         made.is_well()
 
 
