@@ -158,7 +158,8 @@ def abort_batch(context: grpc.ServicerContext, what: str, errors: Sequence[P4Err
         detail = p4.Error(canonical_code=Code.OK)
         if error is not None:
             detail = error.detail(words)
-        status.details.add().Pack(detail)
+        # Without a domain, which would be most of it.
+        status.details.add().Pack(detail, type_url_prefix="")
     context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
     context.abort(grpc.StatusCode.UNKNOWN, status.message)
     raise AssertionError("gRPC ends the call")
