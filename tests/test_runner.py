@@ -254,6 +254,22 @@ def test_messages_are_taken_once_and_reach_all() -> None:
     assert box.take_digests() == [("d", [])]
 
 
+def test_a_control_plane_that_fails_keeps_no_messages_from_others(capfd: pytest.CaptureFixture[str]) -> None:
+    switch, box = Switch(), Mailbox()
+    distributor = Distributor(switch)
+
+    class Broken:
+        def deliver(self, messages: Messages) -> None:
+            raise KeyError(0)
+
+    distributor.listen(Broken())
+    distributor.listen(box)
+    switch.digests = [("d", [])]
+    distributor.poll()
+    assert box.take_digests() == [("d", [])]
+    assert "KeyError: 0" in capfd.readouterr().err
+
+
 def test_a_full_mailbox_drops_and_counts() -> None:
     box = Mailbox()
     box.deliver(Messages([("d", [])] * (MOST_WAITING - 1)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from tidegate.control.runner import DigestFields, Packet
+from tidegate.logs import logger
+
+log = logger("tidegate.switch")
 
 MOST_WAITING = 65_536
 """Messages that wait for controllers which take long; more are dropped, and counted."""
@@ -174,7 +178,11 @@ class Distributor:
                     packets.append(packet)
                 messages = Messages(digests, packets, self._switch.take_idle())
                 for listener in self._listeners:
-                    listener.deliver(messages)
+                    try:
+                        listener.deliver(messages)
+                    except Exception:
+                        # It is no reason to keep messages from the others, or to end a switch.
+                        log.error("messages for a control plane were lost:\n%s", traceback.format_exc())
                 waiting = len(packets) == MOST_PACKETS or self._digests
             if not waiting:
                 return
