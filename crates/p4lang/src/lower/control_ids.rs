@@ -56,9 +56,21 @@ impl Lowerer<'_> {
 
     fn ids(&self, found: &mut Vec<Diagnostic>) {
         let mut seen: HashMap<u32, Span> = HashMap::new();
-        let actions = self.program.actions.iter().map(|a| (Kind::Action, "action", &a.info));
-        let others = self.objects();
-        for (kind, what, info) in actions.chain(others) {
+        let program = &self.program;
+        let mut all = self.objects();
+        all.extend(program.actions.iter().map(|a| (Kind::Action, "action", &a.info)));
+        all.extend(program.profiles.iter().map(|p| (Kind::ActionProfile, "action profile", &p.info)));
+        all.extend(program.value_sets.iter().map(|v| (Kind::ValueSet, "value set", &v.info)));
+        all.extend(
+            program.controller_headers.iter().map(|h| (Kind::ControllerHeader, "controller header", &h.info)),
+        );
+        for table in &program.tables {
+            let counter =
+                table.direct_counter.iter().map(|c| (Kind::DirectCounter, "direct counter", &c.info));
+            let meter = table.direct_meter.iter().map(|m| (Kind::DirectMeter, "direct meter", &m.info));
+            all.extend(counter.chain(meter));
+        }
+        for (kind, what, info) in all {
             let Some(wanted) = info.id else { continue };
             let prefix = kind as u32;
             let help = format!("leave the high byte 0, or make it 0x{prefix:02x}");
@@ -85,7 +97,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Ids of keys and parameters.
+    /// Ids of keys, parameters and fields.
     fn part_ids(&self, found: &mut Vec<Diagnostic>) {
         let mut one = |span: Span, what: &str, ids: &mut dyn Iterator<Item = Option<u32>>| {
             let mut seen = HashSet::new();
@@ -104,6 +116,12 @@ impl Lowerer<'_> {
         }
         for action in &self.program.actions {
             one(action.info.span, "parameter", &mut action.params.iter().map(|p| p.id));
+        }
+        for set in &self.program.value_sets {
+            one(set.info.span, "field", &mut set.described.iter().map(|f| f.id));
+        }
+        for header in &self.program.controller_headers {
+            one(header.info.span, "field", &mut header.fields.iter().map(|f| f.id));
         }
     }
 }

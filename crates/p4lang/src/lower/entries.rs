@@ -83,6 +83,16 @@ impl Lowerer<'_> {
                     "give it one with `priority = n :`",
                 );
             };
+            // Where others may come to them, the control plane names entries by their priorities.
+            let named = prioritised && table.largest_priority_wins && !table.const_entries;
+            if named && !(1..=i32::MAX as u32).contains(&number) {
+                return self.fail_help(
+                    "bad-size",
+                    entry.span,
+                    format!("the control plane has no priority {number}"),
+                    "give the entry one from 1 to 2147483647",
+                );
+            }
             let action = self.action_data(table, &entry.action)?;
             out.entries.push(ir::Entry {
                 matches,
