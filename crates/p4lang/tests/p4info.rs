@@ -184,6 +184,80 @@ fn names<'a>(text: &'a str, kind: &str) -> Vec<&'a str> {
 }
 
 #[test]
+fn digests_have_headers_as_such() {
+    let text = shown(
+        "enum bit<8> Kind { a = 1 } struct pair_t { bit<4> p; bit<4> q; }
+         header k_t { Kind kind; int<8> s; pair_t pair; varbit<32> rest; }
+         struct told_t { bit<8> x; h_t h; k_t k; }",
+        "",
+        "k_t k; k.setInvalid(); digest<told_t>(1, { m.x, hdr.h, k }); digest<h_t>(1, hdr.y);",
+    );
+    for expected in [
+        r#"alias: "told_t" } type_spec { struct { name: "told_t" } }"#,
+        r#"alias: "h_t" } type_spec { header { name: "h_t" } }"#,
+        r#"members { name: "h" type_spec { header { name: "h_t" } } }"#,
+        r#"headers { key: "h_t" value { members { name: "a" type_spec { bit { bitwidth: 8 } } } members { name: "b""#,
+        r#"headers { key: "k_t" value { members { name: "kind" type_spec { bit { bitwidth: 8 } } }"#,
+        r#"members { name: "s" type_spec { int { bitwidth: 8 } } } members { name: "pair.p" type_spec { bit { bitwidth: 4 }"#,
+        r#"members { name: "rest" type_spec { varbit { max_bitwidth: 32 } } }"#,
+    ] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+    assert_eq!(text.matches("headers {").count(), 2, "{text}");
+}
+
+#[test]
+fn value_sets_have_the_new_types_of_their_fields() {
+    let compiled = compile_str(
+        "sets.p4",
+        r#"
+        #include <v1model.p4>
+        @p4runtime_translation("example/vrf", string) type bit<8> vrf_t;
+        type bit<8> port_t;
+        header h_t { vrf_t vrf; port_t port; bit<8> x; }
+        struct H { h_t h; }
+        struct M {}
+        struct key_t { port_t port; bit<8> x; }
+        parser P(packet_in p, out H hdr, inout M m, inout standard_metadata_t s) {
+            value_set<vrf_t>(4) vrfs;
+            value_set<key_t>(4) keys;
+            state start { p.extract(hdr.h); transition select(hdr.h.vrf) { vrfs: next; default: accept; } }
+            state next { transition select(hdr.h.port, hdr.h.x) { keys: accept; default: accept; } }
+        }
+        control C(inout H hdr, inout M m) { apply {} }
+        control I(inout H hdr, inout M m, inout standard_metadata_t s) { apply {} }
+        control D(packet_out p, in H hdr) { apply { p.emit(hdr); } }
+        V1Switch(P(), C(), I(), I(), C(), D()) main;
+        "#,
+        None,
+        &Options::default(),
+    );
+    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    let text = p4info(&program).split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        r#"match { id: 1 match_type: EXACT type_name { name: "vrf_t" } }"#,
+        r#"match { id: 1 name: "port" bitwidth: 8 match_type: EXACT type_name { name: "port_t" } }"#,
+        r#"match { id: 2 name: "x" bitwidth: 8 match_type: EXACT }"#,
+        r#"new_types { key: "vrf_t""#,
+    ] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+}
+
+#[test]
+fn a_hidden_action_of_a_table_that_is_shown_is_shown() {
+    let text = shown(
+        "",
+        "@hidden action secret() {} @hidden action deep() {}
+         table t { key = { m.x : exact; } actions = { secret; NoAction; } default_action = secret(); }
+         @hidden table u { key = { m.x : exact; } actions = { deep; NoAction; } }",
+        "t.apply(); u.apply();",
+    );
+    assert_eq!(names(&text, "actions"), ["I.secret", "NoAction"], "{text}");
+    assert!(!text.contains("id: 0 "), "{text}");
+}
+
+#[test]
 fn actions_that_are_called_are_listed_without_parameters() {
     let text = shown(
         "action top(in bit<8> x) {} action below(inout bit<8> x) { x = 1; } action unused() {}",

@@ -119,6 +119,78 @@ def test_a_digest_of_one_number_is_that_number(program: programs.Program) -> Non
     assert data_fields(schema, number, data)[1] == [("f0", 3)]
 
 
+HEADERS = """
+#include <v1model.p4>
+header h_t { bit<8> a; int<8> s; }
+struct inner_t { h_t one; bit<8> x; }
+struct told_t { inner_t inner; h_t two; }
+struct H { h_t h; h_t none; }
+struct M { }
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) { state start { p.extract(h.h); transition accept; } }
+control C(inout H h, inout M m) { apply {} }
+control I(inout H h, inout M m, inout standard_metadata_t s) {
+    apply { digest<told_t>(1, { { h.h, 7 }, h.none }); digest<h_t>(1, h.h); s.egress_spec = 2; }
+}
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply {} }
+control D(packet_out p, in H h) { apply { p.emit(h.h); } }
+V1Switch(P(), C(), I(), E(), C(), D()) main;
+"""
+
+
+def test_digests_have_headers_as_such() -> None:
+    """With whether they are valid; one that is not has no fields."""
+    program = programs.Program.from_text(HEADERS)
+    with Bench(program) as bench:
+        for name in ("told_t", "h_t"):
+            entry = p4.DigestEntry(digest_id=bench.ids(name), config={"max_list_size": 1})
+            bench.primary.write(("INSERT", p4.Entity(digest_entry=entry)))
+        bench.pipeline.process(1, 1, b"\x05\xfd")
+        bench.server.poll()
+        (told,), (alone,) = (bench.primary.next("digest").data for _ in range(2))
+        header = p4.P4Header(is_valid=True, bitstrings=[b"\x05", b"\xfd"])
+        assert alone.header == header
+        inner, two = told.struct.members
+        assert (inner.struct.members[0].header, inner.struct.members[1].bitstring) == (header, b"\x07")
+        assert two.header == p4.P4Header()
+        schema = Schema(parse_p4info(program.p4info))
+        assert data_fields(schema, bench.ids("told_t"), told)[1] == [
+            *(("inner.one.$valid$", 1), ("inner.one.a", 5), ("inner.one.s", 0xFD), ("inner.x", 7)),
+            *(("two.$valid$", 0), ("two.a", 0), ("two.s", 0)),
+        ]
+
+
+def test_entries_that_lead_to_hidden_actions_are_read() -> None:
+    table = """@hidden action secret() {}
+    table t { key = { h.h.a: exact @name("a"); } actions = { secret; NoAction; } default_action = secret(); }
+    apply { t.apply(); """
+    with Bench(programs.Program.from_text(HEADERS.replace("apply { digest", f"{table} digest"))) as bench:
+        entry = bench.entry("t", {"exact": {"value": b"\x05"}}, action=bench.action("secret"))
+        bench.primary.write(("INSERT", entry))
+        assert bench.primary.read(bench.entry("t")) == [entry]
+        (default,) = bench.primary.read(bench.entry("t", is_default_action=True))
+        assert default.table_entry.action.action.action_id == bench.ids("secret")
+
+
+def test_value_sets_of_new_types_have_names() -> None:
+    text = HEADERS.replace(
+        "header h_t {",
+        '@p4runtime_translation("tidegate/vrf", string) type bit<8> vrf_t; header h_t { vrf_t v;',
+    )
+    text = text.replace(
+        "{ state start { p.extract(h.h); transition accept; }",
+        """{
+        value_set<vrf_t>(4) vrfs;
+        state start { p.extract(h.h); transition select(h.h.v) { vrfs: accept; default: accept; } }""",
+    )
+    with Bench(programs.Program.from_text(text)) as bench:
+        entry = p4.ValueSetEntry(value_set_id=bench.ids("vrfs"))
+        entry.members.add().match.add(field_id=1, exact={"value": b"blue"})
+        bench.primary.write(("MODIFY", p4.Entity(value_set_entry=entry)))
+        assert bench.pipeline.value_set_read("vrfs") == [[b"\x02"]]
+        asked = p4.ValueSetEntry(value_set_id=entry.value_set_id)
+        assert bench.primary.read(p4.Entity(value_set_entry=asked)) == [p4.Entity(value_set_entry=entry)]
+
+
 def test_actions_that_no_table_has_make_no_difference(program: programs.Program) -> None:
     ours = parse_p4info(program.p4info)
     assert [action.preamble.name for action in ours.actions] == ["I.called"]

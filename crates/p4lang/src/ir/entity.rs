@@ -306,6 +306,8 @@ pub struct ValueSet {
     pub fields: Vec<(String, u32, MatchKind)>,
     /// What the program says of each field of a struct; nothing for other types, whose fields have no names.
     pub described: Vec<FieldInfo>,
+    /// Of each field, the name of its type if that is a new type.
+    pub type_names: Vec<Option<String>>,
 }
 
 /// What the control plane sees of a struct's field beside its name and type.
@@ -360,6 +362,11 @@ pub enum P4Type {
         name: String,
         fields: Vec<(String, DataType)>,
     },
+    /// Its fields are bits, those of structs in it among them.
+    Header {
+        name: String,
+        fields: Vec<(String, DataType)>,
+    },
     /// Without a representation: the control plane uses the members' names.
     Enum {
         name: String,
@@ -385,6 +392,7 @@ pub enum DataType {
     Enum(String),
     SerializableEnum(String),
     Struct(String),
+    Header(String),
 }
 
 /// `@p4runtime_translation(uri, bits or string)`.

@@ -73,7 +73,7 @@ impl Lowerer<'_> {
     }
 
     /// A header's validity; a union is valid if a member is.
-    fn validity(&self, value: &Value) -> crate::ir::Expr {
+    pub(super) fn validity(&self, value: &Value) -> crate::ir::Expr {
         match value {
             Value::Store(Store::Header { valid, .. }) => build::read(valid.clone(), 1),
             Value::Header(_) => build::bit(true),

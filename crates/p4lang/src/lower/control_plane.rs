@@ -101,10 +101,36 @@ impl Lowerer<'_> {
                 }
                 ir::DataType::Struct(name)
             }
+            Type::Header(id, _) => {
+                let name = self.def(*id).name.to_string();
+                let known = |t: &ir::P4Type| matches!(t, ir::P4Type::Header { name: n, .. } if *n == name);
+                if !self.program.p4_types.iter().any(known) {
+                    let mut fields = Vec::new();
+                    self.header_members(ty, "", &mut fields);
+                    self.program.p4_types.push(ir::P4Type::Header { name: name.clone(), fields });
+                }
+                ir::DataType::Header(name)
+            }
             other => ir::DataType::Bits {
                 width: self.scalar_width(other).unwrap_or(0),
                 signed: self.is_signed(other),
             },
+        }
+    }
+
+    /// Fields of a header; a struct's are named after it.
+    fn header_members(&self, ty: &Type, prefix: &str, out: &mut Vec<(String, ir::DataType)>) {
+        for (field, ty) in self.fields(ty) {
+            let name = format!("{prefix}{}", field.name);
+            match &ty {
+                Type::Struct(..) => self.header_members(&ty, &format!("{name}."), out),
+                Type::Varbit(width) => out.push((name, ir::DataType::Varbit(*width))),
+                other => {
+                    let signed = self.is_signed(other);
+                    let width = self.scalar_width(other).unwrap_or(0);
+                    out.push((name, ir::DataType::Bits { width, signed }));
+                }
+            }
         }
     }
 

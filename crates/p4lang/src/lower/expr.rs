@@ -531,7 +531,7 @@ fn project(value: Value, index: usize) -> Value {
 }
 
 /// Fields or elements of a value.
-fn parts(value: Value) -> Vec<Value> {
+pub(super) fn parts(value: Value) -> Vec<Value> {
     match value {
         Value::Struct(items) | Value::Header(items) => items,
         Value::Store(

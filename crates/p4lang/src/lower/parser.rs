@@ -279,6 +279,7 @@ impl Lowerer<'_> {
         let ty = self.ty(ty);
         let mut fields = Vec::new();
         let mut described = Vec::new();
+        let mut type_names = Vec::new();
         match &ty {
             Type::Struct(..) => {
                 for (field, ty) in self.fields(&ty) {
@@ -302,21 +303,26 @@ impl Lowerer<'_> {
                         );
                     };
                     fields.push((field.name.to_string(), width, kind.unwrap_or(MatchKind::Exact)));
+                    type_names.push(self.control_type(&ty));
                 }
             }
             Type::Tuple(types) => {
                 for (index, ty) in types.iter().enumerate() {
                     fields.push((format!("f{index}"), self.scalar_width(ty).unwrap_or(1), MatchKind::Exact));
+                    type_names.push(self.control_type(ty));
                 }
             }
             other => match self.scalar_width(other) {
-                Some(width) => fields.push(("f".to_owned(), width, MatchKind::Exact)),
+                Some(width) => {
+                    fields.push(("f".to_owned(), width, MatchKind::Exact));
+                    type_names.push(self.control_type(other));
+                }
                 None => {
                     return self.fail("unsupported", def.span, "a value set of this type is not supported");
                 }
             },
         }
-        self.program.value_sets.push(ir::ValueSet { info, size, fields, described });
+        self.program.value_sets.push(ir::ValueSet { info, size, fields, described, type_names });
         Ok(ir::ValueSetId(self.program.value_sets.len() as u32 - 1))
     }
 

@@ -3,7 +3,7 @@
 pub mod ids;
 mod text;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use num_bigint::BigUint;
 
@@ -68,17 +68,21 @@ fn shown_tables(program: &Program) -> impl Iterator<Item = &Table> {
 }
 
 /// Each action once, with its parameters: those of tables that are applied, then those that are only called directly,
-/// which have none.
+/// which have none. One that is `@hidden` is there if a table that is shown lists it: its entries may lead to it.
 fn shown_actions(program: &Program) -> impl Iterator<Item = (&Info, &[ActionParam])> {
-    let tables = program.tables.iter().filter(|t| t.applied);
-    let listed: BTreeSet<_> = tables.flat_map(|t| &t.actions).map(|a| a.action.index()).collect();
-    let of_tables = listed.into_iter().map(|index| {
+    let mut listed: BTreeMap<usize, bool> = BTreeMap::new();
+    for table in program.tables.iter().filter(|t| t.applied) {
+        for action in &table.actions {
+            *listed.entry(action.action.index()).or_default() |= !table.info.hidden;
+        }
+    }
+    let of_tables = listed.into_iter().filter_map(|(index, named)| {
         let action = &program.actions[index];
-        (&action.info, action.params.as_slice())
+        (named || !action.info.hidden).then_some((&action.info, action.params.as_slice()))
     });
-    let called = program.direct_actions.iter().map(|info| (info, &[][..]));
+    let called = program.direct_actions.iter().filter(|info| !info.hidden).map(|info| (info, &[][..]));
     let mut seen = HashSet::new();
-    of_tables.chain(called).filter(move |(info, _)| !info.hidden && seen.insert(info.name.as_str()))
+    of_tables.chain(called).filter(move |(info, _)| seen.insert(info.name.as_str()))
 }
 
 fn match_type(kind: MatchKind) -> &'static str {
@@ -167,19 +171,20 @@ fn type_name(out: &mut Text, field: &str, name: Option<&String>) {
     }
 }
 
-fn bits(out: &mut Text, width: u32, signed: bool) {
-    out.message("bitstring", |out| {
-        out.message(if signed { "int" } else { "bit" }, |out| out.field("bitwidth", width))
-    });
+fn bitstring(out: &mut Text, ty: &DataType) {
+    match ty {
+        DataType::Bits { width, signed } => {
+            out.message(if *signed { "int" } else { "bit" }, |out| out.field("bitwidth", width));
+        }
+        DataType::Varbit(width) => out.message("varbit", |out| out.field("max_bitwidth", width)),
+        _ => {}
+    }
 }
 
 fn data_type(out: &mut Text, ty: &DataType) {
     let named = |out: &mut Text, field: &str, name: &str| out.message(field, |out| out.string("name", name));
     match ty {
-        DataType::Bits { width, signed } => bits(out, *width, *signed),
-        DataType::Varbit(width) => {
-            out.message("bitstring", |out| out.message("varbit", |out| out.field("max_bitwidth", width)))
-        }
+        DataType::Bits { .. } | DataType::Varbit(_) => out.message("bitstring", |out| bitstring(out, ty)),
         DataType::Bool => out.message("bool", |_| {}),
         DataType::Error => out.message("error", |_| {}),
         DataType::Tuple(members) => out.message("tuple", |out| {
@@ -191,6 +196,7 @@ fn data_type(out: &mut Text, ty: &DataType) {
         DataType::Enum(name) => named(out, "enum", name),
         DataType::SerializableEnum(name) => named(out, "serializable_enum", name),
         DataType::Struct(name) => named(out, "struct", name),
+        DataType::Header(name) => named(out, "header", name),
     }
 }
 
@@ -486,8 +492,11 @@ impl Writer<'_> {
                         if let Some(described) = described {
                             annotations(out, &described.annotations);
                         }
-                        out.field("bitwidth", width);
+                        let named = set.type_names.get(index).and_then(|name| name.as_ref());
+                        let width = control_width(program, named.map(String::as_str), *width);
+                        out.number("bitwidth", u64::from(width));
                         out.field("match_type", match_type(*kind));
+                        type_name(out, "type_name", named);
                     });
                 }
                 out.number("size", set.size);
@@ -527,6 +536,20 @@ impl Writer<'_> {
                             out.message("members", |out| {
                                 out.string("name", field);
                                 out.message("type_spec", |out| data_type(out, ty));
+                            });
+                        }
+                    });
+                });
+            }
+            for ty in &program.p4_types {
+                let P4Type::Header { name, fields } = ty else { continue };
+                out.message("headers", |out| {
+                    out.string("key", name);
+                    out.message("value", |out| {
+                        for (field, ty) in fields {
+                            out.message("members", |out| {
+                                out.string("name", field);
+                                out.message("type_spec", |out| bitstring(out, ty));
                             });
                         }
                     });

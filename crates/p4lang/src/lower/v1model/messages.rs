@@ -2,7 +2,8 @@
 
 use crate::hir::{Call, Type};
 use crate::ir::{self, ExternCall, Stmt};
-use crate::lower::expr::Value;
+use crate::lower::expr::{Value, parts};
+use crate::lower::store::Store;
 use crate::lower::{Lowered, Lowerer};
 
 impl Lowerer<'_> {
@@ -62,8 +63,21 @@ impl Lowerer<'_> {
 
     pub(super) fn digest(&mut self, call: &Call) -> Lowered<Value> {
         let receiver = self.arg_scalar(call, 0)?;
-        let fields = self.arg_list(call, 1)?;
-        let ty = call.args.get(1).and_then(|a| a.as_ref()).map(|a| self.ty(&a.ty)).unwrap_or(Type::Unknown);
+        let Some(given) = call.args.get(1).and_then(|a| a.as_ref()) else {
+            return self.fail("bad-call", call.span, "an argument is missing");
+        };
+        let ty = self.ty(&given.ty);
+        if self.has_stack_or_union(&ty) {
+            return self.fail_help(
+                "unsupported",
+                call.span,
+                "a digest with a header stack or union is not supported",
+                "give it the headers or fields that are wanted",
+            );
+        }
+        let value = self.value(given)?;
+        let mut fields = Vec::new();
+        self.digest_values(value, &mut fields);
         let type_name = self.type_def(&ty).map(|id| self.def(id).name.to_string());
         let mut names = Vec::new();
         self.digest_names(&ty, "", &mut names);
@@ -88,16 +102,41 @@ impl Lowerer<'_> {
         Ok(Value::Unit)
     }
 
+    fn has_stack_or_union(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Stack(..) | Type::Union(..) => true,
+            Type::Tuple(types) => types.iter().any(|ty| self.has_stack_or_union(ty)),
+            Type::Struct(..) => self.fields(ty).iter().any(|(_, ty)| self.has_stack_or_union(ty)),
+            _ => false,
+        }
+    }
+
+    /// The numbers of a digest; before those of a header whether it is valid.
+    fn digest_values(&self, value: Value, out: &mut Vec<ir::Expr>) {
+        match value {
+            Value::Store(Store::Header { .. }) | Value::Header(_) => {
+                out.push(self.validity(&value));
+                self.flatten(value, out);
+            }
+            Value::Store(Store::Struct(_)) | Value::Struct(_) => {
+                for part in parts(value) {
+                    self.digest_values(part, out);
+                }
+            }
+            other => self.flatten(other, out),
+        }
+    }
+
     fn digest_names(&self, ty: &Type, prefix: &str, out: &mut Vec<(String, u32)>) {
+        let inside =
+            |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
         match ty {
             Type::Struct(..) | Type::Header(..) => {
+                if matches!(ty, Type::Header(..)) {
+                    out.push((inside("$valid$"), 1));
+                }
                 for (field, ty) in self.fields(ty) {
-                    let name = if prefix.is_empty() {
-                        field.name.to_string()
-                    } else {
-                        format!("{prefix}.{}", field.name)
-                    };
-                    self.digest_names(&ty, &name, out);
+                    self.digest_names(&ty, &inside(&field.name), out);
                 }
             }
             Type::Varbit(width) => out.push((prefix.to_owned(), *width)),
