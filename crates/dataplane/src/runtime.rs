@@ -194,11 +194,12 @@ impl Pipeline {
     }
 
     /// Runs another program from now on: that of `next`, with its state, or with this one's if the control plane sees the same
-    /// objects in both. Packets that are between ingress and egress are of no use any more. Counts of packets go on.
+    /// objects in both. Packets that are between ingress and egress are of no use any more. Counts of packets go on. A state that is
+    /// not kept begins at `now`, in picoseconds.
     ///
     /// # Errors
     /// The state was to be kept, and is of another shape. Nothing is changed then.
-    pub fn replace(&mut self, mut next: Pipeline, keep_state: bool) -> control::Result<()> {
+    pub fn replace(&mut self, mut next: Pipeline, keep_state: bool, now: u64) -> control::Result<()> {
         if keep_state {
             if !same_objects(&self.program, &next.program) {
                 let why = "the state cannot be kept: the programs have different objects";
@@ -206,6 +207,8 @@ impl Pipeline {
             }
             std::mem::swap(&mut next.state, &mut self.state);
             std::mem::swap(&mut next.replication, &mut self.replication);
+        } else {
+            next.state.tables.iter_mut().for_each(|table| table.begin(now));
         }
         (next.drops, next.made, next.clock) = (std::mem::take(&mut self.drops), self.made, self.clock);
         *self = next;

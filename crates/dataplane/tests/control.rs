@@ -87,6 +87,24 @@ fn an_entry_is_idle_when_nothing_has_hit_it_for_its_timeout_and_again_after_anot
 }
 
 #[test]
+fn the_state_of_another_program_begins_when_that_is_run() {
+    let mut p = Pipeline::interpreted(program(""), 0).unwrap();
+    let mut next = Pipeline::interpreted(program(""), 0).unwrap();
+    let (first, second) = (add(&mut next, 1, 100, 0), add(&mut next, 2, 0, 0));
+    p.replace(next, false, 1_000).unwrap();
+    let table = p.table_id("ages").unwrap();
+    for handle in [first, second] {
+        assert_eq!(p.state.tables[table.index()].entry(handle).unwrap().last_hit, 1_000);
+    }
+    assert!(idle(&mut p, 1_099).is_empty());
+    assert_eq!(idle(&mut p, 1_100), [first]);
+    // A state that is kept goes on.
+    let next = Pipeline::interpreted(program(""), 0).unwrap();
+    p.replace(next, true, 1_150).unwrap();
+    assert_eq!(idle(&mut p, 1_200), [first]);
+}
+
+#[test]
 fn a_timeout_that_is_changed_or_whose_entry_is_gone_is_not_told_of() {
     let mut p = Pipeline::interpreted(program(""), 0).unwrap();
     let table = p.table_id("ages").unwrap();
@@ -160,14 +178,14 @@ fn another_program_keeps_the_state_only_if_it_has_the_same_objects() {
     let dropped: u64 = p.drops().values().sum();
     assert_eq!(dropped, 1);
     let same = Pipeline::interpreted(program("if (h.h.b == 9) { s.egress_spec = 4; }"), 0).unwrap();
-    p.replace(same, true).unwrap();
+    p.replace(same, true, 0).unwrap();
     assert_eq!(send(&mut p, 0, &[1, 9]), [4], "the new program");
     assert_eq!(send(&mut p, 0, &[1, 0]), [1], "the old entry");
     assert_eq!(p.register_read(0, 0).unwrap(), BigUint::from(1u8));
     let fewer = Pipeline::interpreted(without_register(), 0).unwrap();
-    assert_eq!(kind(p.replace(fewer, true)), Kind::Invalid);
+    assert_eq!(kind(p.replace(fewer, true, 0)), Kind::Invalid);
     assert_eq!(send(&mut p, 0, &[1, 9]), [4], "nothing has changed");
-    p.replace(Pipeline::interpreted(without_register(), 0).unwrap(), false).unwrap();
+    p.replace(Pipeline::interpreted(without_register(), 0).unwrap(), false, 0).unwrap();
     assert_eq!(send(&mut p, 0, &[1, 9]), [0], "no entry is left");
     assert_eq!(p.drops().values().sum::<u64>(), dropped, "counts go on");
 }

@@ -232,10 +232,10 @@ impl Target {
         let next = py.detach(|| next.take());
         self.with(py, |held| match held {
             Held::Switch(network, node) => {
-                let done = network.control(node, |switch, _| switch.replace_program(next, keep_state));
+                let done = network.control(node, |switch, now| switch.replace_program(now, next, keep_state));
                 done.map_err(refused).map(|done| done.map_err(refused))?
             }
-            Held::Alone(alone) => alone.pipeline.replace(next, keep_state).map_err(refused),
+            Held::Alone(alone) => alone.pipeline.replace(next, keep_state, alone.now).map_err(refused),
         })
     }
 

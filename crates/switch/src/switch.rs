@@ -134,19 +134,23 @@ impl Switch {
         &mut self.pipeline
     }
 
-    /// Runs another program from now on; see [`Pipeline::replace`]. Packets that wait in queues were made for the old one: they
-    /// are dropped, and counted.
+    /// Runs another program from now on; see [`Pipeline::replace`]. Packets that wait in queues and for the controller were made by
+    /// the old one, and may have another header: they are dropped, and counted.
     ///
     /// # Errors
     /// As [`Pipeline::replace`].
-    pub fn replace_program(&mut self, next: Pipeline, keep_state: bool) -> Result<()> {
+    pub fn replace_program(&mut self, now: Time, next: Pipeline, keep_state: bool) -> Result<()> {
         let digests_lost = self.pipeline.state.digests_lost;
-        self.pipeline.replace(next, keep_state)?;
+        self.pipeline.replace(next, keep_state, now.as_ps())?;
         self.pipeline.state.digests_lost = digests_lost;
         for port in self.ports.iter_mut().flatten() {
             self.replaced += port.clear();
         }
         self.ready.clear();
+        let waiting = self.packet_ins.len() as u64;
+        self.packet_ins.clear();
+        self.counts.packet_ins -= waiting;
+        self.replaced += waiting;
         Ok(())
     }
 

@@ -554,13 +554,29 @@ fn what_waits_when_another_program_comes_is_dropped_and_counted() {
     assert!(switch.transmit(Time::from_us(30), 1).is_some());
     let program = switch.pipeline().program().clone();
     let next = dataplane::pipeline::Pipeline::interpreted(program, 0).unwrap();
-    switch.replace_program(next, true).unwrap();
+    switch.replace_program(Time::from_us(30), next, true).unwrap();
     let counts = switch.statistics();
     assert_eq!((counts.received, counts.transmitted, counts.held), (3, 1, 0));
     assert_eq!(counts.dropped, [("program replaced", 2)]);
     assert!(switch.transmit(Time::from_us(40), 1).is_none());
     switch.receive(Time::from_us(50), 0, &[1, 0, 0, 0], 996);
     assert!(switch.transmit(Time::from_us(60), 1).is_some());
+}
+
+#[test]
+fn what_waits_for_the_controller_when_another_program_comes_is_dropped_and_counted() {
+    let mut switch = switch(&[&[packets(10)], &[packets(10)]]);
+    for us in [0, 10] {
+        switch.receive(Time::from_us(us), 0, &[100, 0, 0, 0], 20);
+    }
+    assert!(switch.take_packet_in().is_some());
+    let program = switch.pipeline().program().clone();
+    let next = dataplane::pipeline::Pipeline::interpreted(program, 0).unwrap();
+    switch.replace_program(Time::from_us(30), next, true).unwrap();
+    assert!(switch.take_packet_in().is_none());
+    let counts = switch.statistics();
+    assert_eq!((counts.received, counts.packet_ins), (2, 1));
+    assert_eq!(counts.dropped, [("program replaced", 1)]);
 }
 
 /// Packets that egress drops after much work are not all tried at once, and none is forgotten.

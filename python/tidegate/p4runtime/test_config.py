@@ -12,7 +12,17 @@ from tidegate import TidegateError
 from tidegate import p4 as programs
 from tidegate.control import operations as op
 from tidegate.p4runtime import Server, Tls
-from tidegate.p4runtime.conftest import LOOPBACK, TEXT, Bench, Ids, Simulated, exact, frame
+from tidegate.p4runtime.conftest import (
+    LOOPBACK,
+    TEXT,
+    Bench,
+    Ids,
+    Simulated,
+    exact,
+    frame,
+    lldp,
+    wait_for,
+)
 from tidegate.p4runtime.connection import ClientTls, Connection, Refused
 from tidegate.p4runtime.messages import p4, parse_p4info
 
@@ -88,6 +98,51 @@ def test_save_then_commit(bench: Bench) -> None:
     assert bench.pipeline.process(1, 1, frame()) == [(2, frame())]
     assert bench.primary.read(cell) == [cell], "what was written comes with it"
     assert refused(bench, "COMMIT") == "NOT_FOUND"
+
+
+def test_idle_timeouts_begin_when_a_saved_program_is_run(bench: Bench) -> None:
+    """However long the switch has been up: what is saved is on a pipeline whose clock stands."""
+    bench.pipeline.advance(10**15)
+    bench.primary.set_config("VERIFY_AND_SAVE", config(TEXT))
+    minute = {"idle_timeout_ns": 60 * 10**9}
+    entry = bench.entry("exact_table", exact(b"\x01"), action=bench.action("drop"), **minute)
+    bench.primary.write(("INSERT", entry))
+    bench.primary.set_config("COMMIT")
+    told: list[Any] = []
+    bench.server._tell = lambda *given: told.append(given)  # type: ignore[method-assign]
+    bench.server.poll()
+    asked = bench.entry("exact_table", time_since_last_hit={})
+    (read,) = bench.primary.read(asked)
+    assert (read.table_entry.time_since_last_hit.elapsed_ns, told) == (0, [])
+    bench.pipeline.advance(10**15 + 60 * 10**12)
+    bench.server.poll()
+    assert [what for what, *_ in told] == ["idle_timeouts"]
+
+
+def test_packets_of_the_old_program_are_not_sent(everything: programs.Program) -> None:
+    """They have its header, not that of the new one."""
+    with (
+        Simulated(everything) as simulated,
+        Server(simulated.api, everything, address=LOOPBACK, lock=simulated.lock) as server,
+        Connection(server.address) as primary,
+    ):
+        primary.next("arbitration")
+
+        def counted(what: str) -> int:
+            with simulated.lock:
+                return int(simulated.surface.act(op.StatisticsRead())[what])
+
+        with simulated.lock:
+            simulated.surface.act(op.GeneratorSet(1, (3, lldp(9), 50_000_000_000)))
+        wait_for(lambda: counted("packet_ins") > 0)
+        with simulated.lock:
+            simulated.surface.act(op.GeneratorStop(1))
+        waiting, dropped = counted("packet_ins"), counted("dropped")
+        primary.set_config("VERIFY_AND_COMMIT", config(SMALL))
+        assert (counted("packet_ins"), counted("dropped")) == (0, dropped + waiting)
+        server.poll()
+        primary.arbitrate(1)
+        assert primary.heard.get(timeout=20).WhichOneof("update") == "arbitration"
 
 
 def test_reconcile_keeps_what_is_there(bench: Bench) -> None:

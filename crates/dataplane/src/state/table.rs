@@ -208,6 +208,18 @@ impl TableState {
         }
     }
 
+    /// Has the age of all entries, and their idle timeouts, begin at `now`.
+    pub fn begin(&mut self, now: u64) {
+        self.aging = Aging::default();
+        for handle in 0..self.entries.len() as u32 {
+            if let Some(entry) = self.entry_mut(handle) {
+                entry.last_hit = now;
+                let timeout = entry.idle_timeout;
+                self.set_idle_timeout(handle, timeout, now);
+            }
+        }
+    }
+
     /// Has an entry looked at when it is due.
     fn wait(&mut self, due: u64, handle: u32) {
         self.aging.push(due, handle);
