@@ -565,7 +565,7 @@ fn what_waits_when_another_program_comes_is_dropped_and_counted() {
 
 #[test]
 fn what_waits_for_the_controller_when_another_program_comes_is_dropped_and_counted() {
-    let mut switch = switch(&[&[packets(10)], &[packets(10)]]);
+    let mut switch = switch_of_one(Scheduler::StrictPriority);
     for us in [0, 10] {
         switch.receive(Time::from_us(us), 0, &[100, 0, 0, 0], 20);
     }
