@@ -37,7 +37,7 @@ def client_of(context: grpc.ServicerContext) -> str:
 MOST_LARGE = 2
 """Large answers at a time, beside one of a primary of the default role."""
 GIVE_WAY_S = 0.05
-"""So long others stop, each time they could go on, while a primary of the default role is served."""
+"""While a primary of the default role is served, one of the others goes on each time that this has passed."""
 SERVED_S = 1.0
 """A call of such a primary that has lasted longer waits for its client, not for others."""
 
@@ -87,6 +87,7 @@ class Clients:
         # When the calls of primaries of the default role began.
         self._first: dict[Call, float] = {}
         self._first_ended = threading.Condition(self._changed)
+        self._one_goes_on = threading.Lock()
         self._stopping = threading.Event()
         self._watch = threading.Thread(target=self._look, name="p4runtime-watch", daemon=True)
         self._each: Callable[[], None] = lambda: None
@@ -145,15 +146,16 @@ class Clients:
     def give_way(self, call: Call) -> None:
         """Wait, but not for long, while a primary of the default role is served: what it waits for needs the processor.
 
-        To be called without locks, where the call could as well go on later.
+        However many others there are, one of them goes on each time. To be called without locks, where the call could as well go
+        on later.
         """
 
         def free() -> bool:
             since = time.monotonic() - SERVED_S
             return all(began < since for began in self._first.values())
 
-        if call.role != "":
-            with self._first_ended:
+        if call.role != "" and self._first:
+            with self._one_goes_on, self._first_ended:
                 self._first_ended.wait_for(free, GIVE_WAY_S)
 
     def _enter(self, context: grpc.ServicerContext) -> Call:

@@ -270,11 +270,16 @@ class Running:
         Raises `Large` if there are more entities than `most`, and `Nobody` when `alive` says that nobody waits.
         """
         found = Snapshot([None] * len(entities))
+        # What is asked for several times is read once.
+        known: dict[bytes, list[tuple[Part, bool]]] = {}
         self._reading.alive = alive
         try:
             for index, entity in enumerate(entities):
+                asked = entity.SerializeToString(deterministic=True)
+                parts: list[tuple[Part, bool]] = []
                 try:
-                    for part, check in self._read(entity, allowed):
+                    for part, check in known.get(asked) or self._read(entity, allowed):
+                        parts.append((part, check))
                         found.count += part.count
                         found.size += part.size
                         if most is not None and found.count > most:
@@ -284,6 +289,7 @@ class Running:
                             why = why.format(self._limits.entities, MOST_SNAPSHOT >> 20)
                             raise Stopped(Code.RESOURCE_EXHAUSTED, why)
                         found.parts.append((part, allowed if check else None))
+                    known[asked] = parts
                 except Stopped:
                     raise
                 except P4Error as error:
