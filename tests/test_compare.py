@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -64,6 +65,16 @@ def test_few_seeds_without_a_difference_rarely_have_a_star(seeds: int) -> None:
         low, high = interval(list(rng.normal(0, 1, seeds)), number) or (0, 0)
         stars += not low <= 0 <= high
     assert stars <= 0.06 * 600
+
+
+def test_infinite_values_have_no_difference() -> None:
+    first, second = side("a"), side("b", 1.0)
+    for row in (*first.rows[:6], *second.rows[:6]):
+        row["rate_mbps"] = math.inf
+    second.rows[6]["rate_mbps"] = math.inf
+    (row,) = compare([first, second])["rows"]
+    assert (row["case"], row["sides"][0]["seeds"], row["sides"][1]["seeds"]) == ("b", 6, 5)
+    assert (row["sides"][1]["difference"], row["sides"][1]["most"]) == (pytest.approx(1), pytest.approx(51.1))
 
 
 def test_five_seeds_have_no_interval() -> None:

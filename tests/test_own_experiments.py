@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from conftest import Run
 from tidegate import TidegateError, experiments
 from tidegate.experiments import digests, files, user_code
+from tidegate.experiments.folder import JOURNAL, Work, read_record
 from tidegate.report import page
 from tidegate.templates import new_experiment, new_system
 
@@ -205,6 +207,54 @@ def test_a_run_goes_on_with_the_same_files_only(here: Path) -> None:
     (here / "run" / "run.json").write_text(json.dumps(record))
     (here / "run" / "tables" / "other-1").rename(here / "run" / "tables" / "one-1")
     assert len(run("a/my.py", resume=True)["rows"]) == 2
+
+
+def no_json(constant: str) -> None:
+    raise AssertionError(f"JSON has no {constant}")
+
+
+def test_what_is_not_finite_is_null_in_json_and_itself_for_claims(here: Path, tidegate: Run) -> None:
+    """`None` of a row stays `None`; of a run that goes on, claims see what they would have seen."""
+
+    def stop(status: experiments.Status) -> None:
+        if status.finished:
+            raise KeyboardInterrupt
+
+    odd = "{'never': float('nan'), 'none': None, 'each': [1.0, -float('inf')], "
+    judged = "def judge(rows):\n    assert all(row['never'] != row['never'] and row['each'][1] < 0 for row in rows)\n    return []\n"
+    written(
+        here, PLAN.replace("return {", f"return {odd}") + judged + ENDS.replace("lambda rows: []", "judge")
+    )
+    with pytest.raises(KeyboardInterrupt):
+        experiments.run("my.py:mine", {}, seeds=[1, 2], out=here / "run", watch=stop)
+    ran = tidegate("run", "my.py:mine", "--repeat", 2, "--out", "run", "--resume", "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out, parse_constant=no_json)
+    kept = json.loads((here / "run" / "run.json").read_text(), parse_constant=no_json)
+    for row in told["rows"] + kept["rows"]:
+        assert (row["never"], row["none"], row["each"]) == (None, None, [1.0, None])
+    for row in read_record(here / "run")["rows"]:
+        assert (row["none"], row["each"]) == (None, [1.0, -math.inf])
+        assert math.isnan(row["never"])
+    for wrong in ([[0, "none", "9"]], [[0, "goodput", "nan"]], [[9, "none", "nan"]], [[]], [3], {"a": 1}):
+        (here / "run" / "run.json").write_text(json.dumps({**kept, "not_finite": wrong}))
+        with pytest.raises(
+            TidegateError, match=r"run\.json: not_finite has .*, which is no number of the rows"
+        ):
+            read_record(here / "run")
+
+
+def test_a_killed_run_s_journal_has_what_is_not_finite(tmp_path: Path) -> None:
+    work = Work(tmp_path / "run")
+    work.begin({"experiment": "mine", "parameters": {}})
+    rows = [{"case": "a", "seed": 1, "never": math.nan, "none": None}]
+    work.add(experiments.Run("a", 1, rows, {}))
+    journal = work.folder.parent / JOURNAL
+    assert json.loads(journal.read_text(), parse_constant=no_json)["rows"][0]["never"] is None
+    (row,) = read_record(work.folder)["rows"]
+    assert math.isnan(row["never"])
+    assert row["none"] is None
+    work.discard()
 
 
 def test_digests_are_of_all_that_results_depend_on(here: Path) -> None:

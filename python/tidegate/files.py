@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import tomllib
 from collections.abc import Iterator
@@ -25,6 +27,23 @@ def beside(path: Path) -> Path:
 def why(error: OSError) -> str:
     """What the system says of an error, without its number and the file."""
     return error.strerror or str(error)
+
+
+def json_text(value: object, **how: Any) -> str:
+    """JSON text; NaN and infinite numbers, which JSON does not have, are null. `how` is of `json.dumps`.
+
+    >>> json_text({"rtt_ms": [1.5, float("nan")]})
+    '{"rtt_ms": [1.5, null]}'
+    """
+    return json.dumps(_finite(value), allow_nan=False, **how)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def read_start(path: Path, most: int) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,7 +56,7 @@ def compare(
     from tidegate._core import TidegateError
     from tidegate.compare.figure import draw
     from tidegate.compare.operands import Asked, sides
-    from tidegate.files import replacing, why
+    from tidegate.files import json_text, replacing, why
 
     _demand_use(context, words)
     asked = Asked(
@@ -80,7 +79,7 @@ def compare(
     try:
         out.mkdir(parents=True, exist_ok=True)
         with replacing(out / RESULT) as file:
-            file.write((json.dumps(answer, indent=1) + "\n").encode())
+            file.write((json_text(answer, indent=1) + "\n").encode())
         with replacing(out / FIGURE) as file:
             draw(answer).savefig(file, dpi=150)
     except OSError as error:

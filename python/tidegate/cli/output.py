@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import sys
@@ -11,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from tidegate import _core
-from tidegate.files import why
+from tidegate.files import json_text, why
 
 FAILED = 1
 BUG = 3
@@ -66,8 +65,8 @@ class Told(SystemExit):
 
 
 def print_json(answer: dict[str, Any]) -> None:
-    """The one object of `--json`."""
-    sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
+    """The one object of `--json`; what is not finite is null."""
+    sys.stdout.write(json_text(answer, ensure_ascii=False) + "\n")
 
 
 def color() -> bool:

@@ -60,7 +60,7 @@ def compare(sides: Sequence[Side], columns: Sequence[str] = (), seed: int = 1) -
         for number, label in enumerate(next(iter(each[0].values()))):
             for column in names:
                 values = [{s: got[label].get(column) for s, got in side.items()} for side in each]
-                if all(value is None or math.isnan(value) for side in values for value in side.values()):
+                if not any(_known(side) for side in values):
                     continue
                 rows.append(_row(case, number, shown(label), column, sides, values, seed))
     left = sorted({case for one in sides for case in one.cases} - set(cases))
@@ -86,7 +86,8 @@ def compare(sides: Sequence[Side], columns: Sequence[str] = (), seed: int = 1) -
 
 
 def _known(values: dict[int, Any]) -> dict[int, float]:
-    return {s: float(v) for s, v in values.items() if v is not None and not math.isnan(v)}
+    """The finite numbers; what is infinite has no median or difference."""
+    return {s: float(v) for s, v in values.items() if v is not None and math.isfinite(v)}
 
 
 def _row(

@@ -31,9 +31,9 @@ from tidegate._core import TidegateError
 from tidegate.experiments import user_code
 from tidegate.experiments.files import is_reference
 from tidegate.experiments.plan import Run
-from tidegate.experiments.record import wrong_in
+from tidegate.experiments.record import NOT_FINITE, not_finite, restore, wrong_in
 from tidegate.experiments.registry import find
-from tidegate.files import NEW, replacing, why
+from tidegate.files import NEW, json_text, replacing, why
 from tidegate.results import TABLES
 
 if TYPE_CHECKING:
@@ -132,8 +132,9 @@ class Work:
         if run.rows is None:
             return
         line = {"case": run.case, "seed": run.seed, "rows": run.rows, "warnings": run.warnings}
+        line[NOT_FINITE] = list(not_finite(run.rows))
         with _writing(self.out), (self._base / JOURNAL).open("a") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(json_text(line) + "\n")
 
     def write_tables(self, run: Run) -> None:
         """Write the tables of a run. This is done in the process that has run it."""
@@ -197,8 +198,10 @@ class Work:
 
     def _record(self, answer: dict[str, Any], *, interrupted: bool) -> None:
         about = {**answer, "interrupted": interrupted, "versions": versions()}
+        if places := list(not_finite(answer["rows"])):
+            about[NOT_FINITE] = places
         with replacing(self.folder / RECORD) as file:
-            file.write((json.dumps(about, indent=1) + "\n").encode())
+            file.write((json_text(about, indent=1) + "\n").encode())
 
     def _exchange(self, place: Path) -> None:
         """What is ours goes, what has come takes its place, and what is not ours stays. If it fails, all is as it was."""
@@ -385,11 +388,16 @@ def read_record(folder: Path) -> dict[str, Any]:
         raise _no_run(folder, f"{RECORD} has no {', '.join(sorted(missing))}")
     if (wrong := wrong_in(record)) is not None:
         raise _no_run(folder, f"{RECORD}: {wrong}")
+    try:
+        restore(record["rows"], record.pop(NOT_FINITE, []))
+    except ValueError as error:
+        raise _no_run(folder, f"{RECORD}: {error}") from None
     if _is_left(folder) and record.get("interrupted") and (folder.parent / JOURNAL).exists():
         # Of a process that was killed: what it had done is in its journal.
         for line in (folder.parent / JOURNAL).read_text().splitlines():
             with suppress(ValueError, KeyError, TypeError):
                 done = json.loads(line)
+                restore(done["rows"], done.get(NOT_FINITE, []))
                 about = f"{done['case']}, seed {done['seed']}: "
                 record["rows"] += done["rows"]
                 record["warnings"] += [f"{about}{warning}" for warning in done["warnings"]]

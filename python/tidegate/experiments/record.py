@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 OF_RECORD: dict[str, Any] = {
@@ -36,3 +37,36 @@ def wrong_in(record: Mapping[str, Any]) -> str | None:
         if "/" in case or "\0" in case:
             return f"rows[{number}]: case {case!r} is no name"
     return None
+
+
+NOT_FINITE = "not_finite"
+"""The key of a record that says which null of its rows was a number: for each, the way to it from `rows` and `nan`, `inf` or `-inf`."""
+
+
+def not_finite(value: Any, *way: Any) -> Iterator[list[Any]]:
+    """What JSON does not have.
+
+    >>> list(not_finite([{"rtt_ms": float("nan")}]))
+    [[0, 'rtt_ms', 'nan']]
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        yield [*way, str(value)]
+    elif isinstance(value, dict | list | tuple):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, one in items:
+            yield from not_finite(one, *way, key)
+
+
+def restore(rows: list[dict[str, Any]], places: Any) -> None:
+    """Put back what `not_finite` gave. Raises `ValueError` for places that are not there."""
+    for place in places if isinstance(places, list) else [places]:
+        try:
+            number, *way, last, text = place
+            at: Any = rows[number]
+            for key in way:
+                at = at[key]
+            if at[last] is not None or text not in ("nan", "inf", "-inf"):
+                raise ValueError
+            at[last] = float(text)
+        except (ValueError, TypeError, LookupError):
+            raise ValueError(f"{NOT_FINITE} has {place!r}, which is no number of the rows") from None

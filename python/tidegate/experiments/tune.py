@@ -27,7 +27,7 @@ from tidegate.experiments.registry import Experiment, converted, find
 from tidegate.experiments.running import Interrupted
 from tidegate.experiments.sweep import Points
 from tidegate.experiments.tune_figure import draw
-from tidegate.files import replacing, why
+from tidegate.files import json_text, replacing, why
 
 EXTRA = 'tuning needs more packages: pip install "tidegate[tune]"'
 RECORD, TABLE, FIGURE, STUDY = "tune.json", "trials.csv", "figure.png", "study.db"
@@ -489,7 +489,7 @@ def _written(task: Task, study: Any, out: Path, storage: str, warnings: list[str
     }
     try:
         with replacing(out / RECORD) as file:
-            file.write((json.dumps(answer, indent=1) + "\n").encode())
+            file.write((json_text(answer, indent=1) + "\n").encode())
         with replacing(out / TABLE) as file:
             pl.DataFrame(trials, infer_schema_length=None).write_csv(file)
         with replacing(out / FIGURE) as file:
