@@ -136,6 +136,24 @@ def test_two_files_of_one_name_are_two(here: Path) -> None:
         (PLAN.replace("net.tcp(a, b)", "net.at('1 ms', lambda: {}['x'])") + ENDS, "my.py:10: KeyError: 'x'"),
         (PLAN + ENDS.replace("lambda rows: []", "lambda rows: rows['x']"), "my.py:17: TypeError: "),
         (PLAN + ENDS.replace("Figure()", "Figur()"), "my.py:17: NameError: name 'Figur'"),
+        *(
+            (PLAN.replace("return {", f"return {what}; return {{") + ENDS, f"my.py:13: row returns {said}")
+            for what, said in (
+                ("None", "None (NoneType); return a row, as a dict of columns, or a list of rows"),
+                ("[{'a': 1}, 2]", "2 (int); return a row"),
+                (
+                    "{'a': [{3}]}",
+                    "a row with {3} (set) as 'a'; the columns of a row are named by text, and have",
+                ),
+                ("{3: 1}", "a row with 1 (int) as 3; the columns of a row are named by text"),
+            )
+        ),
+        (
+            PLAN.replace("return {", "return None; return {")
+            + ENDS.replace("row)", "functools.partial(row))")
+            + "import functools\n",
+            "my.py:13: row returns None",
+        ),
     ],
 )
 def test_a_user_s_mistake_is_one_line_with_its_place(here: Path, tidegate: Run, text: str, said: str) -> None:
@@ -145,6 +163,45 @@ def test_a_user_s_mistake_is_one_line_with_its_place(here: Path, tidegate: Run, 
     assert said in ran.err
     assert "Traceback" not in ran.err
     assert "bug" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("returned", "rows"),
+    [
+        (
+            "{'a': np.int64(3), 'b': np.bool_(True), 'c': np.float32(0.5), 'd': [np.float64(2)], 'e': (1, np.str_('x'))}",
+            [{"a": 3, "b": True, "c": 0.5, "d": [2.0], "e": [1, "x"]}],
+        ),
+        ("[{'a': 1}, {'b': 'text'}]", [{"a": 1}, {"b": "text"}]),
+        ("[]", []),
+    ],
+)
+def test_rows_of_numpy_s_numbers_of_other_columns_and_none_are_kept_and_shown(
+    here: Path, tidegate: Run, returned: str, rows: list[dict[str, Any]]
+) -> None:
+    written(here, PLAN.replace("return {", f"import numpy as np; return {returned}; return {{") + ENDS)
+    ran = tidegate("run", "./my.py:mine")
+    assert ran.code == 0, ran.err
+    assert all(str(value) in ran.out for row in rows for pair in row.items() for value in pair)
+    assert ("no rows" in ran.out) == (not rows)
+    kept = read_record(here / "runs" / "my.mine")["rows"]
+    assert kept == [{"case": "one", "seed": 1, **row} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("None", "my.py:13: row returns None"),
+        ("[]", "the rows have no measured column"),
+        ("[{'a': 1}, {'b': 1.5}]", ""),
+    ],
+)
+def test_a_sweep_of_rows_that_are_not_as_they_should_be(
+    here: Path, tidegate: Run, returned: str, said: str
+) -> None:
+    written(here, PLAN.replace("return {", f"return {returned}; return {{") + ENDS)
+    ran = tidegate("sweep", "./my.py:mine", "--over", "duration_ms=50,60", *(() if said else ("--by", "b")))
+    assert (ran.code, said in ran.err) == (1 if said else 0, True), ran.err
 
 
 def test_annotations_say_the_types_and_the_returned_one_may_be_unknown(here: Path, tidegate: Run) -> None:

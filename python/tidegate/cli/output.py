@@ -75,16 +75,20 @@ def color() -> bool:
 
 
 def print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
-    """A table of `columns`, or of all where none are named."""
+    """A table of `columns`, or of all that a row has where none are named."""
+    if not rows:
+        print("no rows")
+        return
     from rich.console import Console
     from rich.table import Table
 
     table = Table()
-    names = columns or tuple(rows[0])
+    names = columns or tuple(dict.fromkeys(name for row in rows for name in row))
     for name in names:
-        table.add_column(name, justify="left" if isinstance(rows[0][name], str) else "right")
+        text = any(isinstance(row.get(name), str) for row in rows)
+        table.add_column(name, justify="left" if text else "right")
     for row in rows:
-        values = [row[name] for name in names]
+        values = [row.get(name, "") for name in names]
         table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in values))
     # A file or a pipe has no width to fit into.
     (Console() if sys.stdout.isatty() else Console(width=240)).print(table)

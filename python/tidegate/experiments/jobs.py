@@ -131,11 +131,8 @@ def run_case(
             live_profile=live_profile,
             threads=threads,
         )
-        measured = [] if result.interrupted else case.measure(result)
-    rows = None
-    if not result.interrupted:
-        each = measured if isinstance(measured, list) else [measured]
-        rows = [{"case": case.name, "seed": seed, **row} for row in each]
+        measured = [] if result.interrupted else case.rows(result)
+    rows = None if result.interrupted else [{"case": case.name, "seed": seed, **row} for row in measured]
     tables = {table: getattr(result, table) for table in TABLES}
     return Run(case.name, seed, rows, tables, result.warnings)
 

@@ -58,7 +58,7 @@ class Landscape:
             return column
         floats = [
             name
-            for name in (*self.likely, *rows[0])
+            for name in (*self.likely, *_columns(rows))
             if name not in (*self.over, *LABELS)
             and any(isinstance(row.get(name), float) for row in rows)
             # Another name of a parameter.
@@ -72,18 +72,20 @@ class Landscape:
         """The rows by what names their line or panel."""
         by = self.by
         if by is None:
-            by = "scheme" if "scheme" in rows[0] else "of"
+            by = "scheme" if all("scheme" in row for row in rows) else "of"
             points = {tuple(row[name] for name in self.over) for row in rows}
             if by == "of" and any(
                 len({tuple(row[name] for name in self.over) for row in rows if row["of"] == of}) < len(points)
                 for of in {row["of"] for row in rows}
             ):
                 return {"": list(rows)}
-        elif by not in rows[0]:
-            raise TidegateError(f"--by {by}: the rows have no such column; they have {', '.join(rows[0])}")
+        elif by not in _columns(rows):
+            raise TidegateError(
+                f"--by {by}: the rows have no such column; they have {', '.join(_columns(rows))}"
+            )
         found: dict[str, list[Row]] = {}
         for row in rows:
-            found.setdefault(str(row[by]), []).append(row)
+            found.setdefault(str(row.get(by)), []).append(row)
         return found
 
     def draw(self, rows: Sequence[Row]) -> Figure:
@@ -154,3 +156,8 @@ class Landscape:
             axes.set_axis_off()
         median = f", median over {', '.join(rest)}" if rest else ""
         figure.colorbar(image, ax=panels, label=f"{axis_label(str(column))}{median}")
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    """Those that a row has, in order."""
+    return list(dict.fromkeys(name for row in rows for name in row))

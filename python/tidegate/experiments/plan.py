@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import polars as pl
 
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.claims import Claim, Row
+from tidegate.experiments import user_code
 from tidegate.network import Network
 from tidegate.results import Result
 
@@ -31,6 +33,36 @@ class Case:
     """A network, or what makes it from the run's seed: for random starts or pairs, and for experiments of many networks."""
     until: units.Time
     measure: Callable[[Result], Row | list[Row]]
+
+    def rows(self, result: Result) -> list[Row]:
+        """What `measure` returns, as a list of plain rows. Raises `TidegateError` for what is no row."""
+        measured = self.measure(result)
+        found = measured if isinstance(measured, list) else [measured]
+        for row in found:
+            if not isinstance(row, Mapping):
+                raise TidegateError(
+                    f"{user_code.defined(self.measure)} returns {_a(row)}; return a row, as a dict of columns, or a list of rows"
+                )
+        return [{name: self._plain(name, value) for name, value in row.items()} for row in found]
+
+    def _plain(self, column: Any, value: Any) -> Any:
+        """A value as JSON has it."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, list | tuple):
+            return [self._plain(column, one) for one in value]
+        if isinstance(value, dict):
+            return {name: self._plain(name, one) for name, one in value.items()}
+        if not isinstance(column, str) or not isinstance(value, str | int | float | None):
+            raise TidegateError(
+                f"{user_code.defined(self.measure)} returns a row with {_a(value)} as {column!r}; the columns of a row "
+                "are named by text, and have numbers, text, true, false or None"
+            )
+        return value
+
+
+def _a(value: Any) -> str:
+    return f"{value!r:.40} ({type(value).__name__})"
 
 
 @dataclass(frozen=True)

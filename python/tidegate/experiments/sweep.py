@@ -140,8 +140,7 @@ def _named(case: Case, name: str, point: dict[str, Any]) -> Case:
         }
 
     def measure(result: Result) -> list[Row]:
-        measured = case.measure(result)
-        return [row(own) for own in (measured if isinstance(measured, list) else [measured])]
+        return [row(own) for own in case.rows(result)]
 
     return replace(case, name=f"{name} {case.name}", measure=measure)
 

@@ -6,12 +6,15 @@ through our files would hide the one line that matters.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tidegate import systems
 from tidegate._core import TidegateError
@@ -43,6 +46,18 @@ def shown(path: str | Path) -> str:
     """A file as a message names it: from here on if it is below, and in full elsewhere."""
     name = os.path.relpath(path)
     return str(path) if name.startswith("..") else name
+
+
+def defined(function: Any) -> str:
+    """File, line and name of a function, or of what can be called as one."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        function = type(function)
+        code = getattr(function.__call__, "__code__", None)
+    name = getattr(function, "__name__", repr(function))
+    return name if code is None else f"{shown(code.co_filename)}:{code.co_firstlineno}: {name}"
 
 
 def place(error: BaseException) -> str | None:
