@@ -103,6 +103,51 @@ def test_two_files_of_one_name_are_two(here: Path) -> None:
     assert fast["rows"][0]["goodput"] > slow["rows"][0]["goodput"]
 
 
+def version(folder: Path, rate: str) -> None:
+    """A version of a package and of a file, with helpers that are imported at once and when they are needed."""
+    (folder / "step" / "experiments").mkdir(parents=True)
+    for place in (folder / "step", folder / "step" / "experiments"):
+        (place / "__init__.py").touch()
+    now = PLAN.replace("10 Mbit/s", rate)
+    late = f"def delay():\n    return {50 if rate == '10 Mbit/s' else 60}\n"
+    ends = """
+    def mine() -> Plan:
+        from {late} import delay
+        return Plan([Case("one", net(), f"{{delay()}} ms", late_row)], lambda rows: [], lambda runs: Figure())
+
+    def late_row(result):
+        from {late} import delay
+        return {{"delay": delay(), **row(result)}}
+    """
+    for place, name in ((folder / "step", "..{}"), (folder, "{}")):
+        written(place, now, "plans.py")
+        written(place, late, "later.py")
+        file = place / "experiments" / "thr.py" if name[0] == "." else place / "thr.py"
+        begin = f"from {name.format('plans')} import *\n"
+        file.write_text(begin + dedent(ends).format(late=name.format("later")))
+
+
+@pytest.mark.parametrize("reference", ["thr.py:mine", "step:mine"])
+def test_each_of_two_versions_runs_its_own_modules(here: Path, tidegate: Run, reference: str) -> None:
+    for number, rate in ((1, "10 Mbit/s"), (2, "20 Mbit/s")):
+        version(here / f"v{number}", rate)
+    ran = tidegate("compare", f"v1/{reference}", f"v2/{reference}", "--repeat", 1, "--json")
+    assert ran.code == 0, ran.err
+    rows = {row["quantity"]: [one["median"] for one in row["sides"]] for row in json.loads(ran.out)["rows"]}
+    assert rows["delay"] == [50, 60]
+    assert rows["goodput"][0] < 10 < rows["goodput"][1]
+    again = experiments.run(f"v1/{reference}", {}, seeds=[1], out=here / "again")
+    assert [again["rows"][0][name] for name in ("delay", "goodput")] == [rows[name][0] for name in rows]
+
+
+def test_a_package_of_a_name_that_python_has_is_refused(here: Path, tidegate: Run) -> None:
+    version(here, "10 Mbit/s")
+    (here / "step").rename(here / "json")
+    ran = tidegate("run", "./json:mine")
+    assert ran.code == 1
+    assert "thr.py: Python has another json already: " in ran.err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -392,6 +437,23 @@ def listed(site: Path, *words: str) -> tuple[dict[str, Any], str]:
     ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=site)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout), ran.stderr
+
+
+def test_a_folder_beside_the_installed_package_of_its_name_is_another_version(tmp_path: Path) -> None:
+    site, own = tmp_path / "site", tmp_path / "own"
+    for folder, rate in ((site, "10 Mbit/s"), (own, "20 Mbit/s")):
+        version(folder, rate)
+        file = folder / "step" / "experiments" / "thr.py"
+        text = "from tidegate.experiments import experiment\n" + file.read_text()
+        file.write_text(text.replace("def mine", '@experiment("step.thr")\ndef mine'))
+    package(site, "step-system", "[tidegate.systems]\nstep = step\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
+    for words in (["step.thr", "./step:mine"], ["./step:mine", "step.thr"]):
+        command = [sys.executable, "-P", "-m", "tidegate", "compare", *words, "--repeat", "1", "--json"]
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=own)
+        assert ran.returncode == 0, ran.stderr
+        (row,) = [row for row in json.loads(ran.stdout)["rows"] if row["quantity"] == "delay"]
+        assert [one["median"] for one in row["sides"]] == [50 if word == "step.thr" else 60 for word in words]
 
 
 def test_packages_bring_experiments_and_systems_and_broken_ones_break_no_others(tmp_path: Path) -> None:

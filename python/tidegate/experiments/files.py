@@ -21,7 +21,7 @@ from typing import Any
 
 from tidegate._core import TidegateError
 from tidegate.control.files import demand_own
-from tidegate.experiments import registry, user_code
+from tidegate.experiments import registry, roots, user_code
 from tidegate.experiments.registry import Experiment
 from tidegate.files import read_start
 from tidegate.suggest import did_you_mean
@@ -93,21 +93,33 @@ def _files(path: Path) -> list[Path]:
     return sorted(file for file in folder.glob("*.py") if file.name != "__init__.py")
 
 
-@cache
-def _module(file: Path) -> tuple[ModuleType, dict[str, Experiment]]:
-    """The module of a file, and what it has registered. A file of a package is imported as such, so that relative imports work."""
-    demand_own(file)
+def _top(file: Path) -> Path:
+    """The folder that a file's module, or its package, is in."""
     top = file.parent
     while (top / "__init__.py").exists():
         top = top.parent
+    return top
+
+
+@cache
+def _module(file: Path) -> tuple[ModuleType, dict[str, Experiment]]:
+    """The module of a file, and what it has registered. A file of a package is imported as such, so that relative imports work.
+
+    Its folder has been entered.
+    """
+    top = _top(file)
     user_code.add_root(file.parent if top == file.parent else top / file.relative_to(top).parts[0])
-    if str(top) not in sys.path:
-        sys.path.insert(0, str(top))
     with registry.loading(file) as registered, user_code.blamed():
         if top != file.parent:
-            return importlib.import_module(".".join(file.relative_to(top).with_suffix("").parts)), registered
+            names = file.relative_to(top).with_suffix("").parts
+            there = importlib.import_module(names[0]).__file__
+            if there is None or Path(there).resolve() != top / names[0] / "__init__.py":
+                raise TidegateError(
+                    f"{file}: Python has another {names[0]} already: {there}; give the package another name"
+                )
+            return importlib.import_module(".".join(names)), registered
         # Its name says which file it is of: there may be two of one name.
-        name = f"tidegate_file_{hashlib.sha256(bytes(file)).hexdigest()[:8]}_{file.stem}"
+        name = f"{roots.OF_FILE}{hashlib.sha256(bytes(file)).hexdigest()[:8]}_{file.stem}"
         spec = importlib.util.spec_from_file_location(name, file)
         assert spec is not None, "the name ends in .py"
         assert spec.loader is not None
@@ -119,6 +131,8 @@ def _module(file: Path) -> tuple[ModuleType, dict[str, Experiment]]:
 
 def _of_file(file: Path, function: str) -> dict[str, Experiment]:
     """Experiments by the names of their functions."""
+    demand_own(file)
+    roots.enter(_top(file))
     module, registered = _module(file)
     found = {one.plan.__name__: one for one in registered.values()}
     for name, value in vars(module).items():

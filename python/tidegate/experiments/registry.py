@@ -15,7 +15,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from tidegate import backends, systems, units
 from tidegate._core import TidegateError
-from tidegate.experiments import user_code
+from tidegate.experiments import roots, user_code
 from tidegate.experiments.plan import MOST, AtLeast, MayRepeat, OneOf, Plan
 from tidegate.suggest import did_you_mean, nearest
 
@@ -293,6 +293,7 @@ def find(name: str) -> Experiment:
 
     if files.is_reference(name):
         return files.one_of_reference(name)
+    roots.enter(None)
     known = all_experiments()
     for one in known.values():
         if name in (one.name, one.also):

@@ -32,7 +32,7 @@ def add_root(folder: Path) -> None:
     _roots.add(folder.resolve())
 
 
-def _is_users(name: str) -> bool:
+def is_users(name: str) -> bool:
     """Whether a file is a user's: the innermost folder that is known, above it, is one of theirs."""
     for folder in Path(name).resolve().parents:
         if folder in _roots:
@@ -62,10 +62,10 @@ def defined(function: Any) -> str:
 
 def place(error: BaseException) -> str | None:
     """File and line in users' code that an error comes from; `None` if it comes from ours."""
-    if isinstance(error, SyntaxError) and error.filename is not None and _is_users(error.filename):
+    if isinstance(error, SyntaxError) and error.filename is not None and is_users(error.filename):
         return f"{shown(error.filename)}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
-    users = [frame for frame in frames if _is_users(frame.filename)]
+    users = [frame for frame in frames if is_users(frame.filename)]
     if not users:
         return None
     if not isinstance(error, TidegateError):
@@ -73,7 +73,7 @@ def place(error: BaseException) -> str | None:
         ours = [
             frame
             for frame in frames
-            if _is_users(frame.filename) or Path(frame.filename).is_relative_to(PACKAGE)
+            if is_users(frame.filename) or Path(frame.filename).is_relative_to(PACKAGE)
         ]
         if ours[-1] is not users[-1]:
             return None
