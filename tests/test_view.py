@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate import Network, TidegateError
+from tidegate import Network, TidegateError, assets
 from tidegate.backends import common
 from tidegate.backends.build import build
 from tidegate.experiments import folder as folders
@@ -621,3 +621,13 @@ def test_by_keyboard_in_a_browser(browser: Any) -> None:
             thread.join(60)
         assert thread.result.end_s == 100
     assert [one for one in errors if "WebSocket" not in one] == []
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_columns_are_shown_with_their_units() -> None:
+    text = assets.text("view.js")
+    function = text[text.index("function titled(") :].partition("\n}\n")[0] + "\n}\n"
+    names = ["queue_delay_ms_p99", "timeouts_per_s", "start_s", "retransmits"]
+    script = f"{function}console.log(JSON.stringify({json.dumps(names)}.map(titled)))"
+    said = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True).stdout
+    assert json.loads(said) == ["queue delay p99 (ms)", "timeouts (1/s)", "start (s)", "retransmits"]

@@ -242,7 +242,7 @@ function rows(kind, names, choose) {
 
 // `queue_delay_ms_p99` is "queue delay p99 (ms)".
 function titled(field) {
-  const units = { _mbps: "Mbit/s", _ms: "ms", _packets: "packets", _s: "s" };
+  const units = { _per_s: "1/s", _mbps: "Mbit/s", _ms: "ms", _packets: "packets", _s: "s" };
   for (const [end, unit] of Object.entries(units)) {
     const at = field.indexOf(end);
     if (at > 0 && (at + end.length === field.length || field[at + end.length] === "_")) return `${(field.slice(0, at) + field.slice(at + end.length)).replaceAll("_", " ")} (${unit})`;

@@ -21,10 +21,15 @@ AGGREGATES = ("median", "mean", "min", "max", "p1..p99")
 
 
 def unit(column: str) -> str:
-    """The unit of a column, by its name; empty: none is known."""
-    for part in reversed(column.split("_")):
+    """The unit of a column, by its name; empty: none is known.
+
+    >>> unit("rtt_ms_p99"), unit("timeouts_per_s")
+    ('ms', '1/s')
+    """
+    parts = column.split("_")
+    for before, part in reversed(list(zip(["", *parts], parts, strict=False))):
         if part in UNITS:
-            return UNITS[part]
+            return f"1/{UNITS[part]}" if before == "per" else UNITS[part]
     return ""
 
 
