@@ -233,6 +233,20 @@ def test_rows_of_numpy_s_numbers_of_other_columns_and_none_are_kept_and_shown(
     assert kept == [{"case": "one", "seed": 1, **row} for row in rows]
 
 
+def test_names_are_shown_as_they_are(here: Path, tidegate: Run) -> None:
+    """And not read as markup or emoji."""
+    names = "'flow[ecn]': 1.5, 'a[/b]': ':x:'"
+    written(here, PLAN.replace("return {", f"return {{{names}, ") + ENDS.replace('"one"', '"in[bold]out"'))
+    ran = tidegate("run", "./my.py:mine")
+    assert ran.code == 0, ran.err
+    compared = tidegate("compare", "runs/my.mine", "./my.py:mine", "--repeat", 1)
+    assert compared.code == 0, compared.err
+    for name in ("in[bold]out", "flow[ecn]", "a[/b]", ":x:"):
+        assert name in ran.out
+    assert "in[bold]out" in compared.out
+    assert "flow[ecn]" in compared.out
+
+
 @pytest.mark.parametrize(
     ("returned", "said"),
     [

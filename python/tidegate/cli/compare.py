@@ -131,7 +131,8 @@ def _print(answer: dict[str, Any]) -> None:
         unit = f" ({row['unit']})" if row["unit"] else ""
         case = f"{row['case']} {row['label']}".strip()
         table.add_row(case, f"{row['quantity']}{unit}", *(_cell(side) for side in row["sides"]))
-    (Console() if sys.stdout.isatty() else Console(width=60 + 44 * len(answer["sides"]))).print(table)
+    width = None if sys.stdout.isatty() else 60 + 44 * len(answer["sides"])
+    Console(markup=False, emoji=False, width=width).print(table)
     print(
         "median [least to most]; difference from the first, paired by seed, with its 95 % bootstrap interval; *: without 0"
     )

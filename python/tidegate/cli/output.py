@@ -91,7 +91,8 @@ def print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
         values = [row.get(name, "") for name in names]
         table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in values))
     # A file or a pipe has no width to fit into.
-    (Console() if sys.stdout.isatty() else Console(width=240)).print(table)
+    width = None if sys.stdout.isatty() else 240
+    Console(markup=False, emoji=False, width=width).print(table)
 
 
 def report_bug(error: BaseException) -> None:

@@ -464,7 +464,7 @@ def encoded(run: Run) -> dict[str, bytes]:
 def _tables(folder: Path, case: str, seed: int) -> dict[str, pl.DataFrame]:
     try:
         tables = _tables_of(folder, case, seed)
-        return {table: pl.read_parquet(tables / f"{table}.parquet") for table in TABLES}
+        return {table: pl.read_parquet(tables / f"{table}.parquet", glob=False) for table in TABLES}
     except (OSError, pl.exceptions.PolarsError) as error:
         raise _unreadable(folder, case, seed, error) from None
 
