@@ -383,6 +383,33 @@ def test_digests_are_of_all_that_results_depend_on(here: Path) -> None:
     assert digests._of_file(file) != before
 
 
+@pytest.mark.parametrize("changed", ["plans.py", "prog.p4", "sub/deep.py"])
+def test_files_beside_an_experiment_s_belong_to_it(here: Path, changed: str) -> None:
+    """What it imports, the program that its network has, and a package below it."""
+
+    def stop(status: experiments.Status) -> None:
+        if status.finished:
+            raise KeyboardInterrupt
+
+    (here / "sub").mkdir()
+    written(here, PLAN, "plans.py")
+    written(here / "sub", "HERE = 1\n", "deep.py")
+    written(here, "// Nothing.\n", "prog.p4")
+    written(here, f"from plans import *\nfrom sub.deep import HERE\n{ENDS}")
+    name = f"{here}/my.py:mine"
+    with pytest.raises(KeyboardInterrupt):
+        experiments.run(name, {}, seeds=[1, 2], out=here / "run", watch=stop)
+    for file, said in (("other.txt", None), (changed, "the experiment's files have changed since")):
+        with (here / file).open("a") as more:
+            more.write("\n")
+        digests._of_file.cache_clear()
+        work = digests.of_experiment(name)["experiment"]
+        record = json.loads((here / "run" / "run.json").read_text())
+        assert (work == record["files"]["experiment"]) == (said is None)
+    with pytest.raises(TidegateError, match="the experiment's files have changed since"):
+        experiments.run(name, {}, seeds=[1, 2], out=here / "run", resume=True)
+
+
 def test_the_command_that_a_report_says_runs_the_same(here: Path, tidegate: Run) -> None:
     written(here, PLAN + ENDS)
     for words in (

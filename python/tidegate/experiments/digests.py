@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -34,18 +35,31 @@ def of_tidegate() -> str:
 
 @cache
 def _of_file(file: Path) -> str:
-    """Of a file, or of the package that it is in."""
+    """Of a file, what is beside it and what it has loaded from below; or of the package that it is in."""
     top = file.parent
     while (top / "__init__.py").exists():
         top = top.parent
     if top == file.parent:
-        return _digest(top, [file])
+        return _digest(top, sorted({file, *_kept(top.iterdir()), *_loaded(top)}))
     return _digest(top, _sources(top / file.relative_to(top).parts[0]))
 
 
 def _sources(folder: Path) -> list[Path]:
-    found = (path for path in folder.rglob("*") if path.suffix in KINDS)
-    return sorted(path for path in found if not path.name.startswith(("test_", "conftest")))
+    return sorted(_kept(folder.rglob("*")))
+
+
+def _kept(paths: Iterable[Path]) -> Iterator[Path]:
+    """Of files, those of our kinds that are no tests."""
+    found = (path for path in paths if path.suffix in KINDS and path.is_file())
+    return (path for path in found if not path.name.startswith(("test_", "conftest")))
+
+
+def _loaded(folder: Path) -> Iterator[Path]:
+    """Users' modules below a folder, which may have an environment with libraries too."""
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    for file in files:
+        if file and Path(file).is_relative_to(folder) and user_code.is_users(file):
+            yield from _kept([Path(file)])
 
 
 def _digest(root: Path, paths: Iterable[Path]) -> str:
