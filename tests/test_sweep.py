@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tidegate import TidegateError, experiments
-from tidegate.experiments import find, sweep, tune
+from tidegate.experiments import digests, find, sweep, tune
 from tidegate.experiments.columns import Column, chosen
 from tidegate.experiments.executors import Here
 from tidegate.experiments.jobs import Ended, Jobs, Tell
@@ -156,6 +157,47 @@ class Without:
         for index, seed in jobs.jobs:
             name = jobs.cases[index].name
             ended.runs.append(Run(name, seed, [{"goodput_mbps": math.nan, "drops": 1}], {}))
+
+
+class Measured:
+    """Runs that need no time."""
+
+    def run(self, jobs: Jobs, tell: Tell, ended: Ended) -> None:
+        for index, seed in jobs.jobs:
+            ended.runs.append(Run(jobs.cases[index].name, seed, [{"goodput_mbps": 1.0}], {}))
+
+
+def test_a_study_does_not_go_on_with_other_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+    tune.run(task(), trials=1, out=tmp_path / "x", executor=Measured())
+    monkeypatch.setattr(digests, "of_tidegate", lambda: "another")
+    with pytest.raises(
+        TidegateError, match=r"the files of .* have changed since the study meter\.rates was begun"
+    ):
+        tune.run(task(), trials=2, out=tmp_path / "x", executor=Measured())
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ("congestion_control=cubic,dctcp", "congestion_control=cubic,reno; give the same choices"),
+        ("mtu=600:9000", "mtu=600:9000:log; give the same choices, or a range of the same kind"),
+        ("mtu=1500,9000", "mtu=600:9000:log; give"),
+        ("mtu=700:8000:log", None),
+    ],
+)
+def test_a_study_takes_other_ends_of_a_range_alone(tmp_path: Path, other: str, said: str | None) -> None:
+    optuna = pytest.importorskip("optuna", reason="needs the extra `tune`")
+    tune.run(task(), trials=1, out=tmp_path / "x", executor=Measured())
+    new = tune.Range.parse(other, find(NAME))
+    changed = task(ranges=tuple(new if one.name == new.name else one for one in task().ranges))
+    if said is None:
+        assert len(tune.run(changed, trials=2, out=tmp_path / "x", executor=Measured())["trials"]) == 2
+        return
+    with pytest.raises(TidegateError, match=re.escape(said)):
+        tune.run(changed, trials=2, out=tmp_path / "x", executor=Measured())
+    study = optuna.load_study(study_name=NAME, storage=f"sqlite:///{tmp_path / 'x' / 'study.db'}")
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE"]
 
 
 def test_trials_without_a_finite_objective_have_failed_and_do_not_go_on_for_ever(tmp_path: Path) -> None:

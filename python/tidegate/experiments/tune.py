@@ -19,6 +19,7 @@ from typing import Any
 
 from tidegate._core import TidegateError, __version__
 from tidegate.claims import Row
+from tidegate.experiments import digests
 from tidegate.experiments.columns import Column, chosen
 from tidegate.experiments.executors import for_machine
 from tidegate.experiments.jobs import Ended, Executor, Jobs
@@ -156,6 +157,7 @@ class Task:
             "seeds": list(self.seeds),
             "where": [list(one) for one in self.where],
             "tidegate": __version__,
+            "files": digests.of_experiment(self.experiment),
         }
 
     @property
@@ -250,6 +252,7 @@ def run(
             load_if_exists=True,
         )
         _demand_same(found, task, name)
+        _demand_same_ranges(found, task, name)
         _give_up_dead(found)
         search = _Search(
             task, found, trials, batch, executor, processes, progress or (lambda done, total: None), threads
@@ -284,9 +287,33 @@ def _demand_same(study: Any, task: Task, name: str) -> None:
         study.set_user_attr(ABOUT, about)
     elif there != about:
         other = next(key for key in about if there.get(key) != about[key])
+        if other == "files":
+            raise TidegateError(
+                f"the files of Tidegate or of the experiment have changed since the study {name} was begun; "
+                "give another --study or --out"
+            )
         raise TidegateError(
             f"the study {name} is of other {other}: {there.get(other)}; give the same, or another --study or --out"
         )
+
+
+def _demand_same_ranges(study: Any, task: Task, name: str) -> None:
+    """Optuna takes other ends of a range in one study, but no other choices and no other kind."""
+    from optuna.distributions import check_distribution_compatibility
+
+    for trial in study.get_trials(deepcopy=False):
+        for one in task.ranges:
+            if (had := trial.distributions.get(one.name)) is None:
+                continue
+            try:
+                check_distribution_compatibility(had, one.distribution())
+            except ValueError:
+                choices = getattr(had, "choices", None)
+                said = f"{had.low}:{had.high}{':log' * had.log}" if choices is None else ",".join(choices)
+                raise TidegateError(
+                    f"the study {name} has a trial with {one.name}={said}; give the same choices, or a range of "
+                    "the same kind, or another --study or --out"
+                ) from None
 
 
 def _give_up_dead(study: Any) -> None:
@@ -340,9 +367,11 @@ class _Search:
             # The same suggestions whether a study goes on or was interrupted between two batches.
             seed = self._task.seeds[0] + len(self._study.get_trials(deepcopy=False))
             self._study.sampler = optuna.samplers.TPESampler(seed=seed % 2**32, constant_liar=True)
-            asked = [self._study.ask(distributions) for _ in range(min(self._batch, self._total - finished))]
+            asked: list[Any] = []
             told = failed is None
             try:
+                for _ in range(min(self._batch, self._total - finished)):
+                    asked.append(self._study.ask(distributions))
                 failed = self._evaluate(asked, finished)
             finally:
                 self._close(asked)
