@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ import polars as pl
 import pytest
 
 from tidegate import TidegateError, experiments
-from tidegate.experiments import folder, replot
+from tidegate.experiments import folder, jobs, replot, sweep
 from tidegate.experiments import run as run_experiment
+from tidegate.experiments.jobs import Ended, Jobs, Tell
+from tidegate.experiments.landscape import Landscape
 
 QUICK: dict[str, Any] = {"flows": (1,), "duration_s": 2.1}
 NAME = "reference.dumbbell"
@@ -182,6 +185,75 @@ def test_a_place_that_cannot_be_taken_at_the_end_loses_nothing(
     assert written(out) == WHOLE
     left = Path(str(told.value).rpartition(" is in ")[2])
     assert json.loads((left / "run.json").read_text())["seeds"] == [2]
+
+
+class Nothing:
+    """All is done already."""
+
+    def run(self, jobs: Jobs, tell: Tell, ended: Ended) -> None:
+        assert jobs.jobs == []
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize(("what", "name"), [("write_bytes", "figure.png"), ("rename", "run.json")])
+def test_what_could_not_be_finished_goes_on_without_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, name: str, old: bool
+) -> None:
+    out = tmp_path / "run"
+    if old:
+        run_at(out, seeds=[9])
+    real = getattr(Path, what)
+
+    def fails(path: Path, *given: Any) -> Any:
+        if path.name in (name, "run" if what == "rename" else name) and path.parent.parent != out:
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, what, fails)
+        with pytest.raises(TidegateError, match="Input/output error; what is done is in"):
+            run_at(out, seeds=[1, 2])
+    again = run_at(out, seeds=[1, 2], resume=True, executor=Nothing())
+    assert [row["seed"] for row in again["rows"]] == [1, 2]
+    assert written(out) == WHOLE
+    assert written(tmp_path) == ["run"]
+
+
+def swept(out: Path, **given: Any) -> dict[str, Any]:
+    return sweep.run(
+        NAME, QUICK, {"flows": [(1,)]}, landscape=Landscape(("flows",)), seeds=[1], out=out, **given
+    )
+
+
+def test_a_file_rows_csv_of_the_user_s_stays(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    for _ in range(2):
+        run_at(out)
+        (out / "rows.csv").write_text("mine")
+    run_at(out)
+    assert (out / "rows.csv").read_text() == "mine"
+    with pytest.raises(
+        TidegateError, match=r"rows\.csv is not of a sweep, which would replace it; give another"
+    ):
+        swept(out)
+    folder.remove(out)
+    assert written(out) == ["rows.csv"]
+
+
+def test_a_sweep_s_table_is_replaced_and_has_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = jobs.run_case
+
+    def measured(*given: Any) -> experiments.Run:
+        run = measure(*given)
+        return replace(run, rows=[{**row, "each": [1, None, "a"]} for row in run.rows or []])
+
+    monkeypatch.setattr(jobs, "run_case", measured)
+    for _ in range(2):
+        swept(tmp_path / "run")
+    table = pl.read_csv(tmp_path / "run" / "rows.csv")
+    assert table["each"].to_list() == ['[1, null, "a"]']
+    run_at(tmp_path / "run")
+    assert written(tmp_path / "run") == WHOLE
 
 
 def test_two_runs_do_not_write_one_folder(tmp_path: Path) -> None:

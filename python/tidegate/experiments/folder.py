@@ -48,7 +48,7 @@ MARKER = ".tidegate-run"
 ROWS = "rows.csv"
 OURS = (MARKER, TABLES_FOLDER, FIGURE, REPORT, ROWS, RECORD)
 """In the order in which they are put in place: the record is there only while the rest is."""
-MARKED = "Tidegate has made this folder. The next run there replaces run.json, figure.png, report.html and tables.\n"
+MARKED = "Tidegate has made this folder. The next run there replaces run.json, figure.png, report.html, tables and a sweep's rows.csv.\n"
 JOURNAL = "runs.jsonl"
 LOCK = "lock"
 LEAST_FREE = 16 << 20
@@ -63,14 +63,15 @@ LEFT = r"\.[a-z0-9_]{8}\.part"
 class Work:
     """Where a run is written while it lasts: a folder beside its place, which other users cannot enter."""
 
-    def __init__(self, out: Path) -> None:
-        """Raises `TidegateError` unless a run can be put there."""
+    def __init__(self, out: Path, *, table: bool = False) -> None:
+        """Raises `TidegateError` unless a run can be put there; with `table`, one whose rows are a table too."""
         self.out = out
+        self._table = table
         self._made: list[Path] = []
         self._lock: int | None = None
         try:
             self.place = _resolved(out)
-            _demand_ours(out, self.place)
+            _demand_ours(out, self.place, table)
             _demand_no_other(out, self.place)
             try:
                 self._make_parents()
@@ -167,28 +168,35 @@ class Work:
         """The same runs, with their tables."""
         return with_tables(self.folder, runs)
 
-    def finish(
-        self, answer: dict[str, Any], figure: bytes | None, report: str | None = None, *, table: bool = False
-    ) -> Path:
-        """Put the run in its place, with its figure (PNG) and report, and with `table` its rows as a table. Without a figure it is one that was interrupted, and does not
+    def finish(self, answer: dict[str, Any], figure: bytes | None, report: str | None = None) -> Path:
+        """Put the run in its place, with its figure (PNG) and report. Without a figure it is one that was interrupted, and does not
         take a complete one's place.
+
+        If that fails, it is left beside its place for `--resume`.
         """
+        try:
+            return self._finish(answer, figure, report)
+        except BaseException:
+            self._unlock()
+            raise
+
+    def _finish(self, answer: dict[str, Any], figure: bytes | None, report: str | None) -> Path:
         with _writing(self.out, f"; what is done is in {self.folder}"):
             place = self.place
             if figure is None and is_whole(place):
                 place = _interrupted_beside(place)
             shown = self.out if place == self.place else place
             try:
-                _demand_ours(shown, place)
+                _demand_ours(shown, place, self._table)
             except TidegateError as error:
                 raise TidegateError(f"{error}; what is done is in {self.folder}") from None
-            self._record({**answer, "out": str(shown)}, interrupted=figure is None)
             if figure is not None:
                 (self.folder / FIGURE).write_bytes(figure)
             if report is not None:
                 (self.folder / REPORT).write_text(report, encoding="utf-8")
-            if table:
-                pl.DataFrame(answer["rows"], infer_schema_length=None).write_csv(self.folder / ROWS)
+            if self._table:
+                _as_table(answer["rows"]).write_csv(self.folder / ROWS)
+            self._record({**answer, "out": str(shown)}, interrupted=figure is None)
             if place.exists():
                 self._exchange(place)
             else:
@@ -207,9 +215,10 @@ class Work:
         """What is ours goes, what has come takes its place, and what is not ours stays. If it fails, all is as it was."""
         old = self._base / "old"
         old.mkdir()
+        there = OURS if _is_sweep(place) else [name for name in OURS if name != ROWS]
         moved: list[tuple[Path, Path]] = []
         try:
-            for name in reversed(OURS):
+            for name in reversed(there):
                 if (place / name).exists():
                     (place / name).rename(old / name)
                     moved.append((old / name, place / name))
@@ -225,10 +234,22 @@ class Work:
     def discard(self) -> None:
         """Remove what is beside the run's place."""
         shutil.rmtree(self._base, ignore_errors=True)
+        self._unlock()
+        self._remove_parents()
+
+    def _unlock(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-        self._remove_parents()
+
+
+def _as_table(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Lists, which CSV does not have, are their JSON text."""
+    flat = [
+        {name: json_text(one) if isinstance(one, list | dict) else one for name, one in row.items()}
+        for row in rows
+    ]
+    return pl.DataFrame(flat, infer_schema_length=None)
 
 
 def versions() -> dict[str, str]:
@@ -260,7 +281,7 @@ def _resolved(out: Path) -> Path:
     return place
 
 
-def _demand_ours(out: Path, place: Path) -> None:
+def _demand_ours(out: Path, place: Path, table: bool) -> None:
     """Refuse what a run does not replace."""
     if not place.exists():
         return
@@ -272,12 +293,24 @@ def _demand_ours(out: Path, place: Path) -> None:
         raise TidegateError(
             f"{out} exists and does not hold an earlier run: it has no {MARKER}; give another folder with --out"
         )
-    for name in (RECORD, FIGURE, REPORT, ROWS):
+    if table and os.path.lexists(place / ROWS) and not _is_sweep(place):
+        raise _refused(out, f"{place / ROWS} is not of a sweep, which would replace it")
+    for name in (RECORD, FIGURE, REPORT, *((ROWS,) if table else ())):
         if os.path.lexists(place / name) and not _is_kind(place / name, stat.S_ISREG):
             raise _refused(out, f"{place / name} is not a file of a run's")
     if os.path.lexists(place / TABLES_FOLDER):
         for foreign in _foreign(place / TABLES_FOLDER):
             raise _refused(out, f"{foreign} is not of a run, which would replace it")
+
+
+def _is_sweep(place: Path) -> bool:
+    """Whether a folder has a sweep's run: only then is `rows.csv` of ours."""
+    from tidegate.experiments import sweep
+
+    try:
+        return sweep.is_sweep(read_record(place))
+    except TidegateError:
+        return False
 
 
 def _is_of_earlier_version(place: Path) -> bool:
@@ -347,7 +380,7 @@ def remove(folder: Path) -> None:
     if _is_left(folder):
         shutil.rmtree(folder.parent, ignore_errors=True)
         return
-    for name in (RECORD, FIGURE, REPORT, ROWS):
+    for name in (*((ROWS,) if _is_sweep(folder) else ()), RECORD, FIGURE, REPORT):
         (folder / name).unlink(missing_ok=True)
     if not any(_foreign(folder / TABLES_FOLDER)):
         shutil.rmtree(folder / TABLES_FOLDER, ignore_errors=True)
@@ -523,7 +556,8 @@ def interrupted(out: Path) -> Path:
     beside = _interrupted_beside(place)
     left = [part / "run" for part in _parts(place) if not _is_locked(part)]
     for folder in (beside, place, *left):
-        if (folder / RECORD).exists() and not is_whole(folder):
+        # A run that is left is whole where it could not be put in its place.
+        if (folder / RECORD).exists() and (folder in left or not is_whole(folder)):
             return out if folder == place else folder
     raise TidegateError(f"{out} and {beside} hold no interrupted run; leave out --resume")
 

@@ -138,7 +138,7 @@ def carry_out(
     if len(order) < len(plan.cases):
         twice = next(case.name for index, case in enumerate(plan.cases) if order[case.name] != index)
         raise TidegateError(f"{name}: two cases are {twice}; give each value once")
-    work = folder.Work(out)
+    work = folder.Work(out, table=table)
     ended = Ended()
     try:
         source = folder.interrupted(out) if resume else None
@@ -257,7 +257,7 @@ def _kept(
         "warnings": warnings(runs),
     }
     report = _report(answer, complete, figure) if figure is not None and not table else None
-    shown = work.finish(answer, figure, report, table=table)
+    shown = work.finish(answer, figure, report)
     if source is not None and source != shown:
         folder.remove(source)
     if figure is not None:
