@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from conftest import Run
 from tidegate import TidegateError
 from tidegate.compare import Side, compare, demand_alike, interval, revisions
 from tidegate.compare.figure import draw
+from tidegate.compare.operands import Asked, sides
 
 
 def side(name: str, shift: float = 0.0, seeds: int = 6, column: str = "rate_mbps", **parameters: Any) -> Side:
@@ -298,6 +300,39 @@ def test_a_revision_runs_in_a_worktree_of_its_own(
     assert f"removed: {tree}" in cleaned.out
     assert revisions.kept() == []
     assert str(tree) not in revisions._git("worktree", "list")
+
+
+RECORDING = """
+import ctypes, json, pathlib, sys
+
+signal = ctypes.c_int()
+ctypes.CDLL(None).prctl(2, ctypes.byref(signal), 0, 0, 0)
+out = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
+out.mkdir(parents=True)
+row = {"case": "a", "seed": 1, "signal": signal.value}
+about = {"experiment": "mine.x", "parameters": {}, "rows": [row], "warnings": ["a queue was full"]}
+(out / "run.json").write_text(json.dumps(about))
+"""
+
+
+def test_a_revision_is_run_wherever_one_is_and_what_it_warns_of_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The current folder may have a Tidegate too. If this process is killed, it goes on no longer."""
+    for place, text in (("tree/python", RECORDING), ("here", "raise SystemExit('of the current folder')")):
+        package = tmp_path / place / "tidegate"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (package / "__main__.py").write_text(text)
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(revisions, "_build", lambda word, tell: tmp_path / "tree")
+    monkeypatch.setattr(revisions, "demand_possible", lambda word: None)
+    told: list[str] = []
+    asked = Asked(seeds=(1,), out=tmp_path / "out", experiment="mine.x", tell=told.append)
+    (found,) = sides(["rev:old"], asked)
+    assert found.rows[0]["signal"] == signal.SIGKILL
+    assert told == ["warning: rev:old: a queue was full"]
 
 
 def test_the_revisions_that_were_used_last_are_kept(

@@ -61,7 +61,9 @@ def sides(words: Sequence[str], asked: Asked) -> list[Side]:
                 asked.tell,
                 asked.threads,
             )
-            found.append(_of_record(word, read_record(folder)))
+            record = read_record(folder)
+            _warn(word, record, asked)
+            found.append(_of_record(word, record))
         else:
             found.append(_of_record(word, _run(word, list(asked.settings), asked)))
     return found
@@ -122,9 +124,13 @@ def _run(name: str, settings: list[str], asked: Asked, folder: str | None = None
         processes=asked.processes,
         threads=asked.threads,
     )
-    for warning in record["warnings"]:
-        asked.tell(f"warning: {one.name}: {warning}")
+    _warn(one.name, record, asked)
     return record
+
+
+def _warn(name: str, record: dict[str, Any], asked: Asked) -> None:
+    for warning in record.get("warnings", []):
+        asked.tell(f"warning: {name}: {warning}")
 
 
 def _schemes(names: list[str], asked: Asked) -> dict[str, Side]:

@@ -15,10 +15,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tidegate._core import TidegateError
 from tidegate.experiments.user_code import PACKAGE
+from tidegate.lab.death import die_with
 
 PREFIX = "rev:"
 REPOSITORY = PACKAGE.parents[1]
@@ -28,6 +30,8 @@ KEPT = 4
 """So many built revisions are kept."""
 TARGET = "target"
 """Where cargo builds all of them; what they have in common is built once."""
+TIDEGATE = (sys.executable, "-P", "-m", "tidegate")
+"""With `PYTHONPATH`, that of a revision. Without `-P`, a package in the current folder would come first."""
 BUILD, USE = "build", "use"
 """Locks: one build at a time; and nothing is removed while a revision runs."""
 
@@ -177,17 +181,31 @@ def _cargo(word: str, tree: Path) -> Path:
         named = subprocess.run([str(toolchain)], capture_output=True, text=True, check=False).stdout.strip()
         if named:
             environment["RUSTUP_TOOLCHAIN"] = named
-    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, env=environment, check=False)
+    done = _ended(command, environment, cwd=tree)
     if done.returncode != 0:
         last = "\n".join(done.stderr.strip().splitlines()[-8:])
         raise TidegateError(f"{word}: cargo could not build it:\n{last}")
     return target / "release" / "lib_core.so"
 
 
+def _ended(
+    command: list[str], environment: dict[str, str], cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """What a program has said that does not outlive this process."""
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        preexec_fn=partial(die_with, os.getpid()),
+    )
+
+
 def _threads(word: str, threads: int, environment: dict[str, str], tell: Callable[[str], None]) -> list[str]:
     """The option for so many threads, if the revision has it."""
-    command = [sys.executable, "-m", "tidegate", "run", "--help"]
-    said = subprocess.run(command, capture_output=True, text=True, env=environment, check=False).stdout
+    said = _ended([*TIDEGATE, "run", "--help"], environment).stdout
     if "--threads" in said:
         return ["--threads", str(threads)]
     tell(f"{word}: has no --threads yet; it runs on one")
@@ -206,7 +224,7 @@ def run(
 ) -> Path:
     """Run an experiment with a revision; the folder of the run. One that knows no threads runs on one."""
     folder = (out / word.replace(":", "-").replace("/", "-")).resolve()
-    command = [sys.executable, "-m", "tidegate", "run", experiment, "--out", str(folder), "--json"]
+    command = [*TIDEGATE, "run", experiment, "--out", str(folder), "--json"]
     command += ["--seed", str(min(seeds)), "--repeat", str(len(seeds)), *(["--quick"] if quick else [])]
     for setting in settings:
         command += ["--set", setting]
@@ -214,7 +232,7 @@ def run(
         environment = {**os.environ, "PYTHONPATH": str(_build(word, tell) / "python")}
         if threads > 1:
             command += _threads(word, threads, environment, tell)
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        done = _ended(command, environment)
     if done.returncode != 0:
         raise TidegateError(f"{word}: {experiment} did not run: {done.stderr.strip()}")
     with _locked(USE, fcntl.LOCK_EX | fcntl.LOCK_NB) as free:
