@@ -154,6 +154,21 @@ def test_an_interrupt_ends_it_with_the_table(pair: tuple[str, str]) -> None:
 
 
 @needs_root
+@pytest.mark.parametrize("as_json", [True, False])
+def test_an_interrupt_before_its_time_is_one(pair: tuple[str, str], as_json: bool) -> None:
+    words = command(pair[0], "--duration", "60", "--metrics-addr", "127.0.0.1:0")
+    words += ["--json"] if as_json else []
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
+        assert other.stderr is not None
+        assert "metrics at" in other.stderr.readline()
+        time.sleep(1)
+        other.send_signal(signal.SIGINT)
+        said, told = other.communicate(timeout=30)
+    assert (other.returncode, told) == (130, "interrupted\n")
+    assert json.loads(said)["interrupted"] is True if as_json else "RTT rule exact" in said
+
+
+@needs_root
 def test_metrics(pair: tuple[str, str]) -> None:
     words = command(pair[0], "--metrics-addr", "127.0.0.1:0", "--duration", "30", "--interval", "0.2")
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:

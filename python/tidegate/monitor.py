@@ -360,13 +360,18 @@ def monitor(
         sys.stderr.write(f"warning: {warning}\n")
     if as_json:
         print(json.dumps(answer))
-        return
-    from rich.console import Console
+    else:
+        from rich.console import Console
 
-    # Not a terminal: lines need not fit its width.
-    width = None if sys.stdout.isatty() else 200
-    Console(highlight=False, markup=False, width=width).print(_table(flows[:top]))
-    print(_summary(answer, len(flows), top))
+        # Not a terminal: lines need not fit its width.
+        width = None if sys.stdout.isatty() else 200
+        Console(highlight=False, markup=False, width=width).print(_table(flows[:top]))
+        print(_summary(answer, len(flows), top))
+    if interfaces and answer["interrupted"]:
+        from tidegate.cli.output import INTERRUPTED, Told
+
+        sys.stderr.write("interrupted\n")
+        raise Told(INTERRUPTED)
 
 
 def _summary(answer: dict[str, Any], flows: int, top: int) -> str:
