@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,12 +29,14 @@ from tidegate.backends.build import build
 from tidegate.experiments import folder as folders
 from tidegate.experiments import run
 from tidegate.experiments.plan import Run
+from tidegate.view import frames
 from tidegate.view.asking import Asked, understood
 from tidegate.view.board import Board
 from tidegate.view.channel import Channel
 from tidegate.view.finished import Finished
 from tidegate.view.page import ENDED, Page
 from tidegate.view.running import Running
+from tidegate.view.server import Readers
 from viewers import InThread, Seen, Shown, closed, read, stream, sync_client, until
 
 EVIL = "<img src=x onerror=alert(1)>\"'&amp;"
@@ -167,6 +171,46 @@ def test_a_run_that_is_being_written_is_shown_as_far_as_it_is(folder: Path, tmp_
     assert (page.about["written"], page.about["shown"], len(page.about["flows"])) == (False, 1, 2)
     with pytest.raises(TidegateError, match="does not hold a run"):
         Finished(tmp_path / "nothing")
+
+
+def test_a_case_that_is_chosen_while_the_run_is_put_in_its_place_is_shown(
+    folder: Path, tmp_path: Path
+) -> None:
+    record = folders.read_record(folder)
+    out = tmp_path / "run"
+    work = folders.Work(out)
+    about = {name: record[name] for name in ("experiment", "backend", "parameters", "seeds")}
+    work.begin(about)
+    for one in reversed(folders.runs_of(folder, record)):
+        work.write_tables(one)
+        work.add(one)
+    shown, page = Finished(out), Shown()
+    shown.begin(page)  # type: ignore[arg-type]
+    assert page.about["cases"] == ["n2, seed 1", "n1, seed 1"]
+    work.finish({**about, "rows": record["rows"], "claims": [], "warnings": []}, b"")
+    shown.hear(page, {"case": 1})  # type: ignore[arg-type]
+    assert (page.about["written"], page.about["cases"]) == (False, ["n1, seed 1", "n2, seed 1"])
+    assert (page.about["shown"], len(page.about["flows"])) == (0, 1)
+
+
+def test_numbers_that_are_not_finite_are_null_in_a_message() -> None:
+    header, _ = frames.unpack(frames.pack({"notes": {"a": math.nan, "b": 1.5}}, {}))
+    assert header["notes"] == {"a": None, "b": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("port", "host", "refused"),
+    [
+        (80, "localhost", False),
+        (80, "127.0.0.1:80", False),
+        (80, "evil.example", True),
+        (81, "localhost", True),
+    ],
+)
+def test_the_port_of_http_is_not_said_by_browsers(port: int, host: str, refused: bool) -> None:
+    readers = Readers(Board(), Asked(), "token", port, 1.0)
+    request = SimpleNamespace(headers={"host": host, "origin": f"http://{host}"})
+    assert (readers._refused(request) is not None) == refused  # type: ignore[arg-type]
 
 
 def test_what_is_left_of_a_run_whose_process_is_killed_stays(folder: Path, tmp_path: Path) -> None:

@@ -49,6 +49,19 @@ class Finished:
 
     def begin(self, page: Page) -> None:
         """Show a case."""
+        try:
+            self._begin(page)
+        except TidegateError:
+            if not self._written:
+                raise
+            # The run has just been put in its place, where runs have another order.
+            was = self._runs[self._shown]
+            self._read()
+            same = [n for n, one in enumerate(self._runs) if (one.case, one.seed) == (was.case, was.seed)]
+            self._shown = same[0] if same else 0
+            self._begin(page)
+
+    def _begin(self, page: Page) -> None:
         names = [f"{run.case}, seed {run.seed}" for run in self._runs]
         backend = self._record.get("backend", "sim")
         about: dict[str, Any] = {

@@ -14,18 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.files import json_text
+
 Columns = dict[str, npt.NDArray[np.float32]]
 
 
 def pack(header: Mapping[str, Any], columns: Mapping[str, npt.ArrayLike]) -> bytes:
-    """A message.
+    """A message; what is not finite in the header is null.
 
     >>> pack({"t": 1.0}, {"x": [1.0, 2.0]})[-8:].hex()
     '0000803f00000040'
     """
     arrays = {name: np.asarray(values, dtype="<f4") for name, values in columns.items()}
     about = {**header, "columns": [[name, len(values)] for name, values in arrays.items()]}
-    text = json.dumps(about).encode()
+    text = json_text(about).encode()
     text += b" " * (-len(text) % 4)
     return b"".join(
         [len(text).to_bytes(4, "little"), text, *(values.tobytes() for values in arrays.values())]

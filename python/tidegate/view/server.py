@@ -56,7 +56,9 @@ class Readers:
         self._patience_s = patience_s
         self._asked = asked
         self._token = token.encode()
-        self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
+        names = ("127.0.0.1", "localhost")
+        # Browsers leave out the port of HTTP.
+        self._hosts = {f"{name}:{port}" for name in names} | set(names if port == 80 else ())
         self._news: dict[object, asyncio.Event] = {}
 
     @property
