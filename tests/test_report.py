@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ class Found(HTMLParser):
 def test_a_run_has_a_report_with_its_figure_claims_and_series(made: Path) -> None:
     text = (made / "report.html").read_text()
     found = Found(text)
-    record = folder.read_record(made)
+    record = folder.folder.read_record(made)
     for claim in record["claims"]:
         assert page.escape(claim["statement"]) in text
     assert f"data:image/png;base64,{base64.b64encode((made / 'figure.png').read_bytes()).decode()}" in text
@@ -193,6 +194,27 @@ def test_flent_reads_what_is_written(made: Path, tmp_path: Path) -> None:
     assert total == pytest.approx(flows["bytes_received"].sum() * 8e-6, rel=0.05)
     resultset = pytest.importorskip("flent.resultset", reason="needs flent")
     assert "TCP upload::1" in resultset.load(str(paths[-1])).series_names
+
+
+def test_flent_s_files_are_as_many_as_the_runs(made: Path, tmp_path: Path) -> None:
+    """Names that are cut, or have characters that a file's name is better without, are not the same then."""
+    names = ["p<1", "p>1", "p_1", "n" * 220]
+    there = tmp_path / "run"
+    record = folder.read_record(made)
+    case = record["rows"][0]["case"]
+    rows = []
+    for name in names:
+        for seed in (1, 2):
+            rows.append({"case": name, "seed": seed})
+            shutil.copytree(made / "tables" / f"{case}-1", there / "tables" / f"{name}-{seed}")
+    (there / "run.json").write_text(json.dumps({**record, "rows": rows, "claims": [], "warnings": []}))
+    written = report.write_flent(there, tmp_path / "flent")
+    titles = []
+    for path in written:
+        with gzip.open(path) as file:
+            titles.append(json.load(file)["metadata"]["TITLE"])
+    assert titles == [f"{record['experiment']} {row['case']} seed {row['seed']}" for row in rows]
+    assert f"{record['experiment']}-p_1-2.flent.gz" in {path.name for path in written}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ their own times in the raw values, and at equal steps in the series.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import re
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ from tidegate.report.series import Floats
 
 FORMAT = 4
 SUFFIX = ".flent.gz"
+MOST_NAME = 200
 TEST = "tcp_nup"
 STATISTICS = {"tcp_rtt": "srtt_ms", "tcp_cwnd": "cwnd_packets"}
 """Flent's names of what a sample of a flow has besides."""
@@ -44,8 +46,8 @@ def write_flent(place: Path, out: Path) -> list[Path]:
         data = of_run(run, str(record["experiment"]), ended.timestamp())
         if data is None:
             continue
-        name = re.sub(r"[^A-Za-z0-9._-]", "_", f"{record['experiment']}-{run.case}-{run.seed}")
-        path = out / f"{name[:200]}{SUFFIX}"
+        name = _name(f"{record['experiment']}-{run.case}-{run.seed}")
+        path = out / f"{name}{SUFFIX}"
         with replacing(path) as file:
             # Without the time: the same run gives the same file.
             file.write(gzip.compress(json.dumps(data, sort_keys=True).encode(), mtime=0))
@@ -53,6 +55,16 @@ def write_flent(place: Path, out: Path) -> list[Path]:
     if not written:
         raise TidegateError(f"{place}: its runs have no samples of TCP flows; record them with net.record")
     return written
+
+
+def _name(full: str) -> str:
+    """A name that a file can have; where that changes or cuts it, with a digest, as others may become the same.
+
+    >>> _name("mine-one-1"), _name("mine-p<1-1")
+    ('mine-one-1', 'mine-p_1-1-ed932904')
+    """
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", full)[:MOST_NAME]
+    return name if name == full else f"{name}-{hashlib.sha256(full.encode()).hexdigest()[:8]}"
 
 
 def of_run(run: Run, experiment: str, ended_s: float) -> dict[str, Any] | None:
