@@ -51,7 +51,7 @@ class Found(HTMLParser):
 def test_a_run_has_a_report_with_its_figure_claims_and_series(made: Path) -> None:
     text = (made / "report.html").read_text()
     found = Found(text)
-    record = folder.folder.read_record(made)
+    record = folder.read_record(made)
     for claim in record["claims"]:
         assert page.escape(claim["statement"]) in text
     assert f"data:image/png;base64,{base64.b64encode((made / 'figure.png').read_bytes()).decode()}" in text
