@@ -233,6 +233,15 @@ def test_rows_of_numpy_s_numbers_of_other_columns_and_none_are_kept_and_shown(
     assert kept == [{"case": "one", "seed": 1, **row} for row in rows]
 
 
+def test_a_claim_that_numpy_has_judged_is_kept(here: Path, tidegate: Run) -> None:
+    claim = "Claim('a', 'ours', 'it is', None, '1', holds=np.median([row['goodput'] for row in rows]) > 0)"
+    begin = "import numpy as np\nfrom tidegate.claims import Claim\n"
+    written(here, begin + PLAN + ENDS.replace("lambda rows: []", f"lambda rows: [{claim}]"))
+    ran = tidegate("run", "./my.py:mine", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["claims"][0]["holds"] is True
+
+
 def test_names_are_shown_as_they_are(here: Path, tidegate: Run) -> None:
     """And not read as markup or emoji."""
     names = "'flow[ecn]': 1.5, 'a[/b]': ':x:'"

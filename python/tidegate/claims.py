@@ -42,6 +42,8 @@ class Claim:
     def __post_init__(self) -> None:
         if (self.of == "ours") != (self.published is None):
             raise ValueError(f"claim {self.id}: a claim of ours has nothing published, every other one has")
+        # NumPy's, where NumPy has compared.
+        object.__setattr__(self, "holds", bool(self.holds))
         if self.holds:
             object.__setattr__(self, "why", None)
 
