@@ -52,4 +52,4 @@ pub use port::{Counts, Kind};
 pub use profile::{Profile, Settings};
 pub use running::Live;
 pub use shared::{Lateness, PortStatus, Shared, Wiring};
-pub use sniff::{Heard, Sniffer, wait};
+pub use sniff::{Heard, InOrder, Sniffer};

@@ -174,6 +174,83 @@ impl Sniffer {
     }
 }
 
+/// Sniffers whose packets come in the order of their times: an acknowledgment on one interface after its data on another.
+#[derive(Debug)]
+pub struct InOrder {
+    sniffers: Vec<Sniffer>,
+    /// Of several: packets behind which one of another may come that is older.
+    held: Held,
+}
+
+/// A packet has its time before its socket has it, but for no longer.
+const SETTLED: u64 = 1_000_000;
+/// Packets that are held back at most: the wall clock may be set back.
+const MOST_HELD: usize = 64 * BATCH;
+
+impl InOrder {
+    pub fn new(sniffers: Vec<Sniffer>) -> InOrder {
+        InOrder { sniffers, held: Held::default() }
+    }
+
+    /// Takes what waits, up to a batch of each; gives how many packets that were. Of several some may be given with the next ones.
+    ///
+    /// # Errors
+    /// An interface is gone.
+    pub fn receive(&mut self, take: impl FnMut(Heard<'_>)) -> Result<usize, Failure> {
+        if let [only] = &mut self.sniffers[..] {
+            return only.receive(take);
+        }
+        let mut until = clock::wall().saturating_sub(SETTLED);
+        let mut came = 0;
+        for sniffer in &mut self.sniffers {
+            let mut last = 0;
+            let took = sniffer.receive(|heard| {
+                last = heard.time;
+                self.held.hold(heard);
+            })?;
+            // There may be more of it, later than these.
+            until = if took == BATCH { until.min(last) } else { until };
+            came += took;
+        }
+        self.held.give(if self.held.0.len() > MOST_HELD { u64::MAX } else { until }, take);
+        Ok(came)
+    }
+
+    /// Gives what is held back.
+    pub fn rest(&mut self, take: impl FnMut(Heard<'_>)) {
+        self.held.give(u64::MAX, take);
+    }
+
+    /// Packets that came faster than they were taken, since the start.
+    pub fn dropped(&mut self) -> u64 {
+        self.sniffers.iter_mut().map(Sniffer::dropped).sum()
+    }
+
+    /// As [`wait`].
+    pub fn wait(&self, most: Duration) {
+        wait(&self.sniffers, most);
+    }
+}
+
+/// Packets with their times.
+#[derive(Debug, Default)]
+struct Held(Vec<(u64, Vec<u8>, u32, u32)>);
+
+impl Held {
+    fn hold(&mut self, heard: Heard<'_>) {
+        self.0.push((heard.time, heard.bytes.to_vec(), heard.wire_len, heard.link_type));
+    }
+
+    /// Gives those up to a time, the oldest first.
+    fn give(&mut self, until: u64, mut take: impl FnMut(Heard<'_>)) {
+        self.0.sort_by_key(|(time, ..)| *time);
+        let count = self.0.partition_point(|(time, ..)| *time <= until);
+        for (time, bytes, wire_len, link_type) in self.0.drain(..count) {
+            take(Heard { time, bytes: &bytes, wire_len, link_type });
+        }
+    }
+}
+
 /// Until one of them has a packet, or so long; 100 ms at most.
 pub fn wait(sniffers: &[Sniffer], most: Duration) {
     let asked = |one: &Sniffer| libc::pollfd { fd: one.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -198,4 +275,24 @@ fn stamped(header: &libc::msghdr) -> Option<u64> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_of_several_interfaces_are_given_in_the_order_of_their_times() {
+        let mut held = Held::default();
+        // Acknowledgments of one interface first, and then the data of another; two of one time as they came.
+        for (time, byte) in [(30, 3), (50, 5), (90, 9), (10, 1), (30, 4), (60, 6)] {
+            held.hold(Heard { time, bytes: &[byte], wire_len: 1, link_type: LINK_RAW });
+        }
+        let mut given = Vec::new();
+        held.give(60, |heard| given.push(heard.bytes[0]));
+        assert_eq!(given, [1, 3, 4, 5, 6]);
+        held.hold(Heard { time: 70, bytes: &[7], wire_len: 1, link_type: LINK_RAW });
+        held.give(u64::MAX, |heard| given.push(heard.bytes[0]));
+        assert_eq!(given, [1, 3, 4, 5, 6, 7, 9]);
+    }
 }

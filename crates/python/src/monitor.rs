@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ::live::{Sniffer, wait};
+use ::live::{Heard, InOrder, Sniffer};
 use ::monitor::{Failure, Options, Rule, Watch, watch};
 use pyo3::prelude::*;
 
@@ -56,7 +56,8 @@ const SNAP: usize = 256;
 /// Watches interfaces as packets come.
 #[pyclass(module = "tidegate._core", name = "InterfaceMonitor")]
 pub struct InterfaceMonitor {
-    sniffers: Vec<Sniffer>,
+    /// None when it has ended.
+    sniffers: Option<InOrder>,
     watch: Option<Watch>,
     options: Options,
     forgotten: usize,
@@ -65,6 +66,10 @@ pub struct InterfaceMonitor {
 fn wall() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
+}
+
+fn see(watch: &mut Watch, heard: Heard<'_>) -> Result<(), Failure> {
+    watch.packet(heard.link_type, heard.bytes, heard.wire_len, heard.time)
 }
 
 fn refused(why: impl ToString) -> PyErr {
@@ -84,7 +89,7 @@ impl InterfaceMonitor {
             return Err(refused(format!("there is no RTT rule `{rule}`; known: {}", Rule::NAMES.join(", "))));
         };
         let open = |name: &String| Sniffer::open(name, SNAP).map_err(refused);
-        let sniffers = interfaces.iter().map(open).collect::<PyResult<_>>()?;
+        let sniffers = Some(InOrder::new(interfaces.iter().map(open).collect::<PyResult<_>>()?));
         let files = interfaces.into_iter().map(PathBuf::from).collect();
         let options = Options { files, rule, most_flows, samples };
         let watch = Some(Watch::new(&options, wall()).map_err(refused)?);
@@ -94,28 +99,22 @@ impl InterfaceMonitor {
     /// Watches for so many milliseconds.
     fn run(&mut self, py: Python<'_>, milliseconds: u64) -> PyResult<()> {
         let InterfaceMonitor { sniffers, watch, forgotten, .. } = self;
-        let Some(watch) = watch else { return Ok(()) };
+        let (Some(sniffers), Some(watch)) = (sniffers, watch) else { return Ok(()) };
         py.detach(|| -> Result<(), String> {
             let until = Instant::now() + Duration::from_millis(milliseconds);
             loop {
-                let mut came = 0;
-                for sniffer in sniffers.iter_mut() {
-                    let mut failure = None;
-                    let took = sniffer.receive(|heard| {
-                        let done = watch.packet(heard.link_type, heard.bytes, heard.wire_len, heard.time);
-                        failure = failure.take().or(done.err());
-                    });
-                    came += took.map_err(|e| e.0)?;
-                    if let Some(failure) = failure {
-                        return Err(failure.0);
-                    }
+                let mut failure = None;
+                let came = sniffers.receive(|heard| failure = failure.take().or(see(watch, heard).err()));
+                let came = came.map_err(|e| e.0)?;
+                if let Some(failure) = failure {
+                    return Err(failure.0);
                 }
                 let left = until.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     break;
                 }
                 if came == 0 {
-                    wait(sniffers, left);
+                    sniffers.wait(left);
                 }
             }
             watch.passed(wall());
@@ -129,8 +128,10 @@ impl InterfaceMonitor {
     #[pyo3(signature = (most=None))]
     fn answer(&mut self, py: Python<'_>, most: Option<usize>) -> PyResult<String> {
         let InterfaceMonitor { sniffers, watch, options, forgotten } = self;
-        let Some(watch) = watch else { return Err(refused("the monitor has ended")) };
-        let dropped: u64 = sniffers.iter_mut().map(Sniffer::dropped).sum();
+        let (Some(sniffers), Some(watch)) = (sniffers, watch) else {
+            return Err(refused("the monitor has ended"));
+        };
+        let dropped = sniffers.dropped();
         let mut answer = py.detach(|| watch.seen().answer_of(options, most.unwrap_or(usize::MAX)));
         if let Some(fields) = answer.as_object_mut() {
             let interfaces = fields.remove("files").unwrap_or_default();
@@ -143,9 +144,15 @@ impl InterfaceMonitor {
 
     /// Ends it; gives what makes its figures doubtful.
     fn end(&mut self) -> PyResult<Vec<String>> {
-        let dropped: u64 = self.sniffers.iter_mut().map(Sniffer::dropped).sum();
-        self.sniffers.clear();
-        let Some(watch) = self.watch.take() else { return Ok(Vec::new()) };
+        let (Some(mut sniffers), Some(mut watch)) = (self.sniffers.take(), self.watch.take()) else {
+            return Ok(Vec::new());
+        };
+        let dropped = sniffers.dropped();
+        let mut failure = None;
+        sniffers.rest(|heard| failure = failure.take().or(see(&mut watch, heard).err()));
+        if let Some(failure) = failure {
+            return Err(refused(failure.0));
+        }
         let mut seen = watch.end().map_err(refused)?;
         seen.warn();
         if dropped > 0 {
