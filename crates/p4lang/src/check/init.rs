@@ -3,7 +3,7 @@
 use super::{Checker, consts};
 use crate::ast::{self, Ident};
 use crate::diag::Diagnostic;
-use crate::hir::{DefKind, Expr, ExprKind, Type};
+use crate::hir::{DefId, DefKind, Expr, ExprKind, Hir, Type};
 use crate::source::Span;
 
 impl Checker {
@@ -78,16 +78,12 @@ impl Checker {
 
     /// Whether a type is a number below all its new names.
     pub(super) fn is_number(&self, ty: &Type) -> bool {
-        match ty {
-            Type::Bits { .. } => true,
-            Type::New(id) => self.underlying(*id).is_some_and(|base| self.is_number(&base)),
-            _ => false,
-        }
+        is_number(&self.hir, ty)
     }
 
     fn type_mismatch(&mut self, expr: &Expr, to: &Type) {
         let (from, wanted) = (self.show(&expr.ty), self.show(to));
-        let castable = self.castable(&expr.ty, to);
+        let castable = castable(&self.hir, &expr.ty, to);
         let diagnostic =
             self.error("type-mismatch", expr.span, format!("expected `{wanted}`, found `{from}`"));
         diagnostic.label = format!("this is a `{from}`");
@@ -96,12 +92,8 @@ impl Checker {
         }
     }
 
-    pub(super) fn underlying(&self, id: crate::hir::DefId) -> Option<Type> {
-        match &self.def(id).kind {
-            DefKind::Enum(def) => def.underlying.clone(),
-            DefKind::NewType { ty } => Some(ty.clone()),
-            _ => None,
-        }
+    pub(super) fn underlying(&self, id: DefId) -> Option<Type> {
+        underlying(&self.hir, id)
     }
 
     fn coerce_list(&mut self, items: Vec<Option<Expr>>, from: &Type, to: &Type, span: Span) -> Expr {
@@ -271,50 +263,6 @@ impl Checker {
         });
     }
 
-    /// Explicit casts (section 8.12.1).
-    fn castable(&self, from: &Type, to: &Type) -> bool {
-        match (from, to) {
-            (Type::Bits { width: 1, signed: false }, Type::Bool)
-            | (Type::Bool, Type::Bits { width: 1, signed: false }) => true,
-            (Type::Bits { width: a, signed: s }, Type::Bits { width: b, signed: t }) => s == t || a == b,
-            (Type::Int, Type::Bits { .. })
-            | (Type::Int, Type::Bool)
-            | (Type::Bits { .. } | Type::Bool, Type::Int) => true,
-            (Type::New(_), Type::New(_)) => from == to || self.chain(from, to) || self.chain(to, from),
-            (Type::New(id), _) => self.underlying(*id).is_some_and(|u| u == *to || self.castable(&u, to)),
-            (Type::Int, Type::New(_)) => self.is_number(to),
-            (_, Type::New(id)) => self.underlying(*id).is_some_and(|u| u == *from),
-            (Type::Enum(id), Type::Bits { .. } | Type::Int) => {
-                self.underlying(*id).is_some_and(|u| u == *to || self.castable(&u, to))
-            }
-            (Type::Enum(a), Type::Enum(b)) if a != b => match (self.underlying(*a), self.underlying(*b)) {
-                (Some(a), Some(b)) => a == b,
-                _ => false,
-            },
-            (Type::Bits { .. } | Type::Int, Type::Enum(id)) => {
-                self.underlying(*id).is_some_and(|u| u == *from || *from == Type::Int)
-            }
-            (Type::Struct(..) | Type::Header(..), _) => from == to,
-            _ => from == to,
-        }
-    }
-
-    /// Whether one new type is made from the other.
-    fn chain(&self, from: &Type, to: &Type) -> bool {
-        let mut at = from.clone();
-        for _ in 0..64 {
-            match &at {
-                Type::New(id) => match self.underlying(*id) {
-                    Some(next) if next == *to => return true,
-                    Some(next) => at = next,
-                    None => return false,
-                },
-                _ => return false,
-            }
-        }
-        false
-    }
-
     /// `(T) e`.
     pub(super) fn cast(&mut self, ty: &ast::TypeRef, operand: &ast::Expr, span: Span) -> Expr {
         let to = self.ty(ty);
@@ -356,7 +304,7 @@ impl Checker {
         if matches!(to, Type::Param(_)) || matches!(expr.ty, Type::Param(_)) {
             return Expr { ty: to, kind: ExprKind::Cast(Box::new(expr)), span };
         }
-        if !self.castable(&expr.ty, &to) {
+        if !castable(&self.hir, &expr.ty, &to) {
             let (from, wanted) = (self.show(&expr.ty), self.show(&to));
             let diagnostic = self.error("bad-cast", span, format!("cannot cast `{from}` to `{wanted}`"));
             if let (Type::Bits { width: a, signed: s }, Type::Bits { signed: t, .. }) = (&expr.ty, &to)
@@ -396,4 +344,65 @@ impl Checker {
         };
         Expr { ty: to.clone(), kind, span }
     }
+}
+
+/// What an enum or new type is made from.
+fn underlying(hir: &Hir, id: DefId) -> Option<Type> {
+    match &hir.def(id).kind {
+        DefKind::Enum(def) => def.underlying.clone(),
+        DefKind::NewType { ty } => Some(ty.clone()),
+        _ => None,
+    }
+}
+
+fn is_number(hir: &Hir, ty: &Type) -> bool {
+    match ty {
+        Type::Bits { .. } => true,
+        Type::New(id) => underlying(hir, *id).is_some_and(|base| is_number(hir, &base)),
+        _ => false,
+    }
+}
+
+/// Explicit casts (section 8.12.1), between types without type parameters.
+pub(crate) fn castable(hir: &Hir, from: &Type, to: &Type) -> bool {
+    let underlying = |id: &DefId| underlying(hir, *id);
+    match (from, to) {
+        (Type::Bits { width: 1, signed: false }, Type::Bool)
+        | (Type::Bool, Type::Bits { width: 1, signed: false }) => true,
+        (Type::Bits { width: a, signed: s }, Type::Bits { width: b, signed: t }) => s == t || a == b,
+        (Type::Int, Type::Bits { .. })
+        | (Type::Int, Type::Bool)
+        | (Type::Bits { .. } | Type::Bool, Type::Int) => true,
+        (Type::New(_), Type::New(_)) => from == to || chain(hir, from, to) || chain(hir, to, from),
+        (Type::New(id), _) => underlying(id).is_some_and(|u| u == *to || castable(hir, &u, to)),
+        (Type::Int, Type::New(_)) => is_number(hir, to),
+        (_, Type::New(id)) => underlying(id).is_some_and(|u| u == *from),
+        (Type::Enum(id), Type::Bits { .. } | Type::Int) => {
+            underlying(id).is_some_and(|u| u == *to || castable(hir, &u, to))
+        }
+        (Type::Enum(a), Type::Enum(b)) if a != b => match (underlying(a), underlying(b)) {
+            (Some(a), Some(b)) => a == b,
+            _ => false,
+        },
+        (Type::Bits { .. } | Type::Int, Type::Enum(id)) => {
+            underlying(id).is_some_and(|u| u == *from || *from == Type::Int)
+        }
+        _ => from == to,
+    }
+}
+
+/// Whether one new type is made from the other.
+fn chain(hir: &Hir, from: &Type, to: &Type) -> bool {
+    let mut at = from.clone();
+    for _ in 0..64 {
+        match &at {
+            Type::New(id) => match underlying(hir, *id) {
+                Some(next) if next == *to => return true,
+                Some(next) => at = next,
+                None => return false,
+            },
+            _ => return false,
+        }
+    }
+    false
 }

@@ -255,12 +255,7 @@ impl Checker {
                     self.error("bad-call", span, format!("`extract` fills a header, not `{shown}`"));
                     return;
                 }
-                let varbits = self
-                    .fields(ty)
-                    .unwrap_or_default()
-                    .iter()
-                    .filter(|(_, t)| matches!(t, Type::Varbit(_)))
-                    .count();
+                let varbits = self.varbits(ty);
                 if args.len() == 1 && varbits > 0 {
                     self.error("bad-call", span, format!("`{shown}` has a varbit field")).help =
                         Some("give its length in bits as a second argument".into());

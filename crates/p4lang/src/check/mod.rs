@@ -43,6 +43,7 @@ use crate::hir::{self, Def, DefId, DefKind, Hir, Type};
 use crate::limits::Budget;
 use crate::source::Span;
 
+pub(crate) use init::castable;
 pub use types::{Subst, display, substitute};
 
 use scope::Scope;

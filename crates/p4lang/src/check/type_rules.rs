@@ -84,6 +84,12 @@ impl Checker {
                     && !matches!(field, Type::String | Type::Int | Type::List(_) | Type::MatchKind)
             }
         });
+        if matches!(ty, Type::Header(..)) && self.varbits(ty) > 1 {
+            let shown = self.show(ty);
+            self.error("varbit", span, format!("the header `{shown}` has a second varbit field")).help =
+                Some("a header can have one at most".into());
+            return false;
+        }
         if let Some((name, field)) = bad {
             let (shown, field) = (self.show(ty), self.show(&field));
             self.error("bad-type", span, format!("in `{shown}` the field `{name}` cannot be a `{field}`"))

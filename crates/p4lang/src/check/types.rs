@@ -401,6 +401,12 @@ impl Checker {
         }
     }
 
+    /// Varbit fields of a header.
+    pub(super) fn varbits(&self, ty: &Type) -> usize {
+        let fields = self.fields(ty).unwrap_or_default();
+        fields.iter().filter(|(_, field)| matches!(field, Type::Varbit(_))).count()
+    }
+
     /// Width of a type in bits, at least and at most (section 9: minSizeInBits); `None` if it has none.
     pub(super) fn size_bits(&self, ty: &Type) -> Option<(u64, u64)> {
         Some(match ty {

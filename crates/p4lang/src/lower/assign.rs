@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::expr::Value;
 use super::store::{Places, Store};
 use super::{Lowerer, build};
+use crate::diag::Diagnostic;
 use crate::ir::{BinOp, Expr, ExprKind, HeaderRef, Place, Stmt, VarHome, VarId};
 
 /// Where an `out` argument goes back to.
@@ -67,7 +68,7 @@ impl Lowerer<'_> {
                 Store::Header { header, valid, siblings, .. },
                 Value::Store(Store::Header { header: src, .. }),
             ) => {
-                self.emit(Stmt::CopyHeader { dst: header.clone(), src });
+                self.copy_header(header, &src);
                 self.keep_one(valid, siblings);
             }
             (Store::Header { fields, valid, siblings, .. }, Value::Header(items) | Value::Struct(items)) => {
@@ -92,7 +93,7 @@ impl Lowerer<'_> {
                     if let (Store::Header { header: dst, .. }, Store::Header { header: src, .. }) =
                         (item, from)
                     {
-                        self.emit(Stmt::CopyHeader { dst: dst.clone(), src: src.clone() });
+                        self.copy_header(dst, src);
                     }
                 }
             }
@@ -118,6 +119,22 @@ impl Lowerer<'_> {
             // The checker lets no other pair through.
             (Store::Struct(_) | Store::Union(_), _) => {}
         }
+    }
+
+    /// The checker lets only headers of one type through; executors rely on it.
+    fn copy_header(&mut self, dst: &HeaderRef, src: &HeaderRef) {
+        let [to, from] = [dst, src].map(|header| {
+            let (HeaderRef::Header(id) | HeaderRef::Elem { header: id, .. }) = header;
+            self.program[*id].ty
+        });
+        if to != from {
+            let wanted = self.program[to].name.clone();
+            let message = format!("a `{}` cannot be copied to a `{wanted}`", self.program[from].name);
+            let around = self.current.map(|id| self.def(self.instances[id.0].def).span);
+            self.diagnostics.push(Diagnostic::error("type-mismatch", around.unwrap_or_default(), message));
+            return;
+        }
+        self.emit(Stmt::CopyHeader { dst: dst.clone(), src: src.clone() });
     }
 
     /// Field by field, as if all values had been read before the first is written.

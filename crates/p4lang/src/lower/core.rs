@@ -67,6 +67,11 @@ impl Lowerer<'_> {
             "lookahead" => {
                 let ty = self.ty(&call.ty);
                 let store = self.alloc(&ty, "lookahead", Life::Local);
+                if has_varbit(&store) {
+                    let shown = crate::check::display(self.hir, &ty);
+                    let message = format!("`lookahead` reads a type of fixed size, not `{shown}`");
+                    return self.fail("bad-call", call.span, message);
+                }
                 let mut into = Vec::new();
                 scalars(&store, &mut into);
                 self.emit(Stmt::Lookahead { into });
@@ -118,6 +123,14 @@ impl Lowerer<'_> {
         let Store::Header { header, valid, siblings, .. } = store else {
             return self.fail("bad-call", arg.span, "`extract` needs a header");
         };
+        // Of a type parameter it is known only here.
+        let fields = self.fields(&self.ty(call.type_args.first().unwrap_or(&arg.ty)));
+        let varbit = fields.iter().any(|(_, ty)| matches!(ty, Type::Varbit(_)));
+        if varbit != varbit_bits.is_some() {
+            let what =
+                if varbit { "needs the length of the varbit field" } else { "has no varbit field to size" };
+            return self.fail("bad-call", arg.span, format!("`extract` {what}"));
+        }
         self.emit(Stmt::Extract { header, varbit_bits });
         for other in siblings.iter().filter(|other| **other != valid) {
             self.emit(Stmt::Assign { dst: other.clone(), src: build::bit(false) });
@@ -143,6 +156,17 @@ impl Lowerer<'_> {
             Value::Struct(items) => items.into_iter().for_each(|v| self.emit_value(v)),
             _ => {}
         }
+    }
+}
+
+fn has_varbit(store: &Store) -> bool {
+    match store {
+        Store::Varbit(_) => true,
+        Store::Struct(items)
+        | Store::Union(items)
+        | Store::Header { fields: items, .. }
+        | Store::Stack { elements: items, .. } => items.iter().any(has_varbit),
+        _ => false,
     }
 }
 

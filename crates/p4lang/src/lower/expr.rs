@@ -8,6 +8,7 @@ use num_bigint::BigInt;
 use super::store::{Life, Store};
 use super::{Binding, Failed, Lowered, Lowerer, build};
 use crate::ast::{BinaryOp, UnaryOp};
+use crate::check::{castable, display};
 use crate::hir::{self, DefKind, ExprKind as K, Type};
 use crate::ir::{self, BinOp, Expr, ExprKind, Place, Stmt};
 use crate::limits::Resource;
@@ -37,7 +38,7 @@ impl Lowerer<'_> {
             None => match self.scalar_width(&self.ty(&e.ty)) {
                 Some(width) => Ok(build::constant(0u8, width.max(1))),
                 None => {
-                    let shown = crate::check::display(self.hir, &e.ty);
+                    let shown = display(self.hir, &e.ty);
                     self.fail("unsupported", e.span, format!("a value of type `{shown}` cannot be used here"))
                 }
             },
@@ -152,6 +153,11 @@ impl Lowerer<'_> {
             }
             K::Ternary(cond, then, otherwise) => self.ternary(cond, then, otherwise, &e.ty)?,
             K::Cast(inner) => {
+                if !self.cast_fits(inner, e) {
+                    let [from, to] = [inner, e].map(|e| display(self.hir, &self.ty(&e.ty)));
+                    let message = format!("the type arguments make this a cast of `{from}` to `{to}`");
+                    return self.fail_help("bad-cast", e.span, message, "give other type arguments");
+                }
                 if let Some(value) = self.folded(e) {
                     return Ok(self.int(&value, width));
                 }
@@ -184,6 +190,13 @@ impl Lowerer<'_> {
                 return self.fail("unsupported", e.span, "this is not a value");
             }
         })
+    }
+
+    /// Whether a cast is one that exists. To and from type parameters that is known only once they stand for types.
+    pub(super) fn cast_fits(&self, from: &hir::Expr, to: &hir::Expr) -> bool {
+        let open = matches!(from.ty, Type::Param(_)) || matches!(to.ty, Type::Param(_));
+        let real = || (self.ty(&from.ty), self.ty(&to.ty));
+        !open || matches!(real(), (from, to) if from == to || castable(self.hir, &from, &to))
     }
 
     /// The value of arithmetic on numbers without a width, which exist only at compile time.
@@ -517,7 +530,7 @@ impl Lowerer<'_> {
 }
 
 /// Field `index` of a value.
-fn project(value: Value, index: usize) -> Value {
+pub(super) fn project(value: Value, index: usize) -> Value {
     match value {
         Value::Default => Value::Default,
         Value::Store(

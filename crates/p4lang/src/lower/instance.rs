@@ -154,6 +154,15 @@ impl Lowerer<'_> {
         };
         let types: Vec<_> =
             type_params.iter().copied().zip(construct.type_args.iter().map(|t| self.ty(t))).collect();
+        if types.len() < type_params.len() {
+            let message = format!("nothing says what the type parameters of `{}` are", def.name);
+            return self.fail_help(
+                "type-arguments",
+                info.span,
+                message,
+                "write type arguments where it is made",
+            );
+        }
         let mut bindings = Vec::new();
         for (param, arg) in ctor_params.iter().zip(&construct.args) {
             let arg = match arg {

@@ -289,7 +289,7 @@ impl<'a> Lowerer<'a> {
                 K::Bool(false) => self.constant(b),
                 _ => None,
             },
-            K::Cast(a) => {
+            K::Cast(a) if self.cast_fits(a, e) => {
                 let a = self.constant(a)?;
                 let value = match a.kind {
                     K::Int(value) => value,
@@ -300,7 +300,7 @@ impl<'a> Lowerer<'a> {
                     },
                     _ => return None,
                 };
-                make(match &e.ty {
+                make(match &self.ty(&e.ty) {
                     Type::Bool => K::Bool(value != BigInt::from(0)),
                     ty => K::Int(consts::wrap(value, ty)),
                 })

@@ -14,6 +14,7 @@ use crate::ir::{
 
 use super::Lowerer;
 use crate::limits::Resource;
+use crate::source::Span;
 
 /// The storage of one value. Parts are shared, so that copies cost little.
 #[derive(Debug, Clone)]
@@ -308,6 +309,9 @@ impl Lowerer<'_> {
                 let fields = self.fields(&ty);
                 let mut items: Vec<Store> =
                     fields.iter().map(|(f, t)| self.alloc(t, &format!("{name}.{}", f.name), life)).collect();
+                if let Some((field, _)) = fields.iter().find(|(_, t)| !matches!(t, Type::Header(..))) {
+                    self.misfit(&ty, &format!("its field `{}` is no header", field.name));
+                }
                 share_validity(&mut items);
                 Store::Union(Rc::new(items))
             }
@@ -316,16 +320,17 @@ impl Lowerer<'_> {
                 let first_var = self.program.vars.len();
                 let id = StackId(self.program.stacks.len() as u32);
                 // In its place before elements are made, for the order of stacks; filled in below.
+                let headers = matches!(self.ty(element), Type::Header(..) | Type::Union(..));
                 self.program.stacks.push(Stack {
                     name: name.to_owned(),
                     len: *size,
+                    plain: !headers,
                     first_header,
                     header_stride: 0,
                     var_stride: 0,
                     next: VarId(0),
                 });
                 let mut elements = Vec::new();
-                let headers = matches!(self.ty(element), Type::Header(..) | Type::Union(..));
                 for index in 0..*size {
                     let name = format!("{name}[{index}]");
                     elements.push(if headers {
@@ -500,10 +505,44 @@ impl Lowerer<'_> {
             Type::Header(..) | Type::Struct(..) => self.header_fields(ty, "", &mut out),
             other => self.header_field("value".to_owned(), other, &mut out),
         }
+        let header = matches!(ty, Type::Header(..));
+        let parts = match ty {
+            Type::Header(..) => self.fields(ty).into_iter().map(|(_, part)| part).collect(),
+            _ => vec![ty.clone()],
+        };
+        let varbit = |part: &Type| header && matches!(part, Type::Varbit(_));
+        if parts.iter().filter(|part| varbit(part)).count() > 1 {
+            self.misfit(ty, "it has a second varbit field");
+        }
+        let bad = parts.iter().filter(|part| !varbit(part)).find_map(|part| self.unpackable(part, header));
+        if let Some(bad) = bad {
+            let shown = display(self.hir, &bad);
+            self.misfit(ty, &format!("it cannot hold a `{shown}`"));
+        }
         let id = HeaderTypeId(self.program.header_types.len() as u32);
         self.program.header_types.push(out);
         self.header_types.insert(ty.clone(), id);
         id
+    }
+
+    /// What a header (`header`) or an element of an array cannot have in it: of generic types it is known only here.
+    fn unpackable(&self, ty: &Type, header: bool) -> Option<Type> {
+        let plain = |id: DefId| matches!(&self.def(id).kind, DefKind::Enum(e) if e.underlying.is_none());
+        match ty {
+            Type::Struct(..) => self.fields(ty).iter().find_map(|(_, part)| self.unpackable(part, header)),
+            Type::Tuple(parts) if !header => parts.iter().find_map(|part| self.unpackable(part, header)),
+            Type::Error if header => Some(ty.clone()),
+            Type::Enum(id) if header && plain(*id) => Some(ty.clone()),
+            _ => self.scalar_width(ty).is_none().then(|| ty.clone()),
+        }
+    }
+
+    /// Reports a type that its type arguments have made impossible.
+    pub(super) fn misfit(&mut self, ty: &Type, why: &str) {
+        let around = self.current.map(|id| self.instances[id.0].def);
+        let span = self.type_def(ty).or(around).map_or_else(Span::default, |id| self.def(id).span);
+        let message = format!("`{}` is not possible: {why}", display(self.hir, ty));
+        self.diagnostics.push(Diagnostic::error("bad-type", span, message).help("give other type arguments"));
     }
 
     fn header_fields(&self, ty: &Type, prefix: &str, out: &mut HeaderType) {
