@@ -11,7 +11,7 @@ use super::store::{Life, Store};
 use super::{Binding, Flow, Lowered, Lowerer, build};
 use crate::ast::Direction;
 use crate::check::consts;
-use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, ParamDef, Type};
+use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, ParamDef, Type, TypeParamId};
 use crate::ir::{Place, Stmt};
 use crate::source::Span;
 
@@ -251,15 +251,27 @@ impl Lowerer<'_> {
         }
     }
 
-    fn bind_types(&mut self, params: &[crate::hir::TypeParamId], args: &[Type]) {
-        let args: Vec<Type> = args.iter().map(|t| self.ty(t)).collect();
-        self.types.extend(params.iter().copied().zip(args));
+    /// Puts type arguments in place; gives what was there.
+    fn bind_types(
+        &mut self,
+        params: &[TypeParamId],
+        args: impl IntoIterator<Item = Option<Type>>,
+    ) -> Vec<Option<Type>> {
+        let each = params.iter().zip(args);
+        each.map(|(param, arg)| match arg {
+            Some(ty) => self.types.insert(*param, ty),
+            None => self.types.remove(param),
+        })
+        .collect()
     }
 
     fn function(&mut self, id: DefId, call: &Call) -> Lowered<Value> {
         let DefKind::Function(function) = &self.def(id).kind else { return Ok(Value::Unit) };
+        // Parameters are of the types that these arguments give them. An argument may be another call of the function, which
+        // puts them back.
+        let types: Vec<_> = call.type_args.iter().map(|t| Some(self.ty(t))).collect();
+        let before = self.bind_types(&function.signature.type_params, types);
         let copies = self.bind_params(&function.signature.params, &call.args, false, call.span)?;
-        self.bind_types(&function.signature.type_params, &call.type_args);
         let ty = self.ty(&function.signature.returns);
         let result = if ty == Type::Void {
             None
@@ -268,6 +280,7 @@ impl Lowerer<'_> {
         };
         let label = self.label();
         self.inlined(label, result.clone(), copies, |l| l.block(&function.body))?;
+        self.bind_types(&function.signature.type_params, before);
         Ok(result.map_or(Value::Unit, Value::Store))
     }
 
