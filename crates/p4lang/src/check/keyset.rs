@@ -155,8 +155,13 @@ impl Checker {
                 Some("declare the value set of a struct or tuple with a field for each key".into());
             return None;
         }
+        // What a type parameter stands for is compared when it is known.
+        let open = |ty: &Type| matches!(ty, Type::Unknown | Type::Param(_));
         let differs = |(held, key): &(&Type, &Type)| {
-            matches!((held, key), (Type::Bits { .. }, Type::Bits { .. })) && held != key
+            held != key && !open(held) && !open(key) && {
+                let (a, b) = (self.number_below(held), self.number_below(key));
+                a.is_none() || a != b
+            }
         };
         if let Some((held, key)) = parts.iter().zip(&wanted).find(differs) {
             let (held, key) = (self.show(held), self.show(key));
@@ -166,6 +171,15 @@ impl Checker {
             return None;
         }
         Some(KeysetElem::ValueSet(id))
+    }
+
+    /// The number that a new type or enum is made from, below all its names; `None` for what is none.
+    fn number_below(&self, ty: &Type) -> Option<Type> {
+        match ty {
+            Type::Bits { .. } | Type::Bool => Some(ty.clone()),
+            Type::New(id) | Type::Enum(id) => self.number_below(&self.underlying(*id)?),
+            _ => None,
+        }
     }
 
     /// The types of the scalars that a value of a struct or tuple consists of, in order.

@@ -232,11 +232,12 @@ impl Lowerer<'_> {
                 }
                 ([KeysetElem::ValueSet(set)], n) => {
                     let set = self.value_set_id(*set, keyset.span)?;
+                    self.fits_keys(set, &lowered, keyset.span)?;
                     matches = (0..n as u32).map(|field| Match::ValueSet { set, field }).collect();
                 }
                 (elems, _) => {
-                    for (elem, key) in elems.iter().zip(keys) {
-                        matches.push(self.select_match(elem, key, keyset.span)?);
+                    for ((elem, key), value) in elems.iter().zip(keys).zip(&lowered) {
+                        matches.push(self.select_match(elem, key, value, keyset.span)?);
                     }
                 }
             }
@@ -249,6 +250,7 @@ impl Lowerer<'_> {
         &mut self,
         elem: &KeysetElem,
         key: &hir::Expr,
+        value: &ir::Expr,
         span: crate::source::Span,
     ) -> Lowered<Match> {
         Ok(match elem {
@@ -262,8 +264,27 @@ impl Lowerer<'_> {
                 hi: self.scalar(hi)?,
                 signed: self.is_signed(&self.ty(&key.ty)),
             },
-            KeysetElem::ValueSet(set) => Match::ValueSet { set: self.value_set_id(*set, span)?, field: 0 },
+            KeysetElem::ValueSet(set) => {
+                let set = self.value_set_id(*set, span)?;
+                self.fits_keys(set, std::slice::from_ref(value), span)?;
+                Match::ValueSet { set, field: 0 }
+            }
         })
+    }
+
+    /// A value set has a field for each of the keys in whose place it stands, as wide as the key. Executors rely on it.
+    fn fits_keys(
+        &mut self,
+        set: ir::ValueSetId,
+        keys: &[ir::Expr],
+        span: crate::source::Span,
+    ) -> Lowered<()> {
+        let held = self.program[set].fields.iter().map(|(_, width, _)| *width);
+        if held.eq(keys.iter().map(|key| key.width)) {
+            return Ok(());
+        }
+        let message = "the value set holds values of other widths than the keys have";
+        self.fail_help("type-mismatch", span, message, "declare the value set with the types of the keys")
     }
 
     fn value_set_id(&mut self, id: DefId, span: crate::source::Span) -> Lowered<ir::ValueSetId> {
@@ -302,19 +323,25 @@ impl Lowerer<'_> {
                             "fields of a value set's struct must be numbers",
                         );
                     };
-                    fields.push((field.name.to_string(), width, kind.unwrap_or(MatchKind::Exact)));
+                    fields.push((field.name.to_string(), width.max(1), kind.unwrap_or(MatchKind::Exact)));
                     type_names.push(self.control_type(&ty));
                 }
             }
             Type::Tuple(types) => {
-                for (index, ty) in types.iter().enumerate() {
-                    fields.push((format!("f{index}"), self.scalar_width(ty).unwrap_or(1), MatchKind::Exact));
+                let mut scalars = Vec::new();
+                types.iter().for_each(|ty| elements(ty, &mut scalars));
+                for (index, ty) in scalars.into_iter().enumerate() {
+                    let Some(width) = self.scalar_width(ty) else {
+                        let message = "elements of a value set's tuple must be numbers";
+                        return self.fail("unsupported", def.span, message);
+                    };
+                    fields.push((format!("f{index}"), width.max(1), MatchKind::Exact));
                     type_names.push(self.control_type(ty));
                 }
             }
             other => match self.scalar_width(other) {
                 Some(width) => {
-                    fields.push(("f".to_owned(), width, MatchKind::Exact));
+                    fields.push(("f".to_owned(), width.max(1), MatchKind::Exact));
                     type_names.push(self.control_type(other));
                 }
                 None => {
@@ -347,4 +374,12 @@ fn applies(stmts: &[hir::Stmt]) -> bool {
         S::If { then, otherwise, .. } => applies(&then.stmts) || applies(&otherwise.stmts),
         _ => false,
     })
+}
+
+/// What a tuple consists of, tuples in it taken apart.
+fn elements<'t>(ty: &'t Type, out: &mut Vec<&'t Type>) {
+    match ty {
+        Type::Tuple(items) => items.iter().for_each(|item| elements(item, out)),
+        _ => out.push(ty),
+    }
 }
