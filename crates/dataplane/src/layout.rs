@@ -429,7 +429,8 @@ impl HeaderSlot {
     /// Validity and all fields from a header of the same type.
     pub fn copy_from(self, frame: &mut [u8], src: HeaderSlot) {
         let from = src.base as usize;
-        frame.copy_within(from..from + self.extent as usize, self.base as usize);
+        let extent = self.extent.min(src.extent) as usize;
+        frame.copy_within(from..from + extent, self.base as usize);
     }
 }
 

@@ -48,11 +48,15 @@ impl Gen<'_, '_> {
             return self.limbs(item);
         };
         let count = item.width.div_ceil(64);
-        let (varbit, _) = self.varbit(place);
+        let (varbit, width) = self.varbit(place);
+        if width != item.width {
+            // An element that there is not.
+            return self.zero_limbs(item.width);
+        }
         let slot = self.stack(u64::from(count) * 8);
         let at = self.stack_addr(slot);
-        let words = self.iconst(u64::from(count));
-        self.call(packet::varbit_value as *const u8, &[at, varbit, words], false);
+        let max = self.iconst(u64::from(width));
+        self.call(packet::varbit_value as *const u8, &[at, varbit, max], false);
         self.load_limbs(Region::Scratch, at, 0, count)
     }
 
@@ -110,8 +114,9 @@ impl Gen<'_, '_> {
         for item in items {
             bit = match self.is_varbit(item) {
                 Some(place) => {
-                    let (varbit, _) = self.varbit(place);
-                    self.call_value(packet::append_varbit as *const u8, &[at, bit, varbit])
+                    let (varbit, width) = self.varbit(place);
+                    let max = self.iconst(u64::from(width.min(item.width)));
+                    self.call_value(packet::append_varbit as *const u8, &[at, bit, varbit, max])
                 }
                 None => {
                     let value = self.limbs(item);

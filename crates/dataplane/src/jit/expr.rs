@@ -339,9 +339,10 @@ impl Gen<'_, '_> {
     }
 
     fn varbit_eq(&mut self, left: &Place, right: &Place) -> Value {
-        let (left, _) = self.varbit(left);
-        let (right, _) = self.varbit(right);
-        self.call_value(helpers::varbit_eq as *const u8, &[left, right])
+        let (left, width) = self.varbit(left);
+        let (right, other) = self.varbit(right);
+        let [width, other] = [width, other].map(|bits| self.iconst(u64::from(bits)));
+        self.call_value(helpers::varbit_eq as *const u8, &[left, width, right, other])
     }
 
     pub fn zero_limbs(&mut self, width: u32) -> Limbs {

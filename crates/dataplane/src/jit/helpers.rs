@@ -18,35 +18,36 @@ pub unsafe extern "C" fn zero(dst: *mut u8, len: usize) {
     unsafe { std::ptr::write_bytes(dst, 0, len) }
 }
 
-/// The varbit at an address: length in bits and bytes. A null address (no such stack element) is an empty one.
+/// The varbit at an address: length in bits, at most `max` whatever is there, and bytes. A null address (no such stack
+/// element) is an empty one.
 ///
 /// # Safety
 ///
-/// `at` is null or the address of a varbit in a frame, whose length its writers keep within its maximum.
-pub unsafe fn varbit<'a>(at: *const u8) -> (u32, &'a [u8]) {
+/// `at` is null or the address of a varbit in a frame that has room for `max` bits.
+pub unsafe fn varbit<'a>(at: *const u8, max: u64) -> (u32, &'a [u8]) {
     if at.is_null() {
         return (0, &[]);
     }
     // SAFETY: as the caller promises.
     unsafe {
-        let bits = at.cast::<u32>().read_unaligned();
+        let bits = at.cast::<u32>().read_unaligned().min(max as u32);
         (bits, std::slice::from_raw_parts(at.add(4), bits.div_ceil(8) as usize))
     }
 }
 
-/// Whether two varbits are equal in length and bits.
-pub unsafe extern "C" fn varbit_eq(left: *const u8, right: *const u8) -> u64 {
+/// Whether two varbits, each with the most bits that it may hold, are equal in length and bits.
+pub unsafe extern "C" fn varbit_eq(left: *const u8, most: u64, right: *const u8, other_most: u64) -> u64 {
     // SAFETY: see the module's comment. Unused bits of the last byte are zero in both.
-    unsafe { u64::from(varbit(left) == varbit(right)) }
+    unsafe { u64::from(varbit(left, most) == varbit(right, other_most)) }
 }
 
-/// Copies a varbit into one that may hold `max` bits. A null source is an empty one.
-pub unsafe extern "C" fn varbit_copy(dst: *mut u8, src: *const u8, max: usize) {
+/// Copies a varbit, at most `most` bits of it, into one that may hold `max` bits, which are as many or more. A null source
+/// is an empty one.
+pub unsafe extern "C" fn varbit_copy(dst: *mut u8, src: *const u8, max: usize, most: u64) {
     // SAFETY: see the module's comment; `dst` has room for `max` bits, and `src`, which may be `dst`, is copied as if by
     // way of a buffer.
     unsafe {
-        let (bits, bytes) = varbit(src);
-        let bits = bits.min(max as u32);
+        let (bits, bytes) = varbit(src, most);
         let used = bits.div_ceil(8) as usize;
         std::ptr::copy(bytes.as_ptr(), dst.add(4), used);
         std::ptr::write_bytes(dst.add(4 + used), 0, max.div_ceil(8) - used);

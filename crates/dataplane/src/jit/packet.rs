@@ -93,7 +93,7 @@ pub unsafe extern "C" fn emit(native: *mut Native, place: *const u8, header: u64
         let bytes = std::slice::from_raw_parts(place, slot.extent as usize);
         let fixed = ty.fixed_bits as usize;
         let (bits, content) = match slot.varbit {
-            Some((offset, _)) => varbit(place.add((offset - slot.base) as usize)),
+            Some((offset, max)) => varbit(place.add((offset - slot.base) as usize), u64::from(max)),
             None => (0, &[][..]),
         };
         let bits = bits as usize;
@@ -166,13 +166,14 @@ pub unsafe extern "C" fn append(list: *mut u8, bit: u64, value: *const u64, widt
     }
 }
 
-/// The bits of a varbit as a number of `words` limbs.
-pub unsafe extern "C" fn varbit_value(dst: *mut u64, at: *const u8, words: u64) {
+/// The bits of a varbit that may hold `max` as a number.
+pub unsafe extern "C" fn varbit_value(dst: *mut u64, at: *const u8, max: u64) {
     // SAFETY: see the module's comment; `dst` has room for the limbs.
     unsafe {
-        let (bits, content) = varbit(at);
+        let (bits, content) = varbit(at, max);
         let bits = bits as usize;
-        for (k, limb) in std::slice::from_raw_parts_mut(dst, words as usize).iter_mut().enumerate() {
+        let words = max.div_ceil(64) as usize;
+        for (k, limb) in std::slice::from_raw_parts_mut(dst, words).iter_mut().enumerate() {
             let low = 64 * k;
             let count = bits.saturating_sub(low).min(64);
             *limb = if count == 0 { 0 } else { get_bits(content, bits - low - count, count) };
@@ -180,11 +181,11 @@ pub unsafe extern "C" fn varbit_value(dst: *mut u64, at: *const u8, words: u64) 
     }
 }
 
-/// As [`append`], for a varbit.
-pub unsafe extern "C" fn append_varbit(list: *mut u8, bit: u64, value: *const u8) -> u64 {
+/// As [`append`], for a varbit that may hold `max` bits.
+pub unsafe extern "C" fn append_varbit(list: *mut u8, bit: u64, value: *const u8, max: u64) -> u64 {
     // SAFETY: see the module's comment; the list has room for the longest contents.
     unsafe {
-        let (bits, content) = varbit(value);
+        let (bits, content) = varbit(value, max);
         let end = bit + u64::from(bits);
         let list = std::slice::from_raw_parts_mut(list, end.div_ceil(8) as usize);
         copy_bits(list, bit as usize, content, 0, bits as usize);

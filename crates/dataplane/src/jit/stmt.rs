@@ -216,12 +216,12 @@ impl Gen<'_, '_> {
     }
 
     fn copy_varbit(&mut self, dst: &Place, src: &Place) {
-        let (from, _) = self.varbit(src);
+        let (from, width) = self.varbit(src);
         let (to, max) = self.varbit(dst);
         let exists = self.b.ins().icmp_imm_s(IntCC::NotEqual, to, 0);
         self.when(exists, |g| {
-            let max = g.iconst(u64::from(max));
-            g.call(helpers::varbit_copy as *const u8, &[to, from, max], false);
+            let [max, most] = [max, max.min(width)].map(|bits| g.iconst(u64::from(bits)));
+            g.call(helpers::varbit_copy as *const u8, &[to, from, max, most], false);
         });
     }
 
@@ -239,7 +239,7 @@ impl Gen<'_, '_> {
                 g.copy(
                     (to.at, to.region, slot.base as i32),
                     (from.at, from.region, from_slot.base as i32),
-                    slot.extent,
+                    slot.extent.min(from_slot.extent),
                 );
             };
             let Some(exists) = from.exists else {

@@ -154,14 +154,15 @@ impl Gen<'_, '_> {
         let mut limbs = Limbs::new();
         let slot = self.stack(declared.len() as u64);
         let named = self.stack_addr(slot);
+        // As many words for each as whoever reads them takes.
         for (index, (_, width, _)) in declared.iter().enumerate() {
             let given = fields.iter().find(|(field, _)| *field as usize == index);
             let flag = self.b.ins().iconst(I8, i64::from(given.is_some()));
             self.store(Region::Scratch, flag, named, index as i32);
-            match given {
-                Some((_, value)) => limbs.extend(value.iter().copied()),
-                None => limbs.extend(self.zero_limbs(*width)),
-            }
+            let mut words = self.zero_limbs(*width);
+            let value = given.map_or(&[][..], |(_, value)| value);
+            words.iter_mut().zip(value).for_each(|(word, limb)| *word = *limb);
+            limbs.extend(words);
         }
         let key = self.spill(&limbs);
         let ctx = self.ctx;

@@ -104,38 +104,49 @@ fn varbits_are_compared_copied_and_read() {
         let length = rng.between(0, max as u64) as usize;
         let source = any_varbit(&mut rng, length, max).into_boxed_slice();
         let all = bits(&source[4..])[..length].to_vec();
+        let most = max as u64;
         // SAFETY: a varbit of its length; none.
-        let ((found, content), none) = unsafe { (varbit(source.as_ptr()), varbit(std::ptr::null())) };
+        let ((found, content), none) =
+            unsafe { (varbit(source.as_ptr(), most), varbit(std::ptr::null(), most)) };
         assert_eq!((found as usize, content.len()), (length, length.div_ceil(8)));
         assert_eq!(none, (0, &[][..]));
 
+        // A length that cannot be is as long as there is room.
+        let mut wrong = source.clone();
+        wrong[..4].copy_from_slice(&u32::MAX.to_ne_bytes());
+        // SAFETY: the memory of a varbit.
+        assert_eq!(unsafe { varbit(wrong.as_ptr(), most) }, (max as u32, &source[4..]));
+
         // Longer, as long, and shorter: then what fits is copied.
         let room = rng.between(1, 220) as usize;
+        let copied = most.min(room as u64);
         let mut target = bytes(&mut rng, 4 + room.div_ceil(8)).into_boxed_slice();
         // SAFETY: a varbit of at most `max` bits, and room for as many as are said.
-        unsafe { varbit_copy(target.as_mut_ptr(), source.as_ptr(), room) };
+        unsafe { varbit_copy(target.as_mut_ptr(), source.as_ptr(), room, copied) };
         let kept = length.min(room);
         assert_eq!(target[..4], (kept as u32).to_ne_bytes());
         assert_eq!(bits(&target[4..])[..kept], all[..kept]);
         assert!(target[4 + kept.div_ceil(8)..].iter().all(|byte| *byte == 0));
         if length <= room {
             // SAFETY: two varbits.
-            assert_eq!(unsafe { varbit_eq(source.as_ptr(), target.as_ptr()) }, 1);
+            let same = unsafe { varbit_eq(source.as_ptr(), most, target.as_ptr(), room as u64) };
+            assert_eq!(same, 1);
         }
         let before = target.clone();
         let at = target.as_mut_ptr();
         // SAFETY: onto itself; then from none.
-        unsafe { varbit_copy(at, at, room) };
+        unsafe { varbit_copy(at, at, room, room as u64) };
         assert_eq!(target, before);
         // SAFETY: as above.
-        unsafe { varbit_copy(target.as_mut_ptr(), std::ptr::null(), room) };
+        unsafe { varbit_copy(target.as_mut_ptr(), std::ptr::null(), room, 0) };
         assert!(target.iter().all(|byte| *byte == 0));
         // SAFETY: two varbits.
-        assert_eq!(unsafe { varbit_eq(source.as_ptr(), target.as_ptr()) }, u64::from(length == 0));
+        let same = unsafe { varbit_eq(source.as_ptr(), most, target.as_ptr(), room as u64) };
+        assert_eq!(same, u64::from(length == 0));
 
-        let mut value = vec![7; length.div_ceil(64) + 1].into_boxed_slice();
-        // SAFETY: room for so many words.
-        unsafe { varbit_value(value.as_mut_ptr(), source.as_ptr(), value.len() as u64) };
+        let mut value = vec![7; max.div_ceil(64)].into_boxed_slice();
+        // SAFETY: room for the words of the longest.
+        unsafe { varbit_value(value.as_mut_ptr(), source.as_ptr(), most) };
         assert_eq!(*value, limbs(&number(&all), value.len()));
     }
 }
@@ -166,7 +177,7 @@ fn numbers_and_varbits_are_appended_to_a_list() {
             bit = unsafe {
                 match value {
                     Some((value, width)) => append(list.as_mut_ptr(), bit, value.as_ptr(), width),
-                    None => append_varbit(list.as_mut_ptr(), bit, made.as_ptr()),
+                    None => append_varbit(list.as_mut_ptr(), bit, made.as_ptr(), 90),
                 }
             };
         }

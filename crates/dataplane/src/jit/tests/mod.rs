@@ -3,6 +3,7 @@
 mod actions;
 mod expr;
 mod lookups;
+mod malformed;
 mod memory;
 mod size;
 
