@@ -267,6 +267,17 @@ impl Lowerer<'_> {
         Some(ir::Info { name, ..self.described(&property.annotations, property.span) })
     }
 
+    /// What no entry of a table can have among its action's data: all but scalars, and structs and headers of them.
+    fn unsupplied(&self, ty: &Type) -> Option<Type> {
+        match ty {
+            Type::Struct(..) | Type::Header(..) => {
+                self.fields(ty).iter().find_map(|(_, part)| self.unsupplied(part))
+            }
+            Type::Tuple(parts) => parts.iter().find_map(|part| self.unsupplied(part)),
+            _ => self.scalar_width(ty).is_none().then(|| ty.clone()),
+        }
+    }
+
     /// The IR action for one entry of a table's action list.
     fn table_action(&mut self, id: DefId, bound: &[Option<Expr>]) -> Lowered<ActionId> {
         let plain = bound.iter().all(Option::is_none);
@@ -309,6 +320,18 @@ impl Lowerer<'_> {
                 if let Some(Some(arg)) = bound.get(index) {
                     copies.extend(l.bind_params(&[*param], &[Some(arg.clone())], true, arg.span)?);
                     continue;
+                }
+                if p.direction == Direction::None
+                    && let Some(part) = l.unsupplied(&ty)
+                {
+                    let shown = crate::check::display(l.hir, &part);
+                    let message = format!("a control plane cannot supply a `{shown}`");
+                    return l.fail_help(
+                        "bad-param",
+                        def.span,
+                        message,
+                        "give it numbers, and structs of numbers",
+                    );
                 }
                 let full = format!("{}.{name}", info.name);
                 let store = l.alloc(&ty, &full, Life::Local);
