@@ -1,6 +1,6 @@
 //! Standard metadata in a frame, and the fields that a packet keeps from one pass to the next.
 
-use p4lang::ir::{VarHome, VarId};
+use p4lang::ir::{HeaderId, VarHome, VarId};
 use p4lang::lower::v1model::{StandardMetadata, V1Model};
 
 use super::Work;
@@ -57,8 +57,19 @@ impl Pipeline {
     /// the reference switch. It tells egress only the packet's length, and what the queue says.
     pub(crate) fn forget_metadata(&self, copy: &mut [u8], original: &[u8], list: Option<u32>, length: u64) {
         for (index, var) in self.program.vars.iter().enumerate() {
-            if var.home == VarHome::Global && !var.varbit {
-                self.layout.set(copy, VarId(index as u32), &Default::default());
+            let id = VarId(index as u32);
+            if var.home == VarHome::Global && var.varbit {
+                self.layout.slot(id).set_varbit(copy, 0, &[]);
+            } else if var.home == VarHome::Global {
+                self.layout.set(copy, id, &Default::default());
+            }
+        }
+        let arrays = self.program.stacks.iter().filter(|stack| stack.plain);
+        for header in
+            arrays.flat_map(|array| (0..array.len * array.header_stride).map(|k| array.first_header.0 + k))
+        {
+            if !self.program[HeaderId(header)].local {
+                self.layout.header_slot(HeaderId(header)).reset(copy);
             }
         }
         if let Some(list) = list {

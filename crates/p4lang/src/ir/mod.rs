@@ -213,6 +213,8 @@ pub struct Header {
 pub struct Stack {
     pub name: String,
     pub len: u32,
+    /// Elements are numbers, or structs or tuples of them, whose validity nobody looks at.
+    pub plain: bool,
     pub first_header: HeaderId,
     /// Headers per element (more than 1 for a stack of unions).
     pub header_stride: u32,

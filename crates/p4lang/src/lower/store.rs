@@ -538,7 +538,7 @@ impl Lowerer<'_> {
     }
 
     /// Reports a type that its type arguments have made impossible.
-    pub(super) fn misfit(&mut self, ty: &Type, why: &str) {
+    fn misfit(&mut self, ty: &Type, why: &str) {
         let around = self.current.map(|id| self.instances[id.0].def);
         let span = self.type_def(ty).or(around).map_or_else(Span::default, |id| self.def(id).span);
         let message = format!("`{}` is not possible: {why}", display(self.hir, ty));

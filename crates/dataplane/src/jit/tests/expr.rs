@@ -325,6 +325,7 @@ proptest! {
         }
         let next = builder.var(32, VarHome::NextIndex(StackId(0)));
         let stack = Stack {
+            plain: false,
             name: "s".into(),
             len: 3,
             first_header: HeaderId(1),
