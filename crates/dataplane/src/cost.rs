@@ -5,9 +5,11 @@
 //! pass begins, iterations of loops and transitions of parsers with cycles when they happen. Only lookups that may have to
 //! look at many entries say what they have cost ([`crate::state::table::TableState::search`]).
 
+use std::collections::HashMap;
+
 use p4lang::ir::{
-    ActionId, ControlId, Expr, ExprKind, ExternCall, HashAlgorithm, HeaderRef, Match, MatchKind, Parser,
-    ParserId, Place, Program, State, Stmt, TableId, Transition,
+    ActionId, Block, ControlId, Expr, ExprKind, ExternCall, HashAlgorithm, HeaderRef, Match, MatchKind,
+    Parser, ParserId, Place, Program, State, Stmt, TableId, Transition,
 };
 
 use crate::layout::Layout;
@@ -44,6 +46,33 @@ pub struct Prices<'a> {
     pub layout: &'a Layout,
 }
 
+/// Blocks of statements that are not part of other ones.
+pub fn blocks(program: &Program) -> impl Iterator<Item = &Block> {
+    let states = program.parsers.iter().flat_map(|parser| &parser.states).map(|state| &state.body);
+    let controls = program.controls.iter().map(|control| &control.body);
+    let actions = program.actions.iter().map(|action| &action.body);
+    states.chain(controls).chain(actions).chain(program.tables.iter().map(|table| &table.prelude))
+}
+
+/// Calls `f` for every statement of a block, those within others too.
+pub fn each_stmt<'p>(block: &'p [Stmt], f: &mut impl FnMut(&'p Stmt)) {
+    for stmt in block {
+        f(stmt);
+        match stmt {
+            Stmt::If { then, otherwise, .. } => {
+                each_stmt(then, f);
+                each_stmt(otherwise, f);
+            }
+            Stmt::Switch { cases, default, .. } => {
+                cases.iter().for_each(|(_, body)| each_stmt(body, f));
+                each_stmt(default, f);
+            }
+            Stmt::Labeled { body, .. } | Stmt::Loop { body, .. } => each_stmt(body, f),
+            _ => {}
+        }
+    }
+}
+
 fn limbs(width: u32) -> u64 {
     u64::from(width.div_ceil(64))
 }
@@ -57,6 +86,19 @@ impl Prices<'_> {
     /// One iteration of a loop.
     pub fn iteration(&self, body: &[Stmt]) -> u64 {
         2 + self.block(body)
+    }
+
+    /// One iteration of each loop of the program, by the address of the loop's body.
+    pub fn loops(&self) -> HashMap<usize, u64> {
+        let mut found = HashMap::new();
+        blocks(self.program).for_each(|block| {
+            each_stmt(block, &mut |stmt| {
+                if let Stmt::Loop { body, .. } = stmt {
+                    found.insert(body.as_ptr().addr(), self.iteration(body));
+                }
+            });
+        });
+        found
     }
 
     /// One pass through a control.

@@ -1,6 +1,7 @@
 //! What one packet, and one program, may ask for: more is refused, or dropped and counted, with both executors alike.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use dataplane::drops::DropReason;
 use dataplane::pipeline::{Pipeline, Refused};
@@ -74,6 +75,26 @@ fn cheap_loops_run_and_dear_ones_are_dropped() {
             assert_eq!(run(&mut pipeline), expected, "{body}");
         }
     }
+}
+
+/// What the interpreter does for a loop and a `switch` is what they are charged for, however much is in them.
+#[test]
+fn large_loops_and_switches_take_no_longer_than_small_ones() {
+    let time = |cases: usize| {
+        let cases: String = (0..cases).map(|n| format!("{n}: {{ m.n = m.n + {n}; }} ")).collect();
+        let inner = format!("for (bit<32> j in 0..m.n) {{ switch (m.i) {{ {cases} default: {{ }} }} }}");
+        let program =
+            program("", "", &format!("m.i = 0xffffffff; for (bit<32> i in 0..0xffffffff) {{ {inner} }}"));
+        let mut pipeline = Pipeline::interpreted(program, 1).expect("runs");
+        let runs = (0..3).map(|_| {
+            let began = Instant::now();
+            assert_eq!(run(&mut pipeline).0, 0);
+            began.elapsed()
+        });
+        runs.min().expect("there are some")
+    };
+    let (small, large) = (time(10), time(4000));
+    assert!(large < 6 * small, "{large:?} instead of about {small:?}");
 }
 
 /// Each pass and copy takes from the same budget.

@@ -8,13 +8,14 @@ mod externs;
 mod parser;
 mod stmt;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use num_bigint::BigUint;
-use p4lang::ir::{ControlId, HeaderRef, LabelId, ParserId, Place, Program};
+use p4lang::ir::{ControlId, HeaderRef, LabelId, ParserId, Place, Program, Stmt};
 
 use crate::context::{Context, DropReason};
-use crate::cost::Prices;
+use crate::cost::{Prices, blocks, each_stmt};
 use crate::executor::Executor;
 use crate::layout::{HeaderSlot, Layout, Slot};
 use crate::trace::Event;
@@ -22,8 +23,37 @@ use crate::trace::Event;
 pub struct Interpreter {
     program: Arc<Program>,
     layout: Arc<Layout>,
+    known: Known,
+}
+
+/// What is found out of a program once, so that looking for it costs nothing when a packet comes.
+struct Known {
     /// By parser, see [`Prices::transitions`].
     transitions: Vec<Vec<u64>>,
+    /// See [`Prices::loops`].
+    loops: HashMap<usize, u64>,
+    /// By the address of a `switch` statement's cases, which case a value leads to.
+    switches: HashMap<usize, HashMap<BigUint, usize>>,
+}
+
+impl Known {
+    fn of(program: &Program, layout: &Layout) -> Known {
+        let prices = Prices { program, layout };
+        let mut switches = HashMap::new();
+        blocks(program).for_each(|block| {
+            each_stmt(block, &mut |stmt| {
+                if let Stmt::Switch { cases, .. } = stmt {
+                    let each = cases.iter().enumerate().rev();
+                    // Of a label that is there twice the first counts.
+                    let labels =
+                        each.flat_map(|(case, (labels, _))| labels.iter().map(move |l| (l.clone(), case)));
+                    switches.insert(cases.as_ptr().addr(), labels.collect());
+                }
+            });
+        });
+        let transitions = program.parsers.iter().map(|parser| prices.transitions(parser)).collect();
+        Known { transitions, loops: prices.loops(), switches }
+    }
 }
 
 /// How a statement ends.
@@ -40,22 +70,23 @@ enum Flow {
 struct Run<'r, 'c> {
     program: &'r Program,
     layout: &'r Layout,
+    known: &'r Known,
     ctx: &'r mut Context<'c>,
 }
 
 impl Interpreter {
     pub fn new(program: Arc<Program>, layout: Arc<Layout>) -> Interpreter {
-        let prices = Prices { program: &program, layout: &layout };
-        let transitions = program.parsers.iter().map(|parser| prices.transitions(parser)).collect();
-        Interpreter { program, layout, transitions }
+        let known = Known::of(&program, &layout);
+        Interpreter { program, layout, known }
     }
 }
 
 impl Executor for Interpreter {
     fn parse(&self, ctx: &mut Context<'_>, parser: ParserId) -> Result<u32, DropReason> {
         ctx.cursor = 0;
-        let costs = &self.transitions[parser.index()];
-        Run { program: &self.program, layout: &self.layout, ctx }.parser(&self.program[parser], costs)
+        let costs = &self.known.transitions[parser.index()];
+        let mut run = Run { program: &self.program, layout: &self.layout, known: &self.known, ctx };
+        run.parser(&self.program[parser], costs)
     }
 
     fn control(&self, ctx: &mut Context<'_>, control: ControlId) -> Result<(), DropReason> {
@@ -63,7 +94,8 @@ impl Executor for Interpreter {
         if let Some(trace) = &mut ctx.trace {
             trace.push(Event::Block { name: control.name.clone() });
         }
-        match (Run { program: &self.program, layout: &self.layout, ctx }).block(&control.body) {
+        let mut run = Run { program: &self.program, layout: &self.layout, known: &self.known, ctx };
+        match run.block(&control.body) {
             Flow::Drop(reason) => Err(reason),
             _ => Ok(()),
         }
@@ -71,10 +103,6 @@ impl Executor for Interpreter {
 }
 
 impl Run<'_, '_> {
-    fn prices(&self) -> Prices<'_> {
-        Prices { program: self.program, layout: self.layout }
-    }
-
     fn trace(&mut self, event: impl FnOnce(&Self) -> Event) {
         if self.ctx.trace.is_some() {
             let event = event(self);

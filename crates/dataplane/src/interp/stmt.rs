@@ -49,18 +49,16 @@ impl Run<'_, '_> {
             Stmt::If { cond, then, otherwise } => self.block(if self.holds(cond) { then } else { otherwise }),
             Stmt::Switch { on, cases, default } => {
                 let value = self.eval(on);
-                let body = cases
-                    .iter()
-                    .find(|(labels, _)| labels.contains(&value))
-                    .map_or(default, |(_, body)| body);
-                self.block(body)
+                let labels = self.known.switches.get(&cases.as_ptr().addr());
+                let case = labels.and_then(|labels| cases.get(*labels.get(&value)?));
+                self.block(case.map_or(default, |(_, body)| body))
             }
             Stmt::Labeled { label, body } => match self.block(body) {
                 Flow::Break(to) if to == *label => Flow::Next,
                 other => other,
             },
             Stmt::Loop { label, body } => {
-                let cost = self.prices().iteration(body);
+                let cost = self.known.loops.get(&body.as_ptr().addr()).copied().unwrap_or(u64::MAX);
                 loop {
                     if let Err(reason) = self.ctx.charge(cost) {
                         return Flow::Drop(reason);
