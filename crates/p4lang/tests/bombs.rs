@@ -537,6 +537,21 @@ fn sizes() -> Vec<Bomb> {
             );
             ingress(&types, "", "")
         }),
+        bomb("an array that is large by its type argument", "too-large", {
+            let types = format!(
+                "header L {{ {} }} control G<T>(inout T x) {{ T[4096] v; apply {{ x = v[0]; }} }}",
+                each(400, |i| format!("bit<8> f{i};"))
+            );
+            ingress(&types, "G<L>() g; L l;", "g.apply(l);")
+        }),
+        bomb("a header that is large by its type arguments", "too-large", {
+            let types = doubling("struct S0<T> { T a; T b; }\n", 7, |i, j| {
+                format!("struct S{i}<T> {{ S{j}<T> a; S{j}<T> b; }}")
+            });
+            let control = "header L<T> { S7<T> s; } control G<T>(inout T x) { L<T> v; apply { x = v.s.a.a.a.a.a.a.a.a; } }
+                control F<T>(inout T x) { G<S7<T>>() g; S7<T> s; apply { g.apply(s); } }";
+            ingress(&(types + control), "F<S7<bit<8>>>() f; S7<bit<8>> s;", "f.apply(s);")
+        }),
         bomb("a register that fits", None, register(1 << 24, 64)),
     ]
 }

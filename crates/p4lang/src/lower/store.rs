@@ -278,8 +278,11 @@ impl Lowerer<'_> {
         Place::Var(self.var(format!("tmp{number}"), width, false, VarHome::Local))
     }
 
-    /// New storage for a type.
+    /// New storage for a type; none once there is too much. How large a type is that type arguments make is known only here.
     pub(super) fn alloc(&mut self, ty: &Type, name: &str, life: Life) -> Store {
+        if self.budget.exhausted().is_some() {
+            return Store::Unit;
+        }
         let ty = self.ty(ty);
         let home = if life == Life::Global { VarHome::Global } else { VarHome::Local };
         match &ty {
@@ -470,6 +473,9 @@ impl Lowerer<'_> {
     }
 
     fn alloc_field(&mut self, ty: &Type, name: &str, header: HeaderId, index: &mut u32) -> Store {
+        if self.budget.exhausted().is_some() {
+            return Store::Unit;
+        }
         if let Type::Struct(..) = ty {
             let fields = self.fields(ty);
             let each = fields.iter();
@@ -505,6 +511,10 @@ impl Lowerer<'_> {
             Type::Header(..) | Type::Struct(..) => self.header_fields(ty, "", &mut out),
             other => self.header_field("value".to_owned(), other, &mut out),
         }
+        // A header has a variable for each field.
+        if out.fields.len() as u64 > self.budget.limits.variables {
+            self.budget.spend(Resource::Variables, out.fields.len() as u64);
+        }
         let header = matches!(ty, Type::Header(..));
         let parts = match ty {
             Type::Header(..) => self.fields(ty).into_iter().map(|(_, part)| part).collect(),
@@ -529,6 +539,7 @@ impl Lowerer<'_> {
     fn unpackable(&self, ty: &Type, header: bool) -> Option<Type> {
         let plain = |id: DefId| matches!(&self.def(id).kind, DefKind::Enum(e) if e.underlying.is_none());
         match ty {
+            _ if self.budget.exhausted().is_some() => None,
             Type::Struct(..) => self.fields(ty).iter().find_map(|(_, part)| self.unpackable(part, header)),
             Type::Tuple(parts) if !header => parts.iter().find_map(|part| self.unpackable(part, header)),
             Type::Error if header => Some(ty.clone()),
@@ -552,6 +563,9 @@ impl Lowerer<'_> {
     }
 
     fn header_field(&self, name: String, ty: &Type, out: &mut HeaderType) {
+        if self.budget.exhausted().is_some() || out.fields.len() as u64 > self.budget.limits.variables {
+            return;
+        }
         match ty {
             Type::Struct(..) => self.header_fields(ty, &format!("{name}."), out),
             Type::Tuple(types) => {
