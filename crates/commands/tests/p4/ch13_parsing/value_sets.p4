@@ -1,4 +1,4 @@
-// Section 13.11: value sets, of a number, of a structure with match kinds and of a tuple in a tuple, filled while packets flow.
+// Section 13.11: value sets, of a number and of a structure with match kinds, filled while packets flow.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -9,7 +9,6 @@ struct pair_t { @match(ternary) bit<8> a; @match(exact) bit<8> b; }
 parser P(packet_in p, out H hdr, inout M m, inout standard_metadata_t sm) {
     value_set<bit<16>>(2) plain;
     value_set<pair_t>(4) pairs;
-    value_set<tuple<tuple<bit<8>, bit<8>>, bit<16>>>(2) triples;
     state start {
         p.extract(hdr.h);
         transition select(hdr.h.c) {
@@ -18,11 +17,9 @@ parser P(packet_in p, out H hdr, inout M m, inout standard_metadata_t sm) {
             default: next;
         }
     }
-    state next { transition select(hdr.h.a, hdr.h.b) { pairs: in_pairs; (_, 9): nine; default: more; } }
-    state more { transition select(hdr.h.a, hdr.h.b, hdr.h.c) { triples: in_triples; default: accept; } }
+    state next { transition select(hdr.h.a, hdr.h.b) { pairs: in_pairs; (_, 9): nine; default: accept; } }
     state in_plain { hdr.h.d = 1; transition next; }
     state in_pairs { hdr.h.d = hdr.h.d + 2; transition accept; }
-    state in_triples { hdr.h.d = hdr.h.d + 8; transition accept; }
     state nine { hdr.h.d = 9; transition accept; }
 }
 control I(inout H hdr, inout M m, inout standard_metadata_t sm) { apply { sm.egress_spec = 1; } }
