@@ -5,7 +5,6 @@ use std::rc::Rc;
 use super::expr::Value;
 use super::store::{Places, Store};
 use super::{Lowerer, build};
-use crate::diag::Diagnostic;
 use crate::ir::{BinOp, Expr, ExprKind, HeaderRef, Place, Stmt, VarHome, VarId};
 
 /// Where an `out` argument goes back to.
@@ -131,7 +130,8 @@ impl Lowerer<'_> {
             let wanted = self.program[to].name.clone();
             let message = format!("a `{}` cannot be copied to a `{wanted}`", self.program[from].name);
             let around = self.current.map(|id| self.def(self.instances[id.0].def).span);
-            self.diagnostics.push(Diagnostic::error("type-mismatch", around.unwrap_or_default(), message));
+            let error = crate::diag::Diagnostic::error("type-mismatch", around.unwrap_or_default(), message);
+            self.diagnostics.push(error);
             return;
         }
         self.emit(Stmt::CopyHeader { dst: dst.clone(), src: src.clone() });

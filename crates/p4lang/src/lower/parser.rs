@@ -279,7 +279,7 @@ impl Lowerer<'_> {
         keys: &[ir::Expr],
         span: crate::source::Span,
     ) -> Lowered<()> {
-        let held = self.program[set].fields.iter().map(|(_, width, _)| *width);
+        let held = self.program[set].fields.iter().map(|(_, width, _)| (*width).max(1));
         if held.eq(keys.iter().map(|key| key.width)) {
             return Ok(());
         }
@@ -323,25 +323,19 @@ impl Lowerer<'_> {
                             "fields of a value set's struct must be numbers",
                         );
                     };
-                    fields.push((field.name.to_string(), width.max(1), kind.unwrap_or(MatchKind::Exact)));
+                    fields.push((field.name.to_string(), width, kind.unwrap_or(MatchKind::Exact)));
                     type_names.push(self.control_type(&ty));
                 }
             }
             Type::Tuple(types) => {
-                let mut scalars = Vec::new();
-                types.iter().for_each(|ty| elements(ty, &mut scalars));
-                for (index, ty) in scalars.into_iter().enumerate() {
-                    let Some(width) = self.scalar_width(ty) else {
-                        let message = "elements of a value set's tuple must be numbers";
-                        return self.fail("unsupported", def.span, message);
-                    };
-                    fields.push((format!("f{index}"), width.max(1), MatchKind::Exact));
+                for (index, ty) in elements(types).into_iter().enumerate() {
+                    fields.push((format!("f{index}"), self.scalar_width(ty).unwrap_or(1), MatchKind::Exact));
                     type_names.push(self.control_type(ty));
                 }
             }
             other => match self.scalar_width(other) {
                 Some(width) => {
-                    fields.push(("f".to_owned(), width.max(1), MatchKind::Exact));
+                    fields.push(("f".to_owned(), width, MatchKind::Exact));
                     type_names.push(self.control_type(other));
                 }
                 None => {
@@ -377,9 +371,13 @@ fn applies(stmts: &[hir::Stmt]) -> bool {
 }
 
 /// What a tuple consists of, tuples in it taken apart.
-fn elements<'t>(ty: &'t Type, out: &mut Vec<&'t Type>) {
-    match ty {
-        Type::Tuple(items) => items.iter().for_each(|item| elements(item, out)),
-        _ => out.push(ty),
+fn elements(types: &[Type]) -> Vec<&Type> {
+    let mut out = Vec::new();
+    for ty in types {
+        match ty {
+            Type::Tuple(inner) => out.extend(elements(inner)),
+            _ => out.push(ty),
+        }
     }
+    out
 }
