@@ -25,8 +25,12 @@ pub(super) struct Instance {
     pub types: Vec<(TypeParamId, Type)>,
     pub path: Vec<String>,
     pub tables: HashMap<DefId, ir::TableId>,
-    /// Applied in more than one place.
+    /// Applied in more than one place, or by code that is.
     pub shared: bool,
+    /// Places in the code of instances around it that apply it.
+    pub sites: usize,
+    /// Instances that its code may apply.
+    pub parts: Vec<InstanceId>,
     /// Its actions and tables are lowered.
     pub ready: bool,
 }
@@ -148,6 +152,8 @@ impl Lowerer<'_> {
                     path: Vec::new(),
                     tables: HashMap::new(),
                     shared: false,
+                    sites: 0,
+                    parts: Vec::new(),
                     ready: true,
                 }));
             }
@@ -164,6 +170,7 @@ impl Lowerer<'_> {
             );
         }
         let mut bindings = Vec::new();
+        let mut parts = Vec::new();
         for (param, arg) in ctor_params.iter().zip(&construct.args) {
             let arg = match arg {
                 Some(arg) => arg.clone(),
@@ -177,7 +184,10 @@ impl Lowerer<'_> {
                 Type::Extern(..) | Type::Parser(..) | Type::Control(..) | Type::Package(..)
             );
             bindings.push(if object {
-                (*param, Binding::Instance(self.instance_of(&arg)?))
+                let made = self.instance_of(&arg)?;
+                self.applied(made, uses.get(param).copied().unwrap_or(0));
+                parts.push(made);
+                (*param, Binding::Instance(made))
             } else {
                 match self.constant(&arg) {
                     Some(value) => (*param, Binding::Value(value)),
@@ -199,8 +209,8 @@ impl Lowerer<'_> {
             let made = match &self.def(*local).kind {
                 DefKind::Instance(_) => {
                     let made = self.instantiate_def(*local)?;
-                    let sites = uses.get(local).copied().unwrap_or(0);
-                    self.instances[made.0].shared = sites > 1;
+                    self.applied(made, uses.get(local).copied().unwrap_or(0));
+                    parts.push(made);
                     Binding::Instance(made)
                 }
                 DefKind::Const { value, .. } => {
@@ -226,8 +236,31 @@ impl Lowerer<'_> {
             path,
             tables: HashMap::new(),
             shared: false,
+            sites: 0,
+            parts,
             ready: false,
         }))
+    }
+
+    /// Counts places that apply an instance.
+    fn applied(&mut self, id: InstanceId, sites: usize) {
+        let instance = &mut self.instances[id.0];
+        instance.sites += sites;
+        if instance.sites > 1 {
+            self.share(id);
+        }
+    }
+
+    /// Its code is lowered more than once, and so is that of the instances that it applies.
+    fn share(&mut self, id: InstanceId) {
+        let mut todo = vec![id];
+        while let Some(id) = todo.pop() {
+            let instance = &mut self.instances[id.0];
+            if !std::mem::replace(&mut instance.shared, true) {
+                self.budget.work(instance.parts.len());
+                todo.extend(&instance.parts);
+            }
+        }
     }
 
     /// Puts an instance's bindings in place and runs `f`.
