@@ -180,14 +180,20 @@ impl Run<'_, '_> {
         {
             return self.fail("HeaderTooShort");
         }
+        // Before a field that the index reads is extracted.
+        let element = match header {
+            HeaderRef::Header(_) => None,
+            HeaderRef::Elem { stack, index, .. } => Some((*stack, self.index(index))),
+        };
+        let valid = self.header(header);
         let mut at = self.ctx.cursor;
         let first = program[*id].first_field;
         let mut fields = Vec::new();
         for (index, field) in ty.fields.iter().enumerate() {
             let var = VarId(first.0 + index as u32);
-            let slot = match header {
-                HeaderRef::Header(_) => Some(self.layout.slot(var)),
-                HeaderRef::Elem { stack, index, .. } => self.layout.elem(*stack, var, self.index(index)),
+            let slot = match element {
+                None => Some(self.layout.slot(var)),
+                Some((stack, index)) => self.layout.elem(stack, var, index),
             };
             if field.varbit {
                 let bits = varbit as u32;
@@ -212,7 +218,7 @@ impl Run<'_, '_> {
                 at += field.width as usize;
             }
         }
-        if let Some(slot) = self.header(header) {
+        if let Some(slot) = valid {
             slot.set_valid(self.ctx.frame, true);
         }
         let from = self.ctx.cursor;

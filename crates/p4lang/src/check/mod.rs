@@ -45,6 +45,7 @@ use crate::source::Span;
 
 pub(crate) use init::castable;
 pub use types::{Subst, display, substitute};
+pub(crate) use walk::find;
 
 use scope::Scope;
 

@@ -6,7 +6,7 @@ use num_traits::{One, ToPrimitive};
 
 use super::{Checker, consts, walk};
 use crate::ast::{self, BinaryOp, UnaryOp};
-use crate::hir::{Expr, ExprKind, StmtKind, Type};
+use crate::hir::{Block, Callee, DefKind, Expr, ExprKind, Stmt, StmtKind, Type};
 use crate::source::Span;
 
 /// What a slice at a run-time position is of, and that position.
@@ -64,7 +64,7 @@ impl Checker {
     /// `base[lo +: width] = value` as `base = base & ~(ones << lo) | value << lo`.
     pub(super) fn assign_run_time_slice(
         &mut self,
-        RunTimeSlice { base, lo }: RunTimeSlice,
+        RunTimeSlice { mut base, mut lo }: RunTimeSlice,
         slice: &Expr,
         (op, right): (Option<BinaryOp>, &ast::Expr),
         span: Span,
@@ -75,7 +75,7 @@ impl Checker {
                 .help = Some("put the result of the call into a variable first".into());
             return None;
         }
-        let value = match op {
+        let mut value = match op {
             None => self.expr_as(right, &slice.ty),
             Some(op) => {
                 let right = self.expr(right, None);
@@ -94,6 +94,13 @@ impl Checker {
             return None;
         }
         let wide = Type::Bits { width: *width, signed: false };
+        // A call on the right side might change the place.
+        let mut stmts = Vec::new();
+        if calls(&value) {
+            self.hold_indices(&mut base, &mut stmts);
+            self.hold(&mut lo, &mut stmts);
+            self.hold(&mut value, &mut stmts);
+        }
         let ones = (BigInt::one() << *size) - 1;
         let make = |kind| Expr { ty: wide.clone(), kind, span };
         let binary = |op, a, b| make(ExprKind::Binary(op, Box::new(a), Box::new(b)));
@@ -106,12 +113,44 @@ impl Checker {
         if base.ty != wide {
             right = Expr { ty: base.ty.clone(), kind: ExprKind::Cast(Box::new(right)), span };
         }
-        Some(StmtKind::Assign { left: base, op: None, right })
+        let assign = StmtKind::Assign { left: base, op: None, right };
+        if stmts.is_empty() {
+            return Some(assign);
+        }
+        stmts.push(Stmt { kind: assign, span });
+        Some(StmtKind::Block(Block { stmts, annotations: Vec::new(), span }))
+    }
+
+    /// Puts what `e` is now into a variable, which takes its place.
+    fn hold(&mut self, e: &mut Expr, stmts: &mut Vec<Stmt>) {
+        let (ty, span) = (e.ty.clone(), e.span);
+        let of = Expr { ty: ty.clone(), kind: ExprKind::DontCare, span };
+        let init = Some(std::mem::replace(e, of));
+        let id = self.define("held".into(), span, &[], DefKind::Variable { ty, init });
+        stmts.push(Stmt { kind: StmtKind::Decl(id), span });
+        e.kind = ExprKind::Ref(id);
+    }
+
+    /// The same for each run-time index of an l-value.
+    fn hold_indices(&mut self, e: &mut Expr, stmts: &mut Vec<Stmt>) {
+        match &mut e.kind {
+            ExprKind::Field(base, _) | ExprKind::Slice { base, .. } => self.hold_indices(base, stmts),
+            ExprKind::Index(base, index) => {
+                self.hold_indices(base, stmts);
+                if consts::int_value(index).is_none() {
+                    self.hold(index, stmts);
+                }
+            }
+            _ => {}
+        }
     }
 }
 
-/// Whether evaluating it calls anything.
+/// Whether evaluating it calls anything that could change a variable.
 fn calls(e: &Expr) -> bool {
-    let call = |e: &Expr| matches!(e.kind, ExprKind::Call(_) | ExprKind::TableHit { .. });
+    let call = |e: &Expr| match &e.kind {
+        ExprKind::Call(call) => !matches!(call.callee, Callee::IsValid(_)),
+        kind => matches!(kind, ExprKind::TableHit { .. }),
+    };
     walk::find(e, &call).is_some()
 }

@@ -34,7 +34,7 @@ pub(super) fn mention(e: &ast::Expr, name: &str) -> Option<Span> {
 }
 
 /// The first part of a checked expression, itself included, for which `wanted` holds.
-pub(super) fn find<'e>(e: &'e Expr, wanted: &dyn Fn(&Expr) -> bool) -> Option<&'e Expr> {
+pub(crate) fn find<'e>(e: &'e Expr, wanted: &dyn Fn(&Expr) -> bool) -> Option<&'e Expr> {
     if wanted(e) {
         return Some(e);
     }

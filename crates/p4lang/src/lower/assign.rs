@@ -5,7 +5,9 @@ use std::rc::Rc;
 use super::expr::Value;
 use super::store::{Places, Store};
 use super::{Lowerer, build};
-use crate::ir::{BinOp, Expr, ExprKind, HeaderRef, Place, Stmt, VarHome, VarId};
+use crate::ir::{
+    BinOp, Expr, ExprKind, Header, HeaderId, HeaderRef, Place, Program, Stack, StackId, Stmt, VarHome, VarId,
+};
 
 /// Where an `out` argument goes back to.
 #[derive(Debug, Clone)]
@@ -45,6 +47,15 @@ impl Lowerer<'_> {
         {
             self.budget.work(items.len());
         }
+        let value = match value {
+            // All parts are read from one element, whatever the first of them changes.
+            Value::Store(src)
+                if matches!(dst, Store::Struct(_) | Store::Union(_)) && self.index_in(&src, dst) =>
+            {
+                Value::Store(self.keep_index(src))
+            }
+            other => other,
+        };
         match (dst, value) {
             (Store::Unit, _) | (_, Value::Unit | Value::Str) => {}
             (_, Value::Store(src)) if src == *dst => {}
@@ -142,18 +153,10 @@ impl Lowerer<'_> {
         let mut kept = Vec::with_capacity(values.len());
         let mut written = Places::default();
         for (index, value) in values.into_iter().enumerate() {
-            let clash = written.read_by(&value);
+            kept.push(self.kept(value, &written));
             if let Some(item) = items.get(index) {
                 written.add(item);
             }
-            kept.push(match value {
-                Value::Scalar(e) if clash => Value::Scalar(self.freeze(e)),
-                Value::Store(Store::Scalar(place, width)) if clash => {
-                    Value::Scalar(self.freeze(build::read(place, width)))
-                }
-                Value::Store(store) if clash => Value::Store(self.copy_of(&store)),
-                other => other,
-            });
         }
         for (item, value) in items.iter().zip(kept) {
             self.assign(item, value);
@@ -161,7 +164,7 @@ impl Lowerer<'_> {
     }
 
     /// A header or other composite copied aside.
-    fn copy_of(&mut self, store: &Store) -> Store {
+    pub(super) fn copy_of(&mut self, store: &Store) -> Store {
         match store {
             Store::Header { header, .. } => {
                 let base = match header {
@@ -180,13 +183,64 @@ impl Lowerer<'_> {
                 self.emit(Stmt::Assign { dst: kept.clone(), src: build::read(place.clone(), *width) });
                 Store::Scalar(kept, *width)
             }
-            other => other.clone(),
+            Store::Varbit(place) => {
+                let (Place::Var(var) | Place::Elem { var, .. }) = place;
+                let width = self.program[*var].width;
+                let kept = Place::Var(self.var("kept", width, true, VarHome::Local));
+                self.emit(Stmt::CopyVarbit { dst: kept.clone(), src: place.clone() });
+                Store::Varbit(kept)
+            }
+            Store::Stack { id, elements } => {
+                let copy = self.clone_stack(*id, elements);
+                self.assign(&copy, Value::Store(store.clone()));
+                copy
+            }
+            Store::Unit => Store::Unit,
         }
     }
 
+    /// A local stack laid out as another one.
+    fn clone_stack(&mut self, base: StackId, elements: &[Store]) -> Store {
+        let id = StackId(self.program.stacks.len() as u32);
+        let of = self.program[base].clone();
+        let headers = self.program.headers.len() as u32;
+        let vars = self.program.vars.len() as u32;
+        let first_var = self.program[of.first_header].first_field.0;
+        let header = |h: HeaderId| HeaderId(h.0 - of.first_header.0 + headers);
+        let var = |v: VarId| VarId(v.0 - first_var + vars);
+        for index in 0..of.len * of.header_stride {
+            let base = &self.program[HeaderId(of.first_header.0 + index)];
+            let (ty, first_field, valid) = (base.ty, var(base.first_field), var(base.valid));
+            let name = format!("copy{}", headers + index);
+            self.budget.bytes(name.len());
+            self.program.headers.push(Header { name, ty, first_field, valid, local: true });
+        }
+        for index in 0..of.len * of.var_stride {
+            let base = self.program[VarId(first_var + index)].clone();
+            let home = match base.home {
+                VarHome::Field { header: h, field } => VarHome::Field { header: header(h), field },
+                VarHome::Valid(h) => VarHome::Valid(header(h)),
+                other => other,
+            };
+            self.var(format!("copy{}", vars + index), base.width, base.varbit, home);
+        }
+        let next = self.var(format!("copy{}.nextIndex", id.0), 32, false, VarHome::NextIndex(id));
+        let name = format!("copy{}", id.0);
+        self.program.stacks.push(Stack { name, first_header: HeaderId(headers), next, ..of });
+        let place = |p: &Place| {
+            let (Place::Var(v) | Place::Elem { var: v, .. }) = p;
+            Place::Var(var(*v))
+        };
+        let of_header = |h: &HeaderRef| {
+            let (HeaderRef::Header(h) | HeaderRef::Elem { header: h, .. }) = h;
+            HeaderRef::Header(header(*h))
+        };
+        let elements = elements.iter().map(|e| e.moved(&place, &of_header)).collect();
+        Store::Stack { id, elements: Rc::new(elements) }
+    }
+
     /// A local header laid out as `base`.
-    fn clone_header(&mut self, base: crate::ir::HeaderId) -> Store {
-        use crate::ir::{Header, HeaderId};
+    fn clone_header(&mut self, base: HeaderId) -> Store {
         let ty = self.program[base].ty;
         let id = HeaderId(self.program.headers.len() as u32);
         let first_field = VarId(self.program.vars.len() as u32);
@@ -260,33 +314,36 @@ impl Lowerer<'_> {
 
 impl Places {
     /// Whether evaluating the value reads one of them.
-    fn read_by(&self, value: &Value) -> bool {
+    pub(super) fn read_by(&self, program: &Program, value: &Value) -> bool {
         match value {
             Value::Store(from) => {
                 let mut found = false;
-                from.places(&mut |place| found |= self.may_have(place));
-                found
+                from.places(&mut |place| found |= self.may_have(program, place));
+                found || from.index().is_some_and(|(_, index)| self.read_by_expr(program, index))
             }
-            Value::Scalar(e) => self.read_by_expr(e),
-            Value::Struct(items) | Value::Header(items) => items.iter().any(|v| self.read_by(v)),
+            Value::Scalar(e) => self.read_by_expr(program, e),
+            Value::Struct(items) | Value::Header(items) => items.iter().any(|v| self.read_by(program, v)),
             _ => false,
         }
     }
 
-    fn read_by_expr(&self, e: &Expr) -> bool {
+    pub(super) fn read_by_expr(&self, program: &Program, e: &Expr) -> bool {
+        self.look();
+        let by = |e: &Expr| self.read_by_expr(program, e);
+        let from = |place: &Place| {
+            self.may_have(program, place) || matches!(place, Place::Elem { index, .. } if by(index))
+        };
         match &e.kind {
             ExprKind::Const(_) | ExprKind::PacketLength => false,
-            ExprKind::Read(p) => self.may_have(p),
+            ExprKind::Read(p) => from(p),
             ExprKind::Not(a)
             | ExprKind::Neg(a)
             | ExprKind::ZeroExtend(a)
             | ExprKind::SignExtend(a)
-            | ExprKind::Slice { base: a, .. } => self.read_by_expr(a),
-            ExprKind::Binary(_, a, b) | ExprKind::Concat(a, b) => {
-                self.read_by_expr(a) || self.read_by_expr(b)
-            }
-            ExprKind::Select(c, a, b) => self.read_by_expr(c) || self.read_by_expr(a) || self.read_by_expr(b),
-            ExprKind::VarbitEq(a, b) => self.may_have(a) || self.may_have(b),
+            | ExprKind::Slice { base: a, .. } => by(a),
+            ExprKind::Binary(_, a, b) | ExprKind::Concat(a, b) => by(a) || by(b),
+            ExprKind::Select(c, a, b) => by(c) || by(a) || by(b),
+            ExprKind::VarbitEq(a, b) => from(a) || from(b),
         }
     }
 }

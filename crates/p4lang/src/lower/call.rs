@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use super::assign::Dest;
 use super::expr::Value;
+use super::order::Touched;
 use super::store::{Life, Store};
 use super::{Binding, Flow, Lowered, Lowerer, build};
 use crate::ast::Direction;
@@ -128,31 +129,21 @@ impl Lowerer<'_> {
     ) -> Lowered<Vec<(Dest, Store)>> {
         let mut copy_outs = Vec::new();
         let mut bindings = Vec::new();
-        // Stores that arguments name directly, to find those that meet.
-        let mut named: Vec<Option<Store>> = Vec::new();
-        for arg in args {
-            named.push(match arg {
-                Some(e) if is_plain_place(e) && self.bound_store(e) => match self.place(e, false)? {
-                    store if store.fixed() => Some(store),
-                    _ => None,
-                },
-                _ => None,
-            });
+        let mut outputs = Vec::new();
+        // What arguments name and change, to find those that meet.
+        let mut touched = Vec::new();
+        if !shared {
+            for (param, arg) in params.iter().zip(args) {
+                touched.push(self.touched(*param, arg.as_ref())?);
+            }
         }
-        let size: usize = named.iter().flatten().map(Store::size).sum();
-        self.budget.work(size * (named.len() + 1) / 4);
+        let size: usize = touched.iter().map(Touched::size).sum();
+        self.budget.work(size * (touched.len() + 1) / 4);
         for (index, (param, arg)) in params.iter().zip(args).enumerate() {
             let def = self.param(*param);
             let ty = self.ty(&def.ty);
             let name = self.qualified(&self.def(*param).name.clone());
-            let alone = named[index].as_ref().is_some_and(|mine| {
-                named.iter().enumerate().all(|(other, store)| {
-                    other == index
-                        || store.as_ref().is_none_or(|s| {
-                            !s.overlaps(mine) || (self.reads_only(params[other]) && self.reads_only(*param))
-                        })
-                })
-            });
+            let alone = self.alone(index, &touched);
             let binding = match (&ty, def.direction, arg) {
                 (Type::Extern(..), _, Some(arg)) => self.object_binding(arg)?,
                 (Type::Parser(..) | Type::Control(..), _, Some(arg)) => {
@@ -161,8 +152,8 @@ impl Lowerer<'_> {
                 (_, Direction::In | Direction::None, Some(arg)) => {
                     if let Some(value) = self.constant(arg) {
                         Binding::Value(value)
-                    } else if alone && !shared {
-                        Binding::Store(named[index].clone().unwrap_or(Store::Unit))
+                    } else if let Some(store) = alone {
+                        Binding::Store(store)
                     } else {
                         let value = self.value(arg)?;
                         let store = self.alloc(&ty, &name, Life::Local);
@@ -171,10 +162,9 @@ impl Lowerer<'_> {
                     }
                 }
                 (_, direction, Some(arg)) if !Self::is_dont_care(arg) => {
-                    if alone && !shared {
-                        let store = named[index].clone().unwrap_or(Store::Unit);
+                    if let Some(store) = alone {
                         if direction == Direction::Out {
-                            self.invalidate(&store);
+                            outputs.push(store.clone());
                         }
                         Binding::Store(store)
                     } else {
@@ -201,21 +191,32 @@ impl Lowerer<'_> {
             };
             bindings.push((*param, binding));
         }
+        // Arguments after them may read what was there.
+        for store in &outputs {
+            self.invalidate(store);
+        }
         self.bounded(span)?;
         self.env.extend(bindings);
         Ok(copy_outs)
     }
 
-    fn reads_only(&self, param: DefId) -> bool {
-        matches!(self.param(param).direction, Direction::In | Direction::None)
-    }
-
-    fn bound_store(&self, e: &Expr) -> bool {
-        match &e.kind {
-            K::Ref(id) => matches!(self.env.get(id), Some(Binding::Store(_))),
-            K::Field(base, _) | K::Index(base, _) => self.bound_store(base),
-            _ => false,
-        }
+    /// The place that argument `index` names, if nothing else in the call touches it: no other parameter stands for a
+    /// part of it or is copied back to one, and evaluating the arguments after it does not change it.
+    fn alone(&self, index: usize, touched: &[Touched]) -> Option<Store> {
+        let Touched { reads, named: Some(mine), .. } = touched.get(index)? else { return None };
+        let meets = |store: &Store| store.overlaps(&self.program, mine);
+        let free = touched.iter().enumerate().filter(|(at, _)| *at != index).all(|(at, other)| {
+            let both_read = *reads && other.reads;
+            let changed = at > index
+                && match &other.changed {
+                    Some(stores) => stores.iter().any(meets),
+                    None => true,
+                };
+            !changed
+                && (both_read || !other.named.as_ref().is_some_and(meets))
+                && (*reads || !other.back.as_ref().is_some_and(meets))
+        });
+        free.then(|| mine.clone())
     }
 
     /// An `out` parameter starts with invalid headers (section 6.8).
@@ -343,9 +344,45 @@ impl Lowerer<'_> {
     pub(super) fn arg_list(&mut self, call: &Call, index: usize) -> Lowered<Vec<crate::ir::Expr>> {
         let Some(e) = call.args.get(index).and_then(|a| a.as_ref()) else { return Ok(Vec::new()) };
         let value = self.value(e)?;
+        Ok(self.list(value))
+    }
+
+    pub(super) fn list(&self, value: Value) -> Vec<crate::ir::Expr> {
         let mut out = Vec::new();
         self.flatten(value, &mut out);
+        out
+    }
+
+    /// Several arguments that an extern reads, evaluated in order.
+    pub(super) fn arg_values<const N: usize>(
+        &mut self,
+        call: &Call,
+        indices: [usize; N],
+    ) -> Lowered<[Value; N]> {
+        let mut out = [const { Value::Unit }; N];
+        for (at, index) in indices.into_iter().enumerate() {
+            let Some(e) = call.args.get(index).and_then(|a| a.as_ref()) else {
+                return self.fail("bad-call", call.span, "an argument is missing");
+            };
+            let number = self.scalar_width(&e.ty).is_some();
+            out[at] = self.operand(&mut out[..at], |l| {
+                if number { l.scalar(e).map(Value::Scalar) } else { l.value(e) }
+            })?;
+        }
         Ok(out)
+    }
+
+    /// Several arguments that are numbers, evaluated in order.
+    pub(super) fn arg_scalars<const N: usize>(
+        &mut self,
+        call: &Call,
+        indices: [usize; N],
+    ) -> Lowered<[crate::ir::Expr; N]> {
+        Ok(self.arg_values(call, indices)?.map(|value| self.number(value)))
+    }
+
+    pub(super) fn number(&self, value: Value) -> crate::ir::Expr {
+        self.value_scalar(value).unwrap_or(build::bit(false))
     }
 
     /// A scalar `out` argument: where an extern may write, and what to do after.
@@ -374,15 +411,5 @@ impl Lowerer<'_> {
         if let Some(copy) = back {
             self.copy_out(vec![copy]);
         }
-    }
-}
-
-/// A variable or a field of one, at a fixed index.
-fn is_plain_place(e: &Expr) -> bool {
-    match &e.kind {
-        K::Ref(_) => true,
-        K::Field(base, _) => !matches!(base.ty, Type::Tuple(_)) && is_plain_place(base),
-        K::Index(base, index) => is_plain_place(base) && matches!(index.kind, K::Int(_)),
-        _ => false,
     }
 }

@@ -11,8 +11,7 @@ impl Lowerer<'_> {
     pub(super) fn extern_function(&mut self, id: DefId, call: &Call) -> Lowered<Value> {
         let name = self.def(id).name.clone();
         if &*name == "verify" {
-            let cond = self.arg_scalar(call, 0)?;
-            let error = self.arg_scalar(call, 1)?;
+            let [cond, error] = self.arg_scalars(call, [0, 1])?;
             self.emit(Stmt::Verify { cond, error });
             return Ok(Value::Unit);
         }
@@ -101,10 +100,6 @@ impl Lowerer<'_> {
         let Some(Some(arg)) = call.args.first() else {
             return self.fail("bad-call", call.span, "`extract` needs a header");
         };
-        let varbit_bits = match call.args.get(1) {
-            Some(Some(_)) => Some(self.arg_scalar(call, 1)?),
-            _ => None,
-        };
         // `stack.next`, or a member of it where the stack is one of unions.
         let next_of = match &arg.kind {
             K::StackNext(base) => Some(base),
@@ -120,6 +115,18 @@ impl Lowerer<'_> {
         } else {
             self.place(arg, false)?
         };
+        let outer = std::mem::take(&mut self.out);
+        let varbit_bits = match call.args.get(1) {
+            Some(Some(_)) => self.arg_scalar(call, 1).map(Some),
+            _ => Ok(None),
+        };
+        let block = std::mem::replace(&mut self.out, outer);
+        let varbit_bits = varbit_bits?;
+        // What is extracted might change the index before the other members of a union are made invalid.
+        let again = matches!(&store, Store::Header { siblings, .. } if !siblings.is_empty());
+        let moves = self.moved_by(&block, &store) || again && self.index_in(&store, &store);
+        let store = if moves { self.keep_index(store) } else { store };
+        self.out.extend(block);
         let Store::Header { header, valid, siblings, .. } = store else {
             return self.fail("bad-call", arg.span, "`extract` needs a header");
         };

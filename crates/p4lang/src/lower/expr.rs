@@ -1,7 +1,7 @@
 //! Expressions: to pure IR expressions, with the statements that their calls need emitted before them.
 //!
-//! Operands are evaluated from left to right. Where a later operand needs statements, what was read before is kept in
-//! a temporary, and statements of operands that may not be evaluated (`&&`, `||`, `?:`) go under an `if`.
+//! Operands are evaluated from left to right (see `order`); statements of operands that may not be evaluated (`&&`, `||`,
+//! `?:`) go under an `if`.
 
 use num_bigint::BigInt;
 
@@ -62,34 +62,6 @@ impl Lowerer<'_> {
         let width = expr.width;
         self.emit(Stmt::Assign { dst: place.clone(), src: expr });
         build::read(place, width)
-    }
-
-    /// Two operands in order.
-    fn operands(&mut self, a: &hir::Expr, b: &hir::Expr) -> Lowered<(Value, Value)> {
-        let left = self.value(a)?;
-        let outer = std::mem::take(&mut self.out);
-        let right = self.value(b);
-        let block = std::mem::replace(&mut self.out, outer);
-        let right = right?;
-        let left = if block.is_empty() { left } else { self.freeze_value(left, &a.ty) };
-        self.out.extend(block);
-        Ok((left, right))
-    }
-
-    fn freeze_value(&mut self, value: Value, ty: &Type) -> Value {
-        match value {
-            Value::Scalar(e) => Value::Scalar(self.freeze(e)),
-            Value::Store(Store::Scalar(place, width)) => {
-                Value::Scalar(self.freeze(build::read(place, width)))
-            }
-            Value::Store(_) => {
-                let ty = self.ty(ty);
-                let store = self.alloc(&ty, "kept", Life::Local);
-                self.assign(&store, value);
-                Value::Store(store)
-            }
-            other => other,
-        }
     }
 
     pub(super) fn value(&mut self, e: &hir::Expr) -> Lowered<Value> {
@@ -170,14 +142,14 @@ impl Lowerer<'_> {
                 Value::Scalar(build::resize(value, width, sign))
             }
             K::Struct(items) => {
-                let items = self.items(items)?;
+                let items = self.in_order(items.iter().map(Option::as_ref))?;
                 if matches!(self.ty(&e.ty), Type::Header(..)) {
                     Value::Header(items)
                 } else {
                     Value::Struct(items)
                 }
             }
-            K::List(items) => Value::Struct(self.items(items)?),
+            K::List(items) => Value::Struct(self.in_order(items.iter().map(Option::as_ref))?),
             K::Invalid | K::Default | K::DontCare => Value::Default,
             K::Call(call) => self.call(call)?,
             K::TableHit { apply, miss } => {
@@ -226,32 +198,6 @@ impl Lowerer<'_> {
             Some(width) => Value::Scalar(build::signed_constant(value, width)),
             None => Value::Scalar(build::signed_constant(value, (value.bits() as u32 + 1).max(32))),
         }
-    }
-
-    fn items(&mut self, items: &[Option<hir::Expr>]) -> Lowered<Vec<Value>> {
-        let mut out: Vec<Value> = Vec::with_capacity(items.len());
-        for item in items {
-            let Some(item) = item else {
-                out.push(Value::Default);
-                continue;
-            };
-            let outer = std::mem::take(&mut self.out);
-            let value = self.value(item);
-            let block = std::mem::replace(&mut self.out, outer);
-            let value = value?;
-            if !block.is_empty() {
-                for (index, earlier) in std::mem::take(&mut out).into_iter().enumerate() {
-                    let kept = match &items[index] {
-                        Some(e) => self.freeze_value(earlier, &e.ty),
-                        None => earlier,
-                    };
-                    out.push(kept);
-                }
-                self.out.extend(block);
-            }
-            out.push(value);
-        }
-        Ok(out)
     }
 
     fn logical(&mut self, e: &hir::Expr) -> Lowered<Value> {
@@ -316,7 +262,9 @@ impl Lowerer<'_> {
     }
 
     fn binary(&mut self, op: BinaryOp, a: &hir::Expr, b: &hir::Expr) -> Lowered<Value> {
-        let (left, right) = self.operands(a, b)?;
+        let mut left = [self.value(a)?];
+        let right = self.operand(&mut left, |l| l.value(b))?;
+        let [left] = left;
         if matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
             let equal = self.equal(left, right);
             return Ok(Value::Scalar(if op == BinaryOp::Eq { equal } else { build::not(equal) }));

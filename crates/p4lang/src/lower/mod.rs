@@ -16,6 +16,7 @@ pub mod ebpf;
 mod entries;
 mod expr;
 mod instance;
+mod order;
 mod package;
 mod parser;
 mod stmt;

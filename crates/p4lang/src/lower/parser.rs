@@ -1,6 +1,7 @@
 //! Parsers: states of sub-parsers are inlined, and go on in the caller when they accept (P4_16 section 13.10).
 
 use super::architecture::KeyUse;
+use super::expr::Value;
 use super::instance::InstanceId;
 use super::{Binding, Flow, Lowered, Lowerer};
 use crate::hir::{self, Call, Callee, DefId, DefKind, KeysetElem, StmtKind as S, Type};
@@ -217,10 +218,10 @@ impl Lowerer<'_> {
         };
         let mut lowered = Vec::new();
         for key in keys {
-            let value = self.scalar(key)?;
-            // A later key with statements of its own (a lookahead, `last`) could change what this one reads.
-            lowered.push(value);
+            let value = self.operand(&mut lowered, |l| l.scalar(key))?;
+            lowered.push(Value::Scalar(value));
         }
+        let lowered = lowered.into_iter().map(|value| self.number(value)).collect();
         let mut out = Vec::new();
         for (keyset, next) in cases {
             self.budget.bytes(size_of::<SelectCase>());

@@ -172,11 +172,20 @@ impl Lowerer<'_> {
         let outer = std::mem::take(&mut self.out);
         let value = self.value(right);
         let block = std::mem::replace(&mut self.out, outer);
-        let mut value = value?;
-        if !block.is_empty() && !dest.fixed() {
-            // The right side might change the index.
-            dest = self.dest(left, true)?;
-        }
+        let value = value?;
+        // The right side might change the index, and so might the first of several writes.
+        dest = match dest {
+            Dest::Store(store) if self.moved_by(&block, &store) || self.index_in_itself(&store, &value) => {
+                Dest::Store(self.keep_index(store))
+            }
+            Dest::Slice { place, width, hi, lo } => {
+                let whole = Store::Scalar(place, width);
+                let whole = if self.moved_by(&block, &whole) { self.keep_index(whole) } else { whole };
+                let Store::Scalar(place, width) = whole else { return Ok(()) };
+                Dest::Slice { place, width, hi, lo }
+            }
+            other => other,
+        };
         if let Some(op) = op {
             let width = dest.width();
             let old = dest.read();
@@ -189,20 +198,20 @@ impl Lowerer<'_> {
             return Ok(());
         }
         self.out.extend(block);
-        // `h = { h.b, h.a }` and `s = { s[1], s[0] }` read all before they write.
-        if matches!((&dest, &value), (Dest::Store(Store::Stack { .. }), Value::Struct(_))) {
-            value = self.settle(value);
-        }
         self.assign_dest(&dest, value);
         Ok(())
     }
 
-    /// Copies what a list of headers reads.
-    fn settle(&mut self, value: Value) -> Value {
-        match value {
-            Value::Struct(items) => Value::Struct(items.into_iter().map(|v| self.settle(v)).collect()),
-            other => other,
-        }
+    /// Whether assigning the value takes several statements, of which the first may change where the others go.
+    fn index_in_itself(&self, store: &Store, value: &Value) -> bool {
+        let several = match store {
+            Store::Unit | Store::Scalar(..) | Store::Varbit(_) => false,
+            Store::Header { siblings, .. } => {
+                !siblings.is_empty() || !matches!(value, Value::Store(_) | Value::Default)
+            }
+            Store::Struct(_) | Store::Union(_) | Store::Stack { .. } => true,
+        };
+        several && self.index_in(store, store)
     }
 
     fn switch(
@@ -290,7 +299,7 @@ impl Lowerer<'_> {
         body: &hir::Block,
     ) -> Lowered<()> {
         let sign = self.is_signed(&self.ty(&lo.ty));
-        let (lo, hi) = (self.scalar(lo)?, self.scalar(hi)?);
+        let [lo, hi] = self.scalars([lo, hi])?;
         let width = lo.width;
         let store = self.loop_var(var)?;
         let wide = width + 1;
@@ -361,13 +370,6 @@ fn leaves(stmt: &hir::Stmt) -> bool {
 }
 
 impl Dest {
-    pub(super) fn fixed(&self) -> bool {
-        match self {
-            Dest::Store(store) => store.fixed(),
-            Dest::Slice { place, .. } => matches!(place, Place::Var(_)),
-        }
-    }
-
     fn width(&self) -> u32 {
         match self {
             Dest::Store(Store::Scalar(_, width)) => *width,

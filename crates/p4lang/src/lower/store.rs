@@ -1,6 +1,7 @@
 //! Where values are stored: structs, headers, unions and stacks flattened into scalar variables.
 
-use std::collections::HashSet;
+use std::cell::Cell;
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
 use crate::ast::{AnnotationBody, TypeKind, TypeRef};
@@ -8,8 +9,8 @@ use crate::check::{Subst, display, substitute};
 use crate::diag::Diagnostic;
 use crate::hir::{DefId, DefKind, FieldDef, Type};
 use crate::ir::{
-    Expr, Header, HeaderField, HeaderId, HeaderRef, HeaderType, HeaderTypeId, Place, Stack, StackId, Var,
-    VarHome, VarId,
+    Expr, Header, HeaderField, HeaderId, HeaderRef, HeaderType, HeaderTypeId, Place, Program, Stack, StackId,
+    Var, VarHome, VarId,
 };
 
 use super::Lowerer;
@@ -65,36 +66,57 @@ pub(super) enum Life {
 }
 
 impl Store {
-    /// The store of element `index` of a stack, whose element 0 is `self`.
+    /// The store of element `index` of a stack, of which `self` is another element.
     pub(super) fn at(&self, stack: StackId, index: &Expr) -> Store {
-        let place = |p: &Place| match p {
-            Place::Var(var) => Place::Elem { stack, var: *var, index: Box::new(index.clone()) },
-            // A stack within a stack does not exist.
-            Place::Elem { .. } => p.clone(),
+        let place = |p: &Place| {
+            let (Place::Var(var) | Place::Elem { var, .. }) = p;
+            Place::Elem { stack, var: *var, index: Box::new(index.clone()) }
         };
-        let all = |items: &[Store]| Rc::new(items.iter().map(|s| s.at(stack, index)).collect());
+        let header = |h: &HeaderRef| {
+            let (HeaderRef::Header(header) | HeaderRef::Elem { header, .. }) = h;
+            HeaderRef::Elem { stack, header: *header, index: Box::new(index.clone()) }
+        };
+        self.moved(&place, &header)
+    }
+
+    /// The same store elsewhere. A stack within a stack does not exist.
+    pub(super) fn moved(
+        &self,
+        place: &impl Fn(&Place) -> Place,
+        header: &impl Fn(&HeaderRef) -> HeaderRef,
+    ) -> Store {
+        let all = |items: &[Store]| Rc::new(items.iter().map(|s| s.moved(place, header)).collect());
         match self {
             Store::Unit => Store::Unit,
             Store::Scalar(p, width) => Store::Scalar(place(p), *width),
             Store::Varbit(p) => Store::Varbit(place(p)),
             Store::Struct(items) => Store::Struct(all(items)),
             Store::Union(items) => {
-                let mut items: Vec<Store> = items.iter().map(|s| s.alone().at(stack, index)).collect();
+                let mut items: Vec<Store> = items.iter().map(|s| s.alone().moved(place, header)).collect();
                 share_validity(&mut items);
                 Store::Union(Rc::new(items))
             }
-            Store::Header { header, valid, fields, siblings } => Store::Header {
-                header: match header {
-                    HeaderRef::Header(header) => {
-                        HeaderRef::Elem { stack, header: *header, index: Box::new(index.clone()) }
-                    }
-                    other => other.clone(),
-                },
+            Store::Header { header: h, valid, fields, siblings } => Store::Header {
+                header: header(h),
                 valid: place(valid),
                 fields: all(fields),
                 siblings: siblings.iter().map(place).collect(),
             },
             Store::Stack { .. } => self.clone(),
+        }
+    }
+
+    /// The stack and the run-time index in it at which it is, if it is at one.
+    pub(super) fn index(&self) -> Option<(StackId, &Expr)> {
+        match self {
+            Store::Scalar(place, _) | Store::Varbit(place) | Store::Header { valid: place, .. } => {
+                match place {
+                    Place::Elem { stack, index, .. } => Some((*stack, index)),
+                    Place::Var(_) => None,
+                }
+            }
+            Store::Struct(items) | Store::Union(items) => items.iter().find_map(Store::index),
+            Store::Unit | Store::Stack { .. } => None,
         }
     }
 
@@ -158,11 +180,11 @@ impl Store {
     }
 
     /// Whether the two may share storage.
-    pub(super) fn overlaps(&self, other: &Store) -> bool {
+    pub(super) fn overlaps(&self, program: &Program, other: &Store) -> bool {
         let mut mine = Places::default();
         mine.add(self);
         let mut clash = false;
-        other.places(&mut |place| clash |= mine.may_have(place));
+        other.places(&mut |place| clash |= mine.may_have(program, place));
         clash
     }
 }
@@ -170,25 +192,62 @@ impl Store {
 /// A set of places.
 #[derive(Default)]
 pub(super) struct Places {
-    vars: HashSet<VarId>,
-    /// One with a run-time index is among them, which may be any element.
-    element: bool,
+    vars: BTreeSet<u32>,
+    /// Stacks of which it has an element at a run-time index, which may be any.
+    stacks: HashSet<StackId>,
+    /// All there are.
+    all: bool,
+    /// Work of looking for some, since it was last asked for.
+    looked: Cell<usize>,
 }
 
 impl Places {
     pub(super) fn add(&mut self, store: &Store) {
-        store.places(&mut |place| match place {
-            Place::Var(var) => {
-                self.vars.insert(*var);
-            }
-            Place::Elem { .. } => self.element = true,
-        });
+        store.places(&mut |place| self.add_place(place));
     }
 
-    pub(super) fn may_have(&self, place: &Place) -> bool {
+    pub(super) fn add_place(&mut self, place: &Place) {
         match place {
-            Place::Var(var) => self.element || self.vars.contains(var),
-            Place::Elem { .. } => self.element || !self.vars.is_empty(),
+            Place::Var(var) => {
+                self.vars.insert(var.0);
+            }
+            Place::Elem { stack, .. } => self.add_element(*stack),
+        }
+    }
+
+    /// Some element of a stack.
+    pub(super) fn add_element(&mut self, stack: StackId) {
+        self.stacks.insert(stack);
+    }
+
+    pub(super) fn add_all(&mut self) {
+        self.all = true;
+    }
+
+    /// Counts work.
+    pub(super) fn look(&self) {
+        self.looked.set(self.looked.get() + 1);
+    }
+
+    pub(super) fn looked(&self) -> usize {
+        self.looked.take()
+    }
+
+    pub(super) fn may_have(&self, program: &Program, place: &Place) -> bool {
+        self.look();
+        let variables = |stack: StackId| {
+            let stack = &program[stack];
+            let first = program[stack.first_header].first_field.0;
+            first..first + stack.len * stack.var_stride
+        };
+        match place {
+            _ if self.all => true,
+            Place::Var(var) => {
+                self.vars.contains(&var.0) || self.stacks.iter().any(|s| variables(*s).contains(&var.0))
+            }
+            Place::Elem { stack, .. } => {
+                self.stacks.contains(stack) || self.vars.range(variables(*stack)).next().is_some()
+            }
         }
     }
 }

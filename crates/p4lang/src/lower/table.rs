@@ -170,8 +170,13 @@ impl Lowerer<'_> {
     }
 
     fn keys_inner(&mut self, table: &TableDef, out: &mut ir::Table) -> Lowered<()> {
+        let mut values = Vec::new();
         for key in &table.keys {
-            let expr = self.scalar(&key.expr)?;
+            let value = self.operand(&mut values, |l| l.scalar(&key.expr))?;
+            values.push(Value::Scalar(value));
+        }
+        for (key, value) in table.keys.iter().zip(values) {
+            let expr = self.number(value);
             let known = self.arch.match_kinds();
             let kind = match known.iter().find(|(name, _)| *name == &*key.match_kind) {
                 Some((_, KeyUse::Match(kind))) => *kind,

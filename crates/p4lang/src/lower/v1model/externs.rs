@@ -20,9 +20,8 @@ impl Lowerer<'_> {
         let value = match name {
             "mark_to_drop" => self.mark_to_drop(call),
             "random" => {
-                let lo = self.arg_scalar(call, 1)?;
-                let hi = self.arg_scalar(call, 2)?;
                 let (dst, width, back) = self.arg_out(call, 0)?;
+                let [lo, hi] = self.arg_scalars(call, [1, 2])?;
                 let (lo, hi) = (build::resize(lo, width, false), build::resize(hi, width, false));
                 self.emit(Stmt::Extern(ExternCall::Random { dst, lo, hi }));
                 self.finish_out(back);
@@ -30,18 +29,16 @@ impl Lowerer<'_> {
             }
             "hash" => {
                 let algorithm = self.algorithm(call, 1)?;
-                let base = self.arg_scalar(call, 2)?;
-                let data = self.arg_list(call, 3)?;
-                let max = self.arg_scalar(call, 4)?;
                 let (dst, _, back) = self.arg_out(call, 0)?;
+                let [base, data, max] = self.arg_values(call, [2, 3, 4])?;
+                let (base, data, max) = (self.number(base), self.list(data), self.number(max));
                 self.emit(Stmt::Extern(ExternCall::Hash { dst, algorithm, base, data, max }));
                 self.finish_out(back);
                 Ok(Value::Unit)
             }
             "verify_checksum" | "verify_checksum_with_payload" => {
-                let cond = self.arg_scalar(call, 0)?;
-                let data = self.arg_list(call, 1)?;
-                let checksum = self.arg_scalar(call, 2)?;
+                let [cond, data, checksum] = self.arg_values(call, [0, 1, 2])?;
+                let (cond, data, checksum) = (self.number(cond), self.list(data), self.number(checksum));
                 let algorithm = self.algorithm(call, 3)?;
                 let flag = self.program.package.field("standard_metadata.checksum_error");
                 ext(
@@ -57,8 +54,8 @@ impl Lowerer<'_> {
                 )
             }
             "update_checksum" | "update_checksum_with_payload" => {
-                let cond = self.arg_scalar(call, 0)?;
-                let data = self.arg_list(call, 1)?;
+                let [cond, data] = self.arg_values(call, [0, 1])?;
+                let (cond, data) = (self.number(cond), self.list(data));
                 let algorithm = self.algorithm(call, 3)?;
                 let (dst, _, back) = self.arg_out(call, 2)?;
                 self.emit(Stmt::Extern(ExternCall::UpdateChecksum {
@@ -266,8 +263,8 @@ impl Lowerer<'_> {
                 }
             }
             (Object::Register(register), "read") => {
-                let index = self.arg_scalar(call, 1)?;
                 let (dst, width, back) = self.arg_out(call, 0)?;
+                let index = self.arg_scalar(call, 1)?;
                 let wanted = self.program[register].width;
                 if width != wanted {
                     let place = self.temp(wanted);
@@ -280,8 +277,7 @@ impl Lowerer<'_> {
                 self.finish_out(back);
             }
             (Object::Register(register), "write") => {
-                let index = self.arg_scalar(call, 0)?;
-                let value = self.arg_scalar(call, 1)?;
+                let [index, value] = self.arg_scalars(call, [0, 1])?;
                 let value = build::resize(value, self.program[register].width, false);
                 self.emit(Stmt::Extern(ExternCall::RegisterWrite { register, index, value }));
             }

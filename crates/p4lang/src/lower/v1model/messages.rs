@@ -62,7 +62,6 @@ impl Lowerer<'_> {
     }
 
     pub(super) fn digest(&mut self, call: &Call) -> Lowered<Value> {
-        let receiver = self.arg_scalar(call, 0)?;
         let Some(given) = call.args.get(1).and_then(|a| a.as_ref()) else {
             return self.fail("bad-call", call.span, "an argument is missing");
         };
@@ -75,7 +74,8 @@ impl Lowerer<'_> {
                 "give it the headers or fields that are wanted",
             );
         }
-        let value = self.value(given)?;
+        let [receiver, value] = self.arg_values(call, [0, 1])?;
+        let receiver = self.number(receiver);
         let mut fields = Vec::new();
         self.digest_values(value, &mut fields);
         let type_name = self.type_def(&ty).map(|id| self.def(id).name.to_string());
