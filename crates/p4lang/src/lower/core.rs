@@ -88,7 +88,8 @@ impl Lowerer<'_> {
             "emit" => {
                 if let Some(Some(arg)) = call.args.first() {
                     let value = self.value(arg)?;
-                    self.emit_value(value);
+                    let ty = self.ty(&arg.ty);
+                    self.emit_value(value, &ty);
                 }
                 Ok(Value::Unit)
             }
@@ -152,15 +153,35 @@ impl Lowerer<'_> {
         Ok(Value::Unit)
     }
 
-    fn emit_value(&mut self, value: Value) {
-        match value {
-            Value::Store(Store::Header { header, .. }) => self.emit(Stmt::Emit(header)),
-            Value::Store(
-                Store::Struct(items) | Store::Union(items) | Store::Stack { elements: items, .. },
+    fn emit_value(&mut self, value: Value, ty: &Type) {
+        match (value, ty) {
+            (Value::Store(Store::Header { header, .. }), _) => self.emit(Stmt::Emit(header)),
+            (
+                Value::Store(
+                    Store::Struct(items) | Store::Union(items) | Store::Stack { elements: items, .. },
+                ),
+                _,
             ) => {
-                items.iter().for_each(|s| self.emit_value(Value::Store(s.clone())));
+                // What is stored says itself where its headers are.
+                items.iter().for_each(|s| self.emit_value(Value::Store(s.clone()), &Type::Unknown));
             }
-            Value::Struct(items) => items.into_iter().for_each(|v| self.emit_value(v)),
+            // A header that is nowhere is put into storage of its own.
+            (value @ (Value::Header(_) | Value::Struct(_)), Type::Header(..)) => {
+                let store = self.alloc(ty, "emitted", Life::Local);
+                self.assign(&store, value);
+                self.emit_value(Value::Store(store), ty);
+            }
+            (Value::Struct(items), Type::Stack(element, _)) => {
+                items.into_iter().for_each(|v| self.emit_value(v, element));
+            }
+            (Value::Struct(items), _) => {
+                let types: Vec<Type> = match ty {
+                    Type::Tuple(types) => types.clone(),
+                    ty => self.fields(ty).into_iter().map(|(_, ty)| ty).collect(),
+                };
+                let types = types.into_iter().chain(std::iter::repeat(Type::Unknown));
+                items.into_iter().zip(types).for_each(|(v, ty)| self.emit_value(v, &ty));
+            }
             _ => {}
         }
     }
