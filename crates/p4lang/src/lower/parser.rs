@@ -221,7 +221,7 @@ impl Lowerer<'_> {
             let value = self.operand(&mut lowered, |l| l.scalar(key))?;
             lowered.push(Value::Scalar(value));
         }
-        let lowered = lowered.into_iter().map(|value| self.number(value)).collect();
+        let lowered: Vec<ir::Expr> = lowered.into_iter().map(|value| self.number(value)).collect();
         let mut out = Vec::new();
         for (keyset, next) in cases {
             self.budget.bytes(size_of::<SelectCase>());
