@@ -69,7 +69,7 @@ fn wall() -> u64 {
 }
 
 fn see(watch: &mut Watch, heard: Heard<'_>) -> Result<(), Failure> {
-    watch.packet(heard.link_type, heard.bytes, heard.wire_len, heard.time)
+    watch.packet(heard.link_type, heard.bytes, heard.wire_len, heard.time).map(drop)
 }
 
 fn refused(why: impl ToString) -> PyErr {
