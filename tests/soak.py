@@ -1,6 +1,6 @@
 """A switch between two veth interfaces, with traffic, a controller, and hostile clients: for minutes, or for an hour.
 
-    .venv/bin/python tests/soak.py [--seconds 120] [--frames-per-second 100000] [--slow 1.0]
+    .venv/bin/python tests/soak.py [--seconds 120] [--frames-per-second 100000] [--slow 1.0] [--entries 0]
 
 It needs root. Hostile clients push programs that are too much for the compiler, read everything and leave it unread, open calls
 and streams and say nothing, send bytes that are no messages, write a lot, scrape slowly, and cut connections. Meanwhile frames are
@@ -79,14 +79,18 @@ def entry(ids: Ids, key: int, port: int) -> Any:
 # The primary, in a process of its own.
 
 
-def primary(address: str, seconds: float) -> dict[str, Any]:
-    """Writes, deletes and reads until the time is up; gives what came of it."""
+def primary(address: str, seconds: float, entries: int) -> dict[str, Any]:
+    """Writes, deletes and reads until the time is up, with so many entries from the start; gives what came of it."""
     controller = Connection(address, election_id=1000)
     assert controller.next("arbitration").status.code == 0
     ids = Ids(controller.get_config().p4info)
     controller.write(("INSERT", entry(ids, int.from_bytes(MACS[2]), 2)))
     print("ready", flush=True)
     kept = {int.from_bytes(MACS[2])}
+    for first in range(0, entries, 1000):
+        keys = [0x0500_0000_0000 + number for number in range(first, min(first + 1000, entries))]
+        controller.write(*[("INSERT", entry(ids, key, 1)) for key in keys])
+        kept.update(keys)
     slowest: Counter[str] = Counter()
     took: list[float] = []
     began_at: list[float] = []
@@ -366,7 +370,7 @@ def started(at: Place, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def soak(seconds: float, rate: int, slow: float) -> int:
+def soak(seconds: float, rate: int, slow: float, entries: int) -> int:
     """All of it; the exit code."""
     os.environ["PYTHONFAULTHANDLER"] = "1"
     with place(2) as at:
@@ -379,7 +383,7 @@ def soak(seconds: float, rate: int, slow: float) -> int:
         pid = switch.pid
         sizes: list[tuple[float, float]] = []
         try:
-            first = started(at, "primary", address, str(seconds))
+            first = started(at, "primary", address, str(seconds), str(entries))
             assert first.stdout is not None
             assert first.stdout.readline() == "ready\n"
             with Traffic(at, rate) as traffic:
@@ -441,13 +445,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--frames-per-second", type=int, default=100_000)
     parser.add_argument("--slow", type=float, default=1.0, help="longest time of an answer, in seconds")
+    parser.add_argument("--entries", type=int, default=0, help="of the primary, when it begins")
     parser.add_argument("part", nargs="*", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if not given.part:
-        return soak(given.seconds, given.frames_per_second, given.slow)
+        return soak(given.seconds, given.frames_per_second, given.slow, given.entries)
     kind, address, *more = given.part
     if kind == "primary":
-        print(json.dumps(primary(address, float(more[0]))))
+        print(json.dumps(primary(address, float(more[0]), int(more[1]))))
     else:
         print(json.dumps(Hostile(address, more[0], float(more[1])).run()), flush=True)
         # Threads that still wait do not hold it up.

@@ -9,14 +9,25 @@ from typing import Any
 
 import pytest
 
+from tidegate.control import operations as op
 from tidegate.p4runtime.clients import GIVE_WAY_S, SERVED_S, Clients
 from tidegate.p4runtime.conftest import Bench
+from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.messages import p4
 
 
 def context(peer: str) -> Any:
     return SimpleNamespace(peer=lambda: peer, peer_identities=lambda: None, is_active=lambda: True)
+
+
+def exact(bench: Bench, key: bytes) -> Any:
+    """An entry of the exact table."""
+    made = p4.TableEntry(table_id=bench.ids("exact_table"))
+    made.match.add(field_id=1, exact={"value": key})
+    made.action.action.action_id = bench.ids("forward")
+    made.action.action.params.add(param_id=1, value=b"\x01")
+    return p4.Entity(table_entry=made)
 
 
 def waited(clients: Clients, call: Any) -> float:
@@ -55,26 +66,64 @@ def test_they_do_not_wait_for_long_or_for_its_client(monkeypatch: pytest.MonkeyP
         assert waited(clients, call) < 10
 
 
-def test_a_large_table_is_read_whole_and_in_order(bench: Bench) -> None:
+def test_one_of_them_goes_on_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are: each would go on as often as one alone."""
+    monkeypatch.setattr("tidegate.p4runtime.clients.GIVE_WAY_S", 0.2)
+    clients = Clients(Limits(), lambda: {"ipv4:1": ""})
+    began: list[float] = []
+    with clients.call(context("ipv4:3")) as call, clients.call(context("ipv4:1")):
+
+        def go() -> None:
+            clients.give_way(call)
+            began.append(time.monotonic())
+
+        start = time.monotonic()
+        threads = [threading.Thread(target=go) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert all(at - start >= 0.2 * number for number, at in enumerate(sorted(began), 1))
+
+
+def test_what_is_asked_for_several_times_is_read_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[Any] = []
+    act = Device.act
+
+    def noted(device: Device, operation: Any) -> Any:
+        reads.append(operation)
+        return act(device, operation)
+
+    monkeypatch.setattr(Device, "act", noted)
+    key = b"\x02\0\0\0\0\x09"
+    bench.primary.write(("INSERT", exact(bench, key)))
+    asked = p4.Entity(table_entry={"table_id": bench.ids("exact_table")})
+    found = bench.primary.read(asked, p4.Entity(counter_entry={}), asked, asked)
+    of_key = [
+        one for one in found if one.HasField("table_entry") and one.table_entry.match[0].exact.value == key
+    ]
+    assert len(of_key) == 3
+    # Small answers are read once, large ones are begun and then read.
+    assert len([one for one in reads if isinstance(one, op.TableRead)]) <= 2
+
+
+def test_a_large_table_is_read_whole_and_in_order(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.p4runtime.device.READ_SLICES", 2)
     table = bench.ids("exact_table")
 
     def entry(key: int) -> Any:
-        made = p4.TableEntry(table_id=table)
-        made.match.add(field_id=1, exact={"value": key.to_bytes(6).lstrip(b"\0")})
-        made.action.action.action_id = bench.ids("forward")
-        made.action.action.params.add(param_id=1, value=b"\x01")
-        return p4.Entity(table_entry=made)
+        return exact(bench, key.to_bytes(6).lstrip(b"\0"))
 
     # More than are read in one go, and no multiple of it.
-    keys = [0x0200_0000_0000 + number for number in range(9001)]
+    keys = [0x0200_0000_0000 + number for number in range(4501)]
     for at in range(0, len(keys), 1000):
         bench.primary.write(*[("INSERT", entry(key)) for key in keys[at : at + 1000]])
     asked = p4.Entity(table_entry={"table_id": table})
     found = bench.primary.read(asked)
     values = [int.from_bytes(one.table_entry.match[0].exact.value) for one in found]
     assert [value for value in values if value in set(keys)] == keys
-    only = bench.primary.read(entry(keys[5000]))
-    assert [one.table_entry.match[0].exact.value for one in only] == [keys[5000].to_bytes(6)]
+    only = bench.primary.read(entry(keys[3000]))
+    assert [one.table_entry.match[0].exact.value for one in only] == [keys[3000].to_bytes(6)]
     filtered = p4.Entity(table_entry={"table_id": table})
     filtered.table_entry.action.action.action_id = bench.ids("forward")
     assert len(bench.primary.read(filtered)) >= len(keys)
