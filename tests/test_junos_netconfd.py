@@ -144,14 +144,18 @@ def test_netconfd_ends_the_session_and_it_is_opened_again(yuma: Place, running: 
 
 @pytest.fixture
 def session(yuma: Place, running: Callable[[], Any]) -> Iterator[Session]:
-    """One that holds the lock, and has changed something until it is confirmed, within a second."""
+    """One that holds the lock, and has changed something until it is confirmed, within five seconds."""
     one = Session(Access("127.0.0.1", yuma.port, yuma.username, None, yuma.key_filename, yuma.host_key, 10.0))
-    one.lock()
-    one.edit(configuration("<class-of-service><schedulers><name>x</name></schedulers></class-of-service>"))
-    one.commit(1)
-    assert "x" in at(running(), "class-of-service/schedulers/name")
-    yield one
-    one.close()
+    try:
+        one.lock()
+        one.edit(
+            configuration("<class-of-service><schedulers><name>x</name></schedulers></class-of-service>")
+        )
+        one.commit(5)
+        assert "x" in at(running(), "class-of-service/schedulers/name")
+        yield one
+    finally:
+        one.close()
 
 
 def test_netconfd_goes_back_at_once_when_the_session_ends_in_order(

@@ -650,8 +650,11 @@ def test_by_keyboard_in_a_browser(browser: Any) -> None:
             made.focus("#step")
 
             def stepped() -> bool:
-                # The flow may wait for a timeout: then a step has no packet of it.
+                # The flow may wait for a timeout: then a step has no packet of it. One step at a time, or the last ones come when
+                # the run is to go on.
+                before = made.inner_text("#state")
                 made.keyboard.press("Enter")
+                until(lambda: made.inner_text("#state") != before and made.inner_text("#pause") == "Go on")
                 return bool(made.locator("#packets tbody tr").count())
 
             until(stepped)
