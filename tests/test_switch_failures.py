@@ -78,6 +78,17 @@ def test_one_interface_is_not_two_switches_port(two: Place) -> None:
         pass
 
 
+def hearing(live: LiveSwitch) -> Callable[[str], bool]:
+    """Whether a switch has said something since this was called."""
+    told: list[str] = []
+
+    def said(what: str) -> bool:
+        told.extend(live.core.live_messages())
+        return any(what in one for one in told)
+
+    return said
+
+
 def up(live: LiveSwitch) -> list[bool]:
     """Of each port."""
     return [port["up"] for port in live.statistics()["ports"]]
@@ -112,12 +123,7 @@ def test_an_interface_that_is_made_anew_is_opened_again(two: Place, kind: str) -
     """Another one of the same name: what was bound to the old one hears nothing more, and its name says that it is up."""
     live = LiveSwitch(p4.compile(LEARNING), ports(two, kind))
     between(live)
-    told: list[str] = []
-
-    def said(what: str) -> bool:
-        told.extend(live.core.live_messages())
-        return any(what in one for one in told)
-
+    said = hearing(live)
     with live:
         two.hosts[0].send(frame(1, 2))
         assert two.hosts[1].receive(1) == [frame(1, 2)]
@@ -186,11 +192,7 @@ def test_what_is_to_leave_by_an_interface_that_is_down_is_refused(two: Place, ki
 def test_an_interface_with_another_mtu_is_opened_again(two: Place, kind: str) -> None:
     live = LiveSwitch(p4.compile(LEARNING), ports(two, kind))
     between(live)
-    told: list[str] = []
-
-    def said(what: str) -> bool:
-        told.extend(live.core.live_messages())
-        return any(what in one for one in told)
+    said = hearing(live)
 
     long = frame(1, 2) + bytes(2000)
     with live:

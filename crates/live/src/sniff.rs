@@ -226,9 +226,14 @@ impl InOrder {
         self.sniffers.iter_mut().map(Sniffer::dropped).sum()
     }
 
-    /// As [`wait`].
+    /// Waits until one of them has a packet, or so long; 100 ms at most.
     pub fn wait(&self, most: Duration) {
-        wait(&self.sniffers, most);
+        let asked =
+            |one: &Sniffer| libc::pollfd { fd: one.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut asked: Vec<libc::pollfd> = self.sniffers.iter().map(asked).collect();
+        let milliseconds = most.as_millis().clamp(1, 100) as c_int;
+        // SAFETY: `asked` is as long as is said. An interrupted call is as good as one that is over.
+        unsafe { libc::poll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, milliseconds) };
     }
 }
 
@@ -249,15 +254,6 @@ impl Held {
             take(Heard { time, bytes: &bytes, wire_len, link_type });
         }
     }
-}
-
-/// Until one of them has a packet, or so long; 100 ms at most.
-pub fn wait(sniffers: &[Sniffer], most: Duration) {
-    let asked = |one: &Sniffer| libc::pollfd { fd: one.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let mut asked: Vec<libc::pollfd> = sniffers.iter().map(asked).collect();
-    let milliseconds = most.as_millis().clamp(1, 100) as c_int;
-    // SAFETY: `asked` is as long as is said. An interrupted call is as good as one that is over.
-    unsafe { libc::poll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, milliseconds) };
 }
 
 /// When the kernel had a packet, in nanoseconds of the wall clock.
