@@ -94,9 +94,9 @@ def test_each_holds_datagrams_to_the_rate_and_its_burst(name: str) -> None:
     at.udp(10, start="10 ms")
     result = at.attach("100 ms").run("6 s")
     passed = sent(result, PASSED)
-    # The paper's controller moves its rate.
-    slack, off = (1.1, 0.03) if name.startswith("paper") else (1.0, 0.01)
-    assert passed.mbps(2) == pytest.approx(20, rel=off)
+    # The paper's controller moves its rate; with a large bucket it has not come back yet.
+    slack = 1.1 if name.startswith("paper") else 1.0
+    assert passed.mbps(2) == pytest.approx(20, rel=0.03 if name == "paper-1s" else 0.01)
     (own,) = at.histories(result)
     assert own.bytes[-1] == pytest.approx(passed.bytes[-1], abs=1_500 * 10)
     assert passed.bytes[-1] <= slack * 20e6 / 8 * 6 + at.burst + 1_500
