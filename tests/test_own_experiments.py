@@ -181,6 +181,18 @@ def test_a_package_of_a_name_that_python_has_is_refused(here: Path, tidegate: Ru
         (PLAN.replace("net.tcp(a, b)", "net.at('1 ms', lambda: {}['x'])") + ENDS, "my.py:10: KeyError: 'x'"),
         (PLAN + ENDS.replace("lambda rows: []", "lambda rows: rows['x']"), "my.py:17: TypeError: "),
         (PLAN + ENDS.replace("Figure()", "Figur()"), "my.py:17: NameError: name 'Figur'"),
+        (
+            PLAN + ENDS.replace("lambda rows: []", "lambda rows: None"),
+            "my.py:17: <lambda> returns None (NoneType); return a list of claims",
+        ),
+        (
+            PLAN + ENDS.replace("lambda rows: []", "lambda rows: [1]"),
+            "my.py:17: <lambda> returns a list with 1 (int); return a list of claims",
+        ),
+        (
+            PLAN + ENDS.replace("Figure()", "None"),
+            "my.py:17: <lambda> returns None (NoneType); return a Matplotlib figure",
+        ),
         *(
             (PLAN.replace("return {", f"return {what}; return {{") + ENDS, f"my.py:13: row returns {said}")
             for what, said in (

@@ -642,7 +642,7 @@ def redraw(folder: Path, source: str | None = None) -> Figure:
     for name in parameters.keys() - one.parameters(False, backend).keys():
         raise TidegateError(f"{folder}: {one.no_parameter(name)}")
     with user_code.blamed():
-        return one.planned(parameters).draw(runs_of(folder, answer))
+        return one.planned(parameters).drawn(runs_of(folder, answer))
 
 
 def as_png(figure: Figure) -> bytes:

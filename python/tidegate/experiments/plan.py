@@ -85,6 +85,31 @@ class Plan:
     claims: Callable[[list[Row]], list[Claim]]
     draw: Callable[[list[Run]], Figure]
 
+    def judged(self, rows: list[Row]) -> list[Claim]:
+        """What `claims` returns. Raises `TidegateError` for what is no list of claims."""
+        found = self.claims(rows)
+        if not isinstance(found, list):
+            raise TidegateError(
+                f"{user_code.defined(self.claims)} returns {_a(found)}; return a list of claims"
+            )
+        for claim in found:
+            if not isinstance(claim, Claim):
+                raise TidegateError(
+                    f"{user_code.defined(self.claims)} returns a list with {_a(claim)}; return a list of claims"
+                )
+        return found
+
+    def drawn(self, runs: list[Run]) -> Figure:
+        """What `draw` returns. Raises `TidegateError` for what is no figure."""
+        from matplotlib.figure import Figure
+
+        figure = self.draw(runs)
+        if not isinstance(figure, Figure):
+            raise TidegateError(
+                f"{user_code.defined(self.draw)} returns {_a(figure)}; return a Matplotlib figure"
+            )
+        return figure
+
 
 @dataclass(frozen=True)
 class OneOf:

@@ -236,10 +236,10 @@ def _kept(
         ended.interrupted = False
         try:
             with user_code.blamed():
-                claims = [asdict(claim) for claim in plan.claims(rows)]
+                claims = [asdict(claim) for claim in plan.judged(rows)]
                 # A sweep is drawn from its rows.
                 complete = runs if table else work.read_tables(runs)
-                figure = folder.as_png(plan.draw(complete))
+                figure = folder.as_png(plan.drawn(complete))
         except Exception as error:
             ended.error = error
     new = [r for r in ended.runs if ended.interrupted or r.rows is not None]
