@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ from google.protobuf.message import DecodeError
 from tidegate._core import TidegateError
 from tidegate.control import PipelineApi
 from tidegate.control.delivery import Distributor, Messages, Turn
+from tidegate.logs import logger
 from tidegate.p4 import Program
 from tidegate.p4runtime.arbitration import Arbitration, Role, Rules, Stream
 from tidegate.p4runtime.clients import Call, Clients, client_of
@@ -37,6 +39,8 @@ from tidegate.p4runtime.listening import ADDRESS, Tls, listen, options
 from tidegate.p4runtime.messages import SERVICE, methods, p4
 from tidegate.p4runtime.running import Large, Nobody, Snapshot, Stopped
 from tidegate.p4runtime.values import Translations
+
+log = logger("tidegate.switch")
 
 VERSION = "1.5.0"
 """Of P4Runtime's specification."""
@@ -161,7 +165,11 @@ class Server:
 
     def _poll_always(self) -> None:
         while not self._stopping.wait(self._poll_every):
-            self.poll()
+            try:
+                self.poll()
+            except Exception:
+                # Timeouts go on to be looked at.
+                log.error("what the switch has for controllers was not taken:\n%s", traceback.format_exc())
 
     def poll(self) -> None:
         """Take what the switch has for controllers, and hand it over. To be called now and then, for timeouts too."""
