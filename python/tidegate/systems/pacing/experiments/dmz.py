@@ -327,6 +327,7 @@ def _draw(rtt_ms: float, runs: list[Run]) -> Figure:
     ]
     for panel, run in zip(panels, first, strict=True):
         _draw_time(panel, run)
+    panels[0].legend(fontsize="x-small", loc="center right")
     _draw_buffers(figure.add_subplot(grid[lines, :3]), all_rows(runs))
     _draw_shares(figure.add_subplot(grid[lines, 3:]), all_rows(runs), rtt_ms)
     return figure
@@ -340,8 +341,9 @@ def _draw_time(panel: Axes, run: Run) -> None:
     for flow in range(FLOWS + LEAVING):
         rates = goodput(run.tables["flow_samples"], flow, edges) / 1e3
         total += rates
-        panel.plot(edges[1:], np.where(rates > 0, rates, np.nan), linewidth=0.7)
-    panel.plot(edges[1:], total, color="black", linewidth=0.9)
+        label = "a flow each" if flow == 0 else None
+        panel.plot(edges[1:], np.where(rates > 0, rates, np.nan), linewidth=0.7, label=label)
+    panel.plot(edges[1:], total, color="black", linewidth=0.9, label="all flows")
     panel.set(title=SCHEMES[about["scheme"]], xlabel="time (s)", ylabel="goodput (Gbit/s)")
     panel.set(xlim=(0, edges[-1]), ylim=(0, 1.05 * about["rate_gbps"]))
     panel.grid(alpha=0.3)

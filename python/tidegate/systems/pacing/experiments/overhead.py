@@ -149,14 +149,22 @@ def _draw(runs: list[Run]) -> Figure:
     )
     for panel, (column, label) in zip(panels, shown, strict=True):
         for by, marker in (("host", "o"), ("flow", "s")):
-            found = sorted(
-                (row["flows"], row[column]) for row in rows if row["notices_by"] == by and row[column]
+            own = sorted((row["flows"], row[column]) for row in rows if row["notices_by"] == by)
+            found = [(flows, value) for flows, value in own if value is not None]
+            line = panel.plot(*zip(*found, strict=True), marker=marker, label=f"by {by}") if found else []
+            # `notices_per_change` is always known.
+            never = [flows for flows, value in own if value is None]
+            panel.plot(
+                never,
+                [1e3 * APART_S] * len(never),
+                marker=marker,
+                linestyle="none",
+                markerfacecolor="none",
+                color=line[0].get_color() if line else None,
+                label=f"by {by}: not within {1e3 * APART_S:g} ms" if never else None,
             )
-            if found:
-                panel.plot(*zip(*found, strict=True), marker=marker, label=f"by {by}")
         panel.set(xlabel="flows of ten hosts", ylabel=label, xscale="log")
         panel.grid(alpha=0.3, which="both")
-        panel.legend(loc="upper left" if column == "notices_per_change" else "lower right")
-    log_scale(panels[0])
-    panels[1].set_ylim(0, None)
+        panel.legend(loc="upper left")
+        log_scale(panel)
     return figure
