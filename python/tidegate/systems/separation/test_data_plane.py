@@ -243,6 +243,24 @@ def test_a_packet_that_was_not_seen_to_leave_says_nothing_of_the_base(tap: Tap) 
     assert tap.read("rtt_base", 1) == 2_000
 
 
+def test_what_is_sent_again_says_nothing_of_the_time_from_tap_to_tap(tap: Tap) -> None:
+    for port, what in {1: TRACKS | OFFERS, 2: TRACKS, 3: COUNTS | LEAVES}.items():
+        tap.api.table_add("taps", [port], "sees", [what])
+    tap.send(0, 0, 0, 0, 1000, port=1)
+    tap.send(1, 0, 1000, 0, 1000, port=1)
+    # The router drops the first; the second takes 2 ms.
+    tap.send(3, 0, 1000, 0, 1000, port=3)
+    # It is sent again after 300 ms, and takes 4 ms.
+    tap.send(300, 0, 0, 0, 1000, port=1)
+    tap.send(304, 0, 0, 0, 1000, port=3)
+    assert (tap.read("queued_samples"), tap.read("queued_sum")) == (1, 2_000)
+    # What comes after it counts again.
+    tap.send(310, 1, 0, 2000, port=2)
+    tap.send(311, 0, 2000, 0, 1000, port=1)
+    tap.send(316, 0, 2000, 0, 1000, port=3)
+    assert (tap.read("queued_samples"), tap.read("queued_last")) == (2, 5_000)
+
+
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 def test_long_flows_get_places_and_others_do_not(engine: Engine) -> None:
     tap = Tap(engine, long_bytes=100_000)

@@ -83,11 +83,11 @@ control ByNumbers(in headers_t hdr, in metadata_t meta) {
             bit<32> end = seq + takes;
             ranges.read(range, meta.forth);
             bit<32> ahead = seq - range[31:0];
+            cells_sent.apply(meta.flow_hash, meta.forth & 1, end, signature, one, two);
             if (flags & SYN != 0 || range == 0 || ahead < 0x8000_0000) {
                 // New data: next to the last, or behind a gap, before which nothing can be told.
                 bool next = range != 0 && ahead == 0 && flags & SYN == 0;
                 ranges.write(meta.forth, (next ? range[63:32] : seq) ++ end);
-                cells_sent.apply(meta.flow_hash, meta.forth & 1, end, signature, one, two);
                 bit<32> patience;
                 bit<32> between = meta.sees & (OFFERS | COUNTS) == OFFERS ? NOT_LEFT : 32w0;
                 waiting_time.read(patience, 0);
@@ -113,6 +113,16 @@ control ByNumbers(in headers_t hdr, in metadata_t meta) {
                 bit<32> again;
                 resent.read(again, meta.forth);
                 resent.write(meta.forth, again + 1);
+                // Nor does it wait any longer: the second tap would take the time since it was first sent for the router's.
+                waiting_1.read(first, one);
+                if (first[63:32] == signature) {
+                    waiting_1.write(one, 0);
+                } else {
+                    waiting_2.read(second, two);
+                    if (second[63:32] == signature) {
+                        waiting_2.write(two, 0);
+                    }
+                }
             }
         }
 

@@ -299,6 +299,7 @@ impl Hand {
         let Tcp { seq, ack, flags, window, takes, has_sack, .. } = *tcp;
         if takes != 0 && flags & RST == 0 {
             let end = seq.wrapping_add(takes);
+            let (signature, one, two) = self.cells(flow, forth & 1, end);
             let direction = &mut self.directions[forth];
             let known = direction.left != 0 || direction.right != 0;
             let ahead = seq.wrapping_sub(direction.right);
@@ -307,7 +308,6 @@ impl Hand {
                     direction.left = seq;
                 }
                 direction.right = end;
-                let (signature, one, two) = self.cells(flow, forth & 1, end);
                 let patience = self.waiting_time;
                 let free = |cell: &Cell| {
                     cell.signature == signature
@@ -328,6 +328,13 @@ impl Hand {
                 }
                 direction.left = direction.right;
                 direction.resent += 1;
+                for (stage, at) in [(0, one), (1, two)] {
+                    let cell = &mut self.waiting[stage][at];
+                    if cell.signature == signature {
+                        (cell.signature, cell.time) = (0, 0);
+                        break;
+                    }
+                }
             }
         }
         if flags & ACKS == 0 || flags & RST != 0 {
