@@ -118,6 +118,21 @@ def test_what_was_sent_twice_gives_no_sample(tap: Tap) -> None:
     assert tap.samples() == (1, 11_000, 11_000)
 
 
+def test_a_syn_that_was_sent_twice_gives_no_sample(tap: Tap) -> None:
+    # The answer of the first comes after 1.3 s, when the SYN has been sent again, and is sent again for it.
+    tap.send(0, 0, -1, 0, flags="S")
+    tap.send(1000, 0, -1, 0, flags="S")
+    tap.send(1300, 1, -1, 0, flags="SA")
+    tap.send(2300, 1, -1, 0, flags="SA")
+    tap.send(2310, 0, 0, 0)
+    assert (tap.samples(0)[0], tap.samples(1)[0]) == (0, 0)
+    assert (tap.read("resent"), tap.read("resent", 1)) == (1, 1)
+    # The same ports again, with other numbers.
+    tap.isn = (70_000, 90_000)
+    tap.open(5000, rtt_ms=10.0, own_ms=2.0)
+    assert (tap.samples(0), tap.samples(1)) == ((1, 10_000, 10_000), (1, 2_000, 2_000))
+
+
 def test_a_hole_that_is_filled_gives_no_sample(tap: Tap) -> None:
     # The second of three gets lost before the tap.
     tap.send(0, 0, 0, 0, 1000)

@@ -84,9 +84,11 @@ control ByNumbers(in headers_t hdr, in metadata_t meta) {
             ranges.read(range, meta.forth);
             bit<32> ahead = seq - range[31:0];
             cells_sent.apply(meta.flow_hash, meta.forth & 1, end, signature, one, two);
-            if (flags & SYN != 0 || range == 0 || ahead < 0x8000_0000) {
+            // A SYN with another number than the last opens another connection; with the same it is sent again.
+            bool opens = flags & SYN != 0 && end != range[31:0];
+            if (opens || range == 0 || ahead < 0x8000_0000) {
                 // New data: next to the last, or behind a gap, before which nothing can be told.
-                bool next = range != 0 && ahead == 0 && flags & SYN == 0;
+                bool next = range != 0 && ahead == 0 && !opens;
                 ranges.write(meta.forth, (next ? range[63:32] : seq) ++ end);
                 bit<32> patience;
                 bit<32> between = meta.sees & (OFFERS | COUNTS) == OFFERS ? NOT_LEFT : 32w0;

@@ -303,8 +303,9 @@ impl Hand {
             let direction = &mut self.directions[forth];
             let known = direction.left != 0 || direction.right != 0;
             let ahead = seq.wrapping_sub(direction.right);
-            if flags & SYN != 0 || !known || ahead < 1 << 31 {
-                if !known || ahead != 0 || flags & SYN != 0 {
+            let opens = flags & SYN != 0 && end != direction.right;
+            if opens || !known || ahead < 1 << 31 {
+                if !known || ahead != 0 || opens {
                     direction.left = seq;
                 }
                 direction.right = end;
