@@ -56,6 +56,14 @@ class Tap:
         tcp.seq, tcp.ack = (mine + 1 + seq) % 2**32, (theirs + 1 + ack) % 2**32
         return Ether() / IP(src=ends[0], dst=ends[1]) / tcp / Raw(bytes(length))
 
+    def stamped(
+        self, side: int, seq: int, ack: int, value: int, echo: int, length: int = 0, flags: str = "A"
+    ) -> Packet:
+        """With a timestamp's value and echo."""
+        packet = self.packet(side, seq, ack, length, flags)
+        packet[TCP].options = [("NOP", None), ("NOP", None), ("Timestamp", (value, echo))]
+        return packet
+
     def open(self, at_ms: float = 0.0, rtt_ms: float = 10.0, own_ms: float = 2.0) -> float:
         """The handshake; gives when it is over."""
         self.send(at_ms, 0, -1, 0, flags="S")
@@ -178,19 +186,40 @@ def test_resets_and_ends(tap: Tap) -> None:
 
 
 def test_timestamps_are_paired_where_they_first_occur(tap: Tap) -> None:
-    def stamped(side: int, seq: int, ack: int, value: int, echo: int, length: int = 0) -> Packet:
-        packet = tap.packet(side, seq, ack, length)
-        packet[TCP].options = [("NOP", None), ("NOP", None), ("Timestamp", (value, echo))]
-        return packet
-
-    tap.see(0.0, stamped(0, 0, 0, 100, 7, 1000))
-    tap.see(0.9, stamped(0, 1000, 0, 100, 7, 1000))
-    tap.see(5.0, stamped(1, 0, 1000, 50, 100))
+    tap.see(0.0, tap.stamped(0, 0, 0, 100, 7, 1000))
+    tap.see(0.9, tap.stamped(0, 1000, 0, 100, 7, 1000))
+    tap.see(5.0, tap.stamped(1, 0, 1000, 50, 100))
     # A second packet with the value 100 is no new one.
-    tap.see(5.1, stamped(0, 2000, 0, 100, 50, 1000))
-    tap.see(5.2, stamped(1, 0, 2000, 50, 100))
+    tap.see(5.1, tap.stamped(0, 2000, 0, 100, 50, 1000))
+    tap.see(5.2, tap.stamped(1, 0, 2000, 50, 100))
     assert tap.read("stamp_least") == 5_000
     assert tap.read("stamp_least", 1) == 100
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("first", [100, 2**32 - 1, 2**31 - 1, 2**31, 3 * 2**30])
+def test_a_late_packet_with_an_older_timestamp_is_not_paired(engine: Engine, first: int) -> None:
+    tap = Tap(engine)
+    values = [(first + number) % 2**32 for number in range(4)]
+    tap.see(0.0, tap.stamped(0, 0, 0, values[0], 7, 1000))
+    tap.see(10.0, tap.stamped(1, 0, 1000, 50, values[0]))
+    # Two packets have the second value, of which the later one is overtaken by the third value.
+    tap.see(20.0, tap.stamped(0, 1000, 0, values[1], 50, 1000))
+    tap.see(21.0, tap.stamped(0, 3000, 0, values[2], 50, 1000))
+    tap.see(30.0, tap.stamped(1, 0, 2000, 60, values[1]))
+    tap.see(30.1, tap.stamped(0, 2000, 0, values[1], 50, 1000))
+    # The duplicate acknowledgment for the third was under way.
+    tap.see(30.3, tap.stamped(1, 0, 2000, 60, values[1]))
+    assert tap.read("stamp_least") == 10_000
+    # Newer ones are.
+    tap.see(40.0, tap.stamped(0, 4000, 0, values[3], 60, 1000))
+    tap.see(45.0, tap.stamped(1, 0, 5000, 70, values[3]))
+    assert tap.read("stamp_least") == 5_000
+    # Another connection on the same ports begins with any value.
+    older = (first - 1000) % 2**32
+    tap.see(50.0, tap.stamped(0, 0, 0, older, 0, flags="S"))
+    tap.see(52.0, tap.stamped(1, 0, 1, 90, older, flags="SA"))
+    assert tap.read("stamp_least") == 2_000
 
 
 @pytest.mark.parametrize("kind", ["vlan", "qinq", "options", "ipv6", "udp", "udp6", "icmp", "fragment"])

@@ -161,7 +161,7 @@ control ByNumbers(in headers_t hdr, in metadata_t meta) {
     }
 }
 
-// One timestamp at a time in each direction: the first packet with a new value, until the value comes back. After K. Nichols, pping.
+// One timestamp at a time in each direction: the first packet with a newer value, until the value comes back. After K. Nichols, pping.
 control ByTimestamps(in headers_t hdr, in metadata_t meta) {
     apply {
         bit<64> stamp;
@@ -176,10 +176,11 @@ control ByTimestamps(in headers_t hdr, in metadata_t meta) {
             }
             stamps.write(meta.back, 0);
         }
-        // A value that was there before may be echoed earlier.
+        // A value that was there before, or an older one that comes late, may be echoed earlier. A connection begins with any.
         bit<32> seen;
         stamp_seen.read(seen, meta.forth);
-        if (seen != hdr.timestamps.value) {
+        bit<32> ahead = hdr.timestamps.value - seen;
+        if (ahead != 0 && (ahead < 0x8000_0000 || seen == 0 || hdr.tcp.flags & SYN != 0)) {
             bit<64> own;
             stamp_seen.write(meta.forth, hdr.timestamps.value);
             stamps.read(own, meta.forth);

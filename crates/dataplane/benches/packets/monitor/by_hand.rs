@@ -375,7 +375,8 @@ impl Hand {
             (back.stamp, back.stamp_time) = (0, 0);
         }
         let own = &mut self.directions[forth];
-        if own.stamp_seen != value {
+        let ahead = value.wrapping_sub(own.stamp_seen);
+        if ahead != 0 && (ahead < 1 << 31 || own.stamp_seen == 0 || flags & SYN != 0) {
             own.stamp_seen = value;
             let none = own.stamp == 0 && own.stamp_time == 0;
             if none || now.wrapping_sub(own.stamp_time) > STAMP_TIME {
