@@ -57,7 +57,8 @@ class Measured:
     """The least round-trip time, of both legs: from the tap to the receiver and back, less the time from tap to tap, and to the sender
     and back."""
     rtt_s: float | None = None
-    """The mean of the last period, where there were samples."""
+    """The mean of the last period, of both legs, where there were samples from the tap to the receiver and back. Of the sender's leg it is the
+    least where it has had none."""
     queue_delay_s: float | None = None
     """The mean from tap to tap in the last period."""
     has_ended: bool = False
@@ -172,8 +173,12 @@ class Flows:
             one.flow = FiveTuple(high, low, protocol, high_port, low_port)
         forth, back = both + direction, both + 1 - direction
 
-        def grown(name: str) -> int:
-            return int(columns[name][forth] - before[name][forth])
+        def grown(name: str, of: int = forth) -> int:
+            return int(columns[name][of] - before[name][of])
+
+        def mean_s(name: str, of: int = forth) -> float | None:
+            count = grown(f"{name}_samples", of)
+            return grown(f"{name}_sum", of) / count / 1e6 if count > 0 else None
 
         one.bytes, one.resent = int(columns["bytes"][forth]), int(columns["resent"][forth])
         more = grown("bytes")
@@ -188,10 +193,9 @@ class Flows:
             one.sent.pop(0)
         one.samples = int(columns["rtt_samples"][forth])
         one.base_rtt_s = _both_legs(columns, forth, back)
-        count = grown("rtt_samples")
-        one.rtt_s = grown("rtt_sum") / count / 1e6 if count > 0 else None
-        count = grown("queued_samples")
-        one.queue_delay_s = grown("queued_sum") / count / 1e6 if count > 0 else None
+        leg, other_leg = mean_s("rtt"), mean_s("rtt", back)
+        one.rtt_s = None if leg is None else leg + (other_leg or _senders_leg_us(columns, back) / 1e6)
+        one.queue_delay_s = mean_s("queued")
 
 
 def _both_legs(columns: Columns, forth: int, back: int) -> float | None:
@@ -199,7 +203,10 @@ def _both_legs(columns: Columns, forth: int, back: int) -> float | None:
     there = int(columns["rtt_base"][forth])
     if there == 0 and columns["rtt_samples"][forth] >= UNSEEN:
         there = int(columns["rtt_least"][forth])
-    if there == 0:
-        return None
-    here = [int(columns[name][back]) for name in ("rtt_base", "stamp_least")]
-    return (there + min((leg for leg in here if leg > 0), default=0)) / 1e6
+    return (there + _senders_leg_us(columns, back)) / 1e6 if there > 0 else None
+
+
+def _senders_leg_us(columns: Columns, back: int) -> int:
+    """The least time to the sender and back; 0 if it is not known."""
+    legs = [int(columns[name][back]) for name in ("rtt_base", "stamp_least")]
+    return min((leg for leg in legs if leg > 0), default=0)

@@ -351,22 +351,28 @@ def test_flows_that_are_seen_in_turns_have_their_classes_and_rates() -> None:
 
 
 class Registers:
-    """A monitor's, of which a flow at a place has sent so much; and others."""
+    """A monitor's, of which a flow at a place has sent so much; and others, of its direction and of the one back."""
 
-    def __init__(self, place: int, others: dict[str, int] | None = None) -> None:
-        self.place, self.bytes, self.others = place, 0, others or {}
+    def __init__(
+        self, place: int, others: dict[str, int] | None = None, back: dict[str, int] | None = None
+    ) -> None:
+        self.place, self.bytes, self.others, self.back = place, 0, others or {}, back or {}
 
     def register_read(self, name: str) -> npt.NDArray[np.int64]:
         """All cells of one."""
         cells = np.zeros(64, np.int64)
         cells[2 * self.place] = self.bytes if name == "bytes" else self.others.get(name, 0)
+        cells[2 * self.place + 1] = self.back.get(name, 0)
         return cells
+
+
+FOUND = {"low": 1, "high": 2, "low_port": 1000, "high_port": 2000, "protocol": 6, "six": 0, "place": 3}
+"""A digest of the flow of `Registers(3)`."""
 
 
 def test_a_flow_that_goes_on_after_a_long_silence_is_active_again() -> None:
     flows, registers = Flows(), Registers(place=3)
-    fields = {"low": 1, "high": 2, "low_port": 1000, "high_port": 2000, "protocol": 6, "six": 0, "place": 3}
-    flows.found(0, Digest("flow_t", fields))
+    flows.found(0, Digest("flow_t", FOUND))
     active = []
     for second in range(1, 200):
         # It waits from 10 s to 190 s. The monitor has told of it once.
@@ -382,8 +388,29 @@ def test_a_flow_that_the_second_tap_does_not_show_in_time_has_its_least_time(
 ) -> None:
     flows = Flows()
     registers = Registers(place=3, others={"rtt_samples": samples, "rtt_least": 12_000})
-    fields = {"low": 1, "high": 2, "low_port": 1000, "high_port": 2000, "protocol": 6, "six": 0, "place": 3}
-    flows.found(0, Digest("flow_t", fields))
+    flows.found(0, Digest("flow_t", FOUND))
     registers.bytes += 1000
     (one,) = flows.read(PS_PER_S, cast("SwitchApi", registers))
     assert one.base_rtt_s == found
+
+
+def test_a_round_trip_has_both_legs() -> None:
+    flows, registers = Flows(), Registers(place=3)
+    flows.found(0, Digest("flow_t", FOUND))
+
+    def read(second: int) -> Measured:
+        registers.bytes += 1000
+        (one,) = flows.read(second * PS_PER_S, cast("SwitchApi", registers))
+        return one
+
+    registers.others = {"rtt_samples": 2, "rtt_sum": 50_000, "rtt_least": 20_000, "rtt_base": 12_000}
+    registers.back = {"stamp_least": 30_000}
+    one = read(1)
+    # The sender's leg is known by its least time alone.
+    assert [one.base_rtt_s, one.rtt_s] == pytest.approx([0.042, 0.055])
+    # Then it has samples, too.
+    registers.others |= {"rtt_samples": 3, "rtt_sum": 70_000}
+    registers.back |= {"rtt_samples": 1, "rtt_sum": 38_000, "rtt_base": 29_000}
+    one = read(2)
+    assert [one.base_rtt_s, one.rtt_s] == pytest.approx([0.041, 0.058])
+    assert read(3).rtt_s is None
