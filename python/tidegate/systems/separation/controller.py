@@ -322,15 +322,20 @@ class SeparationController(Controller):
     def _within_limits(
         self, now: int, tcp: Sequence[Measured], of: dict[FiveTuple, int]
     ) -> dict[FiveTuple, int]:
-        """Moves who fills a queue above its limit, once for a while; who was moved stays."""
+        """Moves who fills a queue above its limit, by one queue, once for a while; who was moved stays."""
         if not self._limits:
             return of
         for one in tcp:
             memory = self.known[one.flow]
             if memory.stays_in is not None and now < memory.stays_until:
                 of[one.flow] = memory.stays_in
+        # Times are of the queue in which a flow was.
+        was_in = {} if self.plan is None else self.plan.flows
         for number, limit in enumerate(self._limits[:-1]):
-            inside = [one for one in tcp if of[one.flow] == number and one.rtt_s is not None]
+            stay = [one for one in tcp if of[one.flow] == number]
+            inside = [
+                one for one in stay if was_in.get(one.flow) == self._first + number and one.rtt_s is not None
+            ]
             late = [one for one in inside if (one.rtt_s or 0) * PS_PER_S > limit]
             if len(inside) > 1 and late:
                 most = max(one.rate_bps for one in inside)

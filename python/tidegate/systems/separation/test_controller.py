@@ -293,6 +293,20 @@ def test_who_fills_a_queue_above_its_limit_is_moved_and_stays() -> None:
     assert set(plan.flows.values()) == {1}
 
 
+def test_flows_are_moved_by_what_they_had_in_the_queue_in_which_they_were() -> None:
+    rounds = Rounds(classes=3, rtt_limits=("20 ms", "25 ms", "1 s"))
+    rounds.tick(f1=(20, 10, 0.1), f2=(40, 10, 1), f3=(30, 18, 0.1))
+    # The last flow of the first class has more than the second one's limit, too, and joins a flow that has not.
+    plan = rounds.tick(f1=(20, 10, 18), f2=(40, 10, 18), f3=(30, 18, 0.1))
+    assert dict(plan.flows) == {flow(1): 1, flow(2): 2, flow(3): 2}
+    # It fills that queue as well, and goes on.
+    plan = rounds.tick(f1=(20, 10, 0.1), f2=(40, 10, 16), f3=(15, 18, 8))
+    assert dict(plan.flows) == {flow(1): 1, flow(2): 3, flow(3): 2}
+    # A flow that is new is looked at when it has had a queue of its class for a round.
+    plan = rounds.tick(f1=(20, 10, 0.1), f2=(40, 10, 16), f3=(30, 18, 0.1), f4=(40, 10, 30))
+    assert plan.flows[flow(4)] == 1
+
+
 @pytest.mark.parametrize(
     ("options", "cure"),
     [
