@@ -37,7 +37,7 @@ TRACKS, COUNTS, LEAVES, OFFERS = 1, 2, 4, 8
 """What a tap's copies are for: `monitor.p4`."""
 
 SETTLE_S = 1.5
-"""A flow that has been slower than its share for so long, without waiting at the router, cannot use it."""
+"""A flow that has been slower than its share for so long, and for two rounds, without waiting at the router, cannot use it."""
 SLOWER, SLOWER_BEHIND_OTHERS, LIMITED = 0.9, 0.7, 0.97
 """Of its share: slower than this is slower; for one that waits in its queue; and for one that has been found slow, and may have no more than
 a little above what it sent."""
@@ -66,7 +66,8 @@ class Taps:
     before: tuple[int, int]
     """Of the link in front of the router: towards the congested link, and back."""
     after: int | None = None
-    """Of the link behind it, towards its far end."""
+    """Of the link behind it, towards its far end. Without it nothing is known of the time in the router: no flow is found that cannot use its
+    share, and base round-trip times have the least time in the router in them."""
     wire: units.Time = 0
     """Time that a packet takes from one to the other without waiting."""
 

@@ -20,6 +20,8 @@ UNSEEN = 100
 round-trip time has to do for the base."""
 RATE_OVER_S = 10.0
 """A flow is active if it sent something within this time: one that waits for a retransmission timeout is."""
+KEPT_S, KEPT_ROUNDS = 2 * RATE_OVER_S, 3
+"""Rounds of which a flow's bytes are kept: those within this time, and at least so many."""
 
 _READ = (
     "bytes",
@@ -75,20 +77,20 @@ class Measured:
         return self.flow.protocol == 17
 
     def grows(self, seconds: float) -> bool:
-        """Whether it has sent faster in the last seconds than in as many before; or it is not known for so long."""
-        now, middle, first = (self._at(ago) for ago in (0.0, seconds, 2 * seconds))
-        if middle is None or first is None or now is None:
+        """Whether it has sent faster in the last seconds than in as many before, at least a round each; or it is not known for so long."""
+        middle = self._round(seconds)
+        first = min(self._round(2 * seconds), middle - 1)
+        if first < 0:
             return True
-        (end, total), (half, size), (begin, before) = now, middle, first
+        (begin, before), (half, size), (end, total) = (self.sent[number] for number in (first, middle, -1))
         if not begin < half < end:
             return True
         return (total - size) / (end - half) > GROWING * (size - before) / (half - begin)
 
-    def _at(self, ago_s: float) -> tuple[int, int] | None:
-        """The last round that is so long ago or longer: time and bytes."""
+    def _round(self, ago_s: float) -> int:
+        """The number in `sent` of the last round that is so long ago or longer; -1: there is none."""
         end = self.sent[-1][0]
-        before = [(at, size) for at, size in self.sent if end - at >= ago_s * PS_PER_S]
-        return before[-1] if before else None
+        return sum(end - at >= ago_s * PS_PER_S for at, _ in self.sent) - 1
 
     def top_rate_bps(self, seconds: float) -> float:
         """Of IP bytes, in the fastest round of the last seconds: BBR pauses now and then."""
@@ -189,7 +191,7 @@ class Flows:
         if more > 0 or offered > 0:
             one.last_active = now
         one.sent.append((now, one.bytes))
-        while now - one.sent[0][0] > 2 * RATE_OVER_S * PS_PER_S:
+        while len(one.sent) > KEPT_ROUNDS and now - one.sent[0][0] > KEPT_S * PS_PER_S:
             one.sent.pop(0)
         one.samples = int(columns["rtt_samples"][forth])
         one.base_rtt_s = _both_legs(columns, forth, back)

@@ -239,6 +239,32 @@ def test_a_flow_that_starves_or_grows_keeps_its_share() -> None:
     assert mbps(plan)[1:] == [50, 50]
 
 
+@pytest.mark.parametrize("period_s", [0.5, 1, 2, 3, 8, 10, 30])
+def test_a_slow_flow_is_found_whatever_the_period(period_s: float) -> None:
+    rounds = Rounds(hold="cap", period=f"{period_s} s")
+    for _ in range(12):
+        # A live controller's rounds come a little early or late.
+        for late in (-0.01, 0.01):
+            plan = rounds.tick(period_s + late, f1=(50, 10, 3), f2=(20, 40, 0.1))
+    assert mbps(plan)[1:] == [78.8, 21.2]
+    # Not one that grows.
+    rounds = Rounds(hold="cap", period=f"{period_s} s")
+    for number in range(12):
+        plan = rounds.tick(period_s, f1=(50, 10, 3), f2=(2 * 1.3**number, 40, 0.1))
+    assert mbps(plan)[1:] == [50, 50]
+
+
+@pytest.mark.parametrize("period_s", [1, 3, 10, 30])
+def test_enough_rounds_are_kept_whatever_the_period(period_s: int) -> None:
+    flows, registers = Flows(), Registers(place=3)
+    flows.found(0, Digest("flow_t", FOUND))
+    for number in range(1, 40):
+        registers.bytes += 1000 * min(number, 30)
+        (one,) = flows.read(number * period_s * PS_PER_S, cast("SwitchApi", registers))
+        assert one.grows(1.0) == (number <= 30)
+    assert len(one.sent) == max(3, 20 // period_s + 1)
+
+
 def test_newcomers_wait_for_half_a_second_at_most() -> None:
     # Four flows: the link's BDP with the longest round-trip time is 200 ms of the rate of one more.
     plan = Rounds().tick(1.0, **{f"f{n}": (25, 40, 9) for n in range(4)})
