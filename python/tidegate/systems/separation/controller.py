@@ -125,7 +125,8 @@ class SeparationController(Controller):
     ready: Callable[[], None] | None = None
     """Called at the start of each run."""
     every: int = 1
-    """The monitor sees a flow in one of so many seconds (`Network.tap`): what it counts is multiplied."""
+    """The monitor sees a flow in one of so many seconds (`Network.tap`): what it counts is multiplied. A period is a multiple of it, so that
+    each period has as much of each flow."""
     retries: int = 5
     """How often in a row a router may refuse a plan, or not answer: until then it keeps its last plan, and the next round tries again."""
     known: dict[FiveTuple, _Flow] = field(default_factory=dict, repr=False)
@@ -141,6 +142,15 @@ class SeparationController(Controller):
         if wanted > self.router.most_queues:
             raise TidegateError(
                 f"{wanted} queues, and the router's port has {self.router.most_queues}; give fewer classes"
+            )
+        if not isinstance(self.every, int) or self.every < 1:
+            raise TidegateError(
+                f"every is {self.every!r}; give the number of seconds of which a flow is shown in one"
+            )
+        if self.every > 1 and self.period is not None and units.time(self.period) % (self.every * PS_PER_S):
+            raise TidegateError(
+                f"a flow is shown in one of {self.every} seconds, so rates are known over {self.every} s, and the period is {self.period}; "
+                f"give a multiple of {self.every} s"
             )
         if self.retries < 0:
             raise TidegateError(f"{self.retries} retries of a router; give 0 or more")

@@ -78,7 +78,7 @@ def separation(
     """Separate the flows that a plain router sends over the link `after`; they come to it by the link `before`.
 
     The router has one queue of `buffer` bytes until the controller knows flows. `sizes` are those of `program`, `options` those of
-    `SeparationController`.
+    `SeparationController`, whose period is `every` seconds if it is not given.
     """
     wire = after.forward if after.a is router else after.reverse
     classes = network.classes(router, after, Port((Queue(bytes=buffer),), "deficit round robin"))
@@ -87,7 +87,7 @@ def separation(
     taps = Taps(PORTS.before, PORTS.after, wire.delay + packet_ps)
     # Rates are of IP packets of the full size.
     rate = wire.rate * wire.mtu // (wire.mtu + wire.framing)
-    options = {"rate": rate, "every": every, **options}
+    options = {"rate": rate, "every": every, "period": f"{every} s", **options}
     controller = SeparationController(simulated, taps, ready=simulated.begin, **options)
     network.control(controller, monitor(network, name, before, after, router, every=every, **(sizes or {})))
     return controller

@@ -340,6 +340,9 @@ def test_flows_are_moved_by_what_they_had_in_the_queue_in_which_they_were() -> N
         ({"classes": 7, "udp_above": 0.4}, "fewer classes"),
         ({"classes": 0}, "1 or more"),
         ({"rtt_limits": ("20 ms",)}, "one for each"),
+        ({"every": 0}, "every is 0; give the number of seconds"),
+        ({"every": 8}, "period is 1 s; give a multiple of 8 s"),
+        ({"every": 8, "period": "12 s"}, "period is 12 s; give a multiple of 8 s"),
     ],
 )
 def test_refused(options: dict[str, object], cure: str) -> None:
@@ -357,6 +360,25 @@ def test_no_weights_beyond_those_there_are() -> None:
         shares.weights("none", [0], [1.0])  # type: ignore[arg-type]
     with pytest.raises(TidegateError, match="not negative"):
         shares.max_min(1, [-1.0])
+
+
+@pytest.mark.parametrize("given", [{}, {"period": "6 s"}])
+def test_a_fair_udp_flow_that_is_seen_in_turns_is_not_policed(given: dict[str, str]) -> None:
+    net = Network()
+    s1, r1, r2 = (net.router(name) for name in ("s1", "r1", "r2"))
+    before = net.link(s1, r1, rate="100 Mbit/s", delay="10 us")
+    after = net.link(r1, r2, rate="10 Mbit/s", delay="10 us")
+    a, b = net.host("a"), net.host("b")
+    net.link(a, s1, rate="100 Mbit/s", delay="10 us")
+    net.link(b, r2, rate="100 Mbit/s", delay="1 ms")
+    net.udp(a, b, rate="2 Mbit/s")
+    options = {"every": 3, "udp_above": 0.4, "long_bytes": "10 kB", "classes": 1, **given}
+    controller = separation(net, "monitor", r1, before, after, buffer="50 kB", **options)  # type: ignore[arg-type]
+    net.run("13 s", progress=False)
+    assert controller.plan is not None
+    assert set(controller.plan.flows.values()) == {0}
+    (one,) = controller.flows.by_place.values()
+    assert one.offered_bps == pytest.approx(2e6, rel=0.1)
 
 
 def test_flows_that_are_seen_in_turns_have_their_classes_and_rates() -> None:
