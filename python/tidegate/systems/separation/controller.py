@@ -14,7 +14,6 @@ Each period:
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -27,7 +26,7 @@ from tidegate.network import FiveTuple
 from tidegate.systems.separation import shares
 from tidegate.systems.separation.buffers import FLOOR_PACKETS, MTU, stanford
 from tidegate.systems.separation.classes import Classifier
-from tidegate.systems.separation.measured import Flows, Measured
+from tidegate.systems.separation.measured import Flows, Measured, Unknown
 from tidegate.systems.separation.routers import Plan, QueuePlan, Router
 from tidegate.units import PS_PER_S
 
@@ -49,6 +48,8 @@ QUIET_S, QUIET_PACKETS = 1e-3, 8
 """A packet that waits for less than this, or than so many packets take, has not waited."""
 WAITING_US = 50_000
 """After which a packet of the monitor leaves its cell to another: `separation.memory`."""
+NEWCOMERS_ROOM = 1.5
+"""What flows that are not known yet may have together: this much of what they send. They come and go, so it is more than `ROOM`."""
 TYPICAL_RTT_S = 0.02
 """Where none is known, for a buffer."""
 NEWCOMERS_S = 0.5
@@ -201,7 +202,7 @@ class SeparationController(Controller):
     def tick(self, now: int, switch: SwitchApi) -> None:
         """One round."""
         active = self.flows.read(now, switch)
-        plan = self._planned(now, active, self.flows.unknown(switch))
+        plan = self._planned(now, active, self.flows.unknown(now, switch))
         if plan is not None and plan != self.plan:
             self._apply(plan, switch)
         switch.note("active_flows", len(active))
@@ -224,7 +225,7 @@ class SeparationController(Controller):
                 switch.note("router_failures", 0)
             self.failures, self.plan = 0, plan
 
-    def _planned(self, now: int, active: Sequence[Measured], unknown: float = 0.0) -> Plan | None:
+    def _planned(self, now: int, active: Sequence[Measured], unknown: Unknown) -> Plan | None:
         tcp = [one for one in active if not one.is_udp and one.base_rtt_s is not None]
         udp = [one for one in active if one.is_udp]
         if not active:
@@ -246,12 +247,13 @@ class SeparationController(Controller):
         # Of UDP no round-trip time is known.
         longest = max((one.base_rtt_s for one in tcp if one.base_rtt_s is not None), default=TYPICAL_RTT_S)
         rtts = [one.base_rtt_s or longest for one in everyone]
-        held = self._held_back(everyone)
+        held = self._held_back(everyone, unknown)
         weight = shares.weights(self.weighting, [of[one.flow] for one in everyone], rtts)
         demands = [self._demand(now, one, held) for one in everyone]
-        # Flows that are not known yet are about so many; together they have the shares of so many.
-        some = max(unknown, 1e-9) * float(weight.mean())
-        *rates, newcomers = shares.max_min(self._rate, [*demands, math.inf], [*weight, some])
+        # Flows that are not known yet are about so many; together they have the shares of so many, if they ask for it.
+        some = max(unknown.flows, 1e-9) * float(weight.mean())
+        asked = NEWCOMERS_ROOM * unknown.rate_bps
+        *rates, newcomers = shares.max_min(self._rate, [*demands, asked], [*weight, some])
         for one, rate in zip(everyone, rates, strict=True):
             self.known[one.flow].share_bps = float(rate)
         inside: list[list[tuple[Measured, float]]] = [
@@ -263,12 +265,14 @@ class SeparationController(Controller):
         queues = [self._class_queue(flows, mean) for flows in inside]
         if self.udp_above is not None:
             queues[-1] = self._policed_queue(inside[-1], alone=len(inside[-1]) == len(everyone))
-        # At least what one more flow would have, and room for its slow start.
         if self.newcomers or not inside[0]:
+            # At least what one more flow would have, and room for its slow start.
             more = newcomers + sum(rate for _, rate in inside[0])
             mine = max(self._rate / (len(everyone) + 1), more)
             size = min(stanford(self._rate, longest, 1), round(mine / 8 * NEWCOMERS_S))
             queues[0] = QueuePlan(round(mine), max(size, self.floor_packets * MTU))
+        else:
+            queues[0] = self._class_queue(inside[0], mean, float(newcomers))
         return Plan(tuple(queues), of)
 
     def _is_policed(self, one: Measured) -> bool:
@@ -278,11 +282,12 @@ class SeparationController(Controller):
         before = self.plan is not None and self.plan.flows.get(one.flow) == self._policed
         return one.offered_bps > self.udp_above * self._rate * (0.5 if before else 1)
 
-    def _held_back(self, everyone: Sequence[Measured]) -> set[int]:
+    def _held_back(self, everyone: Sequence[Measured], unknown: Unknown) -> set[int]:
         """Queues that get less from the router than was planned."""
         if self.plan is None:
             return set()
-        rates = [0.0] * len(self.plan.queues)
+        # Flows that are not known yet have the first queue.
+        rates = [unknown.rate_bps] + [0.0] * (len(self.plan.queues) - 1)
         for one in everyone:
             if one.flow in self.plan.flows:
                 rates[self.plan.flows[one.flow]] += one.rate_bps
@@ -314,9 +319,11 @@ class SeparationController(Controller):
             memory.demand_bps = max(one.top_rate_bps(SETTLE_S) * ROOM, self._rate / 1000)
         return memory.demand_bps
 
-    def _class_queue(self, flows: Sequence[tuple[Measured, float]], mean_of_all: float) -> QueuePlan:
-        """The queue of some flows with their rates, given the mean round-trip time of all flows."""
-        rate = max(sum(rate for _, rate in flows), self._rate / 100)
+    def _class_queue(
+        self, flows: Sequence[tuple[Measured, float]], mean_of_all: float, newcomers_bps: float = 0.0
+    ) -> QueuePlan:
+        """The queue of some flows with their rates, given the mean round-trip time of all flows, and of others that are not known yet."""
+        rate = max(sum(rate for _, rate in flows) + newcomers_bps, self._rate / 100)
         rtts = [one.base_rtt_s for one, _ in flows if one.base_rtt_s is not None]
         mean = sum(rtts) / len(rtts) if rtts else TYPICAL_RTT_S
         mean = mean_of_all if self.buffers == "split" else mean

@@ -107,6 +107,16 @@ GROWING = 1.03
 """Times the rate before: a flow that grows."""
 
 
+@dataclass(frozen=True)
+class Unknown:
+    """Flows without a place, over the last period."""
+
+    flows: float = 0.0
+    """About how many."""
+    rate_bps: float = 0.0
+    """Of IP bytes, of all together."""
+
+
 class Flows:
     """The monitor's flows, by place. It sees each in one of `every` seconds.
 
@@ -118,6 +128,7 @@ class Flows:
         self.by_place: dict[int, Measured] = {}
         self._before: Columns | None = None
         self._sketch: npt.NDArray[np.int64] | None = None
+        self._sketched = self._counted = 0
         self._at = 0
 
     def found(self, now: int, digest: Digest) -> None:
@@ -137,16 +148,21 @@ class Flows:
             for column in self._before.values():
                 column[2 * place : 2 * place + 2] = 0
 
-    def unknown(self, switch: SwitchApi) -> float:
-        """About how many flows without a place have sent since this was last called: linear counting of a row of the sketch.
+    def unknown(self, now: int, switch: SwitchApi) -> Unknown:
+        """Flows without a place that have sent since this was last called: linear counting of a row of the sketch, and the bytes in it.
 
         K.-Y. Whang, B. Vander-Zanden, H. Taylor, "A Linear-Time Probabilistic Counting Algorithm", 1990.
         """
-        row = switch.register_read("sketch_1").astype(np.int64)
-        before, self._sketch = self._sketch, row
-        changed = int(np.count_nonzero(row if before is None else row != before))
+        row, sketched = (
+            switch.register_read("sketch_1").astype(np.int64),
+            int(switch.register_read("sketched")[0]),
+        )
+        changed = int(np.count_nonzero(row if self._sketch is None else row != self._sketch))
+        sent, took = sketched - self._sketched, max(now - self._counted, 1)
+        self._sketch, self._sketched, self._counted = row, sketched, now
         cells = len(row)
-        return -cells * math.log(1 - min(changed, cells - 1) / cells) * self._every
+        flows = -cells * math.log(1 - min(changed, cells - 1) / cells)
+        return Unknown(flows * self._every, sent * 8 * PS_PER_S / took * self._every)
 
     def read(self, now: int, switch: SwitchApi) -> list[Measured]:
         """Read all registers; give the flows that were active within `RATE_OVER_S` and have not ended."""

@@ -20,7 +20,7 @@ from tidegate.systems.separation import shares
 from tidegate.systems.separation.buffers import MTU, stanford
 from tidegate.systems.separation.classes import Classifier, breaks, goodness_of_fit
 from tidegate.systems.separation.controller import SeparationController, Taps
-from tidegate.systems.separation.measured import RATE_OVER_S, Flows, Measured
+from tidegate.systems.separation.measured import RATE_OVER_S, Flows, Measured, Unknown
 from tidegate.systems.separation.routers import Plan
 from tidegate.systems.separation.setup import separation
 from tidegate.units import PS_PER_S
@@ -181,7 +181,7 @@ class Rounds:
 
     def __init__(self, **options: Any) -> None:
         self.controller = SeparationController(Noted(), Taps((1, 2), 3), LINK, **{"classes": 2, **options})
-        self.now, self.sent = 0, dict[FiveTuple, Measured]()
+        self.now, self.sent, self.unknown = 0, dict[FiveTuple, Measured](), Unknown()
 
     def tick(self, seconds: float = 1.0, **rates: tuple[float, ...]) -> Plan:
         """`f1=(rate in Mbit/s, base RTT in ms, queue delay in ms)`; UDP `u9=(offered, passed)`."""
@@ -200,7 +200,7 @@ class Rounds:
             one.bytes += int(one.rate_bps * seconds / 8)
             one.sent.append((self.now, one.bytes))
             active.append(one)
-        plan = self.controller._planned(self.now, active)
+        plan = self.controller._planned(self.now, active, self.unknown)
         assert plan is not None
         self.controller.plan = plan
         return plan
@@ -277,6 +277,47 @@ def test_newcomers_wait_for_half_a_second_at_most() -> None:
     # At least the floor of each queue.
     plan = Rounds().tick(1.0, **{f"f{n}": (0.2, 40, 9) for n in range(250)})
     assert plan.queues[0].buffer_bytes == 32 * MTU
+
+
+def test_newcomers_have_what_they_send_and_some_room() -> None:
+    flows: dict[str, Any] = {f"f{n}": (24, 10, 3) for n in range(1, 5)}
+    # A thousand short ones send 4 of 100 Mbit/s together; the long ones have the rest.
+    rounds = Rounds(hold="cap", classes=1)
+    rounds.unknown = Unknown(1000, 4e6)
+    plan = rounds.tick(**flows)
+    assert mbps(plan) == [20, 94]
+    # As much as one long flow each, where they ask for more.
+    rounds.unknown = Unknown(4, 40e6)
+    plan = rounds.tick(**flows)
+    assert mbps(plan) == [50, 50]
+    # They have the first class's queue, where they have none of their own.
+    rounds = Rounds(hold="cap", classes=1, newcomers=False)
+    rounds.unknown = Unknown(1000, 4e6)
+    plan = rounds.tick(**flows)
+    assert (mbps(plan), plan.queues[0].cap_bps) == ([100], LINK)
+    # That queue gets all that was planned.
+    (*known,) = rounds.sent.values()
+    assert rounds.controller._held_back(known[:3], Unknown(1, 20e6)) == set()
+    assert rounds.controller._held_back(known[:3], Unknown()) == {0}
+
+
+def test_short_flows_leave_the_link_to_long_ones() -> None:
+    net = Network()
+    s1, r1, r2 = (net.router(name) for name in ("s1", "r1", "r2"))
+    before = net.link(s1, r1, rate="1 Gbit/s", delay="10 us")
+    after = net.link(r1, r2, rate="20 Mbit/s", delay="10 us")
+    a, b = net.host("a"), net.host("b")
+    net.link(a, s1, rate="1 Gbit/s", delay="10 us")
+    net.link(b, r2, rate="1 Gbit/s", delay="5 ms")
+    long = [net.tcp(a, b) for _ in range(2)]
+    # 100 a second of 5 kB.
+    net.transfers((PS_PER_S * number // 100, 5000, a, b, 0) for number in range(1000))
+    options = {"classes": 1, "long_bytes": "500 kB", "hold": "cap", "period": "500 ms"}
+    separation(net, "monitor", r1, before, after, buffer="100 kB", **options)  # type: ignore[arg-type]
+    result = net.run("10 s", progress=False)
+    assert len(result.flows) == len(long) + 1000
+    goodput = result.flows.sort("flow")["goodput_mbps"][: len(long)].sum()
+    assert goodput > 0.55 * 20
 
 
 def test_udp_is_policed_above_the_threshold_beside_others() -> None:
