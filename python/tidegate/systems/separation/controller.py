@@ -114,7 +114,7 @@ class SeparationController(Controller):
     """Whether a class's rate is what it gets at least, or at most too."""
     period: units.Time | None = "1 s"
     long_bytes: units.Size = "10 MB"
-    """Bytes from which on a flow is long; 0: all are."""
+    """Bytes from which on a flow is long; 0: all are. They count from when the sketch was cleared (`measured.SKETCH_LOAD`)."""
     buffers: Literal["stanford", "bdp", "split"] = "stanford"
     """By a class's own rate, round-trip time and flows; by its rate and round-trip time; or one BDP of the link, by the mean round-trip
     time of all flows, divided by the classes' rates."""
@@ -153,6 +153,7 @@ class SeparationController(Controller):
                 f"a flow is shown in one of {self.every} seconds, so rates are known over {self.every} s, and the period is {self.period}; "
                 f"give a multiple of {self.every} s"
             )
+        self._long_bytes = units.size(self.long_bytes) // self.every
         if self.retries < 0:
             raise TidegateError(f"{self.retries} retries of a router; give 0 or more")
         if self._rate <= 0:
@@ -191,7 +192,7 @@ class SeparationController(Controller):
         switch.state_reset()
         for port, what in self.taps.entries().items():
             switch.table_add("taps", [port], "sees", [what])
-        switch.register_write("long_bytes", [units.size(self.long_bytes) // self.every])
+        switch.register_write("long_bytes", [self._long_bytes])
         switch.register_write("idle_time", [60_000_000])
         switch.register_write("waiting_time", [WAITING_US])
 
@@ -202,7 +203,9 @@ class SeparationController(Controller):
     def tick(self, now: int, switch: SwitchApi) -> None:
         """One round."""
         active = self.flows.read(now, switch)
-        plan = self._planned(now, active, self.flows.unknown(now, switch))
+        unknown = self.flows.unknown(now, switch)
+        self.flows.clear_sketch(switch, self._long_bytes)
+        plan = self._planned(now, active, unknown)
         if plan is not None and plan != self.plan:
             self._apply(plan, switch)
         switch.note("active_flows", len(active))

@@ -22,7 +22,8 @@ register<bit<64>>(FLOWS) flows_2;
 register<bit<32>>(1) long_bytes;
 register<bit<32>>(1) idle_time;
 
-// Count-min: bytes of flows without a place. The bytes in it tell how many collisions there are.
+// Count-min: bytes of flows without a place. The bytes in it tell how many collisions there are; the controller clears it before there are
+// many.
 register<bit<32>>(1 << SKETCH_BITS) sketch_1;
 register<bit<32>>(1 << SKETCH_BITS) sketch_2;
 register<bit<32>>(1 << SKETCH_BITS) sketch_3;

@@ -20,6 +20,8 @@ UNSEEN = 100
 round-trip time has to do for the base."""
 RATE_OVER_S = 10.0
 """A flow is active if it sent something within this time: one that waits for a retransmission timeout is."""
+SKETCH_LOAD = 0.1
+"""The sketch is cleared once its cells have on average this part of the bytes of a long flow."""
 KEPT_S, KEPT_ROUNDS = 2 * RATE_OVER_S, 3
 """Rounds of which a flow's bytes are kept: those within this time, and at least so many."""
 
@@ -163,6 +165,18 @@ class Flows:
         cells = len(row)
         flows = -cells * math.log(1 - min(changed, cells - 1) / cells)
         return Unknown(flows * self._every, sent * 8 * PS_PER_S / took * self._every)
+
+    def clear_sketch(self, switch: SwitchApi, long_bytes: int) -> None:
+        """Clear the sketch if it is as full as `SKETCH_LOAD` says: else all flows would count as long in the end.
+
+        With f of `long_bytes` in a cell on average, a flow of a part p of `long_bytes` counts as long with a probability of (f / (1 - p))^3 at
+        most: Markov's inequality for three rows.
+        """
+        if self._sketch is None or self._sketched <= SKETCH_LOAD * len(self._sketch) * long_bytes:
+            return
+        for register in ("sketch_1", "sketch_2", "sketch_3", "sketched"):
+            switch.register_set(register, None, 0)
+        self._sketch, self._sketched = np.zeros_like(self._sketch), 0
 
     def read(self, now: int, switch: SwitchApi) -> list[Measured]:
         """Read all registers; give the flows that were active within `RATE_OVER_S` and have not ended."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import pytest
 from scapy.layers.inet import IP, TCP, UDP, IPOption
@@ -16,6 +16,7 @@ from tidegate.monitor import watch
 from tidegate.network import Network
 from tidegate.replay import replay
 from tidegate.systems.separation.controller import COUNTS, LEAVES, OFFERS, TRACKS
+from tidegate.systems.separation.measured import SKETCH_LOAD, Flows
 from tidegate.systems.separation.setup import program
 
 A, B = "10.0.0.1", "10.0.0.2"
@@ -319,6 +320,28 @@ def test_long_flows_get_places_and_others_do_not(engine: Engine) -> None:
     (found,) = tap.found()
     assert (found["low"], found["high_port"]) == (0x0A000001, 80)
     assert int(tap.api.register_read("sketched")[0]) == 100 * 1000 + 200 * 100
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_short_flows_stay_short_however_many_there_have_been(engine: Engine) -> None:
+    tap, flows, long_bytes = Tap(engine, long_bytes=5000), Flows(), 5000
+    switch = cast("SwitchApi", tap.api)
+    mouse = bytearray(bytes(Ether() / IP(src=A, dst=B) / UDP(dport=80) / Raw(bytes(972))))
+    for second in range(50):
+        for number in range(60):
+            # Each of 1000 bytes in one packet. In all each of 256 cells of a row would get 12 of them.
+            mouse[34:36] = (5000 + 60 * second + number).to_bytes(2)
+            tap.api.process((1000 * second + number) * MS, 1, bytes(mouse))
+        for number in range(2):
+            tap.send(1000 * second + 100, 0, 960 * (2 * second + number), 0, 960)
+        unknown = flows.unknown(1000 * (second + 1) * MS, switch)
+        assert unknown.rate_bps == pytest.approx(8 * 60_000, rel=0.04)
+        assert unknown.flows == pytest.approx(60, rel=0.2)
+        flows.clear_sketch(switch, long_bytes)
+        assert int(tap.api.register_read("sketched")[0]) <= SKETCH_LOAD * 256 * long_bytes
+    # A flow that is long is found.
+    (found,) = tap.found()
+    assert found["protocol"] == 6
 
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
