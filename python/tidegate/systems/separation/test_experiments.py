@@ -182,12 +182,22 @@ def test_congestion_controls_are_told_and_their_matrix_is_drawn(tmp_path: Path) 
     assert (tmp_path / "out" / "figure.png").exists()
 
 
-def test_samples_are_parts_of_those_with_the_same_seed() -> None:
+@pytest.mark.parametrize(("kept", "holds"), [(1000, True), (985, False), (500, False)])
+def test_samples_are_parts_of_those_of_the_reference_with_the_same_seed(kept: int, holds: bool) -> None:
     rows = [
-        {"patience_ms": 50.0, "memory_kib": kib, "seed": seed, "samples": samples}
+        {"patience_ms": 50.0, "cells": 2 << bits, "memory_kib": kib, "seed": seed, "samples": samples}
         for seed, all_of_them in ((1, 1000), (2, 500))
-        for kib, samples in ((96.0, all_of_them // 2), (6144.0, all_of_them))
+        for bits, kib, samples in ((12, 96.0, all_of_them * kept // 1000), (18, 6144.0, all_of_them))
     ]
-    assert memory._parts(rows) == {50.0: {96.0: 0.5, 6144.0: 1.0}}
+    assert memory._parts(rows) == {50.0: {96.0: pytest.approx(kept / 1000, abs=0.001), 6144.0: 1.0}}
     (enough,) = memory._claims(rows)
-    assert enough.holds
+    assert enough.holds == holds
+    # Of the reference alone nothing can be said.
+    assert memory._claims([row for row in rows if row["cells"] == 2 << 18]) == []
+
+
+def test_a_run_of_small_tables_has_the_reference_beside() -> None:
+    plan = find("separation.memory").planned(
+        {**find("separation.memory").parameters(quick=True), "bits": (6,), "patience_ms": (2000.0,)}
+    )
+    assert [case.name for case in plan.cases] == ["50-18", "2000-6"]
