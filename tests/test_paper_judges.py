@@ -44,6 +44,15 @@ def test_bufferbloat_is_mitigated_beside_one_queue(one: float, found: bool) -> N
     assert judged("separation", "C17", rows).found == found
 
 
+def test_a_run_without_a_udp_flow_above_the_threshold_cannot_tell_of_abuses() -> None:
+    row: Row = {"seed": 1, "scheme": "cap", "phase": "0 TCP flows", "alarms": None, "detected_s": None}
+    fair: Row = {**row, "udp_part": 0.24, "phase": "3 TCP flows", "alarms": 0}
+    with pytest.raises(Missing, match="no UDP flow above 40% of the link"):
+        judged("separation", "C18", [{**row, "udp_part": 0.3}, fair])
+    assert not judged("separation", "C18", [{**row, "udp_part": 1.2}, fair]).found
+    assert judged("separation", "C18", [{**row, "udp_part": 1.2, "detected_s": 0.5}, fair]).found
+
+
 def test_spare_bandwidth_is_judged_with_each_transport() -> None:
     phases = ("1 alone", "2 joins", "2 degraded", "1 degraded", "3 joins", "3 degraded", "3 leaves")
 

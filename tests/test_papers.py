@@ -198,7 +198,15 @@ def test_an_abuse_is_detected_with_each_seed(
 ) -> None:
     def row(scheme: str, seed: int, late: float | None, alarms: int | None, phase: str) -> Row:
         of = {"case": f"{scheme}-{alarms}", "seed": seed, "scheme": scheme, "phase": phase, "jain": 1.0}
-        return {**of, "udp_mbps": 1.0, "tcp_mbps": 0.0, "detected_s": late, "alarms": alarms}
+        part = 1.2 if alarms is None else 0.24
+        return {
+            **of,
+            "udp_part": part,
+            "udp_mbps": 1.0,
+            "tcp_mbps": 0.0,
+            "detected_s": late,
+            "alarms": alarms,
+        }
 
     rows = [row("fifo", seed, None, None, "0 TCP flows") for seed in (1, 2)]
     for seed, late in enumerate(detected, 1):

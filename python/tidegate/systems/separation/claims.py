@@ -24,6 +24,8 @@ Judge = Callable[[list[Row], Parameters], Finding]
 NEAR, SIMILAR = 0.10, 0.05
 SEVERAL = ("rtt-2", "rtt-4", "rtt-7")
 SEPARATED = "guarantee"
+UDP_ABOVE = 0.4
+"""Part of the link's rate above which `separation.udp` polices a UDP flow."""
 
 
 def _of(rows: Iterable[Row], column: str, what: str, **where: object) -> float:
@@ -259,9 +261,11 @@ def _noticed(rows: list[Row], _: Parameters) -> Finding:
     separated = {row["scheme"] for row in rows if row["detected_s"] is not None or row["alarms"] is not None}
     hostile = [row for row in rows if row["scheme"] in separated and row["alarms"] is None]
     need(hostile, "the run has no separation")
+    hostile = [row for row in hostile if row["udp_part"] > UDP_ABOVE]
+    need(hostile, f"the run has no UDP flow above {UDP_ABOVE:.0%} of the link, from which on one is policed")
     runs = {(row["scheme"], row["seed"]) for row in hostile}
     missed = runs - {(row["scheme"], row["seed"]) for row in hostile if row["detected_s"] is not None}
-    late = [row["detected_s"] for row in rows if row["detected_s"] is not None]
+    late = [row["detected_s"] for row in hostile if row["detected_s"] is not None]
     alarms = [row["alarms"] for row in rows if row["alarms"] is not None]
     shown = f"within {max(late):.1f} s; {sum(alarms)} false alarms" if late else f"{sum(alarms)} false alarms"
     if missed:

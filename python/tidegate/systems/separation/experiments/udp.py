@@ -18,7 +18,7 @@ from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.plots import of_first_seed
 from tidegate.results import Result
-from tidegate.systems.separation.claims import judged
+from tidegate.systems.separation.claims import UDP_ABOVE, judged
 from tidegate.systems.separation.experiments.testbed import (
     FRAMING,
     MTU,
@@ -35,8 +35,6 @@ from tidegate.systems.separation.experiments.testbed import (
 TCP_FLOWS = 3
 RTTS_MS = (10.0, 20.0, 40.0)
 UDP_PAYLOAD = 1472
-ABOVE = 0.4
-"""Part of the link's rate above which a UDP flow is policed."""
 SETTLE_S = 3.0
 
 
@@ -74,7 +72,7 @@ def udp(
 ) -> Plan:
     """A UDP flow at 1.2 times the link's rate, and three TCP flows that join: shares by phase, detection, false alarms (Fig. 7)."""
     cases = []
-    options = {"period": f"{period_ms} ms", "long_bytes": "1 MB", "classes": 3, "udp_above": ABOVE}
+    options = {"period": f"{period_ms} ms", "long_bytes": "1 MB", "classes": 3, "udp_above": UDP_ABOVE}
     for scheme in schemes:
         for part, end_s in ((udp_part, (TCP_FLOWS + 1) * unit_s), (fair_part, fair_s)):
             fair = part == fair_part
@@ -167,7 +165,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 form=Percents(),
             )
         )
-    above = [row for row in separated if row["udp_part"] > ABOVE]
+    above = [row for row in separated if row["udp_part"] > UDP_ABOVE]
     detected = medians_of_times(above, "detected_s", label)
     if detected:
         claims.append(
