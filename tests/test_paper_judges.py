@@ -33,14 +33,17 @@ def test_a_udp_flow_alone_has_to_fill_the_link(alone: float, found: bool) -> Non
     assert judged("separation", "C13", rows).found == found
 
 
-@pytest.mark.parametrize(("one", "found"), [(98.0, True), (22.0, False)])
-def test_bufferbloat_is_mitigated_beside_one_queue(one: float, found: bool) -> None:
-    """A round trip below the threshold is none the less not mitigated where one queue is as short."""
+@pytest.mark.parametrize(("one", "found"), [(38.0, True), (22.0, False)])
+def test_bufferbloat_is_mitigated_beside_one_queue_of_as_much(one: float, found: bool) -> None:
+    """A round trip below the threshold is none the less not mitigated where one queue of 1 BDP is as short, however long that of 4 BDP."""
     row: Row = {"control": "bbr", "rtt_1_before_ms_p50": 20.0, "limit_ms": 30.0}
     rows: list[Row] = [
         {**row, "scheme": "threshold", "rtt_1_after_ms_p95": 21.5},
-        {**row, "scheme": "one-queue", "rtt_1_after_ms_p95": one},
+        {**row, "scheme": "one-queue", "rtt_1_after_ms_p95": 98.0},
     ]
+    with pytest.raises(Missing, match="one-bdp with bbr"):
+        judged("separation", "C17", rows)
+    rows.append({**row, "scheme": "one-bdp", "rtt_1_after_ms_p95": one})
     assert judged("separation", "C17", rows).found == found
 
 

@@ -1,7 +1,7 @@
 """Fig. 6: a flow with a short round-trip time, and one that joins and fills the buffer; with an operator's limit it is moved.
 
 The paper gives no number. Here both flows have the same base round-trip time, the first has a receive window that is a part of the link's, and the
-one queue holds several times the link's bandwidth-delay product.
+one queue holds several times the link's bandwidth-delay product. Classes have one BDP each, so one queue of 1 BDP stands beside them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tidegate.systems.separation.experiments.testbed import ROUTERS, STEP_S, Tes
 
 SCHEMES = {
     "one-queue": "one queue",
+    "one-bdp": "one queue of 1 BDP",
     "threshold": "with a threshold",
     "codel": "one queue, CoDel",
     "drr": "a queue for each flow (DRR)",
@@ -70,8 +71,9 @@ def bufferbloat(
                 "rtt_limits": (f"{limit_ms} ms", "10 s"),
                 "buffers": "bdp",
             }
-            of = {"threshold": "guarantee", "one-queue": "fifo"}.get(scheme, scheme)
-            bed = Testbed(of, rate_mbps, buffer_bdp * rtt_ms, options, router)
+            of = {"threshold": "guarantee", "one-queue": "fifo", "one-bdp": "fifo"}.get(scheme, scheme)
+            buffer = 1.0 if scheme == "one-bdp" else buffer_bdp
+            bed = Testbed(of, rate_mbps, buffer * rtt_ms, options, router)
             window = round(first_part * rate_mbps * 1e3 * rtt_ms / 8)
             bed.tcp(rtt_ms, 0.0, congestion_control=control, receive_buffer_max=f"{window} B")
             bed.tcp(rtt_ms, join_s, congestion_control=control)
@@ -133,9 +135,9 @@ def _claims(limit_ms: float, rows: list[Row]) -> list[Claim]:
 def _draw(join_s: float, limit_ms: float, runs: list[Run]) -> Figure:
     """Smoothed round-trip times over time."""
     shown = of_first_seed(runs)
-    columns = min(len(shown), 5)
+    columns = min(len(shown), len(SCHEMES))
     lines = -(-len(shown) // columns)
-    figure = Figure(figsize=(3.4 * columns, 2.8 * lines), layout="constrained")
+    figure = Figure(figsize=(3.0 * columns, 2.8 * lines), layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).flat
     for panel, run in zip(panels, shown, strict=False):
         samples = run.tables["flow_samples"]
