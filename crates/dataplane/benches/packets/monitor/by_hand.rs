@@ -93,7 +93,7 @@ struct Tcp {
 
 pub struct Hand {
     /// By port.
-    taps: Vec<u8>,
+    pub taps: Vec<u8>,
     crc32: Crc,
     crc16: Crc,
     places: [Vec<Place>; 2],

@@ -7,6 +7,7 @@ mod by_hand;
 
 use dataplane::pipeline::{Output, Pipeline};
 use p4lang::ir::EntryMatch;
+use units::SplitMix;
 
 use crate::{Figure, ROUNDS, cpu_ns, setup};
 use by_hand::Hand;
@@ -96,6 +97,36 @@ fn check(jit: &Pipeline, hand: &Hand) {
     }
 }
 
+/// Packets of few flows with numbers, timestamps and flags that are hardly ever in order, at a tap before a router, one on the way back and
+/// one behind it: what is lost, sent again or late is measured the same way.
+fn agree() {
+    let (mut jit, mut hand) = contenders(0);
+    for (port, sees) in [(1u32, 1u8 | 8), (2, 1), (3, 2 | 4)] {
+        setup::add(&mut jit, "taps", vec![EntryMatch::Exact(port.into())], "sees", &[sees.into()]);
+        hand.taps[port as usize] = sees;
+    }
+    let mut rng = SplitMix::new(1);
+    let mut below = |end: u64| (rng.next_u64() % end) as u32;
+    let mut outputs: Vec<Output> = Vec::new();
+    for step in 0..1u32 << 18 {
+        let port = 1 + below(3);
+        let mut frame = frame(below(8), port != 2);
+        // Numbers begin anew in the middle.
+        let mut near = |unit: u32| (step >> 8).wrapping_sub(1 << 9).wrapping_add(below(6)).wrapping_mul(unit);
+        let words = [(SEQ, near(100)), (ACK, near(100)), (TIMESTAMPS, near(1)), (TIMESTAMPS + 4, near(1))];
+        for (at, word) in words {
+            frame[at..at + 4].copy_from_slice(&word.to_be_bytes());
+        }
+        frame[16..18].copy_from_slice(&(52 + 100 * below(2) as u16).to_be_bytes());
+        frame[47] = [0x10, 0x10, 0x10, 0x10, 0x11, 0x12, 0x02, 0x14][below(8) as usize];
+        setup::set_checksum(&mut frame);
+        let now = u64::from(step) * STEP;
+        jit.process(now, port, &frame, &mut outputs);
+        hand.see(now, port as usize, &frame);
+    }
+    check(&jit, &hand);
+}
+
 /// Least nanoseconds a packet of data and of acknowledgments, native and by hand.
 fn race(flows: &[u32], long_bytes: u32) -> ([f64; 2], [f64; 2], u64) {
     let mut packets = Packets::of(flows);
@@ -139,6 +170,7 @@ fn race(flows: &[u32], long_bytes: u32) -> ([f64; 2], [f64; 2], u64) {
 }
 
 pub fn measure(figures: &mut Vec<Figure>) {
+    agree();
     // Flows that find a place at once.
     let mut trial = Hand::new(SEES, 0, 60_000_000, 50_000);
     let flows: Vec<u32> = (0..).filter(|flow| trial.see(0, 0, &frame(*flow, true))).take(FLOWS).collect();
