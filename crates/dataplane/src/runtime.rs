@@ -208,7 +208,7 @@ impl Pipeline {
             std::mem::swap(&mut next.state, &mut self.state);
             std::mem::swap(&mut next.replication, &mut self.replication);
         } else {
-            next.state.tables.iter_mut().for_each(|table| table.begin(now));
+            next.state.begin(now);
         }
         (next.drops, next.made, next.clock) = (std::mem::take(&mut self.drops), self.made, self.clock);
         *self = next;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use control::{Error, Extras, Kind, Put};
+use control::{Error, Extras, Kind, Put, StateOp, Target as _};
 use dataplane::pipeline::Pipeline;
 use dataplane::state::profile::Share;
 use dataplane::state::table::{TOP_PRIORITY, Target};
 use num_bigint::BigUint;
 use p4lang::ir::{EntryMatch, Program, TableId};
+use units::Time;
 
 fn program(extra: &str) -> Arc<Program> {
     let text = format!(
@@ -102,6 +103,15 @@ fn the_state_of_another_program_begins_when_that_is_run() {
     let next = Pipeline::interpreted(program(""), 0).unwrap();
     p.replace(next, true, 1_150).unwrap();
     assert_eq!(idle(&mut p, 1_200), [first]);
+}
+
+#[test]
+fn the_program_s_entries_begin_when_the_state_is_reset() {
+    let mut p = Pipeline::interpreted(program(""), 0).unwrap();
+    p.act(Time::from_ps(5_000), &StateOp::Reset {}.into()).unwrap();
+    let table = p.table_id("given").unwrap();
+    let entries: Vec<_> = p.state.tables[table.index()].iter().map(|(_, entry)| entry.last_hit).collect();
+    assert_eq!(entries, [5_000, 5_000]);
 }
 
 #[test]

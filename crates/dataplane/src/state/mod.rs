@@ -151,6 +151,11 @@ impl State {
         *self = State::new(program);
     }
 
+    /// Has the age of all entries, and their idle timeouts, begin at `now`, in picoseconds.
+    pub fn begin(&mut self, now: u64) {
+        self.tables.iter_mut().for_each(|table| table.begin(now));
+    }
+
     pub fn push_digest(&mut self, message: DigestMessage) {
         if self.digests.len() < MAX_DIGESTS {
             self.digests.push_back(message);

@@ -50,7 +50,7 @@ impl control::Target for Pipeline {
             Op::Array(op) => self.act_on_array(now, op),
             Op::ValueSet(op) => self.act_on_value_set(op),
             Op::Copies(op) => self.act_on_copies(op),
-            Op::State(op) => Ok(self.act_on_state(op)),
+            Op::State(op) => Ok(self.act_on_state(now, op)),
             Op::Fixed(op) => Err(op.no_fixed_parts()),
         }
     }
@@ -61,7 +61,7 @@ impl control::Target for Pipeline {
 }
 
 impl Pipeline {
-    fn act_on_state(&mut self, op: &StateOp) -> Answer {
+    fn act_on_state(&mut self, now: Time, op: &StateOp) -> Answer {
         match op {
             StateOp::TakeDigests {} => {
                 let messages: Vec<_> = self.state.digests.drain(..).collect();
@@ -86,6 +86,7 @@ impl Pipeline {
             StateOp::Reset {} => {
                 let program = self.program().clone();
                 self.state.reset(&program);
+                self.state.begin(now.as_ps());
                 Answer::Done
             }
         }
