@@ -86,6 +86,8 @@ def runner(
             name = type(controller).__name__
             raise TidegateError(f"the controller {name} has no switch to control; make one with net.switch")
         for switch in switches:
+            # One that was made after its controller.
+            switch.demand_clock(controller)
             controllers.setdefault(switch, []).append(controller)
 
     def note(now: int, switch: str, quantity: str, value: float) -> None:

@@ -17,6 +17,8 @@ class Controller:
 
     period: units.Time | None = None
     """Time from tick to tick; `None`: no ticks."""
+    clock: units.Time | None = None
+    """The unit of timestamps that the program is written for, `1 us` or `1 ns`; `None`: any. A switch with another clock is refused."""
 
     def start(self, switch: SwitchApi) -> None:
         """Called at the beginning of a run, when the switch has its ports."""

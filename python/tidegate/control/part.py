@@ -53,6 +53,7 @@ class Part(Controller):
     def __init__(self, controller: Controller, names: Mapping[str, str]) -> None:
         self.controller = controller
         self.period = controller.period
+        self.clock = controller.clock
         self._names = dict(names)
 
     def _seen(self, switch: SwitchApi) -> SwitchApi:

@@ -88,13 +88,19 @@ class Network(Flows):
         self.restarts.append((units.given_time(at), controller, units.given_time(down)))
 
     def control(self, controller: control.Controller, *switches: Switch) -> None:
-        """Attach a controller to switches; to all of the network if none is given."""
+        """Attach a controller to switches; to all of the network if none is given.
+
+        Refused for a switch whose clock is not the one that the controller's program is written for (`Controller.clock`).
+        """
         if not isinstance(controller, control.Controller):
             raise TidegateError(f"{controller!r} is not a controller")
         for switch in switches:
             if not isinstance(switch, Switch) or switch not in self.nodes:
                 name = getattr(switch, "name", repr(switch))
                 raise TidegateError(f"{name} is not a switch of this network")
+        for node in switches or self.nodes:
+            if isinstance(node, Switch):
+                node.demand_clock(controller)
         self.controllers.append((controller, switches))
 
     def at(self, when: units.Time, action: Action) -> None:

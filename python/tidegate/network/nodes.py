@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidegate import control
+from tidegate import control, units
+from tidegate._core import TidegateError
 from tidegate.p4 import Program
 
 if TYPE_CHECKING:
@@ -37,6 +38,20 @@ class Switch(Node):
     """Timestamps count in nanoseconds."""
     commands: list[str] = field(default_factory=list, repr=False)
     ports: list[tuple[Link, control.Port]] = field(default_factory=list, repr=False)
+
+    @property
+    def clock(self) -> int:
+        """The unit of timestamps, in picoseconds."""
+        return 1_000 if self.nanoseconds else 1_000_000
+
+    def demand_clock(self, controller: control.Controller) -> None:
+        """Raise `TidegateError` if the controller's program is written for timestamps in another unit."""
+        if controller.clock is not None and units.time(controller.clock) != self.clock:
+            asked = units.show_time(units.time(controller.clock))
+            raise TidegateError(
+                f"the switch {self.name} has the clock {units.show_time(self.clock)}, and the program of its controller counts in "
+                f'{asked}; give the switch clock="{asked}"'
+            )
 
     def __repr__(self) -> str:
         queues = f", {self.queues} queues a port" if self.queues > 1 else ""

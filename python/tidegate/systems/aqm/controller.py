@@ -250,6 +250,8 @@ class AqmController(Controller):
     (RFC 9332 section 2.5.2.3).
     """
 
+    clock = "1 us"
+
     def __init__(
         self,
         rates: Mapping[int, units.Rate],

@@ -88,6 +88,8 @@ class TofinoController(Controller):
     one takes the delay for unchanged.
     """
 
+    clock = "1 us"
+
     def __init__(
         self, rates: Mapping[int, units.Rate], aqm: TofinoAqm = PAPER, *, ports: Ports | None = None
     ) -> None:

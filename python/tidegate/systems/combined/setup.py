@@ -7,7 +7,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import Port
 from tidegate.control.part import Part
@@ -60,15 +59,9 @@ def program(form: Field) -> Program:
     return _program(tuple(form.defines))
 
 
-def combine(
-    network: Network,
-    name: str,
-    form: Field,
-    *,
-    clock: units.Time = "1 us",
-) -> Switch:
+def combine(network: Network, name: str, form: Field) -> Switch:
     """Add a switch that runs the combination. Each part that is wanted is set up by a call of its own, when the links are there."""
-    return network.switch(name, program(form), queues=2, clock=clock)
+    return network.switch(name, program(form), queues=2)
 
 
 def meter(network: Network, switch: Switch, meters: Iterable[Meter], **options: Any) -> MeterController:
@@ -88,11 +81,11 @@ def unmanaged(network: Network, switch: Switch) -> None:
     network.control(Part(AqmController({}, ports=partial(network.forwarding, switch)), AQM_NAMES), switch)
 
 
-def stamp(network: Network, switch: Switch, link: Link, form: Field, clock: units.Time = "1 us") -> None:
+def stamp(network: Network, switch: Switch, link: Link, form: Field) -> None:
     """Stamp at the port in front of a link."""
     number = network.port(switch, link)
     wire = link.forward if link.a is switch else link.reverse
-    scale = form.scale(wire.rate, tick=clock, mtu=wire.mtu)
+    scale = form.scale(wire.rate, tick=switch.clock, mtu=wire.mtu)
     # Forwarding is the meter's and DualPI2's: the stamp's part has a table of its own that nobody asks.
     controller = StampController(dict, lambda: {number: scale})
     network.control(Part(controller, {**STAMP_NAMES, "forward": AQM_NAMES["forward"]}), switch)

@@ -57,6 +57,8 @@ class MeterTables(Controller, ABC):
     and given other targets while it runs. What it needs to go on after a restart is in the switch.
     """
 
+    clock = "1 us"
+
     def __init__(
         self,
         meters: Iterable[Meter] = (),

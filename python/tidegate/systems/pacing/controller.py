@@ -100,6 +100,8 @@ class PacingController(Controller):
     many there are.
     """
 
+    clock = "1 us"
+
     def __init__(
         self,
         ports: Mapping[str, int] | Callable[[], Mapping[str, int]],

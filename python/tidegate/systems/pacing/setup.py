@@ -41,7 +41,7 @@ def pacing(
     `keys`, `share_by`, `trace`, `notices_by`), the others to `Network.switch`.
     """
     own = {option: options.pop(option) for option in OWN if option in options}
-    switch = network.switch(name, program(places), clock="1 us", **options)
+    switch = network.switch(name, program(places), **options)
     links = partial(_links, network, switch, reserve)
     network.control(PacingController(partial(forwarding, network, switch), links, **own), switch)
     return switch

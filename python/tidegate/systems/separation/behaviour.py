@@ -58,6 +58,7 @@ class Observer(Controller):
     """Keeps the series of all long flows of a monitor. For a switch with `monitor.p4` that another controller has set up."""
 
     period = f"{round(PERIOD_S * 1000)} ms"
+    clock = "1 us"
 
     def __init__(self) -> None:
         self.seen: dict[FiveTuple, Observed] = {}

@@ -97,6 +97,7 @@ class _Flow:
 class SeparationController(Controller):
     """Of a switch with `monitor.p4`, and of a router's port to a link."""
 
+    clock = "1 us"
     router: Router
     taps: Taps
     rate: units.Rate

@@ -41,7 +41,7 @@ def monitor(
         raise TidegateError(
             f"{into.name} is not between {before.name} and {after.name}; give the router between the taps"
         )
-    switch = network.switch(name, program(**sizes), clock="1 us")
+    switch = network.switch(name, program(**sizes))
     forth, back = PORTS.before
     arrives = before.b is into
     network.tap(

@@ -168,6 +168,7 @@ class CsigController(Controller):
         self._ports = ports
         self._rates = rates
         self._locator = locator
+        self.clock = clock
         self._tick = units.time(clock)
 
     def start(self, switch: SwitchApi) -> None:

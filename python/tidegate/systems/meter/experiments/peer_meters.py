@@ -47,6 +47,7 @@ def published_bucket(rate_bps: float, rtt_s: float) -> int:
 class _PeerMeters(Controller, ABC):
     """Writes tables and registers at the start; nothing after that."""
 
+    clock = "1 us"
     most: int
     """How many meters the program has."""
     full: tuple[str, ...] = ()

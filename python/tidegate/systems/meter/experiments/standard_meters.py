@@ -15,6 +15,8 @@ FRAME = MTU + FRAME_BYTES
 class StandardMeters(Controller):
     """The meters to compare with (`standard.p4`): RFC 2697, RFC 2698 (in P4, or v1model's own), or a shaped queue for each flow."""
 
+    clock = "1 us"
+
     def __init__(self, meters: Sequence[Meter], *, ports: dict[str, int], scheme: str, burst: int) -> None:
         self._meters = meters
         self._ports = ports

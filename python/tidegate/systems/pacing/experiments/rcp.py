@@ -53,6 +53,8 @@ def next_rate(
 class RcpController(Controller):
     """Computes a link's rate."""
 
+    clock = "1 us"
+
     def __init__(
         self, network: Network, switch: Switch, link: Link, rtt: units.Time, period: units.Time
     ) -> None:
