@@ -22,6 +22,7 @@ from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import SwitchApi
 from tidegate.systems.meter.tables import (
+    LEAST_BPS,
     METERS,
     IngressPort,
     Match,
@@ -40,9 +41,23 @@ Bools = npt.NDArray[np.bool_]
 FRAME_BYTES = 14
 # A level of the data plane is in 1/65536 byte, a rate in 1/65536 byte a microsecond.
 SCALE = 65_536
-BPS_TO_RATE = SCALE / 8e6
-MOST_BPS = 0xFFFF_FFFF / BPS_TO_RATE
-LEAST_BPS = 1 / BPS_TO_RATE
+BPS_OF_RATE = 8e6 / SCALE
+"""What 1 is in a register of a rate, 122.07 bit/s; exact in binary, and so are its products with such a rate."""
+MOST_BPS = 0xFFFF_FFFF * BPS_OF_RATE
+
+
+def target_rate(meter: Meter) -> int:
+    """A meter's target as a register holds it, in 1/65536 byte a microsecond: rounded down, so that no more than the target passes.
+
+    Raises `TidegateError` for one below `LEAST_BPS` or too large for the register.
+    """
+    target = units.rate(meter.target)
+    if not LEAST_BPS <= target <= MOST_BPS:
+        raise TidegateError(
+            f"the target of meter {meter.number} is {meter.target}; give {units.show_rate(LEAST_BPS)} to "
+            f"{units.show_rate(int(MOST_BPS))}"
+        )
+    return target * SCALE // 8_000_000
 
 
 @dataclass(frozen=True)
@@ -211,7 +226,7 @@ class MeterController(MeterTables):
         size = max(numbers) + 1
         targets, rates = switch.register_read("target", 0, size), switch.register_read("rate", 0, size)
         for number in numbers:
-            self._remember(number, targets[number] / BPS_TO_RATE, rates[number] / BPS_TO_RATE)
+            self._remember(number, float(targets[number]) * BPS_OF_RATE, float(rates[number]) * BPS_OF_RATE)
 
     def _remember(self, number: int, target: float, rate: float) -> None:
         self._targets[number] = target
@@ -220,20 +235,17 @@ class MeterController(MeterTables):
         # A new meter counts as not limiting until it is seen to drop or mark.
         self._quiet[number] = np.inf
 
-    def _check(self, meter: Meter, target: int) -> None:
-        if not 0 < target <= MOST_BPS:
-            raise TidegateError(
-                f"the target of meter {meter.number} is {meter.target}; give one above 0 and up to {units.show_rate(int(MOST_BPS))}"
-            )
+    def _held(self, meter: Meter) -> float:
+        return target_rate(meter) * BPS_OF_RATE
 
-    def _set_up(self, switch: SwitchApi, number: int, target: int) -> None:
+    def _set_up(self, switch: SwitchApi, number: int, target: float) -> None:
         burst = self._bucket.bytes(target) * SCALE
         switch.register_write("level", [burst], number)
         switch.register_write("average", [burst], number)
         switch.register_write("updated", [switch.now // 1_000_000], number)
         self._change(switch, number, target)
 
-    def _change(self, switch: SwitchApi, number: int, target: int) -> None:
+    def _change(self, switch: SwitchApi, number: int, target: float) -> None:
         self._set(switch, number, target)
         self._remember(number, target, target)
         if self._bucket.refill == "timer":
@@ -245,7 +257,7 @@ class MeterController(MeterTables):
         super()._removed(switch, number)
 
     def _set(self, switch: SwitchApi, number: int, target: float) -> None:
-        rate = round(target * BPS_TO_RATE)
+        rate = round(target / BPS_OF_RATE)
         switch.register_write("target", [rate], number)
         switch.register_write("rate", [rate], number)
 
@@ -318,7 +330,7 @@ class MeterController(MeterTables):
             switch.note(f"rate_{number}_mbps", rate / 1e6)
 
     def _write(self, switch: SwitchApi, numbers: npt.NDArray[np.int64], rates: Floats) -> None:
-        rates = np.clip(rates, LEAST_BPS, MOST_BPS)
+        rates = np.clip(rates, BPS_OF_RATE, MOST_BPS)
         if self._bucket.refill == "timer":
             for number, rate in zip(numbers.tolist(), rates.tolist(), strict=True):
                 switch.generator_period(
@@ -326,5 +338,5 @@ class MeterController(MeterTables):
                 )
         first, last = int(numbers[0]), int(numbers[-1]) + 1
         words = switch.register_read("rate", first, last - first)
-        words[numbers - first] = np.round(rates * BPS_TO_RATE).astype(np.uint64)
+        words[numbers - first] = np.round(rates / BPS_OF_RATE).astype(np.uint64)
         switch.register_write("rate", words, first)

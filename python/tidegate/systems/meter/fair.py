@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import SwitchApi
-from tidegate.systems.meter.tables import Meter, MeterTables
+from tidegate.systems.meter.tables import LEAST_BPS, Meter, MeterTables
 
 US = units.PS_PER_S // 1_000_000
 # The data plane counts in 1/65536 us.
@@ -23,7 +23,7 @@ MOST_LIMIT_SHIFT = 22
 QUEUES = 1 << 20
 """Queues of flows in the data plane, of all meters."""
 LEAST_QUEUES, MOST_QUEUES = 8, 65_536
-LEAST_BPS, MOST_BPS = 64_000, 1_000_000_000_000
+MOST_BPS = 1_000_000_000_000
 # Shares of the limit: where a meter begins, where flows are told to slow down, where they are told whether they grow or not, and where
 # they are dropped.
 BEGIN, TARGET, MIDDLE, MOST = 0.4, 0.7, 0.85, 0.95
@@ -85,14 +85,16 @@ class FairMeters(MeterTables):
         self._free = deque(range(0, QUEUES, self._queues))
         super().start(switch)
 
-    def _check(self, meter: Meter, target: int) -> None:
+    def _held(self, meter: Meter) -> float:
+        target = units.rate(meter.target)
         if not LEAST_BPS <= target <= MOST_BPS:
             raise TidegateError(
                 f"the target of meter {meter.number} is {meter.target}; give {units.show_rate(LEAST_BPS)} to "
                 f"{units.show_rate(MOST_BPS)}"
             )
+        return target
 
-    def _set_up(self, switch: SwitchApi, number: int, target: int) -> None:
+    def _set_up(self, switch: SwitchApi, number: int, target: float) -> None:
         if not self._free:
             raise TidegateError(
                 f"meter {number} finds no queues: {len(self._ranges)} meters have {self._queues} each; give fewer (queues=)"
@@ -102,8 +104,8 @@ class FairMeters(MeterTables):
             switch.register_write(register, [0], number)
         self._change(switch, number, target)
 
-    def _change(self, switch: SwitchApi, number: int, target: int) -> None:
-        switch.register_write("target", [target], number)
+    def _change(self, switch: SwitchApi, number: int, target: float) -> None:
+        switch.register_write("target", [round(target)], number)
         self._targets[number] = target
 
     def _removed(self, switch: SwitchApi, number: int) -> None:

@@ -17,6 +17,8 @@ from tidegate.network import FiveTuple
 from tidegate.p4 import forward
 
 METERS = 65_536
+LEAST_BPS = 64_000
+"""The least target: with less, the resolution of a register (122 bit/s in `meter.p4`) is no small share of it."""
 
 
 @dataclass(frozen=True)
@@ -71,15 +73,15 @@ class MeterTables(Controller, ABC):
         self._wires = dict(wires or {})
 
     @abstractmethod
-    def _check(self, meter: Meter, target: int) -> None:
-        """Raise `TidegateError` if a meter's target rate, in bit/s, cannot be had."""
+    def _held(self, meter: Meter) -> float:
+        """A meter's target as the registers hold it, in bit/s. Raises `TidegateError` if they cannot."""
 
     @abstractmethod
-    def _set_up(self, switch: SwitchApi, number: int, target: int) -> None:
+    def _set_up(self, switch: SwitchApi, number: int, target: float) -> None:
         """Write the registers of a new meter, and note its target."""
 
     @abstractmethod
-    def _change(self, switch: SwitchApi, number: int, target: int) -> None:
+    def _change(self, switch: SwitchApi, number: int, target: float) -> None:
         """Write the registers of a meter that has been given another target, and note it."""
 
     @abstractmethod
@@ -123,14 +125,13 @@ class MeterTables(Controller, ABC):
     def add(self, switch: SwitchApi, meter: Meter) -> None:
         """Add a meter."""
         number = meter.number
-        target = units.rate(meter.target)
         if not 0 <= number < METERS:
             raise TidegateError(f"there is no meter {number}; there are 0 to {METERS - 1}")
         if number in self._targets:
             raise TidegateError(
                 f"meter {number} is there already; remove it first, or give it another target"
             )
-        self._check(meter, target)
+        target = self._held(meter)
         self._set_up(switch, number, target)
         handles = [
             ("meters", switch.table_add("meters", [number], "configure", self._configuration(number, target)))
@@ -154,13 +155,12 @@ class MeterTables(Controller, ABC):
         """Set a new target rate."""
         if number not in self._targets:
             raise TidegateError(f"there is no meter {number} to give another target")
-        bits = units.rate(target)
-        if bits == self._targets[number]:
+        held = self._held(Meter(number, target, ()))
+        if held == self._targets[number]:
             return
-        self._check(Meter(number, target, ()), bits)
         ((_, handle),) = [entry for entry in self._handles[number] if entry[0] == "meters"]
-        switch.table_modify("meters", handle, "configure", self._configuration(number, bits))
-        self._change(switch, number, bits)
+        switch.table_modify("meters", handle, "configure", self._configuration(number, held))
+        self._change(switch, number, held)
 
 
 def table_entry(match: Match) -> tuple[str, list[str | int]]:

@@ -293,10 +293,10 @@ def test_a_law_stays_within_its_bounds(law: Pid | Fixed) -> None:
             "the bucket's average_shift must be 0 to 63, its tokens at least 1",
         ),
         (lambda: run_meters(Meter(70_000, "1 Mbit/s", ())), "there is no meter 70000; there are 0 to 65535"),
-        (lambda: run_meters(Meter(1, 0, ())), "the target of meter 1 is 0; give one above 0"),
+        (lambda: run_meters(Meter(1, 0, ())), "the target of meter 1 is 0; give 64 kbit/s to"),
         (
             lambda: run_meters(Meter(1, "525 Gbit/s", ())),
-            "the target of meter 1 is 525 Gbit/s; give one above 0 and up to",
+            "the target of meter 1 is 525 Gbit/s; give 64 kbit/s to 524",
         ),
         (lambda: run_meters(Meter(1, "1 Mbit/s", (Prefix("10.0.0.0/40"),))), "prefix"),
     ],

@@ -83,26 +83,42 @@ FLOWS = tuple(FiveTuple("10.0.0.1", "10.0.0.2", 6, port, 5001) for port in range
     ("make", "message"),
     [
         (
-            lambda: BcPqpMeters([Meter(1024, 1, ())], ports={}, sizes=[1]),
+            lambda: BcPqpMeters([Meter(1024, "1 Mbit/s", ())], ports={}, sizes=[1]),
             "there is no meter 1024; .* 0 to 1023",
         ),
-        (lambda: FairPolicerMeters([Meter(64, 1, ())], ports={}, sizes=[1]), "no meter 64; .* 0 to 63"),
-        (lambda: BcPqpMeters([Meter(0, 1, ())], ports={}, sizes=[]), "0 sizes for 1 meters; give one each"),
         (
-            lambda: BcPqpMeters([Meter(0, 1, ())], ports={}, sizes=[0]),
+            lambda: FairPolicerMeters([Meter(64, "1 Mbit/s", ())], ports={}, sizes=[1]),
+            "no meter 64; .* 0 to 63",
+        ),
+        (
+            lambda: BcPqpMeters([Meter(0, "1 Mbit/s", ())], ports={}, sizes=[]),
+            "0 sizes for 1 meters; give one each",
+        ),
+        (
+            lambda: BcPqpMeters([Meter(0, "1 Mbit/s", ())], ports={}, sizes=[0]),
             "the size of meter 0 is 0 bytes; give 1",
         ),
         (
-            lambda: FairPolicerMeters([Meter(0, 1, ())], ports={}, sizes=[2**45]),
+            lambda: FairPolicerMeters([Meter(0, "1 Mbit/s", ())], ports={}, sizes=[2**45]),
             "the size of meter 0 is 35184372088832 bytes; give 1 to 35184372088831",
+        ),
+        (
+            lambda: BcPqpMeters([Meter(0, "63 kbit/s", ())], ports={}, sizes=[1]),
+            "the target of meter 0 is 63 kbit/s; give 64 kbit/s to",
+        ),
+        (
+            lambda: FairPolicerMeters([Meter(0, "63 kbit/s", ())], ports={}, sizes=[1]),
+            "the target of meter 0 is 63 kbit/s; give 64 kbit/s to",
         ),
         (lambda: BcPqpMeters([], ports={}, sizes=[], queues=65), "65 phantom queues; give 1 to 64"),
         (
-            lambda: BcPqpMeters([Meter(0, 1, FLOWS)], ports={}, sizes=[1], exact=True),
+            lambda: BcPqpMeters([Meter(0, "1 Mbit/s", FLOWS)], ports={}, sizes=[1], exact=True),
             "65 flows in 65 matches; a queue each needs flows alone, up to 64",
         ),
         (
-            lambda: BcPqpMeters([Meter(0, 1, (Prefix("10.0.0.0/8"),))], ports={}, sizes=[1], exact=True),
+            lambda: BcPqpMeters(
+                [Meter(0, "1 Mbit/s", (Prefix("10.0.0.0/8"),))], ports={}, sizes=[1], exact=True
+            ),
             "0 flows in 1 matches",
         ),
         (

@@ -8,11 +8,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import Controller, SwitchApi
 from tidegate.network import FiveTuple
-from tidegate.systems.meter.controller import BPS_TO_RATE, SCALE, Meter, table_entry
+from tidegate.systems.meter.controller import SCALE, Meter, table_entry, target_rate
 
 QUEUES = 64
 """Phantom queues of a meter at most."""
@@ -72,14 +71,15 @@ class _PeerMeters(Controller, ABC):
                 raise TidegateError(
                     f"the size of meter {meter.number} is {size} bytes; give 1 to {LARGEST - 1}"
                 )
+        self._rates = [target_rate(meter) for meter in self._meters]
 
     def start(self, switch: SwitchApi) -> None:
         """Fill tables and registers."""
         for address, port in self._ports.items():
             switch.table_add("forward", [address], "to_port", [port])
-        for meter, size in zip(self._meters, self._sizes, strict=True):
+        for meter, size, rate in zip(self._meters, self._sizes, self._rates, strict=True):
             switch.table_add("meters", [meter.number], "configure", self._values(size))
-            switch.register_write("rate", [round(units.rate(meter.target) * BPS_TO_RATE)], meter.number)
+            switch.register_write("rate", [rate], meter.number)
             switch.register_write(self.stamp, [switch.now // 1_000_000], meter.number)
             for register in self.full:
                 switch.register_write(register, [size * SCALE], meter.number)

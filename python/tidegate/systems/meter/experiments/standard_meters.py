@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tidegate import units
 from tidegate.control import Controller, Port, Queue, Shaper, SwitchApi
-from tidegate.systems.meter.controller import BPS_TO_RATE, FRAME_BYTES, SCALE, Meter, table_entry
+from tidegate.systems.meter.controller import FRAME_BYTES, SCALE, Meter, table_entry, target_rate
 
 MTU = 1500
 FRAME = MTU + FRAME_BYTES
@@ -29,7 +29,7 @@ class StandardMeters(Controller):
             switch.table_add("forward", [address], "to_port", [port])
         burst = self._burst * SCALE
         for meter in self._meters:
-            number, rate = meter.number, round(units.rate(meter.target) * BPS_TO_RATE)
+            number, rate = meter.number, target_rate(meter)
             for register, value in (("cir", rate), ("pir", rate)):
                 switch.register_write(register, [value], number)
             for register in ("tc", "te", "tp"):
