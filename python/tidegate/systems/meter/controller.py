@@ -251,10 +251,10 @@ class MeterController(MeterTables):
         if self._bucket.refill == "timer":
             self._set_timer(switch, number, target)
 
-    def _removed(self, switch: SwitchApi, number: int) -> None:
+    def _forget(self, switch: SwitchApi, number: int) -> None:
         if self._bucket.refill == "timer":
             switch.generator_stop(number)
-        super()._removed(switch, number)
+        super()._forget(switch, number)
 
     def _set(self, switch: SwitchApi, number: int, target: float) -> None:
         rate = round(target / BPS_OF_RATE)

@@ -108,11 +108,11 @@ class FairMeters(MeterTables):
         switch.register_write("target", [round(target)], number)
         self._targets[number] = target
 
-    def _removed(self, switch: SwitchApi, number: int) -> None:
+    def _forget(self, switch: SwitchApi, number: int) -> None:
         first, count = self._ranges.pop(number)
         if count == self._queues:
             self._free.append(first)
-        super()._removed(switch, number)
+        super()._forget(switch, number)
 
     def _adopted(self, switch: SwitchApi, numbers: list[int]) -> None:
         targets = switch.register_read("target", 0, max(numbers) + 1)

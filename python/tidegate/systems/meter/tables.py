@@ -78,7 +78,7 @@ class MeterTables(Controller, ABC):
 
     @abstractmethod
     def _set_up(self, switch: SwitchApi, number: int, target: float) -> None:
-        """Write the registers of a new meter, and note its target."""
+        """Write the registers of a new meter, and note its target. An error leaves nothing but registers behind."""
 
     @abstractmethod
     def _change(self, switch: SwitchApi, number: int, target: float) -> None:
@@ -92,9 +92,9 @@ class MeterTables(Controller, ABC):
     def _adopted(self, switch: SwitchApi, numbers: list[int]) -> None:
         """Read what the switch's registers say of meters that it has: `_targets` at least."""
 
-    def _removed(self, switch: SwitchApi, number: int) -> None:
-        """Called for a meter whose entries are gone."""
-        switch.register_write("target", [0], number)
+    def _forget(self, switch: SwitchApi, number: int) -> None:
+        """Give back what `_set_up` has taken for a meter whose entries are gone."""
+        del self._targets[number]
 
     def start(self, switch: SwitchApi) -> None:
         """Fill the tables, or read the meters that the switch already has."""
@@ -132,24 +132,35 @@ class MeterTables(Controller, ABC):
                 f"meter {number} is there already; remove it first, or give it another target"
             )
         target = self._held(meter)
-        self._set_up(switch, number, target)
-        handles = [
-            ("meters", switch.table_add("meters", [number], "configure", self._configuration(number, target)))
-        ]
-        handles.extend(
-            (table, switch.table_add(table, key, "use", [number]))
-            for table, key in map(table_entry, meter.matches)
-        )
+        matches = [table_entry(match) for match in meter.matches]
+        before = switch.register_read("target", number, 1)
+        handles: list[tuple[str, int]] = []
+        try:
+            self._set_up(switch, number, target)
+            values = self._configuration(number, target)
+            handles.append(("meters", switch.table_add("meters", [number], "configure", values)))
+            for table, key in matches:
+                handles.append((table, switch.table_add(table, key, "use", [number])))
+        except Exception:
+            self._delete(switch, handles)
+            if number in self._targets:
+                self._forget(switch, number)
+            switch.register_write("target", before, number)
+            raise
         self._handles[number] = handles
+
+    def _delete(self, switch: SwitchApi, handles: Iterable[tuple[str, int]]) -> None:
+        """Delete entries, a meter's own last: packets that still match it pass then."""
+        for table, handle in reversed(list(handles)):
+            switch.table_delete(table, handle)
 
     def remove(self, switch: SwitchApi, number: int) -> None:
         """Remove a meter; its packets pass."""
         if number not in self._targets:
             raise TidegateError(f"there is no meter {number} to remove")
-        for table, handle in reversed(self._handles.pop(number)):
-            switch.table_delete(table, handle)
-        self._removed(switch, number)
-        del self._targets[number]
+        self._delete(switch, self._handles.pop(number))
+        self._forget(switch, number)
+        switch.register_write("target", [0], number)
 
     def retarget(self, switch: SwitchApi, number: int, target: units.Rate) -> None:
         """Set a new target rate."""

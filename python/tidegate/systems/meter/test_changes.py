@@ -11,8 +11,9 @@ from tidegate.control import SwitchApi
 from tidegate.systems.meter.controller import BPS_OF_RATE, Meter, MeterController
 from tidegate.systems.meter.experiments.peer_meters import FairPolicerMeters
 from tidegate.systems.meter.experiments.standard_meters import StandardMeters
+from tidegate.systems.meter.fair import QUEUES, FairMeters
 from tidegate.systems.meter.setup import program
-from tidegate.systems.meter.tables import Prefix
+from tidegate.systems.meter.tables import Match, MeterTables, Prefix
 
 FROM_10 = (Prefix("10.0.0.0/8"),)
 
@@ -46,6 +47,50 @@ def test_targets_that_a_register_cannot_tell_apart_are_refused() -> None:
         StandardMeters([Meter(0, "63 kbit/s", ())], ports={}, scheme="rfc2697", burst=1).start(
             new_switch("standard")
         )
+
+
+CONTROLLERS = [("meter", MeterController), ("fair", FairMeters)]
+
+
+@pytest.mark.parametrize(("name", "make"), CONTROLLERS)
+@pytest.mark.parametrize(
+    ("matches", "said"),
+    [
+        # The second is another meter's.
+        ((Prefix("172.16.0.0/12"), *FROM_10), "has an entry with this match already"),
+        ((Prefix("172.16.0.0/12"), Prefix("10.0.0.0/40")), "prefix"),
+        ((Prefix("172.16.0.0/12"), Prefix("10.0.0.0/8", "of")), "from or to, not 'of'"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_meter_that_cannot_be_added_leaves_nothing(
+    name: str, make: type[MeterTables], matches: tuple[Match, ...], said: str
+) -> None:
+    switch = new_switch(name)
+    controller = make([Meter(0, "1 Mbit/s", FROM_10)])
+    controller.start(switch)
+    there = {table: switch.table_entries(table) for table in ("meters", "sources4")}
+    for _ in range(2):
+        with pytest.raises(TidegateError, match=said):
+            controller.add(switch, Meter(1, "2 Mbit/s", matches))
+    assert {table: switch.table_entries(table) for table in there} == there
+    assert register(switch, "target", 1) == 0
+    with pytest.raises(TidegateError, match="there is no meter 1 to remove"):
+        controller.remove(switch, 1)
+    controller.add(switch, Meter(1, "2 Mbit/s", matches[:1]))
+    controller.remove(switch, 1)
+    assert {table: switch.table_entries(table) for table in there} == there
+
+
+def test_a_meter_that_cannot_be_added_gives_its_queues_back() -> None:
+    switch = new_switch("fair")
+    controller = FairMeters([Meter(0, "1 Mbit/s", FROM_10)], queues=QUEUES // 2)
+    controller.start(switch)
+    for _ in range(2):
+        with pytest.raises(TidegateError, match="has an entry with this match already"):
+            controller.add(switch, Meter(1, "2 Mbit/s", FROM_10))
+    controller.add(switch, Meter(1, "2 Mbit/s", ()))
+    with pytest.raises(TidegateError, match="meter 2 finds no queues"):
+        controller.add(switch, Meter(2, "2 Mbit/s", ()))
 
 
 def test_a_target_that_a_register_rounds_is_known_again() -> None:
