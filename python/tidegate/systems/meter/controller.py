@@ -214,7 +214,7 @@ class MeterController(MeterTables):
     def start(self, switch: SwitchApi) -> None:
         """Fill the tables, or read the meters that the switch already has."""
         self._state: dict[str, Floats] = {}
-        self._previous: dict[str, Any] = {}
+        self._counts = {name: np.zeros((METERS, 2), np.int64) for name in ("passed", "dropped", "marked")}
         self._quiet = np.full(METERS, np.inf)
         self._then: int | None = None
         if self._bucket.refill == "timer" and not switch.table_entries("generators"):
@@ -243,6 +243,10 @@ class MeterController(MeterTables):
         switch.register_write("level", [burst], number)
         switch.register_write("average", [burst], number)
         switch.register_write("updated", [switch.now // 1_000_000], number)
+        # Counters go on from what an earlier meter of that number has counted. At the start those of all are read together.
+        if self._then is not None:
+            for name, counts in self._counts.items():
+                counts[number] = switch.counter_read(name, number, 1)[0]
         self._change(switch, number, target)
 
     def _change(self, switch: SwitchApi, number: int, target: float) -> None:
@@ -283,27 +287,20 @@ class MeterController(MeterTables):
         ]
 
     def _note_counts(self, switch: SwitchApi) -> Any:
-        """Counts since the last call, by meter: bytes of IP passed, packets dropped and marked."""
+        """Seconds since the last call, and by meter since then, or since it was added: bytes of IP passed, packets dropped or marked."""
         size = max(self._targets, default=-1) + 1
-        now = {
-            name: switch.counter_read(name, 0, size).astype(np.int64)
-            for name in ("passed", "dropped", "marked")
-        }
-        before, self._previous = self._previous, now
+        since = {}
+        for name, before in self._counts.items():
+            now = switch.counter_read(name, 0, size).astype(np.int64)
+            since[name] = now - before[:size]
+            before[:size] = now
         seconds = 0.0 if self._then is None else (switch.now - self._then) / units.PS_PER_S
         self._then = switch.now
-
-        def since(name: str) -> npt.NDArray[np.int64]:
-            change = now[name].copy()
-            known = before.get(name, change[:0])[:size]
-            change[: len(known)] -= known
-            return change
-
-        passed = since("passed")
+        passed = since["passed"]
         return (
             seconds,
             passed[:, 1] - FRAME_BYTES * passed[:, 0],
-            since("dropped")[:, 0] + since("marked")[:, 0],
+            since["dropped"][:, 0] + since["marked"][:, 0],
         )
 
     def tick(self, now: int, switch: SwitchApi) -> None:

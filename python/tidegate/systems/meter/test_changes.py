@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 
 from tidegate._core import TidegateError
 from tidegate.control import SwitchApi
@@ -12,9 +14,11 @@ from tidegate.systems.meter.controller import BPS_OF_RATE, Meter, MeterControlle
 from tidegate.systems.meter.experiments.peer_meters import FairPolicerMeters
 from tidegate.systems.meter.experiments.standard_meters import StandardMeters
 from tidegate.systems.meter.fair import QUEUES, FairMeters
+from tidegate.systems.meter.packet_harness import MAC, sent
 from tidegate.systems.meter.setup import program
 from tidegate.systems.meter.tables import Match, MeterTables, Prefix
 
+S = 10**12
 FROM_10 = (Prefix("10.0.0.0/8"),)
 
 
@@ -91,6 +95,30 @@ def test_a_meter_that_cannot_be_added_gives_its_queues_back() -> None:
     controller.add(switch, Meter(1, "2 Mbit/s", ()))
     with pytest.raises(TidegateError, match="meter 2 finds no queues"):
         controller.add(switch, Meter(2, "2 Mbit/s", ()))
+
+
+def test_a_meter_that_comes_back_is_not_told_what_passed_before() -> None:
+    pipeline = program().pipeline("jit")
+    switch = SwitchApi("s", pipeline._core, [], lambda *_: None)
+    controller = MeterController([Meter(0, "1 Mbit/s", ()), Meter(1, "100 Mbit/s", FROM_10)], ports={MAC: 1})
+    controller.start(switch)
+    packet = bytes(Ether(dst=MAC) / IP(src="10.0.0.1", dst="10.1.0.1") / UDP() / bytes(1000))
+    for _ in range(50):
+        assert sent(pipeline, S, 0, packet)
+    controller.tick(S, switch)
+    for second in (2, 3):
+        # The one with the highest number, after which fewer counters are read, and one among others.
+        controller.remove(switch, 1)
+        if second == 3:
+            controller.add(switch, Meter(2, "1 Mbit/s", ()))
+        pipeline.advance(second * S)
+        controller.tick(second * S, switch)
+        controller.add(switch, Meter(1, "100 Mbit/s", FROM_10))
+        pipeline.advance(second * S + S // 2)
+        controller.tick(second * S + S // 2, switch)
+        # Nothing has passed: no more than the proportional part is added for it.
+        assert controller._state["integral"][1] == 0
+        assert register(switch, "rate", 1) * BPS_OF_RATE == pytest.approx(170e6, rel=1e-3)
 
 
 def test_a_target_that_a_register_rounds_is_known_again() -> None:
