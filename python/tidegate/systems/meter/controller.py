@@ -212,7 +212,7 @@ class MeterController(MeterTables):
         self._generator_port = generator_port
 
     def start(self, switch: SwitchApi) -> None:
-        """Fill the tables, or read the meters that the switch already has."""
+        """Fill the tables; of a switch that has meters already, take them over."""
         self._state: dict[str, Floats] = {}
         self._counts = {name: np.zeros((METERS, 2), np.int64) for name in ("passed", "dropped", "marked")}
         self._quiet = np.full(METERS, np.inf)
@@ -222,11 +222,19 @@ class MeterController(MeterTables):
         super().start(switch)
         self._note_counts(switch)
 
-    def _adopted(self, switch: SwitchApi, numbers: list[int]) -> None:
-        size = max(numbers) + 1
-        targets, rates = switch.register_read("target", 0, size), switch.register_read("rate", 0, size)
-        for number in numbers:
-            self._remember(number, float(targets[number]) * BPS_OF_RATE, float(rates[number]) * BPS_OF_RATE)
+    def _adopted(self, switch: SwitchApi, targets: Mapping[int, int]) -> None:
+        rates = switch.register_read("rate", 0, max(targets) + 1)
+        for number, target in targets.items():
+            rate = int(rates[number]) * BPS_OF_RATE
+            self._remember(number, target * BPS_OF_RATE, rate)
+            if self._bucket.refill == "timer":
+                self._set_timer(switch, number, rate)
+
+    def _configured(self, switch: SwitchApi, number: int, old: list[int], new: list[int]) -> None:
+        if old[-1] and not new[-1]:
+            # Its tokens come by the time from now on.
+            switch.generator_stop(number)
+            switch.register_write("updated", [switch.now // 1_000_000], number)
 
     def _remember(self, number: int, target: float, rate: float) -> None:
         self._targets[number] = target

@@ -80,7 +80,7 @@ class FairMeters(MeterTables):
         self._queues = queues
 
     def start(self, switch: SwitchApi) -> None:
-        """Fill the tables, or read the meters that the switch already has."""
+        """Fill the tables; of a switch that has meters already, take them over."""
         self._ranges: dict[int, tuple[int, int]] = {}
         self._free = deque(range(0, QUEUES, self._queues))
         super().start(switch)
@@ -114,9 +114,8 @@ class FairMeters(MeterTables):
             self._free.append(first)
         super()._forget(switch, number)
 
-    def _adopted(self, switch: SwitchApi, numbers: list[int]) -> None:
-        targets = switch.register_read("target", 0, max(numbers) + 1)
-        self._targets.update((number, int(targets[number])) for number in numbers)
+    def _adopted(self, switch: SwitchApi, targets: Mapping[int, int]) -> None:
+        self._targets.update(targets)
         for entry in switch.table_entries("meters"):
             first, mask = entry.values[-2:]
             self._ranges[int(entry.match[0].value or 0)] = first, mask + 1
