@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
+import numpy as np
+
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import SwitchApi
@@ -107,6 +109,29 @@ class FairMeters(MeterTables):
     def _change(self, switch: SwitchApi, number: int, target: float) -> None:
         switch.register_write("target", [round(target)], number)
         self._targets[number] = target
+
+    def _configured(self, switch: SwitchApi, number: int, old: list[int], new: list[int]) -> None:
+        """Keep each level's share of its limit where the limits change.
+
+        A level above the new limit would let nothing pass until it is below. With the same shares the burst after the change is what
+        was left of it before: over the change what the rates give passes, and at most the larger of the two bursts in addition. The
+        data plane goes on meanwhile: what passes between reading and writing, in a live switch, is not counted.
+        """
+        now = switch.now // US << TICKS_SHIFT
+        first, count = self._ranges[number]
+        limits, peaks = (old[1], new[1]), (old[2], new[2])
+        for register, at, cells, (before, after), since in (
+            ("total", number, 1, limits, now),
+            ("peak", number, 1, peaks, now),
+            ("finish", first, count, limits, now),
+            ("lowest", first, count, limits, 0),
+            ("reference", first, count, limits, 0),
+        ):
+            if before != after:
+                values = switch.register_read(register, at, cells)
+                for cell in np.flatnonzero(values > since):
+                    values[cell] = since + -((since - int(values[cell])) * after // before)
+                switch.register_write(register, values, at)
 
     def _forget(self, switch: SwitchApi, number: int) -> None:
         first, count = self._ranges.pop(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import cast
 
 import pytest
@@ -10,8 +11,8 @@ from tidegate._core import TidegateError
 from tidegate.control import SwitchApi
 from tidegate.network import Network
 from tidegate.systems.meter.fair import QUEUES, FairMeters, burst_bytes, limit_shift
-from tidegate.systems.meter.fair_harness import PROGRAM, S, datagram
-from tidegate.systems.meter.packet_harness import MAC
+from tidegate.systems.meter.fair_harness import PROGRAM, US, Fair, S, datagram
+from tidegate.systems.meter.packet_harness import ECT0, MAC, NOT_ECT
 from tidegate.systems.meter.setup import fair, program
 from tidegate.systems.meter.tables import Meter, Prefix
 
@@ -165,3 +166,58 @@ def test_a_network_gets_a_fair_meter_in_one_call() -> None:
     goodput = net.run("15 s").flows["goodput_mbps"].to_list()
     assert len(flows) == 2
     assert goodput == pytest.approx([10, 10], rel=0.15)
+
+
+def sent_over_a_change(
+    before: int, after: int, flows: int, ecn: int, seconds: tuple[int, int] = (14, 6)
+) -> tuple[list[tuple[int, int]], int]:
+    """What passes of three times the rate, as times in us and bytes, and when the target changes: the meter is empty first, then full.
+
+    It is kept from being idle at first, which would let it begin anew.
+    """
+    meter = Fair(before, queues=64)
+    passed, now = [], 0
+
+    def send(gap_us: int, length: int, until: int) -> None:
+        nonlocal now
+        for number in itertools.count():
+            if now + gap_us > until:
+                return
+            now += gap_us
+            if meter.send(now * US, datagram(number % flows, length, ecn)):
+                passed.append((now, length))
+
+    send(500_000, 40, 6_000_000)
+    send(4_000_000_000 // before, 1500, 6_000_000 + seconds[0] * 1_000_000)
+    change = now
+    meter.controller.retarget(cast(SwitchApi, meter.switch), meter.index, after)
+    send(4_000_000_000 // after, 1500, change + seconds[1] * 1_000_000)
+    return passed, change
+
+
+CHANGES = [(100_000, 10_000_000), (10_000_000, 100_000), (250_000, 200_000), (64_000, 1_000_000)]
+
+
+@pytest.mark.parametrize(("before", "after"), CHANGES)
+@pytest.mark.parametrize(("flows", "ecn"), [(1, NOT_ECT), (16, NOT_ECT), (4, ECT0)])
+def test_no_meter_goes_dark_when_its_target_changes(before: int, after: int, flows: int, ecn: int) -> None:
+    passed, change = sent_over_a_change(before, after, flows, ecn)
+    then = [(at, length) for at, length in passed if at > change]
+    # A flow that cannot slow down may wait for 150 ms, and at 100 kbit/s a packet takes 120 ms.
+    assert then[0][0] - change < 500_000
+    assert sum(length for _, length in then) * 8 / 6 == pytest.approx(after, rel=0.1)
+
+
+@pytest.mark.parametrize(("before", "after"), CHANGES)
+@pytest.mark.parametrize(("flows", "ecn"), [(1, NOT_ECT), (16, NOT_ECT), (4, ECT0)])
+def test_over_a_change_no_more_passes_than_the_rates_and_the_larger_burst(
+    before: int, after: int, flows: int, ecn: int
+) -> None:
+    passed, change = sent_over_a_change(before, after, flows, ecn)
+    most = level = 0.0
+    then = 0
+    for at, length in passed:
+        given = before * (min(at, change) - min(then, change)) + after * (max(at, change) - max(then, change))
+        level = max(level - given / 8e6, 0.0) + length
+        most, then = max(most, level), at
+    assert 0.9 * burst_bytes(before) < most <= max(burst_bytes(before), burst_bytes(after)) + 1
