@@ -10,9 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tidegate import TidegateError, scenarios
+from tidegate import TidegateError, scenarios, units
 from tidegate.network import Network
 from tidegate.scenarios import SCENARIOS, SCHEMES, traces
+from tidegate.systems.meter.fair import FairMeters
 from tidegate.systems.reference.experiments import scenarios as drawing
 
 
@@ -96,6 +97,14 @@ def test_each_scheme_goes_into_a_scenario(scheme: str) -> None:
     flows = result.flows.filter(result.flows["label"].str.starts_with("fair"))
     assert flows["goodput_mbps"].sum() > 25
     assert scenarios.network(one, SCHEMES[scheme], 2).flows[0].spec != net.flows[0].spec
+
+
+@pytest.mark.parametrize(("scenario", "peak"), [("satellite", "600 ms"), ("wan", "300 ms")])
+def test_the_meter_lets_a_window_of_the_longest_round_trip_pass(scenario: str, peak: str) -> None:
+    net = scenarios.network(SCENARIOS[scenario], SCHEMES["meter"])
+    ((meters, _),) = net.controllers
+    assert isinstance(meters, FairMeters)
+    assert units.time(meters._peak) == units.time(peak)
 
 
 def test_capacities() -> None:

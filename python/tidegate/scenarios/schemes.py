@@ -64,6 +64,7 @@ def _meter(net: Network, scenario: Scenario) -> Switch:
 def _meter_all(place: Place) -> None:
     """One fair meter for all that the sources send: 95 % of the link, in IP bytes."""
     from tidegate.systems.meter.controller import Meter
+    from tidegate.systems.meter.fair import peak_for
     from tidegate.systems.meter.setup import fair
     from tidegate.systems.meter.tables import IngressPort
 
@@ -74,7 +75,8 @@ def _meter_all(place: Place) -> None:
         if place.left in (link.a, link.b) and link is not place.bottleneck
     ]
     target = units.rate(place.scenario.rate) * 95 // 100
-    fair(place.network, place.left, [Meter(0, target, tuple(ports))])
+    peak = peak_for(max(units.time(flows.rtt) for flows in place.scenario.flows))
+    fair(place.network, place.left, [Meter(0, target, tuple(ports))], peak=peak)
 
 
 def _aqm(net: Network, scenario: Scenario) -> Switch:

@@ -18,6 +18,8 @@ from tidegate.systems.meter.tables import LEAST_BPS, Meter, MeterTables
 US = units.PS_PER_S // 1_000_000
 # The data plane counts in 1/65536 us.
 TICKS_SHIFT = 16
+PEAK = "300 ms"
+"""The peak of a meter, if nothing else is asked for."""
 LEAST_BYTES = 30_000
 """A limit has room for that many bytes, where its time is shorter: twenty packets."""
 MOST_LIMIT_SHIFT = 22
@@ -44,6 +46,11 @@ def burst_bytes(rate_bps: float, burst: units.Time = "1 s") -> int:
     return round(rate_bps / 8e6 * (1 << limit_shift(rate_bps, burst)))
 
 
+def peak_for(rtt: units.Time) -> units.Time:
+    """The peak for a longest RTT: the default, or the RTT, as a window comes in one piece."""
+    return PEAK if units.time(rtt) <= units.time(PEAK) else rtt
+
+
 class FairMeters(MeterTables):
     """Meters that divide their rate fairly among flows: a switch that runs `fair.p4`.
 
@@ -65,7 +72,7 @@ class FairMeters(MeterTables):
         ports: Mapping[str, int] | Callable[[], Mapping[str, int]] | None = None,
         wires: Mapping[int, int] | None = None,
         burst: units.Time = "1 s",
-        peak: units.Time = "300 ms",
+        peak: units.Time = PEAK,
         queues: int | None = None,
     ) -> None:
         super().__init__(meters, ports=ports, wires=wires)

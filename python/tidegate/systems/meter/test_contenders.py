@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate import TidegateError
+from tidegate import TidegateError, units
 from tidegate.measures import History
 from tidegate.systems.meter.experiments.contenders import CONTENDERS, SIMULATED, burst_bytes, burst_columns
 from tidegate.systems.meter.experiments.customer import (
@@ -16,6 +16,7 @@ from tidegate.systems.meter.experiments.customer import (
     retransmits_since,
     sent,
 )
+from tidegate.systems.meter.fair import FairMeters
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,15 @@ def test_excess_is_the_bucket_that_would_pass_all() -> None:
     passed = History(time_s, np.array([0.0, 50_000, 112_500, 362_500]))
     assert excess(passed, 1) == pytest.approx(125_000)
     assert excess(passed, 2) == pytest.approx(25_000)
+
+
+@pytest.mark.parametrize(("rtt_ms", "peak"), [(10, "300 ms"), (400, "400 ms")])
+def test_the_peak_of_the_fair_meter_holds_the_longest_round_trip(rtt_ms: float, peak: str) -> None:
+    at = Customer("fair", 20, 5, longest_rtt_ms=rtt_ms)
+    at.udp(2)
+    ((meters, _),) = at.attach("1 s").controllers
+    assert isinstance(meters, FairMeters)
+    assert units.time(meters._peak) == units.time(peak)
 
 
 @pytest.mark.slow

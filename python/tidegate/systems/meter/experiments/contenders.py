@@ -35,12 +35,12 @@ from tidegate.systems.meter.experiments.peer_meters import (
     published_queue,
 )
 from tidegate.systems.meter.experiments.standard_meters import StandardMeters
-from tidegate.systems.meter.fair import FairMeters
+from tidegate.systems.meter.fair import FairMeters, peak_for
 from tidegate.systems.meter.fair import burst_bytes as fair_burst
 
 Ports = Mapping[str, int]
-Control = Callable[[Sequence[Meter], Ports, int], Controller]
-"""Makes the controller of meters, all with the same burst in bytes."""
+Control = Callable[[Sequence[Meter], Ports, int, float], Controller]
+"""Makes the controller of meters, all with the same burst in bytes, for a longest RTT in seconds."""
 Size = Callable[[float, float], int]
 """Bytes for a rate in bit/s and an RTT in seconds."""
 
@@ -92,32 +92,34 @@ def equal(rate_bps: float, rtt_s: float) -> int:
 
 
 def _paper(law: Law) -> Control:
-    return lambda meters, ports, burst: MeterController(
+    return lambda meters, ports, burst, rtt_s: MeterController(
         meters, ports=ports, bucket=replace(PAPER, burst=burst), law=law
     )
 
 
-def _plain(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
+def _plain(meters: Sequence[Meter], ports: Ports, burst: int, rtt_s: float) -> Controller:
     return MeterController(meters, ports=ports, bucket=replace(PLAIN, burst=burst), law=Fixed())
 
 
 def _standard(scheme: str) -> Control:
-    return lambda meters, ports, burst: StandardMeters(meters, ports=dict(ports), scheme=scheme, burst=burst)
+    return lambda meters, ports, burst, rtt_s: StandardMeters(
+        meters, ports=dict(ports), scheme=scheme, burst=burst
+    )
 
 
-def _bcpqp(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
+def _bcpqp(meters: Sequence[Meter], ports: Ports, burst: int, rtt_s: float) -> Controller:
     # A queue each where flows are known one by one, so that no two meet; prefixes are hashed over all queues.
     flows = [match for meter in meters for match in meter.matches if isinstance(match, FiveTuple)]
     exact = len(flows) == sum(len(meter.matches) for meter in meters) and len(flows) <= QUEUES
     return BcPqpMeters(meters, ports=ports, sizes=[burst] * len(meters), exact=exact)
 
 
-def _fairpolicer(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
+def _fairpolicer(meters: Sequence[Meter], ports: Ports, burst: int, rtt_s: float) -> Controller:
     return FairPolicerMeters(meters, ports=ports, sizes=[burst] * len(meters))
 
 
-def _fair(meters: Sequence[Meter], ports: Ports, burst: int) -> Controller:
-    return FairMeters(meters, ports=ports)
+def _fair(meters: Sequence[Meter], ports: Ports, burst: int, rtt_s: float) -> Controller:
+    return FairMeters(meters, ports=ports, peak=peak_for(round(rtt_s * units.PS_PER_S)))
 
 
 OF_BCPQP = (

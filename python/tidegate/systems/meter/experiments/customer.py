@@ -159,7 +159,8 @@ class Customer:
             if by_flow:
                 matches = tuple(map(net.five_tuple, self.flows))
             meters = [Meter(0, rate_bps(self.rate_mbps), matches)]
-            net.control(way.control(meters, net.forwarding(self.meter), self.burst), self.meter)
+            ports, rtt_s = net.forwarding(self.meter), self.longest_rtt_ms / 1e3
+            net.control(way.control(meters, ports, self.burst, rtt_s), self.meter)
             if way.waits:
                 # A shaper counts frames; full packets leave at the rate of IP.
                 rate = round(self.rate_mbps * 1e6 * FRAME_OF_IP)
