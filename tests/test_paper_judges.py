@@ -263,3 +263,83 @@ def test_the_mechanism_of_a_plain_meter_is_stated_as_it_is_judged(
     (mechanism,) = _plain_claims([row], "plain", "plain-0.1ms", 0.1, 1500)
     assert mechanism.holds == holds
     assert "if and only if" in mechanism.statement
+
+
+def meter_cells(
+    scheme: str,
+    sets: Sequence[Sequence[int]],
+    error: float = -0.05,
+    rtt: float = 0.1,
+    ip: float | None = None,
+) -> list[Row]:
+    """Rows of flows that run at once with these targets, all with one error of goodput, and `ip` of IP bytes."""
+    return [
+        {
+            "case": f"{scheme}-{rtt:g}ms-{'-'.join(map(str, targets))}",
+            "seed": 1,
+            "scheme": scheme,
+            "base_rtt_ms": rtt,
+            "target_mbps": target,
+            "flow": flow,
+            "goodput_error": error,
+            "relative_error": (1 + error) * 1500 / 1448 - 1 if ip is None else ip,
+            "timeouts": 1 if scheme in ("plain", "controller") else 0,
+            "drops": 1 if scheme in ("plain", "controller") else 0,
+        }
+        for targets in sets
+        for flow, target in enumerate(targets)
+    ]
+
+
+ALIKE = [[400] * flows for flows in range(1, 5)]
+DIFFERENT = [[100, 200, 300, 400], [400, 500, 600, 700]]
+PARTS = [[rate] for rate in (100, 200, 400, 800)]
+
+
+@pytest.mark.parametrize(
+    ("claim", "scheme", "sets", "error"),
+    [
+        ("C12", "plain", PARTS, -0.8),
+        ("C19", "paper-unbounded", ALIKE, -0.05),
+        ("C20", "plain", ALIKE, -0.8),
+        ("C21", "paper-unbounded", DIFFERENT, -0.05),
+    ],
+)
+def test_a_claim_of_the_meter_needs_all_of_its_cells(
+    claim: str, scheme: str, sets: list[list[int]], error: float
+) -> None:
+    assert judged("meter", claim, meter_cells(scheme, sets, error), duration_s=180).found
+    for missing in range(len(sets)):
+        here = [*sets[:missing], *sets[missing + 1 :]]
+        with pytest.raises(Missing, match=r"targets? of"):
+            judged("meter", claim, meter_cells(scheme, here, error), duration_s=180)
+        # Another RTT does not make up for it, nor do other targets.
+        there = meter_cells(scheme, [sets[missing], [50]], error, rtt=1.0)
+        with pytest.raises(Missing, match=r"targets? of"):
+            judged("meter", claim, meter_cells(scheme, here, error) + there, duration_s=180)
+    other = meter_cells(scheme, [[50]], 0.5)
+    assert judged("meter", claim, meter_cells(scheme, sets, error) + other, duration_s=180).found
+
+
+def test_flows_that_are_not_alike_are_found_out() -> None:
+    rows = meter_cells("paper-unbounded", ALIKE)
+    rows[-1]["goodput_error"] = -0.11
+    assert not judged("meter", "C19", rows, duration_s=180).found
+
+
+@pytest.mark.parametrize(
+    ("ip", "found", "said"), [(-0.01, True, "in IP bytes: yes"), (0.001, False, "in IP bytes: no")]
+)
+def test_that_a_rate_is_below_its_target_is_judged_in_ip_bytes(ip: float, found: bool, said: str) -> None:
+    """Goodput is 3.5 % below by construction."""
+    rows = [
+        row
+        for scheme in ("plain", "red_ecn", "controller", "paper-unbounded")
+        for row in meter_cells(scheme, PARTS, -0.034, ip=ip)
+    ]
+    finding = judged("meter", "C17", rows, duration_s=180)
+    assert (finding.found, said in finding.measured) == (found, True)
+    with pytest.raises(Missing, match=r"no target of 800 Mbit/s at 0\.1 ms"):
+        judged("meter", "C17", [row for row in rows if row["target_mbps"] != 800], duration_s=180)
+    with pytest.raises(Missing, match="have not the same rates and RTTs"):
+        judged("meter", "C17", [*rows, *meter_cells("plain", PARTS, rtt=1.0)], duration_s=180)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from tidegate.papers import PaperClaim
 from tidegate.systems.meter.judges import (
+    ALIKE,
+    DIFFERENT,
     PAPERS,
+    PARTS_RATES,
     RATES,
     alike,
     all_within,
@@ -17,6 +20,7 @@ from tidegate.systems.meter.judges import (
     like_a_plain_bucket,
     median_within,
     most_within_5_percent,
+    of_sets,
     show_at,
     show_within_5_percent,
     udp_near_its_rate,
@@ -146,7 +150,7 @@ CLAIMS = (
         "Figs. 11, 12",
         "Exp. 0, the paper's bare meter: far below the rate",
         "meter.ablation",
-        at_one_round_trip("plain", FAR_BELOW),
+        at_one_round_trip("plain", at_all(PARTS_RATES, FAR_BELOW)),
     ),
     PaperClaim(
         "C13",
@@ -197,13 +201,19 @@ CLAIMS = (
         "meter.ablation",
         waiting_for_timeouts,
     ),
-    PaperClaim("C19", "Fig. 13", "flows of 400 Mbit/s are about alike, however many", "meter.flows", alike),
+    PaperClaim(
+        "C19",
+        "Fig. 13",
+        "flows of 400 Mbit/s are about alike, however many",
+        "meter.flows",
+        of_sets(PAPERS, ALIKE, alike),
+    ),
     PaperClaim(
         "C20",
         "Figs. 14-16",
         "other meters: far below the rate",
         "meter.flows",
-        like_a_plain_bucket(FAR_BELOW),
+        of_sets("plain", ALIKE, like_a_plain_bucket(FAR_BELOW)),
         black_box=True,
     ),
     PaperClaim(
@@ -211,7 +221,7 @@ CLAIMS = (
         "Figs. 17, 21",
         "near the rates of 100 to 400, and well at 400 to 700 Mbit/s",
         "meter.targets",
-        at_one_round_trip(PAPERS, all_within(-0.10, 0.0)),
+        of_sets(PAPERS, DIFFERENT, at_one_round_trip(PAPERS, all_within(-0.10, 0.0))),
     ),
     PaperClaim(
         "C22",
