@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -284,31 +285,59 @@ def test_longrtt_states_its_window_and_both_layers(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
 
 
+def mix_row(scheme: str, load: float = 0.3, seed: int = 1, **given: Any) -> Row:
+    """Small flows of 20 ms of which one in ten has 50 ms, others of 900 ms."""
+    small = given.pop("small_ms", [*[20.0] * 90, *[50.0] * 10])
+    row = {"scheme": scheme, "load": load, "seed": seed, "bulk_least_mbps": 30.0, "small_ms": small}
+    return {**row, "all_ms": [*small, *[900.0] * 20], **given}
+
+
 @pytest.mark.parametrize(
     ("given", "broken"),
     [
         ({}, set()),
-        ({"small_ms_p50": 20.3}, set()),
-        ({"small_ms_p50": 20.5}, {"fair-bcpqp-small-p50"}),
-        ({"small_ms_p99": 51.1}, {"fair-bcpqp-small-p99"}),
-        ({"all_ms_p99": 920.0}, {"fair-bcpqp-all-p99"}),
+        ({"small_ms": [*[20.3] * 90, *[50.0] * 10]}, set()),
+        ({"small_ms": [*[20.5] * 90, *[50.0] * 10]}, {"fair-bcpqp-small-p50"}),
+        ({"small_ms": [*[20.0] * 90, *[51.1] * 10]}, {"fair-bcpqp-small-tail"}),
+        # A flow that has not ended is infinite.
+        ({"small_ms": [*[20.0] * 90, *[math.inf] * 10]}, {"fair-bcpqp-small-tail", "fair-bcpqp-all-tail"}),
+        ({"all_ms": [*[20.0] * 100, *[920.0] * 20]}, {"fair-bcpqp-all-tail"}),
         ({"bulk_least_mbps": 29.5}, set()),
         ({"bulk_least_mbps": 29.3}, {"fair-bcpqp-bulk"}),
     ],
 )
-def test_the_claims_of_mix(given: dict[str, float], broken: set[str]) -> None:
-    row: Row = {
-        "load": 0.3,
-        "small_ms_p50": 20.0,
-        "small_ms_p99": 50.0,
-        "all_ms_p99": 900.0,
-        "bulk_least_mbps": 30.0,
-    }
-    claims = web_mix.claims_of([{"scheme": "bcpqp", **row}, {"scheme": "fair", **row, **given}])
+def test_the_claims_of_mix(given: dict[str, Any], broken: set[str]) -> None:
+    claims = web_mix.claims_of([mix_row("bcpqp"), mix_row("fair", **given)])
     assert {claim.why for claim in claims if not claim.holds} <= {"not explained"}
     judged = holds(claims)
     assert {id for id, held in judged.items() if not held} == broken
     assert len(judged) == 4
+
+
+@pytest.mark.parametrize(
+    ("flows", "seeds", "said"),
+    [(9, 1, None), (49, 1, None), (50, 1, "p90 of 50"), (50, 2, "p95 of 100"), (250, 2, "p99 of 500")],
+)
+def test_a_percentile_of_web_flows_is_one_that_their_number_supports(
+    flows: int, seeds: int, said: str | None
+) -> None:
+    """All seeds' flows are counted together."""
+    rows = [
+        mix_row(scheme, seed=seed, small_ms=[20.0] * flows, all_ms=[])
+        for scheme in ("fair", "bcpqp")
+        for seed in range(seeds)
+    ]
+    statements = {claim.id: claim.statement for claim in web_mix.claims_of(rows)}
+    assert ("fair-bcpqp-small-p50" in statements) == (flows >= 10)
+    assert ("fair-bcpqp-small-tail" in statements) == (said is not None)
+    assert said is None or said in statements["fair-bcpqp-small-tail"]
+
+
+def test_what_the_peer_has_not_ended_has_no_ratio() -> None:
+    endless = [*[20.0] * 90, *[math.inf] * 10]
+    for mine in (endless, [20.0] * 100):
+        claims = web_mix.claims_of([mix_row("bcpqp", small_ms=endless), mix_row("fair", small_ms=mine)])
+        assert {claim.id for claim in claims} == {"fair-bcpqp-small-p50", "fair-bcpqp-bulk"}
 
 
 @pytest.mark.slow
@@ -331,9 +360,9 @@ def test_mix_counts_web_and_bulk_flows_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_web_flows_that_do_not_end_count_with_the_time_that_they_had(tmp_path: Path) -> None:
+def test_web_flows_that_do_not_end_are_infinite(tmp_path: Path) -> None:
     settings = {"loads": (0.9,), "schemes": ("drr",), "target_mbps": 20.0, "duration_s": 60}
     (row,) = run("meter.mix", settings, seeds=[2], out=tmp_path / "out")["rows"]
     assert row["unfinished"] > 0
-    # More than the last 20 s, in which none comes.
-    assert row["all_ms_p99"] > 20_000
+    assert row["all_ms"].count(math.inf) == row["unfinished"]
+    assert len(row["all_ms"]) == row["web_flows"]

@@ -1,12 +1,14 @@
 """Web flows that come by chance beside bulk flows, all inside one meter: completion times, and what the bulk flows have.
 
-Sizes are those of `tidegate.workloads`, arrivals a Poisson process. Flows come until `TAIL_S` before the end, so that they can end; for
-those that have not (`unfinished`) the time until then stands, which is less than what they need. The meter knows the customer by its
+Sizes are those of `tidegate.workloads`, arrivals a Poisson process. Flows come until `TAIL_S` before the end, so that they can end; the
+time of those that have not (`unfinished`) is infinite. Claims are of the flows of all seeds together, and of a percentile that so many
+flows support. The meter knows the customer by its
 prefix: BC-PQP's flows are hashed over its 64 queues, as its authors do.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from typing import Annotated
@@ -29,15 +31,20 @@ SETTLED_S = 10
 TAIL_S = 20
 SMALL_BYTES = 100_000
 """Web flows up to that size are `small`."""
+TAILS = (99, 95, 90)
+"""Percentiles; of flows the highest is taken that `BEYOND` of them are beyond."""
+BEYOND = 5
 BULK = ("cubic", "cubic+ECN", "reno", "bbr", "bbr3+ECN", "dctcp+ECN", "prague+ECN")
 TABLE = (
     "scheme",
     "burst_bytes",
     "load",
+    "small_flows",
     "small_ms_p50",
-    "small_ms_p99",
+    "small_ms_p90",
+    "web_flows",
     "all_ms_p50",
-    "all_ms_p99",
+    "all_ms_p90",
     "unfinished",
     "bulk_mbps",
     "bulk_least_mbps",
@@ -84,18 +91,17 @@ def measure(
             time_s, count = history.time_s[kept], history.bytes[kept]
             rates.append(float((count[-1] - count[0]) * 8e-6 / (time_s[-1] - time_s[0])))
         web = result.flows.filter(pl.col("flow") >= len(bulk))
-        lasted_ms = (result.end_s - pl.col("start_s").fill_null(0.0)) * 1e3
-        times = web.with_columns(pl.col("completion_ms").fill_null(lasted_ms))
-        small = times.filter(pl.col("size_bytes") <= SMALL_BYTES)
+        small = web.filter(pl.col("size_bytes") <= SMALL_BYTES)
         return {
             **burst_columns(contender, rate_mbps, rtt_ms),
             "load": load,
             "target_mbps": rate_mbps,
             "base_rtt_ms": rtt_ms,
+            "small_flows": len(small),
             "web_flows": len(web),
             "unfinished": web["completion_ms"].null_count(),
             **_quantiles("small", small),
-            **_quantiles("all", times),
+            **_quantiles("all", web),
             "bulk_mbps": sum(rates),
             "bulk_least_mbps": min(rates),
             "web_retransmits": int(web["retransmits"].sum()),
@@ -107,12 +113,15 @@ def measure(
 
 
 def _quantiles(name: str, flows: pl.DataFrame) -> Row:
-    """p50 and p99 of completion times; NaN if there is none."""
-    times = flows["completion_ms"].to_numpy()
-    return {
-        f"{name}_ms_p{round(100 * share)}": float(np.quantile(times, share)) if len(times) else np.nan
-        for share in (0.5, 0.99)
-    }
+    """Completion times of all, and their p50 and p90; NaN if there is none."""
+    times = flows["completion_ms"].fill_null(math.inf).to_list()
+    percentiles = {f"{name}_ms_p{percent}": _percentile(times, percent) for percent in (50, 90)}
+    return {**percentiles, f"{name}_ms": times}
+
+
+def _percentile(times: list[float], percent: int) -> float:
+    """One of the times, so that infinite ones are not divided; NaN if there is none."""
+    return float(np.percentile(times, percent, method="higher")) if times else math.nan
 
 
 WHY = "not explained"
@@ -125,29 +134,61 @@ def claims_of(rows: list[Row]) -> list[Claim]:
         if way.of != "ours":
             continue
         for peer in ("bcpqp", "bcpqp-1s"):
-            for column, what in (
-                ("small_ms_p50", "p50 of small web flows' completion times"),
-                ("small_ms_p99", "p99 of small web flows' completion times"),
-                ("all_ms_p99", "p99 of all web flows' completion times"),
+            for flows, which, percents in (
+                ("small", "p50", (50,)),
+                ("small", "tail", TAILS),
+                ("all", "tail", TAILS),
             ):
-                ratios = _ratios(rows, name, peer, column)
+                ratios = _time_ratios(rows, name, peer, f"{flows}_ms", percents)
                 if ratios:
-                    statement = f"{way.text}: {what} at most those with {CONTENDERS[peer].text} (ratio, by load; to 2 %)"
-                    id = f"{name}-{peer}-{column.replace('_ms_', '-')}"
+                    what = "p50" if which == "p50" else "a high percentile"
+                    statement = (
+                        f"{way.text}: {what} of {flows} web flows' completion times at most that with {CONTENDERS[peer].text} "
+                        f"(ratio, of all seeds' flows, at {', '.join(ratios)}; to 2 %)"
+                    )
+                    id = f"{name}-{peer}-{flows}-{which}"
                     out.append(between(id, "ours", statement, ratios, 0, 1.02, why=WHY, form=Unit()))
-            ratios = _ratios(rows, name, peer, "bulk_least_mbps")
-            if ratios:
+            least = _least_ratios(rows, name, peer)
+            if least:
                 statement = (
                     f"{way.text}: the bulk flow that has the least has at least what it has with {CONTENDERS[peer].text} "
                     "(ratio, by load; to 2 %)"
                 )
-                out.append(between(f"{name}-{peer}-bulk", "ours", statement, ratios, 0.98, why=WHY))
+                out.append(between(f"{name}-{peer}-bulk", "ours", statement, least, 0.98, why=WHY))
     return out
 
 
-def _ratios(rows: list[Row], ours: str, peer: str, column: str) -> dict[str, float]:
+def _time_ratios(
+    rows: list[Row], ours: str, peer: str, column: str, percents: tuple[int, ...]
+) -> dict[str, float]:
+    """Ratios of a percentile of all seeds' completion times, by load; named with the percentile and the number of flows.
+
+    There is none where too few flows are beyond the lowest percentile, nor where the peer's is infinite: unfinished flows have no ratio.
+    """
+    out = {}
+    for load in sorted({row["load"] for row in rows}):
+        mine, theirs = (
+            [time for row in rows if row["scheme"] == name and row["load"] == load for time in row[column]]
+            for name in (ours, peer)
+        )
+        count = min(len(mine), len(theirs))
+        supported = [percent for percent in percents if count * (100 - percent) >= 100 * BEYOND]
+        if not supported:
+            continue
+        percent = supported[0]
+        reference = _percentile(theirs, percent)
+        if math.isfinite(reference):
+            out[f"load {load:g} the p{percent} of {count}"] = _percentile(mine, percent) / reference
+    return out
+
+
+def _least_ratios(rows: list[Row], ours: str, peer: str) -> dict[str, float]:
     mine, theirs = (
-        medians([row for row in rows if row["scheme"] == name], column, lambda row: f"load {row['load']:g}")
+        medians(
+            [row for row in rows if row["scheme"] == name],
+            "bulk_least_mbps",
+            lambda row: f"load {row['load']:g}",
+        )
         for name in (ours, peer)
     )
     return {load: value / theirs[load] for load, value in mine.items() if load in theirs}
@@ -173,7 +214,7 @@ def mix(
     base_rtt_ms: float = 10.0,
     duration_s: Annotated[int, AtLeast(SETTLED_S + TAIL_S + 10)] = 140,
 ) -> Plan:
-    """A web workload beside bulk flows in one meter: completion times (p50, p99) and the bulk flows' rate."""
+    """A web workload beside bulk flows in one meter: completion times and the bulk flows' rate."""
 
     def case(scheme: str, load: float) -> Case:
         def network(seed: int) -> Network:
@@ -187,8 +228,8 @@ def mix(
         figure = Figure(figsize=(12, 1.8 + 0.34 * len(schemes)), layout="constrained")
         panels = figure.subplots(1, 3, sharey=True)
         for panel, title, columns in (
-            (panels[0], f"Web flows up to {SMALL_BYTES // 1000} kB", ("small_ms_p50", "small_ms_p99")),
-            (panels[1], "All web flows", ("all_ms_p50", "all_ms_p99")),
+            (panels[0], f"Web flows up to {SMALL_BYTES // 1000} kB", ("small_ms_p50", "small_ms_p90")),
+            (panels[1], "All web flows", ("all_ms_p50", "all_ms_p90")),
             (panels[2], "Bulk flows", ("bulk_least_mbps", "bulk_mbps")),
         ):
             for number, load in enumerate(loads):
@@ -201,7 +242,7 @@ def mix(
             panel.grid(axis="x", alpha=0.3)
             panel.set_title(title)
         for panel in panels[:2]:
-            panel.set(xscale="log", xlabel="completion time (ms): dot p50, line p99", xlim=(10, None))
+            panel.set(xscale="log", xlabel="completion time (ms): dot p50, line p90", xlim=(10, None))
             panel.xaxis.set_minor_formatter(NullFormatter())
         panels[2].set(xlabel="rate of IP (Mbit/s): dot the least, line all", xlim=(0, None))
         panels[0].set_yticks(range(len(schemes)), [CONTENDERS[scheme].text for scheme in schemes])
