@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -11,12 +12,14 @@ import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyroute2.netlink.exceptions import NetlinkError
 
 from namespaces import ip, needs_root, within
 from tidegate._core import TidegateError
-from tidegate.hosts.linux_router import HANDLE, Classifier, LinuxRouter
+from tidegate.hosts.linux_router import FIRST_CLASS, HANDLE, Classifier, LinuxRouter
 from tidegate.hosts.port_plan import Plan, QueuePlan
 from tidegate.network import FiveTuple
 
@@ -239,3 +242,38 @@ def test_more_queues_than_there_may_be(netns: str) -> None:
         pytest.raises(TidegateError, match="it may have 2"),
     ):
         router.apply(Plan((QUEUE,) * 3, {}))
+
+
+@needs_root
+def test_a_refused_queue_is_removed_again(netns: str) -> None:
+    sender = Sender(netns)
+    with LinuxRouter("out", "100 Mbit/s", namespace=netns) as router:
+        take = router._netlink.tc
+
+        def tc(command: str, kind: str | None = None, *words: Any, **options: Any) -> Any:
+            if kind == "bfifo" and options["parent"] == HANDLE | FIRST_CLASS + 2:
+                raise NetlinkError(errno.ENOMEM)
+            return take(command, kind, *words, **options)
+
+        router._netlink.tc = tc
+        for existed in (0, 2):
+            with pytest.raises(TidegateError, match="Cannot allocate memory") as error:
+                router.apply(Plan((QUEUE,) * 3, {sender.flow(1001): 2}))
+            assert "as before" not in str(error.value)
+            assert len(router.counts()) == existed
+            router.apply(Plan((QUEUE,) * 2, {sender.flow(1001): 1}))
+        before = packets(router)[1]
+        sender.send(1001, 5)
+        assert packets(router)[1] - before == 5
+
+
+@needs_root
+@pytest.mark.parametrize("classifier", ["bpf", "u32"])
+def test_an_interface_that_goes(netns: str, classifier: Classifier) -> None:
+    sender = Sender(netns)
+    with LinuxRouter("out", "100 Mbit/s", classifier=classifier, namespace=netns) as router:
+        router.apply(Plan((QUEUE,) * 2, {sender.flow(1001): 1}))
+        ip("-n", Path(netns).name, "link", "del", "dev", "out")
+        with pytest.raises(TidegateError, match=r"out: the kernel refuses .*: No such device"):
+            router.apply(Plan((QUEUE,) * 3, {}))
+        assert router.counts() == []

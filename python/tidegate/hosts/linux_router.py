@@ -8,7 +8,8 @@ while packets wait, and none is lost by it. When the router is closed, its qdisc
 again. While it lasts, a second one at the interface is refused. What a killed process has left is known by its handle, and replaced by the
 next one that starts; meanwhile the queues go on as they were.
 
-Without BPF there is a filter of `u32` for each flow: IPv4 without options, and a search through all of them for each packet.
+Without BPF there is a filter of `u32` for each flow: IPv4 without options, and a search through all of them for each packet. Without
+either, plans with flows are refused.
 
 HTB counts frames, from the Ethernet header on. Rates of a plan are of IP packets of the full size.
 """
@@ -18,6 +19,10 @@ from __future__ import annotations
 import errno
 import ipaddress
 import struct
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -57,8 +62,21 @@ DEFAULTS = ("noqueue", "pfifo_fast", "fq_codel", "mq", "pfifo")
 """Qdiscs that a kernel gives an interface by itself; with the handle 0."""
 U32_OFFSETS = {"source": 12, "target": 16, "protocol": 8, "ports": 20}
 """In an IPv4 packet without options."""
+U32_PRIORITIES = range(2, 1 << 15)
+"""Of the filters, one for each flow, and one more while a flow is moved."""
+NO_FLOW = FiveTuple("0.0.0.0", "0.0.0.0", 0, 0, 0)
+"""Nothing is sent by it: a filter of this flow shows whether the kernel takes such filters."""
+MOST_BYTES = (1 << 32) - 1
+"""More does not fit a queue's limit."""
 
 Classifier = Literal["bpf", "u32"]
+
+
+def _said(error: NetlinkError | OSError) -> str:
+    """What the kernel says."""
+    if isinstance(error, OSError) and error.errno == errno.E2BIG:
+        return "the classifier's map is full"
+    return str(error.args[-1]) if isinstance(error, NetlinkError) else error.strerror or str(error)
 
 
 def _key(flow: FiveTuple) -> bytes:
@@ -107,7 +125,7 @@ class LinuxRouter:
         `namespace`: the name or path of the interface's network namespace, if it is not this process's.
 
         Raises `TidegateError` if there is no such interface, if it has a router or somebody has configured its qdisc, and if the kernel
-        lacks HTB.
+        lacks HTB or the classifier that is asked for.
         """
         self.interface = interface
         self.most_queues = most_queues
@@ -116,7 +134,9 @@ class LinuxRouter:
             raise TidegateError(
                 f"{interface}: a rate of {units.show_rate(self._rate)}; give 8 kbit/s or more"
             )
+        # What each class has, and what was asked for last: a queue that is no longer in the plan stays.
         self._queues: list[QueuePlan] = []
+        self._applied: list[QueuePlan] = []
         self._flows: dict[FiveTuple, int] = {}
         self._filters: dict[FiveTuple, int] = {}
         self._loaded: libbpf.Loaded | None = None
@@ -131,14 +151,21 @@ class LinuxRouter:
         (self._index,) = found
         try:
             self._lock = InterfaceLock(interface, self._index, namespace)
-        except BaseException:
+        except BaseException as error:
             self._netlink.close()
+            if isinstance(error, OSError):
+                raise TidegateError(f"{interface}: its network namespace: {_said(error)}") from None
             raise
+        self.classifier: Classifier | None = None
+        """`None`: this machine has neither, and flows are refused."""
+        self._lacking = ""
         try:
             self._take_root()
-            self.classifier = self._classify(classifier)
+            self._classify(classifier)
         except BaseException:
-            self.close()
+            # Whoever may not set a qdisc may not remove it.
+            with suppress(TidegateError):
+                self.close()
             raise
 
     def __enter__(self) -> Self:
@@ -150,14 +177,22 @@ class LinuxRouter:
         self.close()
 
     def close(self) -> None:
-        """Give the interface back to the kernel's default."""
-        if self._root() == HANDLE:
-            self._netlink.tc("del", index=self._index, parent=TC_ROOT, handle=HANDLE)
-        self._netlink.close()
-        if self._loaded is not None:
-            self._loaded.close()
-            self._loaded = None
-        self._lock.close()
+        """Give the interface back to the kernel's default. Raises `TidegateError` if the kernel keeps the qdisc."""
+        try:
+            if self._root() == HANDLE:
+                self._netlink.tc("del", index=self._index, parent=TC_ROOT, handle=HANDLE)
+        except (NetlinkError, OSError) as error:
+            # The interface may go meanwhile, and its qdisc with it.
+            if not isinstance(error, NetlinkError) or error.code not in (errno.ENODEV, errno.ENOENT):
+                raise TidegateError(
+                    f"{self.interface}: its qdisc cannot be removed: {_said(error)}"
+                ) from None
+        finally:
+            self._netlink.close()
+            if self._loaded is not None:
+                self._loaded.close()
+                self._loaded = None
+            self._lock.close()
 
     def _root(self) -> int | None:
         """The handle of the root qdisc; 0 for the kernel's own."""
@@ -170,124 +205,176 @@ class LinuxRouter:
 
     def _take_root(self) -> None:
         there = self._root()
-        if there == HANDLE:
-            # Of a process that was killed.
-            self._netlink.tc("del", index=self._index, parent=TC_ROOT, handle=HANDLE)
-        elif there:
+        if there and there != HANDLE:
             raise TidegateError(
                 f"{self.interface} has a qdisc {there >> 16:x}: that somebody has set; remove it with `tc qdisc del dev "
                 f"{self.interface} root`, or give another interface"
             )
         try:
+            if there:
+                # Of a process that was killed.
+                self._netlink.tc("del", index=self._index, parent=TC_ROOT, handle=HANDLE)
             self._netlink.tc("add", "htb", self._index, handle=HANDLE, default=FIRST_CLASS)
-            self._class("add-class", ROOT_CLASS, HANDLE, self._rate, self._rate, FRAME)
+            self._class(ROOT_CLASS, HANDLE, self._rate, self._rate, FRAME)
         except NetlinkError as error:
-            why = "CONFIG_NET_SCH_HTB" if error.code == errno.ENOENT else str(error.args[-1])
+            why = "CONFIG_NET_SCH_HTB" if error.code == errno.ENOENT else _said(error)
             raise TidegateError(f"{self.interface}: the kernel takes no HTB qdisc: {why}") from None
 
-    def _class(self, command: str, handle: int, parent: int, rate: int, ceil: int, quantum: int) -> None:
-        """Set a class: rates in bit/s of IP packets."""
+    def _class(self, handle: int, parent: int, rate: int, ceil: int, quantum: int) -> None:
+        """Add a class, or set it anew: rates in bit/s of IP packets."""
         frames = [max(rate, LEAST_BPS) * FRAME // MTU // 8, max(ceil, LEAST_BPS) * FRAME // MTU // 8]
         # What HTB's clock of a millisecond or so takes, and some frames.
         bursts = [max(BURST_FRAMES * FRAME, each // 1000) for each in frames]
         options = {"rate": frames[0], "ceil": frames[1], "burst": bursts[0], "cburst": bursts[1]}
         self._netlink.tc(
-            command, "htb", self._index, handle=handle, parent=parent, quantum=quantum, **options
+            "replace-class", "htb", self._index, handle=handle, parent=parent, quantum=quantum, **options
         )
 
-    def _classify(self, asked: Classifier | None) -> Classifier:
-        """Attach a classifier; give which."""
-        if asked != "u32":
-            lacking = libbpf.missing()
+    def _classify(self, asked: Classifier | None) -> None:
+        """Attach a classifier."""
+        attaching: dict[Classifier, Callable[[], None]] = {"bpf": self._attach_bpf, "u32": self._try_u32}
+        lacking = {}
+        for name, attach in attaching.items():
+            if asked not in (None, name):
+                continue
             try:
-                if lacking is not None:
-                    raise libbpf.BpfError(lacking)
-                self._loaded = libbpf.Loaded(libbpf.compiled(SOURCE))
-                self._map = self._loaded.map("classes", 4)
-                program = {"fd": self._loaded.program("classify"), "name": "tidegate-classify"}
-                self._netlink.tc(
-                    "add-filter",
-                    "bpf",
-                    self._index,
-                    parent=HANDLE,
-                    prio=BPF_PRIORITY,
-                    protocol=ETH_P_ALL,
-                    **program,
-                )
+                attach()
             except (libbpf.BpfError, NetlinkError) as error:
-                if asked == "bpf":
-                    raise TidegateError(f"{self.interface}: no classifier in BPF: {error}") from None
+                lacking[name] = _said(error) if isinstance(error, NetlinkError) else str(error)
             else:
-                return "bpf"
-        return "u32"
+                self.classifier = name
+                return
+        self._lacking = "; ".join(f"no classifier in {name.upper()}: {why}" for name, why in lacking.items())
+        if asked is not None:
+            raise TidegateError(f"{self.interface}: {self._lacking}")
+
+    def _attach_bpf(self) -> None:
+        why = libbpf.missing()
+        if why is not None:
+            raise libbpf.BpfError(why)
+        self._loaded = libbpf.Loaded(libbpf.compiled(SOURCE))
+        self._map = self._loaded.map("classes", 4)
+        self._netlink.tc(
+            "add-filter",
+            "bpf",
+            self._index,
+            parent=HANDLE,
+            prio=BPF_PRIORITY,
+            protocol=ETH_P_ALL,
+            fd=self._loaded.program("classify"),
+            name="tidegate-classify",
+        )
+
+    def _try_u32(self) -> None:
+        """The module is loaded with the first filter, and a kernel without it says so then."""
+        try:
+            self._add_u32(NO_FLOW, 0, U32_PRIORITIES[0])
+        except NetlinkError as error:
+            why = "CONFIG_NET_CLS_U32" if error.code == errno.ENOENT else str(error.args[-1])
+            raise NetlinkError(error.code, why) from None
+        self._delete_u32(U32_PRIORITIES[0])
 
     def apply(self, plan: Plan) -> None:
         """Set the queues that differ, and move the flows that are elsewhere.
 
-        Raises `TidegateError` if the kernel refuses something; the queues are as before then.
+        Raises `TidegateError` if the kernel refuses something. Queues and flows are as before then, and the error says so if the
+        kernel refuses that too.
         """
+        self._check(plan)
+        existed, queues, flows = len(self._queues), self._applied, dict(self._flows)
+        try:
+            self._set_queues(plan.queues)
+            self._set_flows(plan.flows)
+        except (NetlinkError, OSError) as error:
+            left = self._restore(existed, queues, flows)
+            but = "" if left is None else f"; they are not as before, either: {left}"
+            raise TidegateError(
+                f"{self.interface}: the kernel refuses the queues or flows: {_said(error)}{but}"
+            ) from None
+        self._applied = list(plan.queues)
+
+    def _check(self, plan: Plan) -> None:
+        """Raise `TidegateError` for a plan that cannot be."""
+        if not plan.queues:
+            raise TidegateError(f"{self.interface}: a plan without queues; give one or more")
         if len(plan.queues) > self.most_queues:
             raise TidegateError(
                 f"{self.interface}: {len(plan.queues)} queues; it may have {self.most_queues}"
             )
-        before = list(self._queues)
-        try:
-            self._set_queues(list(plan.queues))
-        except NetlinkError as error:
-            if before:
-                self._set_queues(before)
+        if plan.flows and self.classifier is None:
+            raise TidegateError(f"{self.interface}: flows cannot be told apart: {self._lacking}")
+        if self.classifier == "u32" and len(plan.flows) >= len(U32_PRIORITIES):
             raise TidegateError(
-                f"{self.interface}: the kernel refuses the queues: {error.args[-1]}"
-            ) from None
-        for flow in [flow for flow in self._flows if flow not in plan.flows]:
-            self._assign(flow, None)
-        for flow, queue in plan.flows.items():
-            if self._flows.get(flow) != queue:
-                self._assign(flow, queue)
+                f"{self.interface}: {len(plan.flows)} flows; filters of u32 are for {len(U32_PRIORITIES) - 1} at most"
+            )
 
-    def _set_queues(self, queues: list[QueuePlan]) -> None:
-        # A class that is not held to its rate may pass it beside others: together they have the link's at most.
-        asked = sum(queue.rate_bps for queue in queues)
-        part = min(1.0, self._rate / asked) if asked else 1.0
-        most = max(queue.rate_bps for queue in queues)
+    def _restore(self, existed: int, queues: list[QueuePlan], flows: Mapping[FiveTuple, int]) -> str | None:
+        """Set queues and flows as they were, `existed` classes; what the kernel says if it refuses that, too."""
+        left = None
+        steps: tuple[Callable[[], None], ...] = (
+            partial(self._set_flows, flows),
+            partial(self._remove_queues, existed),
+            partial(self._set_queues, queues),
+        )
+        for step in steps:
+            try:
+                step()
+            except (NetlinkError, OSError) as error:
+                left = _said(error)
+        return left
+
+    def _remove_queues(self, first: int) -> None:
+        """Remove this queue and those behind it."""
+        while len(self._queues) > first:
+            minor = FIRST_CLASS + len(self._queues) - 1
+            self._netlink.tc("del-class", index=self._index, parent=ROOT_CLASS, handle=HANDLE | minor)
+            self._queues.pop()
+
+    def _set_queues(self, queues: Sequence[QueuePlan]) -> None:
+        if not queues:
+            return
         shown = list(queues)
+        # A class that is not held to its rate may pass it beside others: together they have the link's at most.
+        asked = sum(queue.rate_bps for queue in shown)
+        part = min(1.0, self._rate / asked) if asked else 1.0
+        most = max(queue.rate_bps for queue in shown)
         # A queue that is not in the plan stays, empty: packets may wait in it.
-        shown += [QueuePlan(LEAST_BPS, FRAME * 32)] * (len(self._queues) - len(queues))
+        shown += [QueuePlan(LEAST_BPS, FRAME * 32)] * (len(self._queues) - len(shown))
         for number, queue in enumerate(shown):
-            known = number < len(self._queues)
             minor = FIRST_CLASS + number
-            rate = int(queue.rate_bps * part)
-            ceil = self._rate if queue.cap_bps is None else int(queue.cap_bps)
+            ceil = self._rate if queue.cap_bps is None else min(int(queue.cap_bps), self._rate)
             share = queue.rate_bps / most if most else 1.0
             quantum = max(FRAME, int(MOST_QUANTUM_FRAMES * FRAME * share))
-            self._class(
-                "change-class" if known else "add-class",
-                HANDLE | minor,
-                ROOT_CLASS,
-                min(rate, ceil),
-                ceil,
-                quantum,
-            )
-            if not known or self._queues[number].buffer_bytes != queue.buffer_bytes:
+            self._class(HANDLE | minor, ROOT_CLASS, min(int(queue.rate_bps * part), ceil), ceil, quantum)
+            if number == len(self._queues):
+                # The kernel has given it a queue of its own.
+                self._queues.append(replace(queue, buffer_bytes=-1))
+            if self._queues[number].buffer_bytes != queue.buffer_bytes:
                 self._netlink.tc(
                     "replace",
                     "bfifo",
                     self._index,
                     handle=(FIRST_QUEUE + number) << 16,
                     parent=HANDLE | minor,
-                    limit=queue.buffer_bytes,
+                    limit=min(queue.buffer_bytes, MOST_BYTES),
                 )
-            if known:
-                self._queues[number] = queue
-            else:
-                self._queues.append(queue)
+            self._queues[number] = queue
+
+    def _set_flows(self, flows: Mapping[FiveTuple, int]) -> None:
+        for flow in [flow for flow in self._flows if flow not in flows]:
+            self._assign(flow, None)
+        for flow, queue in flows.items():
+            if self._flows.get(flow) != queue:
+                self._assign(flow, queue)
 
     def _assign(self, flow: FiveTuple, queue: int | None) -> None:
         if self.classifier == "bpf":
-            if queue is None:
-                del self._map[_key(flow)]
-            else:
+            if queue is not None:
                 self._map[_key(flow)] = struct.pack("=I", HANDLE | FIRST_CLASS + queue)
+            else:
+                # It may be gone already.
+                with suppress(KeyError):
+                    del self._map[_key(flow)]
         elif ":" not in flow.source:
             self._assign_u32(flow, queue)
         if queue is None:
@@ -296,27 +383,46 @@ class LinuxRouter:
             self._flows[flow] = queue
 
     def _assign_u32(self, flow: FiveTuple, queue: int | None) -> None:
-        priority = self._filters.pop(flow, None)
+        before, now = self._filters.get(flow), None
         if queue is not None:
             # A priority for each, by which it can be removed.
             taken = set(self._filters.values())
-            new = next(number for number in range(2, 1 << 15) if number not in taken and number != priority)
-            self._netlink.tc(
-                "add-filter",
-                "u32",
-                self._index,
-                parent=HANDLE,
-                prio=new,
-                protocol=ETH_P_IP,
-                target=HANDLE | FIRST_CLASS + queue,
-                keys=_u32_keys(flow),
-            )
-            self._filters[flow] = new
-        if priority is not None:
+            now = next(number for number in U32_PRIORITIES if number not in taken)
+            self._add_u32(flow, queue, now)
+        if before is not None:
             # After the new one is there.
+            try:
+                self._delete_u32(before)
+            except NetlinkError:
+                if now is not None:
+                    self._delete_u32(now)
+                raise
+        if now is None:
+            self._filters.pop(flow, None)
+        else:
+            self._filters[flow] = now
+
+    def _add_u32(self, flow: FiveTuple, queue: int, priority: int) -> None:
+        self._netlink.tc(
+            "add-filter",
+            "u32",
+            self._index,
+            parent=HANDLE,
+            prio=priority,
+            protocol=ETH_P_IP,
+            target=HANDLE | FIRST_CLASS + queue,
+            keys=_u32_keys(flow),
+        )
+
+    def _delete_u32(self, priority: int) -> None:
+        try:
             self._netlink.tc(
                 "del-filter", "u32", self._index, parent=HANDLE, prio=priority, protocol=ETH_P_IP, target=0
             )
+        except NetlinkError as error:
+            # It may be gone already.
+            if error.code != errno.ENOENT:
+                raise
 
     def counts(self) -> list[dict[str, Any]]:
         """What each queue's class has sent, and what waits and was dropped: `bytes`, `packets`, `dropped`, `waiting_bytes`, `waiting_packets`."""
