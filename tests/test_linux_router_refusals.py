@@ -12,13 +12,16 @@ import pytest
 from pyroute2.netlink.exceptions import NetlinkError
 
 from tidegate._core import TidegateError
+from tidegate.control import Port, Queue
 from tidegate.hosts import libbpf, linux_router
+from tidegate.hosts.linux_port import LinuxPort
 from tidegate.hosts.linux_router import FIRST_CLASS, HANDLE, LinuxRouter
 from tidegate.hosts.port_plan import Plan, QueuePlan
 from tidegate.network import FiveTuple
 
 MBIT = 10**6
 QUEUE = QueuePlan(40 * MBIT, 300_000)
+DRR = "deficit round robin"
 Refusal = Callable[[str, "str | None", int, dict[str, Any]], int | None]
 
 
@@ -208,6 +211,22 @@ MANY = [FiveTuple("10.9.0.1", "10.9.0.2", 6, 1, port) for port in range(1 << 15)
 def test_plans_that_cannot_be_are_refused(kernel: Kernel, plan: Plan, why: str) -> None:
     with LinuxRouter("out", "100 Mbit/s") as router, pytest.raises(TidegateError, match=why):
         router.apply(plan)
+
+
+def test_a_port_that_is_refused_is_the_one_before(kernel: Kernel) -> None:
+    with LinuxRouter("out", "100 Mbit/s") as router:
+        port = LinuxPort(router, 100 * MBIT, Port((Queue(), Queue()), DRR))
+        port.assign([FLOWS[0]], 1)
+        kernel.refuses = REFUSALS["a queue"]
+        with pytest.raises(TidegateError, match="refuses"):
+            port.set(Port((Queue(), Queue(), Queue()), DRR))
+        port.assign([FLOWS[1]], 1)
+        assert len(kernel.classes) == 3
+        kernel.refuses = REFUSALS["a flow"]
+        with pytest.raises(TidegateError, match="refuses"):
+            port.assign([FLOWS[2], FLOWS[3]], 0)
+        port.assign([FLOWS[0]], None)
+        assert {port_of(list(keys)) for _, keys in kernel.filters.values()} == {1}
 
 
 def test_without_root_what_a_killed_router_has_left_stays(kernel: Kernel) -> None:

@@ -40,8 +40,7 @@ class LinuxPort:
         if why is not None:
             raise TidegateError(f"{self._router.interface}: {why}")
         weights = sum(queue.weight for queue in port.queues)
-        self._queues = tuple(self._plan(queue, weights) for queue in port.queues)
-        self._apply()
+        self._apply(tuple(self._plan(queue, weights) for queue in port.queues), self._flows)
 
     def _plan(self, queue: Queue, weights: int) -> QueuePlan:
         limits = [
@@ -53,18 +52,19 @@ class LinuxPort:
         share = queue.weight / weights if weights else 1.0
         return QueuePlan(self._rate * share, min(limits, default=DEFAULT_PACKETS * FRAME), cap)
 
-    def _apply(self) -> None:
-        known = {flow: queue for flow, queue in self._flows.items() if queue < len(self._queues)}
-        self._router.apply(Plan(self._queues, known))
+    def _apply(self, queues: tuple[QueuePlan, ...], flows: dict[FiveTuple, int]) -> None:
+        known = {flow: queue for flow, queue in flows.items() if queue < len(queues)}
+        self._router.apply(Plan(queues, known))
+        self._queues, self._flows = queues, flows
 
     def assign(self, flows: list[FiveTuple], queue: int | None) -> None:
         """Put the packets of flows into a queue from now on; with `None`, they are as all others again."""
-        for flow in flows:
-            if queue is None:
-                self._flows.pop(flow, None)
-            else:
-                self._flows[flow] = queue
-        self._apply()
+        if queue is None:
+            gone = set(flows)
+            wanted = {flow: of for flow, of in self._flows.items() if flow not in gone}
+        else:
+            wanted = self._flows | dict.fromkeys(flows, queue)
+        self._apply(self._queues, wanted)
 
     def queue(self, number: int) -> QueueState:
         """What waits, and counts. The kernel does not say how long packets have waited: these are 0."""
