@@ -108,6 +108,8 @@ def compiled(source: Path) -> bytes:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
     except FileNotFoundError:
         raise BpfError(f"{COMPILER} is not installed; on Debian and Ubuntu: apt install clang") from None
+    except OSError as error:
+        raise BpfError(f"{COMPILER} cannot be started: {error.strerror}") from None
     except subprocess.CalledProcessError as error:
         raise BpfError(f"{COMPILER} does not compile it: {error.stderr.decode().strip()}") from None
 

@@ -7,6 +7,7 @@ the file descriptors of this process and of the hosts' processes, however these 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import socket
 import struct
@@ -36,6 +37,8 @@ RING_BYTES = 1 << 22
 # As in `agent.c`.
 MOST_SHIMS = 16
 MOST_AGENTS = 4096
+MOST_CONNECTIONS = 16384
+"""Ends of connections, which are numbered by their flows."""
 INSERT, CLOCK, ECHO, REPORT, SIGNAL, GONE, CHECK = range(7)
 PLACES = ("ip", "tcp")
 KINDS = ("syn", "syn-ack", "data", "ack", "udp")
@@ -59,6 +62,8 @@ CLOCK_BYTES = 8
 EXPERIMENTS = (253, 254)
 UNLIMITED_RATE = 2**32 - 1
 MOST_PACKETS = 2**31 - 1
+# What the kernel says of a packet that the network would have lost: no way or no link, no room, a firewall.
+LOST = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENODEV, errno.ENOBUFS, errno.EPERM}
 
 CLONE_NEWNET = 0x4000_0000
 # System calls, the same on all architectures.
@@ -108,6 +113,13 @@ def refusals(network: Network) -> Iterator[str]:
     hosts = dict.fromkeys(attached.host for attached in network.agents)
     if len(network.agents) > MOST_AGENTS:
         yield f"it has {len(network.agents)} agents; the lab has room for {MOST_AGENTS}"
+    tcp = [flow for flow in network.flows if flow.kind == "tcp"]
+    last = max((flow.number for flow in tcp if flow.source in hosts or flow.target in hosts), default=0)
+    if 2 * last + 1 >= MOST_CONNECTIONS:
+        yield (
+            f"flow {last} is of a host with agents; agents of real hosts know the first {MOST_CONNECTIONS // 2} flows, "
+            "so add these flows first"
+        )
     for host in hosts:
         shims = _shims(network, host)
         if len(shims) > MOST_SHIMS:
@@ -209,12 +221,12 @@ def root_cgroup() -> Iterator[int]:
             stack.callback(os.close, system)
             call(FSCONFIG, system, CREATE, None, None, 0)
             mount = call(FSMOUNT, system, CLOSE_ON_EXEC, 0)
+            stack.callback(os.close, mount)
+            # What is mounted so can be opened from, but is not itself a folder that programs are attached to.
+            folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=mount)
+            stack.callback(os.close, folder)
         except OSError as error:
             raise BpfError(f"this kernel gives no cgroup of version 2: {error.strerror}") from None
-        stack.callback(os.close, mount)
-        # What is mounted so can be opened from, but is not itself a folder that programs are attached to.
-        folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=mount)
-        stack.callback(os.close, folder)
         yield folder
 
 
@@ -236,7 +248,7 @@ def _own_cgroup() -> Iterator[int]:
 
 @contextmanager
 def _inside(namespace: str) -> Iterator[None]:
-    """While this lasts, this thread is in another network namespace."""
+    """While this lasts, this thread is in another network namespace. Raises `TidegateError` if that is gone."""
 
     def enter(file: int) -> None:
         if _libc.setns(file, CLONE_NEWNET) < 0:
@@ -244,11 +256,14 @@ def _inside(namespace: str) -> Iterator[None]:
 
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        there = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            enter(there)
-        finally:
-            os.close(there)
+            there = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                enter(there)
+            finally:
+                os.close(there)
+        except OSError as error:
+            raise TidegateError(f"the network namespace {namespace}: {error.strerror}") from None
         try:
             yield
         finally:
@@ -459,7 +474,10 @@ class RealAgents:
         return _inside(self.hosts[self._agents[agent]].namespace)
 
     def send(self, agent: int, connection: int, place: str, kind: int, data: bytes) -> bool:
-        """See `_core.HostAgents`. Like the window, what it acknowledges is that of the last packet that TCP has sent."""
+        """See `_core.HostAgents`. Like the window, what it acknowledges is that of the last packet that TCP has sent.
+
+        Where the host has no way to the other end at the time, the packet is lost.
+        """
         end = self._ends[connection]
         _, stage, _, _, _, sent_end, sent_ack, window, _, _ = _CONNECTION.unpack(
             self._maps["connections"][end.key]
@@ -470,9 +488,13 @@ class RealAgents:
         padded = option + bytes(-len(option) % 4)
         if len(padded) > 40:
             raise TidegateError(f"the option needs {len(option)} bytes, and the header has room for 40")
-        self._raw_socket(end.host).sendto(
-            _pure_ack(end, place, padded, sent_end, sent_ack, window), (end.addresses[1], 0)
-        )
+        packet = _pure_ack(end, place, padded, sent_end, sent_ack, window)
+        sender = self._raw_socket(end.host)
+        try:
+            sender.sendto(packet, (end.addresses[1], 0))
+        except OSError as error:
+            if error.errno not in LOST:
+                raise TidegateError(f"an ACK with an option cannot be sent: {error.strerror}") from None
         return True
 
     def bytes_sent(self, connection: int) -> int | None:
@@ -496,8 +518,11 @@ class RealAgents:
         while self._changed:
             host = self.hosts[self._changed.pop()]
             assert self._loaded is not None
-            with _inside(host.namespace):
-                self._loaded.iterate(self._iterator)
+            try:
+                with _inside(host.namespace):
+                    self._loaded.iterate(self._iterator)
+            except OSError as error:
+                raise TidegateError(f"limits of connections cannot be set: {error.strerror}") from None
 
     def _take(self, record: bytes) -> None:
         at, connection, agent, what, kind, length, option = _NEWS.unpack(record)
