@@ -18,7 +18,7 @@ from tidegate.systems.aqm import packet_harness as rig
 from tidegate.systems.aqm.controller import LINUX, Aqm
 from tidegate.systems.aqm.experiments.flow_history import FlowHistory
 from tidegate.systems.aqm.experiments.measuring import QueueNotes, expected_p, rows_of
-from tidegate.systems.aqm.experiments.overload import overloaded
+from tidegate.systems.aqm.experiments.overload import _overload_claims, overload_reports, overloaded
 from tidegate.systems.aqm.experiments.testbed import (
     BASELINES,
     BOTTLENECK,
@@ -241,6 +241,36 @@ def test_what_a_single_loss_costs_and_how_long_a_ramp_takes() -> None:
     # Two losses within two seconds are not single ones.
     twice = FlowHistory(flow_samples(np.cumsum([0, *rates]).tolist(), [0] * 12 + [1] * 2 + [2] * 11))
     assert twice.loss_costs(0, 0, 12) == []
+
+
+def test_a_report_of_overload_counts_once() -> None:
+    quantities = ["overload_1_since_s", "overload_1_s", "p_1", "overload_1_since_s", "overload_1_s"]
+    assert overload_reports(pl.DataFrame({"quantity": quantities, "value": [1.0] * 5})) == 2
+
+
+def test_overload_is_judged_by_the_target_of_each_way() -> None:
+    """1.5 times 15 ms by RFC 9332 and in Linux, 1.5 times 20 ms with the paper's settings."""
+    held = {}
+    for way in ("rfc", "rfc-fifo", "linux", "pi2", "dualpi2", "dualpi2-inside"):
+        row = {
+            "way": way,
+            "load": 2.0,
+            "ecn": "not-ect",
+            "c_delay_ms_mean": 25.0,
+            "l_delay_ms_mean": 1.0,
+            "udp_got_share": 0.5,
+            "cubic_mbps": 1.0,
+            "prague_mbps": 1.0,
+        }
+        held[way] = next(c.holds for c in _overload_claims([row], way) if c.id == f"{way}-delay")
+    assert held == {
+        "rfc": False,
+        "rfc-fifo": False,
+        "linux": False,
+        "pi2": True,
+        "dualpi2": True,
+        "dualpi2-inside": True,
+    }
 
 
 def test_unresponsive_traffic_gains_nothing_by_ect1_and_delay_stays() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
+import polars as pl
 from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, Unit, between, medians
@@ -13,6 +14,7 @@ from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experi
 from tidegate.plots import all_rows, colour, log_scale, whiskers
 from tidegate.results import Result
 from tidegate.specs import UdpSpec
+from tidegate.systems.aqm.experiments.judging import target_ms
 from tidegate.systems.aqm.experiments.measuring import QueueNotes, rows_of
 from tidegate.systems.aqm.experiments.testbed import (
     WAYS,
@@ -48,7 +50,6 @@ def _overload_row(lab: Bottleneck, about: Row, flows: int, duration_s: int, resu
     delays = [noted.delays(queue, begin, duration_s) for queue in (0, 1)]
     spec = lab.network.flows[2 * flows].spec
     assert isinstance(spec, UdpSpec)
-    reported = [value for name, value in _notes(result, "overload_") if name.endswith("_s")]
     return {
         "way": lab.way,
         **about,
@@ -62,13 +63,13 @@ def _overload_row(lab: Bottleneck, about: Row, flows: int, duration_s: int, resu
         "l_delay_ms_p99": delays[1].quantile_ms(0.99),
         "p_mean": cubic["p_mean"],
         "utilisation": cubic["utilisation"],
-        "overload_reports": len(reported),
+        "overload_reports": overload_reports(result.notes),
     }
 
 
-def _notes(result: Result, prefix: str) -> list[tuple[str, float]]:
-    rows = result.notes.select("quantity", "value").iter_rows()
-    return [(name, value) for name, value in rows if name.startswith(prefix)]
+def overload_reports(notes: pl.DataFrame) -> int:
+    """How many reports a controller made; each is two notes, since when and for how long."""
+    return len(notes.filter(pl.col("quantity").str.contains(r"^overload_\d+_since_s$")))
 
 
 @experiment(
@@ -103,7 +104,6 @@ def overload(
 
 def _overload_claims(rows: list[Row], way: str) -> list[Claim]:
     text = WAYS[way].text
-    target = 15 if way.startswith("rfc") else 20
 
     def label(row: Row) -> str:
         return f"{100 * row['load']:g} %, {row['ecn']}"
@@ -136,7 +136,7 @@ def _overload_claims(rows: list[Row], way: str) -> list[Claim]:
             f"{text}: from 100 % on, the mean delay of the longer queue stays within 1.5 targets",
             worse,
             0.0,
-            1.5 * target,
+            1.5 * target_ms(way),
             published=published,
             why=WHY_FULL
             if isinstance(WAYS[way].aqm, TofinoAqm)
