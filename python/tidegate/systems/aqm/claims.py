@@ -37,8 +37,8 @@ WHY = {
     "f7-cubic": "two cases are beyond it, behind DualPI2: 90-10 at 120 Mbit/s and 5 ms, where the minimum window of two packets exceeds a Prague "
     "flow's share, and 9-1 at 1 Gbit/s and 20 ms (-0.12), where CUBIC should have 0.59 of Prague's rate and has 0.42",
     "s-fair": "with 1-1 behind PI2 Prague takes more than 120 s to its share at 50 ms, too",
-    "s-drop": "with 1-1 a loss costs 35 % at 100 ms, as the window is below the BDP then, and 3 to 6 % at 50 ms, as the queue makes up for it; with "
-    "10-10 18 to 19 %",
+    "s-drop": "with 1-1 a loss costs 3 to 6 % at 50 ms, as the queue makes up for it, and no packet is lost alone at 100 ms; with 10-10 18 to "
+    "19 %",
     "c-slow": "T and latency count beside the RTT and the queue's delay, not beside the link's rate: the p99 at 40 Gbit/s is 0.91 to 1.01 of "
     "that at 1 Gbit/s with the same T and latency",
     "f8-err": "L stands at its step: Prague is marked with 1.0 to 3.4 times 2 p' (in Fig. 6's mixes 1.0 times), so p' is lower than what the "

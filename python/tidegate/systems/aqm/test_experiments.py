@@ -214,8 +214,8 @@ def test_the_model_of_linux_has_its_defaults() -> None:
         assert rig.through_program("dualpi2", LINUX, pair, port=port, rate=rate).left[1].ecn == ecn
 
 
-def flow_samples(bytes_received: list[float], retransmits: list[int]) -> Any:
-    """A result with one flow, sampled every half second."""
+def flow_samples(bytes_received: list[float], retransmits: list[int], slow_start: int = 0) -> Any:
+    """A result with one flow, sampled every half second; the first so many samples are in slow start."""
     times = [0.5 * number for number in range(len(bytes_received))]
     frame = pl.DataFrame(
         {
@@ -223,6 +223,8 @@ def flow_samples(bytes_received: list[float], retransmits: list[int]) -> Any:
             "time_s": times,
             "bytes_received": bytes_received,
             "retransmits": retransmits,
+            "cwnd_packets": [100] * len(times),
+            "ssthresh_packets": [None] * slow_start + [70] * (len(times) - slow_start),
         }
     )
     return SimpleNamespace(flow_samples=frame)
@@ -241,6 +243,12 @@ def test_what_a_single_loss_costs_and_how_long_a_ramp_takes() -> None:
     # Two losses within two seconds are not single ones.
     twice = FlowHistory(flow_samples(np.cumsum([0, *rates]).tolist(), [0] * 12 + [1] * 2 + [2] * 11))
     assert twice.loss_costs(0, 0, 12) == []
+    # Nor are several packets between two samples, or one that ends slow start.
+    received = np.cumsum([0, *rates]).tolist()
+    assert FlowHistory(flow_samples(received, [0] * 12 + [80] * 13)).loss_costs(0, 0, 12) == []
+    single = [0] * 12 + [1] * 13
+    assert FlowHistory(flow_samples(received, single, slow_start=12)).loss_costs(0, 0, 12) == []
+    assert len(FlowHistory(flow_samples(received, single, slow_start=11)).loss_costs(0, 0, 12)) == 1
 
 
 def test_a_report_of_overload_counts_once() -> None:

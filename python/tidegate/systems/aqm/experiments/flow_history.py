@@ -20,13 +20,18 @@ class FlowHistory:
 
     def __init__(self, result: Result) -> None:
         self._of: dict[int, tuple[Floats, Floats, Floats]] = {}
+        self._slow_start: dict[int, npt.NDArray[np.bool_]] = {}
         parts = result.flow_samples.partition_by("flow", as_dict=True, maintain_order=True)
         for key, part in parts.items():
             columns = ("time_s", "bytes_received", "retransmits")
             time, received, sent_again = (
                 part[name].fill_null(0).to_numpy().astype(float) for name in columns
             )
-            self._of[int(str(key[0]))] = time, received, sent_again
+            flow = int(str(key[0]))
+            self._of[flow] = time, received, sent_again
+            # No threshold is known before the first congestion.
+            beyond = (part["cwnd_packets"] >= part["ssthresh_packets"]).fill_null(value=False)
+            self._slow_start[flow] = ~beyond.to_numpy()
 
     def _mbps(self, flow: int, from_s: Floats, to_s: Floats) -> Floats:
         """Mean rates between pairs of times."""
@@ -51,11 +56,17 @@ class FlowHistory:
         return float(reached[0] if len(reached) else to_s) - start_s
 
     def loss_costs(self, flow: int, from_s: float, to_s: float) -> list[float]:
-        """For each single loss in a time, by how much goodput falls from the interval before it to the one after it, as a share."""
+        """For each single loss in a time, by how much goodput falls from the interval before it to the one after it, as a share.
+
+        A single loss is one packet that is sent again between two samples, after slow start.
+        """
         time, _, sent_again = self._of[flow]
-        at = np.flatnonzero(np.diff(sent_again) > 0) + 1
+        growth = np.diff(sent_again)
+        at = np.flatnonzero(growth > 0) + 1
         costs = []
         for index, sample in enumerate(at):
+            if growth[sample - 1] != 1 or self._slow_start[flow][sample - 1]:
+                continue
             before, after = time[sample - 1], time[sample]
             alone = (index == 0 or time[at[index - 1]] < before - ALONE_S) and (
                 index == len(at) - 1 or time[at[index + 1] - 1] > after + ALONE_S
