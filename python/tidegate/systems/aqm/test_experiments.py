@@ -87,6 +87,24 @@ def test_drops_of_a_plain_queue_are_those_of_the_window() -> None:
     assert whole["dropped_share"] == pytest.approx(queue["dropped"] / (sent + queue["dropped"]), rel=1e-3)
 
 
+@pytest.mark.parametrize("way", ["rfc", "dualpi2"])
+def test_drops_by_the_buffer_count_whoever_has_it(way: str) -> None:
+    """Of the program's buffer, and of the queue's limit with the paper's form: datagrams of twice the link, L's buffer of 10 ms."""
+    aqm = replace(WAYS[way].aqm, limit="10 ms")
+    lab = bottleneck(way, 20, 10, aqm=aqm)
+    classic_flows(lab, 1)
+    l4s_flows(lab, 1)
+    lab.network.udp(lab.source, lab.sink, rate="40 Mbit/s", start=0, ecn="ect1")
+    lab.network.record("500 ms", queues=[lab.link])
+    result = lab.network.run("6 s")
+    _, prague = rows_of(result, lab, {}, 2, 6, flows={0, 1})
+    noted = QueueNotes(result.notes)
+    arrived, forwarded = (noted.since(f"q1_{name}_packets", 2, 6) for name in ("arrived", "forwarded"))
+    # All that has come and has not left, but for what waits.
+    assert prague["dropped_share"] == pytest.approx(1 - forwarded / arrived, abs=0.01)
+    assert prague["dropped_share"] > 0.3
+
+
 @pytest.mark.parametrize(("flows", "rtt_ms"), [(5, 10.0), (10, 10.0), (25, 10.0), (10, 50.0)])
 def test_p_is_what_the_window_laws_give(flows: int, rtt_ms: float) -> None:
     cubic, _ = measured(mixed("pi2", flows, rtt_ms), seconds=20)

@@ -71,15 +71,27 @@ def std_ms(delays: Delays) -> float:
     return float(np.sqrt((delays.shares * (middles - mean) ** 2).sum()))
 
 
-def _dropped_share(result: Result, from_s: float, to_s: float) -> float:
+def _sampled(result: Result, number: int, count: str, from_s: float, to_s: float) -> int:
+    """The growth of a count of the bottleneck's queue of this number, from its samples."""
+    samples = within(result.queue_samples, from_s, to_s).filter(
+        pl.col("queue") == BOTTLENECK, pl.col("number") == number
+    )
+    return 0 if samples.is_empty() else int(samples[count][-1] - samples[count][0])
+
+
+def _plain_dropped_share(result: Result, from_s: float, to_s: float) -> float:
     """Of a plain queue: dropped packets over those and the sent ones, which are sent bytes by the mean length of the run's packets."""
     queue = result.queues.filter(pl.col("queue") == BOTTLENECK).row(0, named=True)
-    samples = within(result.queue_samples, from_s, to_s).filter(pl.col("queue") == BOTTLENECK)
-    if samples.is_empty():
-        return 0.0
-    sent, dropped = (int(samples[name][-1] - samples[name][0]) for name in ("sent_bytes", "dropped"))
+    sent, dropped = (_sampled(result, 0, name, from_s, to_s) for name in ("sent_bytes", "dropped"))
     packets = sent * queue["packets"] / max(queue["bytes"], 1)
     return float(dropped / max(packets + dropped, 1))
+
+
+def _dropped_share(result: Result, queue: int, counts: dict[str, float], from_s: float, to_s: float) -> float:
+    """Of a queue behind a P4 program: packets that the AQM, the program's buffer or the queue's limit dropped, over those and the sent ones."""
+    tail = counts["overflowed"] + _sampled(result, queue, "dropped", from_s, to_s)
+    signals = counts["dropped_not_ect"] + counts["dropped_ect"]
+    return (signals + tail) / max(counts["presented"] + tail, 1.0)
 
 
 def rows_of(
@@ -93,7 +105,8 @@ def rows_of(
 ) -> list[Row]:
     """A row for each congestion control: goodput of its flows, and delays, marks and drops in their queue.
 
-    `flows`: the flows to measure, by default all. `ce_told`: packets with CE that the receivers reported to the senders. An error is
+    `flows`: the flows to measure, by default all. `ce_told`: packets with CE that the receivers reported to the senders.
+    `dropped_share`: packets that the queue dropped for any reason, over those and the sent ones. An error is
     a flow's goodput over an equal share of the total, less 1. Its quantiles are those over the flows; a single flow has those over
     its intervals of a second. `goodput_cv`: standard deviation over mean of a flow's goodput in such intervals, the mean of the flows.
     `ramp_s`: from the start of a flow to the first interval with `RAMP_SHARE` of a fair share of the link, the median of the flows
@@ -136,8 +149,10 @@ def rows_of(
         delays = (
             sampled_delays(result, BOTTLENECK, from_s, to_s) if plain else noted.delays(queue, from_s, to_s)
         )
-        counts = {name: noted.since(f"q{queue}_{name}_packets", from_s, to_s) for name in Counts.NAMES}
-        presented = max(noted.since(f"q{queue}_presented_packets", from_s, to_s), 1.0)
+        counts = {
+            name: noted.since(f"q{queue}_{name}_packets", from_s, to_s)
+            for name in (*Counts.NAMES, "presented")
+        }
         rows.append(
             {
                 "way": lab.way,
@@ -157,11 +172,11 @@ def rows_of(
                 "goodput_cv": float(np.mean([rate.std() / max(rate.mean(), 1e-9) for rate in each])),
                 "ramp_s": float(np.median(ramps)) if ramps else None,
                 "loss_cost": float(np.mean(costs)) if costs else None,
-                "marked_share": counts["marked"] / presented,
+                "marked_share": counts["marked"] / max(counts["presented"], 1.0),
                 "ce_told": sum(told[flow] for flow in members),
-                "dropped_share": _dropped_share(result, from_s, to_s)
+                "dropped_share": _plain_dropped_share(result, from_s, to_s)
                 if plain
-                else (counts["dropped_not_ect"] + counts["dropped_ect"]) / presented,
+                else _dropped_share(result, queue, counts, from_s, to_s),
                 "p_mean": float(p.mean()) if len(p) else 0.0,
                 "p_std": float(p.std()) if len(p) else 0.0,
                 "goodput_total_mbps": sum(rates.values()),
