@@ -14,13 +14,14 @@ import urllib.request
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from namespaces import ip, needs_root, within
 from switches import wait_for
 from tidegate._core import TidegateError
-from tidegate.monitor import Interfaces
+from tidegate.monitor import Interfaces, _Rates
 
 _numbers = count()
 BYTES = 3_000_000
@@ -101,6 +102,34 @@ def test_both_directions_of_a_connection(pair: tuple[str, str]) -> None:
     assert answer["interfaces"] == ["eth"]
     assert answer["dropped_packets"] == 0
     assert answer["duration_s"] == pytest.approx(1.7, abs=0.8)
+
+
+def look(duration_s: float, *flows: tuple[int, float, int]) -> dict[str, Any]:
+    """An answer with flows: port, since when, bytes."""
+    ends = {"protocol": "udp", "src": "10.8.0.1", "dst": "10.8.0.2", "dst_port": 9}
+    return {
+        "duration_s": duration_s,
+        "flows": [{**ends, "src_port": port, "first_s": first, "bytes": size} for port, first, size in flows],
+    }
+
+
+def test_rates_are_of_the_last_interval_only() -> None:
+    rates = _Rates(most=2)
+    mega = 125_000
+    now = [
+        list(rates.look(answer).values())
+        for answer in (
+            look(1.0, (1, 0.1, 3 * mega)),
+            # A new one is stamped a little before the last look, and there was room for all.
+            look(2.0, (1, 0.1, 4 * mega), (2, 0.999, mega)),
+            # One that was there before takes the place of another: it has no rate yet.
+            look(3.0, (1, 0.1, 5 * mega), (3, 0.5, 50 * mega)),
+            look(4.0, (4, 3.5, 7 * mega), (3, 0.5, 52 * mega)),
+            # Forgotten, and made anew.
+            look(5.0, (4, 4.5, 2 * mega), (3, 0.5, 52 * mega)),
+        )
+    ]
+    assert now == [pytest.approx(each) for each in ([3], [1, 1], [1], [7, 2], [2, 0])]
 
 
 @needs_root

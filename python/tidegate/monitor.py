@@ -182,7 +182,7 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def _table(flows: list[dict[str, Any]], now: Mapping[Name, float] | None = None) -> Table:
-    """`now`: Mbit/s of the last interval."""
+    """`now`: Mbit/s of the last interval, of the flows of which it is known."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -215,7 +215,7 @@ def _table(flows: list[dict[str, Any]], now: Mapping[Name, float] | None = None)
             _number(flow["retransmissions"], 0),
             f"{flow['rtt_samples']:,}",
             *(_number(flow[f"rtt_ms_{name}"], 3) for name in ("min", "p50", "p95", "p99")),
-            *([] if now is None else [_number(now.get(_name(flow), 0.0), 2)]),
+            *([] if now is None else [_number(now.get(_name(flow)), 2)]),
         )
     return table
 
@@ -223,19 +223,26 @@ def _table(flows: list[dict[str, Any]], now: Mapping[Name, float] | None = None)
 class _Rates:
     """What flows have sent since the last look."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = LOOKED_AT) -> None:
+        """`most`: flows of an answer at most."""
+        self._most = most
         self._before: dict[Name, int] = {}
+        self._had_all = True
         self._at = 0.0
 
     def look(self, answer: dict[str, Any]) -> dict[Name, float]:
-        """Mbit/s of each flow."""
-        sizes = {_name(flow): flow["bytes"] for flow in answer["flows"]}
+        """Mbit/s of each flow. One that was there before, but not among those of the last look, has none yet."""
         took = answer["duration_s"] - self._at
-        found = {
-            name: (size - self._before.get(name, 0)) * 8 / took / 1e6 if took > 0 else 0.0
-            for name, size in sizes.items()
-        }
-        self._before, self._at = sizes, answer["duration_s"]
+        found = {}
+        for flow in answer["flows"]:
+            new = flow["first_s"] >= self._at
+            before = 0 if new or self._had_all else None
+            if not new:
+                before = self._before.get(_name(flow), before)
+            if before is not None:
+                found[_name(flow)] = (flow["bytes"] - before) * 8 / took / 1e6 if took > 0 else 0.0
+        self._before = {_name(flow): flow["bytes"] for flow in answer["flows"]}
+        self._had_all, self._at = len(answer["flows"]) < self._most, answer["duration_s"]
         return found
 
 
