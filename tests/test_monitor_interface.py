@@ -21,7 +21,7 @@ import pytest
 from namespaces import ip, needs_root, within
 from switches import wait_for
 from tidegate._core import TidegateError
-from tidegate.monitor import Interfaces, _Rates
+from tidegate.monitor import LOOKED_AT, Interfaces, _of_interfaces, _Rates, end
 
 _numbers = count()
 BYTES = 3_000_000
@@ -132,6 +132,24 @@ def test_rates_are_of_the_last_interval_only() -> None:
     assert now == [pytest.approx(each) for each in ([3], [1, 1], [1], [7, 2], [2, 0])]
 
 
+def test_a_match_comes_before_the_limit() -> None:
+    asked = []
+
+    class Watched:
+        def run(self, seconds: float) -> None:
+            time.sleep(0.01)
+
+        def answer(self, most: int | None = None, match: str | None = None) -> dict[str, Any]:
+            asked.append((most, match))
+            return look(1.0) | {"flow_count": 10_000}
+
+        def end(self) -> list[str]:
+            return []
+
+    _of_interfaces(Watched(), 0.005, 0.1, None, "bytes", ":7", 20, insecure=False, quiet=True)  # type: ignore[arg-type]
+    assert asked == [(LOOKED_AT, ":7"), (None, None)]
+
+
 @needs_root
 def test_room_is_made_for_others(pair: tuple[str, str]) -> None:
     with within(f"/run/netns/{pair[0]}", lambda: Interfaces(["eth"], max_flows=10)) as watched:
@@ -148,6 +166,14 @@ def test_room_is_made_for_others(pair: tuple[str, str]) -> None:
         assert answer["flow_count"] <= 20
         assert answer["untracked_packets"] > 0
         assert len(watched.answer(3)["flows"]) == 3
+        # A limit is of the flows that match, by protocol, address or port as they are shown.
+        first = answer["flows"][0]
+        port = f"udp {end(first, 'src')} "
+        for most in (1, 3):
+            assert watched.answer(most, port)["flows"] == [first]
+        assert watched.answer(3, port)["flow_count"] == answer["flow_count"]
+        assert watched.answer(3, "tcp")["flows"] == []
+        assert len(watched.answer(2, " 10.8.0.2:9")["flows"]) == 2
         assert any("--max-flows" in warning for warning in watched.end())
 
 

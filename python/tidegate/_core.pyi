@@ -213,7 +213,7 @@ class InterfaceMonitor:
     ) -> None: ...
     def run(self, milliseconds: int) -> None:
         """Watch for so long."""
-    def answer(self, most: int | None = None) -> str:
+    def answer(self, most: int | None = None, text: str | None = None) -> str:
         """The answer up to now, as JSON text."""
     def end(self) -> list[str]:
         """End it; give warnings."""

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +28,7 @@ MOST_FLOWS = 1_000_000
 SHOWN = 12
 """Flows of the figure."""
 LOOKED_AT = 5000
-"""Flows with the most bytes that are read each interval."""
+"""Flows with the most bytes, of those that `--match` chooses, that are read each interval."""
 
 
 class RttRule(StrEnum):
@@ -105,12 +104,13 @@ class Interfaces:
             # Now and then Python looks for an interrupt.
             self._core.run(max(1, round(min(left, 0.2) * 1000)))
 
-    def answer(self, most: int | None = None) -> dict[str, Any]:
+    def answer(self, most: int | None = None, match: str | None = None) -> dict[str, Any]:
         """What `watch` gives, up to now: with `interfaces` for `files`, `dropped_packets` and `forgotten_flows`.
 
-        `most`: so many flows at most, those with the most bytes; `flow_count` has how many there are.
+        `most`: so many flows at most, those with the most bytes; `match`: only those with this in protocol, address or port.
+        `flow_count` has how many there are.
         """
-        answer: dict[str, Any] = json.loads(self._core.answer(most))
+        answer: dict[str, Any] = json.loads(self._core.answer(most, match))
         return answer
 
     def end(self) -> list[str]:
@@ -247,7 +247,11 @@ class _Rates:
 
 
 def _watch_interfaces(
-    watched: Interfaces, duration: float | None, interval: float, look: Callable[[dict[str, Any]], None]
+    watched: Interfaces,
+    duration: float | None,
+    interval: float,
+    match: str | None,
+    look: Callable[[dict[str, Any]], None],
 ) -> bool:
     """Watch until the end or an interrupt, with a look each interval; give whether it was interrupted."""
     begin = time.monotonic()
@@ -255,7 +259,7 @@ def _watch_interfaces(
         while duration is None or time.monotonic() - begin < duration:
             left = interval if duration is None else min(interval, begin + duration - time.monotonic())
             watched.run(max(left, 0.0))
-            look(watched.answer(LOOKED_AT))
+            look(watched.answer(LOOKED_AT, match))
     except KeyboardInterrupt:
         return duration is not None
     return False
@@ -350,9 +354,16 @@ def monitor(
         answer = _of_captures(captures, rtt_rule.value, max_flows, samples)
     else:
         with Interfaces(interfaces, rtt_rule=rtt_rule.value, max_flows=max_flows, samples=samples) as watched:
-            choose = partial(chosen, sort=sort.value, match=match)
             answer = _of_interfaces(
-                watched, duration, interval, metrics_addr, choose, top, insecure=insecure, quiet=as_json
+                watched,
+                duration,
+                interval,
+                metrics_addr,
+                sort.value,
+                match,
+                top,
+                insecure=insecure,
+                quiet=as_json,
             )
     flows = chosen(answer, sort.value, match)
     answer["flows"] = flows
@@ -415,7 +426,8 @@ def _of_interfaces(
     duration: float | None,
     interval: float,
     metrics_addr: str | None,
-    choose: Callable[[dict[str, Any]], list[dict[str, Any]]],
+    sort: str,
+    match: str | None,
     top: int,
     *,
     insecure: bool,
@@ -444,15 +456,14 @@ def _of_interfaces(
 
         def look(answer: dict[str, Any]) -> None:
             now = rates.look(answer)
-            flows = choose(answer)
+            flows = chosen(answer, sort, match)
+            count = answer["flow_count"] if match is None else len(flows)
             if metrics is not None:
                 metrics.answer, metrics.flows = answer, flows[:top]
             if live is not None:
-                live.update(
-                    Group(_table(flows[:top], now), _summary(answer, answer["flow_count"], top)), refresh=True
-                )
+                live.update(Group(_table(flows[:top], now), _summary(answer, count, top)), refresh=True)
 
-        interrupted = _watch_interfaces(watched, duration, interval, look)
+        interrupted = _watch_interfaces(watched, duration, interval, match, look)
         answer = watched.answer()
     answer["interrupted"], answer["warnings"] = interrupted, watched.end()
     return answer

@@ -50,12 +50,12 @@ pub struct Watched {
 impl Watched {
     /// The command's `--json` answer.
     pub fn answer(&self, options: &Options) -> Value {
-        report::answer(self, options, usize::MAX)
+        report::answer(self, options, usize::MAX, None)
     }
 
-    /// The same with so many flows, those with the most bytes.
-    pub fn answer_of(&self, options: &Options, most: usize) -> Value {
-        report::answer(self, options, most)
+    /// The same with so many flows: those with the most bytes, of the ones that have a text in protocol, address or port.
+    pub fn answer_of(&self, options: &Options, most: usize, text: Option<&str>) -> Value {
+        report::answer(self, options, most, text)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the monitor answers.
 
+use std::fmt::Write;
+
 use serde_json::{Value, json};
 
 use crate::capture::{Options, Watched};
@@ -8,13 +10,20 @@ use crate::table::Flow;
 
 const MS: f64 = 1e6;
 
-/// `most`: flows, those with the most bytes.
-pub fn answer(watched: &Watched, options: &Options, most: usize) -> Value {
+/// `most`: flows, those with the most bytes of the ones that have `text` in what [`describe`] says.
+pub fn answer(watched: &Watched, options: &Options, most: usize, text: Option<&str>) -> Value {
     let seconds = watched.last.saturating_sub(watched.first) as f64 / 1e9;
     let files: Vec<String> = options.files.iter().map(|path| path.display().to_string()).collect();
     let mut chosen: Vec<_> = watched.table.flows().collect();
     let count = chosen.len();
-    if count > most {
+    if let Some(text) = text {
+        let mut described = String::new();
+        chosen.retain(|(tcp, ends, _)| {
+            describe(&mut described, *tcp, ends);
+            described.contains(text)
+        });
+    }
+    if chosen.len() > most {
         chosen.select_nth_unstable_by_key(most, |(_, _, flow)| std::cmp::Reverse(flow.bytes));
         chosen.truncate(most);
     }
@@ -34,6 +43,20 @@ pub fn answer(watched: &Watched, options: &Options, most: usize) -> Value {
         "interrupted": watched.interrupted,
         "warnings": watched.warnings,
     })
+}
+
+/// Protocol and ends of a flow, as people write them: `tcp 10.0.0.1:1024 [2001:db8::1]:80`.
+fn describe(into: &mut String, tcp: bool, ends: &[Endpoint; 2]) {
+    into.clear();
+    into.push_str(if tcp { "tcp" } else { "udp" });
+    for end in ends {
+        let (address, port) = (end.address(), end.port);
+        // A string takes all that is written.
+        let _ = match address.is_ipv6() {
+            true => write!(into, " [{address}]:{port}"),
+            false => write!(into, " {address}:{port}"),
+        };
+    }
 }
 
 /// What was seen of a flow.

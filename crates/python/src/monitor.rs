@@ -124,15 +124,17 @@ impl InterfaceMonitor {
         .map_err(refused)
     }
 
-    /// The answer up to now, as JSON text, with so many flows (those with the most bytes), if a number is given.
-    #[pyo3(signature = (most=None))]
-    fn answer(&mut self, py: Python<'_>, most: Option<usize>) -> PyResult<String> {
+    /// The answer up to now, as JSON text; with `most` flows, those with the most bytes, of the ones that have `text` in protocol, address
+    /// or port.
+    #[pyo3(signature = (most=None, text=None))]
+    fn answer(&mut self, py: Python<'_>, most: Option<usize>, text: Option<&str>) -> PyResult<String> {
         let InterfaceMonitor { sniffers, watch, options, forgotten } = self;
         let (Some(sniffers), Some(watch)) = (sniffers, watch) else {
             return Err(refused("the monitor has ended"));
         };
         let dropped = sniffers.dropped();
-        let mut answer = py.detach(|| watch.seen().answer_of(options, most.unwrap_or(usize::MAX)));
+        let most = most.unwrap_or(usize::MAX);
+        let mut answer = py.detach(|| watch.seen().answer_of(options, most, text));
         if let Some(fields) = answer.as_object_mut() {
             let interfaces = fields.remove("files").unwrap_or_default();
             fields.insert("interfaces".into(), interfaces);
