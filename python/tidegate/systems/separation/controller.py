@@ -14,6 +14,7 @@ Each period:
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -49,7 +50,7 @@ QUIET_S, QUIET_PACKETS = 1e-3, 8
 WAITING_US = 50_000
 """After which a packet of the monitor leaves its cell to another: `separation.memory`."""
 NEWCOMERS_ROOM = 1.5
-"""What flows that are not known yet may have together: this much of what they send. They come and go, so it is more than `ROOM`."""
+"""What is left to flows that are not known yet: this much of what they send. They come and go, so it is more than `ROOM`."""
 TYPICAL_RTT_S = 0.02
 """Where none is known, for a buffer."""
 NEWCOMERS_S = 0.5
@@ -254,10 +255,10 @@ class SeparationController(Controller):
         held = self._held_back(everyone, unknown)
         weight = shares.weights(self.weighting, [of[one.flow] for one in everyone], rtts)
         demands = [self._demand(now, one, held) for one in everyone]
-        # Flows that are not known yet are about so many; together they have the shares of so many, if they ask for it.
-        some = max(unknown.flows, 1e-9) * float(weight.mean())
-        asked = NEWCOMERS_ROOM * unknown.rate_bps
-        *rates, newcomers = shares.max_min(self._rate, [*demands, asked], [*weight, some])
+        # Flows that are not known yet are about so many. Their queue has the shares of so many; the others have what they leave of it.
+        weights = [*weight, max(unknown.flows, 1e-9) * float(weight.mean())]
+        *_, newcomers = shares.max_min(self._rate, [*demands, math.inf], weights)
+        *rates, used = shares.max_min(self._rate, [*demands, NEWCOMERS_ROOM * unknown.rate_bps], weights)
         for one, rate in zip(everyone, rates, strict=True):
             self.known[one.flow].share_bps = float(rate)
         inside: list[list[tuple[Measured, float]]] = [
@@ -272,11 +273,11 @@ class SeparationController(Controller):
         if self.newcomers or not inside[0]:
             # At least what one more flow would have, and room for its slow start.
             more = newcomers + sum(rate for _, rate in inside[0])
-            mine = max(self._rate / (len(everyone) + 1), more)
+            mine = min(self._rate, max(self._rate / (len(everyone) + 1), more))
             size = min(stanford(self._rate, longest, 1), round(mine / 8 * NEWCOMERS_S))
             queues[0] = QueuePlan(round(mine), max(size, self.floor_packets * MTU))
         else:
-            queues[0] = self._class_queue(inside[0], mean, float(newcomers))
+            queues[0] = self._class_queue(inside[0], mean, float(used))
         return Plan(tuple(queues), of)
 
     def _is_policed(self, one: Measured) -> bool:

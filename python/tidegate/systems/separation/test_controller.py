@@ -281,12 +281,16 @@ def test_newcomers_wait_for_half_a_second_at_most() -> None:
 
 def test_newcomers_have_what_they_send_and_some_room() -> None:
     flows: dict[str, Any] = {f"f{n}": (24, 10, 3) for n in range(1, 5)}
-    # A thousand short ones send 4 of 100 Mbit/s together; the long ones have the rest.
+    # A thousand short ones send 4 of 100 Mbit/s together; the long ones have the rest, though those could have more.
     rounds = Rounds(hold="cap", classes=1)
     rounds.unknown = Unknown(1000, 4e6)
     plan = rounds.tick(**flows)
-    assert mbps(plan) == [20, 94]
-    # As much as one long flow each, where they ask for more.
+    assert mbps(plan) == [99.6, 94]
+    # Where others keep them from sending they can have as much as one long flow each none the less.
+    rounds.unknown = Unknown(4, 1e6)
+    plan = rounds.tick(**flows)
+    assert mbps(plan) == [50, 98.5]
+    # And that is what they have, where they ask for more.
     rounds.unknown = Unknown(4, 40e6)
     plan = rounds.tick(**flows)
     assert mbps(plan) == [50, 50]
