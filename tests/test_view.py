@@ -638,12 +638,12 @@ def test_by_keyboard_in_a_browser(browser: Any) -> None:
             made.focus("#pause")
             made.keyboard.press("Enter")
             until(lambda: made.inner_text("#state").startswith("paused"))
-            before = made.inner_text("#state")
+            before = made.inner_text("#time")
             made.keyboard.press("Tab")
             made.keyboard.press("Tab")
             assert made.evaluate("document.activeElement.id") == "step"
             made.keyboard.press("Enter")
-            until(lambda: made.inner_text("#state") != before and made.inner_text("#pause") == "Go on")
+            until(lambda: made.inner_text("#time") != before and made.inner_text("#pause") == "Go on")
             made.locator("#flows tbody button").first.focus()
             made.keyboard.press("Space")
             made.wait_for_selector("#traced:not([hidden])")
@@ -652,9 +652,9 @@ def test_by_keyboard_in_a_browser(browser: Any) -> None:
             def stepped() -> bool:
                 # The flow may wait for a timeout: then a step has no packet of it. One step at a time, or the last ones come when
                 # the run is to go on.
-                before = made.inner_text("#state")
+                before = made.inner_text("#time")
                 made.keyboard.press("Enter")
-                until(lambda: made.inner_text("#state") != before and made.inner_text("#pause") == "Go on")
+                until(lambda: made.inner_text("#time") != before and made.inner_text("#pause") == "Go on")
                 return bool(made.locator("#packets tbody tr").count())
 
             until(stepped)

@@ -17,6 +17,9 @@ function nameCell(tag, text) { return element(tag, text, { class: "name", dir: "
 
 function write(cell, text) { if (cell.written !== text) { cell.written = text; cell.textContent = text; } }
 
+// Screen readers announce the state whenever it changes, and not the time.
+function tell(state, time = "", bad = false) { write(one("state"), state); write(one("time"), time); one("status").className = bad ? "bad" : ""; }
+
 // Rows that a message does not have are as they were.
 function read(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
@@ -123,7 +126,9 @@ function watch() {
 
 function finished() {
   const runs = (about.cases || []).length, so = `${(about.flows || []).length} flows, ${(about.queues || []).length} queues`;
-  one("state").textContent = about.written ? runs ? `the run is being written, ${runs} done so far; this one: ${so}` : "the run is being written; none of its cases is done yet" : so;
+  const state = about.written ? "the run is being written" : about.early ? "the run has ended early" : "";
+  const done = runs ? `, ${runs} done${about.written ? " so far" : "; the same command with --resume does the others"}; this one: ${so}` : `; none of its cases is done${about.written ? " yet" : ""}`;
+  tell(state ? state + done : so);
   if (charts.length) return;
   (about.charts || []).forEach((chart, number) => {
     const data = [gaps(columns[`chart ${number} x`]), ...chart.names.map((_, at) => gaps(columns[`chart ${number} ${at}`]))];
@@ -145,7 +150,7 @@ function histories() {
 function running() {
   const state = header.ended ? "ended" : header.paused ? "paused" : "running";
   const until = about.until_s ? ` of ${shown(about.until_s)} s` : "";
-  one("state").textContent = `${state} at ${header.t == null ? 0 : +header.t.toFixed(6)} s${until}`;
+  tell(state, `at ${header.t == null ? 0 : +header.t.toFixed(6)} s${until}`);
   write(one("pause"), header.paused ? "Go on" : "Pause");
   one("pause").disabled = one("step").disabled = !!header.ended;
   for (const [name, kind] of Object.entries(history)) if (name !== "notes" && columns[name]) kind.draw();
@@ -311,7 +316,7 @@ function connect() {
   const token = new URLSearchParams(location.search).get("token") ?? "";
   socket = new WebSocket(`ws://${location.host}/stream?token=${encodeURIComponent(token)}`);
   socket.binaryType = "arraybuffer";
-  socket.addEventListener("open", () => { one("state").className = ""; one("state").textContent = "waiting for the run"; });
+  socket.addEventListener("open", () => tell("waiting for the run"));
   socket.addEventListener("message", (event) => {
     if (typeof event.data === "string") { begin(JSON.parse(event.data)); header = {}; redraw(); return; }
     read(event.data);
@@ -320,8 +325,7 @@ function connect() {
     document.documentElement.dataset.frames = Number(document.documentElement.dataset.frames ?? 0) + 1;
   });
   socket.addEventListener("close", (event) => {
-    one("state").className = "bad";
-    one("state").textContent = event.code === TOO_MANY ? "as many browsers as may show this page do so already; close one of them" : "the connection is gone: the command has ended, or it runs under another address";
+    tell(event.code === TOO_MANY ? "as many browsers as may show this page do so already; close one of them" : "the connection is gone: the command has ended, or it runs under another address", "", true);
     setTimeout(connect, 2000);
   });
 }
