@@ -465,6 +465,12 @@ def _interrupted_beside(place: Path) -> Path:
     return place.with_name(f"{place.name}.interrupted")
 
 
+def ends(out: Path) -> tuple[Path, Path]:
+    """Where a run to `out` goes when it ends: a complete one, and an interrupted one if a complete one is there."""
+    place = _resolved(out)
+    return place, _interrupted_beside(place)
+
+
 def _tables_of(folder: Path, case: str, seed: int) -> Path:
     return folder / TABLES_FOLDER / f"{case}-{seed}"
 
@@ -552,8 +558,7 @@ def with_tables(folder: Path, runs: list[Run]) -> list[Run]:
 
 def interrupted(out: Path) -> Path:
     """Where an interrupted run is that was to be in `out`. Raises `TidegateError` if there is none."""
-    place = _resolved(out)
-    beside = _interrupted_beside(place)
+    place, beside = ends(out)
     left = [part / "run" for part in _parts(place) if not _is_locked(part)]
     for folder in (beside, place, *left):
         # A run that is left is whole where it could not be put in its place.

@@ -5,6 +5,7 @@ that are done.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,30 +23,67 @@ QUEUES = ("packets", "dropped", "marked", "queue_delay_ms_mean", "queue_delay_ms
 PERIOD_S = 1.0
 """Between two looks at a run that is being written."""
 
+Stamp = tuple[int, int, int] | None
+"""What a file has that another one in its place has not; `None` without a file."""
+
 
 class Finished:
     """Shows a run's folder."""
 
     def __init__(self, place: Path) -> None:
         """Raises `TidegateError` for a folder that holds no run, and to which none is being written."""
-        self._place = place
+        self._place = self._from = place
+        self._runs: list[Run] = []
         self._shown = 0
-        self._read()
+        self._run = 0
+        """Changes when another run is written there."""
+        self._written = self._early = False
+        """Whether it is being written, and whether it has ended early."""
+        self._before: dict[Path, Stamp] = {}
+        """The records that were there when it began to be written."""
+        self._begun: object = None
+        try:
+            self._read()
+        except TidegateError:
+            # It has just been put in its place.
+            self._read()
 
     def _read(self) -> None:
+        """Read the run that is being written, as far as it is; when none is any more, what has come of it."""
+        records = _records(self._place)
         written = folder.being_written(self._place)
-        try:
-            record = folder.read_record(written or self._place)
-            runs = folder.complete(record)
-        except TidegateError:
-            # It has just been put in its place; or it has hardly begun.
-            if written is None:
-                raise
-            written = folder.being_written(self._place)
-            record = folder.read_record(written or self._place)
-            runs = folder.complete(record)
-        self._record, self._runs, self._from = record, runs, written or self._place
+        if written is not None:
+            another = written != self._from
+            self._take(written)
+            if another:
+                self._before, self._run = records, self._run + 1
+        elif self._written:
+            self._take_end(records)
+        else:
+            self._take(self._place)
         self._written = written is not None
+
+    def _take_end(self, records: dict[Path, Stamp]) -> None:
+        """Read the run that was being written where it is now: where it was written, if its process was killed; where its record is
+        a new one; nowhere, if nothing of it was done. What else is in its place is of an earlier run.
+        """
+        left = [self._from] if (self._from / folder.RECORD).exists() else []
+        new = [path.parent for path, stamp in records.items() if stamp and stamp != self._before.get(path)]
+        for place in (*left, *new):
+            with suppress(TidegateError):
+                self._take(place)
+                return
+        self._runs, self._shown, self._early = [], 0, True
+
+    def _take(self, place: Path) -> None:
+        """Read the run of a folder. The case that is shown stays: while a run is written, cases are in the order of their ends."""
+        record = folder.read_record(place)
+        runs = folder.complete(record)
+        shown = [(one.case, one.seed) for one in self._runs[self._shown : self._shown + 1]]
+        same = [number for number, one in enumerate(runs) if (one.case, one.seed) in shown]
+        self._record, self._runs, self._from = record, runs, place
+        self._shown = same[0] if same else 0
+        self._early = bool(record.get("interrupted"))
 
     def begin(self, page: Page) -> None:
         """Show a case."""
@@ -54,12 +92,10 @@ class Finished:
         except TidegateError:
             if not self._written:
                 raise
-            # The run has just been put in its place, where runs have another order.
-            was = self._runs[self._shown]
-            self._read()
-            same = [n for n, one in enumerate(self._runs) if (one.case, one.seed) == (was.case, was.seed)]
-            self._shown = same[0] if same else 0
-            self._begin(page)
+            # The run is being put in its place; if that goes on, it is shown next time.
+            with suppress(TidegateError):
+                self._read()
+                self._begin(page)
 
     def _begin(self, page: Page) -> None:
         names = [f"{run.case}, seed {run.seed}" for run in self._runs]
@@ -67,15 +103,19 @@ class Finished:
         about: dict[str, Any] = {
             "title": f"{self._record['experiment']} ({backend})",
             "kind": "finished",
+            "run": self._run,
             "written": self._written,
+            "early": self._early and not self._written,
             "cases": names,
             "shown": self._shown,
         }
-        if not self._runs:
+        with_tables = folder.with_tables(self._from, self._runs[self._shown : self._shown + 1])
+        self._begun = self._state()
+        if not with_tables:
             page.begin(about)
             page.show({}, {})
             return
-        tables = folder.with_tables(self._from, [self._runs[self._shown]])[0].tables
+        tables = with_tables[0].tables
         flows, queues = tables["flows"], tables["queues"]
         about["flows"] = flows["label"].to_list()
         about["queues"] = [f"{q} [{n}]" if n else q for q, n in queues.select("queue", "number").rows()]
@@ -104,15 +144,26 @@ class Finished:
             self._shown = said["case"]
             self.begin(page)
         elif self._written:
-            before: tuple[Path, list[Run]] = (self._from, self._runs)
-            try:
+            # It has just been put in its place, or another one has hardly begun.
+            with suppress(TidegateError):
                 self._read()
-            except TidegateError:
-                # Its process has been killed. What it had done is there.
-                self._written = False
-            if not self._written or (self._from, self._runs) != before:
-                self._shown = min(self._shown, max(0, len(self._runs) - 1))
+            if self._state() != self._begun:
                 self.begin(page)
+
+    def _state(self) -> object:
+        return self._from, self._written, self._shown, [(one.case, one.seed) for one in self._runs]
+
+
+def _records(place: Path) -> dict[Path, Stamp]:
+    """The records where a run goes when it ends. One that is put there is another file."""
+    found: dict[Path, Stamp] = {}
+    with suppress(TidegateError):
+        found = {end / folder.RECORD: None for end in folder.ends(place)}
+    for path in found:
+        with suppress(OSError):
+            about = path.stat()
+            found[path] = about.st_ino, about.st_mtime_ns, about.st_size
+    return found
 
 
 def _numbers(frame: pl.DataFrame, name: str) -> Any:

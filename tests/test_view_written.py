@@ -1,0 +1,180 @@
+"""The dashboard of a run that is being written: how it ends, which case is shown; and what its page does with what it is shown."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tidegate import assets
+from tidegate.experiments import folder as folders
+from tidegate.experiments import run
+from tidegate.experiments.plan import Run
+from tidegate.view.finished import Finished
+from tidegate.view.page import Page
+from tidegate.view.switching import Switching
+from viewers import Shown, until
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("written") / "run"
+    run("reference.dumbbell", {"flows": (1, 2), "duration_s": 2.1}, seeds=[1], quick=True, out=out)
+    return out
+
+
+class Written:
+    """A run of the same experiment as `made` that is being written to `out`, and its dashboard."""
+
+    def __init__(self, made: Path, out: Path) -> None:
+        record = folders.read_record(made)
+        self.runs = folders.runs_of(made, record)
+        self.work = folders.Work(out)
+        self.about = {name: record[name] for name in ("experiment", "backend", "parameters", "seeds")}
+        self.work.begin(self.about)
+        self.done: list[Run] = []
+        self.shown, self.page = Finished(out), Shown()
+        self.shown.begin(self.page)  # type: ignore[arg-type]
+
+    def add(self, *runs: Run) -> None:
+        for one in runs:
+            self.work.write_tables(one)
+            self.work.add(one)
+            self.done.append(one)
+        self.hear()
+
+    def hear(self, **said: int) -> None:
+        self.shown.hear(self.page, said)  # type: ignore[arg-type]
+
+    def finish(self, figure: bytes | None) -> None:
+        runs = sorted(self.done, key=lambda one: one.case)
+        rows = [row for one in runs for row in one.rows or ()]
+        self.work.finish({**self.about, "rows": rows, "claims": [], "warnings": []}, figure)
+
+    def kill(self) -> None:
+        assert self.work._lock is not None
+        os.close(self.work._lock)
+
+    @property
+    def state(self) -> tuple[bool, bool, list[str]]:
+        about = self.page.about
+        return about["written"], about["early"], about["cases"]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("how", ["interrupted", "killed"])
+def test_a_run_that_ends_early_stays_on_what_it_had_done(
+    made: Path, tmp_path: Path, how: str, whole: bool
+) -> None:
+    """Also where a whole run of before is in its place."""
+    out = tmp_path / "run"
+    if whole:
+        shutil.copytree(made, out)
+    now = Written(made, out)
+    now.add(now.runs[1])
+    assert now.state == (True, False, ["n2, seed 1"])
+    if how == "killed":
+        now.kill()
+    else:
+        now.finish(None)
+    now.hear()
+    assert now.state == (False, True, ["n2, seed 1"])
+    now.hear(case=0)
+    assert len(now.page.about["flows"]) == 2
+
+
+def test_a_run_that_ends_before_anything_is_done_is_not_taken_for_the_one_of_before(
+    made: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(made, tmp_path / "run")
+    now = Written(made, tmp_path / "run")
+    now.work.discard()
+    now.hear()
+    assert now.state == (False, True, [])
+
+
+def test_a_run_that_replaces_another_is_shown_as_it_is(made: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(made, out)
+    now = Written(made, out)
+    now.add(now.runs[0])
+    now.finish(b"")
+    now.hear()
+    assert now.state == (False, False, ["n1, seed 1"])
+
+
+def test_an_interrupted_run_says_that_it_is_one(made: Path, tmp_path: Path) -> None:
+    now = Written(made, tmp_path / "run")
+    now.add(now.runs[0])
+    now.finish(None)
+    page = Shown()
+    Finished(tmp_path / "run").begin(page)  # type: ignore[arg-type]
+    assert (page.about["written"], page.about["early"]) == (False, True)
+
+
+def test_the_case_that_is_shown_stays_when_cases_get_another_order(made: Path, tmp_path: Path) -> None:
+    now = Written(made, tmp_path / "run")
+    now.add(now.runs[1], now.runs[0])
+    assert (now.page.about["cases"], now.page.about["shown"]) == (["n2, seed 1", "n1, seed 1"], 0)
+    now.finish(b"")
+    now.hear()
+    about = now.page.about
+    assert (about["cases"][about["shown"]], len(about["flows"])) == ("n2, seed 1", 2)
+
+
+def test_a_row_that_is_no_number_does_not_begin_the_page_anew(made: Path, tmp_path: Path) -> None:
+    now = Written(made, tmp_path / "run")
+    now.add(replace(now.runs[0], rows=[{**row, "x": math.nan} for row in now.runs[0].rows or ()]))
+    shown = len(now.page.shown)
+    for _ in range(3):
+        now.hear()
+    assert len(now.page.shown) == shown
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("needs chromium")
+    with playwright.sync_playwright() as driver:
+        made = driver.chromium.launch(executable_path=chromium, args=["--disable-gpu", "--no-first-run"])
+        yield made
+        made.close()
+
+
+def case(page: Page, cases: list[str], shown: int, value: float) -> None:
+    """Show a case with one chart, whose line has this value."""
+    chart = {"title": "Goodput", "unit": "Mbit/s", "names": ["flow"], "left_out": 0}
+    about = {"title": "x", "kind": "finished", "run": 1, "written": True, "early": False, "charts": [chart]}
+    page.begin({**about, "cases": cases, "shown": shown, "flows": ["flow"], "queues": []})
+    page.show({}, {"flow goodput_mbps": [value], "chart 0 x": [0.0, 1.0], "chart 0 0": [value, value]})
+
+
+@pytest.mark.slow
+def test_charts_are_those_of_the_case_that_is_named(browser: Any) -> None:
+    with Page() as page:
+        case(page, ["a"], 0, 1.0)
+        made = browser.new_page()
+        made.goto(page.url)
+        until(lambda: page.heard(0.05) is not None and made.locator(".chart canvas").count())
+        # It gets another number: the charts stay, with what somebody has zoomed in them.
+        made.evaluate("charts[0].kept = true")
+        case(page, ["b", "a"], 1, 1.0)
+        until(lambda: page.heard(0.05) is not None and made.locator("#case option").count() == 2)
+        assert made.evaluate("charts[0].kept") is True
+        case(page, ["b", "a"], 0, 2.0)
+        until(lambda: page.heard(0.05) is not None and made.evaluate("charts[0]?.data[1][0]") == 2)
+        case(page, ["a", "b"], 0, 1.0)
+        until(lambda: page.heard(0.05) is not None and made.evaluate("charts[0]?.data[1][0]") == 1)
