@@ -178,3 +178,40 @@ def test_charts_are_those_of_the_case_that_is_named(browser: Any) -> None:
         until(lambda: page.heard(0.05) is not None and made.evaluate("charts[0]?.data[1][0]") == 2)
         case(page, ["a", "b"], 0, 1.0)
         until(lambda: page.heard(0.05) is not None and made.evaluate("charts[0]?.data[1][0]") == 1)
+
+
+WATCH = """
+    window.announced = 0;
+    new MutationObserver(() => announced++).observe(one("state"), { childList: true, characterData: true, subtree: true });
+"""
+
+
+@pytest.mark.slow
+def test_a_screen_reader_hears_changes_of_the_state_alone(browser: Any) -> None:
+    about = {
+        "title": "x",
+        "kind": "running",
+        "until_s": 9,
+        "flows": ["f"],
+        "queues": [],
+        "nodes": [],
+        "links": [],
+    }
+    with Page() as page:
+        page.begin(about)
+        made = browser.new_page()
+        made.goto(page.url)
+
+        def show(t: float, **more: Any) -> None:
+            header = {"t": t, "paused": False, "ended": False, "notes": {}, "trace": None, **more}
+            page.show(header, {"flow rate_mbps": [t]})
+            until(lambda: page.heard(0.05) is not None and made.inner_text("#time") == f"at {t:g} s of 9 s")
+
+        show(1)
+        made.evaluate(WATCH)
+        assert made.get_attribute("#state", "role") == "status"
+        for t in (2, 3, 4):
+            show(t)
+        assert (made.inner_text("#state"), made.evaluate("announced")) == ("running", 0)
+        show(5, paused=True)
+        assert (made.inner_text("#status"), made.evaluate("announced")) == ("paused at 5 s of 9 s", 1)
