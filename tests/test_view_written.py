@@ -142,6 +142,15 @@ def test_a_row_that_is_no_number_does_not_begin_the_page_anew(made: Path, tmp_pa
     assert len(now.page.shown) == shown
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_a_port_without_a_rate_has_no_share_of_it() -> None:
+    text = assets.text("view.js")
+    function = next(line for line in text.splitlines() if line.startswith("function use("))
+    script = f"{function} console.log(JSON.stringify([use(5, null), use(5, 10), use(5, 0)]))"
+    said = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True).stdout
+    assert json.loads(said) == [0, 0.5, 0]
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
@@ -215,3 +224,35 @@ def test_a_screen_reader_hears_changes_of_the_state_alone(browser: Any) -> None:
         assert (made.inner_text("#state"), made.evaluate("announced")) == ("running", 0)
         show(5, paused=True)
         assert (made.inner_text("#status"), made.evaluate("announced")) == ("paused at 5 s of 9 s", 1)
+
+
+WIDTHS = """
+    window.widths = [];
+    const stroke = CanvasRenderingContext2D.prototype.stroke;
+    CanvasRenderingContext2D.prototype.stroke = function (...given) { if (this.canvas.id === "topology") widths.push(this.lineWidth); return stroke.apply(this, given); };
+"""
+
+
+@pytest.mark.slow
+def test_a_port_without_a_rate_is_not_drawn_as_the_busiest(browser: Any) -> None:
+    ports = ["e0: received", "e0: sent", "e1: received", "e1: sent"]
+    about = {
+        "title": "x",
+        "kind": "switch",
+        "nodes": [["s", "switch"], ["e0", "host"], ["e1", "host"]],
+        "links": [[1, 0, *ports[:2]], [2, 0, *ports[2:]]],
+        "rates_mbps": [None, None, 10, 10],
+        "ports": ports,
+        "queues": [],
+    }
+    with Page() as page:
+        page.begin(about)
+        page.show(
+            {"t": 1, "notes": {}}, {"port rate_mbps": np.full(4, 5.0), "port packets_per_s": np.ones(4)}
+        )
+        made = browser.new_page()
+        made.add_init_script(WIDTHS)
+        made.goto(page.url)
+        # The links, then the nodes.
+        until(lambda: page.heard(0.05) is not None and made.evaluate("widths.length") >= 5)
+        assert made.evaluate("widths.slice(-5, -3)") == [1, 3]

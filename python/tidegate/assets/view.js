@@ -277,6 +277,9 @@ function topology() {
   one("links").textContent = links.length ? about.kind === "switch" ? "Thick: busy port, of those with a rate." : "Thick: busy link. Coloured and dashed: its queue has packets or has dropped some." : "The run has no links.";
 }
 
+// The share of a rate that is used; a port may have none.
+function use(used, rate) { return rate ? used / rate : 0; }
+
 function paint() {
   const canvas = one("topology"), scale = devicePixelRatio || 1, wide = canvas.clientWidth, high = canvas.clientHeight;
   if (canvas.width !== Math.round(wide * scale) || canvas.height !== Math.round(high * scale)) { canvas.width = Math.round(wide * scale); canvas.height = Math.round(high * scale); }
@@ -289,7 +292,7 @@ function paint() {
   const queue = new Map(((ports ? about.ports : about.queues) || []).map((name, number) => [name, number]));
   (about.links || []).forEach(([a, b, there, back]) => {
     const both = [queue.get(there), queue.get(back)].filter((n) => n != null);
-    const share = Math.max(0, ...both.map((n) => (about.rates_mbps ? rate[n] / about.rates_mbps[n] : columns["queue utilisation"]?.[n]) || 0));
+    const share = Math.max(0, ...both.map((n) => (about.rates_mbps ? use(rate[n], about.rates_mbps[n]) : columns["queue utilisation"]?.[n]) || 0));
     const busy = about.kind !== "finished" ? both.some((n) => packets[n] > 0) : both.some((n) => dropped[n] > 0);
     draw.beginPath(); draw.moveTo(...at(a)); draw.lineTo(...at(b));
     draw.lineWidth = 1 + 4 * Math.min(1, share); draw.strokeStyle = busy ? warm : soft; draw.setLineDash(busy ? [7, 4] : []); draw.stroke();
