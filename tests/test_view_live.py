@@ -20,7 +20,8 @@ from viewers import InThread, Seen, Shown
 @pytest.mark.live
 @pytest.mark.untimed
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_a_switch_that_runs() -> None:
+def test_a_switch_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.view.switching.WORTH", 0)
     with place(2) as two:
         live = LiveSwitch(p4.compile(LEARNING), ports(two, "auto"))
         between(live)

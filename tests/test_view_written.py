@@ -142,6 +142,29 @@ def test_a_row_that_is_no_number_does_not_begin_the_page_anew(made: Path, tmp_pa
     assert len(now.page.shown) == shown
 
 
+def test_a_switch_with_many_queues_is_looked_at_less_often() -> None:
+    looks: list[int] = []
+
+    def read(port: int, queue: int) -> Any:
+        looks.append(queue)
+        end = time.thread_time() + 0.01
+        while time.thread_time() < end:
+            pass
+        return SimpleNamespace(waiting_packets=0, waiting_bytes=0, dropped=0)
+
+    counted = dict.fromkeys(("received", "sent", "received_bytes", "sent_bytes"), 0)
+    switch: Any = SimpleNamespace(
+        ports=[SimpleNamespace(number=1, interface="e0", rate=None)],
+        api=SimpleNamespace(port_read=lambda port: SimpleNamespace(queues=[0]), queue_read=read),
+        statistics=lambda: {"ports": [counted]},
+        notes={},
+    )
+    shown, page = Switching(switch, "s"), Shown()
+    for _ in range(3):
+        shown.update(page)  # type: ignore[arg-type]
+    assert len(looks) == len(page.shown) == 1
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_a_port_without_a_rate_has_no_share_of_it() -> None:
     text = assets.text("view.js")

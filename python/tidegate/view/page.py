@@ -24,6 +24,8 @@ from tidegate.view.frames import pack
 
 PACKAGES = ("starlette", "uvicorn", "websockets")
 BACKLOG = 64
+WORTH = 40
+"""Whoever shows something looks when it has gone on for so many times the time of the last look: looking takes 2.5 % at most."""
 LAST_WAIT_S = 3.0
 ABSENT_S = 10.0
 """Nobody looks at a run that is paused for so long: it goes on."""

@@ -23,11 +23,9 @@ from tidegate.results import Note
 from tidegate.units import PS_PER_S
 from tidegate.view.asking import MOST_WATCHED
 from tidegate.view.frames import Columns
-from tidegate.view.page import Page
+from tidegate.view.page import WORTH, Page
 
 PERIOD_S = 0.1
-WORTH = 40
-"""A look comes when the run has had so many times the time of the last one: looking takes 2.5 % at most."""
 LOOKED_AT = 1000
 """Flows and ports of one look, beside those that somebody is shown; the others have their turn."""
 MOST_FLOWS, MOST_LINKS = 20_000, 5000

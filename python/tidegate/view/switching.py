@@ -1,4 +1,6 @@
-"""A switch that runs in the dashboard: its interfaces, rates, queues and what its controllers have noted, ten times a second."""
+"""A switch that runs in the dashboard: its interfaces, rates, queues and what its controllers have noted, ten times a second; less often
+where there is so much that looking would take more than its share of the time (`WORTH`).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from tidegate import units
 from tidegate.switch.running import LiveSwitch
-from tidegate.view.page import Page
+from tidegate.view.page import WORTH, Page
 
 PERIOD_S = 0.1
 MOST_NOTES = 200
@@ -23,6 +25,7 @@ class Switching:
         self._last: tuple[float, Any] | None = None
         self._start = time.monotonic()
         self._begun = False
+        self._looked_at = self._cost = 0.0
         self._queues = [
             (port.number, queue)
             for port in switch.ports
@@ -47,8 +50,9 @@ class Switching:
         """Look again, if anybody is there."""
         # A page cannot change a switch.
         page.heard()
-        if not page.ready:
+        if not page.ready or time.monotonic() - self._looked_at < WORTH * self._cost:
             return
+        began = time.thread_time()
         if not self._begun:
             self._begun = True
             page.begin(self._about)
@@ -72,3 +76,5 @@ class Switching:
         }
         notes = dict(list(self._switch.notes.items())[:MOST_NOTES])
         page.show({"t": now - self._start, "notes": notes}, columns)
+        self._cost = time.thread_time() - began
+        self._looked_at = time.monotonic()
