@@ -279,3 +279,17 @@ def test_a_port_without_a_rate_is_not_drawn_as_the_busiest(browser: Any) -> None
         # The links, then the nodes.
         until(lambda: page.heard(0.05) is not None and made.evaluate("widths.length") >= 5)
         assert made.evaluate("widths.slice(-5, -3)") == [1, 3]
+
+
+@pytest.mark.slow
+def test_keys_zoom_in_a_chart_that_has_fewer_values_than_before(browser: Any) -> None:
+    with Page() as page:
+        case(page, ["a"], 0, 1.0)
+        made = browser.new_page()
+        made.goto(page.url)
+        until(lambda: page.heard(0.05) is not None and made.locator(".chart canvas").count())
+        made.evaluate("charts[0].at = 1000")
+        made.locator(".chart [role=img]").focus()
+        made.keyboard.press("+")
+        until(lambda: made.evaluate("charts[0].plot.scales.x.min") == 0.5)
+        assert made.evaluate("charts[0].plot.scales.x.max") == 1

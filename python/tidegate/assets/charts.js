@@ -82,6 +82,8 @@ class Chart {
   key(event) {
     const x = this.plot.data[0];
     if (x.length < 2) return;
+    // There are fewer values than before where a long history was thinned.
+    if (this.at != null) this.at = Math.min(this.at, x.length - 1);
     const { min, max } = this.plot.scales.x;
     const middle = this.at == null ? (min + max) / 2 : x[this.at];
     const zoom = (factor) => { this.zoomed = true; this.plot.setScale("x", { min: Math.max(x[0], middle - (middle - min) * factor), max: Math.min(x[x.length - 1], middle + (max - middle) * factor) }); };
