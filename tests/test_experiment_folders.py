@@ -219,6 +219,31 @@ def test_what_could_not_be_finished_goes_on_without_another_run(
     assert written(tmp_path) == ["run"]
 
 
+def test_what_an_interrupted_run_could_not_put_in_its_place_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are in the record and in the journal then."""
+
+    def stop(status: experiments.Status) -> None:
+        if status.finished:
+            raise KeyboardInterrupt
+
+    out, rename = tmp_path / "run", Path.rename
+
+    def fails(path: Path, to: Path) -> Path:
+        if Path(to) == out:
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(path, to)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", fails)
+        with pytest.raises(TidegateError, match=r"Input/output error; what is done is in (.*)") as told:
+            run_at(out, seeds=[1, 2], watch=stop)
+    left = Path(str(told.value).rpartition(" is in ")[2])
+    assert [row["seed"] for row in folder.read_record(left)["rows"]] == [1]
+    assert [row["seed"] for row in run_at(out, seeds=[1, 2], resume=True)["rows"]] == [1, 2]
+
+
 def swept(out: Path, **given: Any) -> dict[str, Any]:
     return sweep.run(
         NAME, QUICK, {"flows": [(1,)]}, landscape=Landscape(("flows",)), seeds=[1], out=out, **given

@@ -426,14 +426,18 @@ def read_record(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise _no_run(folder, f"{RECORD}: {error}") from None
     if _is_left(folder) and record.get("interrupted") and (folder.parent / JOURNAL).exists():
-        # Of a process that was killed: what it had done is in its journal.
+        # Of a process that was killed: what it had done is in its journal. Of one that could not put it in its place, in the record too.
+        had = {(row.get("case"), row.get("seed")) for row in record["rows"]}
         for line in (folder.parent / JOURNAL).read_text().splitlines():
             with suppress(ValueError, KeyError, TypeError):
                 done = json.loads(line)
+                if (done["case"], done["seed"]) in had:
+                    continue
                 restore(done["rows"], done.get(NOT_FINITE, []))
                 about = f"{done['case']}, seed {done['seed']}: "
                 record["rows"] += done["rows"]
-                record["warnings"] += [f"{about}{warning}" for warning in done["warnings"]]
+                said = [f"{about}{warning}" for warning in done["warnings"]]
+                record["warnings"] += [warning for warning in said if warning not in record["warnings"]]
     return record
 
 
