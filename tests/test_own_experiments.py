@@ -404,6 +404,37 @@ def test_digests_are_of_all_that_results_depend_on(here: Path) -> None:
     assert digests._of_file(file) != before
 
 
+def test_digests_do_not_depend_on_what_this_process_has_imported(here: Path) -> None:
+    """A worker compares them before it has made a plan, the parent after that."""
+
+    def digest() -> str:
+        digests._of_file.cache_clear()
+        return digests.of_experiment(name)["experiment"]
+
+    late = ("sub/a.py", "sub/b.py", "sub/c.py", "packed/__init__.py", "packed/d.py", "dynamic/e.py")
+    for file in late:
+        (here / file).parent.mkdir(exist_ok=True)
+        written(here, "X = 1\n", file)
+    written(here, "from . import b\nfrom .c import X\n", "sub/a.py")
+    own = PLAN + ENDS.replace("    return Plan", "    import sub.a\n    return Plan")
+    written(
+        here,
+        own.replace("    return {", "    from packed import d\n    return {")
+        + "def never():\n    importlib.import_module('dynamic.e')\n",
+    )
+    name = f"{here}/my.py:mine"
+    before = digest()
+    experiments.find(name).planned({"duration_ms": 100})
+    assert "sub.a" in sys.modules
+    assert digest() == before
+    for file in late:
+        written(here, (here / file).read_text() + "X = 2\n", file)
+        assert digest() != before, file
+        before = digest()
+    written(here, "X = 3\n", "sub/other.py")
+    assert digest() == before
+
+
 @pytest.mark.parametrize("changed", ["plans.py", "prog.p4", "sub/deep.py"])
 def test_files_beside_an_experiment_s_belong_to_it(here: Path, changed: str) -> None:
     """What it imports, the program that its network has, and a package below it."""

@@ -5,11 +5,15 @@ Each is computed once a process, as the files are loaded once.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
+import itertools
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib.machinery import all_suffixes
 from pathlib import Path
 
 from tidegate.experiments import user_code
@@ -35,12 +39,12 @@ def of_tidegate() -> str:
 
 @cache
 def _of_file(file: Path) -> str:
-    """Of a file, what is beside it and what it has loaded from below; or of the package that it is in."""
+    """Of a file, what is beside it and what it imports from below; or of the package that it is in."""
     top = file.parent
     while (top / "__init__.py").exists():
         top = top.parent
     if top == file.parent:
-        return _digest(top, sorted({file, *_kept(top.iterdir()), *_loaded(top)}))
+        return _digest(top, sorted({file, *_kept(top.iterdir()), *_kept(_imported(file, top))}))
     return _digest(top, _sources(top / file.relative_to(top).parts[0]))
 
 
@@ -54,12 +58,56 @@ def _kept(paths: Iterable[Path]) -> Iterator[Path]:
     return (path for path in found if not path.name.startswith(("test_", "conftest")))
 
 
-def _loaded(folder: Path) -> Iterator[Path]:
-    """Users' modules below a folder, which may have an environment with libraries too."""
-    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    for file in files:
-        if file and Path(file).is_relative_to(folder) and user_code.is_users(file):
-            yield from _kept([Path(file)])
+def _imported(file: Path, top: Path) -> set[Path]:
+    """Users' modules below a folder that a file imports, and those that these import. They are found in the text, whether they have
+    been imported in this process or not: what a function imports when it is called belongs to the experiment too.
+    """
+    folders = [
+        top,
+        *(Path(one).resolve() for one in sys.path if one and Path(one).resolve().is_relative_to(top)),
+    ]
+    found, new = {file}, [file]
+    while new:
+        for module in _modules(new.pop(), folders):
+            if module not in found and module.is_relative_to(top) and user_code.is_users(str(module)):
+                found.add(module)
+                new.append(module)
+    return found
+
+
+def _modules(file: Path, folders: list[Path]) -> Iterator[Path]:
+    """The files of the modules that a file imports from these folders, or relative to itself."""
+    try:
+        tree = ast.parse(file.read_bytes()) if file.suffix == ".py" else None
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree) if tree is not None else ():
+        match node:
+            case ast.Import():
+                names, places = [one.name for one in node.names], folders
+            case ast.ImportFrom():
+                begin = f"{node.module}." if node.module else ""
+                names = [f"{begin}{one.name}" for one in node.names]
+                places = list(file.parents)[node.level - 1 : node.level] if node.level else folders
+            case ast.Call(
+                func=ast.Name(id="import_module") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                names, places = [name.lstrip(".")], [file.parent] if name.startswith(".") else folders
+            case _:
+                continue
+        for name, place in itertools.product(names, places):
+            yield from _files(place, name.split("."))
+
+
+def _files(folder: Path, names: list[str]) -> Iterator[Path]:
+    """The files of a module and of the packages that it is in."""
+    for name in names:
+        folder /= name
+        for suffix in all_suffixes():
+            for path in (folder.with_name(f"{name}{suffix}"), folder / f"__init__{suffix}"):
+                if os.path.isfile(path):
+                    yield path.resolve()
 
 
 def _digest(root: Path, paths: Iterable[Path]) -> str:
