@@ -51,12 +51,14 @@ def started(command: list[str], log: Path, **env: str) -> Iterator[Process]:
 
 
 @contextmanager
-def dask(place: Path, workers: int = 2) -> Iterator[tuple[str, list[Process]]]:
-    """The address of a scheduler; its process and those of its workers."""
+def dask(place: Path, workers: int = 2, *, without: str | None = None) -> Iterator[tuple[str, list[Process]]]:
+    """The address of a scheduler, which has not the module `without`; its process and those of its workers."""
     address = f"tcp://127.0.0.1:{free_port()}"
     with ExitStack() as stack:
         host, port = address.removeprefix("tcp://").split(":")
-        scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", host, "--port", port]
+        code = f"import sys; sys.modules[{without!r}] = None; from distributed.cli.dask_scheduler import main; main()"
+        module = ["-m", "distributed.cli.dask_scheduler"] if without is None else ["-c", code]
+        scheduler = [sys.executable, *module, "--host", host, "--port", port]
         processes = [stack.enter_context(started([*scheduler, "--no-dashboard"], place / "scheduler.log"))]
         worker = [
             sys.executable,

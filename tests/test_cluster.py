@@ -220,6 +220,43 @@ def test_other_versions_and_a_full_disk_end_it_with_one_message(
     assert len(json.loads((tmp_path / "full" / "run.json").read_text())["rows"]) == 2
 
 
+def test_a_scheduler_without_tidegate_is_named(tmp_path: Path) -> None:
+    with dask(tmp_path, 1, without="tidegate") as (address, _):
+        said = tidegate("--cluster", address, "--out", tmp_path / "run", code=1)
+    assert "Traceback" not in said
+    assert said.splitlines()[-1].startswith(
+        f"the Dask scheduler of {address} cannot read the runs: its environment has no Tidegate "
+    )
+
+
+LATE = """
+from matplotlib.figure import Figure
+from tidegate.experiments import Case, Plan
+from tidegate.network import Network
+
+def mine(duration_ms: int = 100):
+    from sub.late import RATE
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    net.link(a, b, rate=RATE, delay="5 ms")
+    net.tcp(a, b)
+    case = Case("one", net, f"{duration_ms} ms", lambda result: {"x": result.end_s})
+    return Plan([case], lambda rows: [], lambda runs: Figure())
+"""
+
+
+def test_an_experiment_that_imports_from_below_when_it_is_called(
+    there: tuple[str, list[Process]], tmp_path: Path
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "late.py").write_text("RATE = '10 Mbit/s'\n")
+    (tmp_path / "my.py").write_text(LATE)
+    words = [sys.executable, "-m", "tidegate.cli", "run", f"{tmp_path}/my.py:mine"]
+    out = ["--out", str(tmp_path / "run"), "--cluster", there[0]]
+    done = subprocess.run([*words, *out], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_ctrl_c_in_a_terminal_ends_workers_that_were_started_for_the_run(
     serial: dict[str, str], tmp_path: Path
 ) -> None:

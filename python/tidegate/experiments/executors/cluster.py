@@ -41,6 +41,8 @@ FETCH_S = 60
 WAITING_S = 15.0
 """After so long without a worker that is said."""
 SLURM_JOBS = 4
+UNREADABLE = "Error during deserialization of the task graph"
+"""In the error of a scheduler that has not the modules of what it is given."""
 
 
 class OtherVersions(TidegateError):
@@ -219,6 +221,11 @@ class Cluster:
         if isinstance(error, ImportError | AttributeError) and "tidegate" in str(error):
             error = OtherVersions(
                 f"a worker of {self._where} cannot run Tidegate {__version__}: {error}; install the same there"
+            )
+        if isinstance(error, RuntimeError) and UNREADABLE in str(error):
+            error = OtherVersions(
+                f"the Dask scheduler of {self._where} cannot read the runs: its environment has no Tidegate {__version__}; "
+                "install the same there, or start it with `dask scheduler` of the environment that its workers have"
             )
         ended.error = ended.error or error
         return True
