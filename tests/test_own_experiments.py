@@ -203,6 +203,13 @@ def test_a_package_of_a_name_that_python_has_is_refused(here: Path, tidegate: Ru
                     "a row with {3} (set) as 'a'; the columns of a row are named by text, and have",
                 ),
                 ("{3: 1}", "a row with 1 (int) as 3; the columns of a row are named by text"),
+                *(
+                    (
+                        f"{{'{name}': 3}}",
+                        f"a row with a column '{name}', which each row has of its run; give it another",
+                    )
+                    for name in ("case", "seed")
+                ),
             )
         ),
         (

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+OF_RUN = ("case", "seed")
+"""The columns that say of which run a row is."""
 MOST = 1e9
 """The largest value of a parameter: in milliseconds, eleven days."""
 
@@ -43,6 +45,12 @@ class Case:
                 raise TidegateError(
                     f"{user_code.defined(self.measure)} returns {_a(row)}; return a row, as a dict of columns, or a list of rows"
                 )
+            for name in OF_RUN:
+                if name in row:
+                    raise TidegateError(
+                        f"{user_code.defined(self.measure)} returns a row with a column {name!r}, which each row has of its run; "
+                        "give it another name"
+                    )
         return [{name: self._plain(name, value) for name, value in row.items()} for row in found]
 
     def _plain(self, column: Any, value: Any) -> Any:

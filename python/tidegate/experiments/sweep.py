@@ -17,7 +17,7 @@ from tidegate._core import TidegateError
 from tidegate.claims import Row
 from tidegate.experiments import user_code
 from tidegate.experiments.landscape import Landscape
-from tidegate.experiments.plan import Case, Plan, Run
+from tidegate.experiments.plan import OF_RUN, Case, Plan, Run
 from tidegate.experiments.registry import Experiment, converted, find
 from tidegate.experiments.running import carry_out
 from tidegate.plots import all_rows
@@ -95,6 +95,11 @@ class Points:
     def cases(self, number: int) -> list[Case]:
         """Those of one combination, which nobody has run."""
         one, point = find(self.name), self.points[number]
+        for key in OF_RUN:
+            if key in point:
+                raise TidegateError(
+                    f"the parameter {key} cannot be varied: rows have a column {key} of their run; give it another name"
+                )
         given = {**self.parameters, **point}
         one.check(given)
         label = self.labels[number] if self.labels else said_all(point)
