@@ -189,6 +189,25 @@ def test_a_package_of_a_name_that_python_has_is_refused(here: Path, tidegate: Ru
             PLAN + ENDS.replace("lambda rows: []", "lambda rows: [1]"),
             "my.py:17: <lambda> returns a list with 1 (int); return a list of claims",
         ),
+        *(
+            (
+                PLAN
+                + "import numpy as np\nfrom tidegate.claims import Claim\n"
+                + ENDS.replace("lambda rows: []", f"lambda rows: [{claim}]"),
+                f"my.py:19: <lambda> returns a claim with {shown} as {name}; give text",
+            )
+            for claim, shown, name in (
+                (
+                    "Claim('a', 'ours', 'it is', None, np.float64(0.5), True)",
+                    "np.float64(0.5) (float64)",
+                    "measured",
+                ),
+                ("Claim('a', 'ours', 'it is', None, 0.5, True)", "0.5 (float)", "measured"),
+                ("Claim('a', 'ours', 0.5, None, '1', True)", "0.5 (float)", "statement"),
+                ("Claim('a', 'paper', 'it is', 0.5, '1', True)", "0.5 (float)", "published"),
+                ("Claim('a', 'ours', 'it is', None, '1', False, 0.5)", "0.5 (float)", "why"),
+            )
+        ),
         (
             PLAN + ENDS.replace("Figure()", "None"),
             "my.py:17: <lambda> returns None (NoneType); return a Matplotlib figure",
@@ -259,6 +278,26 @@ def test_a_claim_that_numpy_has_judged_is_kept(here: Path, tidegate: Run) -> Non
     ran = tidegate("run", "./my.py:mine", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["claims"][0]["holds"] is True
+
+
+def test_claims_are_corrected_without_another_run(here: Path, tidegate: Run) -> None:
+    """Their file has changed then; the runs are of the one of before, which the record says."""
+    begin = "from tidegate.claims import Claim\n"
+    wrong = PLAN + ENDS.replace(
+        "lambda rows: []", "lambda rows: [Claim('a', 'ours', 'it is', None, 1, True)]"
+    )
+    written(here, begin + wrong)
+    failed = tidegate("run", "./my.py:mine", process=True)
+    assert failed.code == 1
+    assert "all 1 runs are done and in runs/my.mine; correct that, and --resume does not run" in failed.err
+    before = read_record(here / "runs" / "my.mine")
+    # Another run would fail.
+    written(here, begin + wrong.replace("None, 1,", "None, '1',").replace("goodput_mbps", "gone"))
+    again = tidegate("run", "./my.py:mine", "--resume", "--json", process=True)
+    assert again.code == 0, again.err
+    after = read_record(here / "runs" / "my.mine")
+    assert (after["rows"], after["files"]) == (before["rows"], before["files"])
+    assert "the experiment's files have changed since its runs were done" in again.json["warnings"][0]
 
 
 def test_names_are_shown_as_they_are(here: Path, tidegate: Run) -> None:

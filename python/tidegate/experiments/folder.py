@@ -17,7 +17,7 @@ import shlex
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import groupby
@@ -580,11 +580,12 @@ def being_written(out: Path) -> Path | None:
     return next((part / "run" for part in parts if _is_locked(part)), None)
 
 
-def resumed(folder: Path, answer: dict[str, Any]) -> list[Run]:
-    """The runs that an interrupted run has done already, of the experiment, backend, parameters and seeds of `answer`; without their
-    tables.
+def resumed(folder: Path, answer: dict[str, Any], cases: Iterable[str]) -> tuple[list[Run], dict[str, str]]:
+    """The runs that an interrupted run has done already, of the experiment, backend, parameters and seeds of `answer`, without their
+    tables; and the digests of the files that they are of.
 
-    Raises `TidegateError` if it is a run of something else, or of another version.
+    Raises `TidegateError` if it is a run of something else, or of another version. Where each of `cases` is done with each seed, the
+    experiment's files may have changed: what is wrong in its claims or its figure is corrected there.
     """
     there = read_record(folder)
     version = there.get("versions", {}).get("tidegate")
@@ -598,20 +599,22 @@ def resumed(folder: Path, answer: dict[str, Any]) -> list[Run]:
             raise TidegateError(
                 f"{folder} is a run with another {what}: {there.get(what)}; give the same, or leave out --resume to begin again"
             )
-    _demand_files(folder, there.get("files"), wanted["files"])
     found = [one for one in complete(there) if one.seed in answer["seeds"]]
+    done = {(one.case, one.seed) for one in found}
+    whole = all((case, seed) in done for case in cases for seed in answer["seeds"])
+    _demand_files(folder, there.get("files"), wanted["files"], ("tidegate",) if whole else wanted["files"])
     for one in found:
         _demand_tables(folder, one.case, one.seed)
-    return found
+    return found, there["files"]
 
 
-def _demand_files(folder: Path, there: Any, wanted: dict[str, str]) -> None:
+def _demand_files(folder: Path, there: Any, wanted: dict[str, str], same: Iterable[str]) -> None:
     """Refuse a run of other code: with the rest of one of this code it would be a mixture."""
     if not isinstance(there, dict):
         raise TidegateError(
             f"{folder} does not say of which files it is, as earlier versions did not; leave out --resume to begin again"
         )
-    changed = [whose for whose in wanted.keys() | there.keys() if there.get(whose) != wanted.get(whose)]
+    changed = [whose for whose in same if there.get(whose) != wanted.get(whose)]
     if changed:
         whose = " and ".join(
             {"tidegate": "Tidegate's files", "experiment": "the experiment's files"}.get(one, one)

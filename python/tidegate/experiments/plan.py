@@ -85,6 +85,10 @@ class Run:
     warnings: tuple[str, ...] = ()
 
 
+TEXTS = ("id", "of", "statement", "published", "measured", "why")
+"""Of a claim."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """Cases, claims and figure of an experiment."""
@@ -94,7 +98,7 @@ class Plan:
     draw: Callable[[list[Run]], Figure]
 
     def judged(self, rows: list[Row]) -> list[Claim]:
-        """What `claims` returns. Raises `TidegateError` for what is no list of claims."""
+        """What `claims` returns. Raises `TidegateError` for what is no list of claims, or a claim that is no text."""
         found = self.claims(rows)
         if not isinstance(found, list):
             raise TidegateError(
@@ -105,6 +109,12 @@ class Plan:
                 raise TidegateError(
                     f"{user_code.defined(self.claims)} returns a list with {_a(claim)}; return a list of claims"
                 )
+            for name in TEXTS:
+                value = getattr(claim, name)
+                if not isinstance(value, str) and not (value is None and name in ("published", "why")):
+                    raise TidegateError(
+                        f"{user_code.defined(self.claims)} returns a claim with {_a(value)} as {name}; give text"
+                    )
         return found
 
     def drawn(self, runs: list[Run]) -> Figure:

@@ -20,6 +20,8 @@ from tidegate.experiments.jobs import ENDING, Ended, Executor, Jobs, OfExperimen
 from tidegate.experiments.plan import Plan, Run
 from tidegate.experiments.registry import demand_backend, find
 
+CORRECTED = "the experiment's files have changed since its runs were done: claims and figure are of the files as they are now"
+
 
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C; the results so far are saved, and the text says where."""
@@ -140,9 +142,14 @@ def carry_out(
         raise TidegateError(f"{name}: two cases are {twice}; give each value once")
     work = folder.Work(out, table=table)
     ended = Ended()
+    corrected: list[str] = []
     try:
         source = folder.interrupted(out) if resume else None
-        earlier = folder.resumed(source, about) if source is not None else []
+        earlier: list[Run] = []
+        if source is not None:
+            earlier, files = folder.resumed(source, about, order)
+            if files != about["files"]:
+                about, corrected = {**about, "files": files}, [CORRECTED]
         for one in earlier:
             if one.case not in order:
                 raise TidegateError(
@@ -179,7 +186,7 @@ def carry_out(
         # It came between two steps.
         ended.interrupted = True
     with _undisturbed():
-        answer = _kept(plan, about, order, earlier, ended, work, source, total, table)
+        answer = _kept(plan, about, order, earlier, ended, work, source, total, table, corrected)
     # They are for --resume.
     answer.pop("files", None)
     return answer
@@ -224,6 +231,7 @@ def _kept(
     source: Path | None,
     total: int,
     table: bool,
+    corrected: list[str],
 ) -> dict[str, Any]:
     """Write what there is, and return it or raise why it is not all."""
     runs = sorted((*earlier, *ended.runs), key=lambda r: (r.seed, order[r.case]))
@@ -254,7 +262,7 @@ def _kept(
         **about,
         "rows": rows,
         "claims": claims if figure is not None else [],
-        "warnings": warnings(runs),
+        "warnings": [*warnings(runs), *corrected],
     }
     report = _report(answer, complete, figure) if figure is not None and not table else None
     shown = work.finish(answer, figure, report)
