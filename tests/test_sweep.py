@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import math
 import re
@@ -263,6 +264,29 @@ def test_bad_trials_are_given_up_and_a_journal_is_a_storage(tmp_path: Path) -> N
     complete = sorted(trial["goodput_mbps"] for trial in answer["trials"] if trial["state"] == "complete")
     assert min(trial["goodput_mbps"] for trial in given_up) < complete[-1]
     assert not (tmp_path / "study" / "study.db").exists()
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EMFILE, "Too many open files"), ImportError("no dask")])
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_error_of_the_executor_is_not_one_of_the_storage(
+    tmp_path: Path, error: Exception, kept: bool
+) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+
+    class Failing:
+        def run(self, jobs: Jobs, tell: Tell, ended: Ended) -> None:
+            if not kept:
+                raise error
+            ended.error = error
+
+    with pytest.raises(type(error)) as raised:
+        tune.run(task(), trials=1, out=tmp_path / "x", executor=Failing())
+    assert raised.value is error
+
+
+def test_a_parameter_with_the_name_of_a_run_s_column_is_not_varied() -> None:
+    with pytest.raises(TidegateError, match="the parameter seed cannot be varied: rows have a column seed"):
+        sweep.Points(NAME, {}, [{"seed": 1}]).cases(0)
 
 
 def test_what_cannot_be_tuned(tmp_path: Path) -> None:

@@ -182,6 +182,14 @@ class Task:
         return values
 
 
+class _OfRuns(Exception):
+    """Carries what has ended the runs out of `_kept_by`: the storage has no part in it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+
 @contextmanager
 def _kept_by(storage: str) -> Iterator[None]:
     """What a storage does not do is said in one message."""
@@ -195,6 +203,8 @@ def _kept_by(storage: str) -> Iterator[None]:
         raise TidegateError(f"--storage {storage}: {str(cause).splitlines()[0]}") from None
     except OSError as error:
         raise TidegateError(f"--storage {storage}: {why(error)}") from None
+    except _OfRuns as ended:
+        raise ended.error from ended.error.__cause__
 
 
 def _storage(text: str) -> Any:
@@ -461,10 +471,13 @@ class _Search:
 
         executor = self._executor or for_machine(self._processes, len(wanted), "sim")
         jobs = Jobs(recipe, cases, wanted, "sim", _Nowhere(), threads=self._threads)
-        executor.run(jobs, tell, ended)
+        try:
+            executor.run(jobs, tell, ended)
+        except (OSError, ImportError) as error:
+            raise _OfRuns(error) from None
         self.warnings |= dict.fromkeys(warning for one in ended.runs for warning in one.warnings)
         if ended.error is not None:
-            raise ended.error
+            raise _OfRuns(ended.error)
         if ended.interrupted:
             raise Interrupted(
                 f"interrupted with {self._finished()} of {self._total} trials done; the study has them; the same command goes on"
