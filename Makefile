@@ -49,15 +49,15 @@ setup: .venv/.built
 	$(STEP) "3/4 Python packages" -- sh -c '$(call INSTALL,.venv,requirements.lock)'
 	@touch $@
 
-.venv/.built: .venv/.packages pyproject.toml $(RUST_SOURCES)
+.venv/.built: .venv/.packages pyproject.toml tools/build_extension.sh $(RUST_SOURCES)
 	$(NEEDS)
 	$(STEP) "4/4 Rust extension (the first time five minutes or more)" -- \
-		env VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --profile $(or $(PROFILE),release)
+		env VIRTUAL_ENV=$(CURDIR)/.venv tools/build_extension.sh $(BIN)/maturin develop --profile $(or $(PROFILE),release)
 	@touch $@ .venv/.extension
 
 # The extension in either profile: a change in Rust makes a debug build of it, which the next `make setup` replaces.
 .venv/.extension: .venv/.packages pyproject.toml $(RUST_SOURCES)
-	if [ $(BIN)/tidegate -nt pyproject.toml ]; then skip=--skip-install; fi; VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --quiet $$skip
+	if [ $(BIN)/tidegate -nt pyproject.toml ]; then skip=--skip-install; fi; VIRTUAL_ENV=$(CURDIR)/.venv tools/build_extension.sh $(BIN)/maturin develop --quiet $$skip
 	rm -f .venv/.built
 	touch $@
 
@@ -172,4 +172,4 @@ lint: setup clippy
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv target dist python/tidegate/_core*.so
+	rm -rf .venv target dist python/tidegate/_core*.so python/tidegate/_core.sources

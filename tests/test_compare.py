@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import Run
+from conftest import ROOT, Run
 from tidegate import TidegateError
 from tidegate.compare import Side, compare, demand_alike, interval, revisions
 from tidegate.compare.figure import draw
@@ -302,6 +302,97 @@ def test_a_revision_runs_in_a_worktree_of_its_own(
     assert str(tree) not in revisions._git("worktree", "list")
 
 
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with the tools of this one, and a package whose extension is a file of text."""
+    place = tmp_path / "clone"
+    package = place / "python" / "tidegate"
+    package.mkdir(parents=True)
+    (place / "crates").mkdir()
+    shutil.copytree(ROOT / "tools", place / "tools")
+    (place / ".gitignore").write_text("*.so\n_core.sources\n")
+    (package / "__init__.py").touch()
+    for name in ("Cargo.toml", "Cargo.lock", "crates/a.rs"):
+        (place / name).write_text("before\n")
+    for name, value in (
+        ("XDG_CACHE_HOME", str(tmp_path / "cache")),
+        *((f"GIT_{who}_{what}", "x") for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")),
+    ):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(revisions, "REPOSITORY", place)
+    monkeypatch.setattr(revisions, "PACKAGE", package)
+    subprocess.run(["git", "init", "--quiet", str(place)], check=True)
+    return place
+
+
+def committed(clone: Path) -> str:
+    for words in (["add", "--all"], ["commit", "--quiet", "--message", "x"]):
+        subprocess.run(["git", "-C", str(clone), *words], check=True)
+    return revisions.commit_of("rev:HEAD")
+
+
+def built(clone: Path, command: str) -> None:
+    """Build the extension by a command, as the set-up does."""
+    subprocess.run(
+        ["tools/build_extension.sh", "sh", "-c", f"{{ {command}; }} >python/tidegate/_core.abi3.so"],
+        cwd=clone,
+        check=True,
+    )
+
+
+def test_an_extension_is_of_the_sources_that_it_was_built_from(clone: Path) -> None:
+    """Not of those that are in the work tree now."""
+    first = committed(clone)
+    assert not revisions._same_rust(first)
+    built(clone, "cat crates/a.rs")
+    assert revisions._same_rust(first)
+    (clone / "crates" / "a.rs").write_text("after\n")
+    second = committed(clone)
+    assert (revisions._same_rust(first), revisions._same_rust(second)) == (True, False)
+    # One that git does not know yet belongs to the sources; what is no source does not.
+    (clone / "crates" / "b.rs").touch()
+    built(clone, "cat crates/a.rs")
+    assert not revisions._same_rust(second)
+    (clone / "crates" / "b.rs").unlink()
+    (clone / "other.py").touch()
+    built(clone, "cat crates/a.rs")
+    assert revisions._same_rust(second)
+    (clone / "python" / "tidegate" / revisions.EXTENSION).write_text("another\n")
+    assert not revisions._same_rust(second)
+    built(clone, "cat crates/a.rs; echo meanwhile >>crates/a.rs")
+    assert not revisions._same_rust(second)
+
+
+def test_a_revision_is_built_when_its_extension_is_of_its_sources(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = committed(clone)
+    built(clone, "cat crates/a.rs")
+    told: list[str] = []
+    tree = revisions._build("rev:HEAD", told.append)
+    assert revisions._is_built(first)
+    assert "the extension is copied" in told[0]
+    extension = tree / "python" / "tidegate" / revisions.EXTENSION
+    assert extension.read_text() == "before\n"
+    # As earlier versions have left it: with the extension of another revision, and nothing that says so.
+    (extension.parent / revisions.NOTE).unlink()
+    extension.write_text("other\n")
+    revisions._build("rev:HEAD", told.append)
+    assert extension.read_text() == "before\n"
+    (clone / "crates" / "a.rs").write_text("after\n")
+    second = committed(clone)
+
+    def cargo(word: str, tree: Path) -> Path:
+        (tree / "lib").write_text((tree / "crates" / "a.rs").read_text())
+        return tree / "lib"
+
+    monkeypatch.setattr(revisions, "_cargo", cargo)
+    tree = revisions._build("rev:HEAD", told.append)
+    assert (tree / "python" / "tidegate" / revisions.EXTENSION).read_text() == "after\n"
+    assert "the extension here is not known to be of its Rust sources" in told[-2]
+    assert revisions._is_built(second)
+
+
 RECORDING = """
 import ctypes, json, pathlib, sys
 
@@ -357,6 +448,7 @@ def test_the_revisions_that_were_used_last_are_kept(
         return subprocess.CompletedProcess(command, 0, "", "")
 
     with monkeypatch.context() as patched:
+        patched.setattr(revisions, "_is_built", lambda _: True)
         patched.setattr(revisions.subprocess, "run", run)
         patched.setattr(revisions, "REPOSITORY", tmp_path)
         revisions.run("rev:x", "reference.dumbbell", [], [1], True, tmp_path, lambda _: None)

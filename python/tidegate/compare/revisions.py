@@ -1,13 +1,15 @@
 """Runs of other revisions of this repository: `rev:HASH`, built in a worktree of its own.
 
-A revision whose Rust sources are those of the extension here takes a copy of it, in a second. Another one is built with cargo, which takes
-some ten minutes on two processors the first time. Builds are kept, by their commit, in the user's cache: the `KEPT` that were used last,
+A revision whose Rust sources are those that the extension here was built from takes a copy of it, in a second; `make setup` notes them
+beside the extension, with its digest. Another one is built with cargo, which takes some ten minutes on two processors the first time.
+Builds are kept, by their commit, in the user's cache: the `KEPT` that were used last,
 and the folder that cargo builds in. `tidegate clean --revisions` removes them.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -24,8 +26,9 @@ from tidegate.lab.death import die_with
 
 PREFIX = "rev:"
 REPOSITORY = PACKAGE.parents[1]
-RUST = ("crates", "Cargo.toml", "Cargo.lock")
 EXTENSION = "_core.abi3.so"
+NOTE = "_core.sources"
+"""Beside an extension: the Rust sources that it is of (tools/rust_sources.sh), and its digest (tools/build_extension.sh)."""
 KEPT = 4
 """So many built revisions are kept."""
 TARGET = "target"
@@ -67,7 +70,7 @@ def demand_possible(word: str) -> None:
     commit = commit_of(word)
     if not _is_built(commit) and not _same_rust(commit) and shutil.which("cargo") is None:
         raise TidegateError(
-            f"{word}: its Rust sources differ from those here, and there is no cargo to build them; "
+            f"{word}: the extension here is not known to be of its Rust sources, and there is no cargo to build them; "
             "install a Rust toolchain, or compare folders of runs"
         )
 
@@ -77,20 +80,38 @@ def _cache() -> Path:
     return Path(base) / "tidegate" / "revisions"
 
 
+def _package(tree: Path) -> Path:
+    return tree / "python" / "tidegate"
+
+
 def _is_built(commit: str) -> bool:
-    return (_cache() / commit / "python" / "tidegate" / EXTENSION).exists()
+    return _noted(_package(_cache() / commit)) == _sources(commit)
 
 
 def _same_rust(commit: str) -> bool:
-    """Whether the extension here is that of the revision: the sources are the same, the work tree's too."""
-    if not (PACKAGE / EXTENSION).exists():
-        return False
-    unchanged = subprocess.run(
-        ["git", "-C", str(REPOSITORY), "diff", "--quiet", commit, "--", *RUST],
-        capture_output=True,
-        check=False,
+    """Whether the extension here was built from the revision's sources, whatever is in the work tree now."""
+    return _noted(PACKAGE) == _sources(commit)
+
+
+def _sources(commit: str) -> str:
+    """The Rust sources of a revision; its own name where they are elsewhere in it."""
+    done = subprocess.run(
+        [str(REPOSITORY / "tools" / "rust_sources.sh"), commit], capture_output=True, text=True, check=False
     )
-    return unchanged.returncode == 0
+    return done.stdout.strip() or commit
+
+
+def _noted(package: Path) -> str | None:
+    """The Rust sources that a package's extension was built from; `None` where that is not noted of this extension."""
+    try:
+        sources, digest = (package / NOTE).read_text().split()
+        return sources if _digest(package / EXTENSION) == digest else None
+    except (OSError, ValueError):
+        return None
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 @contextmanager
@@ -150,12 +171,13 @@ def _make(word: str, commit: str, tree: Path, tell: Callable[[str], None]) -> No
             made = PACKAGE / EXTENSION
         else:
             tell(
-                f"{word}: builds its extension with cargo: some ten minutes the first time, on two processors"
+                f"{word}: the extension here is not known to be of its Rust sources; builds one with cargo: some ten minutes "
+                "the first time, on two processors"
             )
             made = _cargo(word, tree)
-        place = tree / "python" / "tidegate" / EXTENSION
-        shutil.copy2(made, place.with_suffix(".part"))
-        place.with_suffix(".part").rename(place)
+        package = _package(tree)
+        shutil.copy2(made, package / EXTENSION)
+        (package / NOTE).write_text(f"{_sources(commit)} {_digest(package / EXTENSION)}\n")
     except BaseException:
         _git("worktree", "remove", "--force", str(tree), check=False)
         raise
