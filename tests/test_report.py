@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import pytest
 
 from tidegate import TidegateError, report
 from tidegate.experiments import Run, folder, run
-from tidegate.report import page, series
+from tidegate.report import flent, page, series
 from tidegate.results import TABLES
 
 EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">\'"&\u2028'
@@ -215,6 +216,13 @@ def test_flent_s_files_are_as_many_as_the_runs(made: Path, tmp_path: Path) -> No
             titles.append(json.load(file)["metadata"]["TITLE"])
     assert titles == [f"{record['experiment']} {row['case']} seed {row['seed']}" for row in rows]
     assert f"{record['experiment']}-p_1-2.flent.gz" in {path.name for path in written}
+
+
+def test_flows_of_one_sample_each_have_no_series_for_flent(made: Path) -> None:
+    (one, *_) = folder.runs_of(made, folder.read_record(made))
+    samples = one.tables["flow_samples"]
+    two = pl.concat([samples[:1], samples[1:2].with_columns(flow=pl.col("flow") + 1)])
+    assert flent.of_run(replace(one, tables={**one.tables, "flow_samples": two}), "x", 0.0) is None
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ def of_run(run: Run, experiment: str, ended_s: float) -> dict[str, Any] | None:
         return None
     # Real hosts sample at times of their own; the period is a flow's.
     gaps = samples.select(pl.col("time_s").diff().over("flow"))["time_s"]
-    step = float(np.median(gaps.drop_nulls().to_numpy()))
+    known = gaps.drop_nulls().to_numpy()
+    step = float(np.median(known)) if len(known) else 0.0
     if step <= 0:
         return None
     steps: Floats = np.arange(0.0, float(times[-1]) + step / 2, step)
