@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from live import labs_of
 from namespaces import needs_root
 from tidegate import p4
 from tidegate._core import TidegateError
-from tidegate.exercises import programs, runtime
+from tidegate.exercises import programs, prompt, runtime
 from tidegate.exercises.running import LiveTopology
 from tidegate.exercises.topology import End, read
 from tidegate.lab import names
@@ -304,6 +306,33 @@ def test_nothing_is_left_however_it_ends(how: signal.Signals, tmp_path: Path) ->
     assert alive() == []
     names.remove_dead()
     assert labs_of(process.pid) == []
+
+
+def test_interfaces_of_a_switch_have_names_that_linux_takes(tmp_path: Path) -> None:
+    path = tmp_path / "topology.json"
+    text = json.dumps(example()).replace("s1-p", "switch_abc-p").replace('"s1"', '"switch_abc"')
+    path.write_text(text)
+    assert End("switch_abc", 1) in read(path).links[0].ends
+    path.write_text(text.replace("switch_abc-p1", "switch_abc-p10"))
+    with pytest.raises(TidegateError) as caught:
+        read(path)
+    assert str(caught.value) == (
+        f"{path}: links[0][1]: the interface switch_abc-eth10 of switch_abc-p10 has 16 characters, and Linux has 15 at most; "
+        "give the switch a shorter name, or the port a smaller number"
+    )
+
+
+def test_a_line_that_is_no_text_costs_that_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(b"# begin\nh1 \xff\nhelp\nexit\n"), "utf-8")
+    )
+    net: Any = SimpleNamespace(check=lambda: None, topology=SimpleNamespace(hosts={}), switches={})
+    assert not prompt.interact(net)
+    said = capsys.readouterr()
+    assert said.err == "line 2 of standard input is not text in UTF-8; it is left out\n"
+    assert "pingall" in said.out
 
 
 @pytest.mark.parametrize("text", [f'{{"hosts": {"1" * 5000}}}', "[" * 5000])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -38,11 +39,15 @@ class Told(KeyboardInterrupt):
 def interact(net: LiveTopology) -> bool:
     """Lines of standard input; gives whether all succeeded, which counts where no person types."""
     person = sys.stdin.isatty()
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        # A line that is no text costs that line.
+        sys.stdin.reconfigure(errors="surrogateescape")
     if person:
         print("`help` shows what one can type; Ctrl-D ends")
     good = True
-    for line in _typed() if person else sys.stdin:
+    for number, line in enumerate(_typed() if person else sys.stdin, 1):
         try:
+            _demand_text(line, number)
             good = commands.run(net, line, interactive=person) and good
         except commands.Done:
             break
@@ -57,6 +62,13 @@ def interact(net: LiveTopology) -> bool:
                 raise
             print()
     return person or good
+
+
+def _demand_text(line: str, number: int) -> None:
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        raise TidegateError(f"line {number} of standard input is not text in UTF-8; it is left out") from None
 
 
 def carry_out(net: LiveTopology, lines: Iterable[str]) -> bool:

@@ -23,7 +23,7 @@ from tidegate import p4
 from tidegate._core import TidegateError
 from tidegate.control.files import demand_own
 from tidegate.exercises import programs, runtime
-from tidegate.exercises.topology import End, Host, Switch, Topology
+from tidegate.exercises.topology import Host, Switch, Topology, interface
 from tidegate.lab import kernel
 from tidegate.lab.death import die_with
 from tidegate.lab.interfaces import HOST_INTERFACE
@@ -269,11 +269,6 @@ def end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGKILL)
         process.wait()
-
-
-def interface(end: End) -> str:
-    """What a switch's interface is called."""
-    return f"{end.node}-eth{end.port}"
 
 
 def without_net_tools(command: str) -> str:

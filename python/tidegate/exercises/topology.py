@@ -23,7 +23,8 @@ from tidegate.suggest import did_you_mean
 from tidegate.switch.ports import LAST_PORT
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,9}")
-"""Interfaces of a switch have its name and a port's number in 15 characters."""
+MOST_INTERFACE = 15
+"""Characters of an interface's name (IFNAMSIZ without the zero at its end)."""
 END = re.compile(r"(.+)-p(\d+)")
 MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}")
 MOST_HOSTS, MOST_SWITCHES = 100, 50
@@ -201,13 +202,24 @@ def _end(place: Place, about: object, hosts: tuple[str, ...], switches: tuple[st
         return End(text, None)
     match = END.fullmatch(text)
     if match is not None and match[1] in switches and len(match[2]) < 5:
-        return End(match[1], _port(place, int(match[2])))
+        end = End(match[1], _port(place, int(match[2])))
+        if len(interface(end)) > MOST_INTERFACE:
+            raise place.wrong(
+                f"the interface {interface(end)} of {text} has {len(interface(end))} characters, and Linux has {MOST_INTERFACE} at most; "
+                "give the switch a shorter name, or the port a smaller number"
+            )
+        return end
     if text in switches:
         raise place.wrong(f"the port of {text} is missing; write {text}-p1")
     node = match[1] if match is not None else text
     raise place.wrong(
         f"there is no {node!r}; {did_you_mean(node, (*hosts, *switches))}known: {', '.join((*hosts, *switches))}; a switch's end is written s1-p1"
     )
+
+
+def interface(end: End) -> str:
+    """What a switch's interface is called."""
+    return f"{end.node}-eth{end.port}"
 
 
 def _delay(place: Place, value: object) -> int:
