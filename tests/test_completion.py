@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
+from tidegate import systems
 from tidegate.cli import completion, man
 from tidegate.command_tree import tree
 
@@ -75,6 +76,34 @@ def test_experiments_are_kept_until_their_files_change(cache: Path, monkeypatch:
     assert completion.experiments() == known
     cache.write_text("[]")
     assert completion.experiments() == known
+
+
+def test_experiments_of_other_folders_and_packages_are_kept_until_they_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stamps = [completion._stamp()]
+
+    def changed() -> bool:
+        stamps.append(completion._stamp())
+        return stamps[-1] not in stamps[:-1] and stamps[-1] == completion._stamp()
+
+    folder = tmp_path / "own" / "system" / "experiments"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(systems, "ELSEWHERE", [str(tmp_path / "own")])
+    assert changed()
+    (folder / "one.py").touch()
+    assert changed()
+    site = tmp_path / "site"
+    about = site / "lab_rates-1.2.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lab-rates\nVersion: 1.2\n")
+    (about / "entry_points.txt").write_text("[tidegate.experiments]\nlab.rates = lab_rates:mine\n")
+    module = site / "lab_rates.py"
+    module.touch()
+    monkeypatch.syspath_prepend(site)
+    assert changed()
+    os.utime(module, (4e9, 4e9))
+    assert changed()
 
 
 def test_each_value_of_a_parameter_is_known_to_completion() -> None:

@@ -6,6 +6,7 @@ which the shell completes itself. A candidate that ends with `=` is to be follow
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -17,6 +18,7 @@ from typing import Annotated
 
 import typer
 
+from tidegate import systems
 from tidegate.command_tree import Command, Parameter, tree
 
 SUFFIXES = {"PROG.p4": "p4", "TEST.stf": "stf", "FILE.py": "py", "topology.json": "json", "FILE.toml": "toml"}
@@ -24,6 +26,8 @@ SUFFIXES = {"PROG.p4": "p4", "TEST.stf": "stf", "FILE.py": "py", "topology.json"
 FILES = ("FILE", "FILE.pcap")
 FOLDERS = ("DIR",)
 SHELLS = ("bash", "zsh", "fish")
+GROUPS = ("tidegate.systems", "tidegate.experiments")
+"""Entry points of packages that bring experiments, as `experiments.packages` has them, which takes long to import."""
 
 
 class Shell(StrEnum):
@@ -190,7 +194,24 @@ def experiments() -> Known:
 
 
 def _stamp() -> str:
-    """What changes when the experiments do: the newest of their files, and where they are."""
-    folder = Path(__file__).parents[1] / "systems"
-    times = [path.stat().st_mtime_ns for path in folder.glob("*/experiments/*.py")]
-    return f"{folder} {len(times)} {max(times, default=0)}"
+    """What changes when the experiments do: the newest of their files, where they are, and which packages bring some."""
+    from importlib.metadata import entry_points
+
+    folders = [Path(__file__).parents[1] / "systems", *(Path(name).absolute() for name in systems.ELSEWHERE)]
+    files = [path for folder in folders for path in folder.glob("*/experiments/*.py")]
+    brought = [one for group in GROUPS for one in entry_points(group=group)]
+    for one in brought:
+        files += _files(one.module)
+    newest = max((path.stat().st_mtime_ns for path in files), default=0)
+    names = [str(one) for one in (*folders, *brought)]
+    return json.dumps([*names, len(files), newest])
+
+
+def _files(module: str) -> list[Path]:
+    """The files of the package that a module is in, which is not imported for it."""
+    spec = importlib.util.find_spec(module.partition(".")[0])
+    if spec is None:
+        return []
+    if spec.submodule_search_locations is None:
+        return [Path(spec.origin)] if spec.has_location and spec.origin else []
+    return [path for folder in spec.submodule_search_locations for path in Path(folder).rglob("*.py")]
