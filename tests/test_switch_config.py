@@ -127,6 +127,40 @@ def test_a_switch_by_its_file(tmp_path: Path) -> None:
     )
 
 
+def test_a_unit_starts_what_printed_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command, whatever characters its path has; or the module, where it was called as one."""
+
+    def start() -> str:
+        ran = subprocess.run([*command, "unit", "switch"], capture_output=True, text=True, check=True)
+        return next(line for line in ran.stdout.splitlines() if line.startswith("ExecStart="))
+
+    command = [sys.executable, "-m", "tidegate"]
+    assert start().startswith(f"ExecStart={sys.executable} -P -m tidegate switch --config ")
+    script = tmp_path / "in a 5% folder" / "tidegate"
+    script.parent.mkdir()
+    script.write_text(f"#!{sys.executable}\nfrom tidegate.cli import main\nmain()\n")
+    script.chmod(0o755)
+    command = [str(script)]
+    place = str(tmp_path).replace("%", "%%")
+    assert start().startswith(f'ExecStart="{place}/in a 5%% folder/tidegate" switch --config ')
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    unit = tmp_path / "one.service"
+    unit.write_text(f"[Service]\n{start()}\n".replace("%i", "one"))
+    said = subprocess.run(
+        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
+    )
+    assert (said.returncode, said.stderr) == (0, "")
+
+
+def test_a_path_that_systemd_does_not_start_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tidegate: Run
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/a'b/python")
+    ran = tidegate("unit", "switch")
+    assert (ran.code, "systemd starts no program with a quote" in ran.err) == (1, True)
+
+
 def test_units(tidegate: Run, tmp_path: Path) -> None:
     switch, agent = (tidegate("unit", name).out for name in ("switch", "agent"))
     assert "switch --config /etc/tidegate/%i.toml --log-format json" in switch

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from tidegate._core import TidegateError
 
 
 class Service(StrEnum):
@@ -33,4 +37,22 @@ def unit(
 
     package, name = UNITS[service]
     text = files(package).joinpath(name).read_text()
-    sys.stdout.write(text.replace("@TIDEGATE@", str(Path(sys.argv[0]).absolute())))
+    sys.stdout.write(text.replace("@TIDEGATE@", _command()))
+
+
+def _command() -> str:
+    """What starts Tidegate, as `ExecStart=` has it: the command that was called, or this Python with the module."""
+    called = Path(sys.argv[0]).absolute()
+    if called.name == "tidegate" and os.access(called, os.X_OK):
+        return _quoted(str(called))
+    return f"{_quoted(sys.executable)} -P -m tidegate"
+
+
+def _quoted(path: str) -> str:
+    """A path as one word (systemd.service(5), "Command lines")."""
+    if re.search(r"[\"'\\]", path):
+        raise TidegateError(
+            f"systemd starts no program with a quote or a backslash in its path: {path}; move it"
+        )
+    path = path.replace("%", "%%")
+    return path if re.fullmatch(r"[\w@%+=:,./-]+", path) else f'"{path}"'

@@ -198,7 +198,7 @@ def status(as_json: Json = False) -> None:
 @agent.command()
 def unit() -> None:
     """Print a unit for systemd: tidegate agent unit > /etc/systemd/system/tidegate-agent.service."""
-    from importlib.resources import files
+    from tidegate.cli.unit import Service
+    from tidegate.cli.unit import unit as print_unit
 
-    text = files("tidegate.systems.pacing.service").joinpath("tidegate-agent.service").read_text()
-    sys.stdout.write(text.replace("@TIDEGATE@", str(Path(sys.argv[0]).absolute())))
+    print_unit(Service.AGENT)
