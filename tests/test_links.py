@@ -1,11 +1,13 @@
 """Links, queues and hosts: what is counted as sent, what is taken in, how small a buffer may be."""
 
+from collections.abc import Callable
+
 import numpy as np
 import polars as pl
 import pytest
 
 from tidegate import TidegateError
-from tidegate.network import Network
+from tidegate.network import Link, Network
 
 
 @pytest.mark.parametrize("aqm", [None, "codel"])
@@ -41,3 +43,87 @@ def test_a_receive_buffer_holds_a_few_segments() -> None:
     net.link(a, b, rate="1 Gbit/s", delay="1 ms")
     with pytest.raises(TidegateError, match="give it at least eight segments, 11680 bytes"):
         net.tcp(a, b, receive_buffer_max="8 KiB")
+
+
+def planned_late(net: Network, link: Link) -> None:
+    link.set("200 ms", rate="10 Mbit/s")
+    link.set("100 ms", delay="20 ms")
+
+
+def planned_in_time(net: Network, link: Link) -> None:
+    link.set("100 ms", delay="20 ms")
+    link.set("200 ms", rate="10 Mbit/s")
+
+
+def during_the_run(net: Network, link: Link) -> None:
+    link.set("200 ms", rate="10 Mbit/s")
+    net.at("100 ms", lambda: link.set("100 ms", delay="20 ms"))
+
+
+def for_a_time_that_has_passed(net: Network, link: Link) -> None:
+    link.set("100 ms", delay="1 ms")
+    link.set("200 ms", rate="10 Mbit/s")
+    net.at("150 ms", lambda: link.set("50 ms", delay="20 ms"))
+
+
+def for_a_time_before_one_of_the_run(net: Network, link: Link) -> None:
+    net.at("50 ms", lambda: link.set("200 ms", rate="10 Mbit/s"))
+    net.at("60 ms", lambda: link.set("100 ms", delay="20 ms"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        planned_late,
+        planned_in_time,
+        during_the_run,
+        for_a_time_that_has_passed,
+        for_a_time_before_one_of_the_run,
+    ],
+)
+def test_a_change_of_a_link_leaves_the_others_as_they_are(change: Callable[[Network, Link], None]) -> None:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    link = net.link(a, b, rate="100 Mbit/s", delay="5 ms")
+    net.udp(a, b, rate="1 Mbit/s", stop="90 ms")
+    net.udp(a, b, rate="1 Mbit/s", start="250 ms", stop="290 ms")
+    change(net, link)
+    before = net.changes
+    for _ in range(2):
+        # The second run is as the first: what a run changes holds for it alone.
+        delays = net.run("400 ms").flows["delay_ms_mean"].to_list()
+        assert delays == pytest.approx([5 + 1514 * 8e-5, 20 + 1514 * 8e-4], rel=1e-6)
+        assert net.changes == before
+
+
+def test_a_change_of_a_link_that_is_not_possible_with_a_later_one_is_refused() -> None:
+    net = Network()
+    link = net.link(net.host("a"), net.host("b"), rate="1 Gbit/s", delay="1 ms")
+    link.set("5 s", queue="1 BDP")
+    before = net.changes
+    with pytest.raises(TidegateError, match="a BDP of this link is less than a byte"):
+        link.set("3 s", delay=0)
+    assert net.changes == before
+    assert [link.network.wire_at(link, side, 4 * 10**12) for side in ("forward", "reverse")] == [
+        link.forward,
+        link.reverse,
+    ]
+
+
+def test_a_bdp_is_by_the_round_trip_of_the_link_while_its_delay_stays() -> None:
+    net = Network()
+    routers = [net.router(name) for name in "abc"]
+    alone = net.link(*routers[:2], rate="100 Mbit/s", delay="5 ms", queue="1 BDP")
+    path = net.link(*routers[1:], rate="100 Mbit/s", delay="5 ms", queue="1 BDP", rtt="100 ms")
+    for link in (alone, path):
+        link.set("3 s", queue="1 BDP", delay="10 ms")
+        link.set("2 s", queue="1 BDP")
+        # Before all others, and of the rate alone: what is a BDP later is one of this rate.
+        link.set("1 s", rate="50 Mbit/s")
+
+    def queues(link: Link) -> list[int | None]:
+        return [net.wire_at(link, "forward", at * 10**12).bytes for at in range(4)]
+
+    # Twice the delay, or the round trip that was given as long as the delay is that of the link.
+    assert queues(alone) == [125_000, 125_000, 62_500, 125_000]
+    assert queues(path) == [1_250_000, 1_250_000, 625_000, 125_000]

@@ -10,6 +10,7 @@ from tidegate._core import TidegateError
 from tidegate.control import operations as op
 from tidegate.control.api import port_spec
 from tidegate.network import Link, Network, Node, Switch
+from tidegate.network.links import Change
 from tidegate.specs import PageSpec, TcpSpec, UdpSpec, Wire
 
 Ports = dict[int, tuple[int, int]]
@@ -56,8 +57,8 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
         ports[link.number] = core.link(a, b, onward, back)
     if with_flows:
         _add_flows(network, core)
-    for when, link, side, wire in network.changes:
-        core.change_link(when, ports[link.number][0 if side == "forward" else 1], wire)
+    for change in network.changes:
+        core.change_link(change.when, port_of(ports, change), change.wire)
     for router, to, over in (*_routes_through(network, outside), *network.routes):
         if (router, over) in outside:
             continue
@@ -88,6 +89,11 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
     if network.sampling is not None:
         core.record(network.sampling, with_flows, watched)
     return core, ports
+
+
+def port_of(ports: Ports, change: Change) -> int:
+    """The core's port that a change of a link is of."""
+    return ports[change.link.number][0 if change.side == "forward" else 1]
 
 
 def _behind_linux(wire: Wire) -> Wire:

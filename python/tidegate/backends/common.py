@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, NoReturn, Protocol
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tidegate import _core
 from tidegate._core import TidegateError
-from tidegate.backends.build import Ports
+from tidegate.backends.build import Ports, port_of
 from tidegate.control import Controller, Port, SwitchApi
 from tidegate.control import operations as op
 from tidegate.control.objects import QueueState, port_spec
@@ -22,8 +22,8 @@ from tidegate.control.runner import Clock, Managed, Runner, failure
 from tidegate.files import beside
 from tidegate.network import FiveTuple, Link, Network, Node, Switch
 from tidegate.network.classes import RunningPort
+from tidegate.network.links import Change
 from tidegate.results import Note
-from tidegate.specs import Wire
 
 # How often a run looks up: for Ctrl-C and the progress bar.
 SLICE_S = 0.05
@@ -234,6 +234,23 @@ class CorePort:
         return QueueState(**self._port.act(op.QueueRead(0, number)))
 
 
+class _Links:
+    """Links of the core, as `Link.set` sees them during a run."""
+
+    def __init__(self, core: _core.Simulation, ports: Ports) -> None:
+        self._core = core
+        self._ports = ports
+
+    def now(self) -> int:
+        """Picoseconds of the run."""
+        return self._core.now()
+
+    def change(self, changes: Sequence[Change]) -> None:
+        """Have changes come about. The core keeps what it was told before for the same time, and does this right after it."""
+        for change in changes:
+            self._core.change_link(change.when, port_of(self._ports, change), change.wire)
+
+
 @contextmanager
 def changing(
     network: Network,
@@ -246,12 +263,8 @@ def changing(
     `elsewhere` are ports that the core does not have: those of Linux routers.
     """
     elsewhere = elsewhere or {}
-
-    def change(when: int, link: Link, side: str, wire: Wire) -> None:
-        core.change_link(when, ports[link.number][0 if side == "forward" else 1], wire)
-
-    planned = len(network.changes)
-    network.running = change
+    planned = dict(network.scheduled)
+    network.running = _Links(core, ports)
     try:
         for classes in network.class_ports:
             running = elsewhere.get((classes.router, classes.link))
@@ -266,7 +279,7 @@ def changing(
         network.running = None
         for classes in network.class_ports:
             classes.running = None
-        del network.changes[planned:]
+        network.scheduled = planned
 
 
 def shown(progress: Progress | None) -> AbstractContextManager[object]:

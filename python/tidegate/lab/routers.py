@@ -87,7 +87,7 @@ class Ways:
 
 def refusals(network: Network, ways: Ways) -> Iterator[str]:
     """What a Linux router cannot do."""
-    changed = {(link, side) for _, link, side, _ in network.changes}
+    changed = {(change.link, change.side) for change in network.changes}
     for router in ways.routers:
         for link in ways.links[router]:
             wire = sent_over(router, link)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tidegate import specs, units
 from tidegate._core import TidegateError
@@ -18,6 +20,45 @@ if TYPE_CHECKING:
 _FORMER_DIRECTIONS = {"there": "forward", "back": "reverse"}
 
 
+class RunningLinks(Protocol):
+    """The links while a run lasts."""
+
+    def now(self) -> int:
+        """Picoseconds of the run."""
+
+    def change(self, changes: Sequence[Change]) -> None:
+        """Have these changes come about, each in place of what is known for its time.
+
+        Raises `TidegateError` if one of them is not possible.
+        """
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is set of one direction of a link at a time; all else stays as it is then."""
+
+    when: int
+    order: int
+    """Of the calls of `Link.set`: of changes at one time the later call comes last."""
+    link: Link
+    side: str
+    settings: Mapping[str, Any]
+    """Fields of `Wire`."""
+    queue: str | None
+    wire: Wire
+    """The direction from then on, with all changes before."""
+
+    def after(self, wire: Wire) -> Change:
+        """The same change of a direction that is as `wire` before; raises `TidegateError` if that is not possible."""
+        link, new = self.link, replace(wire, **self.settings)
+        if self.queue is not None:
+            packets, size = queue_limit(self.queue, new.rate, link.rtt_of(self.side, new.delay), link.name)
+            new = replace(new, packets=packets, bytes=size)
+        specs.demand(new, link.name)
+        specs.demand_possible(new, f"the link {link.name}", (link.a.name, link.b.name))
+        return replace(self, wire=new)
+
+
 @dataclass(eq=False)
 class Link:
     """A link between two nodes, the same in both directions unless it is changed."""
@@ -29,6 +70,8 @@ class Link:
     forward: Wire
     """From `a` to `b`."""
     reverse: Wire
+    rtt: int | None = None
+    """What a BDP of its queue is measured by, in picoseconds; `None`: twice the delay."""
 
     def __repr__(self) -> str:
         text = f"<link {self.name}: {_wire(self.forward)}"
@@ -66,9 +109,12 @@ class Link:
         mtu: int | None = None,
         direction: str = "both",
     ) -> None:
-        """Change the link at a time; settings that are not given stay.
+        """Change the link at a time; settings that are not given stay as they are then.
 
-        `direction` is `both`, `forward` (from `a` to `b`) or `reverse`.
+        Changes come about in the order of their times, whatever the order of the calls; of those at one time the later call
+        holds. A time that the run has passed is now. `direction` is `both`, `forward` (from `a` to `b`) or `reverse`. For `queue` a
+        BDP is the rate from then on times the link's `rtt`, or times twice the delay if the link has no `rtt` or another
+        delay by then.
 
         >>> net = Network()
         >>> link = net.link(net.host("a"), net.router("r"), rate="1 Gbit/s", delay="2 ms")
@@ -78,32 +124,50 @@ class Link:
             direction = _FORMER_DIRECTIONS.get(direction, direction)
         if direction not in ("both", "forward", "reverse"):
             raise TidegateError(f"{self.name}: a direction is both, forward or reverse, not {direction!r}")
-        when = units.given_time(at)
-        for side in ("forward", "reverse"):
-            if direction not in ("both", side):
-                continue
-            wire = self.network.wire_at(self, side, when)
-            changes: dict[str, Any] = {
-                "rate": None if rate is None else units.given_rate(rate),
-                "delay": None if delay is None else units.given_time(delay),
-                "mark_above": mark_above,
-                "loss": loss,
-                "burst_loss": burst_loss,
-                "jitter": None if jitter is None else units.time(jitter),
-                "reorder": reorder,
-                "reorder_by": None if reorder_by is None else units.time(reorder_by),
-                "duplicate": duplicate,
-                "mtu": mtu,
-            }
-            new = replace(wire, **{name: value for name, value in changes.items() if value is not None})
-            if queue is not None:
-                packets, size = queue_limit(queue, new.rate, 2 * new.delay, self.name)
-                new = replace(new, packets=packets, bytes=size)
-            specs.demand(new, self.name)
-            specs.demand_possible(new, f"the link {self.name}", (self.a.name, self.b.name))
-            self.network.changes.append((when, self, side, new))
-            if self.network.running is not None:
-                self.network.running(when, self, side, new)
+        when, running = units.given_time(at), self.network.running
+        if running is not None:
+            when = max(when, running.now())
+        settings: dict[str, Any] = {
+            "rate": None if rate is None else units.given_rate(rate),
+            "delay": None if delay is None else units.given_time(delay),
+            "mark_above": mark_above,
+            "loss": loss,
+            "burst_loss": burst_loss,
+            "jitter": None if jitter is None else units.time(jitter),
+            "reorder": reorder,
+            "reorder_by": None if reorder_by is None else units.time(reorder_by),
+            "duplicate": duplicate,
+            "mtu": mtu,
+        }
+        given = {name: value for name, value in settings.items() if value is not None}
+        changed = [
+            self._changed(side, when, given, queue)
+            for side in ("forward", "reverse")
+            if direction in ("both", side)
+        ]
+        if running is not None:
+            running.change([change for _, later in changed for change in later])
+        for before, later in changed:
+            self.network.scheduled[self, later[0].side] = [*before, *later]
+
+    def _changed(
+        self, side: str, when: int, settings: Mapping[str, Any], queue: str | None
+    ) -> tuple[list[Change], list[Change]]:
+        """The changes of a direction up to a time, and a new one followed by those after it, as they are with it."""
+        known = self.network.scheduled.get((self, side), [])
+        place = bisect_right(known, when, key=lambda change: change.when)
+        wire = self.network.wire_at(self, side, when)
+        new = Change(when, self.network.next_change(), self, side, settings, queue, wire)
+        later: list[Change] = []
+        for change in (new, *known[place:]):
+            later.append(change.after(wire))
+            wire = later[-1].wire
+        return known[:place], later
+
+    def rtt_of(self, side: str, delay: int) -> int:
+        """What a BDP of a direction that has this delay is measured by."""
+        made: Wire = getattr(self, side)
+        return self.rtt if self.rtt is not None and delay == made.delay else 2 * delay
 
 
 def _wire(wire: Wire) -> str:

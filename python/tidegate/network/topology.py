@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Iterable
 from os import PathLike
 
 from tidegate import control, specs, units
 from tidegate._core import TidegateError
 from tidegate.control.objects import demand_port
 from tidegate.network.classes import Classes
-from tidegate.network.links import Link, queue_limit
+from tidegate.network.links import Change, Link, RunningLinks, queue_limit
 from tidegate.network.nodes import Node, Switch
 from tidegate.network.qdiscs import Qdisc
 from tidegate.p4 import Program
@@ -34,8 +35,10 @@ class Topology:
         self.links: list[Link] = []
         self.class_ports: list[Classes] = []
         self.qdiscs: dict[tuple[Node, Link], Qdisc] = {}
-        self.changes: list[tuple[int, Link, str, Wire]] = []
-        self.running: Callable[[int, Link, str, Wire], None] | None = None
+        self.scheduled: dict[tuple[Link, str], list[Change]] = {}
+        """Changes of each direction of links in the order of their times. A list is replaced, never altered."""
+        self._changed = 0
+        self.running: RunningLinks | None = None
 
     def _take(self, name: str) -> None:
         if not isinstance(name, str) or not name:
@@ -202,7 +205,8 @@ class Topology:
                     f"the link {name}: the queues of the P4 switch {node.name} are managed by its program; leave `{what}` out"
                 )
         bits, wait = units.given_rate(rate), units.given_time(delay)
-        packets, size = queue_limit(queue, bits, 2 * wait if rtt is None else units.given_time(rtt), name)
+        round_trip = None if rtt is None else units.given_time(rtt)
+        packets, size = queue_limit(queue, bits, 2 * wait if round_trip is None else round_trip, name)
         wire = Wire(
             rate=bits,
             delay=wait,
@@ -222,17 +226,27 @@ class Topology:
         specs.demand(wire, f"the link {name}")
         specs.demand_possible(wire, f"the link {name}", (a.name, b.name))
         self._linked |= {a.number, b.number}
-        link = Link(self, len(self.links), a, b, wire, wire)
+        link = Link(self, len(self.links), a, b, wire, wire, round_trip)
         self.links.append(link)
         return link
 
+    @property
+    def changes(self) -> list[Change]:
+        """All changes of links that are known, in the order of their times."""
+        every = (change for changes in self.scheduled.values() for change in changes)
+        return sorted(every, key=lambda change: (change.when, change.order))
+
+    def next_change(self) -> int:
+        """A number for one more change, above those of all others."""
+        self._changed += 1
+        return self._changed
+
     def wire_at(self, link: Link, side: str, at: int) -> Wire:
         """The settings of a direction of a link at a time, with the changes known so far."""
-        wire = link.forward if side == "forward" else link.reverse
-        for when, changed, which, new in sorted(self.changes, key=lambda change: change[0]):
-            if changed is link and which == side and when <= at:
-                wire = new
-        return wire
+        changes = self.scheduled.get((link, side), [])
+        place = bisect_right(changes, at, key=lambda change: change.when)
+        made = link.forward if side == "forward" else link.reverse
+        return changes[place - 1].wire if place else made
 
     def _demand_node(self, one: object, what: str) -> None:
         own = isinstance(one, Node) and one.number < len(self.nodes) and self.nodes[one.number] is one
