@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -66,6 +67,17 @@ def test_what_the_kernel_knows_of_a_connection() -> None:
     # Kernels before 6.7 say less.
     assert parse(whole[:232]).timeouts == UNKNOWN
     assert parse(whole[:200])._replace(timeouts=0) == parse(whole)._replace(timeouts=0)
+
+
+@pytest.mark.parametrize(
+    ("length", "timeouts"),
+    [(240, UNKNOWN), (248, 3), (256, 3)],
+    ids=["Linux 6.6", "Linux 6.7", "Linux 6.18"],
+)
+def test_timeouts_are_known_from_the_first_kernel_on_that_has_them(length: int, timeouts: int) -> None:
+    info = bytearray(length)
+    info[240:242] = (3).to_bytes(2, sys.byteorder)[: length - 240]
+    assert parse(bytes(info)).timeouts == timeouts
 
 
 def test_samples_hold_the_flows_that_are_known() -> None:

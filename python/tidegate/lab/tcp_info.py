@@ -51,7 +51,8 @@ def parse(data: bytes | memoryview) -> TcpInfo:
     """The fields of a `struct tcp_info`."""
     f = _INFO.unpack_from(data)
     (unacked, sacked, lost, retransmitted) = f[4:8]
-    timeouts = _TOTAL_RTO.unpack_from(data, _TOTAL_RTO_AT)[0] if len(data) > _TOTAL_RTO_AT + 8 else UNKNOWN
+    told = len(data) >= _TOTAL_RTO_AT + _TOTAL_RTO.size
+    timeouts = _TOTAL_RTO.unpack_from(data, _TOTAL_RTO_AT)[0] if told else UNKNOWN
     return TcpInfo(
         rto=f[0],
         srtt=f[15],
