@@ -173,6 +173,19 @@ def test_datagrams_have_the_patterns_rate(pattern: str, share: float) -> None:
         assert sum(gap > 5 * MS for gap in gaps) == pytest.approx(3_600, rel=0.12)
 
 
+@pytest.mark.parametrize("pattern", ["on-off", "on-off exponential"])
+def test_a_pattern_may_have_no_time_on_or_off(pattern: str) -> None:
+    """As in the simulator: one datagram each time, or no silence."""
+    common = {"kind": "udp", "rate": 8_000_000, "payload": 972, "pattern": pattern, "seed": 3}
+
+    def sent(on: int, off: int) -> list[float]:
+        times = traffic.UdpSender(flow(**common, on=on, off=off), Loop()).times(0)
+        return [next(times) for _ in range(10_000)]
+
+    assert sent(10 * MS, 0) == sent(0, 0) == [number * 1e6 for number in range(10_000)]
+    assert sent(0, 30 * MS)[-1] == pytest.approx(10_000 * 30 * MS, rel=0.05)
+
+
 def test_datagrams_are_counted_and_timed() -> None:
     plan, loop, sampler = (
         flow(kind="udp", rate=8_000_000, payload=972, pattern="poisson", tos=1),

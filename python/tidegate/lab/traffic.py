@@ -240,7 +240,8 @@ class UdpSender:
                 on_until = now + max(1.0, self._draw(on))
 
     def _draw(self, mean: int) -> float:
-        return self._random.expovariate(1 / mean) if self._plan.pattern == "on-off exponential" else mean
+        random = mean > 0 and self._plan.pattern == "on-off exponential"
+        return self._random.expovariate(1 / mean) if random else mean
 
     def _send(self) -> None:
         if self._stopped:
