@@ -162,6 +162,10 @@ def refusals() -> dict[str, tuple[Callable[[Network, Node, Node], Any], str]]:
             "ticks_per_second: 777; this kernel",
         ),
         "much output": (lambda net, a, b: net.tcp(a, b, limit_output="2 GiB"), "less than 2 GiB"),
+        "large buffers": (
+            lambda net, a, b: net.tcp(a, b, receive_buffer_max="1 GiB"),
+            "cubic a -> b: receive_buffer_max: the lab takes less than 1 GiB",
+        ),
         "output": (
             lambda net, a, b: (net.tcp(a, b), net.tcp(a, b, limit_output="1 MiB")),
             "they differ in limit_output; all that a sends",

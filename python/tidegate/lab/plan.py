@@ -252,6 +252,11 @@ class _Planner:
                 f"ticks_per_second: {spec.ticks_per_second}; this kernel's clock has {kernel.ticks_per_second()}",
             ),
             ((spec.limit_output or 0) >= 2**31, "limit_output: the kernel takes less than 2 GiB"),
+            # The sender's buffer is twice as large.
+            (
+                spec.receive_buffer_max >= 2**30,
+                "receive_buffer_max: the lab takes less than 1 GiB, as the kernel's buffers are below 2 GiB",
+            ),
             (spec.rto_min % PS_PER_MS, "rto_min: the kernel takes whole milliseconds"),
             (not 88 <= spec.mss <= 32767, f"mss: {spec.mss}; the kernel takes 88 to 32767"),
         ):
