@@ -15,6 +15,7 @@ from scapy.utils import RawPcapReader
 from live import again_if_disturbed, needs_iperf3, needs_namespaces, watched
 from tidegate import TidegateError
 from tidegate.control import Port, Queue, Shaper
+from tidegate.lab import routers
 from tidegate.lab.plan import plan, router_plans
 from tidegate.network import Link, Network, Node
 from tidegate.results import Result
@@ -130,6 +131,33 @@ def test_next_hops_are_by_the_nearest_linux_router() -> None:
     assert two.set_up.ports[1].neighbours == ((net.address(b), net.mac(b)),)
     macs = [port.mac for router in (one, two) for port in router.set_up.ports]
     assert len(set(macs)) == 4
+
+
+def test_interfaces_of_many_routers_and_links_have_addresses_of_their_own() -> None:
+    net = Network()
+    hub = net.router("hub", linux=True)
+    for number in range(300):
+        net.link(hub, net.router(f"r{number}", linux=True), rate="1 Gbit/s", delay=0)
+    net.link(hub, net.host("a"), rate="1 Gbit/s", delay=0)
+    macs = [port.mac for router in router_plans(net) for port in router.set_up.ports]
+    macs += [host.set_up.mac for host in plan(net, 1)]
+    assert all(len(bytes.fromhex(mac.replace(":", ""))) == 6 for mac in macs)
+    assert len(set(macs)) == len(macs) == 301 + 300 + 1
+
+
+def test_more_routers_or_links_than_interfaces_have_names_for_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    net, _, _ = line(2, pairs=1)
+    monkeypatch.setattr(routers, "MOST_ROUTERS", 1)
+    monkeypatch.setattr(routers, "MOST_LINKS", 1)
+    with pytest.raises(TidegateError) as error:
+        plan(net, 1)
+    for why in (
+        "it has 2 Linux routers; the lab has room for 1",
+        "r1: it has 2 links; a Linux router has at most 1",
+    ):
+        assert why in str(error.value)
 
 
 def aqm(net: Network, router: Node, link: Link) -> None:

@@ -11,6 +11,10 @@ from tidegate.lab.messages import RouterPort, SetUpRouter
 from tidegate.network import Link, Network, Node, Switch
 from tidegate.specs import Wire
 
+MOST_ROUTERS = 1000
+MOST_LINKS = 10_000
+"""Of a router: names of interfaces have 15 characters."""
+
 
 @dataclass(frozen=True)
 class RouterPlan:
@@ -49,7 +53,9 @@ class Ways:
 
     def mac(self, router: Node, link: Link) -> str:
         """The Ethernet address of a router's interface."""
-        return f"02:00:01:{self.routers.index(router):02x}:00:{self.links[router].index(link):02x}"
+        number = self.routers.index(router) << 16 | self.links[router].index(link)
+        # Those of hosts begin with 02:00:00.
+        return f"02:01:{number.to_bytes(4).hex(':')}"
 
     def _steps(self, node: Node, host: Node) -> Iterator[tuple[Node, Link]]:
         """Nodes behind this one on the way to a host, and the links by which they are reached; none if there is no way."""
@@ -88,7 +94,11 @@ class Ways:
 def refusals(network: Network, ways: Ways) -> Iterator[str]:
     """What a Linux router cannot do."""
     changed = {(change.link, change.side) for change in network.changes}
+    if len(ways.routers) > MOST_ROUTERS:
+        yield f"it has {len(ways.routers)} Linux routers; the lab has room for {MOST_ROUTERS}"
     for router in ways.routers:
+        if len(ways.links[router]) > MOST_LINKS:
+            yield f"{router.name}: it has {len(ways.links[router])} links; a Linux router has at most {MOST_LINKS}"
         for link in ways.links[router]:
             wire = sent_over(router, link)
             side = "forward" if link.a is router else "reverse"
