@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from tidegate import TidegateError
 from tidegate.control import Controller, Digest, PacketIn, SwitchApi
 from tidegate.control.delivery import MOST_WAITING, Distributor, Mailbox, Messages
 from tidegate.control.runner import Managed, Runner, failure
+from tidegate.hosts.agents import Agent, Connection, HostAgents
+from tidegate.network import Network
 
 MS = 1_000_000_000
 
@@ -164,6 +167,30 @@ def test_a_tick_that_is_late_by_whole_periods_is_followed_by_the_next_that_is_to
     runner.at(10 * MS, lambda: setattr(clock, "time", 30 * MS))
     runner.run(50 * MS)
     assert times(log) == [30, 40, 50]
+
+
+@pytest.mark.parametrize(
+    ("takes", "late", "ticks"),
+    [(0, 0, [10, 20, 30, 40]), (25 * MS, 0, [10, 40]), (0, 32 * MS, [32, 40])],
+    ids=["virtual time", "a slow agent", "a late tick"],
+)
+def test_ticks_that_a_host_agent_misses_are_left_out(takes: int, late: int, ticks: list[int]) -> None:
+    clock, told = Time(), []
+
+    class Slow(Agent):
+        period = "10 ms"
+
+        def tick(self, now: int, connections: Sequence[Connection]) -> None:
+            told.append(now // MS)
+            clock.time += takes
+
+    net = Network()
+    net.agent(net.host("a"), Slow())
+    runner = Runner([], clock)
+    runner.at(5 * MS, lambda: setattr(clock, "time", max(clock.time, late)))
+    HostAgents(net, SimpleNamespace(add=lambda host, shims: 0)).plan(runner)  # type: ignore[arg-type]
+    runner.run(45 * MS)
+    assert told == ticks
 
 
 def test_without_on_error_an_exception_ends_the_run() -> None:

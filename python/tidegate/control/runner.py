@@ -113,6 +113,16 @@ class Runner:
             if managed.subject is not None:
                 managed.api.recorder = partial(self.record, managed.subject)
 
+    @property
+    def now(self) -> int:
+        """Picoseconds of the run."""
+        return self._clock.now()
+
+    def following(self, when: int, period: int) -> int:
+        """When what was due at `when` is due again, every `period`: the first time that is still to come."""
+        late = max(0, self._clock.now() - when)
+        return when + (late // period + 1) * period
+
     def at(self, when: int, action: Callable[[], object]) -> None:
         """Call something at a time."""
         heapq.heappush(self._agenda, _Planned(when, 0, next(self._numbers), action))
@@ -198,8 +208,7 @@ class Runner:
             return
         planned.call()
         if planned.period is not None and not planned.cancelled:
-            late = max(0, self._clock.now() - planned.when)
-            planned.when += (late // planned.period + 1) * planned.period
+            planned.when = self.following(planned.when, planned.period)
             planned.order = next(self._numbers)
             heapq.heappush(self._agenda, planned)
         self.deliver()

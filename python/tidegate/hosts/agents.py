@@ -149,7 +149,7 @@ class Agent:
         """A connection is closed, reset or given up."""
 
     def tick(self, now: int, connections: Sequence[Connection]) -> None:
-        """Called every `period`, with the connections that are open."""
+        """Called every `period`, with the connections that are open. Ticks that a slow agent has missed are left out."""
 
 
 @dataclass(eq=False)
@@ -241,8 +241,8 @@ class HostAgents:
     def _tick(self, runner: Runner, run: _Run, when: int, period: int) -> None:
         def call() -> None:
             if run.alive:
-                run.tick(when)
-                self._tick(runner, run, when + period, period)
+                run.tick(runner.now)
+                self._tick(runner, run, runner.following(when, period), period)
 
         runner.at(when, call)
 
