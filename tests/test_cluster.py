@@ -299,6 +299,7 @@ def test_wrong_clusters(words: tuple[str, ...], said: str, tmp_path: Path) -> No
 def test_settings_are_read() -> None:
     assert cluster._option("jobs=4") == ("jobs", 4)
     assert cluster._option("memory=4GB") == ("memory", "4GB")
+    assert cluster._option(f"jobs={'1' * 5000}") == ("jobs", "1" * 5000)
     assert cluster._option("silent=true") == ("silent", True)
     with pytest.raises(TidegateError, match="write it as name=value"):
         cluster._option("a b=1")

@@ -45,6 +45,35 @@ def test_a_receive_buffer_holds_a_few_segments() -> None:
         net.tcp(a, b, receive_buffer_max="8 KiB")
 
 
+@pytest.mark.parametrize(
+    ("queue", "why"),
+    [
+        ("1__000 packets", "a - b: '1__000 packets' does not begin with a number"),
+        ("_ packets", "a - b: '_ packets' does not begin with a number"),
+        ("packets", "a - b: 'packets' does not begin with a number"),
+        ("1__0 BDP", "a - b: '1__0 BDP' does not begin with a number"),
+        ("1. BDP", "a - b: '1. BDP' does not begin with a number"),
+        ("\u0661 packets", "a - b: '\u0661 packets' does not begin with a number"),
+        ("1.5 packets", "a - b: '1.5 packets' is not a whole number of packets"),
+        (f"{'9' * 5000} packets", "99999999999999999999 is not a queue's limit in packets (a - b)"),
+        (f"{'9' * 5000} BDP", "is not a size in bytes"),
+    ],
+)
+def test_a_queue_s_limit_that_makes_no_sense_is_refused(queue: str, why: str) -> None:
+    net = Network()
+    with pytest.raises(TidegateError) as refused:
+        net.link(net.host("a"), net.host("b"), rate="1 Gbit/s", delay="1 ms", queue=queue)
+    assert why in str(refused.value)
+
+
+def test_numbers_of_a_queue_s_limit_may_have_underscores() -> None:
+    net = Network()
+    link = net.link(
+        net.host("a"), net.host("b"), rate="1 Gbit/s", delay="1 ms", queue="1_000 packets, 1_0.5 BDP"
+    )
+    assert (link.forward.packets, link.forward.bytes) == (1000, 2_625_000)
+
+
 def planned_late(net: Network, link: Link) -> None:
     link.set("200 ms", rate="10 Mbit/s")
     link.set("100 ms", delay="20 ms")

@@ -34,7 +34,7 @@ from switches import (
     until_running,
     wait_for,
 )
-from tidegate import p4
+from tidegate import addresses, p4
 from tidegate._core import TidegateError
 from tidegate.switch.metrics import families, serve
 from tidegate.switch.ports import Mode, SwitchPort, parse_port, parse_ports
@@ -42,6 +42,8 @@ from tidegate.switch.running import LiveSwitch
 from tidegate.switch.watch import View
 
 SO_RCVBUFFORCE = 33
+DIGITS = "1" * 5000
+"""More than Python reads as one number."""
 
 
 @pytest.fixture
@@ -67,12 +69,25 @@ def test_ports_are_read() -> None:
         (["1@a", "1@b"], [], "the port '1@b': a has the number 1"),
         (["1@a", "2@a"], [], "the port '2@a': a is a port already"),
         (["1@a"], ["3=1 Mbit/s"], "--rate '3=1 Mbit/s': write PORT=VALUE with one of the ports 1"),
+        ([f"{DIGITS}@a"], [], f"the port '{DIGITS}@a': write PORT@INTERFACE, as 1@eth1, or PORT@tap:NAME"),
+        (
+            ["1@a"],
+            [f"{DIGITS}=1 Mbit/s"],
+            f"--rate '{DIGITS}=1 Mbit/s': write PORT=VALUE with one of the ports 1",
+        ),
     ],
 )
 def test_ports_that_make_no_sense(given: list[str], rates: list[str], why: str) -> None:
     with pytest.raises(TidegateError) as refused:
         parse_ports(given, Mode.AUTO, rates, [])
     assert str(refused.value) == why
+
+
+@pytest.mark.parametrize("port", ["", "x", "65536", "-1", "\u0661", DIGITS])
+def test_addresses_that_make_no_sense(port: str) -> None:
+    with pytest.raises(TidegateError) as refused:
+        addresses.parse(f"127.0.0.1:{port}")
+    assert str(refused.value) == f"'127.0.0.1:{port}' is not an address; write HOST:PORT, as 127.0.0.1:9559"
 
 
 @needs_root

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 
+from tidegate import units
 from tidegate._core import TidegateError
 
 LOOPBACK = "127.0.0.1"
@@ -12,18 +13,19 @@ LOOPBACK = "127.0.0.1"
 
 def parse(text: str) -> tuple[str, int]:
     """Host and port of `HOST:PORT` or `[IPv6]:PORT`; the host is loopback if there is none. Raises `TidegateError`."""
-    host, colon, port = text.rpartition(":")
+    host, colon, digits = text.rpartition(":")
+    port = units.decimal(digits)
     bare = host.removeprefix("[").removesuffix("]")
     bracketed = host == f"[{bare}]"
     if (
         not colon
-        or not (port.isascii() and port.isdecimal())
-        or int(port) > 65_535
+        or port is None
+        or port > 65_535
         or (":" in bare) != bracketed
         or any(letter in "[]/@" or letter.isspace() for letter in bare)
     ):
         raise TidegateError(f"{text!r} is not an address; write HOST:PORT, as 127.0.0.1:9559")
-    return bare or LOOPBACK, int(port)
+    return bare or LOOPBACK, port
 
 
 def show(host: str, port: int) -> str:

@@ -26,6 +26,9 @@ Size = str | int
 
 PS_PER_S = 1_000_000_000_000
 
+MOST_DIGITS = 20
+"""Python itself refuses to read a number of some thousands."""
+
 LEAST_GIVEN = 1000
 """Below it a bare number is not meant in picoseconds or bit/s, but somebody has left out the unit."""
 
@@ -47,6 +50,11 @@ def _whole(value: int, what: str, unit: str, least: int = 0) -> int:
     if bare or isinstance(value, float):
         raise _core.TidegateError(f"{value} what? say '{value} {unit}'; a whole number alone is {what}")
     return below(value, 0, 2**63, f"{what}, nor text with a unit")
+
+
+def decimal(text: str) -> int | None:
+    """The whole number that decimal digits write; `None` for other text, and for more digits than a quantity of 64 bits has."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
 def seed(value: int) -> int:

@@ -189,18 +189,26 @@ def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None,
     if not isinstance(text, str):
         raise TidegateError(f"{where}: the queue {text!r}: write it as `100 packets`, `64 KiB` or `1 BDP`")
     for part in text.split(","):
-        match = re.fullmatch(r"\s*([\d_]+(?:\.\d+)?)\s*(packets?|BDP)\s*", part)
+        match = re.fullmatch(r"\s*([\d_.]*)\s*(packets?|BDP)\s*", part)
         if match is None:
             size = units.size(part)
-        elif match[2] == "BDP":
-            wanted = float(match[1]) * rate * rtt / units.PS_PER_S / 8
+            continue
+        if re.fullmatch(r"\d+(_\d+)*(\.\d+)?", match[1], re.ASCII) is None:
+            raise TidegateError(
+                f"{where}: {part.strip()!r} does not begin with a number; write it as `100 packets` or `1.5 BDP`"
+            )
+        number = match[1].replace("_", "")
+        if match[2] == "BDP":
+            # A number with hundreds of digits is infinite here.
+            wanted = float(number) * rate * rtt / units.PS_PER_S / 8 if rtt else 0.0
             size = units.below(int(min(wanted, 2.0**64)), 0, 2**63, f"a size in bytes ({part.strip()})")
             if size == 0:
                 raise TidegateError(
                     f"{where}: a BDP of this link is less than a byte; give the queue in packets or bytes, or say `rtt`"
                 )
         else:
-            if "." in match[1]:
+            if "." in number:
                 raise TidegateError(f"{where}: {part.strip()!r} is not a whole number of packets")
-            packets = units.below(int(match[1]), 1, 2**32, f"a queue's limit in packets ({where})")
+            limit = int(number[: units.MOST_DIGITS])
+            packets = units.below(limit, 1, 2**32, f"a queue's limit in packets ({where})")
     return packets, size

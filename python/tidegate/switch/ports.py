@@ -44,14 +44,15 @@ class SwitchPort:
 
 def parse_port(text: str, mode: Mode = Mode.AUTO) -> SwitchPort:
     """Read `PORT@INTERFACE` or `PORT@tap:NAME`."""
-    number, at, interface = text.partition("@")
-    if not at or not interface or not number.isascii() or not number.isdecimal():
+    digits, at, interface = text.partition("@")
+    number = units.decimal(digits)
+    if not at or not interface or number is None:
         raise TidegateError(f"the port {text!r}: write PORT@INTERFACE, as 1@eth1, or PORT@tap:NAME")
-    if int(number) > LAST_PORT:
+    if number > LAST_PORT:
         raise TidegateError(f"the port {text!r}: ports are 0 to {LAST_PORT}")
     if interface.startswith(f"{TAP}:"):
-        return SwitchPort(int(number), interface.removeprefix(f"{TAP}:"), TAP)
-    return SwitchPort(int(number), interface, mode)
+        return SwitchPort(number, interface.removeprefix(f"{TAP}:"), TAP)
+    return SwitchPort(number, interface, mode)
 
 
 def parse_ports(
@@ -81,14 +82,15 @@ def _by_port(
     """The values of an option `PORT=VALUE`."""
     found: dict[int, int] = {}
     for text in texts:
-        number, equals, value = text.partition("=")
-        if not equals or not (number.isascii() and number.isdecimal()) or int(number) not in ports:
+        digits, equals, value = text.partition("=")
+        number = units.decimal(digits)
+        if not equals or number is None or number not in ports:
             known = ", ".join(str(known) for known in ports)
             raise TidegateError(f"{option} {text!r}: write PORT=VALUE with one of the ports {known}")
-        if int(number) in found:
-            raise TidegateError(f"{option} {text!r}: the port {int(number)} has one already; give it once")
+        if number in found:
+            raise TidegateError(f"{option} {text!r}: the port {number} has one already; give it once")
         try:
-            found[int(number)] = value_of(value)
+            found[number] = value_of(value)
         except TidegateError as error:
             raise TidegateError(f"{option} {text!r}: {error}") from None
     return found

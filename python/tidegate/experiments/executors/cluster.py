@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
+from tidegate import units
 from tidegate._core import TidegateError, __version__
 from tidegate.experiments import digests
 from tidegate.experiments.folder import encoded
@@ -340,7 +341,8 @@ def _option(text: str) -> tuple[str, Any]:
         raise TidegateError(f"--cluster-option {text}: write it as name=value")
     if value.lower() in ("true", "false"):
         return name, value.lower() == "true"
-    return name, int(value) if value.isdecimal() else value
+    number = units.decimal(value)
+    return name, value if number is None else number
 
 
 @contextmanager
