@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 import tidegate as package
 from conftest import EXAMPLES, Run
-from tidegate import TidegateError, topologies
-from tidegate.control import Port, Queue
+from tidegate import TidegateError, topologies, units
+from tidegate.control import Controller, Port, Queue
 from tidegate.experiments import find
 from tidegate.experiments import run as run_experiment
+from tidegate.hosts.agents import Agent
 from tidegate.network import Link, Network, Node
 
 ROUTER = EXAMPLES / "ipv4_router" / "ipv4_router.p4"
@@ -190,10 +192,46 @@ def test_what_objects_say_of_themselves() -> None:
             lambda net, a, b, link: net.link(net.router("r"), net.router("q"), rate="1 Gbit/s", delay=10),
             "10 what? say '10 s'",
         ),
+        (
+            lambda net, a, b, link: net.link(
+                net.router("r"), net.router("q"), rate="1 Gbit/s", delay="1 ms", jitter=2
+            ),
+            "2 what? say '2 s'",
+        ),
+        (lambda net, a, b, link: link.set("1 s", jitter=2), "2 what? say '2 s'"),
+        (lambda net, a, b, link: link.set("1 s", reorder_by=5), "5 what? say '5 s'"),
+        (lambda net, a, b, link: net.tcp(a, b, rto_min=200), "200 what? say '200 s'"),
+        (lambda net, a, b, link: net.tcp(a, b, delayed_ack=40), "40 what? say '40 s'"),
+        (lambda net, a, b, link: net.tcp(a, b, extra_delay=30), "30 what? say '30 s'"),
+        (lambda net, a, b, link: net.transfers([(1, "1 kB", a, b)]), "1 what? say '1 s'"),
+        (lambda net, a, b, link: net.transfers([(0, "1 kB", a, b, 30)]), "30 what? say '30 s'"),
+        (lambda net, a, b, link: net.transfers([(0, "1 kB", a, b)], extra_delay=30), "30 what? say '30 s'"),
+        (lambda net, a, b, link: ticking(net, a, Agent, 1), "1 what? say '1 s'"),
+        (lambda net, a, b, link: ticking(net, a, Controller, 1), "1 what? say '1 s'"),
+        (lambda net, a, b, link: net.run(np.int64(10)), "10 what? say '10 s'"),
+        (lambda net, a, b, link: net.udp(a, b, rate=np.int64(100)), "100 what? say '100 Mbit/s'"),
     ],
 )
 def test_numbers_without_a_unit(write: Callable[..., object], message: str) -> None:
     assert message in said(lambda: write(*pair()))
+
+
+def ticking(net: Network, host: Node, base: type[Agent | Controller], period: units.Time) -> None:
+    """A run with an agent or a controller that has this period."""
+    one = type("Ticks", (base,), {"period": period})()
+    if isinstance(one, Agent):
+        net.agent(host, one)
+    else:
+        net.switch("s", ROUTER)
+        net.control(one)
+    net.run("10 ms")
+
+
+def test_no_time_at_all_needs_no_unit() -> None:
+    net, a, b, link = pair()
+    link.set(0, delay=0, jitter=0, reorder_by=0)
+    net.transfers([(0, "1 kB", a, b, 0)], extra_delay=0, delayed_ack=0)
+    assert net.run(np.int64(10**12)).flows["bytes_received"].to_list() == [1000]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

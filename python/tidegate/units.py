@@ -35,18 +35,24 @@ LEAST_GIVEN = 1000
 
 def below(value: int, least: int, end: int, what: str) -> int:
     """Check a whole number from `least` to `end` - 1; raises `TidegateError` for anything else."""
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = None
+    number = _index(value)
     if number is None or not least <= number < end:
         raise _core.TidegateError(f"{value!r} is not {what}: give a whole number from {least} to {end - 1}")
     return number
 
 
+def _index(value: int) -> int | None:
+    """A whole number, also one of NumPy's; `None` for anything else, and for True and False."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
+
+
 def _whole(value: int, what: str, unit: str, least: int = 0) -> int:
     """`unit` is for the message to somebody who has left it out."""
-    bare = isinstance(value, int) and not isinstance(value, bool) and 0 < value < least
+    number = _index(value)
+    bare = number is not None and 0 < number < least
     if bare or isinstance(value, float):
         raise _core.TidegateError(f"{value} what? say '{value} {unit}'; a whole number alone is {what}")
     return below(value, 0, 2**63, f"{what}, nor text with a unit")

@@ -37,7 +37,7 @@ def period_of(controller: Controller) -> int | None:
     """Picoseconds from tick to tick; `None`: it does not tick. Raises `TidegateError` for 0."""
     if controller.period is None:
         return None
-    period = units.time(controller.period)
+    period = units.given_time(controller.period)
     if period == 0:
         raise TidegateError(f"the period of the controller {type(controller).__name__} is 0")
     return period

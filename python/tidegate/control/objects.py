@@ -163,7 +163,7 @@ def port_spec(port: Port) -> PortSpec:
             else units.below(queue.packets, 0, 2**63, "a queue's limit in packets"),
             None if queue.bytes is None else units.size(queue.bytes),
             units.below(queue.weight, 0, 2**32, "a queue's weight"),
-            units.time(queue.time_shift),
+            units.given_time(queue.time_shift),
             shaper(queue.shaper),
         )
         for queue in port.queues

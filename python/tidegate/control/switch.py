@@ -305,7 +305,7 @@ class SwitchApi(PipelineApi):
             raise TidegateError(
                 f"{self.name} has no quantities that can be recorded; {QUANTITIES_WHERE} have"
             )
-        self.recorder(quantity, labels, units.time(period))
+        self.recorder(quantity, labels, units.given_time(period))
 
     def note(self, quantity: str, value: float) -> None:
         """Put a value in the result's table of what controllers note (`Result.notes`). A unit is the end of the name."""

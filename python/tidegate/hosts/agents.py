@@ -231,7 +231,7 @@ class HostAgents:
             run, period = attached._running(), attached.agent.period
             if period is None:
                 continue
-            every = units.time(period)
+            every = units.given_time(period)
             if every == 0:
                 raise TidegateError(
                     f"the agent {type(attached.agent).__name__} has a period of 0; give one above 0"

@@ -203,8 +203,8 @@ class Flows(Routing):
             mss=mss,
             ecn=ecn,
             initial_cwnd=initial_cwnd,
-            rto_min=units.time(rto_min),
-            delayed_ack=units.time(delayed_ack),
+            rto_min=units.given_time(rto_min),
+            delayed_ack=units.given_time(delayed_ack),
             quick_ack=quick_ack,
             segmentation_offload=None if segmentation_offload is None else units.size(segmentation_offload),
             limit_output=None if limit_output is None else units.size(limit_output),
@@ -213,7 +213,7 @@ class Flows(Routing):
             sack=sack,
             timestamps=timestamps,
             pacing=pacing,
-            extra_delay=units.time(extra_delay),
+            extra_delay=units.given_time(extra_delay),
         )
         specs.demand(spec, f"the TCP flow {name}")
         self._demand_possible(spec, f"the TCP flow {name}", source, target)
@@ -236,10 +236,23 @@ class Flows(Routing):
         >>> net.transfers([(0, "10 kB", a, b), ("1 ms", "20 kB", a, b)], congestion_control="reno")
         [<tcp flow 0: reno a -> b, 10000 B from 0 s>, <tcp flow 1: reno a -> b, 20000 B from 1 ms>]
         """
+        given = units.given_time
+        extra = given(options.get("extra_delay", 0))
+        return self._transfers(
+            (
+                (given(start), size, source, target, given(more[0]) if more else extra)
+                for start, size, source, target, *more in flows
+            ),
+            options,
+        )
+
+    def _transfers(
+        self, flows: Iterable[tuple[int, units.Size, Node, Node, int]], options: TcpOptions
+    ) -> list[Flow]:
+        """As `transfers`, with the start and the extra delay of each in picoseconds."""
         made: list[Flow] = []
         template: TcpSpec | None = None
-        extra = units.time(options.get("extra_delay", 0))
-        for start, size, source, target, *more in flows:
+        for start, size, source, target, extra in flows:
             if template is None:
                 # Checks the options, which are the same for all; the flow itself is made below.
                 spec = self.tcp(source, target, **options).spec
@@ -255,9 +268,9 @@ class Flows(Routing):
                 template,
                 source=source.number,
                 target=target.number,
-                start=units.time(start),
+                start=start,
                 size=length,
-                extra_delay=units.time(more[0]) if more else extra,
+                extra_delay=extra,
             )
             made.append(self._flow("tcp", source, target, label, spec))
         return made
@@ -319,7 +332,8 @@ class Flows(Routing):
         units.seed(seed)
         count = len(pairs) or len(hosts) * others
         flows = distribution.poisson(max(1, round(gap)), first, last, count, seed)
-        return self.transfers(((at, size, *pair(number)) for at, size, number in flows), **options)
+        extra = units.given_time(options.get("extra_delay", 0))
+        return self._transfers(((at, size, *pair(number), extra) for at, size, number in flows), options)
 
     def request_response(
         self,

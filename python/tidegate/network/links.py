@@ -133,9 +133,9 @@ class Link:
             "mark_above": mark_above,
             "loss": loss,
             "burst_loss": burst_loss,
-            "jitter": None if jitter is None else units.time(jitter),
+            "jitter": None if jitter is None else units.given_time(jitter),
             "reorder": reorder,
-            "reorder_by": None if reorder_by is None else units.time(reorder_by),
+            "reorder_by": None if reorder_by is None else units.given_time(reorder_by),
             "duplicate": duplicate,
             "mtu": mtu,
         }

@@ -217,9 +217,9 @@ class Topology:
             framing=framing,
             loss=loss,
             burst_loss=burst_loss,
-            jitter=units.time(jitter),
+            jitter=units.given_time(jitter),
             reorder=reorder,
-            reorder_by=units.time(reorder_by),
+            reorder_by=units.given_time(reorder_by),
             duplicate=duplicate,
             mtu=mtu,
         )

@@ -133,7 +133,7 @@ class RemoteSwitch(SwitchApi):
         stream = _Stream(self)
         runner = Runner([Managed(self, stream, [controller])], stream)
         runner.start()
-        runner.run(None if length is None else stream.now() + units.time(length), ended)
+        runner.run(None if length is None else stream.now() + units.given_time(length), ended)
 
     def digest_fields(self, number: int, data: Any) -> DigestFields:
         """A digest as switches give it."""

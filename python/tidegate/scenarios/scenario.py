@@ -50,7 +50,10 @@ class Scenario:
     """The link's rate follows this trace in place of `rate`, which is then its mean."""
 
     def __post_init__(self) -> None:
-        if not 0 <= units.time(self.warm_up) < units.time(self.duration):
+        for one in self.flows:
+            for given in (one.rtt, one.start, one.every, self.rtt):
+                units.given_time(given)
+        if not 0 <= units.given_time(self.warm_up) < units.given_time(self.duration):
             raise TidegateError(f"{self.name}: a warm-up of {self.warm_up} leaves nothing of {self.duration}")
         if not any(one.size is None and one.share for one in self.flows):
             raise TidegateError(f"{self.name}: it has no flow that lasts; goodput and fairness are of those")
