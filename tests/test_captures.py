@@ -1,6 +1,8 @@
 """Captures of simulated ports, read back with scapy."""
 
+import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,56 @@ def test_a_capture_of_a_run_that_fails_is_kept(tmp_path: Path) -> None:
     net.at("100 ms", stop)
     assert net.run("1 s").interrupted
     assert len(rdpcap(str(tmp_path / "x.pcap"))) > 10
+
+
+def unwritable(folder: Path) -> Network:
+    """A network with three captures, of which the first two cannot be written under their names."""
+    net = Network()
+    bell = dumbbell(net, 1)
+    net.tcp(*bell.pairs[0])
+    for name, link in zip(("a", "b", "c"), (bell.bottleneck, *bell.access), strict=True):
+        net.capture(link, link.a, folder / f"{name}.pcap", snap="60 B")
+
+    def block() -> None:
+        for name in ("a", "b"):
+            (folder / f"{name}.pcap").mkdir()
+
+    net.at("50 ms", block)
+    return net
+
+
+def raises(error: BaseException) -> Callable[[], None]:
+    def call() -> None:
+        raise error
+
+    return call
+
+
+WRITTEN = r"/{}\.pcap: cannot be written: Is a directory; what there is of it is in .*/\.{}\.pcap\.\w+\.part"
+BOTH = f"{WRITTEN.format('a', 'a')}\n.*{WRITTEN.format('b', 'b')}"
+
+
+def test_a_capture_that_cannot_be_written_leaves_the_others_their_names(tmp_path: Path) -> None:
+    with pytest.raises(TidegateError, match=BOTH):
+        unwritable(tmp_path).run("100 ms")
+    assert len(rdpcap(str(tmp_path / "c.pcap"))) > 1
+
+
+def test_a_capture_that_cannot_be_written_does_not_hide_what_ended_the_run(tmp_path: Path) -> None:
+    net = unwritable(tmp_path)
+    net.at("60 ms", raises(ValueError("mine")))
+    with pytest.raises(ValueError, match="mine") as ended:
+        net.run("100 ms")
+    assert re.search(BOTH, "\n".join(ended.value.__notes__))
+    assert (tmp_path / "c.pcap").is_file()
+
+
+def test_an_interrupted_run_has_its_result_beside_captures_that_cannot_be_written(tmp_path: Path) -> None:
+    net = unwritable(tmp_path)
+    net.at("60 ms", raises(KeyboardInterrupt()))
+    result = net.run("100 ms")
+    assert result.interrupted
+    assert re.search(BOTH, "\n".join(result.warnings))
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:

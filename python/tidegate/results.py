@@ -113,7 +113,8 @@ class Result:
     live: pl.DataFrame
     """Measurements of the live backend: where (a host or empty), quantity, value."""
     warnings: tuple[str, ...]
-    """Conditions of a live run that make its figures unreliable; why a simulation ran on fewer threads than it was to have."""
+    """Conditions of a live run that make its figures unreliable; why a simulation ran on fewer threads than it was to have; captures
+    of an interrupted run that could not be written."""
     events: int
     """Events that the simulator handled."""
     hops: int

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from tidegate.control import operations as op
 from tidegate.control.objects import QueueState, port_spec
 from tidegate.control.readings import Subject
 from tidegate.control.runner import Clock, Managed, Runner, failure
-from tidegate.files import beside
+from tidegate.files import beside, why
 from tidegate.network import FiveTuple, Link, Network, Node, Switch
 from tidegate.network.classes import RunningPort
 from tidegate.network.links import Change
@@ -193,8 +194,11 @@ def _neighbours(network: Network, switch: Switch) -> list[str]:
 
 
 @contextmanager
-def captures(network: Network, core: _core.Simulation, ports: Ports) -> Iterator[None]:
-    """Captures to files under other names, which get their own when the run has ended, however it has."""
+def captures(network: Network, core: _core.Simulation, ports: Ports) -> Iterator[list[str]]:
+    """Captures to files under other names, which get their own when the run has ended, however it has.
+
+    Gives what could not be written, which is known at the end, for `tell_unwritten`. Where an exception ends the run, its notes say it.
+    """
     files = [(path, beside(path)) for _, _, path, _ in network.captures]
     try:
         for (link, node, path, snap), (_, part) in zip(network.captures, files, strict=True):
@@ -206,13 +210,36 @@ def captures(network: Network, core: _core.Simulation, ports: Ports) -> Iterator
         for _, part in files:
             part.unlink(missing_ok=True)
         raise
+    unwritten: list[str] = []
     try:
-        yield
-    finally:
-        for (path, part), failure in zip(files, core.flush_captures(), strict=False):
-            if failure is not None:
-                raise TidegateError(f"{path}: cannot be written: {failure}; what there is of it is in {part}")
-            part.replace(path)
+        yield unwritten
+    except BaseException as error:
+        unwritten += _give_names(files, core.flush_captures())
+        for each in unwritten:
+            error.add_note(each)
+        raise
+    unwritten += _give_names(files, core.flush_captures())
+
+
+def _give_names(files: list[tuple[Path, Path]], failures: list[str | None]) -> list[str]:
+    """Give all captures their names that are whole; says which are not."""
+    unwritten = []
+    for (path, part), said in zip(files, failures, strict=False):
+        if said is None:
+            try:
+                part.replace(path)
+            except OSError as error:
+                said = why(error)
+        if said is not None:
+            unwritten.append(f"{path}: cannot be written: {said}; what there is of it is in {part}")
+    return unwritten
+
+
+def tell_unwritten(unwritten: list[str], interrupted: bool) -> tuple[str, ...]:
+    """Raise what could not be written of the captures; of a run that was interrupted it is a warning beside its result."""
+    if unwritten and not interrupted:
+        raise TidegateError("\n".join(unwritten))
+    return tuple(unwritten)
 
 
 class CorePort:

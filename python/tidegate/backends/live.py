@@ -135,7 +135,7 @@ def _run(
         with (
             common.changing(network, core, ports, elsewhere),
             _started(runner),
-            common.captures(network, core, ports),
+            common.captures(network, core, ports) as unwritten,
             _live(network, core, lab, names, forwarding, profile),
             _urgent(),
         ):
@@ -158,6 +158,7 @@ def _run(
             reports = lab.ask_all(dict.fromkeys(names, Finish()))
             statistics = core.live_statistics()
             lost = real.lost
+    lost_captures = common.tell_unwritten(unwritten, interrupted)
     flows, samples = flow_tables(network, reports.values(), end)
     return replace(
         result,
@@ -165,7 +166,10 @@ def _run(
         flows=flows,
         flow_samples=samples,
         live=live_table(_measurements(statistics, _interfaces(hosts, routers))),
-        warnings=tuple(_warnings(network, _interfaces(hosts, routers), statistics, reports, end, lost)),
+        warnings=(
+            *lost_captures,
+            *_warnings(network, _interfaces(hosts, routers), statistics, reports, end, lost),
+        ),
     )
 
 

@@ -46,9 +46,10 @@ def run(
     runner = common.runner(network, core, clock, notes, with_flows=True)
     agents.plan(runner)
     interrupted = False
+    unwritten: list[str] = []
     with common.changing(network, core, ports):
         try:
-            with common.shown(progress), common.captures(network, core, ports):
+            with common.shown(progress), common.captures(network, core, ports) as unwritten:
                 runner.start()
                 if watcher is not None:
                     watcher.begin(network, core, ports, notes, until)
@@ -59,12 +60,13 @@ def run(
             agents.end()
             if watcher is not None:
                 watcher.end(core.now())
+    lost = common.tell_unwritten(unwritten, interrupted)
     watched = watched_links(network)
     result = Result.of_simulation(network, core, ports, watched, notes, seed, interrupted)
     return replace(
         result,
         malformed_options=handle.malformed_options(),
-        warnings=(*result.warnings, *_fewer(core, threads)),
+        warnings=(*result.warnings, *lost, *_fewer(core, threads)),
     )
 
 

@@ -50,7 +50,7 @@ def main() -> None:
             _run_app()
         _leave(0)
     except _core.TidegateError as error:
-        report(str(error))
+        report("\n".join([str(error), *getattr(error, "__notes__", ())]))
         _leave(FAILED)
     except KeyboardInterrupt as stopped:
         report(str(stopped) or "interrupted")
