@@ -14,6 +14,8 @@ from scapy.utils import RawPcapReader
 
 from live import again_if_disturbed, needs_iperf3, needs_namespaces, watched
 from tidegate import TidegateError
+from tidegate.backends.build import build
+from tidegate.backends.common import changing
 from tidegate.control import Port, Queue, Shaper
 from tidegate.lab import routers
 from tidegate.lab.plan import plan, router_plans
@@ -208,6 +210,20 @@ def test_what_a_linux_router_cannot_do_is_refused(change: Callable[..., None], w
     change(net, router, links[-1])
     with pytest.raises(TidegateError, match=why):
         plan(net, 1)
+
+
+def test_what_a_linux_router_sends_over_cannot_be_changed_during_a_run_either() -> None:
+    net, _, links = line(pairs=1)
+    core, ports = build(net, 1, with_flows=False)
+    with changing(net, core, ports, elsewhere={}):
+        with pytest.raises(TidegateError, match="r0: r0 - last changes during the run; what a Linux router"):
+            links[-1].set("1 s", rate="10 Mbit/s")
+        assert net.changes == []
+        links[-1].set("1 s", rate="10 Mbit/s", direction="reverse")
+        assert [change.side for change in net.changes] == ["reverse"]
+    # In the simulator it is an ordinary router.
+    net.at("1 ms", lambda: links[-1].set("1 ms", rate="10 Mbit/s"))
+    net.run("2 ms")
 
 
 @pytest.mark.parametrize(

@@ -264,9 +264,10 @@ class CorePort:
 class _Links:
     """Links of the core, as `Link.set` sees them during a run."""
 
-    def __init__(self, core: _core.Simulation, ports: Ports) -> None:
+    def __init__(self, core: _core.Simulation, ports: Ports, live: bool) -> None:
         self._core = core
         self._ports = ports
+        self._live = live
 
     def now(self) -> int:
         """Picoseconds of the run."""
@@ -274,6 +275,11 @@ class _Links:
 
     def change(self, changes: Sequence[Change]) -> None:
         """Have changes come about. The core keeps what it was told before for the same time, and does this right after it."""
+        if self._live:
+            for change in changes:
+                fixed = change.link.fixed_in_live_runs(change.side)
+                if fixed is not None:
+                    raise TidegateError(fixed)
         for change in changes:
             self._core.change_link(change.when, port_of(self._ports, change), change.wire)
 
@@ -287,11 +293,11 @@ def changing(
 ) -> Iterator[None]:
     """While this lasts, changes of links and of routers' queues hold at once, and for this run alone.
 
-    `elsewhere` are ports that the core does not have: those of Linux routers.
+    `elsewhere` are ports that the core of a live run does not have: those of Linux routers.
     """
-    elsewhere = elsewhere or {}
     planned = dict(network.scheduled)
-    network.running = _Links(core, ports)
+    network.running = _Links(core, ports, live=elsewhere is not None)
+    elsewhere = elsewhere or {}
     try:
         for classes in network.class_ports:
             running = elsewhere.get((classes.router, classes.link))

@@ -164,6 +164,13 @@ class Link:
             wire = later[-1].wire
         return known[:place], later
 
+    def fixed_in_live_runs(self, side: str) -> str | None:
+        """Why a live run cannot change a direction; `None`: it can."""
+        sender = self.a if side == "forward" else self.b
+        if not sender.linux:
+            return None
+        return f"{sender.name}: {self.name} changes during the run; what a Linux router sends over does not"
+
     def rtt_of(self, side: str, delay: int) -> int:
         """What a BDP of a direction that has this delay is measured by."""
         made: Wire = getattr(self, side)
