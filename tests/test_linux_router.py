@@ -87,6 +87,25 @@ def packets(router: LinuxRouter) -> list[int]:
 
 
 @needs_root
+@pytest.mark.parametrize(
+    ("mtu", "framing", "says"),
+    [
+        (1500, 14, "rate 100933Kbit ceil"),
+        (9000, 14, "rate 100155Kbit ceil"),
+        # IP packets need the larger rate also where the link has no framing of its own, as HTB counts the header.
+        (1500, 0, "rate 100933Kbit ceil"),
+        (1500, 38, "rate 102533Kbit overhead 24 ceil"),
+        (9000, 38, "rate 100422Kbit overhead 24 ceil"),
+    ],
+)
+def test_the_rate_is_that_of_the_link_s_frames(netns: str, mtu: int, framing: int, says: str) -> None:
+    with LinuxRouter("out", "100 Mbit/s", namespace=netns, mtu=mtu, framing=framing):
+        command = ["ip", "netns", "exec", Path(netns).name, "tc", "class", "show", "dev", "out"]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert says in shown
+
+
+@needs_root
 @pytest.mark.parametrize("classifier", ["bpf", "u32"])
 def test_flows_are_in_their_queues_and_can_be_moved(netns: str, classifier: Classifier) -> None:
     sender = Sender(netns)

@@ -236,10 +236,15 @@ def _linux_ports(
             queue = Queue(packets=wire.packets, bytes=wire.bytes)
             port = described.get((router.node, link), Port((queue,)))
             there = LinuxRouter(
-                interface(number), rate, most_queues=MOST_QUEUES, namespace=lab.namespace(name)
+                interface(number),
+                rate,
+                most_queues=MOST_QUEUES,
+                namespace=lab.namespace(name),
+                mtu=wire.mtu,
+                framing=wire.framing,
             )
             kept.callback(there.close)
-            made[router.node, link] = LinuxPort(there, rate, port)
+            made[router.node, link] = LinuxPort(there, rate, port, wire.mtu)
     return made
 
 

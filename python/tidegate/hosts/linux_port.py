@@ -6,7 +6,7 @@ from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import Port, Queue
 from tidegate.control.objects import QueueState
-from tidegate.hosts.linux_router import FRAME, MOST_BPS, MTU, LinuxRouter
+from tidegate.hosts.linux_router import FRAMING, MOST_BPS, MTU, LinuxRouter
 from tidegate.hosts.port_plan import Plan, QueuePlan
 from tidegate.network import FiveTuple
 
@@ -26,9 +26,11 @@ def refusal(port: Port) -> str | None:
 class LinuxPort:
     """Sets a `LinuxRouter` as a `Port` says: a queue's guarantee is its weight's part of the rate, its cap that of its shaper."""
 
-    def __init__(self, router: LinuxRouter, rate_bps: int, port: Port) -> None:
-        """`rate_bps` is that of the link, in IP packets."""
+    def __init__(self, router: LinuxRouter, rate_bps: int, port: Port, mtu: int = MTU) -> None:
+        """`rate_bps` is that of the link, in IP packets of the full size, which is `mtu` bytes."""
         self._router = router
+        self._mtu = mtu
+        self._frame = mtu + FRAMING
         self._rate = min(rate_bps, MOST_BPS)
         self._flows: dict[FiveTuple, int] = {}
         self._queues: tuple[QueuePlan, ...] = ()
@@ -45,12 +47,12 @@ class LinuxPort:
     def _plan(self, queue: Queue, weights: int) -> QueuePlan:
         limits = [
             *([] if queue.bytes is None else [units.size(queue.bytes)]),
-            *([] if queue.packets is None else [queue.packets * FRAME]),
+            *([] if queue.packets is None else [queue.packets * self._frame]),
         ]
         # A shaper counts frames.
-        cap = None if queue.shaper is None else units.rate(queue.shaper.rate) * MTU / FRAME
+        cap = None if queue.shaper is None else units.rate(queue.shaper.rate) * self._mtu / self._frame
         share = queue.weight / weights if weights else 1.0
-        return QueuePlan(self._rate * share, min(limits, default=DEFAULT_PACKETS * FRAME), cap)
+        return QueuePlan(self._rate * share, min(limits, default=DEFAULT_PACKETS * self._frame), cap)
 
     def _apply(self, queues: tuple[QueuePlan, ...], flows: dict[FiveTuple, int]) -> None:
         known = {flow: queue for flow, queue in flows.items() if queue < len(queues)}

@@ -11,7 +11,8 @@ next one that starts; meanwhile the queues go on as they were.
 Without BPF there is a filter of `u32` for each flow: IPv4 without options, and a search through all of them for each packet. Without
 either, plans with flows are refused.
 
-HTB counts frames, from the Ethernet header on. Rates of a plan are of IP packets of the full size.
+HTB counts frames, from the Ethernet header on, and more if the link's framing is longer. Rates of a plan are of IP packets of the full
+size.
 """
 
 from __future__ import annotations
@@ -52,7 +53,6 @@ TC_ROOT = 0xFFFF_FFFF
 ETH_P_ALL, ETH_P_IP = 3, 0x0800
 BPF_PRIORITY = 1
 MTU, FRAMING = 1500, 14
-FRAME = MTU + FRAMING
 LEAST_BPS = 8000
 MOST_BPS = 34_000_000_000
 """More does not fit the kernel's 32 bits of bytes in a second; a link that is faster has this rate."""
@@ -120,16 +120,22 @@ class LinuxRouter:
         most_queues: int = 8,
         classifier: Classifier | None = None,
         namespace: str | None = None,
+        mtu: int = MTU,
+        framing: int = FRAMING,
     ) -> None:
         """`rate` is that of the link, in bit/s of IP packets of the full size. `classifier`: BPF if it can be loaded, if not given.
-        `namespace`: the name or path of the interface's network namespace, if it is not this process's.
+        `namespace`: the name or path of the interface's network namespace, if it is not this process's. `mtu`: bytes of an IP packet
+        of the full size; `framing`: bytes that the link adds to each.
 
         Raises `TidegateError` if there is no such interface, if it has a router or somebody has configured its qdisc, and if the kernel
         lacks HTB or the classifier that is asked for.
         """
         self.interface = interface
         self.most_queues = most_queues
-        self._rate = min(units.rate(rate), MOST_BPS * MTU // FRAME)
+        self._mtu = mtu
+        self._frame = mtu + FRAMING
+        self._overhead = max(0, framing - FRAMING)
+        self._rate = min(units.rate(rate), MOST_BPS * mtu // (self._frame + self._overhead))
         if self._rate < LEAST_BPS:
             raise TidegateError(
                 f"{interface}: a rate of {units.show_rate(self._rate)}; give 8 kbit/s or more"
@@ -215,17 +221,19 @@ class LinuxRouter:
                 # Of a process that was killed.
                 self._netlink.tc("del", index=self._index, parent=TC_ROOT, handle=HANDLE)
             self._netlink.tc("add", "htb", self._index, handle=HANDLE, default=FIRST_CLASS)
-            self._class(ROOT_CLASS, HANDLE, self._rate, self._rate, FRAME)
+            self._class(ROOT_CLASS, HANDLE, self._rate, self._rate, self._frame)
         except NetlinkError as error:
             why = "CONFIG_NET_SCH_HTB" if error.code == errno.ENOENT else _said(error)
             raise TidegateError(f"{self.interface}: the kernel takes no HTB qdisc: {why}") from None
 
     def _class(self, handle: int, parent: int, rate: int, ceil: int, quantum: int) -> None:
         """Add a class, or set it anew: rates in bit/s of IP packets."""
-        frames = [max(rate, LEAST_BPS) * FRAME // MTU // 8, max(ceil, LEAST_BPS) * FRAME // MTU // 8]
+        sent = self._frame + self._overhead
+        frames = [max(each, LEAST_BPS) * sent // self._mtu // 8 for each in (rate, ceil)]
         # What HTB's clock of a millisecond or so takes, and some frames.
-        bursts = [max(BURST_FRAMES * FRAME, each // 1000) for each in frames]
+        bursts = [max(BURST_FRAMES * sent, each // 1000) for each in frames]
         options = {"rate": frames[0], "ceil": frames[1], "burst": bursts[0], "cburst": bursts[1]}
+        options["overhead"] = self._overhead
         self._netlink.tc(
             "replace-class", "htb", self._index, handle=handle, parent=parent, quantum=quantum, **options
         )
@@ -339,12 +347,12 @@ class LinuxRouter:
         part = min(1.0, self._rate / asked) if asked else 1.0
         most = max(queue.rate_bps for queue in shown)
         # A queue that is not in the plan stays, empty: packets may wait in it.
-        shown += [QueuePlan(LEAST_BPS, FRAME * 32)] * (len(self._queues) - len(shown))
+        shown += [QueuePlan(LEAST_BPS, self._frame * 32)] * (len(self._queues) - len(shown))
         for number, queue in enumerate(shown):
             minor = FIRST_CLASS + number
             ceil = self._rate if queue.cap_bps is None else min(int(queue.cap_bps), self._rate)
             share = queue.rate_bps / most if most else 1.0
-            quantum = max(FRAME, int(MOST_QUANTUM_FRAMES * FRAME * share))
+            quantum = max(self._frame, int(MOST_QUANTUM_FRAMES * self._frame * share))
             self._class(HANDLE | minor, ROOT_CLASS, min(int(queue.rate_bps * part), ceil), ceil, quantum)
             if number == len(self._queues):
                 # The kernel has given it a queue of its own.
