@@ -1,6 +1,7 @@
 //! `check`: compiles a program and says what is in it.
 
-use std::fs;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
 use std::path::Path;
 
@@ -39,14 +40,20 @@ pub fn check(source: &Source, p4info: Option<&Path>, color: bool) -> Result<Valu
     Ok(answer)
 }
 
-/// Writes a file so that nobody ever sees half of it.
+/// Characters of a file's name in that of the one that is not whole yet: with all else below the 255 bytes of a name.
+const LONGEST_PART: usize = 40;
+
+/// Writes a file so that nobody ever sees half of it. A symbolic link there is replaced, not followed.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let cannot = |e: std::io::Error| Failure(format!("{}: cannot be written: {}", path.display(), plain(&e)));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let written = fs::File::create(&temporary).and_then(|mut file| file.write_all(bytes));
-    written.and_then(|()| fs::rename(&temporary, path)).map_err(|e| {
-        // Nothing to do if it was never made.
+    let name: String = name.chars().take(LONGEST_PART).collect();
+    // The standard library's random keys, for a name that nobody can know.
+    let random = RandomState::new().build_hasher().finish();
+    let temporary = path.with_file_name(format!(".{name}.{random:016x}.part"));
+    let mut file = File::options().write(true).create_new(true).open(&temporary).map_err(cannot)?;
+    file.write_all(bytes).and_then(|()| fs::rename(&temporary, path)).map_err(|e| {
+        // The first error is the one to tell.
         let _ = fs::remove_file(&temporary);
         cannot(e)
     })
@@ -102,4 +109,35 @@ pub fn summary(program: &Program) -> Value {
         "metadata_bits": program.vars.iter().filter(|v| v.home == p4lang::ir::VarHome::Global)
             .map(|v| u64::from(v.width)).sum::<u64>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_that_somebody_has_prepared_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("victim"), "mine").unwrap();
+        for name in ["info".to_owned(), format!(".info.{}.part", std::process::id())] {
+            symlink(at("victim"), at(&name)).unwrap();
+        }
+        write_whole(&at("info"), b"whole").unwrap();
+        assert_eq!(fs::read_to_string(at("victim")).unwrap(), "mine");
+        assert_eq!(fs::read_to_string(at("info")).unwrap(), "whole");
+        assert!(!fs::symlink_metadata(at("info")).unwrap().is_symlink());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_name_may_be_as_long_as_the_system_takes_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("\u{e4}".repeat(127));
+        write_whole(&path, b"whole").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        assert!(write_whole(&dir.path().join("none").join("info"), b"").is_err());
+    }
 }
