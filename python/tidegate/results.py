@@ -6,6 +6,10 @@ per flow or queue and sample, if the network was recorded. In the samples the de
 came now would wait; of a switch's, how long its first packet has waited. `Result.pages` has one row for each request of a
 page.
 
+`goodput_mbps` of `Result.flows` is all bytes that came, over the time from the flow's start to its finish; without a finish, to its
+`stop` or the end of the run. What was on its way at `stop` counts, and the time that it took does not: a UDP flow that has
+filled a queue by then can have a goodput above the link's rate. Rates within a span are in `Result.flow_samples` (TCP).
+
 The live backend gives the same tables; values that a real kernel does not report are null. `Result.live` is live only: packet
 lateness and the hosts' interface counters.
 """
