@@ -53,7 +53,7 @@ impl Checker {
             ast::ExprKind::Slice { base, hi, lo } => self.slice(base, hi, lo, span),
             ast::ExprKind::PlusSlice { base, lo, width } => self.plus_slice(base, lo, width, span),
             ast::ExprKind::Unary { op, operand } => self.unary(*op, operand, expected, span),
-            ast::ExprKind::Binary { op, left, right } => self.binary(*op, left, right, expected, span),
+            ast::ExprKind::Binary { op, left, right } => self.binary(*op, left, right, span),
             ast::ExprKind::Ternary { cond, then, otherwise } => {
                 self.ternary(cond, then, otherwise, expected, span)
             }

@@ -85,28 +85,9 @@ impl Checker {
         expr
     }
 
-    pub(super) fn binary(
-        &mut self,
-        op: BinaryOp,
-        left: &ast::Expr,
-        right: &ast::Expr,
-        expected: Option<&Type>,
-        span: Span,
-    ) -> Expr {
+    pub(super) fn binary(&mut self, op: BinaryOp, left: &ast::Expr, right: &ast::Expr, span: Span) -> Expr {
         let shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
-        let compares = matches!(
-            op,
-            BinaryOp::Eq
-                | BinaryOp::Ne
-                | BinaryOp::Lt
-                | BinaryOp::Le
-                | BinaryOp::Gt
-                | BinaryOp::Ge
-                | BinaryOp::Concat
-        );
-        let hint = expected.filter(|t| !compares && matches!(t, Type::Bits { .. } | Type::Bool));
-        // Literals take their width from the other side first; the context's comes after.
-        let _ = hint;
+        // Literals take their width from the other side, not from the context.
         let left = self.expr(left, None);
         let brace = |e: &ast::Expr| {
             matches!(

@@ -119,7 +119,7 @@ impl Lowerer<'_> {
     }
 
     /// Binds the parameters of something inlined. Gives what is to be copied out. `shared`: the body can also reach
-    /// variables of the code around (an action), so only headers and structs that are not touched twice are bound.
+    /// variables of the code around (an action) or is applied again elsewhere, so no parameter stands for its argument.
     pub(super) fn bind_params(
         &mut self,
         params: &[DefId],

@@ -268,11 +268,6 @@ impl Lowerer<'_> {
     }
 
     fn loop_var(&mut self, id: hir::DefId) -> Lowered<Store> {
-        if let Some(Binding::Store(store)) = self.env.get(&id)
-            && !matches!(self.def(id).kind, DefKind::Variable { init: None, .. })
-        {
-            return Ok(store.clone());
-        }
         if let Some(Binding::Store(store)) = self.env.get(&id) {
             return Ok(store.clone());
         }
