@@ -197,8 +197,12 @@ impl Checker {
             return None;
         }
         if let Some(applied) = walk::find(&expr, &|e| matches!(e.kind, ExprKind::TableHit { .. })) {
-            self.error("bad-table", applied.span, "a table cannot be applied in another's key").help =
-                Some("apply it before, and keep the result in a variable".into());
+            self.error(
+                "unsupported",
+                applied.span,
+                "Tidegate does not support applying a table in another's key",
+            )
+            .help = Some("apply it before, and keep the result in a variable".into());
             return None;
         }
         self.key_name_rule(key, &expr);
