@@ -267,10 +267,7 @@ impl Checker {
                     );
                 }
             }
-            ("packet_in", "lookahead")
-                if self.size_bits(ty).is_none_or(|(min, max)| min != max)
-                    && !matches!(ty, Type::Param(_)) =>
-            {
+            ("packet_in", "lookahead") if !matches!(ty, Type::Param(_)) && !self.fixed_size(ty) => {
                 self.error(
                     "bad-call",
                     name.span,
@@ -286,6 +283,21 @@ impl Checker {
                 );
             }
             _ => {}
+        }
+    }
+
+    /// Whether all values of the type have the same bits in the same places: there is no varbit or header union in it.
+    fn fixed_size(&self, ty: &Type) -> bool {
+        self.size_bits(ty).is_some_and(|(min, max)| min == max) && !self.has_union(ty)
+    }
+
+    fn has_union(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Union(..) => true,
+            Type::Stack(element, _) => self.has_union(element),
+            Type::Struct(..) => self.fields(ty).is_some_and(|f| f.iter().any(|(_, t)| self.has_union(t))),
+            Type::Tuple(items) => items.iter().any(|t| self.has_union(t)),
+            _ => false,
         }
     }
 

@@ -407,7 +407,8 @@ impl Checker {
         fields.iter().filter(|(_, field)| matches!(field, Type::Varbit(_))).count()
     }
 
-    /// Width of a type in bits, at least and at most (section 9: minSizeInBits); `None` if it has none.
+    /// `minSizeInBits` and `maxSizeInBits` of a type (section 9); `None` if it has no size. Both are those of the largest
+    /// member of a header union.
     pub(super) fn size_bits(&self, ty: &Type) -> Option<(u64, u64)> {
         Some(match ty {
             Type::Bool => (1, 1),
@@ -428,7 +429,8 @@ impl Checker {
             Type::Union(..) => {
                 let sizes: Option<Vec<_>> = self.fields(ty)?.iter().map(|(_, t)| self.size_bits(t)).collect();
                 let sizes = sizes?;
-                (sizes.iter().map(|s| s.0).min().unwrap_or(0), sizes.iter().map(|s| s.1).max().unwrap_or(0))
+                let largest = |size: fn(&(u64, u64)) -> u64| sizes.iter().map(size).max().unwrap_or(0);
+                (largest(|s| s.0), largest(|s| s.1))
             }
             Type::Struct(..) | Type::Header(..) => {
                 let mut sum = (0, 0);

@@ -66,7 +66,7 @@ impl Lowerer<'_> {
             "lookahead" => {
                 let ty = self.ty(&call.ty);
                 let store = self.alloc(&ty, "lookahead", Life::Local);
-                if has_varbit(&store) {
+                if !has_fixed_size(&store) {
                     let shown = crate::check::display(self.hir, &ty);
                     let message = format!("`lookahead` reads a type of fixed size, not `{shown}`");
                     return self.fail("bad-call", call.span, message);
@@ -187,14 +187,13 @@ impl Lowerer<'_> {
     }
 }
 
-fn has_varbit(store: &Store) -> bool {
+fn has_fixed_size(store: &Store) -> bool {
     match store {
-        Store::Varbit(_) => true,
-        Store::Struct(items)
-        | Store::Union(items)
-        | Store::Header { fields: items, .. }
-        | Store::Stack { elements: items, .. } => items.iter().any(has_varbit),
-        _ => false,
+        Store::Varbit(_) | Store::Union(_) => false,
+        Store::Struct(items) | Store::Header { fields: items, .. } | Store::Stack { elements: items, .. } => {
+            items.iter().all(has_fixed_size)
+        }
+        _ => true,
     }
 }
 

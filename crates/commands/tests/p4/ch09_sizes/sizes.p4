@@ -26,7 +26,7 @@ control I(inout H hdr, inout M m, inout standard_metadata_t sm) {
             hdr.v.minSizeInBits(), hdr.v.maxSizeInBits(),            // 8, 48
             hdr.v.minSizeInBytes(), hdr.v.maxSizeInBytes(),          // 1, 6
             hdr.s.maxSizeInBits(),                                   // 24
-            hdr.u.minSizeInBits(), hdr.u.maxSizeInBytes(),           // 8, 5
+            hdr.u.minSizeInBits(), hdr.u.maxSizeInBytes(),           // 40, 5: of the largest member
             m.m.maxSizeInBits(),                                     // 3 + 1 + 7 + 40
             nine.maxSizeInBits(), nine.minSizeInBytes()              // 9, 2
         };
