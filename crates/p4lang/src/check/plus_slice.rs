@@ -19,6 +19,11 @@ pub(super) struct RunTimeSlice {
 pub(super) fn place(slice: &Expr) -> Option<RunTimeSlice> {
     let ExprKind::Slice { base, lo: 0, .. } = &slice.kind else { return None };
     let ExprKind::Binary(BinaryOp::Shr, base, lo) = &base.kind else { return None };
+    let base = match &base.kind {
+        // The cast that takes away the sign stands for the whole slice; one that is written is a part of it.
+        ExprKind::Cast(signed) if base.span == slice.span => signed,
+        _ => base,
+    };
     Some(RunTimeSlice { base: (**base).clone(), lo: (**lo).clone() })
 }
 
@@ -54,7 +59,13 @@ impl Checker {
             self.error("bad-slice", width.span, what);
             return Self::unknown(span);
         };
-        let ty = base.ty.clone();
+        // A shift of a signed number would repeat its sign.
+        let ty = Type::Bits { width: limit, signed: false };
+        let base = if base.ty == ty {
+            base
+        } else {
+            Expr { ty: ty.clone(), kind: ExprKind::Cast(Box::new(base)), span }
+        };
         let kind = ExprKind::Binary(BinaryOp::Shr, Box::new(base), Box::new(at));
         let shifted = Box::new(Expr { ty, kind, span });
         let kind = ExprKind::Slice { base: shifted, hi: size - 1, lo: 0 };

@@ -1,7 +1,7 @@
 #include <core.p4>
 #include <v1model.p4>
 
-header h_t { bit<8> at; bit<16> a; bit<4> b; bit<4> c; int<16> d; }
+header h_t { bit<8> at; bit<16> a; bit<4> b; bit<4> c; int<16> d; bit<8> e; }
 struct H { h_t h; }
 struct M {}
 
@@ -15,6 +15,7 @@ control I(inout H hdr, inout M m, inout standard_metadata_t sm) {
         hdr.h.b = hdr.h.a[hdr.h.at +: 4];
         hdr.h.c = hdr.h.a[4 +: 4];
         hdr.h.a[hdr.h.at +: 8] = 0x5a;
+        hdr.h.e = (bit<8>) hdr.h.d[hdr.h.at +: 4];
         hdr.h.d[hdr.h.at +: 4] += 1;
         tuple<bit<8>, bool> t = { 1, false };
         t[0] = hdr.h.at;
