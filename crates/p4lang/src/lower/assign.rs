@@ -107,14 +107,14 @@ impl Lowerer<'_> {
                     }
                 }
             }
-            (Store::Stack { id, elements }, value) => {
-                let next = Place::Var(self.program[*id].next);
+            (Store::Stack { elements, next, .. }, value) => {
+                let next = Place::Var(*next);
                 match value {
-                    Value::Store(Store::Stack { id: from_id, elements: from }) => {
+                    Value::Store(Store::Stack { elements: from, next: from_next, .. }) => {
                         for (item, from) in elements.iter().zip(&*from) {
                             self.assign(item, Value::Store(from.clone()));
                         }
-                        let src = build::read(Place::Var(self.program[from_id].next), 32);
+                        let src = build::read(Place::Var(from_next), 32);
                         self.emit(Stmt::Assign { dst: next, src });
                     }
                     Value::Struct(values) => self.assign_all(elements, values),
@@ -190,7 +190,7 @@ impl Lowerer<'_> {
                 self.emit(Stmt::CopyVarbit { dst: kept.clone(), src: place.clone() });
                 Store::Varbit(kept)
             }
-            Store::Stack { id, elements } => {
+            Store::Stack { id, elements, .. } => {
                 let copy = self.clone_stack(*id, elements);
                 self.assign(&copy, Value::Store(store.clone()));
                 copy
@@ -236,7 +236,7 @@ impl Lowerer<'_> {
             HeaderRef::Header(header(*h))
         };
         let elements = elements.iter().map(|e| e.moved(&place, &of_header)).collect();
-        Store::Stack { id, elements: Rc::new(elements) }
+        Store::Stack { id, elements: Rc::new(elements), next }
     }
 
     /// A local header laid out as `base`.

@@ -88,7 +88,7 @@ impl Lowerer<'_> {
 
     /// Section 8.19: moves the elements, fills with invalid ones, and keeps nextIndex in step.
     fn push(&mut self, e: &Expr, count: usize, front: bool) -> Lowered<Value> {
-        let Store::Stack { id, elements } = self.place(e, true)? else { return Ok(Value::Unit) };
+        let Store::Stack { elements, next, .. } = self.place(e, true)? else { return Ok(Value::Unit) };
         let len = elements.len();
         let count = count.min(len);
         let copies: Vec<(usize, Option<usize>)> = if front {
@@ -103,7 +103,7 @@ impl Lowerer<'_> {
             }
         }
         use crate::ir::BinOp;
-        let next = Place::Var(self.program[id].next);
+        let next = Place::Var(next);
         let at = build::read(next.clone(), 32);
         let n = build::constant(count as u32, 32);
         let src = if front {

@@ -144,9 +144,9 @@ impl Lowerer<'_> {
             self.emit(Stmt::Assign { dst: other.clone(), src: build::bit(false) });
         }
         if let Some(base) = next_of
-            && let Store::Stack { id, .. } = self.place(base, false)?
+            && let Store::Stack { next, .. } = self.place(base, false)?
         {
-            let next = Place::Var(self.program[id].next);
+            let next = Place::Var(next);
             let src = build::binary(ir::BinOp::Add, build::read(next.clone(), 32), build::constant(1u8, 32));
             self.emit(Stmt::Assign { dst: next, src });
         }

@@ -100,8 +100,8 @@ impl Lowerer<'_> {
             }
             K::Index(..) | K::StackNext(_) | K::StackLast(_) => Value::Store(self.place(e, false)?),
             K::StackLastIndex(base) => {
-                let Store::Stack { id, .. } = self.place(base, false)? else { return Ok(Value::Unit) };
-                let next = build::read(Place::Var(self.program[id].next), 32);
+                let Store::Stack { next, .. } = self.place(base, false)? else { return Ok(Value::Unit) };
+                let next = build::read(Place::Var(next), 32);
                 Value::Scalar(build::binary(BinOp::Sub, next, build::constant(1u8, 32)))
             }
             K::Slice { base, hi, lo } => Value::Scalar(build::slice(self.scalar(base)?, *hi, *lo)),
@@ -400,7 +400,7 @@ impl Lowerer<'_> {
             },
             K::Index(base, index) => {
                 let base = self.place(base, keep)?;
-                let Store::Stack { id, elements } = base else { return Ok(Store::Unit) };
+                let Store::Stack { id, elements, .. } = base else { return Ok(Store::Unit) };
                 let index = self.scalar(index)?;
                 if let ExprKind::Const(value) = &index.kind
                     && let Some(element) = usize::try_from(value).ok().and_then(|i| elements.get(i))
@@ -411,16 +411,20 @@ impl Lowerer<'_> {
                 self.element(id, &elements[0], &index)
             }
             K::StackNext(base) => {
-                let Store::Stack { id, elements } = self.place(base, keep)? else { return Ok(Store::Unit) };
-                let next = build::read(Place::Var(self.program[id].next), 32);
+                let Store::Stack { id, elements, next } = self.place(base, keep)? else {
+                    return Ok(Store::Unit);
+                };
+                let next = build::read(Place::Var(next), 32);
                 let len = build::constant(self.program[id].len, 32);
                 self.stack_bound(build::binary(BinOp::LtU, next.clone(), len));
                 let next = if keep { self.freeze(next) } else { next };
                 self.element(id, &elements[0], &next)
             }
             K::StackLast(base) => {
-                let Store::Stack { id, elements } = self.place(base, keep)? else { return Ok(Store::Unit) };
-                let next = build::read(Place::Var(self.program[id].next), 32);
+                let Store::Stack { id, elements, next } = self.place(base, keep)? else {
+                    return Ok(Store::Unit);
+                };
+                let next = build::read(Place::Var(next), 32);
                 self.stack_bound(build::binary(BinOp::Ne, next.clone(), build::constant(0u8, 32)));
                 let last = build::binary(BinOp::Sub, next, build::constant(1u8, 32));
                 let last = if keep { self.freeze(last) } else { last };

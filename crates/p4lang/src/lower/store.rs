@@ -37,6 +37,8 @@ pub(super) enum Store {
     Stack {
         id: StackId,
         elements: Rc<Vec<Store>>,
+        /// Its nextIndex.
+        next: VarId,
     },
 }
 
@@ -146,13 +148,15 @@ impl Store {
         }
     }
 
-    /// Calls `f` for every scalar and varbit, validity bits included.
+    /// Calls `f` for every scalar and varbit, validity bits and the nextIndex of stacks included.
     pub(super) fn places(&self, f: &mut impl FnMut(&Place)) {
         match self {
             Store::Unit => {}
             Store::Scalar(p, _) | Store::Varbit(p) => f(p),
-            Store::Struct(items) | Store::Union(items) | Store::Stack { elements: items, .. } => {
-                items.iter().for_each(|s| s.places(f))
+            Store::Struct(items) | Store::Union(items) => items.iter().for_each(|s| s.places(f)),
+            Store::Stack { elements, next, .. } => {
+                elements.iter().for_each(|s| s.places(f));
+                f(&Place::Var(*next));
             }
             Store::Header { valid, fields, .. } => {
                 f(valid);
@@ -408,7 +412,7 @@ impl Lowerer<'_> {
                 }
                 let next = self.var(format!("{name}.nextIndex"), 32, false, VarHome::NextIndex(id));
                 self.program.stacks[id.index()].next = next;
-                Store::Stack { id, elements: Rc::new(elements) }
+                Store::Stack { id, elements: Rc::new(elements), next }
             }
             _ => match self.scalar_width(&ty) {
                 Some(0) | None => Store::Unit,
