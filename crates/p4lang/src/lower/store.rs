@@ -165,6 +165,18 @@ impl Store {
         }
     }
 
+    /// Calls `f` for all that writing it may change: a header of a union may make its siblings invalid.
+    fn written(&self, f: &mut impl FnMut(&Place)) {
+        self.places(f);
+        let mut headers = Vec::new();
+        self.headers(&mut headers);
+        for header in headers {
+            if let Store::Header { siblings, .. } = header {
+                siblings.iter().for_each(&mut *f);
+            }
+        }
+    }
+
     /// Every header in it.
     pub(super) fn headers<'s>(&'s self, out: &mut Vec<&'s Store>) {
         match self {
@@ -183,7 +195,7 @@ impl Store {
         fixed
     }
 
-    /// Whether the two may share storage.
+    /// Whether writing one may change the other.
     pub(super) fn overlaps(&self, program: &Program, other: &Store) -> bool {
         let mut mine = Places::default();
         mine.add(self);
@@ -193,7 +205,7 @@ impl Store {
     }
 }
 
-/// A set of places.
+/// A set of places that are written.
 #[derive(Default)]
 pub(super) struct Places {
     vars: BTreeSet<u32>,
@@ -207,7 +219,7 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn add(&mut self, store: &Store) {
-        store.places(&mut |place| self.add_place(place));
+        store.written(&mut |place| self.add_place(place));
     }
 
     pub(super) fn add_place(&mut self, place: &Place) {
