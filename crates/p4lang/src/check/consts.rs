@@ -7,7 +7,7 @@ use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use crate::ast::{BinaryOp, UnaryOp};
-use crate::hir::{Expr, ExprKind, Type};
+use crate::hir::{DefKind, Expr, ExprKind, Hir, Type};
 
 /// Compile-time integers may grow to this many bits.
 const MAX_BITS: u64 = 1 << 17;
@@ -40,6 +40,39 @@ pub(crate) fn is_const(expr: &Expr) -> bool {
         ExprKind::Cast(inner) => is_const(inner),
         _ => false,
     }
+}
+
+/// What `...` stands for (section 7.3): zero, and of a struct as much for each field. `None` of other types, of which the
+/// default value is nothing that could be computed with.
+pub(crate) fn default_of(hir: &Hir, ty: &Type) -> Option<ExprKind> {
+    Some(match ty {
+        Type::Bits { .. } | Type::Int => ExprKind::Int(BigInt::zero()),
+        Type::Bool => ExprKind::Bool(false),
+        Type::Error => ExprKind::Error(0),
+        Type::Tuple(items) => ExprKind::List(vec![None; items.len()]),
+        Type::Struct(id, _) | Type::Enum(id) | Type::New(id) => match &hir.def(*id).kind {
+            DefKind::Struct(def) => ExprKind::Struct(vec![None; def.fields.len()]),
+            DefKind::Enum(def) if def.underlying.is_none() && !def.members.is_empty() => {
+                ExprKind::EnumMember(*id, 0)
+            }
+            DefKind::Enum(_) => ExprKind::Int(BigInt::zero()),
+            DefKind::NewType { ty } => return default_of(hir, ty),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// Part `index`, of type `ty`, of a value that is written out, if the part is known.
+pub(crate) fn part(hir: &Hir, base: &Expr, index: usize, ty: &Type) -> Option<Expr> {
+    let kind = match &base.kind {
+        ExprKind::Struct(values) | ExprKind::List(values) => match values.get(index)? {
+            Some(value) => return is_const(value).then(|| value.clone()),
+            None => default_of(hir, ty)?,
+        },
+        _ => return None,
+    };
+    Some(Expr { ty: ty.clone(), kind, span: base.span })
 }
 
 /// Bytes of a value, about: how much copying it costs.

@@ -199,11 +199,8 @@ impl Checker {
             Type::Unknown => Self::unknown(span),
             Type::Struct(..) | Type::Header(..) | Type::Union(..) => match self.field(&base.ty, &name.name) {
                 Some((index, ty)) => {
-                    if let ExprKind::Struct(values) = &base.kind
-                        && let Some(Some(value)) = values.get(index)
-                        && consts::is_const(value)
-                    {
-                        return Expr { span, ..value.clone() };
+                    if let Some(part) = consts::part(&self.hir, &base, index, &ty) {
+                        return Expr { span, ..part };
                     }
                     make(ty, ExprKind::Field(Box::new(base), index), span)
                 }
@@ -372,11 +369,8 @@ impl Checker {
                     self.error("bad-index", index.span, format!("the tuple has {} elements", items.len()));
                     return Self::unknown(span);
                 }
-                if let ExprKind::Struct(values) | ExprKind::List(values) = &base.kind
-                    && let Some(Some(value)) = values.get(at)
-                    && consts::is_const(value)
-                {
-                    return Expr { span, ..value.clone() };
+                if let Some(part) = consts::part(&self.hir, &base, at, &items[at]) {
+                    return Expr { span, ..part };
                 }
                 make(items[at].clone(), ExprKind::Field(Box::new(base), at), span)
             }

@@ -300,7 +300,7 @@ impl Lowerer<'_> {
     }
 
     /// A varbit that is never written, and so empty.
-    fn empty_varbit(&mut self, like: &Place) -> Place {
+    pub(super) fn empty_varbit(&mut self, like: &Place) -> Place {
         let (Place::Var(var) | Place::Elem { var, .. }) = like;
         let width = self.program[*var].width;
         let id = match self.empty_varbits.get(&width) {

@@ -94,10 +94,10 @@ impl Lowerer<'_> {
                     }
                 },
             },
-            K::Field(base, index) => {
-                let base = self.value(base)?;
-                project(base, *index)
-            }
+            K::Field(base, index) => match project(self.value(base)?, *index) {
+                Value::Default => self.default_value(&e.ty),
+                part => part,
+            },
             K::Index(..) | K::StackNext(_) | K::StackLast(_) => Value::Store(self.place(e, false)?),
             K::StackLastIndex(base) => {
                 let Store::Stack { next, .. } = self.place(base, false)? else { return Ok(Value::Unit) };
@@ -143,14 +143,19 @@ impl Lowerer<'_> {
             }
             K::Struct(items) => {
                 let items = self.in_order(items.iter().map(Option::as_ref))?;
+                let items = self.with_defaults(items, &e.ty);
                 if matches!(self.ty(&e.ty), Type::Header(..)) {
                     Value::Header(items)
                 } else {
                     Value::Struct(items)
                 }
             }
-            K::List(items) => Value::Struct(self.in_order(items.iter().map(Option::as_ref))?),
-            K::Invalid | K::Default | K::DontCare => Value::Default,
+            K::List(items) => {
+                let items = self.in_order(items.iter().map(Option::as_ref))?;
+                Value::Struct(self.with_defaults(items, &e.ty))
+            }
+            K::Default => self.default_value(&e.ty),
+            K::Invalid | K::DontCare => Value::Default,
             K::Call(call) => self.call(call)?,
             K::TableHit { apply, miss } => {
                 let hit = self.temp(1);
@@ -162,6 +167,39 @@ impl Lowerer<'_> {
                 return self.fail("unsupported", e.span, "this is not a value");
             }
         })
+    }
+
+    /// What `...` stands for. [`Value::Default`] stays for what is no number.
+    fn default_value(&self, ty: &Type) -> Value {
+        match self.scalar_width(ty) {
+            Some(0) => Value::Unit,
+            Some(width) => Value::Scalar(build::constant(0u8, width)),
+            None => Value::Default,
+        }
+    }
+
+    /// The parts of a value of type `ty`, with zeros for the numbers that `...` stands for.
+    fn with_defaults(&self, mut items: Vec<Value>, ty: &Type) -> Vec<Value> {
+        if items.iter().any(|item| matches!(item, Value::Default)) {
+            for (item, ty) in items.iter_mut().zip(self.part_types(ty)) {
+                if matches!(item, Value::Default) {
+                    *item = self.default_value(&ty);
+                }
+            }
+        }
+        items
+    }
+
+    /// Types of the fields or elements of a type.
+    pub(super) fn part_types(&self, ty: &Type) -> Vec<Type> {
+        match self.ty(ty) {
+            Type::Tuple(types) => types,
+            Type::Stack(element, len) => {
+                self.budget.work(len as usize);
+                vec![*element; len as usize]
+            }
+            other => self.fields(&other).into_iter().map(|(_, ty)| ty).collect(),
+        }
     }
 
     /// Whether a cast is one that exists. To and from type parameters that is known only once they stand for types.
@@ -335,7 +373,14 @@ impl Lowerer<'_> {
         if !self.budget.spend(Resource::Expressions, 4) {
             return build::bit(true);
         }
-        if let (Some(x), Some(y)) = (self.value_scalar(a.clone()), self.value_scalar(b.clone())) {
+        // A number by the side of nothing is compared with what `...` stands for.
+        let zero = |x: &Expr| build::constant(0u8, x.width);
+        let scalars = match (self.value_scalar(a.clone()), self.value_scalar(b.clone())) {
+            (Some(x), Some(y)) => Some((x, y)),
+            (Some(x), None) | (None, Some(x)) => Some((x.clone(), zero(&x))),
+            (None, None) => None,
+        };
+        if let Some((x, y)) = scalars {
             let width = x.width.max(y.width);
             let (x, y) = (build::resize(x, width, false), build::resize(y, width, false));
             return match width {
@@ -345,8 +390,15 @@ impl Lowerer<'_> {
                 _ => build::binary(BinOp::Eq, x, y),
             };
         }
-        if let (Value::Store(Store::Varbit(x)), Value::Store(Store::Varbit(y))) = (&a, &b) {
-            return Expr { width: 1, kind: ExprKind::VarbitEq(x.clone(), y.clone()) };
+        let varbits = match (&a, &b) {
+            (Value::Store(Store::Varbit(x)), Value::Store(Store::Varbit(y))) => Some((x.clone(), y.clone())),
+            (Value::Store(Store::Varbit(x)), _) | (_, Value::Store(Store::Varbit(x))) => {
+                Some((x.clone(), self.empty_varbit(x)))
+            }
+            _ => None,
+        };
+        if let Some((x, y)) = varbits {
+            return Expr { width: 1, kind: ExprKind::VarbitEq(x, y) };
         }
         let validity = |v: &Value| match v {
             Value::Store(Store::Header { valid, .. }) => Some(build::read(valid.clone(), 1)),
@@ -368,7 +420,7 @@ impl Lowerer<'_> {
 
     fn all_equal(&mut self, a: Vec<Value>, b: Vec<Value>) -> Expr {
         let same: Vec<Expr> = if a.len() != b.len() {
-            // One side is the invalid value of a union: equal if nothing in the other is valid.
+            // One side is a default value: so must be each part of the other.
             a.into_iter().chain(b).map(|v| self.equal(v, Value::Default)).collect()
         } else {
             a.into_iter().zip(b).map(|(x, y)| self.equal(x, y)).collect()

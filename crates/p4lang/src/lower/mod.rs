@@ -311,7 +311,10 @@ impl<'a> Lowerer<'a> {
                 _ => None,
             },
             K::Field(base, index) => match self.constant(base)?.kind {
-                K::Struct(items) | K::List(items) => self.constant(items.get(*index)?.as_ref()?),
+                K::Struct(items) | K::List(items) => match items.get(*index)? {
+                    Some(item) => self.constant(item),
+                    None => make(consts::default_of(self.hir, &self.ty(&e.ty))?),
+                },
                 _ => None,
             },
             _ if consts::is_const(e) => {
