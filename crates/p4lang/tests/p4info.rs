@@ -1,5 +1,6 @@
 //! P4Info where the program says something about ids and widths (P4Runtime 1.4, sections 6.4, 6.5 and 8.4.6).
 
+use p4lang::ir::{ExternCall, Program, Stmt};
 use p4lang::{Options, compile_str, p4info::p4info};
 
 const PROGRAM: &str = r#"
@@ -147,7 +148,7 @@ fn what_annotations_and_types_add() {
 
 /// P4Info of a v1model program of these declarations, parts of the ingress control and statements, its white space
 /// reduced to single spaces.
-fn shown(declarations: &str, locals: &str, apply: &str) -> String {
+fn program(declarations: &str, locals: &str, apply: &str) -> Program {
     let source = format!(
         r#"
         #include <core.p4>
@@ -167,8 +168,12 @@ fn shown(declarations: &str, locals: &str, apply: &str) -> String {
         "#
     );
     let compiled = compile_str("shown.p4", &source, None, &Options::default());
-    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
-    p4info(&program).split_whitespace().collect::<Vec<_>>().join(" ")
+    compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics))
+}
+
+/// P4Info of it in one line.
+fn shown(declarations: &str, locals: &str, apply: &str) -> String {
+    p4info(&program(declarations, locals, apply)).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The names of all objects of a kind, in order.
@@ -204,6 +209,38 @@ fn digests_have_headers_as_such() {
         assert!(text.contains(expected), "{expected} is not in {text}");
     }
     assert_eq!(text.matches("headers {").count(), 2, "{text}");
+}
+
+#[test]
+fn digests_have_all_fields_of_their_types() {
+    let program = program(
+        "struct pair_t { bit<8> x; bit<16> y; } struct told_t { bit<4> n; pair_t pair; h_t h; bool b; }
+         header v_t { bit<8> n; varbit<16> rest; } struct v_s { bit<8> n; v_t v; }",
+        "",
+        "digest<pair_t>(1, { x = 5, ... });
+         digest<told_t>(1, { n = 1, h = (h_t) {#}, ... });
+         digest<h_t>(1, (h_t) {#});
+         digest<v_s>(1, { n = 1, ... });",
+    );
+    let mut fields = Vec::new();
+    for stmt in program.controls.iter().flat_map(|control| &control.body) {
+        if let Stmt::Extern(ExternCall::Digest { digest, fields: values, .. }) = stmt {
+            let declared: Vec<(&str, u32)> =
+                program[*digest].fields.iter().map(|(name, width)| (name.as_str(), *width)).collect();
+            let widths: Vec<u32> = values.iter().map(|value| value.width).collect();
+            assert_eq!(widths, declared.iter().map(|(_, width)| *width).collect::<Vec<_>>());
+            fields.push(declared);
+        }
+    }
+    let told =
+        ["n", "pair.x", "pair.y", "h.$valid$", "h.a", "h.b", "b"].into_iter().zip([4, 8, 16, 1, 8, 8, 1]);
+    let expected: [Vec<(&str, u32)>; 4] = [
+        vec![("x", 8), ("y", 16)],
+        told.collect(),
+        vec![("$valid$", 1), ("a", 8), ("b", 8)],
+        vec![("n", 8), ("v.$valid$", 1), ("v.n", 8), ("v.rest", 16)],
+    ];
+    assert_eq!(fields, expected);
 }
 
 #[test]

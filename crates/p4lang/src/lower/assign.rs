@@ -71,7 +71,7 @@ impl Lowerer<'_> {
                 self.emit(Stmt::CopyVarbit { dst: place.clone(), src })
             }
             (Store::Varbit(place), _) => {
-                let src = self.empty_varbit(place);
+                let src = self.empty_varbit(self.varbit_width(place));
                 self.emit(Stmt::CopyVarbit { dst: place.clone(), src });
             }
             (
@@ -184,8 +184,7 @@ impl Lowerer<'_> {
                 Store::Scalar(kept, *width)
             }
             Store::Varbit(place) => {
-                let (Place::Var(var) | Place::Elem { var, .. }) = place;
-                let width = self.program[*var].width;
+                let width = self.varbit_width(place);
                 let kept = Place::Var(self.var("kept", width, true, VarHome::Local));
                 self.emit(Stmt::CopyVarbit { dst: kept.clone(), src: place.clone() });
                 Store::Varbit(kept)
@@ -299,10 +298,13 @@ impl Lowerer<'_> {
         }
     }
 
+    pub(super) fn varbit_width(&self, varbit: &Place) -> u32 {
+        let (Place::Var(var) | Place::Elem { var, .. }) = varbit;
+        self.program[*var].width
+    }
+
     /// A varbit that is never written, and so empty.
-    pub(super) fn empty_varbit(&mut self, like: &Place) -> Place {
-        let (Place::Var(var) | Place::Elem { var, .. }) = like;
-        let width = self.program[*var].width;
+    pub(super) fn empty_varbit(&mut self, width: u32) -> Place {
         let id = match self.empty_varbits.get(&width) {
             Some(known) => *known,
             None => self.var(format!("empty varbit<{width}>"), width, true, VarHome::Global),

@@ -344,13 +344,19 @@ impl Lowerer<'_> {
     pub(super) fn arg_list(&mut self, call: &Call, index: usize) -> Lowered<Vec<crate::ir::Expr>> {
         let Some(e) = call.args.get(index).and_then(|a| a.as_ref()) else { return Ok(Vec::new()) };
         let value = self.value(e)?;
-        Ok(self.list(value))
+        Ok(self.list(call, index, value))
     }
 
-    pub(super) fn list(&self, value: Value) -> Vec<crate::ir::Expr> {
+    /// All scalars of the value of an argument, in order.
+    pub(super) fn list(&mut self, call: &Call, index: usize, value: Value) -> Vec<crate::ir::Expr> {
         let mut out = Vec::new();
-        self.flatten(value, &mut out);
+        let ty = self.arg_type(call, index);
+        self.flatten(value, &ty, &mut out);
         out
+    }
+
+    pub(super) fn arg_type(&self, call: &Call, index: usize) -> Type {
+        call.args.get(index).and_then(|a| a.as_ref()).map_or(Type::Void, |e| self.ty(&e.ty))
     }
 
     /// Several arguments that an extern reads, evaluated in order.

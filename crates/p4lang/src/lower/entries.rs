@@ -3,10 +3,9 @@
 use num_bigint::BigUint;
 use num_traits::{One, Zero};
 
-use super::expr::{Value, project};
-use super::{Lowered, Lowerer, build};
+use super::{Lowered, Lowerer};
 use crate::ast::Direction;
-use crate::hir::{DefKind, EntryAction, Expr, KeysetElem, TableDef, Type};
+use crate::hir::{DefKind, EntryAction, Expr, KeysetElem, TableDef};
 use crate::ir::{self, EntryMatch, ExprKind, MatchKind};
 use crate::source::Span;
 
@@ -34,7 +33,7 @@ impl Lowerer<'_> {
             let value = self.value(arg)?;
             let mut scalars = Vec::new();
             let ty = self.ty(&self.param(*param).ty);
-            self.parameter_data(value, &ty, &mut scalars);
+            self.flatten(value, &ty, &mut scalars);
             for scalar in scalars {
                 match scalar.kind {
                     ExprKind::Const(value) => args.push(value),
@@ -49,25 +48,6 @@ impl Lowerer<'_> {
             }
         }
         Ok(ir::ActionCall { action: action.index as u32, args })
-    }
-
-    /// The scalars that a value of a parameter's type consists of, as many and in the order that [`super::table`] has them in.
-    fn parameter_data(&self, value: Value, ty: &Type, out: &mut Vec<ir::Expr>) {
-        let parts: Vec<Type> = match ty {
-            Type::Struct(..) | Type::Header(..) => {
-                self.fields(ty).into_iter().map(|(_, part)| part).collect()
-            }
-            Type::Tuple(parts) => parts.clone(),
-            _ => match (self.scalar_width(ty), self.value_scalar(value)) {
-                (Some(0) | None, _) => return,
-                (Some(_), Some(scalar)) => return out.push(scalar),
-                // What `...` stands for.
-                (Some(width), None) => return out.push(build::constant(0u8, width)),
-            },
-        };
-        for (index, part) in parts.iter().enumerate() {
-            self.parameter_data(project(value.clone(), index), part, out);
-        }
     }
 
     pub(super) fn entries(&mut self, table: &TableDef, out: &mut ir::Table) -> Lowered<()> {

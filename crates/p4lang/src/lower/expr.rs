@@ -170,7 +170,7 @@ impl Lowerer<'_> {
     }
 
     /// What `...` stands for. [`Value::Default`] stays for what is no number.
-    fn default_value(&self, ty: &Type) -> Value {
+    pub(super) fn default_value(&self, ty: &Type) -> Value {
         match self.scalar_width(ty) {
             Some(0) => Value::Unit,
             Some(width) => Value::Scalar(build::constant(0u8, width)),
@@ -393,7 +393,7 @@ impl Lowerer<'_> {
         let varbits = match (&a, &b) {
             (Value::Store(Store::Varbit(x)), Value::Store(Store::Varbit(y))) => Some((x.clone(), y.clone())),
             (Value::Store(Store::Varbit(x)), _) | (_, Value::Store(Store::Varbit(x))) => {
-                Some((x.clone(), self.empty_varbit(x)))
+                Some((x.clone(), self.empty_varbit(self.varbit_width(x))))
             }
             _ => None,
         };
@@ -509,32 +509,38 @@ impl Lowerer<'_> {
         self.emit(Stmt::Verify { cond, error: build::constant(code as u32, 32) });
     }
 
-    /// All scalars and varbits of a value in order.
-    pub(super) fn flatten(&self, value: Value, out: &mut Vec<Expr>) {
+    /// All scalars and varbits of a value of type `ty`, in order.
+    pub(super) fn flatten(&mut self, value: Value, ty: &Type, out: &mut Vec<Expr>) {
         if !self.budget.spend(Resource::Expressions, 1) {
             return;
         }
-        match value {
-            Value::Scalar(e) => out.push(e),
-            Value::Store(Store::Scalar(place, width)) => out.push(build::read(place, width)),
-            Value::Store(Store::Varbit(place)) => {
-                let var = match &place {
-                    Place::Var(var) | Place::Elem { var, .. } => *var,
-                };
-                out.push(build::read(place, self.program[var].width));
+        match (value, ty) {
+            (Value::Scalar(e), _) => out.push(e),
+            (Value::Store(Store::Scalar(place, width)), _) => out.push(build::read(place, width)),
+            (Value::Store(Store::Varbit(place)), _) => {
+                let width = self.varbit_width(&place);
+                out.push(build::read(place, width));
             }
-            Value::Unit | Value::Default | Value::Str => {}
-            other => {
-                for part in parts(other) {
-                    self.flatten(part, out);
+            (Value::Unit | Value::Str | Value::Store(Store::Unit), _) | (Value::Default, Type::Varbit(0)) => {
+            }
+            (Value::Default, Type::Varbit(width)) => {
+                let empty = self.empty_varbit(*width);
+                out.push(build::read(empty, *width));
+            }
+            (value, ty) => {
+                let mut parts = parts(value).into_iter();
+                for ty in self.part_types(ty) {
+                    let part = parts.next().unwrap_or_else(|| self.default_value(&ty));
+                    self.flatten(part, &ty, out);
                 }
+                parts.for_each(|part| self.flatten(part, &Type::Unknown, out));
             }
         }
     }
 }
 
 /// Field `index` of a value.
-pub(super) fn project(value: Value, index: usize) -> Value {
+fn project(value: Value, index: usize) -> Value {
     match value {
         Value::Default => Value::Default,
         Value::Store(

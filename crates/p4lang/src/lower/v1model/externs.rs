@@ -1,7 +1,7 @@
 //! Extern functions and methods of v1model.
 
 use super::objects::algorithm_of;
-use crate::hir::{Call, Expr, ExprKind as K, Type};
+use crate::hir::{Call, Expr, ExprKind as K};
 use crate::ir::{self, CloneKind, ExternCall, HashAlgorithm, HeaderRef, Place, Stmt};
 use crate::lower::expr::Value;
 use crate::lower::instance::{InstanceId, Object};
@@ -31,14 +31,15 @@ impl Lowerer<'_> {
                 let algorithm = self.algorithm(call, 1)?;
                 let (dst, _, back) = self.arg_out(call, 0)?;
                 let [base, data, max] = self.arg_values(call, [2, 3, 4])?;
-                let (base, data, max) = (self.number(base), self.list(data), self.number(max));
+                let (base, data, max) = (self.number(base), self.list(call, 3, data), self.number(max));
                 self.emit(Stmt::Extern(ExternCall::Hash { dst, algorithm, base, data, max }));
                 self.finish_out(back);
                 Ok(Value::Unit)
             }
             "verify_checksum" | "verify_checksum_with_payload" => {
                 let [cond, data, checksum] = self.arg_values(call, [0, 1, 2])?;
-                let (cond, data, checksum) = (self.number(cond), self.list(data), self.number(checksum));
+                let data = self.list(call, 1, data);
+                let (cond, checksum) = (self.number(cond), self.number(checksum));
                 let algorithm = self.algorithm(call, 3)?;
                 let flag = self.program.package.field("standard_metadata.checksum_error");
                 ext(
@@ -55,7 +56,7 @@ impl Lowerer<'_> {
             }
             "update_checksum" | "update_checksum_with_payload" => {
                 let [cond, data] = self.arg_values(call, [0, 1])?;
-                let (cond, data) = (self.number(cond), self.list(data));
+                let (cond, data) = (self.number(cond), self.list(call, 1, data));
                 let algorithm = self.algorithm(call, 3)?;
                 let (dst, _, back) = self.arg_out(call, 2)?;
                 self.emit(Stmt::Extern(ExternCall::UpdateChecksum {
@@ -117,7 +118,7 @@ impl Lowerer<'_> {
                     return self.fail("bad-call", call.span, "the message must be a string");
                 };
                 let args = self.arg_list(call, 1)?;
-                let ty = call.args.get(1).and_then(|a| a.as_ref()).map_or(Type::Void, |a| self.ty(&a.ty));
+                let ty = self.arg_type(call, 1);
                 let (format, args) = self.log_format(&format, &ty, args);
                 ext(self, ExternCall::LogMsg { format, args })
             }

@@ -3,7 +3,6 @@
 use crate::hir::{Call, Type};
 use crate::ir::{self, ExternCall, Stmt};
 use crate::lower::expr::{Value, parts};
-use crate::lower::store::Store;
 use crate::lower::{Lowered, Lowerer};
 
 impl Lowerer<'_> {
@@ -77,7 +76,7 @@ impl Lowerer<'_> {
         let [receiver, value] = self.arg_values(call, [0, 1])?;
         let receiver = self.number(receiver);
         let mut fields = Vec::new();
-        self.digest_values(value, &mut fields);
+        self.digest_values(value, &ty, &mut fields);
         let type_name = self.type_def(&ty).map(|id| self.def(id).name.to_string());
         let mut names = Vec::new();
         self.digest_names(&ty, "", &mut names);
@@ -112,18 +111,20 @@ impl Lowerer<'_> {
     }
 
     /// The numbers of a digest; before those of a header whether it is valid.
-    fn digest_values(&self, value: Value, out: &mut Vec<ir::Expr>) {
-        match value {
-            Value::Store(Store::Header { .. }) | Value::Header(_) => {
+    fn digest_values(&mut self, value: Value, ty: &Type, out: &mut Vec<ir::Expr>) {
+        match ty {
+            Type::Header(..) => {
                 out.push(self.validity(&value));
-                self.flatten(value, out);
+                self.flatten(value, ty, out);
             }
-            Value::Store(Store::Struct(_)) | Value::Struct(_) => {
-                for part in parts(value) {
-                    self.digest_values(part, out);
+            Type::Struct(..) | Type::Tuple(_) => {
+                let mut parts = parts(value).into_iter();
+                for ty in self.part_types(ty) {
+                    let part = parts.next().unwrap_or_else(|| self.default_value(&ty));
+                    self.digest_values(part, &ty, out);
                 }
             }
-            other => self.flatten(other, out),
+            _ => self.flatten(value, ty, out),
         }
     }
 
