@@ -212,6 +212,30 @@ fn digests_have_headers_as_such() {
 }
 
 #[test]
+fn generic_types_are_one_for_each_list_of_type_arguments() {
+    let text = shown(
+        "struct G<T> { T v; } struct G_0 { bit<8> x; } header K<T> { T v; } struct pair_t<T, U> { G<T> g; K<U> k; }",
+        "",
+        "digest<G<bit<8>>>(1, { m.x }); digest<G<bit<16>>>(1, { m.x ++ m.x }); digest<G<bit<8>>>(1, { 1 });
+         digest<G_0>(1, { m.x }); digest<pair_t<bit<8>, bit<24>>>(1, { g = { m.x }, ... });",
+    );
+    assert_eq!(names(&text, "digests"), ["G_0", "G_1", "G_2", "pair_t_0"], "{text}");
+    for (name, width) in [("G_1", 8), ("G_2", 16)] {
+        let expected = format!(
+            r#"structs {{ key: "{name}" value {{ members {{ name: "v" type_spec {{ bitstring {{ bit {{ bitwidth: {width} }} }} }} }} }} }}"#
+        );
+        assert!(text.contains(&expected), "{expected} is not in {text}");
+    }
+    for expected in [
+        r#"members { name: "g" type_spec { struct { name: "G_1" } } }"#,
+        r#"members { name: "k" type_spec { header { name: "K_0" } } }"#,
+        r#"headers { key: "K_0" value { members { name: "v" type_spec { bit { bitwidth: 24 } } } } }"#,
+    ] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+}
+
+#[test]
 fn digests_have_all_fields_of_their_types() {
     let program = program(
         "struct pair_t { bit<8> x; bit<16> y; } struct told_t { bit<4> n; pair_t pair; h_t h; bool b; }

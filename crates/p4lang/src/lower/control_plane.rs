@@ -1,5 +1,7 @@
 //! What only the control plane sees of a program: headers of its packets, and types that P4Info names.
 
+use std::collections::HashSet;
+
 use super::{Lowerer, id_annotation};
 use crate::ast::{Annotation, AnnotationBody, ExprKind as Ast};
 use crate::hir::{DefId, DefKind, FieldDef, Type};
@@ -88,8 +90,8 @@ impl Lowerer<'_> {
             Type::Enum(id) if self.is_plain_enum(ty) => ir::DataType::Enum(self.def(*id).name.to_string()),
             Type::Enum(id) => ir::DataType::SerializableEnum(self.def(*id).name.to_string()),
             Type::Tuple(types) => ir::DataType::Tuple(types.iter().map(|ty| self.data_type(ty)).collect()),
-            Type::Struct(id, _) => {
-                let name = self.def(*id).name.to_string();
+            Type::Struct(id, args) => {
+                let name = self.type_name(ty, *id, args);
                 let known = |t: &ir::P4Type| matches!(t, ir::P4Type::Struct { name: n, .. } if *n == name);
                 if !self.program.p4_types.iter().any(known) {
                     let fields = self.fields(ty);
@@ -101,8 +103,8 @@ impl Lowerer<'_> {
                 }
                 ir::DataType::Struct(name)
             }
-            Type::Header(id, _) => {
-                let name = self.def(*id).name.to_string();
+            Type::Header(id, args) => {
+                let name = self.type_name(ty, *id, args);
                 let known = |t: &ir::P4Type| matches!(t, ir::P4Type::Header { name: n, .. } if *n == name);
                 if !self.program.p4_types.iter().any(known) {
                     let mut fields = Vec::new();
@@ -115,6 +117,33 @@ impl Lowerer<'_> {
                 width: self.scalar_width(other).unwrap_or(0),
                 signed: self.is_signed(other),
             },
+        }
+    }
+
+    /// The control plane's name of a struct or header. As in the reference compiler, a generic one is numbered for each
+    /// list of type arguments.
+    fn type_name(&mut self, ty: &Type, id: DefId, args: &[Type]) -> String {
+        let name = self.def(id).name.to_string();
+        if args.is_empty() {
+            return name;
+        }
+        if let Some(known) = self.generic_names.get(ty) {
+            return known.clone();
+        }
+        let mut taken: HashSet<&str> = self.hir.top.iter().map(|id| &*self.def(*id).name).collect();
+        taken.extend(self.generic_names.values().map(String::as_str));
+        self.budget.work(2 * taken.len());
+        let mut numbered = (0..=taken.len()).map(|number| format!("{name}_{number}"));
+        let free = numbered.find(|name| !taken.contains(name.as_str())).unwrap_or(name);
+        self.generic_names.insert(ty.clone(), free.clone());
+        free
+    }
+
+    /// The control plane's name of the type of a digest, if it has one.
+    pub(super) fn digest_name(&mut self, ty: &Type) -> Option<String> {
+        match ty {
+            Type::Struct(id, args) | Type::Header(id, args) => Some(self.type_name(ty, *id, args)),
+            _ => self.type_def(ty).map(|id| self.def(id).name.to_string()),
         }
     }
 

@@ -112,6 +112,8 @@ struct Lowerer<'a> {
     field_lists: BTreeMap<u32, ir::FieldList>,
     /// New types and serializable enums that the control plane meets.
     control_types: std::collections::BTreeSet<DefId>,
+    /// Names that the control plane knows generic types with their type arguments by.
+    generic_names: HashMap<Type, String>,
     exited: Option<ir::VarId>,
     /// Whether an action's body is being lowered.
     in_action: bool,
@@ -161,6 +163,7 @@ pub fn lower(hir: &Hir, sources: &SourceMap, budget: &Budget) -> (Option<Program
         current: None,
         field_lists: BTreeMap::new(),
         control_types: std::collections::BTreeSet::new(),
+        generic_names: HashMap::new(),
         exited: None,
         in_action: false,
         called: Default::default(),

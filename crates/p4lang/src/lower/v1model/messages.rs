@@ -77,7 +77,7 @@ impl Lowerer<'_> {
         let receiver = self.number(receiver);
         let mut fields = Vec::new();
         self.digest_values(value, &ty, &mut fields);
-        let type_name = self.type_def(&ty).map(|id| self.def(id).name.to_string());
+        let type_name = self.digest_name(&ty);
         let mut names = Vec::new();
         self.digest_names(&ty, "", &mut names);
         self.budget.bytes(names.iter().map(|(name, _)| name.len() + 32).sum());
