@@ -123,7 +123,7 @@ impl Lowerer<'_> {
     }
 
     /// What statements write.
-    fn effects(&self, block: &[Stmt], out: &mut Places) {
+    pub(super) fn effects(&self, block: &[Stmt], out: &mut Places) {
         self.budget.work(block.len());
         for stmt in block {
             match stmt {

@@ -1,8 +1,8 @@
 //! Statements.
 
 use super::assign::Dest;
-use super::expr::Value;
-use super::store::Store;
+use super::expr::{Value, parts};
+use super::store::{Places, Store};
 use super::{Binding, Lowered, Lowerer, build};
 use crate::hir::{self, DefKind, ExprKind as K, StmtKind as S, Type};
 use crate::ir::{BinOp, Block, Expr, ExprKind, Place, Stmt};
@@ -321,30 +321,34 @@ impl Lowerer<'_> {
         Ok(())
     }
 
-    /// Over the elements of a list or stack, unrolled.
+    /// Over the elements of a list or stack, unrolled. All elements are those from before the first round.
     fn for_in(&mut self, var: hir::DefId, over: &hir::Expr, body: &hir::Block) -> Lowered<()> {
-        let items: Vec<Value> = match self.value(over)? {
-            Value::Struct(items) => items,
-            Value::Store(Store::Stack { elements, .. }) => {
-                elements.iter().cloned().map(Value::Store).collect()
-            }
-            Value::Store(Store::Struct(items)) => items.iter().cloned().map(Value::Store).collect(),
-            _ => Vec::new(),
-        };
+        let items = parts(self.value(over)?);
         let store = self.loop_var(var)?;
         let out = self.label();
+        let mut rounds = Vec::new();
+        let mut written = Places::default();
+        for item in items {
+            let item = self.kept(item, &written);
+            let next = self.label();
+            self.flow.loops.push((out, next));
+            let round = self.sub_block(body);
+            self.flow.loops.pop();
+            let round = round?;
+            self.bounded(over.span)?;
+            written.add(&store);
+            self.effects(&round, &mut written);
+            self.budget.work(1 + written.looked());
+            rounds.push((item, next, round));
+        }
         let whole = self.in_block(|l| {
-            for item in items {
-                let next = l.label();
-                let round = l.in_block(|l| {
+            for (item, next, round) in rounds {
+                let body = l.in_block(|l| {
                     l.assign(&store, item);
-                    l.flow.loops.push((out, next));
-                    let done = l.block(body);
-                    l.flow.loops.pop();
-                    done
+                    l.out.extend(round);
+                    Ok(())
                 })?;
-                l.bounded(over.span)?;
-                l.emit_labeled(next, round);
+                l.emit_labeled(next, body);
             }
             Ok(())
         })?;
