@@ -12,6 +12,7 @@ use crate::hir::{
 };
 use crate::ir;
 use crate::limits::Resource;
+use crate::source::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct InstanceId(pub usize);
@@ -24,6 +25,8 @@ pub(super) struct Instance {
     pub bindings: Vec<(DefId, Binding)>,
     pub types: Vec<(TypeParamId, Type)>,
     pub path: Vec<String>,
+    /// Where it is made.
+    pub span: Span,
     pub tables: HashMap<DefId, ir::TableId>,
     /// Applied in more than one place, or by code that is.
     pub shared: bool,
@@ -103,8 +106,14 @@ impl Lowerer<'_> {
         }
     }
 
-    /// A fresh instance for `C.apply(...)`, named after the type.
+    /// The instance of `C.apply(...)`, named after the type: one in each instance around, however often that code is
+    /// lowered.
     pub(super) fn direct_instance(&mut self, id: DefId, call: &Call) -> Lowered<InstanceId> {
+        // The checked program has the call once; a macro may give others the same place in the source.
+        let site = (self.current, std::ptr::from_ref(call));
+        if let Some(known) = self.direct.get(&site) {
+            return Ok(*known);
+        }
         let def = self.def(id);
         let construct =
             Construct { def: id, type_args: call.type_args.clone(), ctor: None, args: Vec::new() };
@@ -113,7 +122,13 @@ impl Lowerer<'_> {
             DefKind::Parser(_) => Type::Parser(id, Vec::new()),
             _ => Type::Control(id, Vec::new()),
         };
-        self.instantiate(&construct, &ty, info)
+        let made = self.instantiate(&construct, &ty, info)?;
+        let around_shared = self.current.is_some_and(|around| self.instances[around.0].shared);
+        if around_shared || !self.flow.loops.is_empty() {
+            self.share(made);
+        }
+        self.direct.insert(site, made);
+        Ok(made)
     }
 
     pub(super) fn instantiate(
@@ -143,6 +158,7 @@ impl Lowerer<'_> {
                 uses
             }),
             _ => {
+                let span = info.span;
                 let object = self.extern_object(construct, ty, info)?;
                 return Ok(self.add_instance(Instance {
                     def: construct.def,
@@ -150,6 +166,7 @@ impl Lowerer<'_> {
                     bindings: Vec::new(),
                     types: Vec::new(),
                     path: Vec::new(),
+                    span,
                     tables: HashMap::new(),
                     shared: false,
                     sites: 0,
@@ -234,6 +251,7 @@ impl Lowerer<'_> {
             bindings,
             types,
             path,
+            span: info.span,
             tables: HashMap::new(),
             shared: false,
             sites: 0,

@@ -109,6 +109,8 @@ struct Lowerer<'a> {
     /// Actions already lowered in the instance around, by definition; those without bound arguments.
     actions: HashMap<(Option<InstanceId>, DefId), ir::ActionId>,
     current: Option<InstanceId>,
+    /// Instances of direct applications, by the instance and the call that apply them.
+    direct: HashMap<(Option<InstanceId>, *const hir::Call), InstanceId>,
     field_lists: BTreeMap<u32, ir::FieldList>,
     /// New types and serializable enums that the control plane meets.
     control_types: std::collections::BTreeSet<DefId>,
@@ -161,6 +163,7 @@ pub fn lower(hir: &Hir, sources: &SourceMap, budget: &Budget) -> (Option<Program
         exiting: Default::default(),
         actions: HashMap::new(),
         current: None,
+        direct: HashMap::new(),
         field_lists: BTreeMap::new(),
         control_types: std::collections::BTreeSet::new(),
         generic_names: HashMap::new(),
