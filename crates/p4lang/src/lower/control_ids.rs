@@ -34,6 +34,7 @@ impl Lowerer<'_> {
             crate::check::name_annotation(&d.annotations).is_some_and(|name| name.starts_with('.'))
         };
         let absolute: HashSet<Span> = self.hir.defs.iter().filter(is_absolute).map(|d| d.span).collect();
+        let twice = self.made_twice();
         let mut seen: HashMap<(Kind, &str), Span> = HashMap::new();
         for (kind, what, info) in self.objects() {
             // Objects constructed in place have their type's name, and none of their own.
@@ -41,17 +42,40 @@ impl Lowerer<'_> {
                 continue;
             }
             let Some(first) = seen.insert((kind, &info.name), info.span) else { continue };
-            // A control that is applied directly in several places has one name in all.
-            if first == info.span && !absolute.contains(&info.span) {
+            let message = format!("a second {what} is called `{}` in the control plane", info.name);
+            self.budget.work(twice.len());
+            let inside = |path: &str| info.name.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+            if first == info.span
+                && !absolute.contains(&info.span)
+                && let Some((path, first, second)) = twice.iter().find(|(path, ..)| inside(path))
+            {
+                found.push(
+                    Diagnostic::error("duplicate", *second, message)
+                        .related(*first, format!("the first `{path}`"))
+                        .help("declare an instance with a name of its own for each"),
+                );
                 continue;
             }
-            let message = format!("a second {what} is called `{}` in the control plane", info.name);
             found.push(
                 Diagnostic::error("duplicate", info.span, message)
                     .related(first, "the first one")
                     .help("give one of them another `@name`, or remove the dot at the start of the name"),
             );
         }
+    }
+
+    /// Names that two instances have which are made in different places, and these places.
+    fn made_twice(&self) -> Vec<(&str, Span, Span)> {
+        let mut made: HashMap<&str, Span> = HashMap::new();
+        let mut twice = Vec::new();
+        for instance in &self.instances {
+            let Some(path) = instance.path.first() else { continue };
+            match made.insert(path, instance.span) {
+                Some(first) if first != instance.span => twice.push((path.as_str(), first, instance.span)),
+                _ => {}
+            }
+        }
+        twice
     }
 
     fn ids(&self, found: &mut Vec<Diagnostic>) {
