@@ -18,6 +18,8 @@ use crate::source::Span;
 
 /// A copy back to an `out` argument.
 pub(super) type CopyOut = (Dest, Store);
+/// Where an extern may write a number, of how many bits, and what to do after.
+pub(super) type OutPlace = (Place, u32, Option<CopyOut>);
 
 impl Lowerer<'_> {
     pub(super) fn param(&self, id: DefId) -> ParamDef {
@@ -359,23 +361,51 @@ impl Lowerer<'_> {
         call.args.get(index).and_then(|a| a.as_ref()).map_or(Type::Void, |e| self.ty(&e.ty))
     }
 
+    fn arg_value(&mut self, call: &Call, index: usize) -> Lowered<Value> {
+        let Some(e) = call.args.get(index).and_then(|a| a.as_ref()) else {
+            return self.fail("bad-call", call.span, "an argument is missing");
+        };
+        match self.scalar_width(&e.ty) {
+            Some(_) => self.scalar(e).map(Value::Scalar),
+            None => self.value(e),
+        }
+    }
+
     /// Several arguments that an extern reads, evaluated in order.
     pub(super) fn arg_values<const N: usize>(
         &mut self,
         call: &Call,
         indices: [usize; N],
     ) -> Lowered<[Value; N]> {
-        let mut out = [const { Value::Unit }; N];
-        for (at, index) in indices.into_iter().enumerate() {
-            let Some(e) = call.args.get(index).and_then(|a| a.as_ref()) else {
-                return self.fail("bad-call", call.span, "an argument is missing");
-            };
-            let number = self.scalar_width(&e.ty).is_some();
-            out[at] = self.operand(&mut out[..at], |l| {
-                if number { l.scalar(e).map(Value::Scalar) } else { l.value(e) }
-            })?;
+        let mut values = [const { Value::Unit }; N];
+        for index in 0..call.args.len() {
+            if let Some(at) = indices.iter().position(|read| *read == index) {
+                values[at] = self.operand(&mut values, |l| l.arg_value(call, index))?;
+            }
         }
-        Ok(out)
+        Ok(values)
+    }
+
+    /// Several arguments that an extern reads, and the place of the one that it writes, evaluated in order.
+    pub(super) fn arg_values_out<const N: usize>(
+        &mut self,
+        call: &Call,
+        indices: [usize; N],
+        out: usize,
+    ) -> Lowered<([Value; N], OutPlace)> {
+        let mut values = [const { Value::Unit }; N];
+        let mut place = None;
+        for index in 0..call.args.len() {
+            if index == out {
+                place = Some(self.operand(&mut values, |l| l.arg_out(call, index))?);
+            } else if let Some(at) = indices.iter().position(|read| *read == index) {
+                values[at] = self.operand(&mut values, |l| l.arg_value(call, index))?;
+            }
+        }
+        match place {
+            Some(place) => Ok((values, place)),
+            None => self.fail("bad-call", call.span, "an argument is missing"),
+        }
     }
 
     /// Several arguments that are numbers, evaluated in order.
@@ -391,8 +421,8 @@ impl Lowerer<'_> {
         self.value_scalar(value).unwrap_or(build::bit(false))
     }
 
-    /// A scalar `out` argument: where an extern may write, and what to do after.
-    pub(super) fn arg_out(&mut self, call: &Call, index: usize) -> Lowered<(Place, u32, Option<CopyOut>)> {
+    /// A scalar `out` argument.
+    pub(super) fn arg_out(&mut self, call: &Call, index: usize) -> Lowered<OutPlace> {
         let Some(e) = call.args.get(index).and_then(|a| a.as_ref()) else {
             return self.fail("bad-call", call.span, "an argument is missing");
         };

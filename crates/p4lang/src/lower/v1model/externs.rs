@@ -20,17 +20,15 @@ impl Lowerer<'_> {
         let value = match name {
             "mark_to_drop" => self.mark_to_drop(call),
             "random" => {
-                let (dst, width, back) = self.arg_out(call, 0)?;
-                let [lo, hi] = self.arg_scalars(call, [1, 2])?;
-                let (lo, hi) = (build::resize(lo, width, false), build::resize(hi, width, false));
+                let (bounds, (dst, width, back)) = self.arg_values_out(call, [1, 2], 0)?;
+                let [lo, hi] = bounds.map(|bound| build::resize(self.number(bound), width, false));
                 self.emit(Stmt::Extern(ExternCall::Random { dst, lo, hi }));
                 self.finish_out(back);
                 Ok(Value::Unit)
             }
             "hash" => {
                 let algorithm = self.algorithm(call, 1)?;
-                let (dst, _, back) = self.arg_out(call, 0)?;
-                let [base, data, max] = self.arg_values(call, [2, 3, 4])?;
+                let ([base, data, max], (dst, _, back)) = self.arg_values_out(call, [2, 3, 4], 0)?;
                 let (base, data, max) = (self.number(base), self.list(call, 3, data), self.number(max));
                 self.emit(Stmt::Extern(ExternCall::Hash { dst, algorithm, base, data, max }));
                 self.finish_out(back);
@@ -55,10 +53,9 @@ impl Lowerer<'_> {
                 )
             }
             "update_checksum" | "update_checksum_with_payload" => {
-                let [cond, data] = self.arg_values(call, [0, 1])?;
-                let (cond, data) = (self.number(cond), self.list(call, 1, data));
                 let algorithm = self.algorithm(call, 3)?;
-                let (dst, _, back) = self.arg_out(call, 2)?;
+                let ([cond, data], (dst, _, back)) = self.arg_values_out(call, [0, 1], 2)?;
+                let (cond, data) = (self.number(cond), self.list(call, 1, data));
                 self.emit(Stmt::Extern(ExternCall::UpdateChecksum {
                     cond,
                     data,
@@ -236,8 +233,8 @@ impl Lowerer<'_> {
             // The table counts by itself.
             (Object::DirectCounter(_), "count") => {}
             (Object::Meter(meter), "execute_meter") => {
-                let index = self.arg_scalar(call, 0)?;
-                let (dst, _, back) = self.arg_out(call, 1)?;
+                let ([index], (dst, _, back)) = self.arg_values_out(call, [0], 1)?;
+                let index = self.number(index);
                 self.emit(Stmt::Extern(ExternCall::MeterExecute { meter, index, dst }));
                 self.finish_out(back);
             }
@@ -264,8 +261,8 @@ impl Lowerer<'_> {
                 }
             }
             (Object::Register(register), "read") => {
-                let (dst, width, back) = self.arg_out(call, 0)?;
-                let index = self.arg_scalar(call, 1)?;
+                let ([index], (dst, width, back)) = self.arg_values_out(call, [1], 0)?;
+                let index = self.number(index);
                 let wanted = self.program[register].width;
                 if width != wanted {
                     let place = self.temp(wanted);
