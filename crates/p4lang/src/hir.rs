@@ -9,6 +9,8 @@
 //!   lowering substitutes. Type arguments are always complete (inference is done).
 //! - Constant expressions are folded where they don't depend on constructor parameters.
 
+use std::collections::HashSet;
+
 use num_bigint::BigInt;
 
 use crate::ast::{Annotation, BinaryOp, Direction, Name, UnaryOp};
@@ -452,6 +454,27 @@ pub struct Expr {
     pub span: Span,
 }
 
+/// The order in which parts are evaluated, if they are not written in their own: a permutation of them.
+#[derive(Debug, Clone, Default)]
+pub struct Order(Vec<usize>);
+
+impl Order {
+    /// `written`: which of `len` parts are written, in the order of the text. The others are constants, and come last.
+    pub fn new(mut written: Vec<usize>, len: usize) -> Order {
+        if written.is_sorted() {
+            return Order::default();
+        }
+        let known: HashSet<usize> = written.iter().copied().collect();
+        written.extend((0..len).filter(|index| !known.contains(index)));
+        Order(written)
+    }
+
+    /// The indices of all of `len` parts.
+    pub fn indices(&self, len: usize) -> impl Iterator<Item = usize> {
+        (0..len).map(move |at| self.0.get(at).copied().unwrap_or(at))
+    }
+}
+
 #[derive(Debug, Clone)]
 pub enum ExprKind {
     /// Of type Int, Bits, or a serializable enum or new type over bits.
@@ -483,7 +506,7 @@ pub enum ExprKind {
     /// To `self.ty`.
     Cast(Box<Expr>),
     /// One per field, in order; of a header, valid. `None`: default value (from `...`).
-    Struct(Vec<Option<Expr>>),
+    Struct(Vec<Option<Expr>>, Order),
     /// Tuple, list or header-stack value. `None` as above.
     List(Vec<Option<Expr>>),
     /// `{#}` of a header or union type.

@@ -306,7 +306,7 @@ impl Checker {
             ExprKind::Construct(_) | ExprKind::DontCare => true,
             ExprKind::Cast(e) | ExprKind::Unary(_, e) => self.compile_time(e),
             ExprKind::Binary(_, a, b) => self.compile_time(a) && self.compile_time(b),
-            ExprKind::Struct(items) | ExprKind::List(items) => {
+            ExprKind::Struct(items, _) | ExprKind::List(items) => {
                 items.iter().flatten().all(|e| self.compile_time(e))
             }
             ExprKind::Field(e, _) | ExprKind::Slice { base: e, .. } => self.compile_time(e),

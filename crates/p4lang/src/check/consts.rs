@@ -7,7 +7,7 @@ use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use crate::ast::{BinaryOp, UnaryOp};
-use crate::hir::{DefKind, Expr, ExprKind, Hir, Type};
+use crate::hir::{DefKind, Expr, ExprKind, Hir, Order, Type};
 
 /// Compile-time integers may grow to this many bits.
 const MAX_BITS: u64 = 1 << 17;
@@ -36,7 +36,7 @@ pub(crate) fn is_const(expr: &Expr) -> bool {
         | ExprKind::EnumMember(..)
         | ExprKind::Invalid
         | ExprKind::Default => true,
-        ExprKind::Struct(items) | ExprKind::List(items) => items.iter().flatten().all(is_const),
+        ExprKind::Struct(items, _) | ExprKind::List(items) => items.iter().flatten().all(is_const),
         ExprKind::Cast(inner) => is_const(inner),
         _ => false,
     }
@@ -51,7 +51,7 @@ pub(crate) fn default_of(hir: &Hir, ty: &Type) -> Option<ExprKind> {
         Type::Error => ExprKind::Error(0),
         Type::Tuple(items) => ExprKind::List(vec![None; items.len()]),
         Type::Struct(id, _) | Type::Enum(id) | Type::New(id) => match &hir.def(*id).kind {
-            DefKind::Struct(def) => ExprKind::Struct(vec![None; def.fields.len()]),
+            DefKind::Struct(def) => ExprKind::Struct(vec![None; def.fields.len()], Order::default()),
             DefKind::Enum(def) if def.underlying.is_none() && !def.members.is_empty() => {
                 ExprKind::EnumMember(*id, 0)
             }
@@ -66,7 +66,7 @@ pub(crate) fn default_of(hir: &Hir, ty: &Type) -> Option<ExprKind> {
 /// Part `index`, of type `ty`, of a value that is written out, if the part is known.
 pub(crate) fn part(hir: &Hir, base: &Expr, index: usize, ty: &Type) -> Option<Expr> {
     let kind = match &base.kind {
-        ExprKind::Struct(values) | ExprKind::List(values) => match values.get(index)? {
+        ExprKind::Struct(values, _) | ExprKind::List(values) => match values.get(index)? {
             Some(value) => return is_const(value).then(|| value.clone()),
             None => default_of(hir, ty)?,
         },
@@ -81,7 +81,7 @@ pub(crate) fn weight(e: &Expr) -> usize {
     NODE + match &e.kind {
         ExprKind::Int(value) => value.bits() as usize / 8,
         ExprKind::Str(text) => text.len(),
-        ExprKind::Struct(items) | ExprKind::List(items) => {
+        ExprKind::Struct(items, _) | ExprKind::List(items) => {
             items.iter().map(|item| item.as_ref().map_or(NODE, weight)).sum()
         }
         ExprKind::Cast(e) | ExprKind::Unary(_, e) | ExprKind::Field(e, _) => weight(e),

@@ -3,7 +3,7 @@
 use super::{Checker, consts};
 use crate::ast::{self, Ident};
 use crate::diag::Diagnostic;
-use crate::hir::{DefId, DefKind, Expr, ExprKind, Hir, Type};
+use crate::hir::{DefId, DefKind, Expr, ExprKind, Hir, Order, Type};
 use crate::source::Span;
 
 impl Checker {
@@ -120,7 +120,7 @@ impl Checker {
         let items =
             items.into_iter().zip(&targets).map(|(item, ty)| item.map(|e| self.coerce(e, ty))).collect();
         let kind = if matches!(to, Type::Struct(..) | Type::Header(..)) {
-            ExprKind::Struct(items)
+            ExprKind::Struct(items, Order::default())
         } else {
             ExprKind::List(items)
         };
@@ -185,7 +185,7 @@ impl Checker {
             .collect();
         values.resize_with(targets.len(), || None);
         let kind = if matches!(ty, Type::Struct(..) | Type::Header(..)) {
-            ExprKind::Struct(values)
+            ExprKind::Struct(values, Order::default())
         } else {
             ExprKind::List(values)
         };
@@ -217,6 +217,7 @@ impl Checker {
             return Self::unknown(span);
         }
         let mut values: Vec<Option<Expr>> = targets.iter().map(|_| None).collect();
+        let mut written = Vec::with_capacity(fields.len());
         let mut failed = false;
         for (name, value) in fields {
             let Some((index, _)) = self.field(ty, &name.name) else {
@@ -226,6 +227,7 @@ impl Checker {
             };
             let checked = self.expr(value, Some(&targets[index].1));
             let checked = self.coerce(checked, &targets[index].1);
+            written.push(index);
             if values[index].replace(checked).is_some() {
                 self.error("initializer", name.span, format!("field `{}` is given twice", name.name));
                 failed = true;
@@ -245,7 +247,8 @@ impl Checker {
         if failed {
             return Expr { ty: ty.clone(), kind: ExprKind::Default, span };
         }
-        Expr { ty: ty.clone(), kind: ExprKind::Struct(values), span }
+        let order = Order::new(written, values.len());
+        Expr { ty: ty.clone(), kind: ExprKind::Struct(values, order), span }
     }
 
     pub(super) fn no_such_field(&mut self, ty: &Type, name: &Ident) {
@@ -285,7 +288,7 @@ impl Checker {
         }
         let braces = matches!(
             expr.kind,
-            ExprKind::List(_) | ExprKind::Struct(_) | ExprKind::Invalid | ExprKind::Default
+            ExprKind::List(_) | ExprKind::Struct(..) | ExprKind::Invalid | ExprKind::Default
         );
         if expr.ty == to
             || (braces

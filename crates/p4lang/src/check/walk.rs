@@ -49,7 +49,7 @@ pub(crate) fn find<'e>(e: &'e Expr, wanted: &dyn Fn(&Expr) -> bool) -> Option<&'
         | ExprKind::Cast(a) => find(a, wanted),
         ExprKind::Index(a, b) | ExprKind::Binary(_, a, b) => find(a, wanted).or_else(|| find(b, wanted)),
         ExprKind::Ternary(a, b, c) => find(a, wanted).or_else(|| find(b, wanted)).or_else(|| find(c, wanted)),
-        ExprKind::Struct(items) | ExprKind::List(items) => some(items),
+        ExprKind::Struct(items, _) | ExprKind::List(items) => some(items),
         ExprKind::Call(call) => {
             let object = match &call.callee {
                 Callee::Method { object, .. }
@@ -85,7 +85,7 @@ pub(super) fn same(a: &Expr, b: &Expr) -> bool {
         (K::Unary(o, x), K::Unary(p, y)) => o == p && same(x, y),
         (K::Binary(o, x, i), K::Binary(p, y, j)) => o == p && same(x, y) && same(i, j),
         (K::Call(_), K::Call(_)) => true,
-        (K::Struct(x), K::Struct(y)) | (K::List(x), K::List(y)) => {
+        (K::Struct(x, _), K::Struct(y, _)) | (K::List(x), K::List(y)) => {
             x.len() == y.len() && x.iter().flatten().zip(y.iter().flatten()).all(|(a, b)| same(a, b))
         }
         _ => std::mem::discriminant(&a.kind) == std::mem::discriminant(&b.kind),

@@ -141,8 +141,8 @@ impl Lowerer<'_> {
                 let value = self.scalar(inner)?;
                 Value::Scalar(build::resize(value, width, sign))
             }
-            K::Struct(items) => {
-                let items = self.in_order(items.iter().map(Option::as_ref))?;
+            K::Struct(items, order) => {
+                let items = self.in_order(items, order)?;
                 let items = self.with_defaults(items, &e.ty);
                 if matches!(self.ty(&e.ty), Type::Header(..)) {
                     Value::Header(items)
@@ -151,7 +151,7 @@ impl Lowerer<'_> {
                 }
             }
             K::List(items) => {
-                let items = self.in_order(items.iter().map(Option::as_ref))?;
+                let items = self.in_order(items, &hir::Order::default())?;
                 Value::Struct(self.with_defaults(items, &e.ty))
             }
             K::Default => self.default_value(&e.ty),

@@ -317,7 +317,7 @@ impl<'a> Lowerer<'a> {
                 _ => None,
             },
             K::Field(base, index) => match self.constant(base)?.kind {
-                K::Struct(items) | K::List(items) => match items.get(*index)? {
+                K::Struct(items, _) | K::List(items) => match items.get(*index)? {
                     Some(item) => self.constant(item),
                     None => make(consts::default_of(self.hir, &self.ty(&e.ty))?),
                 },

@@ -10,7 +10,7 @@ use super::store::{Places, Store};
 use super::{Binding, Lowered, Lowerer, build};
 use crate::ast::Direction;
 use crate::check::find;
-use crate::hir::{self, Call, Callee, DefId, DefKind, ExprKind as K, Type};
+use crate::hir::{self, Call, Callee, DefId, DefKind, ExprKind as K, Order, Type};
 use crate::ir::{Expr, ExternCall, HeaderRef, Place, Stmt};
 
 /// What an argument of a call touches.
@@ -57,18 +57,13 @@ impl Lowerer<'_> {
         Ok(value)
     }
 
-    /// The values of several expressions, in order.
-    pub(super) fn in_order<'e>(
-        &mut self,
-        items: impl IntoIterator<Item = Option<&'e hir::Expr>>,
-    ) -> Lowered<Vec<Value>> {
-        let mut out = Vec::new();
-        for item in items {
-            let value = match item {
-                Some(e) => self.operand(&mut out, |l| l.value(e))?,
-                None => Value::Default,
-            };
-            out.push(value);
+    /// The values of several expressions, evaluated in `order`.
+    pub(super) fn in_order(&mut self, items: &[Option<hir::Expr>], order: &Order) -> Lowered<Vec<Value>> {
+        let mut out = vec![Value::Default; items.len()];
+        for index in order.indices(items.len()) {
+            if let Some(e) = &items[index] {
+                out[index] = self.operand(&mut out, |l| l.value(e))?;
+            }
         }
         Ok(out)
     }

@@ -166,9 +166,13 @@ impl Pass<'_> {
                 self.read(a, &mut yes);
                 self.read(b, &mut no);
             }
-            ExprKind::Struct(items) | ExprKind::List(items) => {
-                items.iter().flatten().for_each(|item| self.read(item, paths));
+            ExprKind::Struct(items, order) => {
+                order
+                    .indices(items.len())
+                    .filter_map(|at| items[at].as_ref())
+                    .for_each(|e| self.read(e, paths));
             }
+            ExprKind::List(items) => items.iter().flatten().for_each(|item| self.read(item, paths)),
             ExprKind::Call(call) => self.call(call, paths),
             ExprKind::TableHit { apply, .. } => self.call(apply, paths),
             _ => {}

@@ -207,7 +207,7 @@ impl Lowerer<'_> {
 
     fn listed(&mut self, e: &Expr, list: &mut ir::FieldList) -> Lowered<()> {
         match &e.kind {
-            K::List(items) | K::Struct(items) => {
+            K::List(items) | K::Struct(items, _) => {
                 items.iter().flatten().try_for_each(|e| self.listed(e, list))
             }
             _ => {
