@@ -4,7 +4,8 @@
 //!
 //! - Every [`Expr`] has its final type. No implicit conversion is left: where a value of one type meets another the
 //!   checker put a [`ExprKind::Cast`]; integer literals have got the type that their context gives them.
-//! - Typedefs are resolved away; names are [`DefId`]s; named and defaulted arguments are in parameter order.
+//! - Typedefs are resolved away; names are [`DefId`]s; named and defaulted arguments are in parameter order, and an
+//!   [`Order`] says in which they are evaluated.
 //! - Generic declarations stay generic: their bodies mention [`Type::Param`], uses carry type arguments, and the
 //!   lowering substitutes. Type arguments are always complete (inference is done).
 //! - Constant expressions are folded where they don't depend on constructor parameters.
@@ -356,6 +357,8 @@ pub struct TableAction {
     pub action: DefId,
     /// One per action parameter: `Some` for those bound in the action list (all with a direction).
     pub bound: Vec<Option<Expr>>,
+    /// Of the bound ones.
+    pub order: Order,
     pub annotations: Vec<Annotation>,
     pub span: Span,
 }
@@ -533,9 +536,19 @@ pub struct Call {
     pub type_args: Vec<Type>,
     /// In parameter order. `None`: optional parameter left out.
     pub args: Vec<Option<Expr>>,
+    /// Of the arguments.
+    pub order: Order,
     /// Result type.
     pub ty: Type,
     pub span: Span,
+}
+
+impl Call {
+    /// Parameters with their arguments, as these are evaluated and results copied back.
+    pub fn arguments(&self, params: &[DefId]) -> Vec<(DefId, Option<&Expr>)> {
+        let each = self.order.indices(self.args.len());
+        each.filter_map(|index| Some((*params.get(index)?, self.args[index].as_ref()))).collect()
+    }
 }
 
 #[derive(Debug, Clone)]

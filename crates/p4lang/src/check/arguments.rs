@@ -3,7 +3,7 @@
 use super::types::{Subst, parts, substitute, type_weight};
 use super::{Checker, Place, consts};
 use crate::ast::{self, Direction, Ident};
-use crate::hir::{DefId, DefKind, Expr, ExprKind, ParamDef, SignatureDef, Type, TypeParamId};
+use crate::hir::{DefId, DefKind, Expr, ExprKind, Order, ParamDef, SignatureDef, Type, TypeParamId};
 use crate::source::Span;
 
 impl Checker {
@@ -36,13 +36,14 @@ impl Checker {
             .collect()
     }
 
-    /// Arguments in parameter order; why not, if they don't fit.
-    pub(super) fn arrange<'a>(
+    /// Arguments in parameter order, and the order in which they are written; why not, if they don't fit.
+    fn arrange<'a>(
         &self,
         params: &[DefId],
         args: &'a [ast::Arg],
-    ) -> Result<Vec<Option<&'a ast::Expr>>, (Option<Span>, String)> {
+    ) -> Result<(Vec<Option<&'a ast::Expr>>, Order), (Option<Span>, String)> {
         let mut out: Vec<Option<&ast::Expr>> = vec![None; params.len()];
+        let mut written = Vec::with_capacity(args.len());
         let named = args.iter().any(|a| a.name.is_some());
         self.budget.work(if named { args.len() * params.len() } else { params.len() });
         for (index, arg) in args.iter().enumerate() {
@@ -62,6 +63,7 @@ impl Checker {
                     ));
                 }
             };
+            written.push(at);
             if out[at].replace(&arg.value).is_some() {
                 return Err((
                     arg.name.as_ref().map(|n| n.span),
@@ -76,7 +78,7 @@ impl Checker {
                 return Err((None, format!("no argument for parameter `{name}`")));
             }
         }
-        Ok(out)
+        Ok((out, Order::new(written, params.len())))
     }
 
     /// The one overload that fits.
@@ -114,7 +116,8 @@ impl Checker {
         }
     }
 
-    /// Checks arguments against parameters and infers type arguments. `outer` holds those of the object.
+    /// Checks arguments against parameters and infers type arguments. `outer` holds those of the object. Gives the type
+    /// arguments, and the arguments in parameter order with the order in which they are written.
     pub(super) fn arguments(
         &mut self,
         type_params: &[TypeParamId],
@@ -123,8 +126,8 @@ impl Checker {
         args: &[ast::Arg],
         outer: &Subst,
         span: Span,
-    ) -> Option<(Vec<Type>, Vec<Option<Expr>>)> {
-        let arranged = match self.arrange(params, args) {
+    ) -> Option<(Vec<Type>, Vec<Option<Expr>>, Order)> {
+        let (arranged, order) = match self.arrange(params, args) {
             Ok(arranged) => arranged,
             Err((place, why)) => {
                 let declared = params.first().map(|p| self.def(*p).span);
@@ -248,7 +251,7 @@ impl Checker {
             }));
         }
         let types = type_params.iter().map(|p| subst.get(p).cloned().unwrap_or(Type::Unknown)).collect();
-        Some((types, out))
+        Some((types, out, order))
     }
 
     /// One argument against its parameter: type and direction.

@@ -90,7 +90,7 @@ impl Checker {
         if &*name.name == "static_assert" && matches!(self.def(id).kind, DefKind::ExternFn(_)) {
             return self.static_assert(&signature, args, span);
         }
-        let Some((types, args)) =
+        let Some((types, args, order)) =
             self.arguments(&signature.type_params, &signature.params, type_args, args, &Subst::new(), span)
         else {
             return Self::unknown(span);
@@ -102,11 +102,12 @@ impl Checker {
             DefKind::Function(_) => Callee::Function(id),
             _ => Callee::ExternFn(id),
         };
-        Self::result(Call { callee, type_args: types, args, ty, span })
+        Self::result(Call { callee, type_args: types, args, order, ty, span })
     }
 
     fn static_assert(&mut self, signature: &SignatureDef, args: &[ast::Arg], span: Span) -> Expr {
-        let Some((_, values)) = self.arguments(&[], &signature.params, &[], args, &Subst::new(), span) else {
+        let Some((_, values, _)) = self.arguments(&[], &signature.params, &[], args, &Subst::new(), span)
+        else {
             return Self::unknown(span);
         };
         let text = match values.get(1) {
@@ -133,10 +134,11 @@ impl Checker {
         }
         let DefKind::Action(action) = &self.def(id).kind else { return Self::unknown(span) };
         let params = action.params.clone();
-        let Some((_, args)) = self.arguments(&[], &params, &[], args, &Subst::new(), span) else {
+        let Some((_, args, order)) = self.arguments(&[], &params, &[], args, &Subst::new(), span) else {
             return Self::unknown(span);
         };
         self.no_table_in_arguments(&args);
-        Self::result(Call { callee: Callee::Action(id), type_args: Vec::new(), args, ty: Type::Void, span })
+        let (callee, type_args) = (Callee::Action(id), Vec::new());
+        Self::result(Call { callee, type_args, args, order, ty: Type::Void, span })
     }
 }

@@ -75,7 +75,7 @@ impl Checker {
         let place = std::mem::replace(&mut self.place, Place::Top);
         let checked = self.arguments(infer, &params, &[], args, &outer, span);
         self.place = place;
-        let (found, values) = checked?;
+        let (found, values, _) = checked?;
         for value in values.iter().flatten() {
             if value.ty != Type::Unknown && !self.compile_time(value) {
                 self.error(

@@ -5,7 +5,7 @@ use num_traits::ToPrimitive;
 use super::types::{Subst, is_header, substitute};
 use super::{Checker, Place};
 use crate::ast::{self, Ident};
-use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind, Type, TypeParamId};
+use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind, Order, Type, TypeParamId};
 use crate::source::Span;
 
 impl Checker {
@@ -34,7 +34,8 @@ impl Checker {
                 .help = Some("remove them".into());
         }
         let simple = |callee, ty: Type| {
-            Self::result(Call { callee, type_args: Vec::new(), args: Vec::new(), ty, span })
+            let order = Order::default();
+            Self::result(Call { callee, type_args: Vec::new(), args: Vec::new(), order, ty, span })
         };
         match (object.ty.clone(), &*name.name) {
             (Type::Table(id), "apply") => {
@@ -190,7 +191,7 @@ impl Checker {
         let Some((type_params, params)) = self.block_signature(id) else { return Self::unknown(span) };
         let outer: Subst = type_params.iter().copied().zip(types.iter().cloned()).collect();
         let open: Vec<TypeParamId> = if types.is_empty() { type_params } else { Vec::new() };
-        let Some((found, args)) = self.arguments(&open, &params, &[], args, &outer, span) else {
+        let Some((found, args, order)) = self.arguments(&open, &params, &[], args, &outer, span) else {
             return Self::unknown(span);
         };
         self.argument_rules(&params, &args);
@@ -200,7 +201,7 @@ impl Checker {
         } else {
             Callee::Apply(object)
         };
-        Self::result(Call { callee, type_args, args, ty: Type::Void, span })
+        Self::result(Call { callee, type_args, args, order, ty: Type::Void, span })
     }
 
     fn extern_method(
@@ -229,7 +230,7 @@ impl Checker {
         }
         let Some(method) = self.resolve(&named, name, args, span) else { return Self::unknown(span) };
         let Some(signature) = self.signature(method) else { return Self::unknown(span) };
-        let Some((types, args)) =
+        let Some((types, args, order)) =
             self.arguments(&signature.type_params, &signature.params, type_args, args, &outer, span)
         else {
             return Self::unknown(span);
@@ -239,7 +240,8 @@ impl Checker {
         subst.extend(signature.type_params.iter().copied().zip(types.iter().cloned()));
         let ty = substitute(&signature.returns, &subst);
         self.packet_rules(&object, name, &args, &types);
-        Self::result(Call { callee: Callee::Method { object, method }, type_args: types, args, ty, span })
+        let callee = Callee::Method { object, method };
+        Self::result(Call { callee, type_args: types, args, order, ty, span })
     }
 
     /// What `extract`, `lookahead` and `emit` can work on (sections 13.8, 16.1).

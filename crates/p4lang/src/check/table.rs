@@ -9,8 +9,8 @@ use super::scope::Entry;
 use super::{Checker, consts, walk};
 use crate::ast::{self, Direction, PropertyKind};
 use crate::hir::{
-    DefId, DefKind, EntryAction, Expr, ExprKind, TableAction, TableDef, TableEntry, TableKey, TableProperty,
-    Type,
+    DefId, DefKind, EntryAction, Expr, ExprKind, Order, TableAction, TableDef, TableEntry, TableKey,
+    TableProperty, Type,
 };
 use crate::source::Span;
 
@@ -253,6 +253,7 @@ impl Checker {
             return None;
         }
         let mut bound: Vec<Option<Expr>> = vec![None; params.len()];
+        let mut order = Vec::new();
         for (index, arg) in args.iter().enumerate() {
             let at = match &arg.name {
                 Some(name) => match params.iter().position(|p| self.def(*p).name == name.name) {
@@ -287,10 +288,16 @@ impl Checker {
                 }
                 self.require_writable(&value);
             }
-            bound[at] = Some(value);
+            if bound[at].replace(value).is_some() {
+                let name = self.def(params[at]).name.clone();
+                self.error("bad-call", arg.value.span, format!("argument `{name}` is given twice"));
+                return None;
+            }
+            order.push(at);
         }
+        let order = Order::new(order, params.len());
         let annotations = self.annotations(&written.annotations);
-        Some(TableAction { action, bound, annotations, span: written.span })
+        Some(TableAction { action, bound, order, annotations, span: written.span })
     }
 
     /// The action of an entry or the default action: one of the table's, with all its control-plane arguments.

@@ -120,12 +120,12 @@ impl Lowerer<'_> {
         Ok(Value::Unit)
     }
 
-    /// Binds the parameters of something inlined. Gives what is to be copied out. `shared`: the body can also reach
-    /// variables of the code around (an action) or is applied again elsewhere, so no parameter stands for its argument.
+    /// Binds the parameters of something inlined to their arguments, in order. Gives what is to be copied out. `shared`:
+    /// the body can also reach variables of the code around (an action) or is applied again elsewhere, so no parameter
+    /// stands for its argument.
     pub(super) fn bind_params(
         &mut self,
-        params: &[DefId],
-        args: &[Option<Expr>],
+        arguments: &[(DefId, Option<&Expr>)],
         shared: bool,
         span: Span,
     ) -> Lowered<Vec<(Dest, Store)>> {
@@ -135,13 +135,13 @@ impl Lowerer<'_> {
         // What arguments name and change, to find those that meet.
         let mut touched = Vec::new();
         if !shared {
-            for (param, arg) in params.iter().zip(args) {
-                touched.push(self.touched(*param, arg.as_ref())?);
+            for (param, arg) in arguments {
+                touched.push(self.touched(*param, *arg)?);
             }
         }
         let size: usize = touched.iter().map(Touched::size).sum();
         self.budget.work(size * (touched.len() + 1) / 4);
-        for (index, (param, arg)) in params.iter().zip(args).enumerate() {
+        for (index, (param, arg)) in arguments.iter().enumerate() {
             let def = self.param(*param);
             let ty = self.ty(&def.ty);
             let name = self.qualified(&self.def(*param).name.clone());
@@ -274,7 +274,7 @@ impl Lowerer<'_> {
         // puts them back.
         let types: Vec<_> = call.type_args.iter().map(|t| Some(self.ty(t))).collect();
         let before = self.bind_types(&function.signature.type_params, types);
-        let copies = self.bind_params(&function.signature.params, &call.args, false, call.span)?;
+        let copies = self.bind_params(&call.arguments(&function.signature.params), false, call.span)?;
         let ty = self.ty(&function.signature.returns);
         let result = if ty == Type::Void {
             None
@@ -295,7 +295,7 @@ impl Lowerer<'_> {
             let info = self.action_info(id);
             self.program.direct_actions.push(info);
         }
-        let copies = self.bind_params(&action.params, &call.args, true, call.span)?;
+        let copies = self.bind_params(&call.arguments(&action.params), true, call.span)?;
         let label = self.label();
         let outer = std::mem::replace(&mut self.in_action, true);
         let done = self.inlined(label, None, copies, |l| l.block(&action.body));
@@ -378,7 +378,7 @@ impl Lowerer<'_> {
         indices: [usize; N],
     ) -> Lowered<[Value; N]> {
         let mut values = [const { Value::Unit }; N];
-        for index in 0..call.args.len() {
+        for index in call.order.indices(call.args.len()) {
             if let Some(at) = indices.iter().position(|read| *read == index) {
                 values[at] = self.operand(&mut values, |l| l.arg_value(call, index))?;
             }
@@ -395,7 +395,7 @@ impl Lowerer<'_> {
     ) -> Lowered<([Value; N], OutPlace)> {
         let mut values = [const { Value::Unit }; N];
         let mut place = None;
-        for index in 0..call.args.len() {
+        for index in call.order.indices(call.args.len()) {
             if index == out {
                 place = Some(self.operand(&mut values, |l| l.arg_out(call, index))?);
             } else if let Some(at) = indices.iter().position(|read| *read == index) {

@@ -101,6 +101,14 @@ impl Lowerer<'_> {
         let Some(Some(arg)) = call.args.first() else {
             return self.fail("bad-call", call.span, "`extract` needs a header");
         };
+        // A length that is written before the header is evaluated before it.
+        let first = match call.order.indices(call.args.len()).next() {
+            Some(1) => {
+                let length = self.arg_scalar(call, 1)?;
+                Some(self.freeze(length))
+            }
+            _ => None,
+        };
         // `stack.next`, or a member of it where the stack is one of unions.
         let next_of = match &arg.kind {
             K::StackNext(base) => Some(base),
@@ -118,6 +126,7 @@ impl Lowerer<'_> {
         };
         let outer = std::mem::take(&mut self.out);
         let varbit_bits = match call.args.get(1) {
+            Some(Some(_)) if first.is_some() => Ok(first),
             Some(Some(_)) => self.arg_scalar(call, 1).map(Some),
             _ => Ok(None),
         };

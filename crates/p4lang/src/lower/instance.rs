@@ -326,7 +326,7 @@ impl Lowerer<'_> {
         let copies = if shared && self.instances[id.0].ready {
             self.rebind(id, &control.signature.params, call)?
         } else {
-            let copies = self.bind_params(&control.signature.params, &call.args, shared, call.span)?;
+            let copies = self.bind_params(&call.arguments(&control.signature.params), shared, call.span)?;
             for param in &control.signature.params {
                 if let Some(binding) = self.env.get(param).cloned() {
                     // A constant argument of one application is not that of the next.
@@ -364,9 +364,9 @@ impl Lowerer<'_> {
         self.budget.work(4 * self.instances[id.0].bindings.len());
         let known: HashMap<DefId, Binding> = self.instances[id.0].bindings.iter().cloned().collect();
         let mut copies = Vec::new();
-        for (param, arg) in params.iter().zip(&call.args) {
-            let (Some(Binding::Store(store)), Some(arg)) = (known.get(param), arg) else { continue };
-            let direction = self.param(*param).direction;
+        for (param, arg) in call.arguments(params) {
+            let (Some(Binding::Store(store)), Some(arg)) = (known.get(&param), arg) else { continue };
+            let direction = self.param(param).direction;
             match direction {
                 Direction::In | Direction::None => {
                     let value = self.value(arg)?;

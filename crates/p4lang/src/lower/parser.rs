@@ -168,7 +168,7 @@ impl Lowerer<'_> {
             self.instances[id.0].types = types.clone();
         }
         self.types.extend(types);
-        let copies = self.bind_params(&parser.signature.params, &call.args, false, call.span)?;
+        let copies = self.bind_params(&call.arguments(&parser.signature.params), false, call.span)?;
         let bound: Vec<(DefId, Binding)> =
             parser.signature.params.iter().filter_map(|p| self.env.get(p).map(|b| (*p, b.clone()))).collect();
         let params = &parser.signature.params;

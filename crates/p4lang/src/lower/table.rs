@@ -9,7 +9,7 @@ use super::expr::Value;
 use super::store::{Life, Store};
 use super::{Binding, Flow, Lowered, Lowerer, build, has_annotation};
 use crate::ast::Direction;
-use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, TableDef, TableProperty, Type};
+use crate::hir::{Call, Callee, DefId, DefKind, Expr, ExprKind as K, Order, TableDef, TableProperty, Type};
 use crate::ir::{self, ActionId, Place, Stmt, TableId};
 use crate::source::Span;
 
@@ -84,7 +84,7 @@ impl Lowerer<'_> {
         out.size = out.size.max(table.entries.len() as u64);
         self.keys(table, &mut out)?;
         for action in &table.actions {
-            let lowered = self.table_action(action.action, &action.bound)?;
+            let lowered = self.table_action(action.action, &action.bound, &action.order)?;
             out.actions.push(ir::TableAction {
                 action: lowered,
                 default_only: has_annotation(&action.annotations, "defaultonly"),
@@ -152,7 +152,7 @@ impl Lowerer<'_> {
             &*self.def(*id).name == "NoAction" && matches!(self.def(*id).kind, DefKind::Action(_))
         });
         match found {
-            Some(id) => self.table_action(id, &[]),
+            Some(id) => self.table_action(id, &[], &Order::default()),
             None => self.fail_help(
                 "missing-action",
                 span,
@@ -284,7 +284,7 @@ impl Lowerer<'_> {
     }
 
     /// The IR action for one entry of a table's action list.
-    fn table_action(&mut self, id: DefId, bound: &[Option<Expr>]) -> Lowered<ActionId> {
+    fn table_action(&mut self, id: DefId, bound: &[Option<Expr>], order: &Order) -> Lowered<ActionId> {
         let plain = bound.iter().all(Option::is_none);
         let owner = if self.is_local(id) { self.current } else { None };
         if plain && let Some(known) = self.actions.get(&(owner, id)) {
@@ -316,14 +316,15 @@ impl Lowerer<'_> {
         let lowered = self.in_block(|l| {
             // Directed parameters are bound by the list, the others come from the control plane.
             let mut copies = Vec::new();
-            for (index, param) in action.params.iter().enumerate() {
+            for index in order.indices(action.params.len()) {
+                let param = &action.params[index];
                 let p = l.param(*param);
                 let ty = l.ty(&p.ty);
                 let def = l.def(*param);
                 let name = crate::check::name_annotation(&def.annotations)
                     .map_or_else(|| def.name.to_string(), |given| given.trim_start_matches('.').to_owned());
                 if let Some(Some(arg)) = bound.get(index) {
-                    copies.extend(l.bind_params(&[*param], &[Some(arg.clone())], true, arg.span)?);
+                    copies.extend(l.bind_params(&[(*param, Some(arg))], true, arg.span)?);
                     continue;
                 }
                 if p.direction == Direction::None

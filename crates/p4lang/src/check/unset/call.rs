@@ -45,8 +45,8 @@ impl Pass<'_> {
             Some(DefKind::Param(p)) => p.direction,
             _ => Direction::None,
         };
-        for (index, arg) in call.args.iter().enumerate() {
-            if let Some(arg) = arg
+        for index in call.order.indices(call.args.len()) {
+            if let Some(arg) = &call.args[index]
                 && direction(self, index) != Direction::Out
             {
                 self.read(arg, paths);
