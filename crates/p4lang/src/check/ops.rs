@@ -87,31 +87,27 @@ impl Checker {
 
     pub(super) fn binary(&mut self, op: BinaryOp, left: &ast::Expr, right: &ast::Expr, span: Span) -> Expr {
         let shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
-        // Literals take their width from the other side, not from the context.
-        let left = self.expr(left, None);
         let brace = |e: &ast::Expr| {
             matches!(
                 e.kind,
                 ast::ExprKind::List { .. } | ast::ExprKind::StructInit { .. } | ast::ExprKind::Invalid
             )
         };
-        let right = if brace(right) && left.ty != Type::Unknown {
-            let ty = left.ty.clone();
-            let right = self.expr(right, Some(&ty));
-            self.coerce(right, &ty)
-        } else {
-            self.expr(right, None)
-        };
-        let left = match (&left.kind, &left.ty, &right.ty) {
-            (
-                ExprKind::List(_) | ExprKind::Invalid,
-                _,
-                Type::Struct(..) | Type::Header(..) | Type::Union(..),
-            ) => {
-                let ty = right.ty.clone();
-                self.coerce(left, &ty)
+        // A list gets its type from the other side; so do literals, but later.
+        let beside = |checker: &mut Self, e: &ast::Expr, other: &Expr| {
+            if !brace(e) || other.ty == Type::Unknown {
+                return checker.expr(e, None);
             }
-            _ => left,
+            let value = checker.expr(e, Some(&other.ty));
+            checker.coerce(value, &other.ty)
+        };
+        let (left, right) = if brace(left) && !brace(right) {
+            let right = self.expr(right, None);
+            (beside(self, left, &right), right)
+        } else {
+            let left = self.expr(left, None);
+            let right = beside(self, right, &left);
+            (left, right)
         };
         if left.ty == Type::Unknown || right.ty == Type::Unknown {
             return Self::unknown(span);

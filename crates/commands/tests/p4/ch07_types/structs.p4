@@ -36,6 +36,7 @@ control I(inout H hdr, inout M m, inout standard_metadata_t sm) {
         if (t == { 7, copy.left }) { hdr.h.d[3:3] = 1; }
         if (o.right.x == 0 && !o.flag) { hdr.h.d[4:4] = 1; }
         if (m.o.flag) { hdr.h.d[5:5] = 1; }
+        if ({ y = copy.left.y, x = hdr.h.a } == m.o.left) { hdr.h.d[6:6] = 1; }
     }
 }
 
