@@ -10,6 +10,7 @@ from tidegate import units
 
 DEFAULTS = {
     "stamp_unit": "1 us",
+    "stamp_shift": "0",
     "stamp_mantissa": "0",
     "stamp_fold": "max",
     "stamp_entry": "0",
@@ -32,7 +33,7 @@ def refusals(value: Mapping[str, str]) -> Iterator[str]:
 def packed(value: Mapping[str, str], per_ps: Fraction) -> bytes:
     """`struct field`; `per_ps`: units of the control in a picosecond."""
     return _FIELD.pack(
-        *_fixed_point(units.time(value["stamp_unit"]) * per_ps),
+        *_fixed_point(units.time(value["stamp_unit"]) * per_ps / (1 << int(value["stamp_shift"]))),
         value["stamp_fold"] == "sum_squ",
         int(value["stamp_mantissa"]),
         int(value["stamp_kind"]),

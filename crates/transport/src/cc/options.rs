@@ -33,6 +33,15 @@ impl<'a> Options<'a> {
         self.given_time(name).unwrap_or(default)
     }
 
+    /// A time above 0.
+    pub fn span(&mut self, name: &'static str, default: Time) -> Time {
+        let Some(text) = self.text(name) else { return default };
+        text.parse().ok().filter(|time: &Time| !time.is_zero()).unwrap_or_else(|| {
+            self.refuse(name, text, "a time above 0, as `1 us`");
+            default
+        })
+    }
+
     /// A time, if one was given.
     pub fn given_time(&mut self, name: &'static str) -> Option<Time> {
         let text = self.text(name)?;
@@ -137,8 +146,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_what_is_right() {
         type Read = fn(&mut Options);
-        let cases: [(&str, Read, &str); 5] = [
+        let cases: [(&str, Read, &str); 6] = [
             ("t_low", |o| _ = o.time("t_low", Time::ZERO), "t_low is `x`; give a time, as `50 us`"),
+            ("unit", |o| _ = o.span("unit", Time::ZERO), "unit is `x`; give a time above 0, as `1 us`"),
             (
                 "delta",
                 |o| _ = o.rate("delta", Rate::ZERO),
@@ -158,6 +168,15 @@ mod tests {
             read(&mut options);
             assert_eq!(options.finish("timely"), Err(format!("timely: {why}")));
         }
+    }
+
+    #[test]
+    fn a_span_is_above_0() {
+        let given = given(&[("unit", "0 ps")]);
+        let mut options = Options::new(&given);
+        options.span("unit", Time::from_us(1));
+        let why = "timely: unit is `0 ps`; give a time above 0, as `1 us`";
+        assert_eq!(options.finish("timely"), Err(why.into()));
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl StampField {
     pub fn new(options: &mut Options) -> StampField {
         let folds = [("max", Fold::Max), ("sum", Fold::Sum), ("sum_squ", Fold::SumOfSquares)];
         StampField {
-            unit: options.time("stamp_unit", Time::from_us(1)).as_ps() as f64,
+            unit: unit(options),
             mantissa: options.count("stamp_mantissa", 0, 0..=16),
             fold: options.one_of("stamp_fold", &folds),
             entry: options.count("stamp_entry", 0, 0..=4) as usize,
@@ -105,6 +105,12 @@ impl StampField {
     }
 }
 
+/// A step may be a part of a picosecond: `stamp_unit` / 2^`stamp_shift`.
+fn unit(options: &mut Options) -> f64 {
+    let unit = options.span("stamp_unit", Time::from_us(1)).as_ps() as f64;
+    unit / 2f64.powi(options.count("stamp_shift", 0, 0..=32) as i32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +137,21 @@ mod tests {
         assert_eq!(taken(&mut field, &[1, 0, 3]), Some(512e6));
         // Idle is a value.
         assert_eq!(taken(&mut field, &[0, 2]), Some(0.0));
+    }
+
+    #[test]
+    fn a_step_may_be_a_part_of_a_picosecond() {
+        let mut field = field(&[("stamp_unit", "580 ps"), ("stamp_shift", "13")]);
+        assert_eq!(taken(&mut field, &[255, 255, 255, 255, 1]), Some(580.0 * 4_294_967_295.0 / 8192.0));
+    }
+
+    #[test]
+    fn a_unit_of_0_is_refused() {
+        let given = [("stamp_unit".to_owned(), "0 ps".to_owned())];
+        let mut options = Options::new(&given);
+        StampField::new(&mut options);
+        let why = "test: stamp_unit is `0 ps`; give a time above 0, as `1 us`";
+        assert_eq!(options.finish("test"), Err(why.to_owned()));
     }
 
     #[test]

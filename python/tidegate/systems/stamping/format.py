@@ -33,6 +33,22 @@ def fixed_point(factor: Fraction, what: str) -> tuple[int, int]:
     return multiplier, shift
 
 
+NEAR = Fraction(1, 1000)
+"""Of a step: how far its whole number of picoseconds, or of parts of them, may be off."""
+
+
+def unit_options(step: Fraction) -> dict[str, str | int]:
+    """The options `stamp_unit` and `stamp_shift` of a congestion control, for a step of so many picoseconds.
+
+    A step is `stamp_unit` / 2^`stamp_shift`, with the smallest shift at which whole picoseconds are within 0.1 %.
+    """
+    shift = 0
+    while abs(round(step * (1 << shift)) - step * (1 << shift)) > NEAR * step * (1 << shift):
+        shift += 1
+    options: dict[str, str | int] = {"stamp_unit": f"{round(step * (1 << shift))} ps"}
+    return options | ({"stamp_shift": shift} if shift else {})
+
+
 @dataclass(frozen=True)
 class Format(Field):
     """A stamp's format. All switches and hosts of a network have the same one."""
@@ -206,7 +222,7 @@ class Format(Field):
                 "congestion controls take bins without a mantissa for equal ones; give a mantissa of 1 or more, or equal bins"
             )
         options: dict[str, str | int] = {
-            "stamp_unit": f"{round(self.full / self.range)} ps",
+            **unit_options(self.full / self.range),
             "stamp_fold": self.fold if self.fold in ("sum", "sum_squ") else "max",
             "stamp_kind": self.echo.kind,
         }

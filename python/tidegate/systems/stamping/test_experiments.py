@@ -13,7 +13,14 @@ import pytest
 from tidegate import TidegateError
 from tidegate.experiments import Row, find
 from tidegate.experiments import run as run_experiment
-from tidegate.systems.stamping.experiments.bits import Tree, gbps, path, reading, stamp_format
+from tidegate.systems.stamping.experiments.bits import (
+    MANTISSA,
+    Tree,
+    gbps,
+    path,
+    reading,
+    stamp_format,
+)
 from tidegate.systems.stamping.experiments.burst import Disturbed
 from tidegate.systems.stamping.experiments.parking_lot import (
     MIN_RTT_US,
@@ -94,13 +101,14 @@ def test_paths_of_the_tree() -> None:
     assert [gbps(a, b) for a, b in pairwise(ends)] == [1, 10, 40, 40, 10, 1]
 
 
-@pytest.mark.parametrize("bits", [1, 4, 8, 32])
+@pytest.mark.parametrize("bits", [1, 4, 8, 16, 32])
 @pytest.mark.parametrize("bins", ["equal", "log"])
 def test_hosts_read_bytes_as_times_at_10_gbps(bits: int, bins: str) -> None:
-    if bins == "log" and bits not in (4, 8):
+    if bins == "log" and bits not in MANTISSA:
         return
     form = stamp_format(bits, bins, 200)
-    unit_ps = int(str(reading(form)["stamp_unit"]).removesuffix(" ps"))
+    options = reading(form)
+    unit_ps = int(str(options["stamp_unit"]).removesuffix(" ps")) / 2 ** int(options.get("stamp_shift", 0))
     # Of the full buffer of 300 kB, 240 us.
     steps = 300_000 * form.range / form.full
     assert abs(unit_ps * float(steps) / 240e6 - 1) < 0.002

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from tidegate import TidegateError
 from tidegate.network import Network
+from tidegate.systems.stamping.experiments.contenders import queue_stamp
+from tidegate.systems.stamping.experiments.testbed import exact
 from tidegate.systems.stamping.field import ECHO_ROOM
 from tidegate.systems.stamping.format import BITS, Format
 from tidegate.systems.stamping.model import folded
@@ -221,6 +223,25 @@ def test_the_table_of_overheads_is_what_formats_cost(size: int) -> None:
     ]
     shares = [1 / size, *(form.overhead(size) for form in forms)]
     assert f"| {size} | " + " | ".join(f"{100 * share:.2f} %" for share in shares) + " |" in README
+
+
+@pytest.mark.parametrize(
+    ("form", "unit", "shift"),
+    [
+        (Format("2 ms", 8), "7812500 ps", 0),
+        # 74218.75 ps: whole ones are near enough.
+        (queue_stamp(8), "74219 ps", 0),
+        (queue_stamp(32, "sum"), "145 ps", 11),
+        (Format("1 ms", 32), "477 ps", 11),
+        (exact("max", scale=0.4), "205 ps", 9),
+    ],
+    ids=str,
+)
+def test_a_step_is_told_within_a_thousandth(form: Format, unit: str, shift: int) -> None:
+    options = form.control_options
+    told = int(str(options["stamp_unit"]).removesuffix(" ps")) / 2 ** int(options.get("stamp_shift", 0))
+    assert told == pytest.approx(float(form.full / form.range), rel=1e-3)
+    assert (options["stamp_unit"], options.get("stamp_shift", 0)) == (unit, shift)
 
 
 def test_a_congestion_control_is_told_the_format() -> None:

@@ -33,7 +33,7 @@ from tidegate.systems.stamping.experiments.testbed import (
     payload,
     stamp_all,
 )
-from tidegate.systems.stamping.format import BITS, Format
+from tidegate.systems.stamping.format import BITS, Format, unit_options
 from tidegate.systems.stamping.setup import stamping
 
 Floats = npt.NDArray[np.float64]
@@ -62,7 +62,7 @@ def stamp_format(bits: int, bins: str, buffer_packets: int) -> Format:
 def reading(form: Format) -> dict[str, str | int]:
     """Options by which `timely` reads such stamps as times."""
     options: dict[str, str | int] = {
-        "stamp_unit": f"{round(PS_PER_BYTE * form.full / form.range)} ps",
+        **unit_options(PS_PER_BYTE * form.full / form.range),
         "stamp_kind": form.echo.kind,
     }
     return options | ({"stamp_mantissa": form.mantissa} if form.bins == "log" else {})
