@@ -165,7 +165,7 @@ class Pacer:
             self._interface(name)
             self._demand_ethernet(name)
         ids = [number for number, _ in found] if settings.cgroups else []
-        for name in set(self._attached) - set(settings.interfaces):
+        for name in set(self._interfaces) - set(settings.interfaces):
             self._detach(name)
         for name in settings.interfaces:
             self._attach(name)
