@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +11,8 @@ import pytest
 
 from live import needs_agents
 from namespaces import Place, ip, needs_root, place, within
+from paced_hosts import cgroup2
+from tidegate.hosts import libbpf
 from tidegate.systems.pacing.service.pacer import Pacer
 from tidegate.systems.pacing.service.settings import Settings
 
@@ -75,3 +76,63 @@ def test_an_interface_that_is_chosen_no_more_is_left(rig: Rig) -> None:
     assert len(links()) == len(before) + 2
     assert rig.use(pacer, interfaces=("e0",)) == ""
     assert links() == before
+
+
+@pytest.fixture
+def cgroups() -> Iterator[list[Path]]:
+    """Two cgroups, with no process in them."""
+    root = cgroup2() or pytest.skip("cgroups of version 2 are not mounted")
+    made = [Path(root) / f"tidegate-test-{os.getpid()}-{number}" for number in (1, 2)]
+    for folder in made:
+        folder.mkdir()
+    try:
+        yield made
+    finally:
+        for folder in made:
+            if folder.exists():
+                folder.rmdir()
+
+
+def at(*folders: Path) -> Links:
+    return sorted(("cgroup", str(folder.stat().st_ino)) for folder in folders)
+
+
+def standing() -> Links:
+    """Those of cgroups."""
+    return [one for one in links() if one[0] == "cgroup"]
+
+
+@needs_root
+@needs_agents
+@pytest.mark.parametrize("wrong", ["cgroup", "interface", "second side"])
+def test_settings_that_are_refused_change_nothing(
+    wrong: str, rig: Rig, cgroups: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = map(str, cgroups)
+    pacer = rig.pacer(interfaces=("e0",), cgroups=(first,))
+    before = links()
+    given = {"interfaces": ("e0", "e1"), "cgroups": (first, second)}
+    refused: dict[str, object] = dict(given)
+    calls = []
+
+    def fails(program: int, to: int, attach_type: int) -> int:
+        calls.append(to)
+        # First a cgroup, then two sides of an interface.
+        if len(calls) == (2 if wrong == "interface" else 3):
+            raise PermissionError(1, "not permitted")
+        return link(program, to, attach_type)
+
+    link = libbpf.link
+    if wrong == "cgroup":
+        refused["cgroups"] = (first, second, "/nowhere")
+    else:
+        monkeypatch.setattr(libbpf, "link", fails)
+    assert ("/nowhere" if wrong == "cgroup" else "not permitted") in rig.use(pacer, **refused)
+    monkeypatch.undo()
+    assert links() == before
+    # Each event is heard once.
+    assert rig.use(pacer, **given) == ""
+    assert standing() == at(*cgroups)
+    assert len(links()) == len(before) + 3
+    assert rig.use(pacer, interfaces=("e0",), cgroups=(second, second)) == ""
+    assert standing() == at(cgroups[1])

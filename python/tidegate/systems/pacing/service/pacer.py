@@ -120,6 +120,16 @@ class PacedFlow:
     """Since a switch was heard last."""
 
 
+@dataclass(frozen=True)
+class Cgroup:
+    """A cgroup that flows are chosen by."""
+
+    number: int
+    """The kernel's, which no other has had."""
+    link: int
+    """Of the program that stands there."""
+
+
 class Pacer:
     """The programs in the kernel, until `close`."""
 
@@ -129,7 +139,7 @@ class Pacer:
         self._interfaces: dict[str, int] = {}
         self._ports: set[bytes] = set()
         self._peers: set[bytes] = set()
-        self._cgroup_links: dict[str, int] = {}
+        self._cgroups: dict[str, Cgroup] = {}
         for name in settings.interfaces:
             self._interface(name)
             self._demand_ethernet(name)
@@ -159,20 +169,26 @@ class Pacer:
         return self._ring.descriptor
 
     def use(self, settings: Settings) -> None:
-        """Work with these settings from now on. Flows that are chosen no more stay until they end."""
-        found = [self._cgroup(one) for one in settings.cgroups or ("",)]
+        """Work with these settings from now on. Flows that are chosen no more stay until they end.
+
+        Raises `TidegateError` where that is not possible; all is as before then.
+        """
         for name in settings.interfaces:
             self._interface(name)
             self._demand_ethernet(name)
-        ids = [number for number, _ in found] if settings.cgroups else []
+        cgroups: dict[str, Cgroup] = {}
+        with ExitStack() as undo:
+            for name in settings.cgroups or ("",):
+                if name not in cgroups:
+                    cgroups[name] = self._cgroup(name)
+                    if cgroups[name] != self._cgroups.get(name):
+                        undo.callback(os.close, cgroups[name].link)
+            for name in settings.interfaces:
+                if self._attach(name):
+                    undo.callback(self._detach, name)
+            undo.pop_all()
         for name in set(self._interfaces) - set(settings.interfaces):
             self._detach(name)
-        for name in settings.interfaces:
-            self._attach(name)
-        for name in [known for known in self._cgroup_links if known not in (settings.cgroups or ("",))]:
-            os.close(self._cgroup_links.pop(name))
-        for name, (_, link) in zip(settings.cgroups or ("",), found, strict=True):
-            self._cgroup_links[name] = link
         keep = {_NUMBER.pack(port) for port in settings.ports}
         _replace(self._loaded.map("ports", 4), self._ports, keep)
         self._ports = keep
@@ -180,12 +196,20 @@ class Pacer:
         _replace(self._loaded.map("peers", 4), self._peers, keep)
         self._peers = keep
         self._settings = settings
-        self._write(settings, ids, lift=False)
+        self._stand_at(cgroups)
 
-    def _write(self, settings: Settings, cgroups: list[int], *, lift: bool) -> None:
-        keys = settings.keys
+    def _stand_at(self, cgroups: dict[str, Cgroup]) -> None:
+        """Hear of the flows of these cgroups, and no more of those of others."""
+        before, self._cgroups = self._cgroups, cgroups
+        self._write()
+        for link in {one.link for one in before.values()} - {one.link for one in cgroups.values()}:
+            os.close(link)
+
+    def _write(self, *, lift: bool = False) -> None:
+        """Tell the programs their settings."""
+        settings, keys = self._settings, self._settings.keys
         low, high = _own_ports()
-        self._ids = cgroups
+        cgroups = [one.number for one in self._cgroups.values()] if settings.cgroups else []
         self._loaded.map("settings", _SETTINGS.size)[FIRST] = _SETTINGS.pack(
             namespace_cookie(),
             *((0, 0) if keys is None else keys.values),
@@ -228,10 +252,11 @@ class Pacer:
                 f"interface {name} has no Ethernet header (kind {kind}): name the one that it sends by"
             )
 
-    def _attach(self, name: str) -> None:
+    def _attach(self, name: str) -> bool:
+        """Attach to an interface; gives whether that was not so already."""
         index = self._interface(name)
         if self._interfaces.get(name) == index:
-            return
+            return False
         self._detach(name)
         for program, kind, side in (
             ("leaving", libbpf.BPF_TCX_EGRESS, "out"),
@@ -240,10 +265,12 @@ class Pacer:
             try:
                 self._attached[f"{name} {side}"] = libbpf.link(self._loaded.program(program), index, kind)
             except OSError as error:
+                self._detach(name)
                 raise TidegateError(
                     f"interface {name}: a BPF program cannot be attached: {error.strerror} (it needs Linux {SINCE})"
                 ) from None
         self._interfaces[name] = index
+        return True
 
     def _detach(self, name: str) -> None:
         self._interfaces.pop(name, None)
@@ -255,8 +282,8 @@ class Pacer:
     def _detach_all(self) -> None:
         for name in list(self._interfaces):
             self._detach(name)
-        while self._cgroup_links:
-            os.close(self._cgroup_links.popitem()[1])
+        while self._cgroups:
+            os.close(self._cgroups.popitem()[1].link)
 
     def lost_interfaces(self) -> list[str]:
         """Interfaces that are gone, or others than before; those that have come back are attached again."""
@@ -274,17 +301,16 @@ class Pacer:
                     lost.append(name)
         return lost
 
-    def _cgroup(self, name: str) -> tuple[int, int]:
-        """A cgroup's number, and the link of the program that stands there."""
+    def _cgroup(self, name: str) -> Cgroup:
+        """A cgroup, with the program attached to it."""
         with _cgroup_folder(name) as folder:
             number = os.fstat(folder).st_ino
-            known = self._cgroup_links.get(name)
+            known = self._cgroups.get(name)
             if known is not None:
-                return number, known
+                return known
             try:
-                return number, libbpf.link(
-                    self._loaded.program("sockets"), folder, libbpf.BPF_CGROUP_SOCK_OPS
-                )
+                link = libbpf.link(self._loaded.program("sockets"), folder, libbpf.BPF_CGROUP_SOCK_OPS)
+                return Cgroup(number, link)
             except OSError as error:
                 where = f"cgroup {name}" if name else "the cgroup of all processes"
                 raise TidegateError(f"{where}: a BPF program cannot be attached: {error.strerror}") from None
@@ -309,7 +335,7 @@ class Pacer:
 
     def lift(self) -> None:
         """Take all limits off that were set here."""
-        self._write(self._settings, self._ids, lift=True)
+        self._write(lift=True)
         self._loaded.iterate(self._iterator)
 
     def flows(self) -> Iterator[PacedFlow]:
@@ -372,10 +398,11 @@ def _prefix(network: IPv4Network | IPv6Network) -> bytes:
 
 
 def _replace(into: libbpf.Map, old: set[bytes], new: set[bytes]) -> None:
-    for key in new - old:
-        into[key] = ONE
+    # In this order, as there is room for either.
     for key in old - new:
         del into[key]
+    for key in new - old:
+        into[key] = ONE
 
 
 def _load(stack: ExitStack, most_flows: int) -> Loaded:
